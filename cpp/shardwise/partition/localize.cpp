@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/compute_sharding.h"
@@ -90,15 +91,26 @@ void check_sharded_alike(const PartitionContext& context) {
   }
 }
 
-// The axes of each factor: those of the first dim that has no other factor.
+// The axes of the factors of a dim, as the compute sharding fills them: the first ones are fully sharded before the next.
+void split_among_factors(const ShardingRule& rule, std::span<const FactorId> factors, AxisList axes,
+                         std::vector<std::optional<AxisList>>& found) {
+  for (const FactorId id : factors) {
+    if (!found[id]) found[id] = factors.size() == 1 ? axes : dividing_prefix(axes, rule.factors()[id].size);
+    axes = difference(axes, *found[id]);
+  }
+}
+
+// The axes of each factor: those of the first dim that has no other factor, or its part of the first dim.
 std::vector<AxisList> factor_axes(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   std::vector<std::optional<AxisList>> found(rule.factors().size());
-  for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
-    for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
-      const auto factors = rule.dim(tensor, dim);
-      if (factors.size() == 1 && !found[factors[0]])
-        found[factors[0]] = layout_of_tensor(context, tensor).dims[dim].axes;
+  for (const bool is_compound : {false, true}) {
+    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
+      for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
+        const auto factors = rule.dim(tensor, dim);
+        if ((factors.size() > 1) != is_compound) continue;
+        split_among_factors(rule, factors, layout_of_tensor(context, tensor).dims[dim].axes, found);
+      }
     }
   }
   std::vector<AxisList> axes;

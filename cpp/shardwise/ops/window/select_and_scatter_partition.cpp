@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/exchange_partition.h"
@@ -101,7 +102,11 @@ class SelectAndScatterOfShards {
 
   ValueId exchanged(size_t operand, const ExchangeMap& map) {
     const ValueId value = context_.operand(operand);
-    return emit_exchange(context_, {&value, 1}, {}, map);
+    const ValueId made = create_exchange(builder_, context_.mesh(), {&value, 1}, {}, map);
+    size_t dim = 0;
+    while (window_.is_trivial(dim) || map.to[dim].axes.empty()) ++dim;
+    context_.explain(made, static_cast<int64_t>(dim));
+    return made;
   }
 
   ValueId number(int64_t value) { return build_scalar(builder_, scalar_of(DType::kI64, value)); }
