@@ -228,7 +228,7 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     """``numpy.diagonal``: row j of column j, so that both dims may be sharded."""
     square = _square_part("np.diagonal", a, offset, axis1, axis2)
     size, outer = square.shape[-1], square.shape[:-2]
-    rows = iota(square._trace, (*(1 for _ in outer), 1, size), square.ndim - 1)
+    rows: Any = iota(square._trace, (*(1 for _ in outer), 1, size), square.ndim - 1)
     return np.take_along_axis(square, rows, axis=-2)[..., 0, :]
 
 
