@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ from tests.support.partitioned import record, sharding
 
 SIZE = 8  # of the dims that cases vary
 DEVICES = 4
-EXAMPLES = 2  # of each case
+EXAMPLES = 3  # of an op
+ELEMENTS = re.compile(r"dense<\[.{40,}?\]>")
 
 
 class Example(NamedTuple):
@@ -36,21 +38,24 @@ class Example(NamedTuple):
 
     @property
     def statement(self) -> str:
-        """The op's lines in the text of the program."""
+        """The op's line in the text of the program; the ops of a region are left out."""
         lines = self.module.text().splitlines()
-        begin = next(i for i, line in reversed(list(enumerate(lines))) if f"{self.case.name}" in line)
-        indent = len(lines[begin]) - len(lines[begin].lstrip())
-        end = begin
-        while not (end > begin and lines[end].startswith(" " * indent + "}")) and lines[begin].endswith("({"):
-            end += 1
-        return "\n".join(line[indent:] for line in lines[begin : end + 1])
+        begin = next(i for i, line in reversed(list(enumerate(lines))) if self.case.name in line)
+        first = ELEMENTS.sub("dense<…>", lines[begin].strip())
+        if not first.endswith("({"):
+            return first
+        indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
+        last = next(line for line in lines[begin + 1 :] if line.startswith(indent + "}"))
+        return f"{first} … {last.strip()}"
 
     @property
     def rule(self) -> str:
+        """The sharding rule of the op."""
         return dict(self.module.sharding_rules())[self.case.name]
 
     @property
     def ranges(self) -> dict[tuple[int, int], dict[str, Any]]:
+        """By operand and dim, the range that is read if it is not the whole dim."""
         return dict(self.module.ranges)[self.case.name]
 
 
@@ -59,26 +64,25 @@ class Sharded(NamedTuple):
 
     operand: int
     dim: int
-    results: str  # the dims of the first result
+    result: str  # the spec of the first result
     collectives: list[str]
     causes: list[str]
     bytes: float
 
 
-def examples(name: str) -> Iterator[Example]:
-    """The first applications of each case of an op, with different rules or ranges."""
+def examples(name: str) -> list[Example]:
+    """The first applications of an op that differ in rule or ranges, with float32 if the op takes it."""
+    found: list[Example] = []
     for case in CASES:
         if case.name != name:
             continue
-        seen: list[Any] = []
         dtype = "float32" if "float32" in case.dtypes else case.dtypes[0]
         for application in case.applications(SIZE, dtype):
             example = Example(case, application, dtype, record(case, application, dtype))
-            key = (example.rule, example.ranges)
-            if key in seen or len(seen) == EXAMPLES:
-                continue
-            seen.append(key)
-            yield example
+            same = any((example.rule, example.ranges) == (other.rule, other.ranges) for other in found)
+            if not same and len(found) < EXAMPLES:
+                found.append(example)
+    return found
 
 
 def sharded(example: Example) -> Iterator[Sharded]:

@@ -199,7 +199,7 @@ bool stays_in_shards(const PartitionContext& context) {
 
 }  // namespace
 
-// A sharded spatial dim ends behind the last window of its block.
+// A sharded spatial dim ends past the last window of its block.
 void partition_convolution(PartitionContext& context) {
   Convolution local = local_convolution(context);
   Window& window = local.window;
