@@ -98,8 +98,7 @@ std::optional<ValueId> elementwise_source(const Module& module, ValueId result) 
   const OpId maker = module.value(result).op;
   if (!maker || module.op(maker).result_count != 1) return std::nullopt;
   const OpDef& def = *module.op(maker).def;
-  if (!def.traits.elementwise || def.traits.constraint || def.traits.reshard || def.tile == nullptr)
-    return std::nullopt;
+  if (!def.traits.elementwise || def.tile == nullptr) return std::nullopt;
   const TensorType& type = module.type(result);
   std::optional<ValueId> source;
   for (const ValueId operand : module.operands(maker)) {
