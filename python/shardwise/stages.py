@@ -252,7 +252,7 @@ class Program:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts of the compiler passes, such as op visits and search states."""
+        """Counts of the compiler passes, such as op visits and plans of reshards."""
         return dict(self._compiled.counters)
 
     @property
@@ -323,15 +323,17 @@ class Program:
         """The same program as a short script that runs without Shardwise.
 
         Args:
-            target: ``"jax"``, which needs JAX and NumPy.
+            target: ``"jax"``, which needs JAX and NumPy, or ``"mpi4py"``, which needs mpi4py, NumPy and one rank of an
+                MPI job per device: ``mpirun -n 8 python script.py``.
             path: also write the script to this file, and large constants beside it, to a file with the suffix
                 ``.npz``. Default: they are part of the text.
 
         Returns:
-            The script. Its ``main(*args)`` takes and returns NumPy arrays, and ``local`` is the program of one device.
+            The script. Its ``main(*args)`` takes and returns NumPy arrays, on all ranks the same, and ``local`` is the
+            program of one device.
 
         Raises:
-            ValueError: another target. UnsupportedError: the program has an op that JAX cannot run.
+            ValueError: another target. UnsupportedError: the program has an op that the target cannot run.
         """
         text: str = IMPLEMENTATIONS.to_source(self, target, path)
         return text

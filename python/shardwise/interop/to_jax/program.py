@@ -17,8 +17,8 @@ from ...stages import Program
 from ...traceback_filtering import entry_points
 from ...trees import flatten, unflatten
 from ..optional import jax
-from .mesh_axes import MeshAxes
-from .script import Border, Script
+from ..source.mesh_axes import MeshAxes
+from ..source.script import Border, Script
 
 __all__ = ["JaxProgram", "jax_mesh", "named_sharding"]
 
