@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -61,25 +62,24 @@ def test_rng_draws_bools() -> None:
 def test_two_results_of_windows_that_only_one_user_places() -> None:
     """Propagation placed only the places that windows select, not the numbers beside them."""
     text = """sdy.mesh @mesh = <["x"=4, "y"=2]>
-    func.func public @main(%x: tensor<8x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},
-        %s: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {"y"}]>}) -> tensor<8x3xf32> {
-      %zero = stablehlo.constant dense<0.0> : tensor<f32>
-      %0 = "stablehlo.select_and_scatter"(%x, %s, %zero) <{window_dimensions = array<i64: 1, 2>,
-        window_strides = array<i64: 1, 2>, padding = dense<[[0, 0], [0, 1]]> : tensor<2x2xi64>}> ({
-      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %1 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    func.func public @main(%x: tensor<8x3x3xf6E2M3FN> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {}, {"x"}]>},
+        %s: tensor<8x1x2xf6E2M3FN> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {?}, {"y", ?}]>}, %zero: tensor<f6E2M3FN>)
+        -> tensor<8x3x3xf6E2M3FN> {
+      %0 = "stablehlo.select_and_scatter"(%x, %s, %zero) <{window_dimensions = array<i64: 1, 1, 2>,
+        window_strides = array<i64: 1, 3, 2>, padding = dense<[[0, 0], [0, 0], [0, 1]]> : tensor<3x2xi64>}> ({
+      ^bb0(%a: tensor<f6E2M3FN>, %b: tensor<f6E2M3FN>):
+        %1 = stablehlo.compare GE, %a, %b, FLOAT : (tensor<f6E2M3FN>, tensor<f6E2M3FN>) -> tensor<i1>
         stablehlo.return %1 : tensor<i1>
       }, {
-      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %1 = stablehlo.add %a, %b : tensor<f32>
-        stablehlo.return %1 : tensor<f32>
-      }) : (tensor<8x3xf32>, tensor<8x2xf32>, tensor<f32>) -> tensor<8x3xf32>
-      return %0 : tensor<8x3xf32>
+      ^bb0(%a: tensor<f6E2M3FN>, %b: tensor<f6E2M3FN>):
+        %1 = stablehlo.add %a, %b : tensor<f6E2M3FN>
+        stablehlo.return %1 : tensor<f6E2M3FN>
+      }) : (tensor<8x3x3xf6E2M3FN>, tensor<8x1x2xf6E2M3FN>, tensor<f6E2M3FN>) -> tensor<8x3x3xf6E2M3FN>
+      return %0 : tensor<8x3x3xf6E2M3FN>
     }"""
     rng = np.random.default_rng(2)
-    x, s = rng.normal(size=(8, 3)).astype(np.float32), rng.normal(size=(8, 2)).astype(np.float32)
+    x, s = (rng.integers(-7, 7, shape).astype(ml_dtypes.float6_e2m3fn) for shape in ((8, 3, 3), (8, 1, 2)))
     want = np.zeros_like(x)
-    rows = np.arange(8)
-    want[rows, np.argmax(x[:, :2], 1)] += s[:, 0]
-    want[:, 2] += s[:, 1]
-    np.testing.assert_array_equal(run(text, x, s), want)
+    want[np.arange(8), 0, np.argmax(x[:, 0, :2].astype(np.float32), 1)] += s[:, 0, 0]
+    want[:, 0, 2] += s[:, 0, 1]
+    np.testing.assert_array_equal(run(text, x, s, want.dtype.type(0)), want)
