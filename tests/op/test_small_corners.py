@@ -37,7 +37,9 @@ def test_one_row_of_a_sharded_operand_without_zeros(index: int) -> None:
         assert row.tobytes() == part.tobytes() == x[index].tobytes()
 
 
-@pytest.mark.parametrize(("dtype", "name", "parts"), [("uint64", "ui64", ("2", "ui32")), ("float16", "f16", ("4", "i4"))])
+@pytest.mark.parametrize(
+    ("dtype", "name", "parts"), [("uint64", "ui64", ("2", "ui32")), ("float16", "f16", ("4", "i4"))]
+)
 def test_a_bitcast_splits_a_scalar(dtype: str, name: str, parts: tuple[str, str]) -> None:
     count, narrow = parts
     text = f"""func.func public @main(%x: tensor<{name}>) -> tensor<{name}> {{
@@ -63,8 +65,8 @@ def test_two_results_of_windows_that_only_one_user_places() -> None:
     """Propagation placed only the places that windows select, not the numbers beside them."""
     text = """sdy.mesh @mesh = <["x"=4, "y"=2]>
     func.func public @main(%x: tensor<8x3x3xf6E2M3FN> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {}, {"x"}]>},
-        %s: tensor<8x1x2xf6E2M3FN> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {?}, {"y", ?}]>}, %zero: tensor<f6E2M3FN>)
-        -> tensor<8x3x3xf6E2M3FN> {
+        %s: tensor<8x1x2xf6E2M3FN> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}, {?}, {"y", ?}]>},
+        %zero: tensor<f6E2M3FN>) -> tensor<8x3x3xf6E2M3FN> {
       %0 = "stablehlo.select_and_scatter"(%x, %s, %zero) <{window_dimensions = array<i64: 1, 1, 2>,
         window_strides = array<i64: 1, 3, 2>, padding = dense<[[0, 0], [0, 0], [0, 1]]> : tensor<3x2xi64>}> ({
       ^bb0(%a: tensor<f6E2M3FN>, %b: tensor<f6E2M3FN>):

@@ -5,10 +5,10 @@
     python -m tests.conformance.stablehlo.ops --instances 500 --op stablehlo.gather
     python -m tests.conformance.stablehlo.ops --show stablehlo.gather:17
 
-An instance is one op with random attributes, shapes and numbers: corners of the dtype, indices out of bounds, dims of size
-0 and 1. Integers, bools and moved elements must have XLA's bits, floats be within the units in the last place that the
-tables of the ops name. A difference must be one of the mechanisms in mechanisms.py. Each instance also runs on a random
-mesh with random shardings, once per distinct shard and on every device by itself, with poisoned padding.
+An instance is one op with random attributes, shapes and numbers: corners of the dtype, indices out of bounds, dims of
+size 0 and 1. Integers, bools and moved elements must have XLA's bits, floats be within the units in the last place
+that the tables of the ops name. A difference must be one of the mechanisms in mechanisms.py. Each instance also runs
+on a random mesh with random shardings, once per distinct shard and on every device by itself, with poisoned padding.
 """
 
 from __future__ import annotations
@@ -65,10 +65,12 @@ def main() -> None:
     parser.add_argument("--show", help="print one instance, OP:SEED")
     options = parser.parse_args()
     if options.show:
-        return show(options.show)
+        show(options.show)
+        return
     names = sorted(options.op or TABLE)
     wanted = [drawn(names[i % len(names)], options.start + i // len(names)) for i in range(options.instances)]
-    began, outcomes, xla = time.monotonic(), [], Xla()
+    began, xla = time.monotonic(), Xla()
+    outcomes: list[Outcome] = []
     for first in range(0, len(wanted), CHUNK):
         outcomes += check(wanted[first : first + CHUNK], xla)
         print(f"{len(outcomes)} of {len(wanted)}", file=sys.stderr, flush=True)

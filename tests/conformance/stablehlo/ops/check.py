@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One instance against XLA and against itself on a mesh: what differs, and by which mechanisms it may.
 
-    for outcome in check(instances, xla):
-        outcome.failures    # must be empty
-        outcome.mechanisms  # names of mechanisms.py
+for outcome in check(instances, xla):
+    outcome.failures    # must be empty
+    outcome.mechanisms  # names of mechanisms.py
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Outcome:
 
 def check(instances: Sequence[Instance], xla: Xla) -> Iterator[Outcome]:
     for start in range(0, len(instances), TOGETHER):
-        yield from _check(instances[start : start + TOGETHER], xla)
+        with np.errstate(all="ignore"):
+            outcomes = _check(instances[start : start + TOGETHER], xla)
+        yield from outcomes
 
 
 def _check(instances: Sequence[Instance], xla: Xla) -> list[Outcome]:
@@ -65,23 +67,29 @@ def _run_ours(outcome: Outcome) -> list[Array] | None:
     instance = outcome.instance
     try:
         whole = ours(instance)
-    except Exception as error:  # noqa: BLE001 - any is a failure
+    except Exception as error:
         outcome.failures.append(f"Module.run: {error}")
         return None
     types = [(x.shape, x.dtype) for x in whole]
     if types != [(shape, numpy_dtype(dtype)) for shape, dtype in instance.results]:
         outcome.failures.append(f"results are {types}")
         return None
-    if instance.kind == "uniform" and not np.all((whole[0] >= instance.arguments[0]) & (whole[0] <= instance.arguments[1])):
+    if instance.kind == "uniform" and not np.all(
+        (whole[0] >= instance.arguments[0]) & (whole[0] <= instance.arguments[1])
+    ):
         outcome.failures.append("a random number is out of range")
     try:
         runs = run_partitioned(instance)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         outcome.failures.append(f"partitioned: {error}")
         return whole
     for run, mode in zip(runs, ("once", "faithful")):
         for k, (got, want) in enumerate(zip(run, whole)):
-            bad = differing(instance, k, got, want, False) if got.dtype == want.dtype and got.shape == want.shape else True
+            bad = (
+                differing(instance, k, got, want, False)
+                if got.dtype == want.dtype and got.shape == want.shape
+                else True
+            )
             if np.any(bad):
                 outcome.failures.append(f"partitioned, {mode}: result {k} is\n{got}\nand not\n{want}")
     return whole

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where two results of an instance differ: bits, units in the last place, or the rounding errors of sums.
 
-    differing(instance, k, got, want, ULPS)  # a mask over the elements of result k
+differing(instance, k, got, want, ULPS)  # a mask over the elements of result k
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from tests.conformance.stablehlo.ops.values import Array, parts_of
 from tests.op.dtype_values import bits_of, mlir_name, width_of
 
 # These keep every bit, of NaN too.
-MOVES = {*movement.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select", "stablehlo.sort",
-         "stablehlo.bitcast_convert", "stablehlo.select"}  # fmt: skip
+MOVES = {
+    *movement.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select", "stablehlo.sort",
+    "stablehlo.bitcast_convert", "stablehlo.select",
+}  # fmt: skip
 # Rounding errors of a sum in eps·Σ|terms| that a partitioned run may add to those of the whole.
 SPLIT_SUM = 16.0
 
@@ -76,7 +78,9 @@ def ulps_apart(got: Array, want: Array) -> Any:
         size = np.maximum(np.abs(want), np.finfo(parts_of(got.dtype.name)).tiny)
         near = np.abs(got - want) / (eps * size)
         nans = np.isnan(got) & np.isnan(want)
-        return np.where(same(got, want) | nans | (np.isinf(got) & np.isinf(want)), 0, np.where(np.isnan(near), np.inf, near))
+        return np.where(
+            same(got, want) | nans | (np.isinf(got) & np.isinf(want)), 0, np.where(np.isnan(near), np.inf, near)
+        )
     if not is_float(got.dtype):
         return np.where(same(got, want), 0, np.inf)
     one_nan = np.isnan(got) != np.isnan(want)

@@ -69,8 +69,9 @@ def unary_einsum(b: Build) -> None:
     to = tuple(sizes[c] for c in made)
     b.op([x], [(to, b.dtype)], f'einsum_config = "{equation}"')
     scalar = tensor((), b.dtype)
+    one = "(1.0, 0.0)" if b.dtype.startswith("complex") else "1.0" if is_inexact(b.dtype) else "1"
     b.tell_xla(
-        f"%one = stablehlo.constant dense<{'(1.0, 0.0)' if b.dtype.startswith('complex') else '1.0' if is_inexact(b.dtype) else '1'}> : {scalar}",
+        f"%one = stablehlo.constant dense<{one}> : {scalar}",
         f'%r = "stablehlo.einsum"({x}, %one) <{{einsum_config = "{given},->{made}"}}> : ({b.type_of(x)}, {scalar}) -> '
         + tensor(to, b.dtype),
     )

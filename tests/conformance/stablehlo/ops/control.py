@@ -29,7 +29,8 @@ def while_(b: Build) -> None:
     t, i = tensor(shape, b.dtype), "tensor<i32>"
     b.line(f"%zero = stablehlo.constant dense<0> : {i}\n  %one = stablehlo.constant dense<1> : {i}")
     cond = (
-        f"{{\n  ^bb0(%i: {i}, %u: {t}):\n    %p = stablehlo.compare LT, %i, {trips}, SIGNED : ({i}, {i}) -> tensor<i1>\n"
+        f"{{\n  ^bb0(%i: {i}, %u: {t}):\n"
+        f"    %p = stablehlo.compare LT, %i, {trips}, SIGNED : ({i}, {i}) -> tensor<i1>\n"
         f'    "stablehlo.return"(%p) : (tensor<i1>) -> ()\n  }}'
     )
     body = (

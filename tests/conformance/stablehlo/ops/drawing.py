@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zlib
+
 import numpy as np
 
 from tests.conformance.stablehlo.ops import contractions, control, elementwise, indexing, movement, reductions
@@ -21,4 +22,3 @@ def drawn(op: str, seed: int) -> Instance:
     with np.errstate(all="ignore"):
         row.make(build)
     return build.built(seed)
-

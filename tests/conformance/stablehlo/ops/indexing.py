@@ -55,10 +55,10 @@ def places(b: Build) -> Places:
     batching = sorted(order[: b.pick((0, 0, 1))])
     rest = [d for d in order if d not in batching]
     collapsed = sorted(rest[: b.below(0, len(rest))])
-    mapped = [d for d in b.rng.permutation(rest).tolist()][: b.below(0 if len(rest) > 1 else len(rest), len(rest))]
+    mapped = b.rng.permutation(rest).tolist()[: b.below(0 if len(rest) > 1 else len(rest), len(rest))]
     sizes = tuple(1 if d in batching + collapsed else b.below(0, operand[d]) for d in range(rank))
     batch = list(b.shape(0, 2))
-    start_batching = []
+    start_batching: list[int] = []
     for d in batching:
         batch.insert(0, operand[d])
         start_batching = [0, *(x + 1 for x in start_batching)]

@@ -117,7 +117,9 @@ def pads(b: Build) -> tuple[Shape, list[int], list[int], list[int], Shape]:
 
 def pad(b: Build) -> None:
     shape, low, high, interior, to = pads(b)
-    properties = f"edge_padding_low = {ints(low)}, edge_padding_high = {ints(high)}, interior_padding = {ints(interior)}"
+    properties = (
+        f"edge_padding_low = {ints(low)}, edge_padding_high = {ints(high)}, interior_padding = {ints(interior)}"
+    )
     b.op([b.argument(b.wild(shape)), b.argument(b.wild(()))], [(to, b.dtype)], properties)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
 
 from shardwise.dtypes import is_complex, is_float, numpy_dtype
@@ -41,7 +42,11 @@ def neutral(way: str, dtype: str) -> Array:
     if way in ("add", "or", "xor", "multiply"):
         return np.array(way == "multiply").astype(np.float32).astype(to) if to != np.bool_ else np.array(False)
     if is_float(to):
-        return np.array(-np.inf if way == "maximum" else np.inf, np.float32).astype(to)
+        info = ml_dtypes.finfo(to)
+        most = np.array(np.inf, np.float32).astype(to)
+        if np.isnan(most) or to.itemsize == 1:  # some have no infinity
+            return np.array(info.min if way == "maximum" else info.max)
+        return -most if way == "maximum" else most
     if to == np.bool_:
         return np.array(True)
     low, high = integer_ends(dtype)

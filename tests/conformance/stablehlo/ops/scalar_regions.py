@@ -28,7 +28,8 @@ def comparator(dtypes: Sequence[str], direction: str, form: str, by: int = 0) ->
     pairs = ", ".join(f"%u{i}: {tensor((), d)}, %v{i}: {tensor((), d)}" for i, d in enumerate(dtypes))
     t = tensor((), dtypes[by])
     return (
-        f"{{\n  ^bb0({pairs}):\n    %w = stablehlo.compare {direction}, %u{by}, %v{by}, {form} : ({t}, {t}) -> tensor<i1>\n"
+        f"{{\n  ^bb0({pairs}):\n"
+        f"    %w = stablehlo.compare {direction}, %u{by}, %v{by}, {form} : ({t}, {t}) -> tensor<i1>\n"
         f'    "stablehlo.return"(%w) : (tensor<i1>) -> ()\n  }}'
     )
 

@@ -23,16 +23,22 @@ WIDER = {
     **dict.fromkeys((*FLOAT8, *BELOW_FLOAT8, "float16", "bfloat16", "float32"), "float64"),
     "complex64": "complex128",
 }
-CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.einsum", "stablehlo.convolution", "stablehlo.dynamic_conv")
+CONTRACTIONS = (
+    "stablehlo.dot_general",
+    "stablehlo.dot",
+    "stablehlo.einsum",
+    "stablehlo.convolution",
+    "stablehlo.dynamic_conv",
+)
 
 
 def computed_in(instance: Instance) -> dict[str, str]:
     """XLA:CPU has no float6 and few ops of float4: float32 holds their values, and each op rounds once. It has no
-    contractions of sub-byte integers: those of bytes wrap around to the same."""
+    contractions of sub-byte integers (those of bytes wrap around to the same), and ends on concatenations of them."""
     if instance.op == "stablehlo.bitcast_convert":
         return {}
     others = dict(BELOW_FLOAT8)
-    if instance.op in (*CONTRACTIONS, "stablehlo.sort", "chlo.top_k"):
+    if instance.op in (*CONTRACTIONS, "stablehlo.sort", "chlo.top_k", "stablehlo.concatenate"):
         others |= SUB_BYTE
     if instance.op in ("chlo.erfc", "chlo.top_k"):
         others |= FLOAT8
@@ -49,7 +55,8 @@ class Xla:
         """Results per instance, or why XLA gives none."""
         answer = self._ask(*together([x.with_dtypes(computed_in(x)) for x in instances]))
         if not isinstance(answer, str):
-            found, at = [], 0
+            found: list[list[Array] | str] = []
+            at = 0
             for instance in instances:
                 own = answer[at : at + len(instance.results)]
                 found.append([cleaned(x, d) for x, (_, d) in zip(own, instance.results)])
@@ -71,16 +78,15 @@ class Xla:
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
-            self._process = None
+            with self._process:  # closes its pipes
+                self._process = None
 
     def _ask(self, text: str, arrays: list[Array]) -> Any:
         if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                cwd=ROOT,
-            )  # fmt: skip
-        assert self._process.stdin is not None and self._process.stdout is not None
+            command, pipe = [sys.executable, "-m", WORKER], subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=ROOT)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
             pickle.dump((text, arrays), self._process.stdin)
             self._process.stdin.flush()
@@ -100,7 +106,10 @@ def cleaned(array: Array, dtype: str) -> Array:
 def together(instances: Sequence[Instance]) -> tuple[str, list[Array]]:
     """One function that computes all of them."""
     arrays: list[Array] = []
-    bodies, returned, types, functions = [], [], [], []
+    bodies: list[str] = []
+    returned: list[str] = []
+    types: list[str] = []
+    functions: list[str] = []
     for i, instance in enumerate(instances):
         other = instance.renamed(f"n{i}_")
         names = {f"%n{i}_a{k}": f"%arg{len(arrays) + k}" for k in range(len(instance.arguments))}
