@@ -62,8 +62,6 @@ std::vector<FactorId> factors_in_part(const OpView& op, const ShardingRule& rule
   return factors;
 }
 
-Reducer owners_reducer(DType dtype) { return dtype == DType::kBool ? Reducer::kOr : Reducer::kSum; }
-
 // The clamped global start index as i64. If its own dtype cannot hold the bound, the bound never applies.
 ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
   const DType dtype = builder.module().type(start).dtype;
@@ -204,7 +202,7 @@ void placements_of_owned_rows(const OpView& op, const ShardingRule& rule, std::s
     own.clear();
   }
   placement.unreduced = sort_and_merge(placement.unreduced);
-  placement.reducer = owners_reducer(op.result_type().dtype);
+  placement.reducer = reducer_of_parts(op.result_type().dtype);
   found.push_back(std::move(placement));
 }
 
@@ -214,7 +212,7 @@ void partition_by_owned_rows(PartitionContext& context) {
   const DType dtype = context.op().result_type().dtype;
   OwnedWindow window(context, 1, builder.context().type(context.local_result_type(0)).shape);
   // -0, so that adding the other devices' values preserves a zero's sign.
-  const Scalar neutral = exact_neutral(owners_reducer(dtype), dtype);
+  const Scalar neutral = exact_neutral(reducer_of_parts(dtype), dtype);
   context.set_result(0, window.read(neutral), result_padding(context.result_layout(0)));
 }
 
