@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lowered", "Program", "Traced"]
 
-_KINDS = ("global", "propagated", "resharded", "local")
+_KINDS = ("global", "propagated", "resharded", "local", "export")
 
 
 def checked_target(mesh: Any, func: Any) -> Mesh | None:
@@ -278,12 +278,16 @@ class Program:
 
         Args:
             kind: ``"global"`` (StableHLO), ``"propagated"`` (with every value's sharding), ``"resharded"`` (with
-                collectives on global types), or ``"local"`` (one device's program).
-            locations: append ``loc(...)`` with the user's lines.
+                collectives on global types), ``"local"`` (one device's program), or ``"export"`` (one
+                ``sdy.manual_computation`` of StableHLO alone, for other compilers; JAX must be installed).
+            locations: append ``loc(...)`` with the user's lines; not for ``"export"``.
             generic: MLIR's generic form instead of StableHLO's pretty forms.
         """
         if not is_one_of(kind, _KINDS):
             raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
+        if kind == "export":
+            text: str = IMPLEMENTATIONS.export_text(self, generic)
+            return text
         stage: _core.ir.Module = self._compiled.stages[kind]
         return stage.text(**text_options(locations, generic))
 

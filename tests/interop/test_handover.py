@@ -127,6 +127,7 @@ sys.modules["jax"] = None
 import numpy as np, shardwise as sw
 program = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2})).lower(np.ones(4)).compile()
 calls = [lambda: sw.from_jax(np.sin), program.to_jax, program.jax_shardings, lambda: sw.annotate_jax(np.sin, program)]
+calls.append(lambda: program.as_text("export"))
 for call in calls:
     try:
         call()
@@ -136,6 +137,6 @@ print(program.to_source("jax").count("lax"))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     *errors, lax = done.stdout.splitlines()
-    names = ("from_jax", "to_jax", "jax_shardings", "annotate_jax")
+    names = ("from_jax", "to_jax", "jax_shardings", "annotate_jax", 'as_text("export")')
     assert errors == [f"{name}: needs JAX, got no module named jax; pip install jax" for name in names]
     assert int(lax) > 0

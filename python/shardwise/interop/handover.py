@@ -18,6 +18,7 @@ from .jax_shardings import JaxShardings, annotated, shardings_of
 from .optional import needs_jax
 from .source.script import script_of
 from .to_jax import JAX
+from .to_jax.export import export_text
 from .to_jax.program import JaxProgram
 from .to_mpi4py import MPI4PY
 
@@ -31,6 +32,13 @@ def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxPro
     """Implements :meth:`Program.to_jax`."""
     needs_jax("to_jax")
     return JaxProgram(program, script_of(program, JAX), devices, mesh)
+
+
+@provides("export_text")
+def exported(program: Program, generic: bool) -> str:
+    """Implements ``Program.as_text("export")``."""
+    needs_jax('as_text("export")')
+    return export_text(program, generic)
 
 
 @provides("jax_shardings")
