@@ -12,6 +12,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -320,7 +321,7 @@ void vjp_dynamic_update_slice(VjpContext& context) {
 // ---- the family ----------------------------------------------------------------------------------------------------
 
 constexpr Method kDynamicSliceMethods[] = {
-    {.name = "owned rows",
+    {.name = kOwnedRows,
      .factors = factors_in_part,
      .placements = placements_of_owned_rows,
      .partition = partition_by_owned_rows},
@@ -342,7 +343,7 @@ constexpr OpDef kDynamicSlice{
 };
 static_assert(kDynamicSlice.complete());
 
-constexpr Method kDynamicUpdateSliceMethods[] = {{.name = "owned rows",
+constexpr Method kDynamicUpdateSliceMethods[] = {{.name = kOwnedRows,
                                                   .factors = factors_in_part,
                                                   .placements = placements_by_rule,
                                                   .partition = partition_by_owned_update}};
