@@ -177,7 +177,8 @@ def script_of(program: Program) -> Script:
     if not outputs:
         local[-1] = "    return ()"
     head = _head(shared, inputs, outputs)
-    text = "\n".join([*helpers_of(tuple(shared.helpers)), *local])
+    called = [line for lines in shared.functions.values() for line in lines]
+    text = "\n".join([*helpers_of(tuple(shared.helpers)), *called, *local])
     count = (len(traced.in_avals), traced.out_tree.num_leaves)
     wide = any(value.type.dtype in _WIDE for value in _values(module)) or any(b.dtype.name in _WIDE for b in inputs)
     return Script(
