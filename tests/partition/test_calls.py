@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core
+from tests.partition.test_memory import counted_peak
 from tests.support.partitioned import execute
 
 # All numbers are small integers, so that every order of additions gives the same bits.
@@ -204,3 +206,78 @@ def test_small_functions_and_those_called_once_are_inlined() -> None:
     assert functions_of(made) == ["main"]
     twice = CHAIN.replace("call @layer(%0,", "call @small(%0,")
     assert functions_of(compiled(program("8", twice, small + LAYER))) == ["main", "layer"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_predicted_peak_is_what_a_run_counts(name: str) -> None:
+    program = compiled(PROGRAMS[name][0]("8"))
+    peak, of_arguments, _, _ = program._runnable().memory(per_device=False)
+    scatter = _core.runtime.ShardedArray.scatter
+    arguments = [scatter(a, s) for a, s in zip(ARGUMENTS, program._compiled.argument_shardings)]
+    counted = counted_peak(program._runnable(), arguments, [])
+    assert peak - of_arguments == counted if name != "a branch without a call" else counted <= peak - of_arguments
+
+
+def test_a_run_traces_the_ops_of_each_call() -> None:
+    program = compiled(PROGRAMS["three calls"][0]("2x3"))
+    executable = _core.runtime.Executable(program._compiled)
+    arguments = [
+        _core.runtime.ShardedArray.scatter(array, held)
+        for array, held in zip(ARGUMENTS, program._compiled.argument_shardings)
+    ]
+    executable.run(arguments, trace=True)
+    rows = [row for row in executable.trace() if row["op"] == "stablehlo.dot_general"]
+    assert len(rows) == 6
+
+
+def test_a_result_that_depends_on_a_later_call_varies_in_all_of_them() -> None:
+    """The second call of @f takes other values on each device, so the first call's result is stored like that, too."""
+    body = f"""  %s = stablehlo.negate %x : {X}
+  %c = stablehlo.constant dense<2.0> : {X}
+  %0 = func.call @layer(%c, %w, %v) : {CALL}
+  %1 = func.call @layer(%s, %w, %v) : {CALL}
+  %2 = func.call @layer(%0, %w, %v) : {CALL}
+  return %0, %1, %2 : {X}, {X}, {X}"""
+    x, w, v = ARGUMENTS
+    twos = np.full_like(x, 2)
+    for mesh in MESHES:
+        made = compiled(program(mesh, body, results=f"{X}, {X}, {X}"))
+        for results in execute(made._compiled, ARGUMENTS):
+            for got, want in zip(results, (layer(twos, w, v), layer(-x, w, v), layers(twos, w, v, 2)), strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+# ---- texts ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_local_text_with_functions_reads_back_and_runs() -> None:
+    unit = compiled(PROGRAMS["nested calls"][0]("2x3 uneven"))._compiled
+    text = unit.stages["local"].text()
+    assert "shardwise.placement" in text.partition("@layer(")[2]
+    for results in execute(unit.with_local_stage(_core.ir.parse(text)), ARGUMENTS):
+        np.testing.assert_array_equal(results[1], layers(*ARGUMENTS, 4))
+
+
+def test_a_function_of_a_local_text_must_not_call_itself() -> None:
+    unit = compiled(PROGRAMS["three calls"][0]("2x3"))._compiled
+    text = unit.stages["local"].text().replace("func.call @layer(", "func.call @main(", 1)
+    edited = unit.with_local_stage(_core.ir.parse(text))
+    said = "func.call: a function must not call itself, got @main; use stablehlo.while to repeat something"
+    for action in (edited.collectives, lambda: _core.runtime.Executable(edited)):
+        with pytest.raises(sw.ShardingError, match=re.escape(said)):
+            action()
+
+
+def test_a_resharded_text_must_place_operands_like_arguments() -> None:
+    text = compiled(PROGRAMS["three calls"][0]("8"))._compiled.stages["resharded"].text()
+    wrong = text.replace('[{"a"}, {}]', "[{}, {}]", 1)
+    said = (
+        "func.call: operand 0 must be placed like the argument of @layer, "
+        '#shardwise.placement<@mesh, [{"a"}: 1, {}: 8]>, got '
+        "#shardwise.placement<@mesh, [{}: 6, {}: 8]>; run assign on the program before"
+    )
+    with pytest.raises(sw.ShardingError, match=re.escape(said)):
+        _core.passes.run_passes(_core.ir.parse(wrong), ["localize"])
+    result = re.sub(r'(call @layer.*?<@mesh, )\[\{"a"\}, \{\}\]', r"\1[{}, {}]", text, count=1)
+    with pytest.raises(sw.ShardingError, match=r"func\.call: result 0 must be placed like that of @layer, "):
+        _core.passes.run_passes(_core.ir.parse(result), ["localize"])

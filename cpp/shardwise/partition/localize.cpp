@@ -145,6 +145,36 @@ const Method* chosen_method(const PartitionContext& context) {
                       name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
 }
 
+// A text may claim that it has been assigned: its results must be where the function declares them.
+void check_results(const Module& source, const Function& function, const std::vector<LocalValue>& values) {
+  const std::vector<ShardingId>& declared = function.result_shardings;
+  const std::vector<ValueId>& results = source.region(function.body).results;
+  for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
+    if (!declared[i]) continue;
+    const LocalLayout& layout = *values[results[i].index].layout;
+    const TensorSharding& wanted = source.context().sharding(declared[i]);
+    const bool is_there = layout.unreduced.empty() &&
+                          std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
+    if (is_there) continue;
+    const ShardingId found = source.value(results[i]).sharding;
+    const std::string got = found ? short_text(source.context().sharding(found)) : "no sharding";
+    fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
+                        "run assign on the program before");
+  }
+}
+
+void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& wanted, const std::string& rule) {
+  if (found.part.placement == wanted.part.placement) return;
+  const Context& context = op.module().context();
+  const auto text = [&](const LocalValue& value) {
+    return value.part.placement ? shardwise::text(context.placement(value.part.placement)) : std::string("whole");
+  };
+  ShardingError error(
+      error_message(op.name(), str(rule, ", ", text(wanted)), text(found), "run assign on the program before"));
+  error.at(context.location_text(op.loc()));
+  throw error;
+}
+
 constexpr std::string_view kLikeResult = " must be placed like the result";
 
 class Localization {
@@ -171,29 +201,11 @@ class Localization {
     const Region& body = source_.region(function.body);
     for (const ValueId argument : body.arguments) add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source_, id));
-    check_results(function);
+    check_results(source_, function, values_);
     for (const ValueId result : body.results) {
       target_.region(made.body).results.push_back(values_[result.index].value);
     }
     made.result_shardings.assign(made.result_shardings.size(), ShardingId{});
-  }
-
-  // A text may claim that it has been assigned: its results must be where the function declares them.
-  void check_results(const Function& function) const {
-    const std::vector<ShardingId>& declared = function.result_shardings;
-    const std::vector<ValueId>& results = source_.region(function.body).results;
-    for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
-      if (!declared[i]) continue;
-      const LocalLayout& layout = *values_[results[i].index].layout;
-      const TensorSharding& wanted = source_.context().sharding(declared[i]);
-      const bool is_there = layout.unreduced.empty() &&
-                            std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
-      if (is_there) continue;
-      const ShardingId found = source_.value(results[i]).sharding;
-      const std::string got = found ? short_text(source_.context().sharding(found)) : "no sharding";
-      fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
-                          "run assign on the program before");
-    }
   }
 
   // The local form of a value of the source, before it is created. Its padding, if any, is garbage.
@@ -233,7 +245,8 @@ class Localization {
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
-    LocalPartitionContext partition(*emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
+    LocalPartitionContext partition(*emitter_, op, context().sharding_rule(op), std::move(operands),
+                                    std::move(results));
     try {
       const Method* method = chosen_method(partition);
       partition.set_method(method);
@@ -338,18 +351,6 @@ class Localization {
     const RegionId made = builder_.region();
     builder_ = outside;
     return made;
-  }
-
-  // A text may claim that it has been assigned.
-  void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& wanted, const std::string& rule) {
-    if (found.part.placement == wanted.part.placement) return;
-    const auto text = [&](const LocalValue& value) {
-      return value.part.placement ? shardwise::text(context().placement(value.part.placement)) : std::string("whole");
-    };
-    ShardingError error(error_message(op.name(), str(rule, ", ", text(wanted)), text(found),
-                                      "run assign on the program before"));
-    error.at(context().location_text(op.loc()));
-    throw error;
   }
 
   void keep(ValueId global, const LocalValue& local) {

@@ -18,8 +18,7 @@ PlacementId ProgramPlacements::declared(ValueId value) {
 PlacementId ProgramPlacements::result(const Function& function, size_t i) {
   const ValueId value = module_.region(function.body).results[i];
   const std::vector<ShardingId>& declared = function.result_shardings;
-  return i < declared.size() && declared[i] ? reduced(declared[i], module_.value(value).type)
-                                            : this->declared(value);
+  return i < declared.size() && declared[i] ? reduced(declared[i], module_.value(value).type) : this->declared(value);
 }
 
 PlacementId ProgramPlacements::reduced(ShardingId sharding, TypeId type) {

@@ -57,7 +57,7 @@ struct Branches {
 };
 
 struct Call {
-  uint32_t function = 0;  // its number in Plan::functions
+  uint32_t function = 0;         // its number in Plan::functions
   std::vector<Move> enter = {};  // the operands to the function's arguments
   std::vector<Move> leave = {};  // its results to those of the call
 };
@@ -88,7 +88,7 @@ struct Plan {
   DigitSet free = 0;  // digits along which this process owns several devices: all, but for the pinned ones
   Block main;
   std::vector<PlannedFunction> functions = {};  // that are called; each is planned once
-  std::vector<ValueId> slots;  // the value of each slot; of a carry: the loop's result
+  std::vector<ValueId> slots;                   // the value of each slot; of a carry: the loop's result
   std::vector<DigitSet> slot_varying;
   std::vector<AxisList> slot_axes;  // the same as axes
   std::vector<uint32_t> arguments;  // slots, in order

@@ -59,7 +59,10 @@ class RegionMaker {
   // A named computation in front of the call; returns the ops in it.
   std::vector<OpId> make_region(OpId id, const Function& called) {
     const RegionId body = GraphCopy(module_, module_).region(called.body);
-    for (const OpId op : module_.region(body).ops) locate_in_call(module_, op, module_.op(id).loc);
+    // JAX prints no lines in the functions of its library.
+    walk(module_, body, [&](OpId op) {
+      if (!module_.op(op).loc) module_.op(op).loc = module_.op(id).loc;
+    });
     open_others(module_.region(body).arguments);
     const std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
     const OpId made = rewrite_.insert(rewrite_.before(id), module_.op(id).loc, [&](Builder& builder) {

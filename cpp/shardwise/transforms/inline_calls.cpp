@@ -94,12 +94,20 @@ class CallInliner {
           std::vector<ValueId> made = append_inlined(builder, OpView(module_, id));
           const std::vector<OpId>& all = module_.region(builder.region()).ops;
           ops.assign(all.begin() + known, all.end());
-          for (const OpId op : ops) locate_in_call(module_, op, module_.op(id).loc);
+          for (const OpId op : ops) locate(op, module_.op(id).loc);
           return made;
         });
     for (uint32_t i = 0; i < results.size(); ++i) replace(module_.result(id, i), results[i]);
     rewrite_.erase(id);
     expand(ops, in_combiner);
+  }
+
+  // Ops without a line of their own get that of the call: JAX prints none in the functions of its library.
+  void locate(OpId op, LocId call) {
+    if (module_.context().resolve(module_.op(op).loc).file.empty()) module_.op(op).loc = call;
+    for (const RegionId region : module_.regions(op)) {
+      for (const OpId inner : module_.region(region).ops) locate(inner, call);
+    }
   }
 
   // The value, with a constraint in front of `user` if there is a sharding.
@@ -175,13 +183,6 @@ ShardingId sharding_of_call(const Module& module, ValueId result, size_t i, cons
   const ShardingId sharding = module.value(result).sharding;
   const bool has_none = !sharding && called != nullptr && i < called->result_shardings.size();
   return has_none ? called->result_shardings[i] : sharding;
-}
-
-void locate_in_call(Module& module, OpId op, LocId call) {
-  if (module.context().resolve(module.op(op).loc).file.empty()) module.op(op).loc = call;
-  for (const RegionId region : module.regions(op)) {
-    for (const OpId inner : module.region(region).ops) locate_in_call(module, inner, call);
-  }
 }
 
 void drop_uncalled(Module& module, const std::set<std::string>& called) {

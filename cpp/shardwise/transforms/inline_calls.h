@@ -29,10 +29,11 @@ inline constexpr int64_t kMaxInlinedOps = 12;
 
 // Throws ShardingError for a recursive function, and beyond the limits of CallGraph.
 Module inline_calls(Module module, PassContext& context);
-inline constexpr Pass kInlineCalls{.name = "inline_calls",
-                                   .doc = "put the ops of functions that are small or called once where they are called",
-                                   .run = inline_calls,
-                                   .checks_input = true};
+inline constexpr Pass kInlineCalls{
+    .name = "inline_calls",
+    .doc = "put the ops of functions that are small or called once where they are called",
+    .run = inline_calls,
+    .checks_input = true};
 
 // All calls, whatever the size of their functions.
 void inline_all_calls(Module& module);
@@ -42,8 +43,6 @@ bool is_inlined(const Module& module, OpId op);
 // Appends these ops to the builder's region, on the operands of `op`; the calls among them stay. Returns its results.
 std::vector<ValueId> append_inlined(Builder& builder, const OpView& op);
 
-// Ops without a line of their own get that of the call: JAX prints none in the functions of its library.
-void locate_in_call(Module& module, OpId op, LocId call);
 // The sharding of result `i` of a call, or of a region: that of the op, or else that of the function.
 ShardingId sharding_of_call(const Module& module, ValueId result, size_t i, const Function* called);
 

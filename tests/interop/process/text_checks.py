@@ -31,8 +31,10 @@ def emitted(text: str) -> Any:
     arguments = [scope.argument(x, f"x{i}") for i, x in enumerate(module.main.body.arguments)]
     results = scope.region(module.main.body)
     tables = [f"{name} = {value}" for value, name in scope.shared.tables.items()]
-    lines = [*tables, *helpers_of(tuple(scope.shared.helpers)), f"def local({', '.join(arguments)}):", *scope.lines]
-    namespace: dict[str, Any] = {"jnp": jnp, "lax": lax, "np": np, "CONSTANTS": scope.shared.constants}
+    functions = [line for lines in scope.shared.functions.values() for line in lines]
+    lines = [*tables, *helpers_of(tuple(scope.shared.helpers)), *functions]
+    lines += [f"def local({', '.join(arguments)}):", *scope.lines]
+    namespace: dict[str, Any] = {"jax": jax, "jnp": jnp, "lax": lax, "np": np, "CONSTANTS": scope.shared.constants}
     exec("\n".join([*lines, f"    return ({results},)"]), namespace)
     return namespace["local"]
 

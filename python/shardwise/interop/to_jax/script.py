@@ -199,7 +199,7 @@ def script_of(program: Program) -> Script:
 
 def _name(program: Program) -> str:
     text = program.as_text("global").split(maxsplit=2)[1]
-    return text.removeprefix("@").removeprefix("jit_")
+    return text.removeprefix("@").removeprefix("jit_") if text.startswith("@") else "main"
 
 
 _WIDE = ("float64", "int64", "uint64", "complex128")
