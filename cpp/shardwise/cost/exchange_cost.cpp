@@ -8,7 +8,8 @@
 namespace shardwise {
 namespace {
 
-// What a device needs of an operand, what it holds of that, and the devices that hold it, in some of the dims.
+// In some of the dims: the elements of an operand that a device needs, those of them that it holds, and the number of
+// devices that hold the needed elements.
 struct Share {
   int64_t needed = 1, held = 1, senders = 1;
   friend auto operator<=>(const Share&, const Share&) = default;

@@ -11,7 +11,7 @@ namespace {
 // Counting takes less than a millisecond.
 constexpr int64_t kMostPositions = 4'096;
 
-// What the largest tile has more than before must be received in any case.
+// Any plan receives at least the elements by which the largest tile grows.
 double least_bytes(const ReshardProblem& problem) {
   double before = 1, after = 1;
   for (size_t d = 0; d < problem.shape.size(); ++d) {

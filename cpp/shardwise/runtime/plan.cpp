@@ -12,6 +12,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/runtime/early_reduction.h"
 #include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/shard_homes.h"
 #include "shardwise/runtime/slot_numbering.h"
@@ -43,10 +44,12 @@ void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
 // several values, are of the loop's result.
 class BlockMaker {
  public:
-  BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options)
+  BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options,
+             std::unordered_map<OpId, Reduction> reductions)
       : module_(module),
         variation_(variation),
         options_(options),
+        reductions_(std::move(reductions)),
         homes_(module, variation),
         needed_in_(module.value_count(), 0) {
     if (!options_.fuse) return;
@@ -119,10 +122,7 @@ class BlockMaker {
     } else if (call != variation_.collectives.end()) {
       step.work = call->second;
     } else {
-      const OpCost cost = op.def().cost(op);
-      KernelCall kernel{.kernel = {}, .results = {}, .work = cost.flops + cost.bytes};
-      if (!options_.faithful) kernel.merge = find_merge(op, variation_.digits, variation_.varying, homes_.all());
-      step.work = std::move(kernel);
+      step.work = make_kernel_call(op);
     }
     const auto* kernel = std::get_if<KernelCall>(&step.work);
     if (kernel != nullptr && kernel->merge) homes_.add_merged(op, *kernel->merge);
@@ -131,6 +131,19 @@ class BlockMaker {
     add_outputs(op, step);
     if (op.result_count() > 0) step.axes = variation_.digits.axes(varying(op.result()));
     return step;
+  }
+
+  KernelCall make_kernel_call(const OpView& op) const {
+    const OpCost cost = op.def().cost(op);
+    KernelCall call{.kernel = {}, .results = {}, .work = cost.flops + cost.bytes};
+    const auto found = reductions_.find(op.id());
+    const Reduction reduction = found == reductions_.end() ? Reduction{} : found->second;
+    call.reduced = variation_.digits.axes(reduction.digits);
+    call.reducer = reduction.reducer;
+    if (!options_.faithful) {
+      call.merge = find_merge(op, variation_.digits, variation_.varying, homes_.all(), reduction);
+    }
+    return call;
   }
 
   int64_t few_lanes(ValueId result, const std::vector<ValueId>& inputs) const {
@@ -229,6 +242,7 @@ class BlockMaker {
   const Module& module_;
   const Variation& variation_;
   const PlanOptions& options_;
+  std::unordered_map<OpId, Reduction> reductions_;  // by op that makes partial results
   ShardHomes homes_;
   std::unordered_map<OpId, FusedGroup> groups_;    // by root
   std::vector<bool> in_chain_;                     // by op
@@ -243,8 +257,10 @@ class BlockMaker {
 
 Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& options) {
   Variation variation = find_variation(module, mesh, options.pinned, options.faithful);
+  std::unordered_map<OpId, Reduction> reductions;
+  if (!options.faithful) reductions = reduce_early(module, variation);
   Plan plan;
-  BlockMaker(module, variation, options).run(plan);
+  BlockMaker(module, variation, options, std::move(reductions)).run(plan);
   number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);

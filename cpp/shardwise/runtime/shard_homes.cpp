@@ -23,7 +23,9 @@ ShardHomes::ShardHomes(const Module& module, const Variation& variation)
 void ShardHomes::add_merged(const OpView& op, const Merge& merge) {
   for (size_t i = 0; i < op.result_count(); ++i) {
     Homes home(variation_.digits.size(), 0);
-    for (const Merge::Digit& digit : merge.digits) home[digit.number] = static_cast<uint8_t>(digit.result_dims[i]);
+    for (const Merge::Digit& digit : merge.digits) {
+      if (digit.result_dims[i]) home[digit.number] = static_cast<uint8_t>(*digit.result_dims[i]);
+    }
     homes_[op.result(i).index] = std::move(home);
   }
 }
