@@ -32,7 +32,7 @@ class Assignment {
         calls_(module),
         target_(empty_copy(source_, calls_)),
         builder_(target_, target_.main().body),
-        planner_(module.context(), ReshardPlanner::Effort::kEstimate),
+        planner_(module.context()),
         placements_(module),
         values_(source_, builder_, planner_, placements_),
         chooser_(module, values_, placements_, planner_),
@@ -43,7 +43,7 @@ class Assignment {
 
   Module run(Counters& counters) {
     for (const size_t f : calls_.reached()) add_function(source_.functions[f]);
-    counters.add("assign.states", planner_.states());
+    counters.add("assign.plans", planner_.plans());
     target_.stage = Stage::kAssigned;
     return std::move(target_);
   }
