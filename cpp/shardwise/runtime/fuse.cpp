@@ -37,8 +37,8 @@ class Grouping {
         places_(module.op_count(), 0) {}
 
   std::unordered_map<OpId, FusedGroup> run() {
-    count_uses(module_.main().body);
-    group(module_.main().body);
+    for (const Function& function : module_.functions) count_uses(function.body);
+    for (const Function& function : module_.functions) group(function.body);
     return std::move(groups_);
   }
 
