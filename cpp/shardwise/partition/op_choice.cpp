@@ -60,13 +60,13 @@ bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_t
   return differs;
 }
 
-// The placement that propagation gave to a result. Moved elements go directly to where a result of main, or an
-// annotation, needs them, if these are all the users.
+// The placement that propagation gave to a result. Moved elements go directly to where a result of the function,
+// or an annotation, needs them, if these are all the users.
 PlacementId OpChooser::wanted(const OpView& op, size_t i) {
   const ValueId result = op.result(i);
   const PlacementId declared = placements_.declared(result);
   if (!op.def().traits.movement) return declared;
-  const std::vector<ShardingId>& shardings = source_.main().result_shardings;
+  const std::vector<ShardingId>& shardings = function_->result_shardings;
   PlacementId found;
   for (const Use use : source_.uses(result)) {
     PlacementId at = declared;
@@ -74,7 +74,7 @@ PlacementId OpChooser::wanted(const OpView& op, size_t i) {
       const Traits& traits = source_.op(use.op).def->traits;
       if (!traits.constraint && !traits.reshard) return declared;
       at = placements_.declared(source_.result(use.op));
-    } else if (use.region == source_.main().body && use.index < shardings.size() && shardings[use.index]) {
+    } else if (use.region == function_->body && use.index < shardings.size() && shardings[use.index]) {
       at = placements_.reduced(shardings[use.index], type_of(result));
     }
     if (found && found != at) return declared;
