@@ -157,7 +157,7 @@ const Method* chosen_method(const PartitionContext& context) {
                       name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
 }
 
-// Where an op passes on a reduction jointly, whole operands become parts of it, which are returned.
+// If an op passes on a reduction jointly, its whole operands become parts of the reduction, which are returned.
 std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
                                   std::vector<const LocalValue*>& operands) {
   std::vector<LocalValue> parts;

@@ -16,9 +16,9 @@ namespace {
 
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-// What a device reads along a sharded dim with windows. Rows count from the first of its own; the windows with any of
-// its own rows do not begin at the same place on every device unless the stride divides the block. Otherwise there is a
-// window at each row, and those between the op's own are masked.
+// The rows that a device reads along a sharded dim with windows. They count from the first of its own. The windows over
+// those do not begin at the same place on every device unless the stride divides the block. Otherwise there is a window
+// at each row, and those between the op's own are masked.
 struct WindowedDim {
   int64_t begin = 0, rows = 0;     // of the operand
   int64_t first = 0, windows = 0;  // window first + step·i of device i is its first one
