@@ -115,7 +115,7 @@ MovedDim rows_of_taps(Convolution& local, size_t i, const DimLayout& input, cons
   dim.from.offset = local.reversed[i] != 0 ? dim.to.size - 1 - window.low[i] : -window.low[i];
   dim.from.scale = local.reversed[i] != 0 ? -1 : 1;
   dim.from.holes = window.base_dilations[i];
-  fill_padding(dim);  // kernels have zeros there, too
+  fill_padding(dim);
   window.low[i] = window.high[i] = 0;
   window.base_dilations[i] = 1;
   local.reversed[i] = 0;
@@ -171,11 +171,7 @@ class ConvolutionOfShards {
   ValueId kernel() {
     const ConvolutionNumbers& numbers = local_.numbers;
     const Scalar zero = scalar_of(context_.op().operand_type(1).dtype, 0);
-    ValueId masked = context_.masked_operand(1, context_.rule().dim(1, at(numbers.rhs.batch))[0], zero);
-    for (const int64_t dim : numbers.rhs.spatial) {
-      masked = context_.masked_operand(1, context_.rule().dim(1, at(dim))[0], zero);
-    }
-    return masked;
+    return context_.masked_operand(1, context_.rule().dim(1, at(numbers.rhs.batch))[0], zero);
   }
 
   PartitionContext& context_;
@@ -232,6 +228,19 @@ std::vector<FactorId> moved_factors_of_convolution(const OpView& op, const Shard
   return factors;
 }
 
+namespace {
+
+// A device with fewer taps than its block has would multiply rows, which other windows read, by zeros: NaN for infinity.
+bool are_taps_even(const ShardingRule& rule, const ConvolutionNumbers& numbers, const std::vector<AxisList>& axes) {
+  for (size_t i = 0; i < numbers.lhs.spatial.size(); ++i) {
+    const FactorId taps = spatial_factors(rule, numbers, i).taps;
+    if (rule.factors()[taps].size % product(axes[taps]) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void placements_of_moved_windows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                                  std::vector<OpPlacement>& found) {
   const ConvolutionNumbers numbers = ConvolutionNumbers::of(op);
@@ -242,7 +251,7 @@ void placements_of_moved_windows(const OpView& op, const ShardingRule& rule, std
     if (given[windows] != given[taps]) return;
     given[windows].clear();  // those of the input, which is sharded like the taps
   }
-  found.push_back(placement_of(rule, numbers, given));
+  if (are_taps_even(rule, numbers, given)) found.push_back(placement_of(rule, numbers, given));
   // The gradient of a kernel has few windows, and as many taps as there are pixels: the input's axes are for the taps.
   turned = given;
   for (size_t i = 0; i < numbers.lhs.spatial.size(); ++i) {
@@ -253,7 +262,7 @@ void placements_of_moved_windows(const OpView& op, const ShardingRule& rule, std
       std::swap(turned[windows], turned[taps]);
     }
   }
-  if (turned != given) found.push_back(placement_of(rule, numbers, turned));
+  if (turned != given && are_taps_even(rule, numbers, turned)) found.push_back(placement_of(rule, numbers, turned));
 }
 
 }  // namespace shardwise
