@@ -160,6 +160,13 @@ def test_calls_give_the_numbers_of_numpy(name: str, mesh: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_the_unpartitioned_run_calls_functions_too(name: str) -> None:
+    text, expected = PROGRAMS[name]
+    for got, want in zip(_core.runtime.run_unpartitioned(_core.ir.parse(text("8")), ARGUMENTS), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_the_text_of_each_stage_reads_back(name: str) -> None:
     stages = compiled(PROGRAMS[name][0]("2x3 uneven"))._compiled.stages
     for stage in stages.values():
@@ -247,6 +254,39 @@ def test_a_result_that_depends_on_a_later_call_varies_in_all_of_them() -> None:
                 np.testing.assert_array_equal(got, want)
 
 
+def test_an_annotated_argument_is_resharded_at_each_call() -> None:
+    own = '%x: tensor<6x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}'
+    made = compiled(program("5", CHAIN, LAYER.replace("%x: tensor<6x8xf32>", own)).replace('{}, {"a"}', '{"a"}, {}', 1))
+    assert functions_of(made) == ["main", "layer"]
+    assert "argument 0 of @layer" in {row.cause for row in made.collectives()}
+    for (result,) in execute(made._compiled, ARGUMENTS):
+        np.testing.assert_array_equal(result, layers(*ARGUMENTS, 3))
+
+
+def test_the_work_of_assignment_does_not_grow_with_the_calls() -> None:
+    def chain(count: int) -> str:
+        calls = "\n".join(
+            f"  %{i} = func.call @layer({f'%{i - 1}' if i else '%x'}, %w, %v) : {CALL}" for i in range(count)
+        )
+        return program("8", f"{calls}\n  return %{count - 1} : {X}")
+
+    few, many = compiled(chain(2)), compiled(chain(36))
+    assert many.counters["assign.plans"] == few.counters["assign.plans"]
+    assert len(many._compiled.stages["local"].ops) == len(few._compiled.stages["local"].ops) + 34
+    assert [row.count for row in many.collectives()] == [18 * row.count for row in few.collectives()]
+
+
+def test_calls_that_nest_too_deep_are_an_error() -> None:
+    step = f"%0 = func.call @f{{}}(%x) : ({X}) -> {X}"
+    links = [
+        f"func.func private @f{i}(%x: {X}) -> {X} {{ {step.format(i + 1)} return %0 : {X} }}" for i in range(10_000)
+    ]
+    last = f"func.func private @f10000(%x: {X}) -> {X} {{ return %x : {X} }}"
+    text = program("8", f"{step.format(0)} return %0 : {X}", "\n".join([*links, last]))
+    with pytest.raises(sw.ShardingError, match="calls and regions must nest at most 256 deep"):
+        compiled(text)
+
+
 # ---- texts ----------------------------------------------------------------------------------------------------------
 
 
@@ -281,3 +321,27 @@ def test_a_resharded_text_must_place_operands_like_arguments() -> None:
     result = re.sub(r'(call @layer.*?<@mesh, )\[\{"a"\}, \{\}\]', r"\1[{}, {}]", text, count=1)
     with pytest.raises(sw.ShardingError, match=r"func\.call: result 0 must be placed like that of @layer, "):
         _core.passes.run_passes(_core.ir.parse(result), ["localize"])
+
+
+def test_a_comparator_holds_no_calls() -> None:
+    """A large function that two sorts call is inlined in their regions."""
+    signs = "\n".join(f"  %n{i} = stablehlo.negate {f'%n{i - 1}' if i else '%p'} : tensor<f32>" for i in range(12))
+    less = f"""func.func private @less(%p: tensor<f32>, %q: tensor<f32>) -> tensor<i1> {{
+{signs}
+  %0 = stablehlo.compare LT, %n11, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  return %0 : tensor<i1>
+}}"""
+
+    def sort(name: str, dim: int) -> str:
+        return f"""  %{name} = "stablehlo.sort"(%x) <{{dimension = {dim} : i64, is_stable = true}}> ({{
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %r{name} = func.call @less(%p, %q) : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %r{name} : tensor<i1>
+  }}) : ({X}) -> {X}"""
+
+    body = "\n".join([sort("a", 0), sort("b", 1), f"  return %a, %b : {X}, {X}"])
+    made = compiled(program("8", body, less, f"{X}, {X}"))
+    assert functions_of(made) == ["main"]
+    for a, b in execute(made._compiled, ARGUMENTS):
+        np.testing.assert_array_equal(a, np.sort(ARGUMENTS[0], 0))
+        np.testing.assert_array_equal(b, np.sort(ARGUMENTS[0], 1))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -23,10 +24,14 @@ def counted_peak(executable: Any, arguments: list[Any], donated: list[int]) -> i
     """Bytes that a run adds to those of its arguments at its peak."""
     owned = list(arguments)
     arguments.clear()
-    runtime.restart_peak_buffer_bytes()
-    before = runtime.live_buffer_bytes()
-    executable.run(owned, donated=donated)
-    peak: int = runtime.restart_peak_buffer_bytes()
+    gc.disable()  # arrays of earlier tests, in cycles, would be freed during the run
+    try:
+        runtime.restart_peak_buffer_bytes()
+        before = runtime.live_buffer_bytes()
+        executable.run(owned, donated=donated)
+        peak: int = runtime.restart_peak_buffer_bytes()
+    finally:
+        gc.enable()
     return peak - before
 
 

@@ -46,6 +46,15 @@ def emitted(text: str, target: Target) -> Any:
     return jax.jit(namespace["local"]) if target is JAX else namespace["local"]
 
 
+@jax.jit
+def called(x: Any) -> tuple[Any, Any]:
+    """A function that is too large to be inlined."""
+    y = x
+    for _ in range(7):
+        y = jnp.sin(y) * 2
+    return y, y.sum()
+
+
 SPD = np.eye(4, dtype=np.float32) * 3 + 0.1 * np.ones((4, 4), np.float32)
 KEYS = np.array([3.0, -0.0, np.nan, 1.0, 0.0, -2.0], np.float32)
 CASES: dict[str, tuple[Any, ...]] = {
@@ -54,6 +63,7 @@ CASES: dict[str, tuple[Any, ...]] = {
         normal(2, 6, 5, 4), normal(3, 2, 2, 6)),
     "gradient of a convolution": (jax.grad(
         lambda k, x: (lax.conv(x, k, (1, 1), "SAME") ** 2).sum()), normal(3, 2, 3, 3), normal(2, 2, 5, 5)),
+    "calls": (lambda x: called(called(x)[0] + called(x)[1]), normal(3, 4)),
     "fft": (lambda x: jnp.fft.rfft(x).real + jnp.fft.fft(x).imag[..., :5], normal(3, 8)),
     "cholesky": (lambda x: lax.linalg.cholesky(x, symmetrize_input=False), SPD),
     "triangular solve": (lambda a, b: lax.linalg.triangular_solve(
