@@ -18,9 +18,9 @@ namespace {
 constexpr int64_t kAssumedTrips = 16;
 
 // For the reduction of an accumulator; that of an inner loop may become one of an outer loop.
-std::string cause_behind_loop(const std::string& cause) {
-  constexpr std::string_view kBehind = ", behind the loop";
-  return cause.ends_with(kBehind) ? cause : str(cause, kBehind);
+std::string cause_after_loop(const std::string& cause) {
+  constexpr std::string_view kAfterLoop = ", after the loop";
+  return cause.ends_with(kAfterLoop) ? cause : str(cause, kAfterLoop);
 }
 
 class Assignment {
@@ -29,7 +29,7 @@ class Assignment {
       : source_(module),
         target_(empty_copy(source_)),
         builder_(target_, target_.main().body),
-        planner_(module.context(), ReshardPlanner::Effort::kEstimate),
+        planner_(module.context()),
         placements_(module),
         values_(source_, builder_, planner_, placements_),
         chooser_(module, values_, placements_, planner_),
@@ -43,7 +43,7 @@ class Assignment {
     for (const ValueId argument : source_.region(body).arguments) values_.add_argument(argument);
     for (const OpId id : source_.region(body).ops) add_op(OpView(source_, id));
     add_results();
-    counters.add("assign.states", planner_.states());
+    counters.add("assign.plans", planner_.plans());
     target_.stage = Stage::kAssigned;
     return std::move(target_);
   }
@@ -119,7 +119,7 @@ class Assignment {
     }
   }
 
-  // A reduction behind the loop serves all of its trips.
+  // A reduction after the loop serves all of its trips.
   void share_reductions() {
     const OpenLoop& loop = loops_.innermost();
     double share = 0;
@@ -170,7 +170,7 @@ class Assignment {
   }
 
   void place_carry(size_t carry, const AccumulatorChoice& choice) {
-    const std::string cause = cause_behind_loop(values_.pending_cause(choice.addend));
+    const std::string cause = cause_after_loop(values_.pending_cause(choice.addend));
     const LocId loc = values_.pending_loc(choice.addend);
     loops_.visit_relays(carry, [&](OpenLoop& loop, size_t of_loop) {
       loop.carries[of_loop] = {choice.carry, cause, loc};
