@@ -10,6 +10,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/runtime/batch_reductions.h"
 #include "shardwise/runtime/early_reduction.h"
 #include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/slot_numbering.h"
@@ -263,6 +264,7 @@ Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& option
   if (!options.faithful) reductions = reduce_early(module, variation);
   Plan plan;
   plan.main = BlockMaker(module, variation, options, std::move(reductions)).run();
+  if (options.batch) batch_reductions(module, plan.main);
   number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);
