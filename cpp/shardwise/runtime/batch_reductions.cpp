@@ -88,6 +88,8 @@ class Scheduler {
   std::vector<size_t> waiting_;  // small reductions
 };
 
+}  // namespace
+
 bool has_effect(const Module& module, Step& step) {
   bool found = module.op(step.op).def->has_side_effect(OpView(module, step.op));
   step.for_each_block([&](Block& block) {
@@ -95,8 +97,6 @@ bool has_effect(const Module& module, Step& step) {
   });
   return found;
 }
-
-}  // namespace
 
 void batch_reductions(const Module& module, Block& block) {
   std::vector<Step> steps = std::move(block.steps);

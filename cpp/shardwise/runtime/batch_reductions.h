@@ -15,6 +15,9 @@
 
 namespace shardwise {
 
+// Whether a step does more than make its outputs.
+bool has_effect(const Module& module, Step& step);
+
 // For a plan whose slots are still indices of values.
 void batch_reductions(const Module& module, Block& block);
 
