@@ -108,7 +108,7 @@ Module plan_reshards(Module module, PassContext& context) {
   ReshardPlanner planner(module.context());
   Rewrite rewrite(module);
   std::vector<OpId> reshards;
-  walk(module, module.main().body, [&](OpId id) {
+  walk(module, [&](OpId id) {
     if (module.op(id).def->traits.reshard) reshards.push_back(id);
   });
   for (const OpId id : reshards) {
