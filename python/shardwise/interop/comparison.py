@@ -22,7 +22,7 @@ from .hlo import HloCollective, collectives_of, instructions_of, op_class
 from .optional import jax, needs_jax
 from .to_jax.program import JaxProgram
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["Comparison", "compare", "compiled_texts"]
 
 _COMPUTES = ("dot", "reduce", "elementwise", "movement", "other")
 
@@ -145,7 +145,7 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3) -> Compa
     handed = isinstance(function, JaxProgram)
     ledger = function.collectives() if handed else program.collectives()
     ours = _ours(program, ledger, program._timed(*args))
-    partitioned, compiled = _compiled(function.lower() if handed else function.lower(*args))
+    partitioned, compiled = compiled_texts(function.lower() if handed else function.lower(*args))
     seconds = _profiled(function, args, runs)
     found = collectives_of(partitioned)
     theirs: dict[str, Totals] = defaultdict(Totals)
@@ -200,7 +200,7 @@ def _bytes(kind: Any) -> int:
     return size
 
 
-def _compiled(lowered: Any) -> tuple[str, str]:
+def compiled_texts(lowered: Any) -> tuple[str, str]:
     """The HLO after SPMD partitioning, and the final one."""
     with tempfile.TemporaryDirectory() as folder:
         options = {"xla_dump_to": folder, "xla_dump_hlo_as_text": True, "xla_dump_hlo_pass_re": "spmd-partition.*"}
