@@ -421,7 +421,15 @@ class Program:
         finally:
             leave_call()
 
-    def _call_flat(self, leaves: list[Any], *, faithful: bool = False, poison: bool = False) -> Any:
+    def _timed(self, *args: Any) -> list[dict[str, Any]]:
+        """Run the program; returns the time of each op."""
+        self._call_flat(self._traced._leaves_of_call(args, {}), trace=True)
+        rows: list[dict[str, Any]] = self._runnable(place_on(self.mesh._core)).trace()
+        return rows
+
+    def _call_flat(
+        self, leaves: list[Any], *, faithful: bool = False, poison: bool = False, trace: bool = False
+    ) -> Any:
         self.mesh._core.expect_runnable("run")
         place = place_on(self.mesh._core)
         executable = self._runnable(place)
@@ -448,6 +456,7 @@ class Program:
             arguments,
             faithful=faithful,
             poison=poison,
+            trace=trace,
             borrowed=borrowed,
             donated=donated,
             processes=place.communicator,

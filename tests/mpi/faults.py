@@ -32,7 +32,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def told_to_all(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
-    if ranks.size > 1:
+    if ranks.size in (2, 4, 8):  # they divide the mesh of 8 devices
         yield from mistakes(ranks)
         yield from placements(ranks)
 

@@ -22,7 +22,8 @@ struct CollectiveCall {
   Reducer reducer = Reducer::kNone;
   ExchangeMap exchange = {};  // exchange
   bool has_fill = false;      // … whose last operand is the fill
-  bool is_reduced = false;    // of a reduction: the operand is the total already (early_reduction.h)
+  size_t together = 1;      // all_reduce: the number of steps from this one on that travel as one (batch_reductions.h)
+  bool is_reduced = false;  // of a reduction: the operand is the total already (early_reduction.h)
 
   AxisList axes_used() const;
   // The digits along which the result varies. This may include too many digits only when a sub-axis ends inside a

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/runtime/shards.h"
@@ -28,6 +29,13 @@ class Communicator {
   // Reduces over the devices that differ along `axes` only, from the first to the last of each group in list order.
   // 16-bit floats accumulate in float32 and are rounded once. For max and min, NaN wins and +0 > -0.
   virtual Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) = 0;
+  // all_reduce of each operand, in one message if that is faster.
+  virtual std::vector<Shards> all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
+                                                  std::span<const Reducer> reducers) {
+    std::vector<Shards> results;
+    for (size_t i = 0; i < operands.size(); ++i) results.push_back(all_reduce(operands[i], axes, reducers[i]));
+    return results;
+  }
   // Dim d grows by the product of gather[d]: shards are concatenated in row-major order of these axes.
   virtual Shards all_gather(const Shards& operand, std::span<const AxisList> gather) = 0;
   // all_reduce over `axes`; every device keeps its part of dim d along scatter[d] (a sublist of `axes`).

@@ -83,7 +83,9 @@ const Plan& Executable::plan(bool faithful) const {
 }
 
 Plan Executable::planned(bool faithful, const AxisList& pinned) const {
-  return make_plan(*module_, *mesh_, {.fuse = options_.fuse, .faithful = faithful, .pinned = pinned});
+  return make_plan(
+      *module_, *mesh_,
+      {.fuse = options_.fuse, .faithful = faithful, .pinned = pinned, .batch = !options_.devices.pinned.empty()});
 }
 
 void Executable::check_argument(size_t i, const ShardedArray& argument) const {

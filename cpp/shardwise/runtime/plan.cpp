@@ -12,6 +12,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/runtime/batch_reductions.h"
 #include "shardwise/runtime/early_reduction.h"
 #include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/shard_homes.h"
@@ -106,20 +107,12 @@ class BlockMaker {
     for (size_t i = block.steps.size(); i-- > 0;) {
       Step& step = block.steps[i];
       const bool is_needed = std::ranges::any_of(step.outputs, [&](uint32_t v) { return needed_in_[v] == number; });
-      if (!is_needed && !has_effect(step)) continue;
+      if (!is_needed && !has_effect(module_, step)) continue;
       for (uint32_t input : step.inputs) needed_in_[input] = number;
       kept.push_back(std::move(step));
     }
     std::ranges::reverse(kept);
     block.steps = std::move(kept);
-  }
-
-  bool has_effect(Step& step) const {
-    bool found = module_.op(step.op).def->has_side_effect(OpView(module_, step.op));
-    step.for_each_block([&](Block& block) {
-      found = found || std::ranges::any_of(block.steps, [&](Step& inner) { return has_effect(inner); });
-    });
-    return found;
   }
 
   Step make_step(OpId id) {
@@ -261,6 +254,10 @@ Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& option
   if (!options.faithful) reductions = reduce_early(module, variation);
   Plan plan;
   BlockMaker(module, variation, options, std::move(reductions)).run(plan);
+  if (options.batch) {
+    batch_reductions(module, plan.main);
+    for (PlannedFunction& function : plan.functions) batch_reductions(module, function.block);
+  }
   number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);

@@ -34,6 +34,7 @@ struct PlanOptions {
   bool fuse = true;
   bool faithful = false;  // everything varies along everything
   AxisList pinned = {};   // DeviceSet::pinned
+  bool batch = false;     // small all_reduces travel together (batch_reductions.h)
 };
 
 // UnsupportedError for an op that cannot run.

@@ -436,7 +436,25 @@ void ProgramRun::run_chain(const FusedChain& chain, std::span<const NdArray> inp
     run_tiles(chain.program, inputs, std::array{result}, pool_for());
 }
 
+void ProgramRun::reduce_together(std::span<const Step> batch) {
+  std::vector<Shards> operands;
+  std::vector<Reducer> reducers;
+  for (const Step& step : batch) {
+    operands.push_back(slots_[step.inputs[0]]);
+    reducers.push_back(std::get<CollectiveCall>(step.work).reducer);
+  }
+  communicator_.begin(batch[0].op);
+  reduced_ = communicator_.all_reduce_together(operands, std::get<CollectiveCall>(batch[0].work).axes, reducers);
+  std::ranges::reverse(reduced_);
+}
+
 void ProgramRun::run_collective(const Step& step, const CollectiveCall& collective) {
+  if (collective.together > 1) reduce_together({&step, collective.together});
+  if (!reduced_.empty()) {
+    slots_[step.outputs[0]] = reduced_.back().along(step.axes);
+    reduced_.pop_back();
+    return;
+  }
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
   for (const uint32_t slot : step.inputs) operands.push_back(slots_[slot]);

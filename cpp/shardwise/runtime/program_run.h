@@ -49,6 +49,7 @@ class ProgramRun {
   void run_fused(const Step& step, const FusedChain& chain);
   bool run_few_lanes(const Step& step, const FusedChain& chain);
   void run_collective(const Step& step, const CollectiveCall& collective);
+  void reduce_together(std::span<const Step> batch);
   Dims stack_shape(const Step& step) const;  // of all shards of the result
   Shards fused_stack(const Step& step, const FusedChain& chain, std::vector<Shards>& inputs);
   Shards fused_list(const Step& step, const FusedChain& chain, const std::vector<Shards>& inputs);
@@ -72,6 +73,7 @@ class ProgramRun {
   Communicator& communicator_;
   std::vector<Shards> slots_;
   std::vector<Shards> moving_;
+  std::vector<Shards> reduced_;  // the results of the next all_reduces of a batch, the last one first
   std::vector<const void*> few_lanes_;
   std::vector<std::unique_ptr<TileRunner>> runners_;  // by Step::runner
   std::chrono::steady_clock::time_point start_;

@@ -77,7 +77,7 @@ class FlatFunction:
         traced = jax.jit(run, keep_unused=True).trace(*self.in_avals)
         try:
             lowered = traced.lower(lowering_platforms=("tpu",))
-        except NotImplementedError:  # an op without a rule there, such as eig
+        except (NotImplementedError, ValueError):  # an op without a rule there, such as eig or a callback
             lowered = traced.lower(lowering_platforms=("cpu",))
         return str(lowered.as_text(debug_info=True))
 

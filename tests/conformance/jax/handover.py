@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs handed over to JAX give the numbers of the virtual mesh, on 24 host devices.
 
-python -m tests.conformance.jax.handover [--programs 500] [--seed 0] [--ops NAME ...] [--no-matrix]
+python -m tests.conformance.jax.handover [--programs 500] [--seed 0] [--ops NAME ...] [--no-matrix] [--collectives]
+
+With --collectives, the ledger of each random program must also have the collectives of the HLO after SPMD partitioning,
+by kind and bytes; XLA may have dropped some.
 
 Random programs must agree in every bit; the table of ops within the tolerances of the design, where XLA:CPU flushes
 subnormals to zero and contracts products and sums.
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +25,8 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import shardwise as sw
+from shardwise.interop.comparison import compiled_texts
+from shardwise.interop.hlo import collectives_of
 from tests.conformance.results import table, write
 from tests.op.cases import CASES, OpCase
 from tests.op.references import is_float, wide
@@ -41,18 +47,30 @@ __all__ = ["handed_over", "op_failures"]
 _ULPS = 8
 
 
-def handed_over(module: Any, mesh: Any, arguments: list[np.ndarray]) -> list[np.ndarray]:
+def other_collectives(function: Any) -> str:
+    """The collectives of the HLO that the ledger has not; "" if there are none."""
+    found = Counter((row.kind, row.bytes) for row in collectives_of(compiled_texts(function.lower())[0]))
+    ours = Counter((row.kind, row.bytes) for row in function.collectives())
+    return f"{found - ours} in the HLO, {ours - found} in the ledger" if found - ours else ""
+
+
+def handed_over(
+    module: Any, mesh: Any, arguments: list[np.ndarray], check: Callable[[Any], None] = lambda function: None
+) -> list[np.ndarray]:
     """The results of a recorded program in JAX."""
     program = sw.parse(module.text()).compile(sw.Mesh._wrap(mesh))
     function = program.to_jax()
+    check(function)
     results = function.get(function(*arguments))
     return list(results) if isinstance(results, tuple) else [results]
 
 
-def program_failure(program: Program) -> str:
+def program_failure(program: Program, collectives: bool) -> str:
     """What differs in a random program; "" if nothing does, and the refusal of an op that JAX lacks."""
+    differences: list[str] = []
+    check = (lambda function: differences.append(other_collectives(function))) if collectives else lambda function: None
     try:
-        got = handed_over(program.record(), program.mesh, program.arguments)
+        got = handed_over(program.record(), program.mesh, program.arguments, check)
     except sw.UnsupportedError as error:
         return f"refused: {error}"
     except Exception as error:
@@ -60,7 +78,7 @@ def program_failure(program: Program) -> str:
     for i, (found, want) in enumerate(zip(got, program.expected)):
         if found.dtype != want.dtype or not np.array_equal(found, want):
             return f"output {i}:\n{found!r}\nNumPy\n{want!r}\n{program!r}"
-    return ""
+    return "".join(f"{text}\n{program!r}" for text in differences if text)
 
 
 def near(found: np.ndarray, want: np.ndarray) -> bool:
@@ -102,7 +120,7 @@ def op_failures(case: OpCase, dtype: str, scenarios: Any = SCENARIOS) -> list[st
     return failures
 
 
-def random_programs(count: int, start: int) -> list[str]:
+def random_programs(count: int, start: int, collectives: bool) -> list[str]:
     failures: list[str] = []
     seen = [0]
 
@@ -112,7 +130,7 @@ def random_programs(count: int, start: int) -> list[str]:
     @given(PROGRAMS)
     def check(program: Program) -> None:
         seen[0] += 1
-        reason = program_failure(program)
+        reason = program_failure(program, collectives)
         if reason:
             failures.append(reason)
             print(f"program {seen[0]}: {reason}", flush=True)
@@ -130,8 +148,11 @@ def main() -> int:
     parser.add_argument("--ops", nargs="*", default=[])
     parser.add_argument("--scenarios", type=int, default=len(SCENARIOS))
     parser.add_argument("--no-matrix", action="store_true")
+    parser.add_argument("--collectives", action="store_true")
     given_options = parser.parse_args()
-    failures = random_programs(given_options.programs, given_options.seed) if given_options.programs else []
+    failures: list[str] = []
+    if given_options.programs:
+        failures += random_programs(given_options.programs, given_options.seed, given_options.collectives)
     rows: list[tuple[str, str, int]] = []
     for case in [] if given_options.no_matrix else CASES:
         if given_options.ops and case.id not in given_options.ops:

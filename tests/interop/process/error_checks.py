@@ -37,6 +37,15 @@ def test_an_op_that_does_not_run_is_named_with_the_line_of_jax() -> None:
     assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in str(caught.value), caught.value
 
 
+def test_a_callback_is_named_with_the_line_of_jax() -> None:
+    def f(x: Any) -> Any:
+        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)  # the line
+
+    with pytest.raises(sw.Error) as caught:
+        sw.from_jax(f, mesh=MESH)(X)
+    assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in str(caught.value), caught.value
+
+
 def test_jax_must_not_be_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "__version_info__", (0, 4, 35))
     with pytest.raises(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -303,3 +304,192 @@ def linear_custom_solve(a: Any) -> Any:
 @case(X)
 def associative(x: Any) -> Any:
     return lax.associative_scan(jnp.multiply, jnp.cos(x)).sum()
+
+
+@case({"w": normal(6, 6) / 3, "u": normal(6, 6) / 3, "b": normal(3, 6)}, normal(4, 2, 6))
+def gated_recurrence(params: Any, xs: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        z, r, c = (x @ params["w"] + h @ params["u"] + b for b in params["b"])
+        h = jax.nn.sigmoid(z) * h + (1 - jax.nn.sigmoid(z)) * jnp.tanh(c * jax.nn.sigmoid(r))
+        return h, None
+
+    return (lax.scan(step, jnp.zeros((2, 6)), xs)[0] ** 2).sum()
+
+
+@case({"q": normal(8, 8) / 3, "kv": normal(8, 4) / 3}, normal(2, 4, 8))
+def grouped_query_attention(params: Any, x: Any) -> Any:
+    q = (x @ params["q"]).reshape(2, 4, 2, 2, 2)
+    k, v = jnp.split((x @ params["kv"]).reshape(2, 4, 2, 2), 2, axis=2)
+    weights = jax.nn.softmax(jnp.einsum("btgqe,bsge->bgqts", q, k), -1)
+    return (jnp.einsum("bgqts,bsge->btgqe", weights, v) ** 2).sum()
+
+
+@case(normal(2, 6, 8))
+def rotary_positions(x: Any) -> Any:
+    angles = jnp.arange(6.0)[:, None] / 10.0 ** jnp.arange(4.0)
+    left, right = jnp.split(x, 2, -1)
+    turned = jnp.concatenate([left * jnp.cos(angles) - right * jnp.sin(angles), left * jnp.sin(angles) + right], -1)
+    return (turned**3).sum()
+
+
+@case(normal(8), X[:, :4].repeat(2, 1))
+def rms_norm(scale: Any, x: Any) -> Any:
+    return ((x * lax.rsqrt((x**2).mean(-1, keepdims=True) + 1e-6) * scale) ** 3).sum()
+
+
+@case({"up": normal(6, 8) / 2, "gate": normal(6, 8) / 2, "down": normal(8, 6) / 2}, X)
+def gated_mlp(params: Any, x: Any) -> Any:
+    return ((jax.nn.silu(x @ params["gate"]) * (x @ params["up"]) @ params["down"]) ** 2).mean()
+
+
+@case(normal(4, 3, 3, 3) / 3, normal(2, 3, 6, 6))
+def convolution(kernel: Any, x: Any) -> Any:
+    y = lax.conv_general_dilated(x, kernel, (1, 1), "SAME")
+    return (jax.nn.softplus(y) ** 2).mean()
+
+
+@case(normal(2, 6, 6))
+def average_pooling(x: Any) -> Any:
+    return (lax.reduce_window(x, 0.0, lax.add, (1, 2, 2), (1, 2, 2), "VALID") ** 3).sum()
+
+
+@case(normal(5, 5) / 4)
+def matrix_powers(a: Any) -> Any:
+    return jnp.trace(jnp.linalg.matrix_power(a, 3) @ a.T)
+
+
+@case(normal(6), normal(6))
+def interpolation(x: Any, y: Any) -> Any:
+    return (jnp.where(x > y, x**2, y * x) + jnp.clip(x, -0.7, 0.9) * jnp.minimum(x, 2.0)).sum() ** 2
+
+
+@case(normal(4, 5))
+def log_probabilities(x: Any) -> Any:
+    return (jax.nn.log_sigmoid(x) * jax.nn.logsumexp(x, axis=0)).sum() + jax.nn.softplus(x).prod(1).sum()
+
+
+@case(normal(4, 5))
+def activations(x: Any) -> Any:
+    return sum((f(x) ** 2).sum() for f in (jax.nn.elu, jax.nn.gelu, jax.nn.selu, jax.nn.mish, jax.nn.hard_swish))
+
+
+@case(normal(3, 4), normal(3, 4))
+def distances(x: Any, y: Any) -> Any:
+    squares = ((x[:, None] - y[None]) ** 2).sum(-1)
+    return jnp.sqrt(squares + 1e-2).sum() + jnp.exp(-squares).min()
+
+
+@case((normal(4, 3), normal(3)), X[:, :4])
+def mapped_over_parameters(params: Any, x: Any) -> Any:
+    losses = jax.vmap(lambda w, b: (jnp.tanh(x @ w + b) ** 2).mean(), in_axes=(1, 0))(*params)
+    return (losses**2).sum()
+
+
+@case(X)
+def switched(x: Any) -> Any:
+    parts = [lax.switch(i, [jnp.sin, jnp.cos, lambda y: y**3], x[i]) for i in range(3)]
+    return sum((part**2).sum() for part in parts)
+
+
+@case(normal(5))
+def nested_loops(x: Any) -> Any:
+    def outer(h: Any, _: Any) -> Any:
+        return lax.scan(lambda g, s: (jnp.sin(g) * s, None), h, jnp.arange(1.0, 3.0))[0], h.sum()
+
+    last, sums = lax.scan(outer, x, None, length=3)
+    return (last**2).sum() + sums.prod()
+
+
+@case(X, np.int32(2))
+def dynamic_rows(x: Any, i: Any) -> Any:
+    row = lax.dynamic_slice_in_dim(x, i, 3)
+    return (lax.dynamic_update_slice_in_dim(x, row * 2, i + 1, 0) ** 3).sum()
+
+
+@case(normal(9))
+def sorted_values(x: Any) -> Any:
+    return (jnp.sort(x) * jnp.arange(9.0)).sum() ** 2 + x[jnp.argsort(x)[-3:]].prod()
+
+
+@case(normal(3, 7))
+def best_of_each_row(x: Any) -> Any:
+    values, places = lax.top_k(x, 2)
+    return (values**3).sum() + places.sum() * x.max()
+
+
+@jax.custom_vjp
+def scaled_gradient(x: Any, scale: Any) -> Any:
+    return x * 1.0
+
+
+scaled_gradient.defvjp(lambda x, scale: (x, scale), lambda scale, g: (g * scale, jnp.zeros_like(scale)))
+
+
+@case(X, np.float32(0.3))
+def custom_vjp_with_residuals(x: Any, scale: Any) -> Any:
+    return (jnp.sin(scaled_gradient(x, scale)) * x).sum()
+
+
+@jax.custom_jvp
+def safe_sqrt(x: Any) -> Any:
+    return jnp.sqrt(jnp.maximum(x, 1e-3))
+
+
+@safe_sqrt.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    root = safe_sqrt(primals[0])
+    return root, tangents[0] / (2 * root)
+
+
+@case(np.abs(X) + 0.1)
+def custom_jvp_under_vmap(x: Any) -> Any:
+    return jax.vmap(lambda row: safe_sqrt(row).sum() ** 2)(x).sum()
+
+
+@case(X, jax.random.key_data(jax.random.key(8)))
+def noise_of_split_keys(x: Any, data: Any) -> Any:
+    keys = jax.random.split(jax.random.wrap_key_data(data), 2)
+    noise = jax.random.normal(keys[0], x.shape) + jax.random.uniform(keys[1], x.shape)
+    return ((x * noise) ** 2).sum()
+
+
+@case(X)
+def permuted_rows(x: Any) -> Any:
+    order = jax.random.permutation(jax.random.key(2), 8)
+    return (x[order] * jnp.arange(8.0)[:, None]).sum() ** 2
+
+
+@case({"a": normal(3), "b": (normal(2, 3), None)})
+def flat_parameters(tree: Any) -> Any:
+    flat, rebuild = jax.flatten_util.ravel_pytree(tree)
+    again = rebuild(flat * jnp.cos(flat))
+    return (again["a"] * again["b"][0]).sum() ** 2
+
+
+@case(normal(4, 4))
+def polynomial_by_horner(x: Any) -> Any:
+    return jnp.polyval(jnp.array([0.5, -1.0, 2.0, 0.25]), x).sum() + jnp.cumprod(jnp.cos(x), 1).sum()
+
+
+@case(normal(8, 3), normal(8))
+def least_squares_step(x: Any, y: Any) -> Any:
+    w = jnp.linalg.solve(jnp.eye(3) * 4 + jnp.tanh(x.T @ x) / 8, x.T @ y)
+    return ((x @ w - y) ** 2).mean()
+
+
+@case(normal(3, 8))
+def circular_convolution(x: Any) -> Any:
+    kernel = jnp.exp(-jnp.arange(8.0))
+    return (sum(jnp.roll(x, i, 1) * kernel[i] for i in range(4)) ** 3).sum()
+
+
+@case(normal(6, 6) / 3, X)
+def hessian_vector_product(w: Any, x: Any) -> Any:
+    loss = lambda v: jnp.tanh(x @ v).sum()  # noqa: E731
+    return (jax.jvp(jax.grad(loss), (w,), (jnp.ones_like(w),))[1] ** 2).sum()
+
+
+@case(normal(4, 6), np.array([4, 2, 6, 1], np.int32))
+def masked_mean(x: Any, lengths: Any) -> Any:
+    mask = jnp.arange(6) < lengths[:, None]
+    return ((jnp.where(mask, x, 0).sum(1) / lengths) ** 3).sum()

@@ -48,6 +48,22 @@ TEST(ProcessCommunicator, AllReduce) {
   }
 }
 
+TEST(ProcessCommunicator, AllReducesTogether) {
+  Random random(31);
+  for (int round = 0; round < kRounds; ++round) {
+    const DType dtype = kDTypes[round % 13];
+    const Case c = random_case(random, dtype, round % 10 == 0 ? Dims{3, 30011} : Dims{2, 3});
+    const AxisList axes = some_of(random, c.digits);
+    const std::vector<Reducer> reducers{random_reducer(random, dtype), random_reducer(random, dtype)};
+    for (size_t which = 0; which < 2; ++which) {
+      expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+        return communicator.all_reduce_together(std::vector<Shards>{operand, operand}, axes, reducers)[which];
+      });
+    }
+    if (HasFailure()) FAIL() << round << " " << name(reducers[0]) << " " << axis_list_text(*c.mesh, axes);
+  }
+}
+
 TEST(ProcessCommunicator, AllGather) {
   Random random(22);
   for (int round = 0; round < kRounds; ++round) {

@@ -131,6 +131,43 @@ Shards ProcessCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Red
   return own_.all_reduce(gathered(operand, group), axes, reducer);
 }
 
+std::vector<Shards> ProcessCommunicator::all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
+                                                             std::span<const Reducer> reducers) {
+  const ProcessGroup& group = group_along(axes);
+  if (group.count == 1) return Communicator::all_reduce_together(operands, axes, reducers);
+  std::vector<NdArray> stacks;
+  int64_t bytes = 0;
+  for (const Shards& operand : operands) {
+    stacks.push_back(dense(operand.stack()));
+    bytes += stacks.back().nbytes();
+  }
+  if (bytes * (group.count - 2) > kWholeBytes) return Communicator::all_reduce_together(operands, axes, reducers);
+  const NdArray own = pooled_empty(DType::kU8, {bytes});
+  const NdArray all = pooled_empty(DType::kU8, {group.count, bytes});
+  const auto copy = [](std::byte* to, const std::byte* from, int64_t count) {
+    if (count > 0) std::memcpy(to, from, static_cast<size_t>(count));
+  };
+  int64_t begin = 0;
+  for (const NdArray& stack : stacks) {
+    copy(own.data() + begin, stack.data(), stack.nbytes());
+    begin += stack.nbytes();
+  }
+  transport_->all_gather(group, bytes_of(own), memory_of(all));
+  std::vector<Shards> results;
+  begin = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const NdArray& stack = stacks[i];
+    const NdArray whole = pooled_empty(stack.dtype(), concatenated(sizes_of(group.axes), stack.shape()));
+    for (int64_t member = 0; member < group.count; ++member) {
+      copy(whole.data() + member * stack.nbytes(), all.data() + member * bytes + begin, stack.nbytes());
+    }
+    begin += stack.nbytes();
+    const Shards gathered = labelled(joined(group.axes, operands[i].axes()), whole);
+    results.push_back(own_.all_reduce(gathered, axes, reducers[i]));
+  }
+  return results;
+}
+
 // Every process folds an equal part of the elements; the last parts are padded with zeros.
 Shards ProcessCommunicator::all_reduce_in_parts(const Shards& operand, const ProcessGroup& group, AxisSpan axes,
                                                 Reducer reducer) {

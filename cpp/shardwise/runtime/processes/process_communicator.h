@@ -32,6 +32,8 @@ class ProcessCommunicator final : public Communicator {
   void begin(OpId op) override { transport_->begin(op); }
   Shards axis_index(AxisSpan axes) override;
   Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) override;
+  std::vector<Shards> all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
+                                          std::span<const Reducer> reducers) override;
   Shards all_gather(const Shards& operand, std::span<const AxisList> gather) override;
   Shards reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
                         Reducer reducer) override;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/batch_reductions.h"
+
+#include <algorithm>
+#include <queue>
+#include <span>
+#include <unordered_map>
+
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+namespace {
+
+// Larger operands travel at once: a message costs little beside them, and waiting would keep them in memory.
+constexpr int64_t kSmallBytes = int64_t{1} << 17;
+
+const CollectiveCall* small_reduction(const Module& module, const Step& step) {
+  const auto* call = std::get_if<CollectiveCall>(&step.work);
+  if (call == nullptr || call->kind != CollectiveKind::kAllReduce || call->is_reduced) return nullptr;
+  const TensorType type = OpView(module, step.op).operand_type(0);
+  return type.size() * item_size(type.dtype) <= kSmallBytes ? call : nullptr;
+}
+
+// Orders steps without side effects, which may depend on each other.
+class Scheduler {
+ public:
+  Scheduler(const Module& module, std::span<Step> steps) : module_(module), steps_(steps), users_(steps.size()) {
+    missing_.resize(steps.size(), 0);
+    std::unordered_map<uint32_t, size_t> makers;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (uint32_t input : steps[i].inputs) {
+        const auto maker = makers.find(input);
+        if (maker == makers.end()) continue;
+        users_[maker->second].push_back(i);
+        ++missing_[i];
+      }
+      for (uint32_t output : steps[i].outputs) makers[output] = i;
+      if (missing_[i] == 0) add(i);
+    }
+  }
+
+  void run(std::vector<Step>& ordered) {
+    while (!ready_.empty() || !waiting_.empty()) {
+      while (!ready_.empty()) {
+        const size_t i = ready_.top();
+        ready_.pop();
+        place(i, ordered);
+      }
+      std::vector<size_t> reductions = std::move(waiting_);
+      waiting_.clear();
+      std::ranges::sort(reductions);
+      while (!reductions.empty()) place_batch(reductions, ordered);
+    }
+  }
+
+ private:
+  void add(size_t i) {
+    if (small_reduction(module_, steps_[i]) != nullptr) {
+      waiting_.push_back(i);
+    } else {
+      ready_.push(i);
+    }
+  }
+
+  // The first reduction with those along the same axes.
+  void place_batch(std::vector<size_t>& reductions, std::vector<Step>& ordered) {
+    const AxisList axes = std::get<CollectiveCall>(steps_[reductions.front()].work).axes;
+    const auto others = std::ranges::stable_partition(
+        reductions, [&](size_t i) { return std::get<CollectiveCall>(steps_[i].work).axes == axes; });
+    const std::vector<size_t> batch(reductions.begin(), others.begin());
+    reductions.erase(reductions.begin(), others.begin());
+    std::get<CollectiveCall>(steps_[batch.front()].work).together = batch.size();
+    for (size_t i : batch) place(i, ordered);
+  }
+
+  void place(size_t i, std::vector<Step>& ordered) {
+    ordered.push_back(std::move(steps_[i]));
+    for (size_t user : users_[i]) {
+      if (--missing_[user] == 0) add(user);
+    }
+  }
+
+  const Module& module_;
+  std::span<Step> steps_;
+  std::vector<std::vector<size_t>> users_;
+  std::vector<size_t> missing_;  // by step: inputs that are not made yet
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready_;
+  std::vector<size_t> waiting_;  // small reductions
+};
+
+}  // namespace
+
+bool has_effect(const Module& module, Step& step) {
+  bool found = module.op(step.op).def->has_side_effect(OpView(module, step.op));
+  step.for_each_block([&](Block& block) {
+    found = found || std::ranges::any_of(block.steps, [&](Step& inner) { return has_effect(module, inner); });
+  });
+  return found;
+}
+
+void batch_reductions(const Module& module, Block& block) {
+  std::vector<Step> steps = std::move(block.steps);
+  block.steps.clear();
+  for (size_t begin = 0; begin < steps.size();) {
+    size_t end = begin;
+    while (end < steps.size() && !has_effect(module, steps[end])) ++end;
+    Scheduler(module, std::span(steps).subspan(begin, end - begin)).run(block.steps);
+    if (end < steps.size()) block.steps.push_back(std::move(steps[end++]));
+    begin = end;
+  }
+  for (Step& step : block.steps) {
+    step.for_each_block([&](Block& inner) { batch_reductions(module, inner); });
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives of handed-over programs are those of the HLO after SPMD partitioning, in kind, count and bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+
+import shardwise as sw
+from shardwise import P
+from shardwise.interop.hlo import collectives_of, instructions_of
+from tests.interop.process.handed_programs import PROGRAMS, Handed
+from tests.interop.process.to_jax_checks import MESHES, compiled
+
+NAMES = ("mlp", "uneven_product", "extremes", "integer_sums", "narrow_floats", "gradients", "resharded", "exchanges")
+MESH = MESHES["4x2"]
+
+
+@pytest.mark.parametrize("handed", [x for x in PROGRAMS if x.name in NAMES], ids=lambda handed: handed.name)
+def test_the_ledger_is_that_of_the_partitioned_hlo(handed: Handed) -> None:
+    program = compiled(handed, MESH)
+    report = sw.interop.compare(program, program.to_jax(), *handed.arguments, runs=1)
+    ours, found = (Counter((row.kind, row.bytes) for row in side) for side in (report.ours, report.theirs))
+    assert found - ours == Counter(), f"{found}\n{report.ours}"
+    assert report.same_collectives() or handed.name == "exchanges"  # two of its permutes are the same, XLA drops one
+
+
+def layer(x: Any, w: Any) -> Any:
+    return (x @ w).sum(0)
+
+
+def test_times_bytes_and_counts_of_both_sides() -> None:
+    x, w = np.ones((64, 32), np.float32), np.ones((32, 16), np.float32)
+    program = sw.jit(layer, mesh=MESH, in_shardings=(P("x"), P(None, "y"))).lower(x, w).compile()
+    report = sw.interop.compare(program, program.to_jax(), x, w)
+    rows = {row.name: row for row in report}
+    assert next(iter(rows)) == "all_reduce"
+    for side in (rows["all_reduce"].ours, rows["all_reduce"].theirs):
+        assert (side.count, side.bytes) == (1, 4 * (8 + 2 * 2))
+        assert side.seconds > 0
+    assert rows["dot"].ours.bytes == 4 * 16 * 8
+    assert rows["dot"].ours.count == rows["dot"].theirs.count == 1
+    assert rows["dot"].theirs.seconds > 0
+    text = repr(report)
+    assert text.splitlines()[0].split("  ")[0] == "class"
+    assert text.endswith("received per device: 48 B here, 48 B in JAX")
+    assert report.to_dict()["rows"][0]["ours"]["count"] == 1
+
+
+def test_a_function_that_xla_partitions() -> None:
+    x, w = np.ones((64, 32), np.float32), np.ones((32, 16), np.float32)
+    program = sw.jit(layer, mesh=MESH, in_shardings=(P("x"), P(None, "y"))).lower(x, w).compile()
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+    specs = (PartitionSpec("x"), PartitionSpec(None, "y"))
+    function = jax.jit(layer, in_shardings=tuple(NamedSharding(mesh, spec) for spec in specs))
+    report = sw.interop.compare(program, function, x, w, runs=1)
+    assert sum(row.bytes for row in report.theirs) >= sum(row.bytes for row in report.ours) == 48
+
+
+def test_what_cannot_be_compared() -> None:
+    x = np.ones(8, np.float32)
+    program = sw.jit(lambda x: x + 1, mesh=MESH).lower(x).compile()
+    with pytest.raises(TypeError, match=r"^compare: takes a compiled program, got 3; call \.compile\(\) first \(at "):
+        sw.interop.compare(3, np.sin, x)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^compare: takes a jitted function of JAX, got .*; pass jax\.jit\(function\)"):
+        sw.interop.compare(program, np.sin, x)
+    with pytest.raises(ValueError, match=r"^compare: runs must be a positive integer, got 0 \(at "):
+        sw.interop.compare(program, program.to_jax(), x, runs=0)
+
+
+HLO = """HloModule m
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  ROOT %add.1 = f32[] add(%a, %a)
+}
+
+%fused (p: f32[8,4]) -> f32[4,8] {
+  %p = f32[8,4]{1,0} parameter(0)
+  ROOT %t = f32[4,8]{1,0} transpose(%p), dimensions={1,0}
+}
+
+ENTRY %main (x: f32[8,4]) -> f32[4,8] {
+  %x = f32[8,4]{1,0} parameter(0)
+  %r = f32[8,4]{1,0} all-reduce(%x), replica_groups=[2,4]<=[8], to_apply=%sum
+  %g = (bf16[2]{0}, bf16[16]{0}) all-gather-start(%h), replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}
+  %s = s32[3]{0} reduce-scatter(%i), replica_groups={{0,1,2,3},{4,5,6,7}}, to_apply=%sum
+  %n = s8[4]{0} reduce-scatter(%i), replica_groups=mesh['a'=8,'b'=3] {'a':(1)2,'b'}, to_apply=%sum
+  %e = (u8[5]{0}, u8[5]{0}) all-to-all(%j, %k), replica_groups={{0,1},{2,3},{4,5},{6,7}}
+  %c = pred[6]{0} collective-permute(%q), source_target_pairs={{0,1}}
+  ROOT %f = f32[4,8]{1,0} fusion(%r), kind=kLoop, calls=%fused
+}
+"""
+
+
+def test_hlo_is_read_in_all_its_spellings() -> None:
+    found = [(row.kind, row.group_size, row.bytes, row.dtype) for row in collectives_of(HLO)]
+    assert found == [
+        ("all_reduce", 4, 4.0 * (32 + 2 * 8), "float32"),
+        ("all_gather", 8, 28.0, "bfloat16"),
+        ("reduce_scatter", 4, 36.0, "int32"),
+        ("reduce_scatter", 6, 20.0, "int8"),
+        ("all_to_all", 2, 5.0, "uint8"),
+        ("collective_permute", 0, 6.0, "bool"),
+    ]
+    own = [(row.name, row.op_class) for row in instructions_of(HLO)]
+    assert own[-1] == ("f", "movement")
+    assert len(own) == 7
