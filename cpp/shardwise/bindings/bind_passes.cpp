@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <memory>
 
 #include <pybind11/stl.h>
@@ -21,6 +23,7 @@
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
+#include "shardwise/reshard/plan.h"
 
 namespace py = pybind11;
 
@@ -178,6 +181,28 @@ py::list ledger(const CompileUnit& unit) {
   return rows;
 }
 
+// The collectives between two shardings of one shape. `seconds` is the least time of planning among so many repetitions.
+py::dict plan_of_reshard(const Dims& shape, int64_t item, const TensorSharding& from, const TensorSharding& to,
+                         int64_t repetitions) {
+  using Clock = std::chrono::steady_clock;
+  const ReshardProblem problem{
+      .shape = shape, .item_size = item, .from = placement_of(from, shape), .to = placement_of(to, shape)};
+  ReshardPlan plan;
+  double seconds = std::numeric_limits<double>::infinity();
+  for (int64_t i = 0; i < std::max<int64_t>(repetitions, 1); ++i) {
+    const Clock::time_point start = Clock::now();
+    plan = plan_reshard(problem);
+    seconds = std::min(seconds, std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  py::list moves, tiles;
+  for (const ReshardStep& step : plan.steps) {
+    moves.append(std::string(move_name(step.move)));
+    tiles.append(problem.tile_bytes(step.after));
+  }
+  return py::dict(py::arg("moves") = moves, py::arg("bytes") = plan.bytes, py::arg("tiles") = tiles,
+                  py::arg("seconds") = seconds);
+}
+
 // The same part for a value of a module with another context.
 GlobalPart part_in(const Module& from, ValueId value, const Module& to) {
   GlobalPart part = from.part(value);
@@ -276,6 +301,8 @@ void bind_passes(py::module_& module) {
   module.def("run_passes", &run_on_text, py::arg("module"), py::arg("names"));
   module.def("propagate_program", &propagate_program, py::arg("module"), py::arg("names") = usual_passes());
   module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"));
+  module.def("plan_reshard", &plan_of_reshard, py::arg("shape"), py::arg("item_size"), py::arg("from_sharding"),
+             py::arg("to_sharding"), py::arg("repetitions") = 1);
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"));
 }
 

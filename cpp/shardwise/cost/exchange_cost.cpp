@@ -5,13 +5,14 @@
 #include <numeric>
 #include <set>
 
+#include "shardwise/cost/tile_overlap.h"
+
 namespace shardwise {
 namespace {
 
-// In some of the dims: the elements of an operand that a device needs, those of them that it holds, and the number of
-// devices that hold the needed elements.
+// What a device needs of an operand, and what it holds of that, in some of the dims.
 struct Share {
-  int64_t needed = 1, held = 1, senders = 1;
+  int64_t needed = 1, held = 1;
   friend auto operator<=>(const Share&, const Share&) = default;
 };
 using Shares = std::vector<Share>;  // by operand
@@ -55,10 +56,8 @@ Shares shares_at(const ExchangeMap& map, const std::vector<size_t>& dims, const 
     const int64_t tile = device.at(map.to[d].axes);
     for (size_t k = 0; k < shares.size(); ++k) {
       const ExchangeSource& from = map.from[k][d];
-      const auto [first, last] = senders(map.to[d], from, tile);
       shares[k].needed *= rows_needed(map.to[d], from, tile);
       shares[k].held *= piece_between(map.to[d], from, tile, device.at(from.axes)).count;
-      shares[k].senders *= last - first + 1;
     }
   }
   return shares;
@@ -72,7 +71,6 @@ Shares most_shares(const ExchangeMap& map, const std::vector<size_t>& dims) {
       const ExchangeSource& from = map.from[k][d];
       shares[k].needed *= std::min({map.to[d].rows, from.size, map.to[d].size});
       shares[k].held = 0;
-      shares[k].senders *= std::min(product(from.axes), map.to[d].rows);
     }
   }
   return shares;
@@ -97,6 +95,7 @@ std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& di
 }  // namespace
 
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
+  if (const auto elements = elements_received(map)) return {.elements = *elements};
   ExchangeCost cost;
   std::set<Shares> all{Shares(map.from.size())};
   for (const std::vector<size_t>& dims : independent_groups(map)) {
@@ -112,7 +111,6 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
         for (size_t k = 0; k < both.size(); ++k) {
           both[k].needed *= others[k].needed;
           both[k].held *= others[k].held;
-          both[k].senders *= others[k].senders;
         }
         combined.insert(std::move(both));
       }
@@ -121,13 +119,10 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
   }
   for (const Shares& device : all) {
     double elements = 0;
-    int64_t senders = 0;
     for (const Share& share : device) {
       elements += static_cast<double>(share.needed) - static_cast<double>(share.held);
-      senders += share.senders - (share.held > 0 ? 1 : 0);
     }
     cost.elements = std::max(cost.elements, elements);
-    cost.senders = std::max(cost.senders, senders);
   }
   return cost;
 }

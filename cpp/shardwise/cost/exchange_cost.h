@@ -13,10 +13,10 @@ namespace shardwise {
 struct ExchangeCost {
   double elements = 0;  // the maximum over devices
   bool exact = true;    // false: an upper bound, because there are too many positions along the axes of a dim
-  int64_t senders = 0;  // the most devices that one device receives from
 };
 
-// Looks at each position along the axes of a dim, or of several dims that share an axis, if there are at most so many.
+// In closed form where one operand is read without strides (tile_overlap.h). Other maps are counted: at each position
+// along the axes of a dim, or of several dims that share an axis, if there are at most so many.
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions = 65'536);
 
 }  // namespace shardwise

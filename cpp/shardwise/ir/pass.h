@@ -7,7 +7,7 @@
 //
 //   PassContext context;
 //   module = assign(std::move(module), context);     // a test calls it just like this
-//   context.counters.get("assign.states")            // what it counted
+//   context.counters.get("assign.plans")            // what it counted
 //
 // A module is moved through the passes. A pass throws an Error that names the op and the user's line; it never prints,
 // and never asks how many devices there are. compiler/driver.h runs passes.
@@ -28,7 +28,7 @@
 
 namespace shardwise {
 
-// Named counts that passes leave for tests and reports: "propagate.visits", "plan_reshards.states", …
+// Named counts that passes leave for tests and reports: "propagate.visits", "plan_reshards.plans", …
 class Counters {
  public:
   void add(std::string_view name, int64_t amount);

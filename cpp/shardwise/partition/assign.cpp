@@ -29,7 +29,7 @@ class Assignment {
       : source_(module),
         target_(empty_copy(source_)),
         builder_(target_, target_.main().body),
-        planner_(module.context(), ReshardPlanner::Effort::kEstimate),
+        planner_(module.context()),
         placements_(module),
         values_(source_, builder_, planner_, placements_),
         chooser_(module, values_, placements_, planner_),
@@ -43,7 +43,7 @@ class Assignment {
     for (const ValueId argument : source_.region(body).arguments) values_.add_argument(argument);
     for (const OpId id : source_.region(body).ops) add_op(OpView(source_, id));
     add_results();
-    counters.add("assign.states", planner_.states());
+    counters.add("assign.plans", planner_.plans());
     target_.stage = Stage::kAssigned;
     return std::move(target_);
   }

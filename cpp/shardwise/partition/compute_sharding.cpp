@@ -325,7 +325,7 @@ bool pass_together(Linear linear, const std::vector<bool>& pending) {
   switch (linear) {
     case Linear::kNone: return false;
     case Linear::kFirst: return count == 1 && pending[0];
-    case Linear::kJoint: return count == pending.size();
+    case Linear::kJoint: return count > 0;
     case Linear::kEach: return count == 1;
     case Linear::kUpdate: return count == 2 && pending[0] && pending[1];
   }

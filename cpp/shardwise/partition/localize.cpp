@@ -143,6 +143,27 @@ const Method* chosen_method(const PartitionContext& context) {
                       name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
 }
 
+// Where an op passes on a reduction jointly, whole operands become parts of it, which are returned.
+std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
+                                  std::vector<const LocalValue*>& operands) {
+  std::vector<LocalValue> parts;
+  if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
+  const Reducer reducer = results[0].layout->reducer;
+  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  const auto reduces = [](const Factor& factor) { return factor.kind == FactorKind::kReduction; };
+  if (std::ranges::any_of(rule.factors(), reduces) || linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  parts.reserve(operands.size());
+  for (const LocalValue*& operand : operands) {
+    if (!operand->layout->unreduced.empty()) continue;
+    LocalValue part = *operand;
+    part.value = emitter.as_parts(operand->value, results[0].layout->unreduced, reducer);
+    if (part.value != operand->value) part.part.padding = result_padding(*part.layout);
+    parts.push_back(std::move(part));
+    operand = &parts.back();
+  }
+  return parts;
+}
+
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -218,10 +239,11 @@ class Localization {
       return;
     }
     check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
-    std::vector<const LocalValue*> operands;
-    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
+    std::vector<const LocalValue*> operands;
+    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
+    const std::vector<LocalValue> parts = add_parts(emitter_, op, results, operands);
     LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
     try {
       const Method* method = chosen_method(partition);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/op_choice.h"
 
+#include <algorithm>
 #include <tuple>
+
+#include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
 
@@ -85,7 +88,20 @@ PlacementId OpChooser::wanted(const OpView& op, size_t i) {
 Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
   std::vector<const Placement*> homes;
   for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
-  return pending_of(op, rule, homes);
+  Pending pending = pending_of(op, rule, homes);
+  const bool has_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint &&
+                         std::ranges::find(pending.operands, false) != pending.operands.end();
+  return has_parts && !is_summed_on(op, pending.reducer) ? Pending{} : pending;
+}
+
+// Whether all that reads the result combines it with something else by the reducer: x + A + M.
+bool OpChooser::is_summed_on(const OpView& op, Reducer reducer) const {
+  size_t count = 0;
+  for (const Use use : source_.uses(op.result())) {
+    if (!use.op || ++count > 1 || source_.op(use.op).parent != source_.op(op.id()).parent) return false;
+    if (!combines_by(*source_.op(use.op).def, reducer)) return false;
+  }
+  return count == 1 && op.result_count() == 1;
 }
 
 double OpChooser::share(ValueId value) const {

@@ -3,8 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/rewrite.h"
-#include "shardwise/reshard/one_step.h"
-#include "shardwise/reshard/search.h"
+#include "shardwise/reshard/plan.h"
 
 namespace shardwise {
 namespace {
@@ -99,16 +98,9 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
                         source.mesh->reference() + " and " + target.mesh->reference(),
                         "use one mesh in all annotations");
   }
-  const ReshardProblem problem{.shape = tensor.shape,
-                               .item_size = item_size(tensor.dtype),
-                               .from = source,
-                               .to = target,
-                               .align_axes = effort_ == Effort::kBest};
-  *cached = search_reshard(problem);
-  states_ += cached->states;
-  // One collective keeps its name, which engines run better, unless a quarter of what it sends is padding.
-  const double limit = cached->steps.size() == 1 ? cached->bytes * 3 / 4 : cached->bytes;
-  if (auto exchange = one_exchange(problem, limit)) *cached = std::move(*exchange);
+  const ReshardProblem problem{
+      .shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target};
+  *cached = plan_reshard(problem);
   return *cached;
 }
 
@@ -128,7 +120,7 @@ Module plan_reshards(Module module, PassContext& context) {
     rewrite.replace(id, std::span(&moved, 1));
   }
   rewrite.commit();
-  context.counters.add("plan_reshards.states", planner.states());
+  context.counters.add("plan_reshards.plans", planner.plans());
   if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;
   return module;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces every reshard by the cheapest sequence of Shardy's collectives (reshard/search.h), or by one exchange
-// (reshard/one_step.h) where several collectives would send more, or one would send
-// a quarter of padding:
+// Replaces every reshard by its plan (reshard/plan.h): one of Shardy's collectives, a reduction and one more, or one
+// exchange:
 //
 //   %1 = sdy.reshard %0 <@mesh, [{}, {"x"}]> : tensor<16x4xf32>            %0: [{"x"}, {}]
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>
@@ -22,14 +21,12 @@ namespace shardwise {
 // Plans by (type, from, to). Each is computed once.
 class ReshardPlanner {
  public:
-  // Estimates cut axes only where the placements do: an upper bound, for fewer states.
-  enum class Effort : uint8_t { kEstimate, kBest };
-  explicit ReshardPlanner(Context& context, Effort effort = Effort::kBest) : context_(context), effort_(effort) {}
+  explicit ReshardPlanner(Context& context) : context_(context) {}
 
   // Both placements are on meshes with the same devices. No id means that the program has no mesh.
   const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
   double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
-  int64_t states() const { return states_; }  // looked at by all searches
+  int64_t plans() const { return static_cast<int64_t>(plans_.size()); }  // that were made
 
  private:
   struct Key {
@@ -41,8 +38,6 @@ class ReshardPlanner {
     size_t operator()(const Key& key) const;
   };
   Context& context_;
-  Effort effort_;
-  int64_t states_ = 0;
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/reshard/one_step.h"
 
-#include <algorithm>
-
+#include "shardwise/base/error.h"
 #include "shardwise/cost/exchange_cost.h"
 
 namespace shardwise {
@@ -10,16 +9,6 @@ namespace {
 
 // Counting takes less than a millisecond.
 constexpr int64_t kMostPositions = 4'096;
-
-// Any plan receives at least the elements by which the largest tile grows.
-double least_bytes(const ReshardProblem& problem) {
-  double before = 1, after = 1;
-  for (size_t d = 0; d < problem.shape.size(); ++d) {
-    before *= static_cast<double>(std::min(problem.from.dims[d].block, problem.shape[d]));
-    after *= static_cast<double>(std::min(problem.to.dims[d].block, problem.shape[d]));
-  }
-  return std::max(after - before, 0.0) * static_cast<double>(problem.item_size);
-}
 
 // Blocks of `from` to blocks of `to`, in place.
 ExchangeMap map_between(const Placement& from, const Placement& to, DimSpan shape) {
@@ -33,17 +22,16 @@ ExchangeMap map_between(const Placement& from, const Placement& to, DimSpan shap
 
 }  // namespace
 
-std::optional<ReshardPlan> one_exchange(const ReshardProblem& problem, double bytes) {
-  const bool reduces = problem.from.unreduced != problem.to.unreduced;
-  if (reduces || bytes <= least_bytes(problem)) return std::nullopt;
+ReshardPlan one_exchange(const ReshardProblem& problem) {
+  check_internal(problem.from.unreduced == problem.to.unreduced, "an exchange reduces nothing");
   const ExchangeCost cost = exchange_cost(map_between(problem.from, problem.to, problem.shape), kMostPositions);
-  const double exchanged = cost.elements * static_cast<double>(problem.item_size);
-  if (!cost.exact || exchanged >= bytes) return std::nullopt;
   ReshardStep step;
   step.move = ReshardMove::kExchange;
   step.after = problem.to;
-  step.bytes = exchanged;
-  return ReshardPlan{.steps = {std::move(step)}, .bytes = exchanged, .seconds = seconds(problem.link, exchanged)};
+  step.bytes = cost.elements * static_cast<double>(problem.item_size);
+  ReshardPlan plan;
+  add_step(problem, plan, std::move(step));
+  return plan;
 }
 
 }  // namespace shardwise

@@ -37,6 +37,23 @@ void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
   }
 }
 
+// The captures of the blocks become inputs of the step.
+void add_captures(Step& step) {
+  std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());
+  const auto read = [&](std::span<const uint32_t> values) {
+    for (uint32_t value : values) {
+      if (known.insert(value).second) step.inputs.push_back(value);
+    }
+  };
+  step.for_each_block([&](const Block& block) {
+    for (const Step& inner : block.steps) {
+      read(inner.inputs);
+      known.insert(inner.outputs.begin(), inner.outputs.end());
+    }
+    read(block.results);
+  });
+}
+
 // Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
 // several values, are of the loop's result.
 class BlockMaker {
@@ -183,23 +200,6 @@ class BlockMaker {
 
   void add_outputs(const OpView& op, Step& step) const {
     for (size_t i = 0; i < op.result_count(); ++i) step.outputs.push_back(index_of(op.result(i)));
-  }
-
-  // The captures of the blocks become inputs of the step.
-  static void add_captures(Step& step) {
-    std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());
-    const auto read = [&](std::span<const uint32_t> values) {
-      for (uint32_t value : values) {
-        if (known.insert(value).second) step.inputs.push_back(value);
-      }
-    };
-    step.for_each_block([&](const Block& block) {
-      for (const Step& inner : block.steps) {
-        read(inner.inputs);
-        known.insert(inner.outputs.begin(), inner.outputs.end());
-      }
-      read(block.results);
-    });
   }
 
   uint32_t index_of(ValueId value) const {

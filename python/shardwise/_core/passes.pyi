@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['CompileUnit', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'populate_rules', 'propagate_annotated', 'propagate_program', 'run_passes']
+__all__: list[str] = ['CompileUnit', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'propagate_annotated', 'propagate_program', 'run_passes']
 class CompileUnit:
     def collectives(self) -> list[typing.Any]:
         ...
@@ -55,6 +55,8 @@ def named_passes() -> list[typing.Any]:
 def options_of_passes() -> dict[typing.Any, typing.Any]:
     ...
 def pass_names() -> list[str]:
+    ...
+def plan_reshard(shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], item_size: typing.SupportsInt | typing.SupportsIndex, from_sharding: shardwise._core.mesh.Sharding, to_sharding: shardwise._core.mesh.Sharding, repetitions: typing.SupportsInt | typing.SupportsIndex = 1) -> dict[typing.Any, typing.Any]:
     ...
 def populate_rules(module: shardwise._core.ir.Module, **kwargs: typing.Any) -> shardwise._core.ir.Module:
     ...

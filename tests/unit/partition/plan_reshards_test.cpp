@@ -9,8 +9,9 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
 #include "shardwise/propagation/permute_axes.h"
+#include "shardwise/reshard/gather_and_slice.h"
 #include "shardwise/reshard/one_step.h"
-#include "shardwise/reshard/search.h"
+#include "shardwise/reshard/plan.h"
 
 namespace shardwise {
 namespace {
@@ -174,12 +175,6 @@ Tiles run_step(const Mesh& mesh, const Tiles& tiles, const Placement& before, co
   return ::testing::AssertionSuccess();
 }
 
-std::string_view move_name(ReshardMove move) {
-  constexpr std::string_view kNames[] = {"all_slice",      "all_gather", "all_to_all", "permute",
-                                         "reduce_scatter", "all_reduce", "exchange"};
-  return kNames[static_cast<size_t>(move)];
-}
-
 std::string plan_text(const ReshardPlan& plan) {
   std::string text;
   for (const ReshardStep& step : plan.steps) text += (text.empty() ? "" : ", ") + std::string(move_name(step.move));
@@ -214,7 +209,7 @@ MeshPtr mesh_of(std::vector<MeshAxis> axes) { return std::make_shared<const Mesh
 
 ReshardPlan plan_of(const MeshPtr& mesh, Dims shape, std::string_view from, std::string_view to) {
   const Case c{mesh, std::move(shape), parse_short_sharding(from, mesh), parse_short_sharding(to, mesh)};
-  ReshardPlan plan = search_reshard(problem_of(c));
+  ReshardPlan plan = plan_reshard(problem_of(c));
   if (mesh->device_count() <= 64) expect_right(c, plan);
   return plan;
 }
@@ -278,20 +273,7 @@ class RandomCase {
   std::mt19937 random_;
 };
 
-TEST(SearchReshard, EveryDeviceEndsWithItsTile) {
-  RandomCase random(7);
-  for (int i = 0; i < 600 && !::testing::Test::HasFailure(); ++i) {
-    const Case c = random.next();
-    verify(c.from, c.shape);
-    verify(c.to, c.shape);
-    const ReshardProblem problem = problem_of(c);
-    const ReshardPlan plan = search_reshard(problem);
-    expect_right(c, plan);
-    EXPECT_LE(plan.states, 12000);
-  }
-}
-
-TEST(SearchReshard, TheFallbackIsRightToo) {
+TEST(PlanReshard, TheFallbackIsRightToo) {
   RandomCase random(11);
   for (int i = 0; i < 600 && !::testing::Test::HasFailure(); ++i) {
     const Case c = random.next();
@@ -325,29 +307,44 @@ TEST(OneExchange, SendsWhatIsLackingAndNoMore) {
   int found = 0;
   for (int i = 0; i < 1500 && !::testing::Test::HasFailure(); ++i) {
     const Case c = random.next();
-    const double bytes = search_reshard(problem_of(c)).bytes;
-    const auto plan = one_exchange(problem_of(c), bytes);
-    if (!plan) {
-      if (c.from.unreduced == c.to.unreduced) {
-        EXPECT_LE(bytes, 4 * lacking(c)) << i;
-      }
-      continue;
-    }
+    if (c.from.unreduced != c.to.unreduced) continue;
     ++found;
-    expect_right(c, *plan);
-    EXPECT_EQ(plan->bytes, 4 * lacking(c));
-    EXPECT_LT(plan->bytes, bytes);
+    const ReshardPlan plan = one_exchange(problem_of(c));
+    expect_right(c, plan);
+    EXPECT_EQ(plan.bytes, 4 * lacking(c));
   }
-  EXPECT_GT(found, 100);
+  EXPECT_GT(found, 500);
 }
 
-TEST(SearchReshard, MovesAnAxisByAllToAll) {
+TEST(PlanReshard, MovesByOneCollectiveAndNeverExceedsTheLargerTile) {
+  RandomCase random(6);
+  for (int i = 0; i < 1500 && !::testing::Test::HasFailure(); ++i) {
+    const Case c = random.next();
+    const ReshardProblem problem = problem_of(c);
+    const ReshardPlan plan = plan_reshard(problem);
+    expect_right(c, plan);
+    for (const ReshardStep& step : plan.steps) {
+      EXPECT_LE(problem.tile_bytes(step.after),
+                std::max(problem.tile_bytes(problem.from), problem.tile_bytes(problem.to)));
+    }
+    if (c.from.unreduced != c.to.unreduced) {
+      EXPECT_LE(plan.bytes, gather_and_slice(problem).bytes) << i;
+      EXPECT_LE(plan.collective_count(), 3) << i;
+      continue;
+    }
+    EXPECT_LE(plan.collective_count(), 1) << i;
+    EXPECT_GE(plan.bytes, 4 * lacking(c)) << i;
+    EXPECT_LE(plan.bytes, 4 * lacking(c) * 4 / 3) << i;
+  }
+}
+
+TEST(PlanReshard, MovesAnAxisByAllToAll) {
   const ReshardPlan plan = plan_of(mesh_of({{"x", 8}}), {16, 16}, R"([{"x"}, {}])", R"([{}, {"x"}])");
   EXPECT_EQ(plan_text(plan), "all_to_all");
   EXPECT_EQ(plan.bytes, 16 * 16 * 4 / 8 * 7 / 8);
 }
 
-TEST(SearchReshard, ScattersAPendingReduction) {
+TEST(PlanReshard, ScattersAPendingReduction) {
   const MeshPtr mesh = mesh_of({{"x", 4}, {"y", 2}});
   EXPECT_EQ(plan_text(plan_of(mesh, {16, 16}, R"([{}, {}], unreduced={"x", "y"})", R"([{"x"}, {"y"}])")),
             "reduce_scatter");
@@ -356,65 +353,64 @@ TEST(SearchReshard, ScattersAPendingReduction) {
             "reduce_scatter");
 }
 
-TEST(SearchReshard, GathersSeveralDimsAtOnce) {
+TEST(PlanReshard, GathersSeveralDimsAtOnce) {
   const ReshardPlan plan = plan_of(mesh_of({{"x", 4}, {"y", 2}}), {16, 16}, R"([{"x"}, {"y"}])", "[{}, {}]");
   EXPECT_EQ(plan_text(plan), "all_gather");
   EXPECT_EQ(plan.bytes, 16 * 16 * 4 / 8 * 7);
 }
 
-TEST(SearchReshard, SwapsEqualAxesByOnePermute) {
+TEST(PlanReshard, SwapsEqualAxesByOnePermute) {
   const ReshardPlan plan = plan_of(mesh_of({{"x", 2}, {"y", 2}}), {8, 8}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])");
-  EXPECT_EQ(plan_text(plan), "permute");
+  EXPECT_EQ(plan_text(plan), "collective_permute");
   EXPECT_EQ(plan.bytes, 64);
 }
 
-// The excess of x goes to the other dim, then equal parts change places. (Of 4 by 2 the excess has that size too, so
-// that there are more permutes to look at.)
-TEST(SearchReshard, SwapsAxesTheSameWayOnEveryMesh) {
-  std::vector<int64_t> states;
+// No device needs what it has: an exchange sends a tile, where an all-to-all and a permute would send more.
+TEST(PlanReshard, SwapsAxesTheSameWayOnEveryMesh) {
   for (const auto& [x, y] : {std::pair<int64_t, int64_t>{8, 2}, {256, 8}, {65536, 16}}) {
     const ReshardPlan plan =
         plan_of(mesh_of({{"x", x}, {"y", y}}), {x * y, x * y}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])");
-    EXPECT_EQ(plan_text(plan), "all_to_all, permute") << x;
-    states.push_back(plan.states);
+    EXPECT_EQ(plan_text(plan), "exchange") << x;
+    EXPECT_EQ(plan.bytes, static_cast<double>(4 * x * y)) << x;
   }
-  EXPECT_EQ(states, std::vector<int64_t>(3, states[0]));
 }
 
-TEST(SearchReshard, ReordersTheAxesOfADimByOnePermute) {
+TEST(PlanReshard, ReordersTheAxesOfADimByOnePermute) {
   for (const auto& [x, y] : {std::pair<int64_t, int64_t>{4, 2}, {3, 4}, {65536, 16}}) {
     const MeshPtr mesh = mesh_of({{"x", x}, {"y", y}});
     const ReshardPlan plan = plan_of(mesh, {x * y * 12}, R"([{"x", "y"}])", R"([{"y", "x"}])");
-    EXPECT_EQ(plan_text(plan), "permute") << x;
+    EXPECT_EQ(plan_text(plan), "collective_permute") << x;
     EXPECT_EQ(plan.bytes, 48) << x;
   }
 }
 
-// Bytes received by each device; XLA's numbers for the same reshards are 3584, 1792, 128, 192, 528 and 1120.
-TEST(SearchReshard, SendsLessThanXla) {
-  EXPECT_LE(
-      plan_of(mesh_of({{"x", 4}, {"y", 2}}), {8, 16, 8}, R"([{"y"}, {}, {"x"}])", R"([{}, {"x", "y"}, {}])").bytes,
-      640);
-  EXPECT_LE(plan_of(mesh_of({{"a", 2}, {"b", 2}, {"c", 2}}), {8, 8, 8}, R"([{"a"}, {"b"}, {"c"}])",
-                    R"([{"a", "b", "c"}, {}, {}])")
-                .bytes,
-            512);
-  EXPECT_LE(
+// Bytes received by each device: what it lacks. XLA's numbers for the same reshards are 3584, 1792, 128, 192, 528, 1120,
+// 192, 1536 and 176.
+TEST(PlanReshard, SendsWhatADeviceLacks) {
+  const MeshPtr grid = mesh_of({{"x", 4}, {"y", 2}}), cube = mesh_of({{"a", 2}, {"b", 2}, {"c", 2}});
+  const MeshPtr wide = mesh_of({{"x", 2}, {"y", 4}});
+  EXPECT_EQ(plan_of(grid, {8, 16, 8}, R"([{"y"}, {}, {"x"}])", R"([{}, {"x", "y"}, {}])").bytes, 448);
+  EXPECT_EQ(plan_of(cube, {8, 8, 8}, R"([{"a"}, {"b"}, {"c"}])", R"([{"a", "b", "c"}, {}, {}])").bytes, 192);
+  EXPECT_EQ(
       plan_of(mesh_of({{"a", 2}, {"b", 2}}), {4, 4, 4, 4}, R"([{"a", "b"}, {}, {}, {}])", R"([{"a"}, {}, {}, {"b"}])")
           .bytes,
       128);
-  EXPECT_LE(plan_of(mesh_of({{"x", 2}, {"y", 4}}), {16, 16}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 192);
-  EXPECT_LE(plan_of(mesh_of({{"x", 3}, {"y", 4}}), {12, 12}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 528);
-  EXPECT_LE(plan_of(mesh_of({{"x", 4}, {"y", 2}}), {8, 33}, R"([{}, {"x", "y"}])", R"([{"y"}, {"x"}])").bytes, 1120);
+  EXPECT_EQ(plan_of(wide, {16, 16}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 128);
+  EXPECT_EQ(plan_of(mesh_of({{"x", 3}, {"y", 4}}), {12, 12}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 48);
+  EXPECT_EQ(plan_of(grid, {8, 33}, R"([{}, {"x", "y"}])", R"([{"y"}, {"x"}])").bytes, 112);
+  EXPECT_EQ(plan_of(wide, {16, 16}, R"([{"x"}, {"y"}])", R"([{}, {"x", "y"}])").bytes, 128);
+  EXPECT_EQ(plan_of(cube, {8, 8, 8}, R"([{"a"}, {}, {"c"}])", R"([{}, {"a", "c"}, {}])").bytes, 384);
+  EXPECT_EQ(plan_of(mesh_of({{"x", 2}, {"y", 3}}), {12, 12}, R"([{"x", "y"}, {}])", R"([{}, {"y", "x"}])").bytes, 80);
+  EXPECT_EQ(plan_of(wide, {33, 33}, R"([{"x"}, {"y"}])", R"([{"y"}, {"x"}])").bytes, 612);
+  EXPECT_EQ(plan_of(mesh_of({{"x", 64}}), {3, 1024}, R"([{"x"}, {}])", "[{}, {}]").bytes, 8192 + 4096);
 }
 
-TEST(SearchReshard, WorkDoesNotGrowWithTheMesh) {
+TEST(PlanReshard, WorkDoesNotGrowWithTheMesh) {
   const ReshardPlan small =
       plan_of(mesh_of({{"x", 4}, {"y", 2}}), {64, 64}, R"([{"x"}, {"y"}])", R"([{}, {"y", "x"}])");
   const ReshardPlan large =
       plan_of(mesh_of({{"x", 1024}, {"y", 1024}}), {4096, 1 << 20}, R"([{"x"}, {"y"}])", R"([{}, {"y", "x"}])");
   EXPECT_EQ(plan_text(small), plan_text(large));
-  EXPECT_EQ(small.states, large.states);
   const ReshardPlan cut =
       plan_of(mesh_of({{"x", 1 << 20}}), {1 << 20, 1 << 20}, R"([{"x"}, {}])", R"([{"x":(1)1024}, {"x":(1024)1024}])");
   EXPECT_EQ(plan_text(cut), "all_to_all");

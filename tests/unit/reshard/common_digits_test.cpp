@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/reshard/search.h"
+#include "shardwise/reshard/common_digits.h"
 
 #include <gtest/gtest.h>
 
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/reshard/moves.h"
+#include "shardwise/reshard/plan.h"
 
 namespace shardwise {
 namespace {
@@ -43,13 +43,13 @@ TEST(DigitsOf, IsNothingForCutsThatNoSplitHas) {
 }
 
 // Every step is a placement of its own: what is still pending keeps its reducer, and a gather keeps its blocks.
-TEST(SearchReshard, StepsArePlacements) {
+TEST(PlanReshard, StepsArePlacements) {
   const MeshPtr mesh = mesh_of({{"x", 4}, {"y", 2}, {"z", 2}});
   const Dims shape{17};
   const Placement from = placed(mesh, R"([{"x", "y"}], unreduced=max{"z"})", shape);
   Placement to = from;
   to.dims[0] = {{full_axis(*mesh, 0)}, 6};
-  const ReshardPlan plan = search_reshard({.shape = shape, .from = from, .to = to});
+  const ReshardPlan plan = plan_reshard({.shape = shape, .from = from, .to = to});
   ASSERT_EQ(plan.steps.size(), 1U);
   EXPECT_EQ(plan.steps[0].move, ReshardMove::kAllGather);
   EXPECT_EQ(text(plan.steps[0].after), R"(#shardwise.placement<@mesh, [{"x"}: 6], unreduced=max{"z"}>)");

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/cost/tile_overlap.h"
+
+#include <algorithm>
+
+#include "shardwise/mesh/digits.h"
+
+namespace shardwise {
+namespace {
+
+constexpr size_t kMostFreeDigits = 12;    // 4,096 corners
+constexpr int64_t kMostBorderTiles = 16;  // that need less than the others, on either side
+constexpr size_t kMostCombinations = 4'096;
+
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+struct Interval {
+  int64_t low = 0, high = 0;  // both are inside
+  bool is_empty() const { return low > high; }
+  int64_t count() const { return std::max<int64_t>(high - low + 1, 0); }
+};
+
+struct DigitRange {
+  Digit digit = 0;
+  int64_t low = 0, high = 0;  // both are inside
+};
+using Box = std::vector<DigitRange>;
+
+// Tiles of one dim that need the same number of elements, as positions along the digits of the target.
+struct Cell {
+  double needed = 0;
+  Box box;
+};
+
+struct Coefficient {
+  Digit digit = 0;
+  int64_t value = 0;  // by which a start grows from one position of the digit to the next
+};
+
+// One dim in indices of the operand: tile i begins at base + direction·step·i, shard j at block·j.
+struct Line {
+  int64_t base = 0, direction = 1, step = 0, rows = 0, block = 0;
+  int64_t low = 0, high = 0;  // the elements that anybody needs: [low, high)
+  int64_t tiles = 1;
+  std::vector<Coefficient> target = {}, source = {};
+  std::vector<Cell> cells = {};
+
+  double needed(int64_t tile) const {
+    const int64_t begin = base + direction * step * tile;
+    return static_cast<double>(std::max<int64_t>(std::min(begin + rows, high) - std::max(begin, low), 0));
+  }
+  double held(int64_t tile_begin, int64_t shard_begin) const {
+    const int64_t begin = std::max({tile_begin, shard_begin, low});
+    const int64_t end = std::min({tile_begin + rows, shard_begin + block, high});
+    return static_cast<double>(std::max<int64_t>(end - begin, 0));
+  }
+  // The tiles that begin in [first, last].
+  Interval beginning_in(int64_t first, int64_t last) const {
+    if (step == 0) return base >= first && base <= last ? Interval{0, tiles - 1} : Interval{0, -1};
+    Interval found{-floor_div(base - first, step), floor_div(last - base, step)};
+    if (direction < 0) found = {-floor_div(last - base, step), floor_div(base - first, step)};
+    return {std::max<int64_t>(found.low, 0), std::min(found.high, tiles - 1)};
+  }
+};
+
+void append_boxes(const Digits& digits, std::span<const Coefficient> major_first, Interval tiles, Box& front,
+                  std::vector<Box>& boxes) {
+  int64_t count = 1;
+  for (const Coefficient& digit : major_first) count *= digits[digit.digit].size;
+  const size_t length = front.size();
+  if (tiles.low == 0 && tiles.high == count - 1) {
+    for (const Coefficient& digit : major_first) front.push_back({digit.digit, 0, digits[digit.digit].size - 1});
+    boxes.push_back(front);
+    front.resize(length);
+    return;
+  }
+  const Digit digit = major_first.front().digit;
+  const int64_t minor = count / digits[digit].size;
+  const auto descend = [&](int64_t low, int64_t high, Interval rest) {
+    front.push_back({digit, low, high});
+    append_boxes(digits, major_first.subspan(1), rest, front, boxes);
+    front.resize(length);
+  };
+  int64_t first = tiles.low / minor, last = tiles.high / minor;
+  if (first == last) return descend(first, first, {tiles.low % minor, tiles.high % minor});
+  if (tiles.low % minor != 0) {
+    descend(first, first, {tiles.low % minor, minor - 1});
+    ++first;
+  }
+  if (tiles.high % minor != minor - 1) {
+    descend(last, last, {0, tiles.high % minor});
+    --last;
+  }
+  if (first <= last) descend(first, last, {0, minor - 1});
+}
+
+void add_cells(const Digits& digits, Interval tiles, double needed, Line& line) {
+  if (tiles.is_empty() || needed == 0) return;
+  std::vector<Box> boxes;
+  Box front;
+  append_boxes(digits, line.target, tiles, front, boxes);
+  for (Box& box : boxes) line.cells.push_back({needed, std::move(box)});
+}
+
+// False if too many tiles at the borders differ.
+bool find_cells(const Digits& digits, Line& line) {
+  const int64_t range = line.high - line.low;
+  if (range <= 0 || line.rows <= 0) return true;
+  const Interval some = line.beginning_in(line.low - line.rows + 1, line.high - 1);
+  const Interval most =
+      line.beginning_in(std::min(line.low, line.high - line.rows), std::max(line.low, line.high - line.rows));
+  add_cells(digits, most, static_cast<double>(std::min(line.rows, range)), line);
+  const Interval before{some.low, most.is_empty() ? some.high : most.low - 1};
+  const Interval after{most.is_empty() ? some.high + 1 : most.high + 1, some.high};
+  for (const Interval& border : {before, after}) {
+    if (border.count() > kMostBorderTiles) return false;
+    for (int64_t tile = border.low; tile <= border.high; ++tile) {
+      add_cells(digits, {tile, tile}, line.needed(tile), line);
+    }
+  }
+  return true;
+}
+
+std::vector<Coefficient> coefficients(const Digits& digits, const AxisList& axes, int64_t step) {
+  std::vector<Coefficient> list;
+  const DigitList order = digits.encode(axes);
+  for (size_t i = order.size(); i-- > 0;) {
+    list.push_back({order[i], step});
+    step *= digits[order[i]].size;
+  }
+  std::ranges::reverse(list);
+  return list;
+}
+
+bool is_in_place(const ExchangeMap& map) {
+  return map.from.size() == 1 && std::ranges::all_of(map.from[0], [](const ExchangeSource& from) {
+           return from.holes == 1 && (from.scale == 1 || from.scale == -1);
+         });
+}
+
+Line line_of(const Digits& digits, const ExchangeTarget& to, const ExchangeSource& from) {
+  const int64_t end = std::min(from.end, to.size);
+  Line line{.direction = from.scale, .step = to.step, .rows = to.rows, .block = from.block, .tiles = product(to.axes)};
+  if (from.scale > 0) {
+    line.base = from.offset;
+    line.low = std::max<int64_t>(from.begin + from.offset, 0);
+    line.high = std::min(end + from.offset, from.size);
+  } else {
+    line.base = from.offset - to.rows + 1;
+    line.low = std::max<int64_t>(from.offset - end + 1, 0);
+    line.high = std::min(from.offset - from.begin + 1, from.size);
+  }
+  line.target = coefficients(digits, to.axes, from.scale * to.step);
+  line.source = coefficients(digits, from.axes, from.block);
+  return line;
+}
+
+// What a device needs and holds of it, in some of the dims. A share dominates another if it needs more and holds less.
+struct Share {
+  double needed = 1, held = 1;
+  bool dominates(const Share& other) const { return needed >= other.needed && held <= other.held; }
+};
+
+void add_share(std::vector<Share>& shares, const Share& share) {
+  if (std::ranges::any_of(shares, [&](const Share& known) { return known.dominates(share); })) return;
+  std::erase_if(shares, [&](const Share& known) { return share.dominates(known); });
+  shares.push_back(share);
+}
+
+// Dims whose digits depend on each other.
+class Group {
+ public:
+  void add(const Line& line, DigitSet digits) {
+    lines_.push_back(&line);
+    digits_ |= digits;
+  }
+  void add(const Group& other) {
+    lines_.insert(lines_.end(), other.lines_.begin(), other.lines_.end());
+    digits_ |= other.digits_;
+  }
+  DigitSet digits() const { return digits_; }
+
+  // Returns none for too much work. No shares: no device needs anything.
+  std::optional<std::vector<Share>> shares(const Digits& digits) const {
+    size_t combinations = 1;
+    for (const Line* line : lines_) {
+      combinations *= line->cells.size();
+      if (combinations > kMostCombinations) return std::nullopt;
+    }
+    std::vector<Share> found;
+    for (size_t number = 0; number < combinations; ++number) {
+      std::vector<DigitRange> ranges;
+      for (size_t i = 0; i < digits.size(); ++i) {
+        ranges.push_back({static_cast<Digit>(i), 0, digits_ >> i & 1 ? digits[i].size - 1 : 0});
+      }
+      Share share;
+      size_t rest = number;
+      for (const Line* line : lines_) {
+        const Cell& cell = line->cells[rest % line->cells.size()];
+        rest /= line->cells.size();
+        share.needed *= cell.needed;
+        for (const DigitRange& range : cell.box) ranges[range.digit] = range;
+      }
+      share.held = 0;
+      if (std::ranges::any_of(found, [&](const Share& known) { return known.dominates(share); })) continue;
+      if (!find_least_held(ranges, share.held)) return std::nullopt;
+      add_share(found, share);
+    }
+    return found;
+  }
+
+ private:
+  bool find_least_held(const std::vector<DigitRange>& ranges, double& least) const {
+    std::vector<DigitRange> free;
+    for (const DigitRange& range : ranges) {
+      if (range.low < range.high) free.push_back(range);
+    }
+    if (free.size() > kMostFreeDigits) return false;
+    std::vector<int64_t> tiles, shards;  // where they begin, by line
+    // By how much the other end of a free digit moves them.
+    std::vector<int64_t> tile_moves(free.size() * lines_.size(), 0), shard_moves = tile_moves;
+    for (size_t d = 0; d < lines_.size(); ++d) {
+      const auto start = [&](const std::vector<Coefficient>& list, int64_t at, std::vector<int64_t>& moves) {
+        for (const Coefficient& each : list) {
+          at += each.value * ranges[each.digit].low;
+          const auto found = std::ranges::find(free, each.digit, &DigitRange::digit);
+          if (found == free.end()) continue;
+          const auto place = static_cast<size_t>(found - free.begin()) * lines_.size() + d;
+          moves[place] += each.value * (found->high - found->low);
+        }
+        return at;
+      };
+      tiles.push_back(start(lines_[d]->target, lines_[d]->base, tile_moves));
+      shards.push_back(start(lines_[d]->source, 0, shard_moves));
+    }
+    // Gray code: one digit changes from one corner to the next.
+    std::vector<bool> is_high(free.size(), false);
+    for (size_t corner = 1;; ++corner) {
+      double held = 1;
+      for (size_t d = 0; d < lines_.size(); ++d) held *= lines_[d]->held(tiles[d], shards[d]);
+      least = corner == 1 ? held : std::min(least, held);
+      if (least == 0 || corner >> free.size() != 0) return true;
+      size_t turned = 0;
+      while ((corner >> turned & 1) == 0) ++turned;
+      const int64_t sign = is_high[turned] ? -1 : 1;
+      is_high[turned] = !is_high[turned];
+      for (size_t d = 0; d < lines_.size(); ++d) {
+        tiles[d] += sign * tile_moves[turned * lines_.size() + d];
+        shards[d] += sign * shard_moves[turned * lines_.size() + d];
+      }
+    }
+  }
+
+  std::vector<const Line*> lines_;
+  DigitSet digits_ = 0;
+};
+
+std::vector<Group> independent_groups(const Digits& digits, const ExchangeMap& map, const std::vector<Line>& lines) {
+  std::vector<Group> groups;
+  for (size_t d = 0; d < lines.size(); ++d) {
+    Group group;
+    group.add(lines[d], digits.touched(map.to[d].axes) | digits.touched(map.from[0][d].axes));
+    for (size_t g = groups.size(); g-- > 0;) {
+      if ((groups[g].digits() & group.digits()) == 0) continue;
+      group.add(groups[g]);
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(g));
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::optional<double> elements_received(const ExchangeMap& map) {
+  if (!is_in_place(map)) return std::nullopt;
+  const auto digits = Digits::covering(map.axes());
+  if (!digits || digits->size() > Digits::kMost) return std::nullopt;
+  std::vector<Line> lines;
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    lines.push_back(line_of(*digits, map.to[d], map.from[0][d]));
+    if (!find_cells(*digits, lines.back())) return std::nullopt;
+  }
+  std::vector<Share> all{Share{}};
+  for (const Group& group : independent_groups(*digits, map, lines)) {
+    const auto more = group.shares(*digits);
+    if (!more) return std::nullopt;
+    std::vector<Share> combined;
+    for (const Share& some : all) {
+      for (const Share& others : *more) add_share(combined, {some.needed * others.needed, some.held * others.held});
+    }
+    all = std::move(combined);
+  }
+  double most = 0;
+  for (const Share& share : all) most = std::max(most, share.needed - share.held);
+  return most;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/reshard/common_digits.h"
+
+namespace shardwise {
+namespace {
+
+// Cuts the axes that a dim needs where its current shards end: if 256 shards by x replace 8 by y, x is cut after the
+// first 8.
+void align(const AxisList& to, const AxisList& from, Digits& digits) {
+  int64_t shards = 1;  // of the refs before
+  for (const AxisRef& ref : to) {
+    int64_t border = 1;
+    for (const AxisRef& against : from) {
+      border *= against.size;
+      if (border % shards != 0 || border == shards || shards * ref.size % border != 0 || border == shards * ref.size) {
+        continue;
+      }
+      digits.cut_inside(ref.axis, ref.pre * (border / shards));
+    }
+    shards *= ref.size;
+  }
+}
+
+void collect(const Placement& placement, AxisList& refs) {
+  for (const DimPlacement& dim : placement.dims) refs.insert(refs.end(), dim.axes.begin(), dim.axes.end());
+  refs.insert(refs.end(), placement.unreduced.begin(), placement.unreduced.end());
+}
+
+}  // namespace
+
+std::optional<Digits> digits_of(const Placement& from, const Placement& to, Cuts cuts) {
+  AxisList used;
+  collect(from, used);
+  collect(to, used);
+  std::optional<Digits> digits = Digits::covering(used);
+  if (!digits) return std::nullopt;
+  for (size_t d = 0; cuts == Cuts::kAligned && d < from.dims.size(); ++d) {
+    align(to.dims[d].axes, from.dims[d].axes, *digits);
+  }
+  if (digits->size() > Digits::kMost) return std::nullopt;
+  return digits;
+}
+
+}  // namespace shardwise

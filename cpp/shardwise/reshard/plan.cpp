@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/reshard/plan.h"
+
+#include <numeric>
+
+#include "shardwise/base/error.h"
+#include "shardwise/reshard/common_digits.h"
+#include "shardwise/reshard/gather_and_slice.h"
+#include "shardwise/reshard/one_named.h"
+#include "shardwise/reshard/one_step.h"
+#include "shardwise/reshard/tile_in_progress.h"
+
+namespace shardwise {
+namespace {
+
+// Padding that a named collective may send.
+constexpr double kMostPadding = 1.0 / 3;
+
+double memory_limit(const ReshardProblem& problem) {
+  return std::max(
+      {problem.tile_bytes(problem.from), problem.tile_bytes(problem.to), static_cast<double>(problem.memory_limit)});
+}
+
+bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
+  const double limit = memory_limit(problem);
+  return std::ranges::all_of(plan.steps,
+                             [&](const ReshardStep& step) { return problem.tile_bytes(step.after) <= limit; });
+}
+
+bool has_padding(const Placement& placement, DimSpan shape) {
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (placement.dims[d].block * placement.shard_count(d) != shape[d]) return true;
+  }
+  return false;
+}
+
+ReshardPlan plan_movement(const ReshardProblem& problem) {
+  ReshardPlan named = gather_and_slice(problem);
+  if (named.collective_count() == 0) return named;
+  ReshardPlan exchange = one_exchange(problem);
+  const bool is_padded = has_padding(problem.from, problem.shape) || has_padding(problem.to, problem.shape);
+  const double most = exchange.bytes * (is_padded ? 1 + kMostPadding : 1);
+  const auto keeps_name = [&](const ReshardPlan& plan) {
+    return plan.collective_count() <= 1 && plan.bytes <= most && fits(problem, plan);
+  };
+  if (named.steps.size() == 1 && keeps_name(named)) return named;
+  if (auto other = one_named_collective(problem); other && keeps_name(*other)) return std::move(*other);
+  return keeps_name(named) ? named : exchange;
+}
+
+// ---- reductions ----------------------------------------------------------------------------------------------------
+
+// The pending digits that a reduce-scatter leaves in dims; the others are all-reduced.
+enum class Scatter : uint8_t { kNothing, kWhereItContinues, kInItsDim, kAll, kElsewhere };
+
+// Adds a digit to the first of the dims that it divides. Returns false if there is none.
+bool scatter_on(const TileInProgress& tile, Digit digit, std::span<const size_t> dims,
+                std::vector<DigitList>& scattered) {
+  for (const size_t d : dims) {
+    scattered[d].push_back(digit);
+    if (tile.divides(d, scattered[d])) return true;
+    scattered[d].pop_back();
+  }
+  return false;
+}
+
+// The pending digits that each dim gets. With kAll, those that the target does not want in a dim that they divide go to
+// `rest`, or to any other dim; with kElsewhere, all of them do.
+std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scatter, size_t rest) {
+  std::vector<DigitList> scattered(tile.ndim());
+  if (scatter == Scatter::kNothing) return scattered;
+  DigitList left = tile.pending();
+  for (size_t d = 0; scatter != Scatter::kElsewhere && d < tile.ndim(); ++d) {
+    const DigitList& wanted = tile.wanted(d);
+    const bool continues = tile.continues(d);
+    if (scatter == Scatter::kWhereItContinues) {
+      for (size_t i = tile.now(d).size(); continues && i < wanted.size() && tile.is_pending(wanted[i]); ++i) {
+        scattered[d].push_back(wanted[i]);
+      }
+      continue;
+    }
+    for (const Digit digit : wanted) {
+      if (tile.is_pending(digit) && scatter_on(tile, digit, {&d, 1}, scattered)) std::erase(left, digit);
+    }
+  }
+  if (scatter != Scatter::kAll && scatter != Scatter::kElsewhere) return scattered;
+  std::vector<size_t> dims{rest};
+  for (size_t d = 0; d < tile.ndim(); ++d) {
+    if (d != rest) dims.push_back(d);
+  }
+  for (const Digit digit : left) scatter_on(tile, digit, dims, scattered);
+  return scattered;
+}
+
+// Slices what the target slices, reduces, and goes on from there.
+std::optional<ReshardPlan> reduce_first(const ReshardProblem& problem, const Digits& digits, Scatter scatter,
+                                        size_t rest) {
+  TileInProgress tile(problem, digits);
+  for (size_t d = 0; d < tile.ndim(); ++d) {
+    if (!tile.continues(d)) continue;
+    const DigitList& wanted = tile.wanted(d);
+    size_t next = tile.now(d).size();
+    while (next < wanted.size() && tile.is_unused(wanted[next]) && tile.slice(d, {wanted[next]})) ++next;
+  }
+  const std::vector<DigitList> scattered = scattered_digits(tile, scatter, rest);
+  if (!std::ranges::all_of(scattered, &DigitList::empty) && !tile.reduce_scatter(scattered)) return std::nullopt;
+  tile.all_reduce();
+  ReshardProblem moved = problem;
+  moved.from = tile.placement();
+  ReshardPlan plan = tile.take();
+  for (ReshardStep& step : plan_movement(moved).steps) add_step(problem, plan, std::move(step));
+  return plan;
+}
+
+// The digits of both placements; pending ones are also cut where a part of them divides a dim.
+std::optional<Digits> digits_to_scatter(const ReshardProblem& problem) {
+  auto digits = digits_of(problem.from, problem.to, Cuts::kAligned);
+  if (!digits) return std::nullopt;
+  for (const AxisRef& axis : difference(problem.from.unreduced, problem.to.unreduced)) {
+    for (const Digit digit : digits->encode({&axis, 1})) {
+      const AxisRef ref = (*digits)[digit];
+      for (const DimPlacement& dim : problem.from.dims)
+        digits->cut_inside(ref.axis, ref.pre * std::gcd(dim.block, ref.size));
+    }
+  }
+  return digits->size() <= Digits::kMost ? std::move(digits) : std::nullopt;
+}
+
+ReshardPlan all_reduce_first(const ReshardProblem& problem) {
+  ReshardStep step;
+  step.move = ReshardMove::kAllReduce;
+  step.reduced = difference(problem.from.unreduced, problem.to.unreduced);
+  step.after = problem.from;
+  step.after.mesh = problem.to.mesh;
+  step.after.unreduced = problem.to.unreduced;
+  step.after.reducer = problem.to.reducer;
+  step.bytes = all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced));
+  ReshardProblem moved = problem;
+  moved.from = step.after;
+  ReshardPlan plan;
+  add_step(problem, plan, std::move(step));
+  for (ReshardStep& next : plan_movement(moved).steps) add_step(problem, plan, std::move(next));
+  return plan;
+}
+
+ReshardPlan plan_reduction(const ReshardProblem& problem) {
+  check_internal(difference(problem.to.unreduced, problem.from.unreduced).empty(),
+                 "a reshard cannot make a value unreduced");
+  ReshardPlan best = all_reduce_first(problem);
+  if (best.steps.size() == 1) return best;  // nothing cheaper is known
+  const auto digits = digits_to_scatter(problem);
+  if (!digits) return best;
+  const auto add = [&](Scatter scatter, size_t rest = 0) {
+    auto plan = reduce_first(problem, *digits, scatter, rest);
+    if (plan && fits(problem, *plan) && plan->seconds < best.seconds) best = std::move(*plan);
+  };
+  add(Scatter::kNothing);
+  add(Scatter::kWhereItContinues);
+  add(Scatter::kInItsDim);
+  for (size_t d = 0; d < problem.shape.size(); ++d) {
+    add(Scatter::kAll, d);
+    add(Scatter::kElsewhere, d);
+  }
+  return best;
+}
+
+}  // namespace
+
+ReshardPlan plan_reshard(const ReshardProblem& problem) {
+  return problem.from.unreduced == problem.to.unreduced ? plan_movement(problem) : plan_reduction(problem);
+}
+
+}  // namespace shardwise

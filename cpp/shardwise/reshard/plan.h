@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plan of a reshard.
+//
+//   movement     one collective. Each device receives the elements of its new tile that it does not hold, by one exchange
+//                (one_step.h), or by a collective that has a name (one_named.h) if that sends no more, or only a third
+//                more: padding. Engines run those better.
+//   a reduction  an all-reduce; or a reduce-scatter to some of the dims, an all-reduce of what they cannot take, and
+//                movement. It tries the dims where the target has the axes, and each dim for all others.
+//
+// The work does not depend on the size of the axes.
+#pragma once
+
+#include "shardwise/reshard/problem.h"
+
+namespace shardwise {
+
+ReshardPlan plan_reshard(const ReshardProblem& problem);
+
+}  // namespace shardwise

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of random reshards against the least that any plan can send.
+
+    python -m tests.conformance.reshards --pairs 10000 --seed 7
+
+Each plan is executed on an array whose elements are their indices, and the tile of each device is compared. Movement
+takes one collective. Between even tiles that nest, it sends exactly what a device lacks. The tool exits with 1 if
+something is wrong; it shows times, and does not judge them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from shardwise import _core
+from tests.conformance.reshards.pairs import KINDS, Pair, bound, draw, tiles
+from tests.conformance.results import table, write
+
+ITEM = 4  # bytes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A plan: what it sends beside the bound, and what is wrong with it, if anything."""
+
+    pair: Pair
+    moves: tuple[str, ...]
+    bytes: float
+    bound: int
+    seconds: float
+    wrong: str
+
+    @property
+    def ratio(self) -> float:
+        """To the bound."""
+        return self.bytes / self.bound if self.bound else 1.0
+
+    @property
+    def collectives(self) -> int:
+        """A slice is none."""
+        return sum(move != "all_slice" for move in self.moves)
+
+
+def measure(pair: Pair, repetitions: int = 3) -> Outcome:
+    """Plan a reshard, execute it, and compare."""
+    before, after = pair.shardings()
+    plan = _core.passes.plan_reshard(pair.shape, ITEM, before, after, repetitions)
+    least = bound(pair) * ITEM
+    wrong = fault(pair, plan["moves"], plan["bytes"], plan["tiles"], least)
+    if not wrong and pair.kind != "reduced":  # no array is unreduced; unit tests execute these plans
+        wrong = difference(pair)
+    return Outcome(pair, tuple(plan["moves"]), plan["bytes"], least, plan["seconds"], wrong)
+
+
+def fault(pair: Pair, moves: list[str], sent: float, held: list[float], least: int) -> str:
+    collectives = [move for move in moves if move != "all_slice"]
+    cap = ITEM * max(math.prod(_local(pair, pair.before)), math.prod(_local(pair, pair.after)))
+    if any(tile > cap for tile in held):
+        return f"a tile of {max(held):.0f} bytes on the way, where {cap} are enough"
+    if pair.kind == "reduced":
+        return ""
+    if len(collectives) > 1:
+        return "more than one collective"
+    if sent < least or (pair.kind == "nested" and sent != least):
+        return f"sends {sent:.0f} bytes where a device lacks {least}"
+    return ""
+
+
+def difference(pair: Pair) -> str:
+    """Where the tiles of a run differ from the new placement's; "" if they do not."""
+    before, after = pair.shardings()
+    values = np.arange(math.prod(pair.shape), dtype=np.float32).reshape(pair.shape)
+    trace = _core.ir.Trace("moved")
+    module = trace.finish([trace.argument(pair.shape, "float32", "", before)], [after])
+    unit = _core.passes.compile(module, before.mesh)
+    given = _core.runtime.ShardedArray.scatter(values, unit.argument_shardings[0], poison=True)
+    [result] = _core.runtime.Executable(unit).run([given], poison=True)
+    first, end = tiles(pair, pair.after)
+    for device in range(len(first)):
+        wanted = values[tuple(slice(a, b) for a, b in zip(first[device], end[device]))]
+        tile = result.shard(device)[tuple(slice(b - a) for a, b in zip(first[device], end[device]))]
+        if not np.array_equal(tile, wanted):
+            return f"device {device} has another tile"
+    return ""
+
+
+def _local(pair: Pair, axes_of_dims: list[list[tuple[str, int, int]]]) -> list[int]:
+    return [-(-size // math.prod(axis[2] for axis in axes)) for size, axes in zip(pair.shape, axes_of_dims)]
+
+
+def row(kind: str, outcomes: list[Outcome]) -> dict[str, object]:
+    """A line of the table. No bound is known of what a reduction must receive."""
+    micros = sorted(outcome.seconds * 1e6 for outcome in outcomes)
+    ratios = [outcome.ratio for outcome in outcomes if outcome.bound and kind != "reduced"]
+    return {
+        "kind": kind,
+        "pairs": len(outcomes),
+        "at the bound": f"{np.mean([r <= 1 for r in ratios]):.1%}" if ratios else "-",
+        "geometric mean": f"{math.exp(np.mean(np.log(ratios))):.4f}" if ratios else "-",
+        "worst": f"{max(ratios):.2f}" if ratios else "-",
+        "one collective": f"{np.mean([o.collectives <= 1 for o in outcomes]):.1%}",
+        "median µs": f"{micros[len(micros) // 2]:.1f}",
+        "p99 µs": f"{micros[len(micros) * 99 // 100]:.1f}",
+        "worst µs": f"{micros[-1]:.1f}",
+        "wrong": sum(bool(outcome.wrong) for outcome in outcomes),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=10_000, help="of even tiles that nest; a tenth of each other kind")
+    parser.add_argument("--seed", type=int, default=7)
+    arguments = parser.parse_args()
+    rng = random.Random(arguments.seed)
+    rows, moves = [], Counter[str]()
+    failures: list[Outcome] = []
+    for kind in KINDS:
+        count = arguments.pairs if kind == "nested" else max(arguments.pairs // 10, 1)
+        outcomes = [measure(draw(rng, kind)) for _ in range(count)]
+        rows.append(row(kind, outcomes))
+        moves.update(", ".join(outcome.moves) or "nothing" for outcome in outcomes if kind != "reduced")
+        failures += [outcome for outcome in outcomes if outcome.wrong]
+    table("reshards", list(rows[0]), [list(cells.values()) for cells in rows])
+    print("\n".join(f"{count:6} {name}" for name, count in moves.most_common(12)))
+    for outcome in failures[:20]:
+        print(f"{outcome.wrong}: {outcome.pair}, by {outcome.moves}")
+    write("reshards", rows)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
