@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -90,7 +91,25 @@ void check_sharded_alike(const PartitionContext& context) {
   }
 }
 
-// The axes of each factor: those of the first dim that has no other factor.
+// The axes of the factors of one dim, major first: {"x"} of size 4 over factors of 2 and 3 is (1)2 and (2)2.
+std::vector<AxisList> split_by_factors(const ShardingRule& rule, std::span<const FactorId> factors, AxisList axes) {
+  std::vector<AxisList> found(factors.size());
+  for (size_t i = 0; i < factors.size(); ++i) {
+    int64_t size = rule.factors()[factors[i]].size;
+    while (!axes.empty() && (size > 1 || i + 1 == factors.size())) {
+      AxisRef& first = axes.front();
+      const int64_t part = i + 1 == factors.size() ? first.size : std::gcd(first.size, size);
+      if (part == 1) return found;
+      append_merged(found[i], {first.axis, first.pre, part});
+      size /= part;
+      first = {first.axis, first.pre * part, first.size / part};
+      if (first.size == 1) axes.erase(axes.begin());
+    }
+  }
+  return found;
+}
+
+// The axes of each factor: those of the first dim that has no other factor, else of the first dim that has it.
 std::vector<AxisList> factor_axes(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   std::vector<std::optional<AxisList>> found(rule.factors().size());
@@ -99,6 +118,16 @@ std::vector<AxisList> factor_axes(const PartitionContext& context) {
       const auto factors = rule.dim(tensor, dim);
       if (factors.size() == 1 && !found[factors[0]])
         found[factors[0]] = layout_of_tensor(context, tensor).dims[dim].axes;
+    }
+  }
+  for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
+    for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
+      const auto factors = rule.dim(tensor, dim);
+      if (factors.size() < 2) continue;
+      std::vector<AxisList> parts = split_by_factors(rule, factors, layout_of_tensor(context, tensor).dims[dim].axes);
+      for (size_t i = 0; i < factors.size(); ++i) {
+        if (!found[factors[i]]) found[factors[i]] = std::move(parts[i]);
+      }
     }
   }
   std::vector<AxisList> axes;
