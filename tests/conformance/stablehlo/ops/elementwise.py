@@ -73,7 +73,7 @@ def operands_of(b: Build, op: str, shape: Shape) -> list[np.ndarray[Any, Any]]:
         ).astype(to)
     if (
         op in ("atan2", "power") and b.dtype in COMPLEX
-    ):  # a logarithm near 0 cancels; a large exponent multiplies errors
+    ):  # logarithms cancel, exponents multiply errors
         arrays = [b.tame(shape) for _ in range(2)]
     if op in ("chlo.polygamma", "chlo.zeta"):  # an order; then a positive point
         orders = b.rng.integers(0, 6, shape) if op == "chlo.polygamma" else 1 + b.rng.uniform(0.1, 8, shape)
