@@ -185,7 +185,7 @@ TEST(Parser, ErrorsHaveLineAndColumn) {
       {"%0 = \"sdy.reshard\"(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>",
        "4:6: program text: 'sdy.reshard' must have the attribute 'sharding'"},
       {"%0 = stablehlo.add %a, %a {mhlo.sharding = \"{devices=[2]<=[2]}\"} : tensor<8x8xf32>",
-       "4:48: mhlo.sharding: a sharding must have 2 tiled dims"},
+       "4:44: mhlo.sharding: a sharding must have 2 tiled dims"},
       {"%0 = stablehlo.reduce(%a init: %c) applies foo.bar across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) -> "
        "tensor<8xf32>",
        "4:44: program text: an op must be one that shardwise knows, got 'foo.bar'"},
