@@ -113,3 +113,22 @@ def test_a_convolution_of_narrow_integers_wraps(dtype: str) -> None:
     ones = ((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))
     want = convolution(x.astype(np.int64), w.astype(np.int64), NUMBERS, *ones)
     assert same_bits(found, want.astype(np.int8).astype(dtype))
+
+
+def test_a_method_is_found_for_a_dim_of_several_factors() -> None:
+    """The group is known only from dims that have other factors too; windows cross shards along "x"."""
+    body = """{
+      %0 = stablehlo.convolution(%x, %w) dim_numbers = [f, b, 0]x[0, o, i]->[b, 0, f], window = {stride = [2],
+        pad = [[-1, 0]]} {batch_group_count = 2 : i64, feature_group_count = 1 : i64}
+        : (tensor<2x6x5xf32>, tensor<2x4x2xf32>) -> tensor<3x2x4xf32>
+      return %0 : tensor<3x2x4xf32>
+    }"""
+    arguments = [("2x6x5", '{}, {"z"}, {"x"}'), ("2x4x2", '{"z"}, {}, {"x"}')]
+    held = [f"tensor<{shape}xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{dims}]>}}" for shape, dims in arguments]
+    program = f"""sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2]>
+    func.func public @main(%x: {held[0]}, %w: {held[1]})
+        -> (tensor<3x2x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"z"}}, {{}}, {{"x"}}]>}}) {body}"""
+    whole = f"func.func public @main(%x: tensor<2x6x5xf32>, %w: tensor<2x4x2xf32>) -> tensor<3x2x4xf32> {body}"
+    x, w = RNG.normal(size=(2, 6, 5)).astype(np.float32), RNG.normal(size=(2, 4, 2)).astype(np.float32)
+    want = execute(_core.passes.compile(_core.ir.parse(whole), MESH), [x, w])[0][0]
+    np.testing.assert_allclose(run(program, x, w), want, rtol=1e-5, atol=1e-5)

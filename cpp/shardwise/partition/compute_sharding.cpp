@@ -203,6 +203,15 @@ bool ComputeShardings::is_sharded_along(const std::vector<std::vector<AxisList>>
   return false;
 }
 
+// Whether dim by dim the factors are the same: those of a convolution's operand and result are in other orders.
+bool ComputeShardings::has_dims_of(size_t tensor, size_t other) const {
+  bool same = rule_.ndim(tensor) == rule_.ndim(other);
+  for (size_t d = 0; same && d < rule_.ndim(tensor); ++d) {
+    same = std::ranges::equal(rule_.dim(tensor, d), rule_.dim(other, d));
+  }
+  return same;
+}
+
 void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Placement* const> placements) {
   for (size_t m = 0; m < methods_.size(); ++m) {
     const Method& method = op_.def().methods[m];
@@ -218,9 +227,9 @@ void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Plac
     // The results are made together, so they have one placement: that of a result, or of the first operand.
     for (size_t from = rule_.operand_count(); from <= tensors.size(); ++from) {
       std::vector<std::vector<AxisList>> placed = tensors;
-      const std::vector<AxisList>& all = tensors[from < tensors.size() ? from : 0];
+      const size_t model = from < tensors.size() ? from : 0;
       for (size_t t = rule_.operand_count(); t < placed.size(); ++t) {
-        if (placed[t].size() == all.size()) placed[t] = all;
+        if (has_dims_of(t, model)) placed[t] = tensors[model];
       }
       add_placed(wish, method, std::move(placed));
     }

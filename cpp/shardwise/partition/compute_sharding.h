@@ -70,6 +70,7 @@ class ComputeShardings {
   ComputeSharding choose(const Wish& wish, std::span<const size_t> order, const std::vector<bool>& usable) const;
   bool needs_method(const ComputeSharding& chosen) const;
   void add_by_methods(const ComputeSharding& chosen);
+  bool has_dims_of(size_t tensor, size_t other) const;
   void add_where_they_are(const Wish& wish, std::span<const Placement* const> tensors);
   bool is_sharded_along(const std::vector<std::vector<AxisList>>& tensors, const std::vector<FactorId>& factors) const;
   void add_placed(const Wish& wish, const Method& method, std::vector<std::vector<AxisList>> tensors);

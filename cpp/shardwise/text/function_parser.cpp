@@ -43,7 +43,7 @@ void FunctionParser::parse_empty_type() {
 
 FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
   skip_space();
-  ValueSyntax value{.loc = place(pos), .sharding = {}, .parts = {}};
+  ValueSyntax value{.loc = place(pos), .sharding = {}, .parts = {}, .gspmd = {}};
   parse_keys([&](std::string_view key) {
     if (key == text_words::kSharding) {
       value.sharding = parse_sharding_id();
@@ -52,8 +52,10 @@ FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
         fail_at(pos, "an argument or result must have one placement", std::to_string(value.parts.size()));
       }
     } else if (key == text_words::kGspmdSharding) {
-      fail_here("shardings must be Shardy's, as sdy.sharding",
-                "lower the program with jax_use_shardy_partitioner=True");
+      skip_space();
+      value.gspmd_start = pos;
+      value.gspmd = take_string();
+      if (value.gspmd.empty()) fail_at(value.gspmd_start, "a sharding must not be empty", quote(value.gspmd));
     } else {
       skip_value();
     }
@@ -61,10 +63,18 @@ FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
   return value;
 }
 
+ShardingId FunctionParser::sharding_of(const ValueSyntax& syntax, TypeId type, size_t position) {
+  if (!syntax.gspmd.empty() && !syntax.sharding) {
+    return gspmd_sharding(syntax.gspmd, context().type(type), {}, syntax.gspmd_start);
+  }
+  if (syntax.sharding) {
+    located(position, [&] { verify_sharding(context().sharding(syntax.sharding), context().type(type)); });
+  }
+  return syntax.sharding;
+}
+
 void FunctionParser::set_argument(ValueId id, const ValueSyntax& syntax, size_t position) {
-  if (syntax.sharding)
-    located(position, [&] { verify_sharding(context().sharding(syntax.sharding), module().type(id)); });
-  module().value(id).sharding = syntax.sharding;
+  module().value(id).sharding = sharding_of(syntax, type_of(id), position);
   for (const PartSyntax& part : syntax.parts) set_part(id, part, position);
 }
 
@@ -190,10 +200,7 @@ void FunctionParser::add(const FunctionSyntax& syntax) {
   Function function{.name = syntax.name, .visibility = syntax.visibility, .body = syntax.body, .result_shardings = {}};
   function.result_shardings.resize(results.size());
   for (size_t i = 0; i < syntax.results.size(); ++i) {
-    const ShardingId sharding = syntax.results[i].sharding;
-    if (sharding)
-      located(syntax.start, [&] { verify_sharding(context().sharding(sharding), module().type(results[i])); });
-    function.result_shardings[i] = sharding;
+    function.result_shardings[i] = sharding_of(syntax.results[i], type_of(results[i]), syntax.start);
     for (const PartSyntax& part : syntax.results[i].parts) set_part(results[i], part, syntax.start);
     if (syntax.results[i].loc) function.result_locs.resize(results.size());
     if (syntax.results[i].loc) function.result_locs[i] = syntax.results[i].loc;

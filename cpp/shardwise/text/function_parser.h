@@ -50,6 +50,8 @@ class FunctionParser : public OpParser {
     LocId loc;
     ShardingId sharding;
     std::vector<PartSyntax> parts;  // one, if any
+    std::string gspmd;              // mhlo.sharding, until the type is known
+    size_t gspmd_start = 0;
   };
   struct FunctionSyntax {
     size_t start = 0;
@@ -62,6 +64,7 @@ class FunctionParser : public OpParser {
 
   ValueSyntax parse_value_attributes();
   std::vector<ValueSyntax> parse_value_attribute_list();
+  ShardingId sharding_of(const ValueSyntax& syntax, TypeId type, size_t position);
   void set_argument(ValueId id, const ValueSyntax& syntax, size_t position);
   void parse_arguments(FunctionSyntax& function);
   void parse_results(FunctionSyntax& function);

@@ -285,6 +285,7 @@ void OpParser::parse_generic(OpSyntax& op) {
 }
 
 OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
+  if (!op.gspmd.empty()) make_constraint(op);
   for (OpId inner : op.inner) module().op(inner).loc = loc;
   for (const FormatElement& element : op.format->elements) {
     if (element.custom != nullptr && element.custom->normalize != nullptr) {
@@ -300,6 +301,7 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
     fail_at(op.start, str("'", op.def->name, "' must have the attribute '", op.format->sharding, "'"));
   }
   set_columns(op, id);
+  if (!op.gspmd.empty()) set_gspmd_shardings(op, id);
   if (needs_verification(OpView(module(), id))) unverified_.emplace_back(id, op.start);
   return id;
 }
@@ -432,7 +434,12 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
     return parse_parts(op.parts, name);
   }
   if (name == text_words::kGspmdSharding) {
-    fail_here("shardings must be Shardy's, as sdy.sharding", "lower the program with jax_use_shardy_partitioner=True");
+    expect("=", "after mhlo.sharding");
+    skip_space();
+    op.gspmd_start = pos;
+    op.gspmd = take_string();
+    if (op.gspmd.empty()) fail_at(op.gspmd_start, "a sharding must not be empty", quote(op.gspmd));
+    return true;
   }
   return false;
 }

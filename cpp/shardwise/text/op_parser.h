@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shardwise/text/assembly_format.h"
+#include "shardwise/text/gspmd_sharding.h"
 #include "shardwise/text/parse_options.h"
 #include "shardwise/text/text_reader.h"
 
@@ -35,6 +36,8 @@ struct OpSyntax {
   std::vector<ShardingId> shardings;
   std::vector<ShardingId> argument_shardings;                  // of the first region
   bool has_shardings = false, has_argument_shardings = false;  // a list of them, also an empty one
+  std::string gspmd;                                           // mhlo.sharding, until the types are known
+  size_t gspmd_start = 0;
   std::vector<PartSyntax> parts;                               // of the first results
   std::vector<RegionId> regions;
   std::vector<OpId> inner;  // ops of a shortened region, which get this op's location
@@ -70,6 +73,8 @@ class OpParser : public TextReader {
   bool parse_parts(std::vector<PartSyntax>& parts, std::string_view name);
   void set_part(ValueId value, const PartSyntax& syntax, size_t position);  // after its sharding
   bool holds_local_collectives() const;
+  // Reads GSPMD's sharding of a value; dims in `open` are open.
+  ShardingId gspmd_sharding(std::string_view text, const TensorType& type, const Dims& open, size_t position);
   void verify_ops();  // by their own hooks, after the whole module is parsed
 
  protected:
@@ -105,6 +110,8 @@ class OpParser : public TextReader {
   LocId named(std::string_view names, LocId loc);
   LocId placed(LocId loc, LocId here);
   void set_shardings(const OpSyntax& op, OpId id);
+  void make_constraint(OpSyntax& op);
+  void set_gspmd_shardings(const OpSyntax& op, OpId id);
 
   // part_parser.cpp
   void parse_part(PartSyntax& syntax, std::string_view name);
@@ -128,6 +135,7 @@ class OpParser : public TextReader {
   std::vector<std::string_view> defined_;
   std::unordered_map<std::string_view, Definition> definitions_;
   std::vector<std::pair<OpId, size_t>> unverified_;
+  std::optional<GspmdShardings> gspmd_;  // from the first mhlo.sharding on
 };
 
 }  // namespace shardwise

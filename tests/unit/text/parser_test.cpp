@@ -184,8 +184,8 @@ TEST(Parser, ErrorsHaveLineAndColumn) {
       {"%0 = sdy.reshard %a <@mesh, [{}]> : tensor<8x8xf32>", "4:6: "},
       {"%0 = \"sdy.reshard\"(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>",
        "4:6: program text: 'sdy.reshard' must have the attribute 'sharding'"},
-      {"%0 = stablehlo.add %a, %a {mhlo.sharding = \"{replicated}\"} : tensor<8x8xf32>",
-       "4:42: program text: shardings must be Shardy's"},
+      {"%0 = stablehlo.add %a, %a {mhlo.sharding = \"{devices=[2]<=[2]}\"} : tensor<8x8xf32>",
+       "4:44: mhlo.sharding: a sharding must have 2 tiled dims"},
       {"%0 = stablehlo.reduce(%a init: %c) applies foo.bar across dimensions = [1] : (tensor<8x8xf32>, tensor<f32>) -> "
        "tensor<8xf32>",
        "4:44: program text: an op must be one that shardwise knows, got 'foo.bar'"},
@@ -209,7 +209,7 @@ TEST(Parser, ErrorsOutsideFunctions) {
             std::string::npos);
   EXPECT_NE(parse_error("sdy.mesh @m = <[\"x\"=2]> sdy.mesh @m = <[\"x\"=3]>").find("declared once"),
             std::string::npos);
-  EXPECT_NE(parse_error("func.func @f(%a: tensor<f32> {mhlo.sharding = \"\"}) { return }").find("Shardy's"),
+  EXPECT_NE(parse_error("func.func @f(%a: tensor<f32> {mhlo.sharding = \"\"}) { return }").find("must not be empty"),
             std::string::npos);
   EXPECT_NE(parse_error("#a = loc(#a)\nfunc.func @f() { return loc(#a) }").find("deep"), std::string::npos);
 }

@@ -48,9 +48,6 @@ def report(outcomes: list[Outcome], seconds: float) -> None:
     columns = ("cases", "equal", "explained", "failed")
     table("ops", ("op", *columns), [(op, *(row[c] for c in columns)) for op, row in sorted(ops.items())])
     table("mechanisms", ("mechanism", "cases"), mechanisms.most_common())
-    for outcome in outcomes:
-        for failure in outcome.failures:
-            print(f"\n{outcome.instance.name} ({outcome.instance.dtype}): {failure}")
     failed = sum(bool(o.failures) for o in outcomes)
     print(f"\n{len(outcomes)} instances of {len(ops)} ops in {seconds:.0f} s: {failed} failed")
     rows = [{"op": op, **{c: row[c] for c in columns}} for op, row in sorted(ops.items())]
@@ -72,7 +69,10 @@ def main() -> None:
     began, xla = time.monotonic(), Xla()
     outcomes: list[Outcome] = []
     for first in range(0, len(wanted), CHUNK):
-        outcomes += check(wanted[first : first + CHUNK], xla)
+        for outcome in check(wanted[first : first + CHUNK], xla):
+            outcomes.append(outcome)
+            for failure in outcome.failures:
+                print(f"{outcome.instance.name} ({outcome.instance.dtype}): {failure}\n", flush=True)
         print(f"{len(outcomes)} of {len(wanted)}", file=sys.stderr, flush=True)
     xla.close()
     report(outcomes, time.monotonic() - began)

@@ -10,6 +10,7 @@ from tests.conformance.stablehlo.ops.instance import Build, Row, Table, ints, te
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX, NARROW_FLOATS
 
 EVERY = tuple(ALL_DTYPES)
+BELOW_FLOAT8 = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn")  # XLA's oracle rounds once for two ops
 SIMPLE = tuple(d for d in ALL_DTYPES if d not in NARROW_FLOATS)
 
 
@@ -118,7 +119,7 @@ ROWS: Table = {
     "stablehlo.if": Row(SIMPLE, if_),
     "stablehlo.case": Row(SIMPLE, case),
     "stablehlo.map": Row(SIMPLE, map_),
-    "stablehlo.composite": Row(EVERY, composite),
+    "stablehlo.composite": Row(tuple(d for d in EVERY if d not in BELOW_FLOAT8), composite),
     "stablehlo.rng_bit_generator": Row(WORDS, rng_bit_generator),
     "stablehlo.rng": Row(DRAWN, rng),
 }

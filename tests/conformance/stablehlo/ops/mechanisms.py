@@ -99,8 +99,9 @@ def _wider(d: Difference) -> Any:
 
 
 def _not_wider(d: Difference) -> Any:
-    """float64 and complex128 have no wider dtype here."""
-    return np.full(d.ours.shape, d.dtype.itemsize == (16 if is_complex(d.dtype) else 8) or not is_float(d.dtype))
+    """float64 and complex128 have no wider dtype here; integers and bools come from floats that do not widen."""
+    widest = any(x.dtype in (np.float64, np.complex128) for x in (d.ours, *d.instance.arguments))
+    return np.full(d.ours.shape, widest or not (is_float(d.dtype) or is_complex(d.dtype)))
 
 
 def _reference(d: Difference) -> Any:

@@ -35,6 +35,10 @@ def _sign(x: Any) -> Any:
     return np.where(size == 0, wide, wide / np.where(size == 0, 1, size))
 
 
+def _cbrt(x: Any) -> Any:
+    return x ** (np.longdouble(1) / 3) if x.dtype.kind == "c" else np.cbrt(x)
+
+
 def _polygamma(n: Any, x: Any) -> Any:
     n, x = n.astype(np.float64), x.astype(np.float64)
     sign = np.where(n % 2 == 1, 1.0, -1.0)
@@ -51,7 +55,7 @@ def _atan2(y: Any, x: Any) -> Any:
 REFERENCES: dict[str, Function] = {
     **{f"stablehlo.{name}": _of_numpy(function) for name, function in {
         "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "abs": np.abs,
-        "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt, "exponential": np.exp,
+        "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": _cbrt, "exponential": np.exp,
         "exponential_minus_one": np.expm1, "log": np.log, "log_plus_one": np.log1p,
         "logistic": lambda x: 1 / (1 + np.exp(-x)), "sine": np.sin, "cosine": np.cos, "tan": np.tan, "tanh": np.tanh,
         "power": np.power,

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GSPMD's annotations of ops: mhlo.sharding attributes, and custom_call @Sharding.
+#include <algorithm>
+#include <variant>
+
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_verifier.h"
+#include "shardwise/text/op_parser.h"
+
+namespace shardwise {
+
+ShardingId OpParser::gspmd_sharding(std::string_view sharding, const TensorType& type, const Dims& open,
+                                    size_t position) {
+  return located(position, [&] {
+    if (!gspmd_) gspmd_.emplace(text);
+    const TensorSharding read = gspmd_->read(sharding, type.ndim(), open, module());
+    verify_sharding(read, type);
+    return context().intern(read);
+  });
+}
+
+namespace {
+
+const std::string* call_target(const OpSyntax& op) {
+  for (const NamedAttribute& attribute : op.attributes) {
+    if (attribute.first == "call_target_name") return std::get_if<std::string>(&attribute.second);
+  }
+  return nullptr;
+}
+
+// backend_config = "unspecified_dims=[0,1]"
+Dims unspecified_dims(const OpSyntax& op) {
+  Dims dims;
+  for (const NamedAttribute& attribute : op.attributes) {
+    const auto* config = std::get_if<std::string>(&attribute.second);
+    if (attribute.first != "backend_config" || config == nullptr) continue;
+    const size_t start = config->find("unspecified_dims=[");
+    for (size_t i = start == config->npos ? config->size() : start; i < config->size() && (*config)[i] != ']'; ++i) {
+      const char c = (*config)[i];
+      if (c < '0' || c > '9') continue;
+      const bool continues = (*config)[i - 1] >= '0' && (*config)[i - 1] <= '9';
+      if (!continues) dims.push_back(0);
+      dims.back() = std::min<int64_t>(10 * dims.back() + (c - '0'), 1000);
+    }
+  }
+  return dims;
+}
+
+}  // namespace
+
+// custom_call @Sharding annotates a value, as sdy.sharding_constraint does.
+void OpParser::make_constraint(OpSyntax& op) {
+  const std::string* target = op.def->name == "stablehlo.custom_call" ? call_target(op) : nullptr;
+  if (target == nullptr || *target != "Sharding") return;
+  if (op.operands.size() != 1) fail_at(op.start, "@Sharding must have one operand", str(op.operands.size()));
+  const TypeId type = type_of(op.operands[0]);
+  op.shardings = {gspmd_sharding(op.gspmd, context().type(type), unspecified_dims(op), op.gspmd_start)};
+  set_def(op, "sdy.sharding_constraint");
+  op.attributes.clear();
+  op.declared = {type};
+  op.has_shardings = true;
+  op.gspmd.clear();
+}
+
+void OpParser::set_gspmd_shardings(const OpSyntax& op, OpId id) {
+  const std::vector<std::string_view> each = gspmd_elements(op.gspmd);
+  const uint32_t count = module().op(id).result_count;
+  if (each.size() != count) {
+    fail_at(op.gspmd_start, str("'", op.def->name, "' must have ", count, " shardings"), str(each.size()));
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const ValueId result = module().result(id, i);
+    module().value(result).sharding = gspmd_sharding(each[i], module().type(result), {}, op.gspmd_start);
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of JAX's libraries as the texts that JAX lowers for CPU and TPU, run whole and on 8 devices.
+
+    python -m tests.conformance.jax.corpus
+    python -m tests.conformance.jax.corpus --only fft --only linalg.qr
+
+Each text must parse, run, and give what JAX gives on CPU. On 8 devices each argument is annotated along its first dim
+that the axes of the mesh divide; every device by itself, with poisoned padding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax  # reads XLA_FLAGS
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+import shardwise as sw
+from tests.conformance.jax.corpus_functions import FUNCTIONS
+from tests.conformance.results import table, write
+
+PLATFORMS = ("cpu", "tpu")
+TOLERANCE = 3e-4  # of the largest number of a result: float32, and sums in another order
+TOLERANCES = {"mixed.bfloat16 dot": 2.0**-7}  # the result is rounded to bfloat16
+# JAX does not lower these for TPU; the reason.
+NOT_ON_TPU = {
+    "linalg.eigvals": "JAX implements the nonsymmetric eigendecomposition for CPU and GPU only",
+    "linalg.schur": "the same for the Schur decomposition",
+    "linalg.hessenberg": "the same for the Hessenberg decomposition",
+    "linalg.sqrtm": "it uses the Schur decomposition",
+}
+# These must be refused with this text.
+REFUSED = {"sort.approx_max_k": "custom_call @ApproxTopK: a target must be known to run"}
+
+
+@dataclass
+class Finding:
+    """A text that does not do what JAX does."""
+
+    name: str
+    platform: str
+    stage: str  # lowering | whole | 8 devices
+    message: str
+
+
+def partition_spec(shape: Sequence[int]) -> P:
+    """The first dim that 8, 4 or 2 devices divide."""
+    for axes, size in ((("x", "y"), 8), ("x", 4), ("y", 2)):
+        for dim, extent in enumerate(shape):
+            if extent and extent % size == 0:
+                return P(*[None] * dim, axes)
+    return P()
+
+
+def lowered(function: Any, arrays: Sequence[Any], platform: str, mesh: Mesh | None) -> str:
+    if mesh is None:
+        traced = jax.jit(function).trace(*arrays)
+    else:
+        shardings = tuple(NamedSharding(mesh, partition_spec(x.shape)) for x in arrays)
+        traced = jax.jit(function, in_shardings=shardings).trace(*arrays)
+    return str(traced.lower(lowering_platforms=(platform,)).as_text())
+
+
+def wrong(found: Any, expected: Sequence[np.ndarray[Any, Any]], tolerance: float) -> str:
+    """What differs, or nothing."""
+    results = [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+    if len(results) != len(expected):
+        return f"{len(results)} results, JAX has {len(expected)}"
+    for i, (x, y) in enumerate(zip(results, expected)):
+        if x.shape != y.shape or x.dtype != y.dtype:
+            return f"result {i} is {x.dtype}{x.shape}, JAX has {y.dtype}{y.shape}"
+        if x.dtype.kind in "biu":
+            if not np.array_equal(x, y):
+                return f"result {i}: {np.count_nonzero(x != y)} of {x.size} elements differ"
+            continue
+        wide = np.complex128 if x.dtype.kind == "c" else np.float64
+        a, b = x.astype(wide), y.astype(wide)
+        scale = np.max(np.abs(b[np.isfinite(b)]), initial=1e-3)
+        if not np.allclose(a, b, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
+            return f"result {i}: differs by {np.nanmax(np.abs(a - b)):.3g} of {scale:.3g}"
+    return ""
+
+
+def checked(name: str, platform: str, expected: Sequence[np.ndarray[Any, Any]]) -> Finding | None:
+    function, arrays = FUNCTIONS[name]
+    mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("x", "y"))
+    runs: list[tuple[str, Mesh | None, dict[str, bool]]] = [
+        ("whole", None, {}),
+        ("8 devices", mesh, {}),
+        ("8 devices", mesh, {"faithful": True, "poison": True}),
+    ]
+    for stage, on, mode in runs:
+        try:
+            text = lowered(function, arrays, platform, on)
+        except Exception as error:
+            return Finding(name, platform, "lowering", str(error).splitlines()[0])
+        try:
+            program = sw.parse(text, f"{name}.mlir").compile()
+            message = wrong(program.run(*arrays, **mode), expected, TOLERANCES.get(name, TOLERANCE))
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+        if message:
+            return Finding(name, platform, stage, message)
+    return None
+
+
+def expected_refusal(name: str, platform: str, finding: Finding | None) -> Finding | None:
+    """Nothing where the refusal is the expected one; otherwise what to tell."""
+    if finding is None:
+        return Finding(name, platform, "whole", "it runs: take it off REFUSED")
+    return None if REFUSED[name] in finding.message else finding
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.jax.corpus", description=__doc__)
+    parser.add_argument("--only", action="append", help="functions whose names begin so")
+    parser.add_argument("--every", type=int, default=1, help="only each n-th function")
+    options = parser.parse_args()
+    names = [n for n in FUNCTIONS if not options.only or n.startswith(tuple(options.only))][:: options.every]
+    began = time.monotonic()
+    rows, findings = [], []
+    for name in names:
+        function, arrays = FUNCTIONS[name]
+        expected = [np.asarray(x) for x in jax.tree.leaves(jax.jit(function)(*arrays))]
+        states = []
+        for platform in PLATFORMS:
+            if platform == "tpu" and name in NOT_ON_TPU:
+                states.append("-")
+                continue
+            finding = checked(name, platform, expected)
+            states.append(finding.stage if finding else "equal")
+            if name in REFUSED:
+                finding = expected_refusal(name, platform, finding)
+                states[-1] = "refused" if finding is None else finding.stage
+            findings += [finding] if finding else []
+        rows.append((name, *states))
+    table("functions of JAX", ("function", *PLATFORMS), rows)
+    for finding in findings:
+        print(f"\n{finding.name} for {finding.platform}, {finding.stage}: {finding.message}")
+    print(f"\n{len(names)} functions in {time.monotonic() - began:.0f} s: {len(findings)} texts differ")
+    write("jax_corpus", [dict(zip(("function", *PLATFORMS), row)) for row in rows])
+    if findings:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of JAX's libraries for ``corpus.py`` to lower, by module; what has a choice of signs is made unique.
+
+A row is (function, arrays). Rows of LINALG have batches of 8 or 4 matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy as jsp
+import numpy as np
+from jax import lax
+
+from tests.conformance.jax.linalg_losses import TALL, WELL, WIDE, A, B, S, V, normal
+
+L, SL = jnp.linalg, jsp.linalg
+Row = tuple[Callable[..., Any], tuple[Any, ...]]
+Rows = dict[str, Row]
+
+X, Y, Z = normal(8, 6), normal(8, 6), normal(16, 8)
+UNIT = np.clip(np.abs(normal(8, 6)) / 3, 0.01, 0.99)
+POSITIVE = np.abs(normal(8, 6)) + np.float32(0.1)
+INTS = (np.arange(48).reshape(8, 6) * 37 % 11).astype(np.int32)
+IDS = (np.arange(16) * 5 % 8).astype(np.int32)
+COMPLEX = (normal(8, 6) + 1j * normal(8, 6)).astype(np.complex64)
+KEY = np.array([0, 42], np.uint32)
+IMAGE, KERNEL = normal(8, 8, 8, 3), normal(3, 3, 3, 4)
+WEIGHT = normal(6, 6)
+
+
+def _of(names: str, module: Any, *arrays: Any) -> Rows:
+    return {name: (getattr(module, name), arrays) for name in names.split()}
+
+
+def _reconstructed(factors: Callable[..., Any]) -> Callable[..., Any]:
+    """A product of factors that have a choice of signs."""
+    return lambda a: jnp.matmul(*factors(a))
+
+
+def _spectrum(a: Any) -> Any:
+    values, vectors = L.eigh(a)
+    return values, (vectors * values[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
+
+
+def _singular(a: Any) -> Any:
+    u, s, vt = L.svd(a, full_matrices=False)
+    return s, (u * s[..., None, :]) @ vt
+
+
+LINALG: Rows = {
+    **_of("det inv slogdet matrix_norm", L, WELL),
+    **_of("cholesky eigvalsh", L, S),
+    **_of("svdvals pinv matrix_rank cond", L, TALL),
+    **_of("solve cross matmul outer", L, WELL[0], B[0]),
+    "cross": (L.cross, (normal(8, 3), normal(8, 3))),
+    "outer": (L.outer, (V[0], V[1])),
+    "matmul": (L.matmul, (A, B)),
+    "solve": (L.solve, (WELL, B)),
+    "eigh": (_spectrum, (S,)),
+    "svd": (_singular, (WIDE,)),
+    "qr": (_reconstructed(L.qr), (TALL,)),
+    "lstsq": (lambda a, b: L.lstsq(a, b)[0], (TALL[0], normal(5, 2))),
+    "matrix_power": (lambda a: L.matrix_power(a, 3), (A,)),
+    "multi_dot": (lambda *a: L.multi_dot(a), (A[0], A[1], B[0])),
+    "tensorsolve": (lambda a, b: L.tensorsolve(a.reshape(2, 2, 4), b), (WELL[0], V[0].reshape(2, 2))),
+    "norms": (lambda a: (L.norm(a), L.norm(a, 1, axis=1), L.norm(a, "nuc", axis=(1, 2))), (TALL,)),
+    "vander and vecdot": (lambda a, b: (jnp.vander(a[0], 3), L.vecdot(a, b)), (V, V + 1)),
+    "eigvals": (lambda a: jnp.sort_complex(L.eigvals(a)), (A[0],)),
+    "cho_factor and cho_solve": (lambda s, b: SL.cho_solve(SL.cho_factor(s), b), (S[0], B[0])),
+    "lu": (SL.lu, (A[0],)),
+    "lu_factor and lu_solve": (lambda a, b: SL.lu_solve(SL.lu_factor(a), b), (WELL[0], B[0])),
+    "solve_triangular": (lambda a, b: SL.solve_triangular(a, b, lower=True), (WELL[0], B[0])),
+    "expm": (SL.expm, (A[0] / 3,)),
+    "sqrtm": (lambda a: jnp.real(SL.sqrtm(a)), (S[0],)),
+    "polar": (lambda a: SL.polar(a, method="svd"), (WELL[0],)),
+    "block_diag and toeplitz": (lambda a, b: (SL.block_diag(a, b), SL.toeplitz(a[0])), (A[0], B[0])),
+    "schur": (lambda a: jnp.abs(jnp.matmul(*SL.schur(a)[::-1])), (A[0],)),
+    "hessenberg": (lambda a: jnp.abs(SL.hessenberg(a)), (A[0],)),
+    "tridiagonal_solve": (lambda d, b: lax.linalg.tridiagonal_solve(d, d + 5, d, b), (V, B)),
+}
+FFT: Rows = {
+    **_of("fft ifft fftshift", jnp.fft, COMPLEX),
+    **_of("rfft ihfft rfft2 fft2 fftn rfftn", jnp.fft, X),
+    **_of("irfft hfft irfft2 ifft2 ifftn irfftn", jnp.fft, COMPLEX),
+    "fft of a prime length": (lambda x: jnp.fft.fft(x, 13, axis=0), (COMPLEX,)),
+    "dct": (lambda x: jsp.fft.dct(x), (X,)),
+}
+RANDOM: Rows = {
+    "uniform": (lambda k: jax.random.uniform(k, (16, 5)), (KEY,)),
+    "normal": (lambda k: jax.random.normal(k, (16, 5)), (KEY,)),
+    "bits": (lambda k: jax.random.bits(k, (16, 5), jnp.uint16), (KEY,)),
+    "randint": (lambda k: jax.random.randint(k, (16, 5), -3, 9), (KEY,)),
+    "split and fold_in": (lambda k: (jax.random.split(k, 5), jax.random.fold_in(k, 7)), (KEY,)),
+    "permutation": (lambda k: jax.random.permutation(k, 24), (KEY,)),
+    "choice": (lambda k: jax.random.choice(k, 24, (8,), replace=False), (KEY,)),
+    "bernoulli": (lambda k: jax.random.bernoulli(k, 0.3, (16, 5)), (KEY,)),
+    "categorical": (lambda k, x: jax.random.categorical(k, x), (KEY, X)),
+    "gumbel": (lambda k: jax.random.gumbel(k, (16,)), (KEY,)),
+    "exponential and laplace": (lambda k: (jax.random.exponential(k, (9,)), jax.random.laplace(k, (9,))), (KEY,)),
+    "truncated_normal": (lambda k: jax.random.truncated_normal(k, -1, 2, (16,)), (KEY,)),
+    "gamma": (lambda k: jax.random.gamma(k, 2.5, (16,)), (KEY,)),
+    "beta and dirichlet": (lambda k: jax.random.dirichlet(k, jnp.ones(4) * 2, (5,)), (KEY,)),
+    "poisson": (lambda k: jax.random.poisson(k, 4.0, (16,)), (KEY,)),
+    "multivariate_normal": (
+        lambda k, s: jax.random.multivariate_normal(k, jnp.zeros(4), s, (8,), method="cholesky"),
+        (KEY, S[0]),
+    ),
+}
+SORTS: Rows = {
+    **_of("sort argsort median sort_complex", jnp, X),
+    "sort of ints, descending": (lambda x: jnp.sort(x, axis=0, descending=True), (INTS,)),
+    "lexsort": (lambda x, y: jnp.lexsort((x, y)), (INTS[:, 0], INTS[:, 1])),
+    "top_k": (lambda x: lax.top_k(x, 3), (X,)),
+    "approx_max_k": (lambda x: lax.approx_max_k(x, 3, recall_target=1.0)[0], (X,)),
+    "quantile": (lambda x: jnp.quantile(x, jnp.array([0.1, 0.9]), axis=1), (X,)),
+    "searchsorted": (lambda x, y: jnp.searchsorted(jnp.sort(x[0]), y), (X, Y)),
+    "partition": (lambda x: jnp.sort(jnp.partition(x, 2, axis=1)[:, :2], axis=1), (X,)),
+    "unique": (lambda x: jnp.unique(x, size=12, return_counts=True), (INTS,)),
+    "union1d": (lambda x, y: jnp.union1d(x, y, size=12), (INTS[0], INTS[1])),
+    "intersect1d": (lambda x, y: jnp.intersect1d(x, y, size=6), (INTS[0], INTS[1])),
+    "setdiff1d": (lambda x, y: jnp.setdiff1d(x, y, size=6), (INTS[0], INTS[1])),
+    "nonzero": (lambda x: jnp.nonzero(x > 5, size=24), (INTS,)),
+    "isin": (lambda x: jnp.isin(x, jnp.array([1, 4])), (INTS,)),
+    "bincount and histogram": (
+        lambda x, y: (jnp.bincount(x.ravel(), length=12), jnp.histogram(y, 5)[0]),
+        (INTS, X),
+    ),
+    "digitize": (lambda x: jnp.digitize(x, jnp.array([-1.0, 0, 1])), (X,)),
+}
+_NN = (
+    "relu relu6 gelu silu elu selu celu softplus sigmoid log_sigmoid leaky_relu hard_tanh hard_sigmoid hard_swish "
+    "soft_sign softmax log_softmax squareplus mish glu logsumexp standardize sparse_plus"
+)
+NN: Rows = {
+    **_of(_NN, jax.nn, X),
+    "one_hot": (lambda i: jax.nn.one_hot(i, 8), (IDS,)),
+    "dot_product_attention": (
+        lambda q: jax.nn.dot_product_attention(q, q, q, is_causal=True),
+        (normal(2, 8, 4, 8),),
+    ),
+    "gradient of a block": (jax.grad(lambda w, x: jnp.sum(jax.nn.gelu(x @ w) ** 2)), (WEIGHT, X)),
+}
+SPECIAL: Rows = {
+    **_of("erf erfc expit i0 i0e i1 i1e ndtr log_ndtr", jsp.special, X),
+    **_of("digamma gammaln gamma entr factorial exp1", jsp.special, POSITIVE),
+    **_of("erfinv logit ndtri", jsp.special, UNIT),
+    **_of("xlogy betaln gammainc gammaincc beta", jsp.special, POSITIVE, POSITIVE[::-1] + np.float32(0.5)),
+    "betainc": (jsp.special.betainc, (POSITIVE, POSITIVE[::-1] + np.float32(0.5), UNIT)),
+    "polygamma": (lambda x: jsp.special.polygamma(2, x), (POSITIVE,)),
+    "zeta": (lambda x: jsp.special.zeta(x + 1.5, 2.0), (POSITIVE,)),
+    "logsumexp": (lambda x: jsp.special.logsumexp(x, axis=1), (X,)),
+    "norm.logpdf": (lambda x: jsp.stats.norm.logpdf(x), (X,)),
+    "bessel_jn": (lambda x: jsp.special.bessel_jn(x, v=2), (POSITIVE,)),
+}
+
+
+def _conv(x: Any, w: Any, **options: Any) -> Any:
+    return lax.conv_general_dilated(x, w, dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
+
+
+CONVOLUTIONS: Rows = {
+    "conv same": (lambda x, w: _conv(x, w, window_strides=(1, 1), padding="SAME"), (IMAGE, KERNEL)),
+    "conv strided": (lambda x, w: _conv(x, w, window_strides=(2, 1), padding="VALID"), (IMAGE, KERNEL)),
+    "conv dilated": (
+        lambda x, w: _conv(
+            x, w, window_strides=(1, 1), padding=((2, 1), (0, 3)), lhs_dilation=(2, 1), rhs_dilation=(1, 2)
+        ),
+        (IMAGE, KERNEL),
+    ),
+    "conv depthwise": (
+        lambda x, w: _conv(x, w, window_strides=(1, 1), padding="SAME", feature_group_count=3),
+        (IMAGE, normal(3, 3, 1, 6)),
+    ),
+    "conv transposed": (
+        lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        (IMAGE, KERNEL),
+    ),
+    "conv gradient": (
+        jax.grad(lambda w, x: jnp.sum(_conv(x, w, window_strides=(2, 2), padding="SAME") ** 2)),
+        (KERNEL, IMAGE),
+    ),
+    "max_pool gradient": (
+        jax.grad(lambda x: jnp.sum(lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") ** 2)),
+        (IMAGE,),
+    ),
+    "convolve": (lambda x, y: jnp.convolve(x[0], y[0], mode="full"), (X, Y)),
+    "correlate of complex": (lambda x: jnp.correlate(x[0], x[1, :3], mode="same"), (COMPLEX,)),
+    "convolve2d": (lambda x, y: jsp.signal.convolve2d(x, y[:3, :3], mode="same"), (X, Y)),
+    "fftconvolve": (lambda x, y: jsp.signal.fftconvolve(x, y, mode="same"), (X, Y)),
+}
+CONTROL: Rows = {
+    "scan": (lambda x: lax.scan(lambda c, r: (jnp.tanh(c + r), c * r), x[0], x), (X,)),
+    "scan gradient": (jax.grad(lambda x: lax.scan(lambda c, r: (jnp.tanh(c + r), c * r), x[0], x)[1].sum()), (X,)),
+    "reverse scan": (lambda x: lax.scan(lambda c, r: (c * 0.5 + r, c), x[0], x, reverse=True), (X,)),
+    "while": (lambda x: lax.while_loop(lambda c: jnp.sum(c**2) < 1e4, lambda c: c * 1.5, x), (X,)),
+    "fori": (lambda x: lax.fori_loop(0, 5, lambda i, c: c.at[i].add(c[i + 1]), x), (X,)),
+    "cond": (lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x), (X,)),
+    "switch": (lambda x, i: lax.switch(i[0, 1] % 3, [jnp.sin, jnp.cos, jnp.abs], x), (X, INTS)),
+    "associative_scan": (lambda x: lax.associative_scan(jnp.maximum, x), (X,)),
+    "map": (lambda x: lax.map(lambda r: jnp.sort(r), x), (X,)),
+    "vmapped while": (
+        jax.vmap(lambda r: lax.while_loop(lambda c: c.sum() < 9, lambda c: c + 1, r)),
+        (X,),
+    ),
+    "cumulative": (lambda x: (jnp.cumsum(x, 0), jnp.cumprod(x, 1), lax.cummax(x, 0), lax.cumlogsumexp(x, 1)), (X,)),
+    "custom_linear_solve": (lambda a, b: jsp.sparse.linalg.cg(lambda v: a @ v, b[:, 0], maxiter=5)[0], (S[0], B[0])),
+}
+
+
+def _fp8(x: Any, w: Any) -> Any:
+    return lax.dot_general(
+        x.astype(jnp.float8_e4m3fn), w.astype(jnp.float8_e5m2), (((1,), (0,)), ((), ())),
+        preferred_element_type=jnp.float32,
+    )  # fmt: skip
+
+
+MIXED: Rows = {
+    "fp8 dot": (_fp8, (X, WEIGHT)),
+    "int8 dot": (
+        lambda x, w: lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.int32),
+        (INTS.astype(np.int8), INTS[:6].astype(np.int8)),
+    ),
+    "bfloat16 dot": (lambda x, w: (x.astype(jnp.bfloat16) @ w.astype(jnp.bfloat16)).astype(jnp.float32), (X, WEIGHT)),
+    "ragged_dot": (
+        lambda x, w: lax.ragged_dot(x, w, jnp.array([3, 0, 5], jnp.int32)),
+        (X, normal(3, 6, 4)),
+    ),
+    "einsum": (lambda x, y: jnp.einsum("ij,kj,kl->il", x, y, y), (X, Y)),
+    "scatter and gather": (lambda x, i: (x[i], x.at[i].add(1.0), x.at[i, 0].max(2.0)), (X, IDS)),
+    "segment_sum": (lambda x, i: jax.ops.segment_sum(x, i, 8), (Z, IDS)),
+    "bitcast and clz": (
+        lambda x: (
+            lax.bitcast_convert_type(x, jnp.int32),
+            lax.clz(x.view(jnp.int32)),
+            lax.population_count(x.view(jnp.uint8)),
+        ),
+        (X,),
+    ),
+    "complex functions": (lambda z: (jnp.exp(z), jnp.sqrt(z), jnp.abs(z), jnp.angle(z), jnp.log(z)), (COMPLEX,)),
+    "nextafter": (lambda x: jnp.nextafter(x, x + 1), (X,)),
+}
+FUNCTIONS: Rows = {
+    f"{module}.{name}": row
+    for module, rows in {
+        "linalg": LINALG, "fft": FFT, "random": RANDOM, "sort": SORTS, "nn": NN, "special": SPECIAL,
+        "conv": CONVOLUTIONS, "control": CONTROL, "mixed": MIXED,
+    }.items()
+    for name, row in rows.items()
+}  # fmt: skip
