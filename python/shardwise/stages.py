@@ -134,7 +134,7 @@ class Traced(Module):
 
     @property
     def _coarsest_floats(self) -> list[str | None]:
-        """For each result leaf, the float dtype with the fewest significand bits among the values behind it."""
+        """For each result leaf, the float dtype with the fewest significand bits among the values after it."""
         return list(self._core.coarsest_floats)
 
     def _run_unpartitioned(self, leaves: list[Any]) -> Any:

@@ -159,7 +159,7 @@ def test_annotations_and_names_in_a_body() -> None:
         return sw.scan(body, np.zeros(4, np.float32), xs)
 
     traced = sw.jit(f, mesh=MESH).trace(X)
-    assert traced.propagate().as_text().count('[{"model"}]') >= 4  # the carry in the loop and behind it
+    assert traced.propagate().as_text().count('[{"model"}]') >= 4  # the carry in the loop and after it
     assert str(traced.why("hidden")).startswith("hidden (")
     assert 'sharded [{"model"}]' in str(traced.why("hidden"))
     assert 'sharded [{"model"}]' in str(traced.why("c"))  # the carry, by its parameter

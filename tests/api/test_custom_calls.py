@@ -316,7 +316,7 @@ def test_types_of_linear_algebra_are_checked() -> None:
     with pytest.raises(sw.ShapeError) as caught:
         run("shardwise.svdvals")
     assert str(caught.value).startswith(
-        "shardwise.svdvals: the types behind equal batch dims must be T m n -> R k, got tensor<8x3xf64> -> "
+        "shardwise.svdvals: the types after equal batch dims must be T m n -> R k, got tensor<8x3xf64> -> "
         "tensor<8x3xf64>; T is float32, float64 or complex; k is min(m, n) (at "
     )
     text = """func.func @main(%x: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>) {

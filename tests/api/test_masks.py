@@ -38,7 +38,7 @@ MASKS: dict[str, Any] = {
     "slice before": np.s_[1::2, COLUMNS],
     "number beside": np.s_[2, COLUMNS],
     "number apart": np.s_[2, :, LAST],
-    "number behind": np.s_[PAIRS, -1],
+    "number after": np.s_[PAIRS, -1],
     "None": np.s_[None, ROWS, None],
     "ids beside": np.s_[COLUMNS.nonzero()[0][[0, 0, 1, 2]], :, LAST],
     "mask and ids": np.s_[ROWS, [0, 4, -1, 4]],

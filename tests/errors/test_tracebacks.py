@@ -43,7 +43,7 @@ def raise_key_error(x: Any) -> Any:
 
 
 def frames_of(error: BaseException) -> list[str]:
-    """The functions in a traceback behind that of this test file's caller."""
+    """The functions in a traceback after that of this test file's caller."""
     return [frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__)][1:]
 
 

@@ -150,7 +150,7 @@ def manual_of(line: str) -> set[str]:
 
 
 def written(text: str, row: dict[str, Any]) -> str:
-    """The program with the suggestion in place of the value's annotation, or as a constraint behind the value."""
+    """The program with the suggestion in place of the value's annotation, or as a constraint after the value."""
     lines = text.splitlines()
     (mesh,) = re.findall(r"sdy\.mesh (@\w+) =", text)
     sharding = f"<{mesh}, {row['suggestion']}>"

@@ -114,7 +114,7 @@ def test_results_of_main_have_a_place() -> None:
 
 
 def test_what_regions_take_is_where_it_is_named() -> None:
-    """Both regions of a while name it, behind ops of further lines."""
+    """Both regions of a while name it, after ops of further lines."""
     text = f"""{MESH}func.func @main(%x: {sharded('{"a"}, {?}')}) -> {T} {{
   %n = stablehlo.constant dense<0> : tensor<i32>
   %r:2 = stablehlo.while(%i = %n, %s = %x) : tensor<i32>, {T}

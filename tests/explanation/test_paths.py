@@ -22,7 +22,7 @@ from tests.explanation.test_why import chain
 
 
 def test_the_values_of_a_question_share_their_paths() -> None:
-    """The paths of 4,000 ops behind each other have 8,002,000 steps together, of which 4,000 differ."""
+    """The paths of 4,000 ops in a row have 8,002,000 steps together, of which 4,000 differ."""
     length = 4_000
     module = sw.parse(chain(length))
     tracemalloc.start()

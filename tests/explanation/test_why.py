@@ -500,7 +500,7 @@ def test_the_path_has_factors_rounds_and_priorities() -> None:
 
 
 def chain(length: int) -> str:
-    """One op behind the other; %0 is the first and %{length - 1} the last."""
+    """One op after the other; %0 is the first and %{length - 1} the last."""
     ops = [f"%{i} = stablehlo.tanh %{i - 1 if i else 'x'} : tensor<8xf32>" for i in range(length)]
     return "\n".join([
         'func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<mesh<["a"=2]>, [{"a"}]>}) -> tensor<8xf32> {',

@@ -155,7 +155,7 @@ def _constants(*values: Sequence[int]) -> dict[int, Array]:
 
 
 def _behind(first: int, *values: Sequence[int]) -> tuple[tuple[Shape, ...], dict[int, Array], tuple[Any, ...]]:
-    """Constant operands behind the first ones: shapes, the constants, dtypes."""
+    """Constant operands past the first ones: shapes, the constants, dtypes."""
     fixed = {first + i: x for i, x in _constants(*values).items()}
     return tuple(x.shape for x in fixed.values()), fixed, (*(None,) * first, *("int64",) * len(values))
 

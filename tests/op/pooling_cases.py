@@ -42,7 +42,7 @@ def _region(trace: Any, op: str, dtype: str, attrs: dict[str, Any] | None = None
     return region
 
 
-def _application(dtype: str, shape: Shape, sizes: Shape, strides: Shape, pads: Pads) -> Application:
+def pool(shape: Shape, sizes: Shape, strides: Shape, pads: Pads, dtype: str = "float32") -> Application:
     windows = tuple(
         max((n + low + high - size) // step + 1, 0) if n + low + high >= size else 0
         for n, size, step, (low, high) in zip(shape, sizes, strides, pads)
@@ -67,9 +67,9 @@ def _application(dtype: str, shape: Shape, sizes: Shape, strides: Shape, pads: P
 def _pools(n: int, dtype: str) -> list[Application]:
     none = (0, 0)
     return [
-        _application(dtype, (n, 6, 3), (1, 2, 1), (1, 2, 1), (none,) * 3),
-        _application(dtype, (2, n, 4), (1, 3, 2), (1, 2, 1), (none, (1, 1), (0, 1))),
-        _application(dtype, (n, 4), (2, 2), (1, 1), ((1, 1), none)),
+        pool((n, 6, 3), (1, 2, 1), (1, 2, 1), (none,) * 3, dtype),
+        pool((2, n, 4), (1, 3, 2), (1, 2, 1), (none, (1, 1), (0, 1)), dtype),
+        pool((n, 4), (2, 2), (1, 1), ((1, 1), none), dtype),
     ]
 
 

@@ -74,7 +74,7 @@ def _philox_elements(state: Sequence[int], shape: Shape, size: int) -> tuple[lis
 
 
 def random_bits(algorithm: str, state: Array, shape: Shape, dtype: str) -> tuple[Array, Array]:
-    """The state behind the bits, and the bits."""
+    """The state after the bits, and the bits."""
     return _random_bits(algorithm, tuple(int(x) for x in state), shape, dtype)
 
 

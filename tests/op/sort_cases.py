@@ -27,7 +27,7 @@ def total(x: Array) -> Array:
 
 
 def numbers(x: Array) -> Array:
-    """The same with -0 as 0 and every NaN as one, behind infinity."""
+    """The same with -0 as 0 and every NaN as one, after infinity."""
     if not is_float(x.dtype):
         return total(x)
     x = np.where(x == 0, np.zeros((), x.dtype), x)

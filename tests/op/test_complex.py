@@ -248,7 +248,7 @@ def test_gradients_of_real_valued_functions_follow_jax(name: str) -> None:
     np.testing.assert_allclose(got, by_parts(f, z), rtol=1e-6, atol=1e-8)
 
 
-# What jax.grad of jax 0.10.2 gives at 0.5 + 0.75j and -1.25 - 0.5j.
+# jax.grad of jax 0.10.2 at 0.5 + 0.75j and -1.25 - 0.5j.
 BY_JAX: dict[str, tuple[Callable[[Any], Any], list[complex]]] = {
     "abs": (
         lambda z: np.sum(np.abs(z)),

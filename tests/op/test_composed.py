@@ -18,7 +18,7 @@ from tests.op.pooling_cases import POOLING
 from tests.op.random_cases import NUMBERS
 from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute, record, run, same_bits, sharding
 
-# What has neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
+# Ops that have neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
 WITHOUT_KERNEL = {
     "chlo.scan",
     "func.call",

@@ -59,7 +59,7 @@ def test_sums_of_bytes_in_int32_and_of_bools() -> None:
     [
         ('{"x"}, {}, {}, {}', "", ("4x6x6x3", "3x3x3x8", "4x4x4x8"), []),
         ('{}, {"x"}, {}, {}', "stride = [2, 2]", ("2x8x6x3", "2x2x3x4", "2x4x3x4"), []),  # each block its windows
-        ('{}, {"x"}, {}, {}', "pad = [[1, 1], [1, 1]]", ("2x8x6x3", "3x3x3x4", "2x8x6x4"), ["all_gather"]),
+        ('{}, {"x"}, {}, {}', "pad = [[1, 1], [1, 1]]", ("2x8x6x3", "3x3x3x4", "2x8x6x4"), ["exchange"]),
         ('{}, {}, {}, {"x"}', "", ("2x6x6x8", "3x3x8x3", "2x4x4x3"), ["all_reduce"]),
     ],
 )

@@ -208,7 +208,7 @@ def test_a_range_inside_each_shard_moves_nothing(function: Any, moved: int) -> N
 
 
 def test_rows_that_a_slice_cuts_off_are_padding() -> None:
-    """The rows of the exchange are padded with zeros; behind the slice, rows 61 and 62 of x are padding as well."""
+    """The rows of the exchange are padded with zeros; after the slice, rows 61 and 62 of x are padding as well."""
     x = rows(63, 8)
     program = sw.jit(lambda x: np.sum(sw.shard(x, P("x", None))[:61], axis=0), mesh=MESH, in_shardings=P(None, "x"))
     np.testing.assert_allclose(program(x), x[:61].sum(axis=0), rtol=1e-4, atol=1e-5)
@@ -218,6 +218,7 @@ def test_each_method_is_tested_here() -> None:
     assert METHODS == {
         "chlo.top_k": ["winners"],
         "stablehlo.concatenate": ["exchange"],
+        "stablehlo.convolution": ["exchange"],  # partition/test_convolution_windows.py
         "stablehlo.dynamic_slice": ["owned rows"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows"],
@@ -226,6 +227,7 @@ def test_each_method_is_tested_here() -> None:
         "stablehlo.reduce_window": ["totals", "another dim", "exchange"],
         "stablehlo.reverse": ["exchange"],
         "stablehlo.scatter": ["owned rows"],
+        "stablehlo.select_and_scatter": ["exchange"],  # partition/test_select_and_scatter.py
         "stablehlo.slice": ["exchange"],
         "stablehlo.sort": ["another dim"],
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that accumulate: one reduction behind the loop replaces one in each trip, with the same numbers."""
+"""Loops that accumulate: one reduction after the loop replaces one in each trip, with the same numbers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_the_weight_gradients_of_an_rnn_are_reduced_once() -> None:
     program = compiled(sw.grad(rnn_loss), EIGHT, (P(), P("x"), P(None, "x")), W, H, XS)
     assert rows(program) == [("all_reduce", 1, f"float32[{WIDTH},{WIDTH}]")]
     (row,) = program.collectives().rows
-    assert row.cause == "reduction in dot_general, behind the loop"
+    assert row.cause == "reduction in dot_general, after the loop"
     assert row.bytes == 2 * 7 / 8 * W.nbytes
 
 

@@ -15,7 +15,7 @@ X = np.array([1, 2, -5], np.float32)
 @pytest.mark.parametrize("shape", [(3, 1), (1, 3)])
 @pytest.mark.parametrize("poison", [False, True])
 def test_a_dim_that_reshape_adds_has_no_zeros_behind_its_end(shape: tuple[int, int], poison: bool) -> None:
-    """The zeros behind the third row of x are none of the size-1 dim: summed there, x counted twice."""
+    """The zeros after the third row of x are none of the size-1 dim: summed there, x counted twice."""
     axis = shape.index(1)
 
     def total(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

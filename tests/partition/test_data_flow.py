@@ -161,7 +161,7 @@ def shardings(text: str) -> list[list[str]]:
 def test_propagation_is_shardys(text: str, shardy: ShardyOracle) -> None:
     ours = _core.passes.run_passes(_core.ir.parse(text), ["propagate"]).text()
     theirs = shardy.after(text, "sdy-propagation-pipeline")
-    if text is IF:  # Shardy knows no data flow through if, and leaves what is behind it alone
+    if text is IF:  # Shardy knows no data flow through if, and leaves what is after it alone
         assert shardings(theirs) == ['[{"a"}, {}]']
         assert shardings(ours) == 7 * ['[{"a"}, {}]']
         return
@@ -218,7 +218,7 @@ func.func private @g(%z: {T}) -> {T} {{
 
 
 def functions_called(text: str) -> list[list[int]]:
-    """For every call of main, its place among those of the same function: the numbers behind names may differ."""
+    """For every call of main, its place among those of the same function: the numbers after names may differ."""
     names = re.findall(r"call @(\w+)", text.partition("func.func private")[0])
     return [[other for other in range(len(names)) if names[other] == name] for name in names]
 

@@ -110,8 +110,8 @@ class Drawer:
         self.draw = draw
         self.program = Program(mesh)
         self.rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-        # What no later step takes and no program returns: values between a transcendental function and its rounding,
-        # values before a clamp, and the ends of a dtype.
+        # No later step takes these values and no program returns them: values between a transcendental function and its
+        # rounding, values before a clamp, and the ends of a dtype.
         self.set_aside: set[int] = set()
 
     def integer(self, low: int, high: int) -> int:

@@ -131,6 +131,13 @@ void bind_ops(py::class_<OpOf>& ops) {
       .def_property_readonly("regions",
                              [](const OpOf& self) { return views(self.module, self.module->regions(self.id)); })
       .def_property_readonly("attributes", &attributes_of)
+      // Floating-point operations, and bytes read and written, of one execution.
+      .def_property_readonly("cost",
+                             [](const OpOf& self) {
+                               const OpView op(*self.module, self.id);
+                               const OpCost cost = op.def().cost(op);
+                               return std::pair(cost.flops, cost.bytes);
+                             })
       .def_property_readonly("location",
                              [](const OpOf& self) { return source_of(*self.module, self.module->op(self.id).loc); })
       // Equal for the ops of one recorded call; in a text, for those of one line and column. 0 where it is unknown.
@@ -226,7 +233,7 @@ void bind_program(py::module_& module, py::class_<Module, ModulePtr>& modules) {
   bind_regions(regions);
   bind_functions(functions);
   modules
-      // Every op, those of regions behind their owner, in the order of the text.
+      // Every op, those of regions after their owner, in the order of the text.
       .def_property_readonly("ops", [](const ModulePtr& self) { return views<OpId>(self, ops_in_text_order(*self)); })
       .def_property_readonly("functions",
                              [](const ModulePtr& self) {

@@ -18,7 +18,7 @@
 
 namespace shardwise {
 
-// Every op, those of its regions right behind their owner.
+// Every op, those of its regions right after their owner.
 std::vector<OpId> ops_in_text_order(const Module& module);
 
 std::optional<TensorSharding> optional_sharding(const Module& module, ShardingId id);

@@ -86,8 +86,8 @@ ArrayPtr with_own_memory(const ArrayPtr& array) {
                                         Shards(shards.axes(), owned_copy(shards.stack())), array->devices());
 }
 
-// With `borrow` the shards may be views of the user's memory, which is right for the time of a call only. Only a call
-// takes unreduced arguments, too.
+// `borrow` lets the shards be views of the user's memory, which is right for the duration of a call only. Unreduced
+// arguments, too, are for calls only.
 ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison, bool borrow,
                        const DeviceSet& devices) {
   const NdArray view = from_numpy(array);
@@ -101,7 +101,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
   return borrow || copies_whole ? placed : with_own_memory(placed);
 }
 
-// What one process of several holds: `array` stacks its shards, as `stack` returns them.
+// Makes the array of one process of several; `array` stacks the shards of its devices, as `stack` returns them.
 ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const TensorSharding& sharding,
                     const DeviceSet& devices) {
   const Dims whole = shape_from_python(shape);

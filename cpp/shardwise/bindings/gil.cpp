@@ -61,7 +61,7 @@ bool try_enter() {
   return true;
 }
 
-// Without the GIL.
+// The thread does not hold the GIL here.
 [[noreturn]] void sleep_until_exit() {
   count(-t_running);
   while (true) pause();

@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-// With all snapshots. ShardingError for a program that is partitioned already, or a result with unreduced axes.
+// Keeps all snapshots. Throws ShardingError for a program that is partitioned already, or a result with unreduced axes.
 CompileUnit compile(SharedModule traced, const CompileOptions& options = {});
 
 }  // namespace shardwise

@@ -12,14 +12,14 @@
 
 namespace shardwise {
 
-// Where digits joined some that were there, `axis` is the axis that they make together.
+// `axis` is the whole axis that new digits make together with digits that were there.
 struct AxisEdge {
   uint32_t visit = 0;  // those that changed a sharding, counted from 0
   VisitedOp at;
   AxisRef axis;
   size_t source = 0;  // positions among the tensors of the visit (VisitReplay::tensors)
   size_t target = 0;
-  std::vector<ValueId> members = {};  // values that changed with the target, as those behind one data-flow edge do
+  std::vector<ValueId> members = {};  // values that changed with the target, as those after one data-flow edge do
 };
 
 // The edges of all values, in the order of visits.

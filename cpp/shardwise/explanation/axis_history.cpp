@@ -97,7 +97,7 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
   const size_t target = position_of(step);
   factors_ = &project(op, visit_begin(s));
   tensors_ = tensors(op);
-  // Without the other tensors: what the same visit gave them is no source.
+  // The other tensors are left out: the same visit changed them, so they are no source.
   std::vector<const TensorSharding*> after(tensors_.size(), nullptr);
   after[target] = &module().context().sharding(seen_by(op, tensors_[target], step.after));
   grown_.project(op_rule, after);

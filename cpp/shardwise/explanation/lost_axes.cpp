@@ -139,7 +139,7 @@ void LostAxisFinder::explain(const Question& question, LostAxis& lost) {
   const bool comes_later = seen.refused != question.axis && has(question.tensor, question.factor, seen.refused);
   if (seen.verdict == Verdict::kTaken || comes_later) {
     seen = observe(question, history_.now(), kLastRound);
-    // Where a visit would still bring the blocking axis, propagation never visited the op.
+    // Propagation never visited the op if a visit would still bring the blocking axis.
     const auto& [tensor, factor, axis] = seen.blocker;
     if (seen.verdict == Verdict::kOtherFactor && !has(tensor, factor, axis)) seen.verdict = Verdict::kTaken;
   }

@@ -39,7 +39,7 @@ class StableArray {
 
  private:
   static constexpr uint32_t kFirst = 16;
-  // With 16 added, the indices of piece p are those whose highest bit is bit p + 4.
+  // Piece p holds the indices i for which the highest bit of i + 16 is bit p + 4.
   static std::pair<size_t, size_t> place(uint32_t index) {
     const uint64_t shifted = uint64_t{index} + kFirst;
     const auto piece = static_cast<size_t>(std::bit_width(shifted) - std::bit_width(uint64_t{kFirst}));

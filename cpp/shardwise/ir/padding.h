@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows behind the end of an uneven dim of a local value: 17 rows in blocks of 5 leave three rows of padding on the
+// The rows past the end of an uneven dim of a local value: 17 rows in blocks of 5 leave three rows of padding on the
 // last of four devices.
 #pragma once
 

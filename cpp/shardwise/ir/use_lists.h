@@ -34,7 +34,7 @@ class UseLists {
   void set_operand(const Module& module, OpId op, uint32_t index, ValueId value);  // before the operand changes
   void set_region_result(const Module& module, RegionId region, uint32_t index, ValueId value);
 
-  // A list is followed from its first use; kEnd is behind the last.
+  // A list is followed from its first use; kEnd is past the last.
   static constexpr uint32_t kEnd = UINT32_MAX;
   uint32_t first(ValueId value) const { return value.index < heads_.size() ? heads_[value.index] : kEnd; }
   uint32_t next(uint32_t use) const { return node(use).next; }

@@ -79,7 +79,7 @@ Json parse_document(std::string_view text) {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
     const SdyCursor cursor(text);
-    // The library counts bytes from 1, and reports an unexpected end behind the text.
+    // The library counts bytes from 1, and reports an unexpected end after the text.
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
     throw ParseError(error_message("JSON", "expected a JSON document", reason_of_json_error(error.what()), {}),
                      cursor.line(at), cursor.column(at));

@@ -5,7 +5,7 @@
 //   %3 = add %dw, %2        %2 unreduced over {"data"}, 10 trips
 //
 //   reduced in each trip    10 all_reduces of %2
-//   unreduced               what the entry value costs (nothing for a constant), and one all_reduce behind the loop
+//   unreduced               what the entry value costs (nothing for a constant), and one all_reduce after the loop
 //
 // Fewer bytes win. If both ways cost the same, the carry stays unreduced unless devices would hold more of it.
 #pragma once
@@ -29,7 +29,7 @@ struct AccumulatorChoice {
 struct AccumulatorSite {
   double trips = 1;  // of the body, in one run of that loop
   ValueId entry;     // the value of the carry before it
-  ValueId result;    // and behind it
+  ValueId result;    // the value of the carry after it
 };
 
 class AccumulatorChooser {
@@ -63,7 +63,7 @@ class AccumulatorChooser {
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
   const OpChooser& ops_;
-  // Of the accumulator at hand:
+  // These describe the accumulator that choose() was asked about:
   std::vector<Addend> addends_;
   AxisList axes_;  // over which all of them are unreduced
   Reducer reducer_ = Reducer::kNone;

@@ -9,7 +9,7 @@
 //   }
 //
 // Everything that depends on such a carry is linear in it, and the body returns it as the same carry. So it may stay
-// unreduced over the axes of its addends: each device accumulates its own part, and one reduction behind the loop
+// unreduced over the axes of its addends: each device accumulates its own part, and one reduction after the loop
 // replaces one in each trip (accumulator_choice.h decides that).
 #pragma once
 

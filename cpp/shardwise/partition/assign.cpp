@@ -18,9 +18,9 @@ namespace {
 constexpr int64_t kAssumedTrips = 16;
 
 // For the reduction of an accumulator; that of an inner loop may become one of an outer loop.
-std::string cause_behind_loop(const std::string& cause) {
-  constexpr std::string_view kBehind = ", behind the loop";
-  return cause.ends_with(kBehind) ? cause : str(cause, kBehind);
+std::string cause_after_loop(const std::string& cause) {
+  constexpr std::string_view kAfterLoop = ", after the loop";
+  return cause.ends_with(kAfterLoop) ? cause : str(cause, kAfterLoop);
 }
 
 class Assignment {
@@ -119,7 +119,7 @@ class Assignment {
     }
   }
 
-  // A reduction behind the loop serves all of its trips.
+  // A reduction after the loop serves all of its trips.
   void share_reductions() {
     const OpenLoop& loop = loops_.innermost();
     double share = 0;
@@ -170,7 +170,7 @@ class Assignment {
   }
 
   void place_carry(size_t carry, const AccumulatorChoice& choice) {
-    const std::string cause = cause_behind_loop(values_.pending_cause(choice.addend));
+    const std::string cause = cause_after_loop(values_.pending_cause(choice.addend));
     const LocId loc = values_.pending_loc(choice.addend);
     loops_.visit_relays(carry, [&](OpenLoop& loop, size_t of_loop) {
       loop.carries[of_loop] = {choice.carry, cause, loc};

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/shared/linearity.h"
 #include "shardwise/partition/program_placements.h"
 #include "shardwise/propagation/factor_projection.h"
 
@@ -97,8 +98,6 @@ struct Pending {
   std::vector<bool> operands;  // which come unreduced
 };
 
-// How the op distributes over a reduction of its operands by `reducer`, judging by the op alone.
-Linear linear_in(const OpView& op, const ShardingRule& rule, Reducer reducer);
 inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
   return linear_in(op, rule, reducer) != Linear::kNone;
 }

@@ -9,10 +9,16 @@
 #include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
+namespace {
+
+// An op with methods becomes the ops that it consists of when it is made local.
+bool is_replaced(const OpDef& def) { return is_composed(def) && def.methods.empty(); }
+
+}  // namespace
 
 Module legalize(Module module, PassContext& context) {
   const auto first_made = static_cast<uint32_t>(module.value_count());
-  const int64_t replaced = decompose_ops(module, is_composed);
+  const int64_t replaced = decompose_ops(module, is_replaced);
   context.counters.add("legalize.replaced", replaced);
   if (replaced == 0) return module;
   std::vector<ShardingId> known;

@@ -34,7 +34,7 @@ class OpChooser {
   // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
   // reduced anyway: a region that returns it, or an op in another region.
   double sharers(ValueId value, const OpView& user, Reducer reducer) const;
-  // How often a reduction of the value runs for each run of the op that makes it: 1, or less where it is deferred behind
+  // How often a reduction of the value runs for each run of the op that makes it: 1, or less where it is deferred after
   // a loop.
   double share(ValueId value) const;
   void set_share(ValueId value, double share) { shares_[value] = share; }

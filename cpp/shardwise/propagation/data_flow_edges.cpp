@@ -54,7 +54,7 @@ class EdgeAdder {
     }
   }
 
-  // Those of its arguments at its begin, and behind each op those of its results.
+  // Those of its arguments at its begin, and after each op those of its results.
   void add(RegionId region) {
     if (const OpId owner = module_.region(region).op) {
       add_edges(owner, [&](const Value& value) { return value.region == region; });
@@ -68,7 +68,7 @@ class EdgeAdder {
 
   template <class Belongs>
   void add_edges(OpId id, Belongs belongs) {
-    std::optional<Cursor> at;  // behind the first value: the others follow in order
+    std::optional<Cursor> at;  // after the first value: the others follow in order
     for (const DataFlowEdge& edge : edges_of(module_, id)) {
       if (!belongs(module_.value(edge.owner)) || module_.type(edge.owner).dtype == DType::kToken) continue;
       if (!known_.insert(edge.owner).second) continue;

@@ -111,7 +111,7 @@ std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const T
   return ref;
 }
 
-// The part of `ref` that the factor itself can take behind axes of product `before`.
+// The part of `ref` that the factor itself can take after axes of product `before`.
 std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const TensorFactors& tensor, FactorId id,
                                          int64_t factor_size, int64_t before, AxisObserver* why) {
   const FactorSharding& factor = tensor.factors[id];

@@ -142,7 +142,7 @@ class ConstantSplitter {
     return made;
   }
 
-  // Behind `original` and what was put there before.
+  // Inserts the copy after `original` and after earlier copies, so that copies keep the order of their users.
   OpId insert_copy(OpId id, OpId original, std::span<const ValueId> operands) {
     const LocId loc = module_.op(id).loc;
     if (static_cast<int64_t>(module_.op_count()) > most_ops_) {

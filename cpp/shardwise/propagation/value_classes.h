@@ -33,7 +33,7 @@ class ValueClasses {
 
  private:
   std::vector<uint32_t> class_of_;  // by value: 1 + its class, or 0
-  std::vector<uint32_t> begin_;     // by class, into members_; and one behind
+  std::vector<uint32_t> begin_;     // by class, into members_; one more at the end
   std::vector<ValueId> members_;
   std::vector<bool> skip_region_users_;  // by value
 };

@@ -139,7 +139,7 @@ void VisitReplay::verify_visit(size_t begin, size_t end) {
   const std::span<const uint32_t> after = replay(visited, begin, steps()[begin].round, observer);
   for (size_t s = begin; s < end; ++s) {
     const size_t t = position_of(steps()[s]);
-    // The other values behind a data-flow edge follow the one that was visited.
+    // The other values after a data-flow edge follow the one that was visited.
     if (changed_by(steps()[s]) != all[t] || seen_by(visited, all[t], steps()[s].after).index == after[t]) continue;
     const std::string name(visited.op ? module_.op(visited.op).def->name : "return");
     fail<InternalError>("why", "a replayed visit must end as it was recorded", name, "report this as a bug");

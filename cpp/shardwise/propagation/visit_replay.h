@@ -58,7 +58,7 @@ class VisitReplay {
   ShardingId at(const TensorRef& tensor, size_t time) const;
   ShardingId initial(const TensorRef& tensor) const { return at(tensor, 0); }
 
-  // Operands first. Those of a data-flow edge are its sources and the value behind it.
+  // Operands first. Those of a data-flow edge are its sources and the value after it.
   std::vector<TensorRef> tensors(VisitedOp visited) const;
   const ShardingRule& rule(VisitedOp visited);  // empty for an op that propagation never visits
   const DataFlowEdge* edge_of(OpId op) const;

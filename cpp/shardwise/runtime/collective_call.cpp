@@ -4,6 +4,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/runtime/exchange.h"
+#include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
 namespace {
@@ -71,6 +72,7 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const Dig
 Shards CollectiveCall::run(Communicator& communicator, std::span<const Shards> operands) const {
   if (kind == CollectiveKind::kAxisIndex) return communicator.axis_index(axes);
   const Shards& operand = operands[0];
+  if (is_reduced) return kind == CollectiveKind::kAllReduce ? operand : own_parts(operand, dims);
   switch (kind) {
     case CollectiveKind::kAllReduce: return communicator.all_reduce(operand, axes, reducer);
     case CollectiveKind::kAllGather: return communicator.all_gather(operand, dims);

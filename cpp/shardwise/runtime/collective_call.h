@@ -22,6 +22,7 @@ struct CollectiveCall {
   Reducer reducer = Reducer::kNone;
   ExchangeMap exchange = {};  // exchange
   bool has_fill = false;      // … whose last operand is the fill
+  bool is_reduced = false;    // of a reduction: the operand is the total already (early_reduction.h)
 
   AxisList axes_used() const;
   // The digits along which the result varies. This may include too many digits only when a sub-axis ends inside a

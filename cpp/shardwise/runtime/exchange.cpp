@@ -189,7 +189,7 @@ class ShardExchange {
     return region(operands_[box.operand][box.shard], start, std::move(shape), step);
   }
 
-  // … with as many rows behind it as the tile has padding.
+  // … with as many rows after it as the tile has padding.
   bool is_part_of_one_shard(const Tile& tile) const {
     if (tile.boxes.size() != 1) return false;
     const Box& box = tile.boxes[0];

@@ -33,8 +33,8 @@ std::optional<Merge::Digit> digit_along(const OpView& op, const ShardingRule& ru
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
     const auto dim = dim_with(rule, rule.result_tensor(i), factor);
-    if (!dim) return std::nullopt;
-    digit.result_dims.push_back(*dim);
+    if (!dim && rule.factors()[factor].kind == FactorKind::kPassThrough) return std::nullopt;
+    digit.result_dims.push_back(dim);
   }
   return is_used ? std::optional(digit) : std::nullopt;
 }
@@ -48,10 +48,12 @@ bool is_at_home(const OpView& op, const Merge::Digit& digit, const std::vector<H
 }
 
 std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rule, const Digits& digits, size_t number,
-                                       const std::vector<bool>& varies, const std::vector<Homes>& homes) {
+                                       const std::vector<bool>& varies, const std::vector<Homes>& homes,
+                                       Reducer reducer) {
+  const FactorKind kind = reducer == Reducer::kNone ? FactorKind::kPassThrough : FactorKind::kReduction;
   std::optional<Merge::Digit> best;
   for (FactorId f = 0; f < rule.factors().size(); ++f) {
-    if (rule.factors()[f].kind != FactorKind::kPassThrough) continue;
+    if (rule.factors()[f].kind != kind || rule.factors()[f].reducer != reducer) continue;
     auto digit = digit_along(op, rule, f, digits[number], varies);
     if (!digit) continue;
     digit->number = number;
@@ -125,7 +127,9 @@ bool prepare(const OpView& op, Merge& merge) {
     for (size_t i = 0; i < operands.size(); ++i) {
       if (digit.operand_dims[i]) operands[i].shape[*digit.operand_dims[i]] *= digit.axis.size;
     }
-    for (size_t i = 0; i < merge.results.size(); ++i) merge.results[i].shape[digit.result_dims[i]] *= digit.axis.size;
+    for (size_t i = 0; i < merge.results.size(); ++i) {
+      if (digit.result_dims[i]) merge.results[i].shape[*digit.result_dims[i]] *= digit.axis.size;
+    }
   }
   std::optional<Kernel> kernel = op.def().prepare(op, {operands, merge.results});
   if (kernel) merge.kernel = std::move(*kernel);
@@ -135,23 +139,32 @@ bool prepare(const OpView& op, Merge& merge) {
 }  // namespace
 
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
-                                const std::vector<Homes>& homes) {
+                                const std::vector<Homes>& homes, Reduction reduction) {
   // A side effect happens once per shard.
   if (op.result_count() == 0 || op.def().has_side_effect(op)) return std::nullopt;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
   if (rule.empty()) return std::nullopt;
-  Merge merge;
+  Merge merge, required;
   std::vector<bool> varies(op.operand_count());
   for (size_t g = 0; g < digits.size(); ++g) {
     const DigitSet bit = DigitSet{1} << g;
-    if ((varying[op.result().index] & bit) == 0) continue;
+    const bool is_reduced = (reduction.digits & bit) != 0;
+    if (!is_reduced && (varying[op.result().index] & bit) == 0) continue;
     for (size_t i = 0; i < varies.size(); ++i) varies[i] = (varying[op.operand(i).index] & bit) != 0;
-    if (auto digit = best_digit(op, rule, digits, g, varies, homes)) merge.digits.push_back(std::move(*digit));
+    auto digit = best_digit(op, rule, digits, g, varies, homes, is_reduced ? reduction.reducer : Reducer::kNone);
+    if (is_reduced && !digit) return std::nullopt;
+    if (is_reduced) required.digits.push_back(*digit);
+    if (digit) merge.digits.push_back(std::move(*digit));
   }
   if (prepare(op, merge)) return merge;
   // The kernel does not suit shards that are joined along some factor: it knows positions along it.
   std::optional<Merge> best;
+  if (reduction.digits != 0) {
+    if (!prepare(op, required)) return std::nullopt;
+    best = std::move(required);
+  }
   for (const Merge::Digit& digit : merge.digits) {
+    if ((reduction.digits >> digit.number & 1) != 0) continue;
     Merge more;
     if (best) more.digits = best->digits;
     more.digits.push_back(digit);

@@ -10,6 +10,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/runtime/early_reduction.h"
 #include "shardwise/runtime/fuse.h"
 #include "shardwise/runtime/slot_numbering.h"
 #include "shardwise/runtime/variation.h"
@@ -40,8 +41,13 @@ void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
 // several values, are of the loop's result.
 class BlockMaker {
  public:
-  BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options)
-      : module_(module), variation_(variation), options_(options), needed_in_(module.value_count(), 0) {
+  BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options,
+             std::unordered_map<OpId, Reduction> reductions)
+      : module_(module),
+        variation_(variation),
+        options_(options),
+        reductions_(std::move(reductions)),
+        needed_in_(module.value_count(), 0) {
     find_argument_homes();
     if (!options_.fuse) return;
     groups_ = fuse_elementwise(module_, variation_.varying);
@@ -109,16 +115,26 @@ class BlockMaker {
     } else if (call != variation_.collectives.end()) {
       step.work = call->second;
     } else {
-      const OpCost cost = op.def().cost(op);
-      KernelCall kernel{.kernel = {}, .results = {}, .work = cost.flops + cost.bytes};
-      if (!options_.faithful) kernel.merge = find_merge(op, variation_.digits, variation_.varying, homes_);
-      step.work = std::move(kernel);
+      step.work = make_kernel_call(op);
     }
     find_home(op, step, inputs);
     for (ValueId input : inputs) step.inputs.push_back(index_of(input));
     add_outputs(op, step);
     if (op.result_count() > 0) step.axes = variation_.digits.axes(varying(op.result()));
     return step;
+  }
+
+  KernelCall make_kernel_call(const OpView& op) const {
+    const OpCost cost = op.def().cost(op);
+    KernelCall call{.kernel = {}, .results = {}, .work = cost.flops + cost.bytes};
+    const auto found = reductions_.find(op.id());
+    const Reduction reduction = found == reductions_.end() ? Reduction{} : found->second;
+    call.reduced = variation_.digits.axes(reduction.digits);
+    call.reducer = reduction.reducer;
+    if (!options_.faithful) {
+      call.merge = find_merge(op, variation_.digits, variation_.varying, homes_, reduction);
+    }
+    return call;
   }
 
   int64_t few_lanes(ValueId result, const std::vector<ValueId>& inputs) const {
@@ -214,8 +230,9 @@ class BlockMaker {
     if (call != nullptr && call->merge) {
       for (size_t i = 0; i < op.result_count(); ++i) {
         Homes home(variation_.digits.size(), 0);
-        for (const Merge::Digit& digit : call->merge->digits)
-          home[digit.number] = static_cast<uint8_t>(digit.result_dims[i]);
+        for (const Merge::Digit& digit : call->merge->digits) {
+          if (digit.result_dims[i]) home[digit.number] = static_cast<uint8_t>(*digit.result_dims[i]);
+        }
         homes_[op.result(i).index] = std::move(home);
       }
     } else if (std::holds_alternative<FusedChain>(step.work)) {
@@ -229,6 +246,7 @@ class BlockMaker {
   const Module& module_;
   const Variation& variation_;
   const PlanOptions& options_;
+  std::unordered_map<OpId, Reduction> reductions_;  // by op that makes partial results
   std::vector<Homes> homes_;
   std::unordered_map<OpId, FusedGroup> groups_;    // by root
   std::vector<bool> in_chain_;                     // by op
@@ -241,8 +259,10 @@ class BlockMaker {
 
 Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& options) {
   Variation variation = find_variation(module, mesh, options.pinned, options.faithful);
+  std::unordered_map<OpId, Reduction> reductions;
+  if (!options.faithful) reductions = reduce_early(module, variation);
   Plan plan;
-  plan.main = BlockMaker(module, variation, options).run();
+  plan.main = BlockMaker(module, variation, options, std::move(reductions)).run();
   number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);

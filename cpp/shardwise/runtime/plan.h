@@ -16,7 +16,7 @@
 //
 //   %5 = while(%i = %0) cond {…} do {… return %9}     enter %0 → %5     condition, body, %9 → %5, condition, …
 //
-// Each block frees what it made at the last use in the block; what a loop captures is freed behind it.
+// Each block frees what it made at the last use in the block; what a loop captures is freed after it.
 #pragma once
 
 #include <vector>

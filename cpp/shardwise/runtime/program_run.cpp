@@ -9,11 +9,13 @@
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/kernel_context.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/poison.h"
+#include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
 namespace {
@@ -245,12 +247,17 @@ void ProgramRun::run_step(const Step& step) {
 void ProgramRun::run_kernel(const Step& step, const KernelCall& call) {
   // Merging was possible by types; now the shards must also be adjacent in memory.
   if (call.merge && run_merged(step, call)) return;
+  const AxisList axes = in_mesh_order(joined(step.axes, call.reduced));
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
-  for (uint32_t slot : step.inputs) operands.push_back(slots_[slot].along(step.axes));
-  std::vector<Shards> results =
-      call_kernel(step, {call.kernel, call.results, call.work}, std::move(operands), step.axes);
-  for (size_t i = 0; i < results.size(); ++i) slots_[step.outputs[i]] = std::move(results[i]);
+  for (uint32_t slot : step.inputs) operands.push_back(slots_[slot].along(axes));
+  std::vector<Shards> results = call_kernel(
+      step, {call.kernel, call.results, call.work * static_cast<double>(product(axes))}, std::move(operands), axes);
+  for (size_t i = 0; i < results.size(); ++i) {
+    Shards& result = results[i];
+    if (!call.reduced.empty()) result = VirtualCommunicator().all_reduce(result, call.reduced, call.reducer);
+    slots_[step.outputs[i]] = call.reduced.empty() ? std::move(result) : result.along(step.axes);
+  }
 }
 
 bool ProgramRun::run_merged(const Step& step, const KernelCall& call) {
@@ -266,8 +273,8 @@ bool ProgramRun::run_merged(const Step& step, const KernelCall& call) {
                        [&](const Merge::Digit& digit) { return digit.axis == axis; });
   });
   for (Shards& operand : *merged) operand = operand.along(rest);
-  const std::vector<Shards> results =
-      call_kernel(step, {merge.kernel, merge.results, call.work}, std::move(*merged), rest);
+  const double work = call.work * static_cast<double>(product(step.axes) * product(call.reduced));
+  const std::vector<Shards> results = call_kernel(step, {merge.kernel, merge.results, work}, std::move(*merged), rest);
   for (size_t i = 0; i < results.size(); ++i) {
     slots_[step.outputs[i]] = unmerged_result(merge, order, i, results[i], step.axes);
   }
@@ -296,9 +303,8 @@ std::vector<Shards> ProgramRun::call_kernel(const Step& step, const ShardCall& c
     }
   };
   const int64_t count = product(axes);
-  const double work = call.work * static_cast<double>(product(step.axes));
   int64_t first = 0;
-  bool in_parallel = !is_rehearsal() && count > 1 && count >= thread_count() && work >= kParallelWork;
+  bool in_parallel = !is_rehearsal() && count > 1 && count >= thread_count() && call.work >= kParallelWork;
   if (in_parallel && op.def().traits.movement) {  // the first shard shows whether the kernel only makes a view
     run_shards(0, 1);
     first = 1;

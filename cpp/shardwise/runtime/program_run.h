@@ -56,7 +56,7 @@ class ProgramRun {
   struct ShardCall {                            // of the kernel for one shard, or for several that are merged
     const Kernel& kernel;
     std::span<const TensorType> results;
-    double work;  // of one shard
+    double work;  // of all calls
   };
   std::vector<Shards> call_kernel(const Step& step, const ShardCall& call, std::vector<Shards> shards,
                                   const AxisList& axes);

@@ -8,7 +8,7 @@
 //   a.slice(3)                                   // start {9, 0}, size {1, 4}
 //   gather(a)                                    // f32[10, 4]
 //
-// Where a process owns some devices only, so does its array: the shards are theirs, and a communicator gathers it.
+// A process that owns some of the devices holds their shards only; a communicator gathers the whole array.
 //
 // Nothing here writes the arrays it was given. Devices are named by id (Mesh::device_at), not by position.
 #pragma once

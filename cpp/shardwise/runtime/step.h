@@ -36,6 +36,8 @@ struct KernelCall {
   std::vector<TensorType> results;  // of one shard
   double work = 0;                  // flops and bytes of one shard, about
   std::optional<Merge> merge = {};  // how the shards can share a call
+  AxisList reduced = {};            // axes over which the result is reduced at once
+  Reducer reducer = Reducer::kNone;
 };
 
 // A chain of elementwise ops in one pass over memory.

@@ -27,7 +27,7 @@ struct Variation {
   std::unordered_map<OpId, CollectiveCall> collectives;
 };
 
-// With `everywhere` all values vary along all digits.
+// `everywhere` makes all values vary along all digits.
 Variation find_variation(const Module& module, const Mesh& mesh, AxisSpan pinned, bool everywhere);
 
 }  // namespace shardwise

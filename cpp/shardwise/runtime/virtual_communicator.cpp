@@ -58,7 +58,7 @@ std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList&
 }
 
 // Splits local dim d into its parts along scatter[d], and turns these parts into axes.
-NdArray own_parts(const NdArray& member, AxisSpan rest, std::span<const AxisList> scatter, AxisSpan axes) {
+NdArray parts_of(const NdArray& member, AxisSpan rest, std::span<const AxisList> scatter, AxisSpan axes) {
   NdArray view = member;
   std::vector<size_t> locals;
   AxisList found(rest.begin(), rest.end());  // the axis of each array dim, none for local dims
@@ -76,6 +76,11 @@ NdArray own_parts(const NdArray& member, AxisSpan rest, std::span<const AxisList
   for (const AxisRef& axis : axes) order.push_back(position_of(found, axis));
   order.insert(order.end(), locals.begin(), locals.end());
   return reorder_dims(view, order);
+}
+
+AxisList axes_of_parts(AxisList rest, std::span<const AxisList> parts) {
+  for (const AxisList& dim : parts) rest.insert(rest.end(), dim.begin(), dim.end());
+  return in_mesh_order(std::move(rest));
 }
 
 // The array of an all_to_all between moves: its dims are the axes, then groups[d] dims for each tensor dim.
@@ -99,7 +104,7 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
   sizes.push_back(state.array.shape()[split] / product(pieces));
   state.array = split_dim(state.array, split, sizes);
   const size_t added = pieces.size();
-  // The position of a dim after the split: dims behind the split dim are shifted.
+  // The position of a dim after the split: dims after the split dim are shifted.
   const auto now = [&](size_t dim) { return dim > split ? dim + added : dim; };
   std::vector<size_t> order;
   for (size_t a = 0; a < axes.size(); ++a) {
@@ -120,6 +125,12 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
 }
 
 }  // namespace
+
+Shards own_parts(const Shards& operand, std::span<const AxisList> scatter) {
+  AxisList axes = axes_of_parts(operand.axes(), scatter);
+  NdArray parts = parts_of(operand.stack(), operand.axes(), scatter, axes);
+  return {std::move(axes), std::move(parts)};
+}
 
 Shards VirtualCommunicator::axis_index(AxisSpan axes) {
   const AxisList pieces = pieces_of(axes, axes);
@@ -165,14 +176,10 @@ Shards VirtualCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes,
   const AxisList pieces = pieces_of(axes, operand.axes());
   AxisList rest;
   std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
-  AxisList result_axes = rest;
   std::vector<AxisList> parts;
-  for (const AxisList& dim : scatter) {
-    parts.push_back(pieces_of(dim, operand.axes()));
-    result_axes.insert(result_axes.end(), parts.back().begin(), parts.back().end());
-  }
-  result_axes = in_mesh_order(std::move(result_axes));
-  for (NdArray& member : members) member = own_parts(member, rest, parts, result_axes);
+  for (const AxisList& dim : scatter) parts.push_back(pieces_of(dim, operand.axes()));
+  AxisList result_axes = axes_of_parts(rest, parts);
+  for (NdArray& member : members) member = parts_of(member, rest, parts, result_axes);
   NdArray result = fold(reducer, members);
   return {std::move(result_axes), std::move(result)};
 }

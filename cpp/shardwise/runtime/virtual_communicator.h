@@ -28,4 +28,7 @@ class VirtualCommunicator final : public Communicator {
   Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
 };
 
+// Each device's part of dim d along scatter[d], as views. The operand does not vary along these axes.
+Shards own_parts(const Shards& operand, std::span<const AxisList> scatter);
+
 }  // namespace shardwise

@@ -46,7 +46,7 @@
 //                              with its region written out: … reducer(%arg2: tensor<f32>, %arg3: tensor<f32>) { … }
 //
 // A space is printed before every element, except before a literal that starts with one of `,)]>(`, and after a literal
-// that ends with one of `([<` or with `=` behind a word. Names of properties follow StableHLO. Some of the formats in
+// that ends with one of `([<` or with `=` after a word. Names of properties follow StableHLO. Some of the formats in
 // use, to copy from:
 //
 //   unary, binary   operands attr-dict `:` same-or-functional-type         %0, %1 : tensor<4xf32>

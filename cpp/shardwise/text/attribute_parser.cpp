@@ -82,7 +82,7 @@ Attribute parse_array(TextReader& reader) {
 
 // array<i64: 1, 2>
 Attribute parse_int_array(TextReader& reader) {
-  reader.expect("<", "behind 'array'");
+  reader.expect("<", "after 'array'");
   const size_t start = reader.pos;
   const std::string_view type = reader.expect_word("the type of the elements");
   int bits = 0;
@@ -128,7 +128,7 @@ Attribute parse_field(TextReader& reader) {
   return EnumAttr{{}, {}, std::string(word)};
 }
 
-// One text for all ways to space it: a space behind each comma and between words, none elsewhere; strings as they are.
+// One text for all ways to space it: a space after each comma and between words, none elsewhere; strings as they are.
 std::string evenly_spaced(std::string_view text) {
   const auto is_word = [](char c) {  // as in SdyCursor::take_word
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '$';
@@ -153,10 +153,10 @@ std::string evenly_spaced(std::string_view text) {
   return out;
 }
 
-// At `<...>` behind `#name`: fields, or text that only the dialect understands.
+// At `<...>` after `#name`: fields, or text that only the dialect understands.
 StructAttr parse_struct(TextReader& reader, std::string name) {
   const size_t bracket = reader.pos;
-  reader.expect("<", "behind the name of an attribute");
+  reader.expect("<", "after the name of an attribute");
   const bool has_fields = reader.peek(">") || (!reader.take_word().empty() && (reader.peek("=") || reader.peek(">")));
   reader.pos = bracket;
   if (has_fields) return parse_struct_fields(reader, std::move(name));
@@ -164,7 +164,7 @@ StructAttr parse_struct(TextReader& reader, std::string name) {
   return StructAttr{std::move(name), {{"", evenly_spaced(body.substr(1, body.size() - 2))}}};
 }
 
-// `#sdy<mnemonic ...>` and `#dialect<mnemonic VALUE>`, behind the '<'.
+// `#sdy<mnemonic ...>` and `#dialect<mnemonic VALUE>`, after the '<'.
 std::optional<Attribute> parse_mnemonic(TextReader& reader, std::string_view dialect) {
   const std::string_view mnemonic = reader.take_word();
   std::optional<Attribute> value;
@@ -198,7 +198,7 @@ Attribute parse_dialect_attribute(TextReader& reader) {
   }
   reader.expect("#", "before an attribute");
   const std::string_view name = reader.take_suffix_id();
-  if (name.empty()) reader.fail_here("expected the name of an attribute or of its dialect behind #");
+  if (name.empty()) reader.fail_here("expected the name of an attribute or of its dialect after #");
   if (!reader.peek("<")) {
     return reader.at_alias(start, name, [&] { return parse_attribute(reader); });
   }
@@ -297,7 +297,7 @@ AttrArray parse_all_to_all_params(TextReader& reader) {
   if (reader.take("]")) return params;
   do {
     AxesAttr axes{parse_axis_list(reader)};
-    reader.expect(":", "behind the axes that move");
+    reader.expect(":", "after the axes that move");
     const IntAttr from{reader.take_integer("a dim")};
     reader.expect("->", "between the dims");
     const IntAttr to{reader.take_integer("a dim")};

@@ -40,7 +40,7 @@ void parse_dim_list(OpParser& parser, std::string& text) {
       text += parser.expect_word("a dim of a convolution");
     }
   } while (parser.take(","));
-  parser.expect("]", "behind the dims of a convolution");
+  parser.expect("]", "after the dims of a convolution");
   text += ']';
 }
 
@@ -129,7 +129,7 @@ DenseAttr parse_pads(OpParser& parser) {
       entries.insert(entries.end(), pair.begin(), pair.end());
       ++rows;
     } while (parser.take(","));
-    parser.expect("]", "behind the padding of each dim");
+    parser.expect("]", "after the padding of each dim");
   }
   const Dims shape{rows, 2};
   const bool equal = std::adjacent_find(entries.begin(), entries.end(), std::not_equal_to<>()) == entries.end();
@@ -153,7 +153,7 @@ NarrowIntArray parse_reversal(OpParser& parser) {
     }
     reversal.values.push_back(reversed ? 1 : 0);
   } while (parser.take(","));
-  parser.expect("]", "behind the reversal of each dim");
+  parser.expect("]", "after the reversal of each dim");
   return reversal;
 }
 
@@ -169,7 +169,7 @@ void parse_window(OpParser& parser, OpSyntax& op, std::string_view) {
       parser.fail_at(start, "a window has stride, pad, lhs_dilate, rhs_dilate and reverse", word);
     }
     const auto i = static_cast<size_t>(known - std::begin(kWindowWords));
-    parser.expect("=", "behind a part of a window");
+    parser.expect("=", "after a part of a window");
     if (i == kPad) {
       parser.add_attribute(op, kWindowAttributes[i], parse_pads(parser));
     } else if (i == kReverse) {
@@ -178,7 +178,7 @@ void parse_window(OpParser& parser, OpSyntax& op, std::string_view) {
       parser.add_attribute(op, kWindowAttributes[i], parse_integers(parser));
     }
   } while (parser.take(","));
-  parser.expect("}", "behind the window of a convolution");
+  parser.expect("}", "after the window of a convolution");
 }
 
 }  // namespace

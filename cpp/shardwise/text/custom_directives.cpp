@@ -119,7 +119,7 @@ void parse_slice(OpParser& parser, OpSyntax& op, std::string_view) {
       limit.push_back(parser.take_integer("the limit of a range"));
       strides.push_back(parser.take(":") ? parser.take_integer("the stride of a range") : 1);
     } while (parser.take(","));
-    parser.expect("]", "behind the ranges of a slice");
+    parser.expect("]", "after the ranges of a slice");
   }
   parser.add_attribute(op, "start_indices", std::move(start));
   parser.add_attribute(op, "limit_indices", std::move(limit));
@@ -200,7 +200,7 @@ AttrArray parse_precisions(OpParser& parser) {
   do {
     values.push_back(EnumAttr{"stablehlo", "precision", std::string(parser.expect_word("a precision"))});
   } while (parser.take(","));
-  parser.expect("]", "behind the precisions");
+  parser.expect("]", "after the precisions");
   return values;
 }
 
@@ -208,17 +208,17 @@ void parse_dot(OpParser& parser, OpSyntax& op, std::string_view) {
   StructAttr numbers{"stablehlo.dot", {}};
   if (parser.take_keyword("batching_dims")) {
     parse_dot_pair(parser, numbers, 0);
-    parser.expect(",", "behind batching_dims");
+    parser.expect(",", "after batching_dims");
   }
   parser.expect("contracting_dims", "in the text of a dot");
   parse_dot_pair(parser, numbers, 2);
   parser.add_attribute(op, "dot_dimension_numbers", std::move(numbers));
   while (parser.take(",")) {
     if (parser.take_keyword("precision")) {
-      parser.expect("=", "behind 'precision'");
+      parser.expect("=", "after 'precision'");
       parser.add_attribute(op, "precision_config", parse_precisions(parser));
     } else if (parser.take_keyword("algorithm")) {
-      parser.expect("=", "behind 'algorithm'");
+      parser.expect("=", "after 'algorithm'");
       parser.add_attribute(op, "algorithm", parse_struct_fields(parser, "stablehlo.dot_algorithm"));
     } else {
       parser.fail_here("expected 'precision' or 'algorithm'");

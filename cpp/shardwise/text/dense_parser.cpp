@@ -14,7 +14,7 @@
 namespace shardwise {
 namespace {
 
-// The elements of one `dense<...>`, in row-major order; the type stands behind them, so it is read first.
+// The elements of one `dense<...>`, in row-major order; the type follows them, so it is read first.
 class DenseParser {
  public:
   DenseParser(TextReader& reader, const TensorType& type) : reader_(reader), type_(type) {}
@@ -67,7 +67,7 @@ class DenseParser {
     number_of(part_of_complex(type_.dtype));
     reader_.expect(",", "between the parts of a complex number");
     number_of(part_of_complex(type_.dtype));
-    reader_.expect(")", "behind the imaginary part of a complex number");
+    reader_.expect(")", "after the imaginary part of a complex number");
   }
 
   void number_of(DType dtype) {
@@ -191,7 +191,7 @@ std::optional<TensorType> parse_index_type(TextReader& reader) {
 }  // namespace
 
 DenseAttr parse_dense(TextReader& reader) {
-  reader.expect("<", "behind 'dense'");
+  reader.expect("<", "after 'dense'");
   const size_t body = reader.pos;
   const size_t body_end = reader.text.find('>', body);  // no element contains one
   if (body_end == std::string_view::npos) reader.fail_here("expected '>' at the end of the elements");

@@ -12,6 +12,6 @@
 
 namespace shardwise {
 
-DenseAttr parse_dense(TextReader& reader);  // behind the word `dense`
+DenseAttr parse_dense(TextReader& reader);  // after the word `dense`
 
 }  // namespace shardwise

@@ -41,7 +41,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
     case FormatKind::kSharding:
       if (element.count != 0) {
         if (!take_keyword(element.text)) break;
-        expect("=", "behind the name of a sharding");
+        expect("=", "after the name of a sharding");
       }
       op.shardings.push_back(parse_sharding_id());
       break;

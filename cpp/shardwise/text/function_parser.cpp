@@ -31,7 +31,7 @@ void FunctionParser::skip_value() {
 }
 
 void FunctionParser::parse_generic_end() {
-  expect(")", "behind a region");
+  expect(")", "after a region");
   if (peek("{")) skip_dictionary();
   parse_empty_type();
 }
@@ -99,7 +99,7 @@ void FunctionParser::parse_arguments(FunctionSyntax& function) {
     set_argument(id, parse_value_attributes(), position);
     if (const LocId loc = parse_optional_location()) set_location(id, loc);
   } while (take(","));
-  expect(")", "behind the arguments of a function");
+  expect(")", "after the arguments of a function");
 }
 
 Visibility FunctionParser::parse_visibility() {
@@ -120,7 +120,7 @@ void FunctionParser::parse_results(FunctionSyntax& function) {
     function.results.emplace_back();
     if (peek("{")) function.results.back() = parse_value_attributes();
   } while (take(","));
-  expect(")", "behind the results of a function");
+  expect(")", "after the results of a function");
 }
 
 std::vector<FunctionParser::ValueSyntax> FunctionParser::parse_value_attribute_list() {
@@ -130,14 +130,14 @@ std::vector<FunctionParser::ValueSyntax> FunctionParser::parse_value_attribute_l
   do {
     values.push_back(parse_value_attributes());
   } while (take(","));
-  expect("]", "behind the attributes of each value");
+  expect("]", "after the attributes of each value");
   return values;
 }
 
 void FunctionParser::parse_generic_function(size_t start) {
   FunctionSyntax function;
   function.start = start;
-  for (std::string_view token : {"(", ")", "<"}) expect(token, "behind \"func.func\"");
+  for (std::string_view token : {"(", ")", "<"}) expect(token, "after \"func.func\"");
   parse_keys([&](std::string_view key) {
     if (key == "sym_name") {
       function.name = take_string();

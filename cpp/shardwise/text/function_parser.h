@@ -20,7 +20,7 @@ class FunctionParser : public OpParser {
  public:
   using OpParser::OpParser;
 
-  // Behind the words func.func; `start` is their position.
+  // The words func.func have been read; `start` is their position.
   void parse_function(size_t start);
   void parse_generic_function(size_t start);
 

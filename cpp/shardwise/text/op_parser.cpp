@@ -114,7 +114,7 @@ ValueId OpParser::parse_argument(RegionId region) {
   const size_t start = pos - 1;
   const std::string_view name = take_suffix_id();
   if (name.empty()) fail_here("expected the name of an argument");
-  expect(":", "behind the name of an argument");
+  expect(":", "after the name of an argument");
   const TypeId type = parse_type();
   const ValueId id = module().add_argument(region, type);
   define(name, id, 1, start);
@@ -133,9 +133,9 @@ RegionId OpParser::parse_region() {
       do {
         parse_argument(region);
       } while (take(","));
-      expect(")", "behind the arguments of a region");
+      expect(")", "after the arguments of a region");
     }
-    expect(":", "behind the label of a region");
+    expect(":", "after the label of a region");
   }
   parse_block(region);
   close_scope(scope);
@@ -147,7 +147,7 @@ void OpParser::parse_block(RegionId region) {
   }
   if (peek("^"))
     fail_here("a region must have a single block", "control flow is written with stablehlo.while and case");
-  expect("}", "behind the terminator of a region");
+  expect("}", "after the terminator of a region");
 }
 
 // ---- statements ----------------------------------------------------------------------------------------------------
@@ -221,9 +221,9 @@ bool OpParser::parse_terminator(RegionId region, std::string_view name, bool gen
   std::vector<TypeId> types;
   skip_space();
   const size_t start = pos;
-  if (generic) expect("(", str("behind '", name, "'"));
+  if (generic) expect("(", str("after '", name, "'"));
   parse_operand_list(values);
-  if (generic) expect(")", "behind the operands");
+  if (generic) expect(")", "after the operands");
   if (peek("{")) take_balanced();
   if (generic) {
     expect(":", "before the type");
@@ -267,17 +267,17 @@ void OpParser::set_def(OpSyntax& op, std::string_view name) {
 void OpParser::parse_generic(OpSyntax& op) {
   expect("(", "before the operands");
   parse_operand_list(op.operands);
-  expect(")", "behind the operands");
+  expect(")", "after the operands");
   if (peek("[")) fail_here("an op must have no successors", "control flow is written with stablehlo.while and case");
   if (take("<")) {
     parse_dictionary_of(op);
-    expect(">", "behind the properties");
+    expect(">", "after the properties");
   }
   if (take("(")) {
     do {
       op.regions.push_back(parse_region());
     } while (take(","));
-    expect(")", "behind the regions");
+    expect(")", "after the regions");
   }
   parse_optional_attr_dict(op);
   expect(":", "before the type of an op");
@@ -407,7 +407,7 @@ void OpParser::parse_dictionary_of(OpSyntax& op) {
 bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
   const bool is_own = !op.format->sharding.empty() && name == op.format->sharding;
   if (!name.empty() && (name == op.format->argument_shardings || name == op.format->result_shardings)) {
-    expect("=", "behind the name of shardings");
+    expect("=", "after the name of shardings");
     skip_space();
     const bool of_arguments = name == op.format->argument_shardings;
     std::vector<ShardingId>& list = of_arguments ? op.argument_shardings : op.shardings;
@@ -418,7 +418,7 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
     return true;
   }
   if (name == text_words::kSharding || is_own) {
-    expect("=", "behind a sharding's name");
+    expect("=", "after a sharding's name");
     if (std::exchange(op.has_shardings, true)) fail_here("the sharding of a result must be given once");
     if (is_own) {
       op.shardings.push_back(parse_sharding_id());
@@ -428,7 +428,7 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
     return true;
   }
   if (text_words::is_part_column(name)) {
-    expect("=", str("behind '", name, "'"));
+    expect("=", str("after '", name, "'"));
     return parse_parts(op.parts, name);
   }
   if (name == text_words::kGspmdSharding) {

@@ -57,7 +57,7 @@ class OpParser : public TextReader {
   RegionId parse_region();
   ValueId parse_argument(RegionId region);  // %x: T, with its location
   void set_location(ValueId argument, LocId loc);
-  void parse_block(RegionId region);  // behind the '{' (and label), up to and with the '}'
+  void parse_block(RegionId region);  // after the '{' (and label), up to and with the '}'
 
   // ---- pieces of an op
   void set_def(OpSyntax& op, std::string_view name);
@@ -92,7 +92,7 @@ class OpParser : public TextReader {
     const AssemblyFormat* format;
   };
 
-  bool parse_statement(RegionId region);  // false behind the terminator
+  bool parse_statement(RegionId region);  // false after the terminator
   bool parse_terminator(RegionId region, std::string_view name, bool generic);
   std::vector<ResultName> parse_result_names();
   static std::string text_of(const std::vector<ResultName>& names);  // as the text has them: "%a, %r:2"

@@ -46,7 +46,7 @@ class ModuleParser : public FunctionParser {
   // Definitions of aliases are parsed where the aliases are used. This skips them: loc("f"(#loc3)), dense<1> : T, …
   void skip_alias() {
     take_suffix_id();
-    expect("=", "behind the name of an alias");
+    expect("=", "after the name of an alias");
     do {
       if (peek("\"")) {
         take_string();
@@ -74,7 +74,7 @@ class ModuleParser : public FunctionParser {
     expect("{", "before the contents of a module");
     if (take("^")) {  // as MLIR prints an empty module in generic form
       take_suffix_id();
-      expect(":", "behind the label of a region");
+      expect(":", "after the label of a region");
     }
     while (!take("}")) {
       if (at_end()) fail_here("expected '}' at the end of the module");
@@ -93,19 +93,19 @@ class ModuleParser : public FunctionParser {
   }
 
   void parse_generic_module(bool top_level) {
-    expect("(", "behind \"builtin.module\"");
-    expect(")", "behind \"builtin.module\"");
+    expect("(", "after \"builtin.module\"");
+    expect(")", "after \"builtin.module\"");
     if (take("<")) {
       parse_keys([&](std::string_view key) {
         if (key != "sym_name") return skip_value();
         const std::string name = take_string();
         if (top_level) module().name = name;
       });
-      expect(">", "behind the properties");
+      expect(">", "after the properties");
     }
     expect("(", "before the region of a module");
     parse_items();
-    expect(")", "behind a region");
+    expect(")", "after a region");
     if (peek("{")) parse_module_attributes(top_level);
     parse_empty_type();
   }
@@ -134,7 +134,7 @@ class ModuleParser : public FunctionParser {
   void parse_mesh_declaration() {
     const size_t start = pos;
     const std::string name = take_symbol();
-    expect("=", "behind the name of a mesh");
+    expect("=", "after the name of a mesh");
     declare(start, name, parse_mesh_value(name));
     if (peek("{")) skip_dictionary();
     parse_optional_location();
@@ -144,7 +144,7 @@ class ModuleParser : public FunctionParser {
     const size_t start = pos;
     std::string name;
     std::optional<size_t> mesh_start;
-    for (std::string_view token : {"(", ")", "<"}) expect(token, "behind \"sdy.mesh\"");
+    for (std::string_view token : {"(", ")", "<"}) expect(token, "after \"sdy.mesh\"");
     parse_keys([&](std::string_view key) {
       skip_space();
       if (key == "sym_name") {
@@ -154,7 +154,7 @@ class ModuleParser : public FunctionParser {
       if (key == "mesh") mesh_start = pos;
       skip_value();
     });
-    expect(">", "behind the properties");
+    expect(">", "after the properties");
     const size_t end = pos;
     if (!mesh_start) fail_here("expected a property 'mesh' of sdy.mesh");
     pos = *mesh_start;

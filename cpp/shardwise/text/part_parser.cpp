@@ -46,7 +46,7 @@ bool OpParser::parse_parts(std::vector<PartSyntax>& parts, std::string_view name
   do {
     parse_item();
   } while (take(","));
-  expect("]", str("behind the items of '", name, "'"));
+  expect("]", str("after the items of '", name, "'"));
   return true;
 }
 

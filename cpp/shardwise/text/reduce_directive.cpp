@@ -99,7 +99,7 @@ void parse_reducer(OpParser& parser, OpSyntax& op) {
     parser.parse_argument(region);
     parser.expect(",", "between the arguments of a pair");
     parser.parse_argument(region);
-    parser.expect(")", "behind a pair of the reducer's arguments");
+    parser.expect(")", "after a pair of the reducer's arguments");
   }
   // Pairs in the text, sides in the region.
   std::vector<ValueId>& arguments = parser.module().region(region).arguments;
@@ -121,10 +121,10 @@ void parse(OpParser& parser, OpSyntax& op, std::string_view) {
   do {
     parser.expect("(", "before an input of a reduce");
     op.operands.push_back(parser.parse_operand());
-    parser.expect("init", "behind an input of a reduce");
-    parser.expect(":", "behind 'init'");
+    parser.expect("init", "after an input of a reduce");
+    parser.expect(":", "after 'init'");
     initial.push_back(parser.parse_operand());
-    parser.expect(")", "behind an initial value");
+    parser.expect(")", "after an initial value");
   } while (parser.take(","));
   op.operands.insert(op.operands.end(), initial.begin(), initial.end());
   std::string_view applied;
@@ -136,8 +136,8 @@ void parse(OpParser& parser, OpSyntax& op, std::string_view) {
     if (initial.size() != 1) parser.fail_at(position, "a reduce of several inputs must have a reducer");
   }
   parser.expect("across", "in the text of a reduce");
-  parser.expect("dimensions", "behind 'across'");
-  parser.expect("=", "behind 'dimensions'");
+  parser.expect("dimensions", "after 'across'");
+  parser.expect("=", "after 'dimensions'");
   parser.add_attribute(op, "dimensions", parse_integers(parser));
   parser.parse_optional_attr_dict(op);
   parser.expect(":", "before the type of a reduce");

@@ -94,10 +94,10 @@ void parse_while(OpParser& parser, OpSyntax& op, std::string_view) {
       const std::string_view name = parser.take_suffix_id();
       if (name.empty()) parser.fail_here("expected the name of a value of a while");
       names.push_back({name, position});
-      parser.expect("=", "behind the name of a value of a while");
+      parser.expect("=", "after the name of a value of a while");
       op.operands.push_back(parser.parse_operand());
     } while (parser.take(","));
-    parser.expect(")", "behind the values of a while");
+    parser.expect(")", "after the values of a while");
     parser.expect(":", "before the types of a while");
     parser.skip_space();
     const size_t start = parser.pos;
@@ -142,18 +142,18 @@ void print_body(OpPrinter& printer, const OpView& op) {
 void parse_operands(OpParser& parser, OpSyntax& op) {
   parser.expect("(", "before the operands");
   parser.parse_operand_list(op.operands);
-  parser.expect(")", "behind the operands");
+  parser.expect(")", "after the operands");
 }
 
 std::vector<ShardingId> parse_shardings(OpParser& parser, std::string_view name) {
   std::vector<ShardingId> shardings;
-  parser.expect("=", str("behind ", name));
+  parser.expect("=", str("after ", name));
   parser.expect("[", str("before the list of ", name));
   if (parser.take("]")) return shardings;
   do {
     shardings.push_back(parser.parse_sharding_id());
   } while (parser.take(","));
-  parser.expect("]", str("behind the list of ", name));
+  parser.expect("]", str("after the list of ", name));
   return shardings;
 }
 
@@ -166,7 +166,7 @@ void parse_body(OpParser& parser, OpSyntax& op) {
     do {
       parser.parse_argument(region);
     } while (parser.take(","));
-    parser.expect(")", "behind the arguments of the region");
+    parser.expect(")", "after the arguments of the region");
   }
   parser.expect("{", "before the region");
   parser.parse_block(region);
@@ -203,7 +203,7 @@ void parse_manual(OpParser& parser, OpSyntax& op, std::string_view argument) {
   op.shardings = parse_shardings(parser, kOut);
   op.has_shardings = true;
   parser.expect(argument, "in the text of a manual computation");
-  parser.expect("=", "behind the name of the manual axes");
+  parser.expect("=", "after the name of the manual axes");
   parser.add_attribute(op, argument, AxesAttr{parse_axis_list(parser)});
   parse_body(parser, op);
 }
@@ -256,7 +256,7 @@ void print_named(OpPrinter& printer, const OpView& op, std::string_view argument
 void parse_named(OpParser& parser, OpSyntax& op, std::string_view argument) {
   parser.expect("<", "before the name of a computation");
   parser.add_attribute(op, argument, parser.take_string());
-  parser.expect(">", "behind the name of a computation");
+  parser.expect(">", "after the name of a computation");
   parse_operands(parser, op);
   op.has_argument_shardings = parser.take_keyword(kIn);
   if (op.has_argument_shardings) op.argument_shardings = parse_shardings(parser, kIn);

@@ -176,7 +176,7 @@ TypeId TextReader::parse_type_at_cursor() {
     fail_at(start, "a type must be a tensor with static shape, such as tensor<4xf32>, or !stablehlo.token", found(),
             word == "tuple" ? "pass the parts of a tuple one by one" : "");
   }
-  expect("<", "behind 'tensor'");
+  expect("<", "after 'tensor'");
   TensorType type;
   int64_t elements = 1;
   while (at_digit() || peek("?") || peek("*")) {
@@ -205,7 +205,7 @@ DType TextReader::parse_dtype() {
   std::string name(take_word());
   if (name == "complex" && take("<")) {
     name.append("<").append(take_word()).append(">");
-    expect(">", "behind the type of the parts of a complex number");
+    expect(">", "after the type of the parts of a complex number");
   }
   const std::optional<DType> dtype = dtype_from_mlir(name);
   if (!dtype || *dtype == DType::kToken) {
@@ -238,7 +238,7 @@ void TextReader::parse_type_tuple(std::vector<TypeId>& types) {
 LocId TextReader::parse_optional_location() {
   if (peek_word() != "loc") return {};
   take_word();
-  expect("(", "behind 'loc'");
+  expect("(", "after 'loc'");
   const LocId location = parse_location();
   expect(")", "at the end of a location");
   return location;
@@ -257,12 +257,12 @@ LocId TextReader::parse_location() {
   if (take("#")) return parse_location_alias();
   if (take_keyword("unknown")) return {};
   if (take_keyword("callsite")) {
-    expect("(", "behind 'callsite'");
+    expect("(", "after 'callsite'");
     return parse_location_list(")");
   }
   if (take_keyword("fused")) {
     if (peek("<")) take_balanced();
-    expect("[", "behind 'fused'");
+    expect("[", "after 'fused'");
     return parse_location_list("]");
   }
   if (!peek("\"")) fail_here("expected a location: \"file\":line:column, \"name\"(...), callsite, fused or unknown");
@@ -325,7 +325,7 @@ void TextReader::find_later_meshes() {
     pos = start + text_words::kMesh.size();
     try {
       std::string name = take_symbol();
-      expect("=", "behind the name of a mesh");
+      expect("=", "after the name of a mesh");
       later_meshes_->push_back(std::make_shared<const Mesh>(parse_mesh_value(name)));
     } catch (const Error&) {
       continue;

@@ -28,7 +28,7 @@ class ReverseWalk;
 void differentiate_loop(ReverseWalk& walk, OpId loop);
 void differentiate_branches(ReverseWalk& walk, OpId branches);
 
-// A named computation that sw.checkpoint recorded. Its gradient computes the region again, behind an
+// A named computation that sw.checkpoint recorded. Its gradient computes the region again, after an
 // optimization_barrier, but for the values that it is told to save:
 //
 //   shardwise.checkpoint = "nothing" | "dots" | "names"          with shardwise.names = ["h", …]

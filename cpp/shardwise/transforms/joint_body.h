@@ -20,7 +20,7 @@ namespace shardwise {
 // A carry of the backward loop.
 struct CotangentCarry {
   ValueId of;        // the operand of the loop, or the value from around it, that gets the cotangent
-  ValueId init;      // the cotangent behind the loop; none: zeros
+  ValueId init;      // the cotangent after the loop; none: zeros
   ValueId argument;  // of the joint region
   ValueId next;      // the value after the trip
 };

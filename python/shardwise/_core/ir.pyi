@@ -235,6 +235,9 @@ class Op:
     def call(self) -> int:
         ...
     @property
+    def cost(self) -> tuple[float, float]:
+        ...
+    @property
     def definition(self) -> OpDefinition:
         ...
     @property

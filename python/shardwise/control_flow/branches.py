@@ -66,7 +66,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
     """Run ``branches[index](*operands)``; as `jax.lax.switch`.
 
     Args:
-        index: a scalar integer. Below 0 it counts as 0, and behind the last branch as the last one.
+        index: a scalar integer. Below 0 it counts as 0, and past the last branch as the last one.
         branches: functions of the operands that return trees with the same structure, shapes and dtypes.
         operands: trees of arrays and numbers. The functions may also use values from around them.
 

@@ -184,7 +184,7 @@ class CountedLoopRecorder:
                 done = self._step(partial(_same, index), values, rows)
 
     def _record_while(self, trips: int, unroll: int, xs: list[Tracer]) -> _Done:
-        """The while op of ``trips`` trips; the carry behind it, and the stacked rows."""
+        """The while op of ``trips`` trips; the carry after it, and the stacked rows."""
         loop, trace, carry = self._loop, self._trace, self._carry
         # A trip that is a step counts as the user does. Rows are counted as in JAX.
         counts_steps = unroll == 1 and not xs and not loop.reverse
@@ -198,7 +198,7 @@ class CountedLoopRecorder:
                 values = [body.argument(leaf, name) for leaf, name in zip(carry.types, loop.names[1])]
                 at = trips - 1 - counter if loop.reverse else counter
                 blocks = [read_row(x, at) for x in xs]
-                skipped = loop.length - trips * unroll if loop.reverse else 0  # these rows are read behind the op
+                skipped = loop.length - trips * unroll if loop.reverse else 0  # these rows are read after the op
                 number = self._number_in_trip(at, unroll, loop.start + skipped - first)
                 if unroll == 1:
                     done = self._step(partial(number, 0), values, blocks)

@@ -40,7 +40,7 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         lifted = [trace.lift(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
         call_args, call_kwargs = unflatten(tree, lifted)
         is_traced = any(isinstance(leaf, Tracer) for leaf in lifted)
-        # Without a traced argument, the Array was like=, which requests a traced result.
+        # No argument is traced: the Array was like=, which requests a traced result.
         return (function if is_traced else FUNCTIONS[function])(*call_args, **call_kwargs)
     if unpartitioned_mesh() is not None:
         return function(*as_numpy(args), **as_numpy(kwargs))

@@ -55,7 +55,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     points: Any = trace.lift(a)
     numbers: Any = trace.lift(v)[..., None]
     below = points < numbers if side == "left" else points <= numbers
-    if is_inexact(numbers.dtype):  # NaN is sorted behind all numbers
+    if is_inexact(numbers.dtype):  # NaN is sorted after all numbers
         missing = np.isnan(numbers)
         below = below | (missing & ~np.isnan(points) if side == "left" else missing)
     return np.sum(below, axis=-1, dtype=np.intp)

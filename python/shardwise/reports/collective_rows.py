@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .tables import place
+from .tables import LocalTensorRow
 
 __all__ = ["COLLECTIVE_KINDS", "CollectiveRow"]
 
@@ -14,7 +14,7 @@ COLLECTIVE_KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", 
 
 
 @dataclass(frozen=True)
-class CollectiveRow:
+class CollectiveRow(LocalTensorRow):
     """One collective of a program.
 
     Attributes:
@@ -49,16 +49,6 @@ class CollectiveRow:
     def total_bytes(self) -> float:
         """Bytes that one device receives in ``count`` executions."""
         return self.bytes * self.count
-
-    @property
-    def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
-        return place(self.file, self.line)
-
-    @property
-    def type(self) -> str:
-        """Dtype and shape of one device's result: ``float32[16,64]``."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, with values that JSON supports."""

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Lines = Iterator[tuple[int, str]]  # depth and text
-# Of a longer path, only the two ends are printed; the data is complete.
+# Only the two ends of a longer path are printed; the data is complete.
 _LONGEST = 16
 _MEANINGS = 8  # of a name that are listed
 _NAMES = 5  # that an error lists

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .._core.ir import Value
-from .tables import Report, format_bytes, place, short_location
+from .tables import LocalTensorRow, Report, format_bytes, short_location
 
 __all__ = ["MemoryReport", "MemoryRow", "memory_of"]
 
@@ -16,7 +16,7 @@ _COLUMNS = ("value", "op", "type", "bytes", "share", "where")
 
 
 @dataclass(frozen=True)
-class MemoryRow:
+class MemoryRow(LocalTensorRow):
     """The buffers of one value that are alive at the peak.
 
     Attributes:
@@ -35,16 +35,6 @@ class MemoryRow:
     bytes: int
     file: str = ""
     line: int = 0
-
-    @property
-    def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
-        return place(self.file, self.line)
-
-    @property
-    def type(self) -> str:
-        """Dtype and shape on one device: ``float32[16,64]``."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, with values that JSON supports."""

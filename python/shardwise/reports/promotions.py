@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .._core.ir import Op, TensorType, Value
+from .._core.ir import Op, Value
 from ..dtypes import is_complex, is_float, numpy_dtype
-from .tables import Report, place, short_location
+from .tables import Report, place, short_location, type_text
 
 __all__ = ["Promotion", "Promotions", "promotions_of"]
 
@@ -85,10 +85,6 @@ class Promotions(Report[Promotion]):
     def _cells(self, row: Promotion) -> Sequence[str]:
         cause = f"{row.cause} at {short_location(row.cause_at)}" if row.cause_at else row.cause
         return (short_location(row.location), row.op, ", ".join(row.operands), row.result, str(row.count), cause)
-
-
-def _type_text(type: TensorType) -> str:
-    return f"{type.dtype}[{','.join(map(str, type.shape))}]"
 
 
 def _is_wider(dtype: str, than: str) -> bool:
@@ -211,6 +207,8 @@ def _promotion(program: _Program, convert: Op, user: Op | None) -> Promotion:
         operands, result = [program.source(value, call) for value in user.operands], user.results[0]
         causes = [program.origin(value) for value in operands if value.type.dtype == wide]
         name, cause = _short(user.name), causes[0] if causes else ("", "")
-    types = tuple(_type_text(value.type) for value in operands)
+    types = tuple(type_text(value.type.dtype, value.type.shape) for value in operands)
     where = convert.location
-    return Promotion(name, types, _type_text(result.type), *cause, user is None, where.file, where.line)
+    return Promotion(
+        name, types, type_text(result.type.dtype, result.type.shape), *cause, user is None, where.file, where.line
+    )

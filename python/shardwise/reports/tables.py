@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 from .._core import ir as _ir
 from ..errors import message
 
-__all__ = ["Report", "aligned", "format_bytes", "place", "short_location"]
+__all__ = ["LocalTensorRow", "Report", "aligned", "format_bytes", "place", "short_location", "type_text"]
 
 Row = TypeVar("Row")
 Self = TypeVar("Self", bound="Report[Any]")
@@ -33,6 +33,11 @@ def format_bytes(count: float) -> str:
     raise AssertionError("unreachable")
 
 
+def type_text(dtype: str, shape: Sequence[int]) -> str:
+    """Dtype and shape of a tensor: ``float32[16,64]``."""
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
 def place(file: str, line: int) -> str:
     """A source line as text; "" for an unknown file.
 
@@ -40,6 +45,25 @@ def place(file: str, line: int) -> str:
     ('train.py:31', 'Cell In[2], line 6')
     """
     return _ir.place_text(file, line)
+
+
+class LocalTensorRow:
+    """The part that rows about one device's tensor share: its type and the user's source line."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    file: str
+    line: int
+
+    @property
+    def location(self) -> str:
+        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
+        return place(self.file, self.line)
+
+    @property
+    def type(self) -> str:
+        """Dtype and shape on one device: ``float32[16,64]``."""
+        return type_text(self.dtype, self.shape)
 
 
 def short_location(location: str) -> str:

@@ -87,7 +87,7 @@ class Origins:
                 self.name_edges(name, op)
 
     def name_edges(self, name: str, op: Any) -> None:
-        """A manual computation's annotations stand on the edges behind its arguments and results."""
+        """A manual computation's annotations stand on the edges after its arguments and results."""
         if not len(op.regions):
             return
         for label, values in (("input", op.regions[0].blocks[0].arguments), ("output", op.results)):
@@ -162,7 +162,7 @@ def edges_of(op: Any, name: str, shardings: Shardings) -> Iterator[list[Any]]:
     for step, body in STEP.findall(str(op.attributes[name])):
         for axis, source, targets in EDGE.findall(body):
             for target in targets.split(", "):
-                known = target in ends  # not so for the sources of an edge behind the first
+                known = target in ends  # not so for the sources of an edge past the first
                 held = not known or shardings.has(ends[target], axis)
                 yield [
                     int(step),

@@ -168,8 +168,8 @@ def groups_what_a_loop_carries(program: ModuleText) -> bool:
 
 
 def passes_on_what_is_used_later(program: ModuleText) -> bool:
-    """An op that hands an operand to an argument of its region, or function, where an op behind it uses that operand
-    too; what a loop carries has the loop's result behind it."""
+    """An op that hands an operand to an argument of its region, or function, where an op after it uses that operand
+    too; what a loop carries has the loop's result after it."""
     carried = {id(value) for op in program.ops() for block in op.blocks for value in block.arguments}
     for block in program.blocks():
         for i, op in enumerate(block.ops):

@@ -41,7 +41,7 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}]>}
     OriginMechanism(
         name=NOT_CARRIED,
         why=(
-            "Behind a reshape that joins dims, an axis of the minor one is kept only where the major one is split to "
+            "After a reshape that joins dims, an axis of the minor one is kept only where the major one is split to "
             "its end. Shardy notes it as carried although the value does not get it, or has it already, or notes the "
             "whole axis where the value gets its first digits."
         ),

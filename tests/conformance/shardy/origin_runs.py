@@ -80,7 +80,7 @@ def rows_by_number(result: Any) -> Rows:
     for row in rows_of(result.explain_all()):
         in_head = in_head and not row["op"]
         place = f"argument {row['index']}" if in_head else f"{row['name']} {row['index']}" if row["op"] else ""
-        if row["op"] == "sdy.manual_computation":  # the edges behind it are what is sharded
+        if row["op"] == "sdy.manual_computation":  # the edges after it are what is sharded
             place = ""
         found[row["number"]] = (place, row["axes"] if place else [])
     return found

@@ -45,7 +45,7 @@ def test_parts_of_axes_stay_where_they_are(
 def test_conservative_propagation_is_that_of_shardy(shardy: ShardyOracle, drawn: Annotated, name: str) -> None:
     program, held = drawn
     module = program.record(held)
-    # Where a rule differs by a mechanism (mechanisms.py), so may what comes of it.
+    # A rule that differs by a mechanism (mechanisms.py) may lead to other shardings.
     theirs_of_ops = shardy.run(module.text(), CONSERVATIVE_RULES)["rules"]
     for (_, rule), their in zip(module.sharding_rules(True), theirs_of_ops, strict=True):
         assume(their is None or canonical_rule(rule) == canonical_rule(their))

@@ -145,7 +145,7 @@ ALGEBRA: list[tuple[str, str, list[Any], list[Any], Any]] = [
     ("disjoint: itself", "prefix_without_overlap", [part(1, 2)], [part(2, 4)], part(1, 2)),
     ("starting at the other: nothing", "prefix_without_overlap", [part(2, 2)], [part(2, 4)], None),
     ("cannot coexist: nothing", "prefix_without_overlap", [part(1, 2, "a")], [part(1, 3, "a")], None),
-    ("the digits behind the other", "suffix_without_overlap", [part(2, 4)], [part(1, 4)], part(4, 2)),
+    ("the digits after the other", "suffix_without_overlap", [part(2, 4)], [part(1, 4)], part(4, 2)),
     ("the whole axis without its first digit", "suffix_without_overlap", [B], [part(1, 2)], part(2, 4)),
     ("neighbours merge", "sort_and_merge", [part(1, 2), part(2, 2)], [], [part(1, 4)]),
     ("up to the whole axis", "sort_and_merge", [part(4, 2), part(1, 4)], [], [B]),

@@ -221,7 +221,7 @@ def named_rows(module: Any) -> dict[str, list[str]]:
 
 
 def propagation_alone() -> str:
-    """`sdy-propagation-pipeline` without its two steps that insert reshards, behind calls and before a few ops: that is
+    """`sdy-propagation-pipeline` without its two steps that insert reshards, after calls and before a few ops: that is
     no longer propagation (here it is the work of the pass assign). Nor are equal constants merged: names would go."""
     whole = str(passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)"))
     passes, count = RESHARDS.subn("", whole.removeprefix("builtin.module(").removesuffix(")"))

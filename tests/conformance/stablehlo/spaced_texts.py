@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-# A dialect's name keeps the '<' behind it, and a minus its number: there MLIR allows no space.
+# A dialect's name keeps the '<' after it, and a minus its number: there MLIR allows no space.
 _TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"'
     r'|@"(?:[^"\\\n]|\\.)*"'

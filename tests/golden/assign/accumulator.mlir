@@ -1,4 +1,4 @@
-// A loop that only adds to a carry: the carry is unreduced, and reduced once behind the loop, where a use scatters it.
+// A loop that only adds to a carry: the carry is unreduced, and reduced once after the loop, where a use scatters it.
 module {
   sdy.mesh @mesh = <["x"=2, "y"=2]>
   func.func public @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
@@ -50,7 +50,7 @@ module attributes {shardwise.stage = "assigned"} {
       %14 = stablehlo.tanh %13 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<4xf32>
       stablehlo.return %9, %11, %14 : tensor<i32>, tensor<4x4xf32>, tensor<4xf32>
     }
-    %15 = sdy.reshard %7#1 <@mesh, [{"x"}, {}]> {cause = "reduction in dot_general, behind the loop"} : tensor<4x4xf32>
+    %15 = sdy.reshard %7#1 <@mesh, [{"x"}, {}]> {cause = "reduction in dot_general, after the loop"} : tensor<4x4xf32>
     return %15, %7#2 : tensor<4x4xf32>, tensor<4xf32>
   }
 }

@@ -57,7 +57,7 @@ module attributes {shardwise.stage = "assigned"} {
       }
       stablehlo.return %6, %7#1 : tensor<i32>, tensor<4xf32>
     }
-    %12 = sdy.reshard %4#1 <@mesh, [{}]> {cause = "reduction in reduce, behind the loop"} : tensor<4xf32>
+    %12 = sdy.reshard %4#1 <@mesh, [{}]> {cause = "reduction in reduce, after the loop"} : tensor<4xf32>
     return %12 : tensor<4xf32>
   }
 }

@@ -26,7 +26,7 @@ module attributes {shardwise.stage = "resharded"} {
       }
       stablehlo.return %6, %7#1 : tensor<i32>, tensor<4xf32>
     }
-    %12 = sdy.all_reduce {"x"} %4#1 out_sharding=<@mesh, [{}]> {cause = "reduction in reduce, behind the loop"} : tensor<4xf32>
+    %12 = sdy.all_reduce {"x"} %4#1 out_sharding=<@mesh, [{}]> {cause = "reduction in reduce, after the loop"} : tensor<4xf32>
     return %12 : tensor<4xf32>
   }
 }
@@ -63,7 +63,7 @@ module attributes {shardwise.stage = "local"} {
       }
       stablehlo.return %11, %12#1 : tensor<i32>, tensor<4xf32>
     }
-    %17 = "shardwise.all_reduce"(%9#1) <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh, reducer = "sum", cause = "reduction in reduce, behind the loop"}> : (tensor<4xf32>) -> tensor<4xf32>
+    %17 = "shardwise.all_reduce"(%9#1) <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh, reducer = "sum", cause = "reduction in reduce, after the loop"}> : (tensor<4xf32>) -> tensor<4xf32>
     return %17 : tensor<4xf32>
   }
 }

@@ -1,4 +1,4 @@
-// Rows in front of the first and behind the last: the scalar fills what no device has.
+// Rows in front of the first and past the last: the scalar fills what no device has.
 module @"jit_<lambda>" attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=8]>
   func.func public @main(%arg0: tensor<64x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<72x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {

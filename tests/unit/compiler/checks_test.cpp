@@ -29,7 +29,7 @@ Module after(std::initializer_list<Pass> passes) {
   return module;
 }
 
-// What a pass says about the text of a program that went through others; "" where it takes it.
+// The error of a pass for the text of a program that went through others; "" if the pass accepts it.
 std::string refusal(const Pass& pass, std::initializer_list<Pass> before) {
   const Module module = after(before), read = parse_program(print(module));
   try {

@@ -51,7 +51,7 @@ CompileUnit unit_of_tanh() {
   return unit;
 }
 
-// What an InternalError of these passes says, and the program that it kept.
+// The message of an InternalError of these passes, and the program that it kept.
 struct Report {
   std::string message;
   std::string kept;

@@ -33,7 +33,7 @@ struct Result {
   Module before;
   Module module;
   PassContext context;
-  // Of the first value that is called `name` or defined by an op of this name.
+  // Explains the first value that is called `name` or defined by an op of this name.
   ValueId find(const std::string& name) const {
     for (const ValueId value : values_of_main(module)) {
       const OpId op = module.value(value).op;

@@ -22,7 +22,7 @@ Read read_by(const Range& range, int64_t index, int64_t size) {
   for (int64_t t = 0; t < range.window; ++t) {
     const int64_t at = range.scale * index + range.offset + t * range.dilation;
     const bool is_hole = at % range.holes != 0;
-    if (at <= -range.holes || at >= range.holes * size) {  // holes belong to the element behind or before them
+    if (at <= -range.holes || at >= range.holes * size) {  // holes belong to the element after or before them
       read.outside = true;
     } else if (!is_hole) {
       read.elements.insert(at / range.holes);

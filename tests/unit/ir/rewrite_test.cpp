@@ -29,7 +29,7 @@ size_t count_uses(Module& module, ValueId value) {
   return count;
 }
 
-// What the lists hold is what a walk finds.
+// The use lists hold exactly the uses that a walk finds.
 void expect_current_uses(Module& module) {
   std::vector<size_t> found(module.value_count());
   const auto results = [&](RegionId region) {

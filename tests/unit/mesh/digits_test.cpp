@@ -48,7 +48,7 @@ TEST(Digits, OfSomeAxesAlone) {
   EXPECT_EQ(digits->decode({2, 0, 1}), (AxisList{one, x_rest}));
   EXPECT_EQ(digits->count(DigitList{0, 1}), 4);
   EXPECT_FALSE(Digits::covering(AxisList{x_major, {0, 1, 3}}).has_value());
-  // What lies between two used parts of an axis is no digit.
+  // The gap between two used parts of an axis is no digit.
   EXPECT_EQ(Digits::covering(AxisList{x_major, x_last})->size(), 2U);
 }
 

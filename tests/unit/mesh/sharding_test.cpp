@@ -36,7 +36,7 @@ std::string verify_error(const TensorSharding& sharding, Dims shape) {
   return sharding_error([&] { verify(sharding, shape); });
 }
 
-// Of one dim.
+// The sharding has one dim.
 std::string axes_error(AxisList axes) { return verify_error(of_dims({{std::move(axes), false, {}}}), {8}); }
 
 TEST(TensorSharding, AnswersWhatItIs) {

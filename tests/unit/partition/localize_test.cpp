@@ -111,7 +111,7 @@ TEST(Localize, GathersAreTrimmedAndSlicesPadded) {
   EXPECT_EQ(part.padding.kind, Padding::Kind::kFill);
 }
 
-// %arg0 is sliced to blocks of 5 rows behind a padding of zeros; the functions leave garbage there.
+// %arg0 is sliced to blocks of 5 rows after a padding of zeros; the functions leave garbage there.
 TEST(Localize, ATextHasThePartsOfArgumentsAndResultsAndOthersOnRequest) {
   const std::string sharded = R"(tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})";
   const Localized program = localized(

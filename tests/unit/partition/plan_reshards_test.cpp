@@ -58,7 +58,7 @@ Tiles make_tiles(const Mesh& mesh, Dims blocks, F element) {
   return tiles;
 }
 
-// What a device adds to the element `position` when it is number `share` along all axes that were pending at first.
+// The addend of element `position` on the device that is number `share` along all axes that were pending at first.
 int64_t addend(int64_t position, int64_t share) { return (position + 3) * 17 + share * (position % 5 + 1) * 101; }
 
 // The right tiles of a placement, when the reduction over `first` was pending at first.

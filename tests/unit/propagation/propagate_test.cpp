@@ -26,7 +26,7 @@ Result propagated(const std::string& text, Strategy strategy = Strategy::kBasic,
   return result;
 }
 
-// Of the results of all ops of main, in order; "-" for none.
+// The shardings of the results of all ops of main, in order; "-" for none.
 std::vector<std::string> op_shardings(const Module& module) {
   std::vector<std::string> texts;
   for (OpId op : module.region(module.main().body).ops) {

@@ -465,7 +465,7 @@ TEST(Regions, AScatterWritesItsCarry) {
   expect_written_in_place(body, [](int64_t row) { return 1 + row; });
 }
 
-// A branch runs once in a trip, so it writes a carry that is not read behind it.
+// A branch runs once in a trip, so it writes a carry that is not read after it.
 TEST(Regions, ABranchWritesACarryOfTheLoopAroundIt) {
   const std::string body = R"(
         %two = stablehlo.constant dense<2> : tensor<i32>

@@ -21,7 +21,7 @@ void append_gradients(Module& module, const std::vector<ValueId>& wrt) {
   module.region(module.main().body).results = std::move(gradients);
 }
 
-// With respect to the first argument, `times` times.
+// Differentiates `times` times with respect to the first argument.
 std::string gradient(const std::string& text, int times = 1) {
   Module module = parse_program(text);
   const ValueId first = module.region(module.main().body).arguments[0];

@@ -26,7 +26,7 @@ class GraphCopy {
   ValueId operator()(ValueId from) const;
 
   OpId op(OpId from, RegionId into);  // maps its results
-  // With these operands of `to` in place of the images; its results are not mapped.
+  // Uses these operands of `to` in place of the images; its results are not mapped.
   OpId op(OpId from, RegionId into, std::span<const ValueId> operands);
   std::vector<OpId> ops(RegionId from, RegionId into);  // all ops of a region; the results of `into` stay as they are
   RegionId region(RegionId from);                       // a new region with arguments, ops and results

@@ -13,7 +13,7 @@
 
 namespace shardwise {
 
-// What tiles of dim `dim` of result 0 read of operand `operand`, at the range of the rule.
+// Reads from the range of the rule which elements of operand `operand` a tile of dim `dim` of result 0 needs.
 ExchangeTarget exchange_target(const PartitionContext& context, size_t dim);
 ExchangeSource exchange_source(const PartitionContext& context, size_t operand, size_t dim);
 // Creates the exchange and names the method as its cause, along the first dim that moves; nothing where nothing is

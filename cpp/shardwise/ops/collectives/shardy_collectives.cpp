@@ -170,7 +170,7 @@ void verify_all_to_all(const OpView& op) {
       seen[dim] = true;
     }
     if (i > 0 && moves[i - 1].from > moves[i].from) {
-      refuse(op, "moves must be in the order of their source dims", str(moves[i].from, " behind ", moves[i - 1].from));
+      refuse(op, "moves must be in the order of their source dims", str(moves[i].from, " after ", moves[i - 1].from));
     }
     lists.push_back(moves[i].axes);
   }

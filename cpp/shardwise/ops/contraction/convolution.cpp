@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
@@ -193,8 +194,8 @@ class ConvolutionRule {
   size_t result_;
 };
 
-// Windows overlap, so that the input must be whole along a spatial dim unless each block has its own windows; the kernel
-// always.
+// Windows overlap, so that the input is whole along a spatial dim, or exchanged, unless each block has its own windows.
+// The kernel is whole, or each device has some of its taps.
 void map_windows(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& numbers, size_t i) {
   const auto input = static_cast<size_t>(numbers.lhs.spatial[i]), kernel = static_cast<size_t>(numbers.rhs.spatial[i]),
              output = static_cast<size_t>(numbers.result.spatial[i]);
@@ -208,27 +209,17 @@ void map_windows(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& 
 
 ShardingRule rule_convolution(const OpView& op) { return convolution_rule(op, map_windows); }
 
-// The groups of a device, and a sharded spatial dim that ends behind the last window of its block.
-void partition_convolution(PartitionContext& context) {
-  const OpView op = context.op();
-  Convolution local = Convolution::of(op);
-  const int64_t shards = context.operand_layout(1).dims[static_cast<size_t>(local.numbers.rhs.feature)].shards;
-  for (int64_t* count : {&local.feature_groups, &local.batch_groups}) *count = ceil_div(*count, shards);
-  Window& window = local.window;
-  for (size_t i = 0; i < window.sizes.size(); ++i) {
-    const DimLayout& from = context.operand_layout(0).dims[static_cast<size_t>(local.numbers.lhs.spatial[i])];
-    const DimLayout& to = context.result_layout(0).dims[static_cast<size_t>(local.numbers.result.spatial[i])];
-    if (window.is_trivial(i) || to.axes.empty()) continue;
-    window.high[i] += (to.block - 1) * window.strides[i] + window.spanned(i) - window.padded_size(i, from.block);
-  }
-  partition_by_rule(context, context.builder().context().intern(local.attrs(op.attrs())));
-}
+constexpr Method kConvolutionMethods[] = {{.name = kExchange,
+                                           .factors = moved_factors_of_convolution,
+                                           .placements = placements_of_moved_windows,
+                                           .partition = partition_convolution_by_exchange}};
 
 constexpr OpDef kConvolutionOps[] = {{
     .name = "stablehlo.convolution",
     .infer = infer_convolution,
     .rule = rule_convolution,
     .partition = partition_convolution,
+    .methods = kConvolutionMethods,
     .prepare = prepare_convolution,
     .vjp = vjp_convolution,
     .batch = batch_convolution,

@@ -43,14 +43,25 @@ struct Convolution {
 
   static Convolution of(const OpView& op);
   int64_t groups() const { return std::max(feature_groups, batch_groups); }
-  // With those of `others` that say nothing of the window, such as precision_config.
+  // Adds the attributes of `others` that do not describe the window, such as precision_config.
   Attrs attrs(const Attrs& others) const;
 };
 
-// Fields of the OpDef: convolution_kernels.cpp, convolution_vjp.cpp.
+// Fields of the OpDef: convolution_kernels.cpp, convolution_vjp.cpp, convolution_partition.cpp.
 std::optional<Kernel> prepare_convolution(const OpView& op, const KernelTypes& types);
 void vjp_convolution(VjpContext& context);
 void batch_convolution(BatchContext& context);
+
+// A sharded spatial dim of the input: each device receives the rows that its windows read. A sharded spatial dim of the
+// kernel, as in the gradient of a kernel: each device sums up its own taps, and receives the rows that these read.
+//
+//   64 rows on x=8, window 3, low = high = 1          10 rows: one of each neighbor
+//   gradient of that kernel: 3 windows, 64 taps       10 rows; the result is unreduced over x
+void partition_convolution(PartitionContext& context);  // by the rule
+std::vector<FactorId> moved_factors_of_convolution(const OpView& op, const ShardingRule& rule);
+void placements_of_moved_windows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                 std::vector<OpPlacement>& found);
+void partition_convolution_by_exchange(PartitionContext& context);
 
 // The rule of a convolution, with the factors of spatial dim i as `map_spatial_dim` adds them.
 using MapSpatialDim = void (*)(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& numbers, size_t i);

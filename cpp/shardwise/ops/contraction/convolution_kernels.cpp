@@ -63,7 +63,7 @@ class Columns {
   Columns(const Geometry& geometry, const T* input)
       : g_(geometry), input_(input), at_(geometry.output.size()), ndim_(geometry.output.size()) {}
 
-  // What the windows of rows [begin, end) of the product read for one group.
+  // Writes the elements that the windows of rows [begin, end) of the product read, for one group.
   void fill(T* to, int64_t begin, int64_t end, int64_t group) {
     first_feature_ = g_.feature_groups > 1 ? group * g_.group_features : 0;
     for (int64_t row = begin; row < end; ++row, to += g_.columns()) {

@@ -52,9 +52,9 @@ constexpr Traits kEffect{.side_effect = true};
 
 constexpr OpDef kTokenOps[] = {
     propagation_only_op("stablehlo.after_all", infer_after_all, no_rule, "operands attr-dict `:` result-type",
-                        "A token behind several others (StableHLO after_all)."),
+                        "A token after several others (StableHLO after_all)."),
     propagation_only_op("stablehlo.create_token", infer_create_token, no_rule, "attr-dict `:` result-type",
-                        "A token behind nothing (StableHLO create_token)."),
+                        "A token that nothing precedes (StableHLO create_token)."),
     propagation_only_op("stablehlo.infeed", infer_receiver, no_rule, {}, "Reads from the host (StableHLO infeed).",
                         kEffect),
     propagation_only_op("stablehlo.outfeed", infer_sender, no_rule, {}, "Writes to the host (StableHLO outfeed).",

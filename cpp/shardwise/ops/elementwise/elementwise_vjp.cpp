@@ -38,7 +38,7 @@ Term one_minus_square(Term x) { return (1.0 - x) * (x + 1.0); }  // precise near
 
 }  // namespace
 
-// Of a complex number: the conjugate of its direction, 0 at zero, as in JAX.
+// The derivative at a complex number is the conjugate of its direction, and 0 at zero, as in JAX.
 void vjp_complex_abs(VjpContext& context) {
   unary(context, [](Term g, Term x, Term r) {
     const Term scale = g / r.compare("EQ", r.splat(0.0)).select(r.splat(1.0), r);

@@ -13,7 +13,7 @@
 
 namespace shardwise {
 
-// Of the rows of functions.def …
+// Rows of functions.def …
 #define DECLARE_smooth(name, vjp, ...) void vjp(VjpContext& context);
 #define DECLARE_stepped(...)
 #define FUNCTION(Code, operands, accepts, loops, op) DECLARE_##op

@@ -12,7 +12,7 @@
 namespace shardwise {
 namespace {
 
-// Dim `dim` of the operand becomes the dims of the index behind the first `batch_dims`, which pair with the operand's.
+// Dim `dim` of the operand becomes the dims of the index past the first `batch_dims`, which pair with the operand's.
 void infer_torch_index_select(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(2);
   const Dims& operand = op.operand(0).shape;

@@ -114,7 +114,7 @@ void catch_up(ReshapeSide& behind, const ReshapeSide& ahead) {
 }
 
 ShardingRule rule_reshape(const OpView& op) {
-  // Without elements, the products of the two sides need not match.
+  // The products of the two sides need not match if there are no elements.
   if (op.operand_type(0).size() == 0) return {};
   RuleBuilder rule(op);
   ReshapeSide in{rule, 0, op.operand_type(0).shape};

@@ -261,7 +261,7 @@ void Problem::store(const NdArray& to, const std::byte* from, int64_t leading) c
 void check(const BatchedCall& call, const OpView& op) {
   check_options(call, read_options(call, op.attrs()));
   if (bind(call, op)) return;
-  fail<ShapeError>(call.name, str("the types behind equal batch dims must be ", call.signature),
+  fail<ShapeError>(call.name, str("the types after equal batch dims must be ", call.signature),
                    str(types_text(types_of(op, false)), " -> ", types_text(types_of(op, true))),
                    "T is float32, float64 or complex; k is min(m, n)");
 }

@@ -5,7 +5,7 @@
 //   {"lapack_spotrf_ffi", "T n n -> T n n, I", "uplo=LU", …}       of 8 matrices: T [8, 4, 4] -> T [8, 4, 4], I [8]
 //
 // The signature has a tensor between commas: its elements (T: those of the call, R: their real type, C: their complex
-// type, I: int32), then a letter for each dim behind the batch. Equal letters are equal sizes; k is min(m, n) and l is
+// type, I: int32), then a letter for each dim after the batch. Equal letters are equal sizes; k is min(m, n) and l is
 // n - 1 unless an operand binds them. Options have a name and what they may be: letters of LAPACK (uplo=LU), an integer
 // (low#) or a boolean (left?).
 //
@@ -109,7 +109,7 @@ struct BatchedCall {
   std::string_view signature;
   std::string_view options = {};
   SolveByType solve = {};
-  // What the signature cannot state.
+  // Checks the conditions that the signature cannot state.
   bool (*fits)(const CallSizes& sizes, const CallOptions& options) = nullptr;
   char (*free_dim)(const CallOptions& options) = nullptr;  // a dim that may be split, or 0
   CallOptions (*read)(const Attrs& attrs) = nullptr;       // null: those of JAX's mhlo.backend_config

@@ -152,30 +152,6 @@ struct SignAndLogarithm {
 
 // ---- QR ------------------------------------------------------------------------------------------------------------
 
-struct PackedQr {
-  template <class T>
-  static void solve(const Problem& p) {
-    std::vector<T> a = p.load<T>(0), tau(static_cast<size_t>(p.size('k')));
-    lapack::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
-    p.store(0, a, p.size('m'));
-    p.store(1, tau, p.size('k'));
-  }
-};
-
-bool reflectors_fit(const CallSizes& sizes, const CallOptions&) {
-  return sizes['n'] <= sizes['m'] && sizes['k'] <= sizes['n'];
-}
-
-struct Reflectors {
-  template <class T>
-  static void solve(const Problem& p) {
-    std::vector<T> a = p.load<T>(0);
-    const std::vector<T> tau = p.load<T>(1);
-    lapack::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
-    p.store(0, a, p.size('m'));
-  }
-};
-
 bool qr_fits(const CallSizes& sizes, const CallOptions&) {
   return sizes['p'] == sizes['k'] || sizes['p'] == sizes['m'];
 }
@@ -282,7 +258,7 @@ struct SingularValuesOnly {
 // ---- tables --------------------------------------------------------------------------------------------------------
 
 constexpr std::string_view kUplo = "uplo=LU";
-const SolveByType kPackedQr = solve_by_type<PackedQr>();
+const SolveByType kPackedQr = solve_by_type<QrFactors>();
 
 const BatchedCall kTpuCalls[] = {
     {"LuDecomposition", "T m n -> T m n, I k, I m", {}, solve_by_type<LuDecomposition>()},

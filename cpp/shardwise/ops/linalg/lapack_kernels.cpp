@@ -73,16 +73,6 @@ struct Gtsv {
 
 // ---- orthogonal factors --------------------------------------------------------------------------------------------
 
-struct Geqrf {
-  template <class T>
-  static void solve(const Problem& p) {
-    std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('k'));
-    lapack::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
-    p.store(0, a, p.size('m'));
-    p.store(1, tau, p.size('k'));
-  }
-};
-
 struct Geqp3 {
   template <class T>
   static void solve(const Problem& p) {
@@ -92,20 +82,6 @@ struct Geqp3 {
     p.store(0, a, p.size('m'));
     p.store(1, pivots, p.size('n'));
     p.store(2, tau, p.size('k'));
-  }
-};
-
-bool orgqr_fits(const CallSizes& sizes, const CallOptions&) {
-  return sizes['n'] <= sizes['m'] && sizes['k'] <= sizes['n'];
-}
-
-struct Orgqr {
-  template <class T>
-  static void solve(const Problem& p) {
-    std::vector<T> a = p.load<T>(0);
-    const std::vector<T> tau = p.load<T>(1);
-    lapack::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
-    p.store(0, a, p.size('m'));
   }
 };
 
@@ -199,7 +175,7 @@ struct Geev {
   template <class T>
   static void solve(const Problem& p) {
     const Int n = p.size('n');
-    const size_t vectors = lapack::kIsComplex<T> ? 1 : 2;  // the results behind the eigenvalues
+    const size_t vectors = lapack::kIsComplex<T> ? 1 : 2;  // the results after the eigenvalues
     std::vector<T> a = p.load<T>(0), w = zeros<T>(n), wi = zeros<T>(n);
     const char left = p.letter("compute_left"), right = p.letter("compute_right");
     std::vector<T> vl = zeros<T>(int64_t{n} * n), vr = zeros<T>(int64_t{n} * n);
@@ -253,9 +229,9 @@ const Row kRows[] = {
      trsm_fits,
      free_dim_of_trsm},
     {"getrf", "getrf", "T m n -> T m n, I k, I", {}, {}, solve_by_type<Getrf>()},
-    {"geqrf", "geqrf", "T m n -> T m n, T k", {}, {}, solve_by_type<Geqrf>()},
+    {"geqrf", "geqrf", "T m n -> T m n, T k", {}, {}, solve_by_type<QrFactors>()},
     {"geqp3", "geqp3", "T m n, I n -> T m n, I n, T k", {}, {}, solve_by_type<Geqp3>()},
-    {"orgqr", "ungqr", "T m n, T k -> T m n", {}, {}, solve_by_type<Orgqr>(), orgqr_fits},
+    {"orgqr", "ungqr", "T m n, T k -> T m n", {}, {}, solve_by_type<Reflectors>(), reflectors_fit},
     {"ormqr",
      "unmqr",
      "T r q, T k, T m n -> T m n",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that several kernels of linear algebra share.
+// Steps and whole calls that several tables of linear algebra share.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "shardwise/ops/linalg/batched_call.h"
 #include "shardwise/ops/linalg/lapack.h"
 
 namespace shardwise {
@@ -46,6 +47,32 @@ struct SingularValues {
   std::vector<lapack::Real<T>> s;
   lapack::Int rows_of_vt, info;
 };
+
+// T m n -> T m n, T k: R above the diagonal, the reflectors of Q below it, and their factors (LAPACK geqrf).
+struct QrFactors {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0), tau(static_cast<size_t>(p.size('k')));
+    lapack::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
+    p.store(0, a, p.size('m'));
+    p.store(1, tau, p.size('k'));
+  }
+};
+
+// T m n, T k -> T m n: the first n columns of the product of k reflectors (LAPACK orgqr).
+struct Reflectors {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> a = p.load<T>(0);
+    const std::vector<T> tau = p.load<T>(1);
+    lapack::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
+    p.store(0, a, p.size('m'));
+  }
+};
+
+inline bool reflectors_fit(const CallSizes& sizes, const CallOptions&) {
+  return sizes['n'] <= sizes['m'] && sizes['k'] <= sizes['n'];
+}
 
 using SvdRoutine = char;  // d: gesdd, v: gesvd
 template <class T>

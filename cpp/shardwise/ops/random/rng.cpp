@@ -79,7 +79,7 @@ void verify_state(const OpView& op) {
                          "convert it with stablehlo.bitcast_convert");
 }
 
-// The operands behind the state are the indices of the first element of a part, one per dim.
+// The operands after the state are the indices of the first element of a part, one per dim.
 void run_generator(KernelContext& context, BitGenerator generator, const Dims& shape, bool is_part) {
   const NdArray state = context.operand(0).contiguous();
   std::array<uint64_t, 3> numbers{};
@@ -157,7 +157,7 @@ void infer_random_bits(const InferContext& op, std::vector<TypeId>& results) {
   infer_declared(op, results);
 }
 
-// Blocks of a dim are larger than its end: what is behind it is padding.
+// Blocks of a dim are larger than its end: what is after it is padding.
 std::optional<Kernel> prepare_random_bits(const OpView& op, const KernelTypes& types) {
   if (types.results[1].shape != op.result_type(1).shape) return std::nullopt;
   return [generator = generator_of(op.attrs()), shape = op.attrs().get<IntArray>("shape")](KernelContext& context) {
@@ -185,7 +185,7 @@ Term random_bits(Builder& builder, DType dtype, const Dims& shape, int64_t strea
   return {&builder, builder.module().result(made, 1)};
 }
 
-// In [0, 1): the bits of a mantissa behind those of 1, less 1.
+// In [0, 1): the bits of a mantissa after those of 1, less 1.
 Term unit_interval(Builder& builder, DType dtype, const Dims& shape, int64_t stream) {
   const bool is_double = dtype == DType::kF64;
   const DType unsigned_dtype = is_double ? DType::kU64 : DType::kU32;
@@ -248,7 +248,7 @@ constexpr OpDef kRngOps[] = {
      .verify_runnable = verify_state,
      .no_vjp_reason = "random bits have no derivative",
      .format = "operands `,` `algorithm` `=` $rng_algorithm attr-dict `:` functional-type",
-     .doc = "Random bits, and the state behind them (StableHLO rng_bit_generator)."},
+     .doc = "Random bits, and the state after them (StableHLO rng_bit_generator)."},
     {.name = "shardwise.random_bits",
      .infer = infer_random_bits,
      .rule = no_rule,
@@ -256,7 +256,7 @@ constexpr OpDef kRngOps[] = {
      .vjp = not_differentiable,
      .batch = propagation_only,
      .no_vjp_reason = "random bits have no derivative",
-     .doc = "The part of a result of rng_bit_generator that begins at some index, and the state behind all of it."},
+     .doc = "The part of a result of rng_bit_generator that begins at some index, and the state after all of it."},
 };
 static_assert(all_complete(kRngOps));
 

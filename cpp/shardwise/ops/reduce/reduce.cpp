@@ -88,7 +88,7 @@ std::vector<FactorId> factors_without_collective(const OpView&, const ShardingRu
   return factors;
 }
 
-// The results are whole along the reduced axes, or split over them behind the axes of one kept dim.
+// The results are whole along the reduced axes, or split over them after the axes of one kept dim.
 void placements_of_partial_results(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                                    std::vector<OpPlacement>& found) {
   OpPlacement whole = placement_by_rule(rule, axes);

@@ -63,11 +63,10 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
 
 constexpr OpDef kPropagationControlOps[] = {
     identity("sdy.data_flow_edge", infer_identity, "operands optional-sharding($sharding) attr-dict `:` result-type",
-             "Connects the values that one value becomes in and behind regions (Shardy data_flow_edge).",
+             "Connects the values that one value becomes in and after regions (Shardy data_flow_edge).",
              {.side_effect = true, .data_flow_edge = true}),
     identity("sdy.func_data_flow_edge", infer_identity, "operands attr-dict `:` result-type",
-             "The identity of what a function takes, or of what a call returns (Shardy func_data_flow_edge).",
-             {}),
+             "The identity of what a function takes, or of what a call returns (Shardy func_data_flow_edge).", {}),
     identity("sdy.propagation_barrier", infer_propagation_barrier,
              "operands `allowed_direction=` custom<direction>($allowed_direction) attr-dict `:` result-type",
              "The identity that shardings pass in one direction only, or in none (Shardy propagation_barrier).",

@@ -5,8 +5,8 @@
 //   partition_by_rule   masks the padding of uneven dims that carry a reduction factor with the neutral element of its
 //                       reducer, then runs the same op on the local operands:
 //                         custom_sum over 17 columns on 4 devices:   select(column < 17, x, 0), custom_sum
-//   cost_by_rule        bytes of results and of what the ranges read of operands; flops: the product of all factors,
-//                       twice for a contraction
+//   cost_by_rule        bytes of results and of what the ranges read of operands; flops: none for movement, else the
+//                       product of all factors, twice for a contraction
 #include <algorithm>
 #include <vector>
 
@@ -92,6 +92,7 @@ OpCost cost_by_rule(const OpView& op) {
     cost.bytes += static_cast<double>(op.operand_type(i).nbytes()) * part_read(op, rule, i);
   }
   for (size_t i = 0; i < op.result_count(); ++i) cost.bytes += static_cast<double>(op.result_type(i).nbytes());
+  if (op.def().traits.movement) return cost;
   if (rule.empty()) {
     for (size_t i = 0; i < op.result_count(); ++i) cost.flops += static_cast<double>(op.result_type(i).size());
     return cost;

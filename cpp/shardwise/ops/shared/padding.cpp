@@ -14,7 +14,7 @@ Padding moved_padding(const PartitionContext& context) {
   const Padding padding = result_padding(layout);
   const Padding& given = context.operand_padding(0);
   if (padding.kind == Padding::Kind::kNone || given.kind != Padding::Kind::kFill) return padding;
-  // Rows behind the end of a dim that the operand does not have, such as the size-1 dim of a reshape, are copies of data.
+  // Rows past the end of a dim that the operand does not have, such as the size-1 dim of a reshape, are copies of data.
   const ShardingRule& rule = context.rule();
   for (size_t d = 0; d < layout.dims.size(); ++d) {
     const auto is_missing = [&](FactorId factor) { return !rule.has_factor(0, factor); };

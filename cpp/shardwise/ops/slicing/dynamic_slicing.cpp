@@ -76,7 +76,7 @@ ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
 // The rows of this shard that are nearest to the slice, as many as the slice has. The slice is relative to them, with a
 // margin of its own size on each side:
 //
-//   rows 4 to 7 of 16 on x = 4, slice [6, 9)      the window is [5, 8), the slice starts at 1 behind the margin of 3
+//   rows 4 to 7 of 16 on x = 4, slice [6, 9)      the window is [5, 8), the slice starts at 1 after the margin of 3
 class OwnedWindow {
  public:
   // `first_start` is the first of the start operands; `slice` the local shape of the slice.

@@ -65,7 +65,7 @@ void partition_slice(PartitionContext& context) {
   const Dims& start = dims_attr(op, "start_indices");
   Dims limit = dims_attr(op, "limit_indices");
   const Dims& strides = dims_attr(op, "strides");
-  // A sharded dim ends behind the last row of the result's block. Rows that are cut off become padding.
+  // A sharded dim ends past the last row of the result's block. Rows that are cut off become padding.
   const LocalLayout& result = context.result_layout(0);
   bool cuts = false;
   for (size_t dim = 0; dim < start.size(); ++dim) {

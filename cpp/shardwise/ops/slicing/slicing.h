@@ -27,7 +27,7 @@ std::optional<Kernel> prepare_pad(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_concatenate(const OpView& op, const KernelTypes& types);
 // How many of the indices start, start + stride, … of a dim of `size` are below `limit`.
 int64_t slice_size(int64_t start, int64_t limit, int64_t stride, int64_t size);
-// `result` = pad of `operand` by the one-element array `value`; what lies behind the end is cut off.
+// `result` = pad of `operand` by the one-element array `value`; what lies past the end is cut off.
 void pad_into(KernelContext& context, const NdArray& result, const NdArray& operand, const NdArray& value, DimSpan low,
               DimSpan interior);
 

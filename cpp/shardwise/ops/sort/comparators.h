@@ -20,12 +20,12 @@ struct SortKey {
   size_t operand = 0;
   bool descending = false;
   bool equal_zeros = false;  // -0 and 0; otherwise -0 is the smaller one
-  bool equal_nans = false;   // behind infinity; otherwise each is ordered by its bits
+  bool equal_nans = false;   // after infinity; otherwise each is ordered by its bits
   friend bool operator==(const SortKey&, const SortKey&) = default;
 };
 
 // The keys, the most significant one first; none for another comparator. A FLOAT comparison orders no NaN, so a sort by
-// it may put them anywhere: here, behind infinity.
+// it may put them anywhere: here, after infinity.
 std::optional<std::vector<SortKey>> lexicographic_keys(const Module& module, RegionId comparator);
 
 }  // namespace shardwise

@@ -47,7 +47,7 @@ ShardingRule rule_reduce_window(const OpView& op) {
   return rule.build();
 }
 
-// A sharded dim ends behind the last window of the block.
+// A sharded dim ends past the last window of the block.
 void partition_reduce_window(PartitionContext& context) {
   Window window = Window::of(context.op());
   const LocalLayout& from = context.operand_layout(0);

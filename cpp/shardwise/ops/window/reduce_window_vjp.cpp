@@ -127,15 +127,15 @@ ValueId recurrence(Builder& builder, ValueId a, ValueId b, size_t dim, Prefix pr
 
 Prefix opposite(Prefix prefix) { return prefix == Prefix::kForward ? Prefix::kReverse : Prefix::kForward; }
 
-// Result i depends on element j through the product of the elements before j, and that of the elements from behind j to
+// Result i depends on element j through the product of the elements before j, and the product of those after j, up to
 // i:
 //   dx[j] = result[j - 1] * s[j],   s[j] = cotangent[j] + x[j + 1] * s[j + 1]
 ValueId product_back(Builder& builder, ValueId x, ValueId result, ValueId cotangent, size_t dim, Prefix prefix) {
   const Prefix back = opposite(prefix);
-  const ValueId behind = recurrence(builder, shifted_along(builder, x, dim, 1, back), cotangent, dim, back);
+  const ValueId after = recurrence(builder, shifted_along(builder, x, dim, 1, back), cotangent, dim, back);
   const bool forward = prefix == Prefix::kForward;
   const ValueId before = padded_along(builder, result, 1, dim, forward ? 1 : -1, forward ? -1 : 1);
-  return multiply(builder, before, behind);
+  return multiply(builder, before, after);
 }
 
 // The elements so far that equal a result share its cotangent. Cumulative extrema are steps, and all these elements are
@@ -273,7 +273,7 @@ Halves split_cotangent(Builder& builder, Reducer reducer, ValueId init, ValueId 
   return {multiply(builder, init_hit, share), multiply(builder, hit, share)};
 }
 
-// With init values among the elements: pad turns them into elements, and one more is combined at the end.
+// The gradient treats init values as elements: pad turns them into elements, and one more is combined at the end.
 void vjp_with_init(VjpContext& context, Builder& builder, Reducer reducer, Window window, ValueId x, ValueId init,
                    ValueId cotangent) {
   const Window padding = window;

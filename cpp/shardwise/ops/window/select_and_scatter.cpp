@@ -9,6 +9,7 @@
 #include "shardwise/ops/build/along_last_dim.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -64,7 +65,7 @@ ShardingRule rule_select_and_scatter(const OpView& op) {
       rule.map(0, dim, factor).map(1, dim, factor).map(result, dim, factor);
       continue;
     }
-    // A window may select an element on another device, so the source must be whole along windowed dims.
+    // A window may select an element on another device: the source is whole along windowed dims, or exchanged.
     const FactorId of_source = rule.need_replication(source[dim]);
     rule.map(1, dim, of_source);
     const FactorId factor = rule.permutation(from[dim]);
@@ -104,49 +105,81 @@ ValueId build_rows(Builder& builder, ValueId value, const Dims& order, size_t ke
   return build_reshape(builder, moved, shape);
 }
 
+// `places` with none where a dim's mask is false.
+ValueId build_masked(Builder& builder, ValueId places, ValueId none, const std::vector<ValueId>& masks) {
+  const Dims shape = builder.module().type(places).shape;
+  for (size_t d = 0; d < masks.size(); ++d) {
+    if (!masks[d]) continue;
+    const ValueId inside = build_broadcast(builder, masks[d], shape, Dims{static_cast<int64_t>(d)});
+    places = builder.create("stablehlo.select", {inside, places, build_broadcast(builder, none, shape, {})});
+  }
+  return places;
+}
+
 void decompose_select_and_scatter(DecomposeContext& context) {
   const OpView op = context.op();
-  Builder& builder = context.builder();
-  const Window window = Window::of(op);
-  const TensorType type = op.operand_type(0);
+  const std::vector<ValueId> all(static_cast<size_t>(op.operand_type(0).ndim()));
+  context.set_result(0, build_select_and_scatter(context.builder(), op,
+                                                 {.operand = context.operand(0),
+                                                  .source = context.operand(1),
+                                                  .init = context.operand(2),
+                                                  .window = Window::of(op),
+                                                  .rows_inside = all,
+                                                  .windows_inside = all}));
+}
+
+constexpr Method kSelectAndScatterMethods[] = {{.name = kExchange,
+                                                .factors = moved_factors_of_select_and_scatter,
+                                                .placements = placements_of_select_and_scatter,
+                                                .partition = partition_select_and_scatter}};
+
+constexpr OpDef kSelectAndScatterOps[] = {{
+    .name = "stablehlo.select_and_scatter",
+    .infer = infer_select_and_scatter,
+    .rule = rule_select_and_scatter,
+    .decompose = decompose_select_and_scatter,
+    .partition = partition_select_and_scatter,
+    .methods = kSelectAndScatterMethods,
+    .doc = "Adds to the place that each window selects (StableHLO select_and_scatter).",
+}};
+static_assert(all_complete(kSelectAndScatterOps));
+
+}  // namespace
+
+ValueId build_select_and_scatter(Builder& builder, const OpView& op, const SelectedWindows& parts) {
+  const Window windowed_dims = Window::of(op);
+  const Dims shape = builder.module().type(parts.operand).shape;
   Dims order, windowed;
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    (window.is_trivial(d) ? order : windowed).push_back(static_cast<int64_t>(d));
+  for (size_t d = 0; d < shape.size(); ++d) {
+    (windowed_dims.is_trivial(d) ? order : windowed).push_back(static_cast<int64_t>(d));
   }
   const size_t kept = order.size();
   order.insert(order.end(), windowed.begin(), windowed.end());
 
   Dims moved;
-  for (int64_t d : order) moved.push_back(type.shape[static_cast<size_t>(d)]);
+  for (int64_t d : order) moved.push_back(shape[static_cast<size_t>(d)]);
   const int64_t count = element_count(DimSpan(moved).subspan(kept));
   const DType place = count <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
   const ValueId iota =
       build_reshape(builder, build_iota(builder, place, Dims{count}, 0), to_dims(DimSpan(moved).subspan(kept)));
-  const ValueId places = build_broadcast(builder, iota, type.shape, windowed);
   const ValueId none = build_scalar(builder, scalar_of(place, -1));
-  const std::array operands{context.operand(0), places, context.operand(2), none};
+  const ValueId places =
+      build_masked(builder, build_broadcast(builder, iota, shape, windowed), none, parts.rows_inside);
+  const std::array operands{parts.operand, places, parts.init, none};
   const RegionId selecting = build_selecting_region(builder, op, place);
   const OpId selected =
-      builder.create_op("stablehlo.reduce_window", operands, window_attrs(window), {}, {&selecting, 1});
+      builder.create_op("stablehlo.reduce_window", operands, window_attrs(parts.window), {}, {&selecting, 1});
 
-  const ValueId found = build_rows(builder, builder.module().result(selected, 1), order, kept);
-  const ValueId updates = build_rows(builder, context.operand(1), order, kept);
+  const ValueId chosen = build_masked(builder, builder.module().result(selected, 1), none, parts.windows_inside);
+  const ValueId found = build_rows(builder, chosen, order, kept);
+  const ValueId updates = build_rows(builder, parts.source, order, kept);
   Dims rows = to_dims(DimSpan(moved).first(kept));
   rows.push_back(count);
-  const ValueId start = build_broadcast(builder, context.operand(2), rows, {});
+  const ValueId start = build_broadcast(builder, parts.init, rows, {});
   const RegionId combining = GraphCopy(op.module(), builder.module()).region(op.regions()[1]);
   const ValueId scattered = build_scatter_along_last(builder, start, found, updates, combining, false);
-  context.set_result(0, build_transpose(builder, build_reshape(builder, scattered, moved), inverse_permutation(order)));
+  return build_transpose(builder, build_reshape(builder, scattered, moved), inverse_permutation(order));
 }
-
-constexpr OpDef kSelectAndScatterOps[] = {
-    composed_op("stablehlo.select_and_scatter", infer_select_and_scatter, rule_select_and_scatter,
-                decompose_select_and_scatter, {},
-                "Adds to the place that each window selects (StableHLO select_and_scatter)."),
-};
-static_assert(all_complete(kSelectAndScatterOps));
-
-}  // namespace
 
 std::span<const OpDef> select_and_scatter_ops() { return kSelectAndScatterOps; }
 

@@ -11,9 +11,29 @@
 #include <span>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {
 
 std::span<const OpDef> select_and_scatter_ops();
+
+// The windows over some rows of the operand.
+struct SelectedWindows {
+  ValueId operand, source, init;
+  Window window;
+  // By dim: which rows a window may select, and which windows there are, as tensor<rows x i1>. None: all.
+  std::vector<ValueId> rows_inside, windows_inside;
+};
+// The place that each window selects, then a scatter. `op` has the regions and tells which dims have windows.
+ValueId build_select_and_scatter(Builder& builder, const OpView& op, const SelectedWindows& parts);
+
+// A sharded dim with windows: each device receives the elements of the source whose windows have rows of its own, and
+// the rows of the operand that these windows compare.
+//
+//   64 rows on x=8, window 3, stride 1      10 elements of the source, 12 rows of the operand
+void partition_select_and_scatter(PartitionContext& context);
+std::vector<FactorId> moved_factors_of_select_and_scatter(const OpView& op, const ShardingRule& rule);
+void placements_of_select_and_scatter(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                      std::vector<OpPlacement>& found);
 
 }  // namespace shardwise

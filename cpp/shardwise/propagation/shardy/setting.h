@@ -9,11 +9,11 @@
 
 namespace shardwise {
 
-// Where propagation runs:
+// The caller decides the order of visits:
 //   kPipeline  in the compiler. When a value has grown that an op with regions takes and a region uses, the op is
 //              visited first. Sweeps go on until no region argument is left out.
-//   kModulePass     as one of Shardy's module passes (levels.h): the region is visited first, and what reaches a region
-//              argument from behind in the last round stays outside.
+//   kModulePass     as one of Shardy's module passes (levels.h): the region is visited first, and an axis that reaches
+//              a region argument from its users in the last round stays outside.
 enum class Setting : uint8_t { kPipeline, kModulePass };
 
 }  // namespace shardwise

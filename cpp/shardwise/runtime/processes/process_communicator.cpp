@@ -58,8 +58,8 @@ AxisList part_of(AxisSpan pieces, AxisSpan pinned, bool is_pinned) {
   return part;
 }
 
-// What each member of `group` gets of `array`, whose dims follow `lead` dims of axes: dim d is cut along split[d], and a
-// member's digits select a part. The result has the dims of the group in front.
+// Cuts `array`, whose dims follow `lead` dims of axes: dim d is cut along split[d], and the digits of each member of
+// `group` select its part. The result begins with the dims of the group.
 NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const AxisList> split,
                           const ProcessGroup& group) {
   NdArray view = array;

@@ -195,7 +195,7 @@ class Operand:
         starts: dict[int, list[int]],
         slots: Sequence[Sequence[Box]],
     ) -> str:
-        inside = {  # a box of this shape must not end behind the operand
+        inside = {  # a box of this shape must not end after the operand
             i: [min(x, n - k) if stride == 1 else x for x, n, k, stride in zip(own, self._block, shape, strides)]
             for i, own in starts.items()
         }

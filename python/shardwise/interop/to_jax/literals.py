@@ -62,7 +62,7 @@ def identifier(name: str) -> str:
 
 
 def wrapped(line: str, indent: str) -> list[str]:
-    """A statement in lines of bounded length, broken behind commas of its outermost brackets."""
+    """A statement in lines of bounded length, broken after commas of its outermost brackets."""
     if len(indent) + len(line) <= _WIDTH:
         return [indent + line]
     code, _, comment = line.partition("  # ")

@@ -155,7 +155,7 @@ on @xy, [{"x"}, {"y"}]
 
 60 all_to_all [{"x"}: 2->3, {"y"}: 0->1] %arg0 out_sharding=<@xy, [{}, {"y"}, {}, {"x"}]>
 on @xy, [{"y"}, {}, {"x"}, {}]
-! moves must be in the order of their source dims, got 0 behind 2
+! moves must be in the order of their source dims, got 0 after 2
 
 60 all_to_all [{"x"}: 0->1] %arg0 out_sharding=<@xy, [{"y"}, {"x"}]>
 on @xy, [{"x", "y"}, {}]

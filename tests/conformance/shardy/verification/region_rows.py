@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong programs for the rules of regions, edges and barriers, 27 and 43-52; the form is rows.py's.
 
-A manual computation is written ``in | out | manual axes | local type``, and what is in its region behind ``on``.
+A manual computation is written ``in | out | manual axes | local type``, and what is in its region after ``on``.
 """
 
 from __future__ import annotations

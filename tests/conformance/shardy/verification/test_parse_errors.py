@@ -12,7 +12,7 @@ from tests.conformance.shardy.verification.parse_error_rows import RULES, SHARDI
 from tests.conformance.shardy.verification.rows import Case
 
 CASES = [*rows.cases(rows.argument, SHARDINGS), *rows.cases(rows.rule, RULES)]
-# What jaxlib reads and we do not: no dim has a factor of such a size.
+# Texts that jaxlib reads and we do not: no dim has a factor of such a size.
 SIZES_THAT_JAXLIB_READS = ("k=§-4",)
 
 

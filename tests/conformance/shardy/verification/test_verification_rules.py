@@ -98,7 +98,7 @@ def test_rule_33_a_rule_is_for_static_shapes(kind: str, shardy: ShardyOracle) ->
         shardy.parse(text)
 
 
-# What a text with two mistakes says: rules are checked in their order.
+# A text with two mistakes gets the error of the rule that is checked first.
 ORDER = [
     ("a mesh before its shape", "@nowhere, [{}]", "a mesh must be declared", "unknown mesh"),
     ("the shape before a priority", "@mesh, [{}p1]", "one entry per dim", "match tensor rank"),

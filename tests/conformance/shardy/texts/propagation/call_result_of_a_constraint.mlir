@@ -1,4 +1,4 @@
-// What a function says of its result is said of the call's, not of a constraint behind it.
+// What a function says of its result is said of the call's, not of a constraint after it.
 module {
   sdy.mesh @mesh = <["a"=8, "b"=12]>
   func.func @main(%a1: tensor<8x9x1xf32>, %s3_0: tensor<24x24x5xf32>) -> (tensor<8x9x1x64xf32>) {

@@ -65,7 +65,7 @@ func.func @main(
   %2 = stablehlo.negate %0 : tensor<8x8xf32>                                                          // => [{"a"}, {}]
   return %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>                                                    // => [{"a"}, {}] ; [{"a"}, {}]
 }
-// ---- Applied constraints: of a data flow value it is moved behind it and takes all uses
+// ---- Applied constraints: of a data flow value it is moved after it and takes all uses
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 func.func @main(
     %x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {                                      // => [{"a"}, {}]

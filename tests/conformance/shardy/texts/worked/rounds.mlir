@@ -167,7 +167,7 @@ func.func @main(
   %0 = stablehlo.add %x, %y : tensor<8x8xf32>                                                         // => [{"a", ?}, {?}]
   return %0 : tensor<8x8xf32>                                                                         // => [{"a", ?}, {?}]
 }
-// ---- User priorities: an open dim of a later turn keeps its axes, and gets more behind them (gaps are allowed)
+// ---- User priorities: an open dim of a later turn keeps its axes, and gets more after them (gaps are allowed)
 // passes: sdy-user-priority-propagate
 sdy.mesh @mesh = <["w"=2, "x"=2, "z"=2]>
 func.func @main(

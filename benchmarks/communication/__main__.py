@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m benchmarks.communication``: the table; see the package. ``--check`` fails above a bound or above XLA."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=12"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA warns of each "involuntary full rematerialization"
+
+import jax
+import numpy as np
+
+import shardwise as sw
+from benchmarks.communication.hlo import received
+from benchmarks.communication.layers import LAYERS
+from benchmarks.communication.programs import MOVEMENT, RESHARDS, Library, Program
+from benchmarks.report import table, write
+
+
+def ours(program: Program, **options: Any) -> float:
+    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, sw.P(*axes)))
+    function = sw.jit(
+        lambda *arrays: program.function(library, *arrays),
+        mesh=sw.Mesh(program.mesh),
+        in_shardings=tuple(sw.P(*axes) for axes in program.given),
+        out_shardings=_specs(program.wanted, lambda axes: sw.P(*axes)),
+        **options,
+    )
+    prog = function.lower(*(sw.ShapeDtypeStruct(*_typed(shape)) for shape in program.shapes)).compile()
+    return sum(row.total_bytes for row in prog.collectives())
+
+
+def xla(program: Program) -> float | None:
+    devices = math.prod(program.mesh.values())
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:devices]).reshape(*program.mesh.values()), tuple(program.mesh))
+
+    def named(axes: Sequence[Any]) -> Any:
+        return jax.NamedSharding(mesh, jax.P(*axes))
+
+    library = Library(jax.numpy, jax.grad, lambda array, *axes: jax.lax.with_sharding_constraint(array, named(axes)))
+    function = jax.jit(
+        lambda *arrays: program.function(library, *arrays),
+        in_shardings=tuple(map(named, program.given)),
+        out_shardings=_specs(program.wanted, named),
+    )
+    try:
+        compiled = function.lower(*(jax.ShapeDtypeStruct(*_typed(shape)) for shape in program.shapes)).compile()
+    except ValueError:  # "… should evenly divide the shape": JAX refuses uneven boundaries
+        return None
+    return received(compiled.as_text(), devices)
+
+
+def _specs(wanted: Any, spec: Any) -> Any:
+    return tuple(map(spec, wanted)) if isinstance(wanted, list) else spec(wanted)
+
+
+def _typed(shape: Any) -> tuple[Any, Any]:
+    return shape if shape and isinstance(shape[0], tuple) else (shape, np.float32)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail if a program sends more than its bound, or than XLA")
+    parser.add_argument("--only", default="", help="programs whose name contains this text")
+    options = parser.parse_args()
+    rows = [
+        {"name": program.name, "bytes": ours(program), "bound": program.bound, "xla": xla(program)}
+        for program in (*MOVEMENT, *RESHARDS, *LAYERS)
+        if options.only in program.name
+    ]
+    shown = [[r["name"], *(_digits(r[key]) for key in ("bytes", "bound", "xla"))] for r in rows]
+    table("bytes received by one device", ("program", "shardwise", "bound", "XLA"), shown)
+    if not options.only:
+        write("communication", rows)
+    above = [r["name"] for r in rows if r["bytes"] > r["bound"]]
+    worse = [r["name"] for r in rows if r["xla"] is not None and r["bytes"] > r["xla"]]
+    print(f"{len(rows)} programs, {len(rows) - len(above)} at the bound, {len(worse)} above XLA")
+    for title, names in (("above the bound", above), ("above XLA", worse)):
+        if names:
+            print(f"{title}: {'; '.join(names)}")
+    return 1 if options.check and (above or worse) else 0
+
+
+def _digits(count: float | None) -> str:
+    return "-" if count is None else f"{count:g}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

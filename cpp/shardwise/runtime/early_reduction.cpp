@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/early_reduction.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/use_lists.h"
+#include "shardwise/ops/shared/linearity.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+// None unless it reduces over whole digits, all of whose devices are in this process.
+Reduction reduction_of(const CollectiveCall& call, const Variation& variation) {
+  if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kReduceScatter) return {};
+  const DigitSet digits = variation.digits.touched(call.axes);
+  const bool is_whole = digits == variation.digits.covered(call.axes) && (digits & ~variation.free) == 0;
+  return is_whole ? Reduction{digits, call.reducer} : Reduction{};
+}
+
+// Operands 0 … n-1 come unreduced together, the others not at all.
+size_t unreduced_operands(const OpView& op, Linear kind) {
+  switch (kind) {
+    case Linear::kFirst: return 1;
+    case Linear::kUpdate: return 2;
+    case Linear::kJoint: return op.operand_count();
+    case Linear::kEach:
+    case Linear::kNone: break;
+  }
+  return 0;
+}
+
+// Values that are reduced early together or not at all: what one of them requires of another holds both ways.
+class Web {
+ public:
+  using Values = std::unordered_set<ValueId>;
+
+  Web(const Module& module, const UseLists& uses, const Variation& variation, const std::vector<Homes>& homes,
+      Reduction reduction, const Values& rejected)
+      : module_(module),
+        uses_(uses),
+        variation_(variation),
+        homes_(homes),
+        reduction_(reduction),
+        rejected_(rejected) {}
+
+  bool grow(ValueId first) {
+    bool holds = admit(first);
+    while (holds && !pending_.empty()) {
+      const ValueId value = pending_.back();
+      pending_.pop_back();
+      holds = follow_maker(value) && follow_uses(value);
+    }
+    return holds && !makers_.empty();
+  }
+
+  const Values& values() const { return values_; }
+  const std::vector<OpId>& makers() const { return makers_; }
+  const std::vector<OpId>& collectives() const { return collectives_; }
+
+ private:
+  bool admit(ValueId value) {
+    if (rejected_.contains(value)) return false;
+    if (values_.insert(value).second) pending_.push_back(value);
+    return true;
+  }
+
+  // A neutral constant is the same before and after the reduction, whatever else reads it.
+  bool admit_operand(ValueId value) {
+    const std::optional<Scalar> splat = splat_value(module_, value);
+    return splat && is_neutral(reduction_.reducer, *splat) ? true : admit(value);
+  }
+
+  bool is_loop(OpId op) const { return op && module_.op(op).def->regions == Regions::kLoop; }
+
+  bool follow_maker(ValueId id) {
+    const Value& value = module_.value(id);
+    const OpId maker = value.op ? value.op : module_.region(value.region).op;
+    if (is_loop(maker)) return admit_carry(OpView(module_, maker), value.index);
+    if (!value.op) return false;
+    const OpView op(module_, maker);
+    return admit_linear(op) || add_maker(op);
+  }
+
+  bool admit_carry(const OpView& loop, size_t i) {
+    const Region& condition = module_.region(loop.regions()[0]);
+    const Region& body = module_.region(loop.regions()[1]);
+    return admit_operand(loop.operand(i)) && admit_operand(body.results[i]) && admit(condition.arguments[i]) &&
+           admit(body.arguments[i]) && admit(loop.result(i));
+  }
+
+  bool admit_linear(const OpView& op) {
+    if (op.result_count() != 1 || !op.regions().empty()) return false;
+    const size_t count = unreduced_operands(op, linear_in(op, module_.context().sharding_rule(op), reduction_.reducer));
+    if (count == 0) return false;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const bool varies = (variation_.varying[op.operand(i).index] & reduction_.digits) != 0;
+      if (i < count ? !admit_operand(op.operand(i)) : varies) return false;
+    }
+    return admit(op.result());
+  }
+
+  // A product: its bits depend on how it is computed anyway.
+  bool add_maker(const OpView& op) {
+    if (op.result_count() != 1 || !op.regions().empty() || op.def().linear.kind != Linear::kEach) return false;
+    if (!find_merge(op, variation_.digits, variation_.varying, homes_, reduction_)) return false;
+    makers_.push_back(op.id());
+    return true;
+  }
+
+  bool follow_uses(ValueId value) {
+    return std::ranges::all_of(UseRange(module_, uses_, value), [&](const Use& use) { return follow_use(use); });
+  }
+
+  bool follow_use(const Use& use) {
+    const OpId user = use.op ? use.op : module_.region(use.region).op;
+    if (is_loop(user)) {
+      const OpView loop(module_, user);
+      return (use.op || use.region == loop.regions()[1]) && admit_carry(loop, use.index);
+    }
+    if (!use.op) return false;
+    const auto call = variation_.collectives.find(user);
+    if (call != variation_.collectives.end()) {
+      collectives_.push_back(user);
+      return reduction_of(call->second, variation_) == reduction_;
+    }
+    return admit_linear(OpView(module_, user));
+  }
+
+  const Module& module_;
+  const UseLists& uses_;
+  const Variation& variation_;
+  const std::vector<Homes>& homes_;
+  const Reduction reduction_;
+  const Values& rejected_;
+  Values values_;
+  std::vector<ValueId> pending_;  // admitted, not followed
+  std::vector<OpId> makers_, collectives_;
+};
+
+}  // namespace
+
+std::unordered_map<OpId, Reduction> reduce_early(const Module& module, Variation& variation) {
+  std::unordered_map<OpId, Reduction> makers;
+  std::vector<std::pair<OpId, Reduction>> candidates;
+  for (const auto& [op, call] : variation.collectives) {
+    const Reduction reduction = reduction_of(call, variation);
+    if (reduction.digits != 0) candidates.emplace_back(op, reduction);
+  }
+  if (candidates.empty()) return makers;
+  const UseLists uses(module);
+  const std::vector<Homes> homes(module.value_count());
+  std::map<std::pair<DigitSet, Reducer>, Web::Values> rejected;
+  for (const auto& [op, reduction] : candidates) {
+    if (variation.collectives[op].is_reduced) continue;
+    Web::Values& known = rejected[{reduction.digits, reduction.reducer}];
+    Web web(module, uses, variation, homes, reduction, known);
+    if (!web.grow(OpView(module, op).operand(0))) {
+      known.insert(web.values().begin(), web.values().end());
+      continue;
+    }
+    for (const ValueId value : web.values()) variation.varying[value.index] &= ~reduction.digits;
+    for (const OpId maker : web.makers()) makers.emplace(maker, reduction);
+    for (const OpId collective : web.collectives()) variation.collectives[collective].is_reduced = true;
+  }
+  return makers;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the reference of ops, docs/reference/ops/, and docs/collectives.md.
+
+Both follow from the registry of ops and the table of op cases: what they show is computed. A test compares the pages.
+
+    python tools/make_op_pages.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from op_examples import CASES, DEVICES, Example, Sharded, examples, sharded
+
+from shardwise import _core
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+DIALECTS = {
+    "stablehlo": "The ops of StableHLO. Names, operands, attributes and meaning are those of its specification.",
+    "chlo": "The ops of CHLO: math functions and other ops that StableHLO does not have.",
+    "func": "Calls of functions of the module.",
+    "sdy": "The ops of Shardy: annotations, collectives on global values, and ops that guide propagation.",
+    "shardwise": "The ops of local programs: collectives of one device's program, and random bits.",
+}
+SPECIFICATION = "https://openxla.org/stablehlo/spec#"
+NOT_SPECIFIED = {  # ops of the dialect without a section there
+    "broadcast",
+    "create_token",
+    "cross-replica-sum",
+    "dot",
+    "einsum",
+    "real_dynamic_slice",
+    "torch_index_select",
+    "unary_einsum",
+}
+
+HEAD_OF_OPS = """# Ops
+
+Each op has a section: what it does, an example with its sharding rule, and how it is computed, differentiated and
+partitioned. A rule lists the factors of each dim, as in Shardy. A *range* says where a dim is read if not at the index
+of its factor. A *method* is another way to partition an op, which is taken where it sends less.
+[Collectives of each op](../../collectives.md) lists what is sent. `python tools/make_op_pages.py` writes these pages.
+
+```{toctree}
+:maxdepth: 1
+
+"""
+
+HEAD_OF_COLLECTIVES = f"""# Collectives of each op
+
+This page shows what each op sends if one dim of one operand is sharded over {DEVICES} devices and nothing else is
+annotated: propagation shards the result. Bytes are those that one device receives. Two terms are in the last column: an
+*operand* is moved before the op, and a *result* is moved afterwards, because propagation wants it elsewhere.
+`python tools/make_op_pages.py` writes this page from the programs that it compiles; a test compares it.
+
+"""
+
+
+def pages() -> dict[Path, str]:
+    """The text of each page."""
+    definitions = sorted(_core.ir.all_ops(), key=lambda op: op.name)
+    shown = {op.name: examples(op.name) for op in definitions}
+    made = {DOCS / "reference" / "ops" / "index.md": HEAD_OF_OPS + "\n".join(DIALECTS) + "\n```\n"}
+    for dialect, about in DIALECTS.items():
+        sections = [_section(op, shown[op.name]) for op in definitions if op.name.startswith(f"{dialect}.")]
+        made[DOCS / "reference" / "ops" / f"{dialect}.md"] = "\n".join([f"# {dialect}\n\n{about}\n", *sections])
+    made[DOCS / "collectives.md"] = HEAD_OF_COLLECTIVES + _collectives(shown)
+    return made
+
+
+# ---- a section of the reference -------------------------------------------------------------------------------------
+
+
+def _section(op: Any, shown: list[Example]) -> str:
+    lines = [f"## {op.name}", "", _sentence(op.doc) + _specification(op.name), ""]
+    for example in shown[:1]:
+        lines += ["```text", example.statement, "```", ""]
+    lines += [f"- {title}: {text}" for title, text in _facts(op, shown)]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(doc: str) -> str:
+    return doc if doc.endswith(".") else doc + "."
+
+
+def _specification(name: str) -> str:
+    dialect, _, op = name.partition(".")
+    specified = dialect == "stablehlo" and op not in NOT_SPECIFIED
+    return f" [Specification]({SPECIFICATION}{op})" if specified else ""
+
+
+def _facts(op: Any, shown: list[Example]) -> Iterator[tuple[str, str]]:
+    for example in shown[:1]:
+        yield "Rule", f"`{example.rule}`"
+        for (operand, dim), read in example.ranges.items():
+            yield "Range", f"dim {dim} of operand {operand} {_reading(read)}"
+    dtypes = _tried_dtypes(op.name)
+    if dtypes:
+        yield "Dtypes", ", ".join(dtypes)
+    yield "Computed by", _computation(op)
+    yield "Gradient", _gradient(op)
+    if op.runnable and not op.collective:
+        yield "Partitioned by", ", ".join(["its rule", *(f"the method *{method}*" for method in op.methods)])
+    for example in shown[:1]:
+        flops, moved = example.op.cost
+        yield "Cost of the example", f"{flops:,.0f} flops; {moved:,.0f} bytes are read and written"
+
+
+def _reading(read: dict[str, Any]) -> str:
+    index = {1: "i", -1: "-i"}.get(read["scale"], f"{read['scale']}*i")
+    offset = f" + {read['offset']}" if read["offset"] > 0 else f" - {-read['offset']}" if read["offset"] < 0 else ""
+    place = f"is read at {index}{offset}"
+    if read["window"] > 1:
+        place += f" and the next {read['window'] - 1}" + (f", {read['dilation']} apart" if read["dilation"] > 1 else "")
+    if read["holes"] > 1:
+        place += f", with {read['holes'] - 1} holes after each element"
+    if read["start"] >= 0:
+        place += f", from the start that operand {read['start']} gives"
+    outside = {"scalar": "the padding value", "neutral": "the neutral element", "absent": "another operand's element"}
+    return place + (f"; outside is {outside[read['outside']]}" if read["outside"] in outside else "")
+
+
+def _tried_dtypes(name: str) -> list[str]:
+    found: list[str] = []
+    for case in CASES:
+        if case.name == name:
+            found += [dtype for dtype in case.dtypes if dtype not in found]
+    return found
+
+
+def _computation(op: Any) -> str:
+    if op.composed:
+        return "other ops, which replace it after propagation"
+    if not op.runnable:
+        return "nothing yet: a program with it is propagated, and refused when it is compiled"
+    return "the identity" if op.annotation else "a kernel"
+
+
+def _gradient(op: Any) -> str:
+    if op.differentiable:
+        return "yes"
+    if op.no_vjp_reason:
+        return f"none: {op.no_vjp_reason}"
+    return "that of the ops that it is made of" if op.composed else "none"
+
+
+# ---- collectives ----------------------------------------------------------------------------------------------------
+
+
+def _collectives(shown: dict[str, list[Example]]) -> str:
+    silent: list[str] = []
+    rows: list[str] = []
+    for name, found in shown.items():
+        moving = [(example, row) for example in found for row in sharded(example) if row.collectives]
+        if found and not moving:
+            silent.append(f"`{name}`")
+        rows += dict.fromkeys(_collective_row(name, example, row) for example, row in moving)
+    lines = ["| op | shapes | sharded | collectives | bytes | cause |", "| --- | --- | --- | --- | --- | --- |", *rows]
+    return "\n".join([*lines, "", "These ops send nothing, whichever dim is sharded:", "", ", ".join(silent) + ".", ""])
+
+
+def _collective_row(name: str, example: Example, row: Sharded) -> str:
+    shapes = ", ".join("x".join(map(str, shape)) or "scalar" for shape in example.application.shapes)
+    counts = Counter(row.collectives)
+    kinds = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
+    where = f"operand {row.operand}, dim {row.dim} → `{row.result}`"
+    return f"| `{name}` | {shapes} | {where} | {kinds} | {row.bytes:g} | {', '.join(row.causes)} |"
+
+
+def main() -> None:
+    """Write the pages."""
+    for path, text in pages().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        print(f"written: {path.relative_to(DOCS.parent)}")
+
+
+if __name__ == "__main__":
+    main()
