@@ -19,7 +19,9 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/partition/collective_ledger.h"
+#include "shardwise/partition/device_bytes.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
@@ -171,12 +173,20 @@ py::list ledger(const CompileUnit& unit) {
   py::list rows;
   for (const LedgerRow& row : collective_ledger(local)) {
     const ResolvedSource source = local.context().resolve(row.loc);
+    const OpView op(local, row.op);
+    const DeviceBytes devices = device_bytes(op, row.bytes);
+    py::list axes;  // (axis, size)
+    for (const AxisRef& axis : devices.axes) {
+      axes.append(py::make_tuple(collective_mesh(op)->axis_name(axis.axis), axis.size));
+    }
     rows.append(py::dict(py::arg("kind") = row.name, py::arg("axes") = row.axes, py::arg("group_size") = row.group_size,
                          py::arg("bytes") = row.bytes, py::arg("shape") = shape_tuple(row.operand.shape),
                          py::arg("dtype") = std::string(numpy_name(row.operand.dtype)), py::arg("count") = row.count,
                          py::arg("bound") = std::string(row.bound), py::arg("file") = source.file,
                          py::arg("line") = source.line, py::arg("cause") = row.cause,
-                         py::arg("name") = source.variable));
+                         py::arg("name") = source.variable, py::arg("op") = row.op.index, py::arg("sum_bytes") = devices.sum,
+                         py::arg("device_axes") = py::tuple(axes),
+                         py::arg("device_bytes") = py::tuple(py::cast(devices.bytes))));
   }
   return rows;
 }

@@ -10,14 +10,7 @@
 namespace shardwise {
 namespace {
 
-<<<<<<< HEAD
-// What a device needs of an operand, and what it holds of that, in some of the dims.
-||||||| 0771ddf
-// What a device needs of an operand, what it holds of that, and the devices that hold it, in some of the dims.
-=======
-// In some of the dims: the elements of an operand that a device needs, those of them that it holds, and the number of
-// devices that hold the needed elements.
->>>>>>> main
+// In some of the dims: the elements of an operand that a device needs, and those of them that it holds.
 struct Share {
   int64_t needed = 1, held = 1;
   friend auto operator<=>(const Share&, const Share&) = default;
