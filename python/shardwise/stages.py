@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lowered", "Program", "Traced"]
 
-_KINDS = ("global", "propagated", "resharded", "local")
+_KINDS = ("global", "propagated", "resharded", "local", "export")
 
 
 def checked_target(mesh: Any, func: Any) -> Mesh | None:
@@ -278,12 +278,16 @@ class Program:
 
         Args:
             kind: ``"global"`` (StableHLO), ``"propagated"`` (with every value's sharding), ``"resharded"`` (with
-                collectives on global types), or ``"local"`` (one device's program).
-            locations: append ``loc(...)`` with the user's lines.
+                collectives on global types), ``"local"`` (one device's program), or ``"export"`` (one
+                ``sdy.manual_computation`` of StableHLO alone, for other compilers; JAX must be installed).
+            locations: append ``loc(...)`` with the user's lines; not for ``"export"``.
             generic: MLIR's generic form instead of StableHLO's pretty forms.
         """
         if not is_one_of(kind, _KINDS):
             raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
+        if kind == "export":
+            text: str = IMPLEMENTATIONS.export_text(self, generic)
+            return text
         stage: _core.ir.Module = self._compiled.stages[kind]
         return stage.text(**text_options(locations, generic))
 
@@ -323,15 +327,17 @@ class Program:
         """The same program as a short script that runs without Shardwise.
 
         Args:
-            target: ``"jax"``, which needs JAX and NumPy.
+            target: ``"jax"``, which needs JAX and NumPy, or ``"mpi4py"``, which needs mpi4py, NumPy and one rank of an
+                MPI job per device: ``mpirun -n 8 python script.py``.
             path: also write the script to this file, and large constants beside it, to a file with the suffix
                 ``.npz``. Default: they are part of the text.
 
         Returns:
-            The script. Its ``main(*args)`` takes and returns NumPy arrays, and ``local`` is the program of one device.
+            The script. Its ``main(*args)`` takes and returns NumPy arrays, on all ranks the same, and ``local`` is the
+            program of one device.
 
         Raises:
-            ValueError: another target. UnsupportedError: the program has an op that JAX cannot run.
+            ValueError: another target. UnsupportedError: the program has an op that the target cannot run.
         """
         text: str = IMPLEMENTATIONS.to_source(self, target, path)
         return text

@@ -129,7 +129,7 @@ def why_of_an_unknown_name() -> None:
     double.lower(X).compile().why("y")
 
 
-@row(ValueError, r"as_text: kind must be one of global, propagated, resharded, local, got 'final'")
+@row(ValueError, r"as_text: kind must be one of global, propagated, resharded, local, export, got 'final'")
 def unknown_stage() -> None:
     double.lower(X).compile().as_text("final")
 

@@ -162,7 +162,7 @@ def sub_axes_that_do_not_nest() -> None:
 # ---- shardings, scripts --------------------------------------------------------------------------------------------
 
 
-@says(ValueError, "to_source: target must be 'jax', got 'torch'")
+@says(ValueError, "to_source: target must be 'jax' or 'mpi4py', got 'torch'")
 def a_script_for_another_library() -> None:
     compiled(lambda x: x + 1, X).to_source("torch")
 

@@ -12,19 +12,33 @@ import pytest
 
 import shardwise as sw
 from shardwise import P, _core
-from shardwise.interop.to_jax import EMISSIONS, REFUSED
+from shardwise.interop.source.library import helpers_of, names_of
+from shardwise.interop.source.target import Target
+from shardwise.interop.to_jax import JAX
+from shardwise.interop.to_mpi4py import MPI4PY
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.support.paths import ROOT
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 
 
-def test_every_op_that_runs_has_an_emission_or_a_reason() -> None:
+TARGETS = (JAX, MPI4PY)
+each_target = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+
+
+@each_target
+def test_every_op_that_runs_has_an_emission_or_a_reason(target: Target) -> None:
     running = {op.name for op in _core.ir.all_ops() if op.runnable and not op.composed}
-    assert running - EMISSIONS.keys() - REFUSED.keys() == set()
-    assert EMISSIONS.keys() & REFUSED.keys() == set()
+    assert running - target.emissions.keys() - target.refused.keys() == set()
+    assert target.emissions.keys() & target.refused.keys() == set()
     known = {op.name for op in _core.ir.all_ops()}
-    assert (EMISSIONS.keys() | REFUSED.keys()) <= known
+    assert (target.emissions.keys() | target.refused.keys()) <= known
+
+
+@each_target
+def test_helpers_are_short(target: Target) -> None:
+    for text in helpers_of(target, tuple(names_of(target))):
+        assert len(text.strip().splitlines()) <= 25, text
 
 
 def counts(program: Any) -> tuple[int, int]:
@@ -43,11 +57,12 @@ def counts(program: Any) -> tuple[int, int]:
     return ops, regions
 
 
+@each_target
 @pytest.mark.parametrize("handed", PROGRAMS, ids=lambda handed: handed.name)
-def test_scripts_are_short_and_formatted(handed: Handed) -> None:
-    specs = (P("x"), *[None] * (len(handed.arguments) - 1))
-    program = sw.jit(handed.function, mesh=MESH, in_shardings=specs).lower(*handed.arguments).compile()
-    text = program.to_source("jax")
+def test_scripts_are_short_and_formatted(handed: Handed, target: Target) -> None:
+    specs = [P("x") if i == 0 else None for i in range(len(handed.arguments))]
+    program = sw.jit(handed.function, mesh=MESH, in_shardings=tuple(specs)).lower(*handed.arguments).compile()
+    text = program.to_source(target.name)
     compile(text, "script", "exec")
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("def local("))
@@ -56,6 +71,43 @@ def test_scripts_are_short_and_formatted(handed: Handed) -> None:
     assert end - start - 3 <= 1.3 * ops + 4 * regions + 2, text
     assert max(map(len, lines[start:end])) <= 120
     assert "shardwise" not in text.partition("\n")[2]
+
+
+def test_a_script_for_mpi_is_read_like_the_program() -> None:
+    x, w = np.ones((8, 4), np.float32), np.ones((4, 6), np.float32)
+
+    def layer(x: Any, w: Any) -> Any:
+        hidden = np.tanh(x @ w)
+        return hidden.sum(0)
+
+    program = sw.jit(layer, mesh=sw.Mesh({"data": 4}), in_shardings=(P("data"), None)).lower(x, w).compile()
+    text = program.to_source("mpi4py")
+    line = layer.__code__.co_firstlineno
+    assert (
+        text[text.index("ALONG_data") : text.index("def main")].rstrip()
+        == f"""ALONG_data = along('data')
+
+
+def local(x, w):
+    t1 = x @ w  # test_handover.py:{line + 1}
+    hidden = np.tanh(t1)
+    t3 = hidden.sum(0)  # test_handover.py:{line + 2}
+    t4 = all_reduce(t3, ALONG_data, np.add)
+    return (t4,)"""
+    )
+    assert text.startswith('"""layer on 4 devices, {\'data\': 4}; made by shardwise."""\n')
+
+
+def test_names_of_the_user_do_not_hide_helpers() -> None:
+    def f(x: Any) -> Any:
+        fold = x + 1
+        all_reduce = fold.sum(0)
+        return all_reduce * 2
+
+    program = sw.jit(f, mesh=MESH, in_shardings=(P("x"),)).lower(np.ones((8, 2), np.float32)).compile()
+    text = program.to_source("mpi4py")
+    assert "all_reduce_2 = " in text
+    assert "fold_2 = " in text
 
 
 def test_large_constants_are_beside_the_script(tmp_path: Any) -> None:
@@ -75,6 +127,7 @@ sys.modules["jax"] = None
 import numpy as np, shardwise as sw
 program = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2})).lower(np.ones(4)).compile()
 calls = [lambda: sw.from_jax(np.sin), program.to_jax, program.jax_shardings, lambda: sw.annotate_jax(np.sin, program)]
+calls.append(lambda: program.as_text("export"))
 for call in calls:
     try:
         call()
@@ -84,6 +137,6 @@ print(program.to_source("jax").count("lax"))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     *errors, lax = done.stdout.splitlines()
-    names = ("from_jax", "to_jax", "jax_shardings", "annotate_jax")
+    names = ("from_jax", "to_jax", "jax_shardings", "annotate_jax", 'as_text("export")')
     assert errors == [f"{name}: needs JAX, got no module named jax; pip install jax" for name in names]
     assert int(lax) > 0

@@ -94,7 +94,7 @@ def test_stages_show_what_their_pass_adds() -> None:
 
 
 def test_another_kind_of_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="kind must be one of global, propagated, resharded, local, got 'hlo'"):
+    with pytest.raises(ValueError, match="kind must be one of global, propagated, resharded, local, export, got 'hlo'"):
         PROGRAM.as_text("hlo")
 
 

@@ -16,19 +16,29 @@ from ..stages import Program
 from ..traceback_filtering import entry_point
 from .jax_shardings import JaxShardings, annotated, shardings_of
 from .optional import needs_jax
-from .to_jax import script_of
+from .source.script import script_of
+from .to_jax import JAX
+from .to_jax.export import export_text
 from .to_jax.program import JaxProgram
+from .to_mpi4py import MPI4PY
 
 __all__ = ["annotate_jax"]
 
-_TARGETS = ("jax",)
+_TARGETS = {target.name: target for target in (JAX, MPI4PY)}
 
 
 @provides("to_jax")
 def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxProgram:
     """Implements :meth:`Program.to_jax`."""
     needs_jax("to_jax")
-    return JaxProgram(program, script_of(program), devices, mesh)
+    return JaxProgram(program, script_of(program, JAX), devices, mesh)
+
+
+@provides("export_text")
+def exported(program: Program, generic: bool) -> str:
+    """Implements ``Program.as_text("export")``."""
+    needs_jax('as_text("export")')
+    return export_text(program, generic)
 
 
 @provides("jax_shardings")
@@ -43,7 +53,7 @@ def to_source(program: Program, target: str, path: str | os.PathLike[str] | None
     """Implements :meth:`Program.to_source`."""
     if not is_one_of(target, _TARGETS):
         raise ValueError(message("to_source", f"target must be {' or '.join(map(repr, _TARGETS))}", repr(target)))
-    script = script_of(program)
+    script = script_of(program, _TARGETS[target])
     count = program.mesh.size
     title = f"{script.name} on {count} device{'' if count == 1 else 's'}, {script.axes.sizes}; made by shardwise."
     if path is None:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .optional import jax
+from .random_keys import without_keys
 
 __all__ = ["Derivative", "FlatFunction", "canonical_dtype", "rewritten", "shape_of"]
 
@@ -47,7 +48,7 @@ class FlatFunction:
 
     def __init__(self, name: str, fun: Callable[..., Any], avals: Sequence[Any]) -> None:
         self.name = name
-        closed, shapes = jax.make_jaxpr(fun, return_shape=True)(*avals)
+        closed, shapes = jax.make_jaxpr(lambda *leaves: without_keys(fun(*leaves)), return_shape=True)(*avals)
         leaves, self.out_tree = jax.tree.flatten(shapes)
         is_operand = [_is_large(value) for value in closed.consts]
         self.constants = [np.asarray(value) for value, large in zip(closed.consts, is_operand) if large]

@@ -13,6 +13,7 @@ from ..foreign import ForeignNode, register_library
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
 from ..sharding import NamedSharding
+from .random_keys import key_node
 
 __all__ = ["native_of_jax", "node_of_jax"]
 
@@ -58,6 +59,9 @@ def node_of_jax(x: Any) -> ForeignNode | None:
     tree_util = sys.modules.get("jax.tree_util")
     if tree_util is None:
         return None
+    key = key_node(x)
+    if key is not None:
+        return key
     keyed, structure = tree_util.tree_flatten_with_path(x, is_leaf=lambda child: child is not x)
     if structure == tree_util.tree_structure(0):
         return None

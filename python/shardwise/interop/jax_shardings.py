@@ -13,7 +13,7 @@ from ..stages import Program
 from ..trees import unflatten
 from .jax_lowering import rewritten
 from .optional import jax
-from .to_jax.mesh_axes import AxisRef, MeshAxes
+from .source.mesh_axes import AxisRef, MeshAxes
 from .to_jax.program import jax_mesh, named_sharding
 
 __all__ = ["JaxShardings", "annotated", "shardings_of"]

@@ -163,3 +163,128 @@ def exchanges(x: Any) -> Any:
 @program(normal(23, 6, dtype=sw.bfloat16), exact=True)
 def exchanges_with_holes(x: Any) -> Any:
     return sw.grad(lambda y: (y[1::3] * 2).sum())(x), x[1:] - x[:-1], np.stack([x, x[::-1]])
+
+
+@program(normal(12, 8), normal(8, 4), normal(4, 8, 6) / 2)
+def mixture_of_experts(x: Any, router: Any, experts: Any) -> Any:
+    gates = x @ router
+    gates = np.exp(gates - gates.max(1, keepdims=True))
+    gates = gates / gates.sum(1, keepdims=True)
+    best = (np.argmax(gates, 1)[:, None] == np.arange(4)).astype(np.float32)
+    return np.einsum("be,bd,edf->bf", best * gates, x, experts), best.sum(0)
+
+
+@program(normal(12, 10), normal(10), normal(10))
+def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
+    centered = x - x.mean(-1, keepdims=True)
+    return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5) * scale + shift
+
+
+@program(normal(10, 5), integers(10) % 5)
+def cross_entropy(logits: Any, labels: Any) -> Any:
+    def loss(logits: Any) -> Any:
+        shifted = logits - logits.max(1, keepdims=True)
+        rows = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+        return -np.take_along_axis(rows, labels[:, None] % 5, 1).mean()
+
+    return sw.value_and_grad(loss)(logits)
+
+
+@program(integers(13, 5), exact=True)
+def sorts(x: Any) -> Any:
+    return np.sort(x, 0), np.argsort(x, 1, stable=True), np.sort(x, 1)[:, ::-1], np.median(x.astype(np.float64), 1)
+
+
+@program(normal(12, 4), exact=True, turn=1)
+def selections(x: Any) -> Any:
+    return np.where(x > 0, x, -x), np.clip(x, -0.5, 0.5), np.triu(x), np.sign(x), np.isfinite(x), np.abs(x).max()
+
+
+@program(normal(16, 3), normal(4, 4, 3))
+def batched_products(x: Any, y: Any) -> Any:
+    return np.matmul(y, y.transpose(0, 2, 1)), np.einsum("abk,ck->cab", y, x), np.tensordot(x, y, ([1], [2]))
+
+
+@program(normal(5, 5) + 5 * np.eye(5, dtype=np.float32), normal(5, 4))
+def linear_algebra(a: Any, b: Any) -> Any:
+    spd = a @ a.T
+    return np.linalg.cholesky(spd), spd @ b, np.kron(a[:2], b[:1]), np.linalg.matrix_power(a, 3)
+
+
+@program(normal(6, 8))
+def fourier(x: Any) -> Any:
+    spectrum = np.fft.rfft(x)
+    return np.abs(spectrum), np.fft.irfft(spectrum), np.fft.fft2(x).imag
+
+
+@program(normal(8, 6) + 1j * normal(8, 6))
+def complex_numbers(z: Any) -> Any:
+    return z.conj() * z, np.abs(z), z.sum(0), np.exp(1j * z.real), z.imag.T, z @ z.T
+
+
+@program(normal(12, 6), np.int32(3))
+def dynamic_slices(x: Any, i: Any) -> Any:
+    return x[i], sw.at(x, i).set(0.0), np.take(x, i, 1), np.roll(x, i, 0)
+
+
+@program(normal(8, 5), normal(8, 5))
+def transcendental(x: Any, y: Any) -> Any:
+    return np.sin(x) * np.cos(y), np.arctan2(x, y), np.log1p(np.abs(x)), np.expm1(y), np.hypot(x, y), np.cbrt(x)
+
+
+@program(normal(7, 9))
+def differences(x: Any) -> Any:
+    return np.diff(x, axis=0), x[1:, 1:] - x[:-1, :-1], np.gradient(x, axis=1), np.cumsum(x[::-1], 0)[::-1]
+
+
+@program(normal(3, 8, 8))
+def stencil(x: Any) -> Any:
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
+    return sum(padded[:, i : i + 8, j : j + 8] for i in range(3) for j in range(3)) / 9
+
+
+@program(normal(6, 8), normal(8, 8) / 3, normal(8, 8) / 3)
+def checkpointed_layers(x: Any, w1: Any, w2: Any) -> Any:
+    def loss(weights: Any) -> Any:
+        h = x
+        for w in weights:
+            h = sw.checkpoint(lambda h, w: np.tanh(h @ w))(h, w)
+        return (h**2).sum()
+
+    return sw.grad(loss)((w1, w2))
+
+
+@program(normal(12, 4))
+def mapped(x: Any) -> Any:
+    return sw.vmap(lambda row: (row / np.linalg.norm(row)).cumsum())(x)
+
+
+@program(normal(16, 4), normal(4), np.float32(0.1))
+def optimizer_steps(x: Any, w: Any, rate: Any) -> Any:
+    def step(i: Any, state: Any) -> Any:
+        w, velocity = state
+        gradient = sw.grad(lambda w: ((x @ w - 1) ** 2).mean())(w)
+        velocity = 0.9 * velocity + gradient
+        return w - rate * velocity, velocity
+
+    return sw.fori_loop(0, 3, step, (w, np.zeros(4, np.float32)))
+
+
+@program(integers(9, 6, dtype=np.int64), integers(9, 6, dtype=np.int64) % 3 + 1, exact=True)
+def integer_arithmetic(x: Any, y: Any) -> Any:
+    return x // y, x % y, np.fmod(x, y), x & y, ~x | y, np.bitwise_count(x), (x * y).astype(np.int8)
+
+
+@program(normal(20), integers(20) % 4)
+def histogram(x: Any, bins: Any) -> Any:
+    return sw.at(np.zeros(4, np.float32), bins % 4).add(x), (bins[:, None] % 4 == np.arange(4)).sum(0)
+
+
+@program(normal(8, 6), exact=True)
+def joined_and_split(x: Any) -> Any:
+    return np.stack([x, -x], 1), np.split(x, 2)[1], np.tile(x, (2, 1)), np.repeat(x, 2, 0), np.vstack([x, x[:3]])
+
+
+@program(normal(6, 4), normal(6, 4))
+def mixed_reductions(x: Any, y: Any) -> Any:
+    return np.maximum(x, y).min(1), (x * y).sum(), np.var(x, 0), np.outer(x[0], y[0]), np.trace(x[:4])

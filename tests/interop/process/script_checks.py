@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import shardwise as sw
+from tests.interop.nearness import assert_near
 from tests.interop.process.handed_programs import PROGRAMS, Handed
-from tests.interop.process.to_jax_checks import MESHES, assert_near, compiled
+from tests.interop.process.to_jax_checks import MESHES, compiled
 
 NAMES = sorted(MESHES)
 

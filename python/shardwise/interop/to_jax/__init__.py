@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs as functions and scripts of JAX. The text is the same for both; `jax` itself is imported on use."""
+"""Compiled programs as functions and scripts of JAX. Both have the same text; `jax` is imported on use."""
 
 from . import (  # they fill the table
     collectives as collectives,
@@ -12,5 +12,4 @@ from . import (  # they fill the table
     reductions as reductions,
     sorting as sorting,
 )
-from .script import Script as Script, script_of as script_of
-from .table import EMISSIONS as EMISSIONS, REFUSED as REFUSED
+from .target import JAX as JAX

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..._core.ir import Op
 from ...dtypes import numpy_dtype
-from .elementwise import is_narrow_float
-from .literals import axes_text
-from .mesh_axes import AxisRef, axes_in, refs_of_attribute
-from .scope import Scope, call
-from .table import attributes, emits
+from ..source.collectives import dim_axes, mesh_of, moves_of, permuted, refs_of, without
+from ..source.literals import axes_text
+from ..source.mesh_axes import AxisRef
+from ..source.regions import is_narrow_float
+from ..source.scope import Scope, call
+from ..source.target import attributes
+from .target import emits
 
-__all__ = ["along_of", "item_size", "mesh_of", "refs_used"]
+__all__ = ["along_of", "item_size"]
 
 _FOLDS = {"sum": "lax.add", "prod": "lax.mul", "max": "lax.max", "min": "lax.min", "and": "lax.bitwise_and",
           "or": "lax.bitwise_or", "xor": "lax.bitwise_xor"}  # fmt: skip
@@ -45,11 +46,6 @@ class Along:
         return self.axes + self.groups
 
 
-def mesh_of(scope: Scope, op: Op) -> Any:
-    """The mesh that a collective names."""
-    return scope.shared.module.meshes[attributes(op)["mesh"].name]
-
-
 def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
     """Axes of a collective in the emitted program."""
     mesh = mesh_of(scope, op)
@@ -59,10 +55,6 @@ def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
         return Along(size, axes_text(names) if names else "()", "")
     groups = scope.table("GROUPS", repr(scope.axes.groups(mesh, refs)))
     return Along(size, "ALL", f", axis_index_groups={groups}")
-
-
-def _refs(scope: Scope, op: Op, name: str) -> list[AxisRef]:
-    return refs_of_attribute(attributes(op)[name], mesh_of(scope, op))
 
 
 def _bytes(op: Op, dtype: str | None = None) -> float:
@@ -88,7 +80,7 @@ def _moved(scope: Scope, op: Op, text: str, x: str) -> str:
 
 @emits("shardwise.axis_index")
 def axis_index(scope: Scope, op: Op) -> str:
-    mesh, refs = mesh_of(scope, op), _refs(scope, op, "axes")
+    mesh, refs = mesh_of(scope, op), refs_of(scope, op, "axes")
     names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
     if names is not None:
         return call("lax.axis_index", axes_text(names)) if names else "np.int32(0)"
@@ -99,7 +91,7 @@ def axis_index(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.all_reduce")
 def all_reduce(scope: Scope, op: Op) -> str:
-    along = along_of(scope, op, _refs(scope, op, "axes"))
+    along = along_of(scope, op, refs_of(scope, op, "axes"))
     return _reduced(scope, op, along, attributes(op)["reducer"], scope(op.operands[0]), _bytes(op))
 
 
@@ -129,19 +121,13 @@ def _native_reduction(scope: Scope, dtype: str, reducer: str) -> str | None:
     return "lax.psum" if reducer == "sum" and not is_narrow_float(dtype) else None
 
 
-def _dim_axes(scope: Scope, op: Op, name: str) -> dict[int, list[AxisRef]]:
-    mesh = mesh_of(scope, op)
-    lists = [refs_of_attribute(axes, mesh) for axes in attributes(op)[name]]
-    return {d: refs for d, refs in enumerate(lists) if math.prod(size for _, _, size in refs) > 1}
-
-
 def _counts(dims: dict[int, list[AxisRef]]) -> dict[int, int]:
     return {d: math.prod(size for _, _, size in refs) for d, refs in dims.items()}
 
 
 @emits("shardwise.all_gather")
 def all_gather(scope: Scope, op: Op) -> str:
-    dims = _dim_axes(scope, op, "gather")
+    dims = dim_axes(scope, op, "gather")
     x = scope(op.operands[0])
     along = along_of(scope, op, [ref for refs in dims.values() for ref in refs])
     if along.size == 1:
@@ -157,11 +143,11 @@ def all_gather(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.reduce_scatter")
 def reduce_scatter(scope: Scope, op: Op) -> str:
-    dims = _dim_axes(scope, op, "scatter")
+    dims = dim_axes(scope, op, "scatter")
     scattered = [ref for refs in dims.values() for ref in refs]
     along = along_of(scope, op, scattered)
     reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
-    rest = _without(_refs(scope, op, "axes"), scattered)
+    rest = without(refs_of(scope, op, "axes"), scattered)
     x = scope(op.operands[0])
     size = _bytes(op) / along.size
     if along.size > 1:
@@ -190,29 +176,9 @@ def _scattered(scope: Scope, op: Op, along: Along, dims: dict[int, list[AxisRef]
     return f"{scope.helper('fold_scatter')}({x}, {along.axes}, {_counts(dims)}, {_FOLDS[reducer]}{along.groups})"
 
 
-def _without(refs: Sequence[AxisRef], others: Sequence[AxisRef]) -> list[AxisRef]:
-    """The digits of some axes that others have not."""
-    left: list[AxisRef] = []
-    for name, pre, size in refs:
-        begin, end = pre, pre * size
-        for own, other_pre, other_size in sorted(others, key=lambda ref: ref[1]):
-            if own != name or other_pre >= end or other_pre * other_size <= begin:
-                continue
-            if other_pre > begin:
-                left.append((name, begin, other_pre // begin))
-            begin = other_pre * other_size
-        if begin < end:
-            left.append((name, begin, end // begin))
-    return left
-
-
 @emits("shardwise.all_to_all")
 def all_to_all(scope: Scope, op: Op) -> str:
-    mesh = mesh_of(scope, op)
-    moves = [
-        (refs_of_attribute(move["axes"], mesh), move["from_dim"], move["to_dim"]) for move in attributes(op)["moves"]
-    ]
-    moves = [move for move in moves if math.prod(size for _, _, size in move[0]) > 1]
+    moves = moves_of(scope, op)
     x = scope(op.operands[0])
     sources, targets = {source for _, source, _ in moves}, {target for _, _, target in moves}
     if len(moves) == 1 or sources & targets:
@@ -233,23 +199,16 @@ def collective_permute(scope: Scope, op: Op) -> str:
     mesh = mesh_of(scope, op)
     own = attributes(op)
     if "shift" in own:
-        refs = refs_of_attribute(own["axes"], mesh)
-        return _shifted(scope, op, refs, own["shift"], own["wrap"])
-    source, target = (refs_of_attribute(own[name], mesh) for name in ("from", "to"))
-    sources, targets = [*source, *_without(target, source)], [*target, *_without(source, target)]
+        return _shifted(scope, op, refs_of(scope, op, "axes"), own["shift"], own["wrap"])
+    sources, targets = permuted(scope, op)
     size = math.prod(size for _, _, size in sources)
     scope.transfer("collective_permute", size, _bytes(op), op)
     names = [scope.axes.names(refs) if scope.axes.is_main(mesh) else None for refs in (sources, targets)]
     if None not in names:
         pairs = f"{scope.helper('swapped')}({names[0]}, {names[1]})"
     else:
-        pairs = scope.table("PAIRS", repr(_pairs(scope, mesh, sources, targets)))
+        pairs = scope.table("PAIRS", repr(scope.axes.pairs(mesh, sources, targets)))
     return _moved(scope, op, f"lax.ppermute({{x}}, ALL, {pairs})", scope(op.operands[0]))
-
-
-def _pairs(scope: Scope, mesh: Any, sources: Sequence[AxisRef], targets: Sequence[AxisRef]) -> list[tuple[int, int]]:
-    senders, receivers = scope.axes.groups(mesh, sources), scope.axes.groups(mesh, targets)
-    return [pair for sending, receiving in zip(senders, receivers) for pair in zip(sending, receiving)]
 
 
 def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bool) -> str:
@@ -261,23 +220,5 @@ def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bo
     if names is not None:
         pairs = f"{scope.helper('shifted')}({names}, {shift}, {wrap})"
     else:
-        rows = [
-            (group[i], group[(i + shift) % size])
-            for group in scope.axes.groups(mesh, refs)
-            for i in range(size)
-            if wrap or 0 <= i + shift < size
-        ]
-        pairs = scope.table("PAIRS", repr(rows))
+        pairs = scope.table("PAIRS", repr(scope.axes.shifted(mesh, refs, shift, wrap)))
     return _moved(scope, op, f"lax.ppermute({{x}}, ALL, {pairs})", x)
-
-
-def refs_used(module: Any, mesh: Any) -> list[AxisRef]:
-    """The axes of all collectives on a mesh with the program's axes."""
-    found: list[AxisRef] = []
-    for op in module.ops:
-        if not op.definition.collective or "mesh" not in attributes(op):
-            continue
-        own = module.meshes[attributes(op)["mesh"].name]
-        if own.axis_names == mesh.axis_names:
-            found += [ref for axes in axes_in(attributes(op)) for ref in refs_of_attribute(axes, own)]
-    return found

@@ -6,9 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.ir import Op
-from .literals import scalar_text
-from .scope import Scope, call, listed
-from .table import emits
+from ..source.scope import Scope, call, listed
+from .target import emits
 
 __all__: list[str] = []
 
@@ -27,7 +26,7 @@ def _unpacked(op: Op, text: str) -> str:
 @emits("stablehlo.case")
 def case(scope: Scope, op: Op) -> str:
     branches = [scope.function(f"branch_{i}", region) for i, region in enumerate(op.regions)]
-    index, last = scope(op.operands[0]), scalar_text(np.int32(len(branches) - 1))
+    index, last = scope(op.operands[0]), scope.scalar(np.int32(len(branches) - 1))
     inside = f"({index} >= 0) & ({index} <= {last})"
     return call("lax.switch", call("lax.select", inside, index, last), listed(branches))
 

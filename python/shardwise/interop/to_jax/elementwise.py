@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from ..._core.ir import Op, Value
-from .scope import Scope, call
-from .table import attributes, emits
+from ..source.elementwise import COMPARISONS, INFIX
+from ..source.scope import Scope, call
+from ..source.target import attributes
+from .target import emits
 
-__all__ = ["binary_function", "is_narrow_float"]
+__all__ = ["binary_function"]
 
 _UNARY = {
     "stablehlo.abs": "abs", "stablehlo.negate": "neg", "stablehlo.sign": "sign", "stablehlo.not": "bitwise_not",
@@ -30,13 +32,6 @@ _BINARY = {
     "stablehlo.add": "add", "stablehlo.subtract": "sub", "stablehlo.multiply": "mul",
 }  # fmt: skip
 _OF_BOOLS = {"stablehlo.add": "bitwise_or", "stablehlo.multiply": "bitwise_and"}
-_INFIX = {"stablehlo.add": "+", "stablehlo.subtract": "-", "stablehlo.multiply": "*"}
-_COMPARISONS = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
-
-
-def is_narrow_float(dtype: str) -> bool:
-    """Whether sums of this dtype are accumulated in float32."""
-    return dtype in ("float16", "bfloat16") or dtype.startswith("float8")
 
 
 def is_literal(x: Value) -> bool:
@@ -63,8 +58,8 @@ def binary(scope: Scope, op: Op) -> str:
     if op.name == "stablehlo.power" and "float" not in dtype and "complex" not in dtype:
         return call(scope.helper("integer_power"), lhs, rhs)
     is_traced = any(not is_literal(x) for x in op.operands)  # NumPy would warn of an overflow
-    if op.name in _INFIX and dtype != "bool" and is_traced:
-        return f"{lhs} {_INFIX[op.name]} {rhs}"
+    if op.name in INFIX and dtype != "bool" and is_traced:
+        return f"{lhs} {INFIX[op.name]} {rhs}"
     return call(str(binary_function(op.name, dtype)), lhs, rhs)
 
 
@@ -80,7 +75,7 @@ def round_even(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.compare")
 def compare(scope: Scope, op: Op) -> str:
-    sign = _COMPARISONS[attributes(op)["comparison_direction"].value]
+    sign = COMPARISONS[attributes(op)["comparison_direction"].value]
     kind = attributes(op).get("compare_type")
     sides = [scope(x) for x in op.operands]
     if kind is not None and kind.value == "TOTALORDER" and "float" in op.operands[0].type.dtype:

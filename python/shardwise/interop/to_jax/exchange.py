@@ -14,10 +14,11 @@ from itertools import product
 from typing import Any
 
 from ..._core.ir import Op
-from .collectives import along_of, item_size, mesh_of
-from .mesh_axes import AxisRef, refs_of_attribute
-from .scope import Scope, call, listed
-from .table import attributes, emits
+from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, mesh_of, size_of
+from ..source.scope import Scope, call, listed
+from ..source.target import attributes
+from .collectives import along_of, item_size
+from .target import emits
 
 __all__: list[str] = []
 
@@ -101,33 +102,20 @@ class Operand:
         self._block: tuple[int, ...] = op.operands[place].type.shape
         self._rows: tuple[int, ...] = op.results[0].type.shape
         self._dims = attributes(op)["from"][place]
-        tiles = [self._tile(d) for d in range(len(self._rows))]
-        sources = [self._source(d, tiles[d]["size"]) for d in range(len(self._rows))]
-        lines = [Line.of(*dim) for dim in zip(tiles, sources)]
+        dims = range(len(self._rows))
+        lines = [Line.of(exchange_tile(op, d, self._mesh), exchange_source(op, place, d, self._mesh)) for d in dims]
         self._lines = [line for line in lines if line is not None]
-        self._refs = [ref for dim in self._dims for ref in self._axes(dim)]
+        self._refs = [ref for dim in self._dims for ref in axes_of_dim(dim, self._mesh)]
         self._group, self._position = self._scope.axes.positions(self._mesh, self._refs)
         is_empty = len(self._lines) < len(lines) or 0 in self._rows or 0 in self._block
         self._boxes = [] if is_empty else self._found_boxes()
 
-    def _axes(self, dim: dict[str, Any]) -> list[AxisRef]:
-        return refs_of_attribute(dim["axes"], self._mesh) if "axes" in dim else []
-
-    def _shards(self, dim: dict[str, Any]) -> int:
-        return math.prod(size for _, _, size in self._axes(dim))
-
-    def _tile(self, d: int) -> dict[str, int]:
-        dim, rows = attributes(self._op)["to"][d], self._rows[d]
-        return {"rows": rows, "step": dim.get("step", rows), "size": dim.get("size", rows * self._shards(dim))}
-
-    def _source(self, d: int, end: int) -> dict[str, int]:
-        dim, block = self._dims[d], self._block[d]
-        missing = {"size": block * self._shards(dim), "scale": 1, "offset": 0, "holes": 1, "begin": 0, "end": end}
-        return {"block": block} | {name: dim.get(name, value) for name, value in missing.items()}
-
     def _found_boxes(self) -> list[Box]:
         device_at = {place: i for i, place in enumerate(zip(self._group.tolist(), self._position.tolist()))}
-        tiles = [self._scope.axes.positions(self._mesh, self._axes(dim))[1] for dim in attributes(self._op)["to"]]
+        tiles = [
+            self._scope.axes.positions(self._mesh, axes_of_dim(dim, self._mesh))[1]
+            for dim in attributes(self._op)["to"]
+        ]
         known: dict[tuple[int, int], dict[int, Piece]] = {}
         boxes = []
         for receiver in range(self._mesh.size):
@@ -140,7 +128,7 @@ class Operand:
             for shards in product(*pieces):
                 position = 0
                 for dim, shard in zip(self._dims, shards):
-                    position = position * self._shards(dim) + shard
+                    position = position * size_of(axes_of_dim(dim, self._mesh)) + shard
                 sender = device_at[int(self._group[receiver]), position]
                 boxes.append(Box(sender, receiver, tuple(own[j] for own, j in zip(pieces, shards))))
         return boxes

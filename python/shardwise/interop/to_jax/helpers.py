@@ -185,23 +185,3 @@ def put_box(result, box, steps, places):
         box = jnp.take(box, rows, axis=d, mode="clip")
         mask = mask & is_there.reshape([-1 if e == d else 1 for e in range(result.ndim)])
     return jnp.where(mask, box, result)
-
-
-def order_of(axes):
-    """The devices with the given axes first."""
-    grid = np.arange(math.prod(SIZES.values())).reshape(list(SIZES.values()))
-    first = [ALL.index(axis) for axis in axes]
-    return grid.transpose(first + [d for d in range(len(ALL)) if d not in first]).reshape(-1)
-
-
-def swapped(sources, targets):
-    """(from, to): the device at a position along the targets receives from the one there along the sources."""
-    return list(zip(order_of(sources).tolist(), order_of(targets).tolist()))
-
-
-def shifted(axes, by, wrap):
-    """(from, to): device i along the axes receives from i - by."""
-    rows = order_of(axes).reshape(math.prod(SIZES[axis] for axis in axes), -1)
-    n = len(rows)
-    pairs = [(i, (i + by) % n) for i in range(n) if wrap or 0 <= i + by < n]
-    return [pair for i, j in pairs for pair in zip(rows[i].tolist(), rows[j].tolist())]

@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.ir import Op
-from ...errors import UnsupportedError, composed
+from ..source.scope import Scope, call
+from ..source.target import attributes
 from .reductions import combiner_of
-from .scope import Scope, call
-from .table import attributes, emits
+from .target import emits
 
 __all__: list[str] = []
 
@@ -53,22 +53,18 @@ def gather(scope: Scope, op: Op) -> str:
     return call("lax.gather", scope(op.operands[0]), _indices(scope, op, fields), numbers, sizes, 'mode="clip"')
 
 
-def _refusal(op: Op, rule: str, got: str, way_out: str) -> UnsupportedError:
-    return UnsupportedError(composed("to_jax", rule, got, way_out, op.location.file, op.location.line))
-
-
 @emits("stablehlo.scatter")
 def scatter(scope: Scope, op: Op) -> str:
     if len(op.results) != 1:
         rule = "a scatter of several operands has no form in jax.lax"
-        raise _refusal(op, rule, f"{len(op.results)} operands", "scatter them one by one")
+        raise scope.refusal(op, rule, f"{len(op.results)} operands", "scatter them one by one")
     region = op.regions[0]
     combiner = combiner_of(region)
     function = "scatter" if region.results == region.arguments[1:] else _SCATTERS.get(combiner or "")
     if function is None or ((combiner or "").startswith("lax.bitwise") and op.operands[0].type.dtype != "bool"):
         rule = "a scatter must add, multiply, take the maximum or minimum, or replace"
         got = combiner or f"a region of {len(region.ops)} ops"
-        raise _refusal(op, rule, got, "use one of these, or run the program on the virtual mesh")
+        raise scope.refusal(op, rule, got, "use one of these, or run the program on the virtual mesh")
     fields = attributes(op)["scatter_dimension_numbers"].fields
     numbers = _numbers(
         scope,

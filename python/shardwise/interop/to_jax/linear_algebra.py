@@ -3,31 +3,22 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from ..._core.ir import Op
-from .elementwise import is_narrow_float
-from .scope import Scope, call
-from .table import attributes, emits
+from ..source.convolutions import specs_of
+from ..source.regions import is_narrow_float
+from ..source.scope import Scope, call
+from ..source.target import attributes
+from .target import emits
 
 __all__: list[str] = []
-
-
-def _specs(text: str) -> list[tuple[int, ...]]:
-    """The places of batch, feature and spatial dims in ``[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]``, as JAX has them."""
-    specs = []
-    for dims, leading in zip(re.findall(r"\[(.*?)\]", text), ("bf", "oi", "bf")):
-        names = dims.split(", ")
-        specs.append(tuple(map(names.index, [*leading, *map(str, range(len(names) - 2))])))
-    return specs
 
 
 @emits("stablehlo.convolution")
 def convolution(scope: Scope, op: Op) -> str:
     own = attributes(op)
-    specs = _specs(own["dimension_numbers"].fields[""])
+    specs = specs_of(own["dimension_numbers"].fields[""])
     ndim = len(op.operands[0].type.shape)
     ones = (1,) * (ndim - 2)
     lhs, rhs = map(scope, op.operands)

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.ir import Op
-from .literals import scalar_text
-from .scope import Scope, call, listed
-from .table import attributes, emits
+from ..source.scope import Scope, call, listed
+from ..source.target import attributes
+from .target import emits
 
 __all__: list[str] = []
 
@@ -74,7 +74,7 @@ def _starts(scope: Scope, op: Op, sizes: tuple[int, ...]) -> str:
             texts.append(scope(start))
         else:
             value = np.asarray(attributes(made)["value"])
-            texts.append(scalar_text(value.dtype.type(min(max(int(value), 0), size - part))))
+            texts.append(scope.scalar(value.dtype.type(min(max(int(value), 0), size - part))))
     return listed(texts)
 
 

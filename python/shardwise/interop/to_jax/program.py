@@ -17,8 +17,9 @@ from ...stages import Program
 from ...traceback_filtering import entry_points
 from ...trees import flatten, unflatten
 from ..optional import jax
-from .mesh_axes import MeshAxes
-from .script import Border, Script
+from ..source.literals import identifier
+from ..source.mesh_axes import MeshAxes
+from ..source.script import Border, Script
 
 __all__ = ["JaxProgram", "jax_mesh", "named_sharding"]
 
@@ -75,7 +76,8 @@ def _settings(mesh: Any, needs_x64: bool) -> Iterator[None]:
     with ExitStack() as stack:
         if needs_x64:
             stack.enter_context(jax.enable_x64(True))
-        stack.enter_context(jax.set_mesh(mesh))
+        is_abstract = isinstance(mesh, jax.sharding.AbstractMesh)
+        stack.enter_context(jax.sharding.use_abstract_mesh(mesh) if is_abstract else jax.set_mesh(mesh))
         stack.enter_context(jax.default_matmul_precision("highest"))
         yield
 
@@ -104,6 +106,7 @@ class JaxProgram:
         self.out_shardings = unflatten(self._traced.out_tree, outputs[:results])
         namespace: dict[str, Any] = {"CONSTANTS": script.constants}
         exec(compile(script.runnable(), "<to_jax>", "exec"), namespace)
+        namespace["local"].__name__ = identifier(script.name)
         specs = {"in_specs": namespace["IN_SPECS"], "out_specs": namespace["OUT_SPECS"]}
         local = jax.shard_map(namespace["local"], mesh=self.mesh, **specs, check_vma=False)
         self._run = jax.jit(local, donate_argnums=self._traced._donation[1])
@@ -154,7 +157,8 @@ class JaxProgram:
                 jax.ShapeDtypeStruct(border.padded, border.dtype, sharding=sharding)
                 for border, sharding in zip(self._script.inputs, self._inputs)
             ]
-            return self._run.lower(*avals)
+            platforms = ("cpu",) if isinstance(self.mesh, jax.sharding.AbstractMesh) else None
+            return self._run.trace(*avals).lower(lowering_platforms=platforms)
 
     def as_text(self) -> str:
         """The StableHLO of JAX's program."""

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ..._core.ir import Op, Region, Value
-from .elementwise import binary_function, is_narrow_float
-from .scope import Scope, call, listed
-from .table import attributes, emits
+from ..._core.ir import Op, Region
+from ..source.regions import cumulative_dim, is_narrow_float, is_neutral_of, op_of_combiner, window_of
+from ..source.scope import Scope, call, listed
+from ..source.target import attributes
+from .elementwise import binary_function
+from .target import emits
 
 __all__ = ["combiner_of"]
 
@@ -19,12 +17,8 @@ _CUMULATIVE = {"lax.add": "cumsum", "lax.mul": "cumprod", "lax.max": "cummax", "
 
 def combiner_of(region: Region) -> str | None:
     """The function of `jax.lax` that a region of one op on its two arguments is."""
-    if len(region.ops) != 1 or len(region.arguments) != 2 or region.results != region.ops[0].results:
-        return None
-    op = region.ops[0]
-    if op.operands not in (region.arguments, region.arguments[::-1]):
-        return None
-    return binary_function(op.name, region.arguments[0].type.dtype)
+    name = op_of_combiner(region)
+    return None if name is None else binary_function(name, region.arguments[0].type.dtype)
 
 
 def _combiner(scope: Scope, op: Op) -> str:
@@ -58,31 +52,17 @@ def reduce(scope: Scope, op: Op) -> str:
     return call("lax.reduce", x, init, combiner, dims)
 
 
-def _window_attributes(op: Op) -> dict[str, Any]:
-    ndim = len(op.operands[0].type.shape)
-    ones = (1,) * ndim
-    own = attributes(op)
-    given = own.get("padding")
-    padding = np.zeros((ndim, 2), int) if given is None else np.asarray(given).reshape(ndim, 2)
-    return {
-        "window_dimensions": tuple(own["window_dimensions"]),
-        "window_strides": tuple(own.get("window_strides", ones)),
-        "padding": tuple((int(low), int(high)) for low, high in padding),
-        "base_dilation": tuple(own.get("base_dilations", ones)),
-        "window_dilation": tuple(own.get("window_dilations", ones)),
-    }
-
-
 @emits("stablehlo.reduce_window")
 def reduce_window(scope: Scope, op: Op) -> str:
-    window = _window_attributes(op)
+    window = window_of(op)
     combiner = _combiner(scope, op)
     count = len(op.results)
     sides = list(map(scope, op.operands))
-    is_neutral = count == 1 and _is_neutral(op.operands[1], combiner)
-    cumulative = _cumulative(op, combiner, window) if is_neutral else None
+    is_neutral = count == 1 and is_neutral_of(op.operands[1], op_of_combiner(op.regions[0]))
+    cumulative = cumulative_dim(op, window) if is_neutral and combiner in _CUMULATIVE else None
     if cumulative is not None:
-        return cumulative.format(x=sides[0])
+        dim, is_reversed = cumulative
+        return call(f"lax.{_CUMULATIVE[combiner]}", sides[0], dim, *(["reverse=True"] if is_reversed else []))
     ones = (1,) * len(window["window_dimensions"])
     is_padded = any(map(any, window["padding"])) or window["base_dilation"] != ones
     if is_padded and not is_neutral:  # XLA leaves padding out, where StableHLO reads the initial value
@@ -98,50 +78,6 @@ def reduce_window(scope: Scope, op: Op) -> str:
         if name != "window_dimensions" and value != default.get(name, ones)
     ]
     return call("lax.reduce_window", *given, combiner, window["window_dimensions"], *options)
-
-
-def _neutral(combiner: str, dtype: np.dtype[Any]) -> Any:
-    """The neutral element of a combiner; None if it is unknown."""
-    if combiner in ("lax.add", "lax.bitwise_or", "lax.bitwise_xor"):
-        return dtype.type(0)
-    if combiner == "lax.mul":
-        return dtype.type(1)
-    if combiner == "lax.bitwise_and":
-        return np.bool_(True) if dtype.kind == "b" else ~dtype.type(0)
-    if combiner in ("lax.max", "lax.min") and dtype.kind == "b":
-        return np.bool_(combiner == "lax.min")
-    if combiner in ("lax.max", "lax.min") and dtype.kind in "iu":
-        return np.iinfo(dtype).min if combiner == "lax.max" else np.iinfo(dtype).max
-    if combiner in ("lax.max", "lax.min"):
-        return dtype.type(-np.inf if combiner == "lax.max" else np.inf)
-    return None
-
-
-def _is_neutral(init: Value, combiner: str) -> bool:
-    made = init.defining_op
-    if made is None or made.name != "stablehlo.constant":
-        return False
-    value = np.asarray(attributes(made)["value"])
-    return bool(value == _neutral(combiner, value.dtype))
-
-
-def _cumulative(op: Op, combiner: str, window: dict[str, Any]) -> str | None:
-    """A window over all elements up to each one, along one dim, as a cumulative op."""
-    shape, sizes, padding = op.operands[0].type.shape, window["window_dimensions"], window["padding"]
-    ones = (1,) * len(shape)
-    dims = [d for d, size in enumerate(sizes) if size != 1]
-    is_plain = all(window[name] == ones for name in ("window_strides", "base_dilation", "window_dilation"))
-    if combiner not in _CUMULATIVE or len(dims) != 1 or not is_plain:
-        return None
-    (dim,) = dims
-    n = shape[dim]
-    if sizes[dim] != n or any(any(pair) for d, pair in enumerate(padding) if d != dim):
-        return None
-    if is_narrow_float(op.results[0].type.dtype) or op.results[0].type.dtype == "bool":
-        return None
-    if padding[dim] == (n - 1, 0):
-        return f"lax.{_CUMULATIVE[combiner]}({{x}}, {dim})"
-    return f"lax.{_CUMULATIVE[combiner]}({{x}}, {dim}, reverse=True)" if padding[dim] == (0, n - 1) else None
 
 
 @emits("stablehlo.dot_general")

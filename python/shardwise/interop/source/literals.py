@@ -14,10 +14,10 @@ __all__ = ["array_text", "axes_text", "identifier", "scalar_text", "wrapped"]
 _WIDTH = 116
 
 
-def scalar_text(value: Any) -> str:
-    """A scalar of its dtype: ``np.float32(0.5)``; dtypes that NumPy lacks are those of `jax.numpy`."""
+def scalar_text(value: Any, dtypes: str) -> str:
+    """A scalar of its dtype: ``np.float32(0.5)``; the module ``dtypes`` has the dtypes that NumPy lacks."""
     dtype = np.asarray(value).dtype
-    function = f"{'np' if dtype.isbuiltin == 1 else 'jnp'}.{dtype.name}"
+    function = f"{'np' if dtype.isbuiltin == 1 else dtypes}.{dtype.name}"
     if dtype.kind == "b":
         return f"np.bool_({bool(value)})"
     if dtype.kind == "c":
@@ -39,13 +39,19 @@ def _is_short(value: Any) -> bool:
     return len(text) < 16 and np.float32(text) == value
 
 
-def array_text(array: np.ndarray) -> str:
+def array_text(array: np.ndarray, dtypes: str) -> str:
     """A small array: ``np.array([1, 2], "int32")``."""
-    if array.dtype.kind in "iub" and array.dtype.isbuiltin == 1:
+    is_short = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.isfinite(array).all())
+    if is_short and array.dtype.isbuiltin == 1:
         return f'np.array({array.tolist()}, "{array.dtype.name}")'
-    items = f"[{', '.join(scalar_text(x) for x in array.reshape(-1))}]"
-    text = f"jnp.stack({items})" if array.dtype.isbuiltin != 1 else f'np.array({items}, "{array.dtype.name}")'
+    items = f"[{', '.join(scalar_text(x, dtypes) for x in array.reshape(-1))}]"
+    is_plain = array.dtype.isbuiltin == 1 or dtypes != "jnp"  # NumPy knows no dtypes of jax.numpy
+    text = f"np.array({items}, {_dtype_text(array.dtype, dtypes)})" if is_plain else f"jnp.stack({items})"
     return text if array.ndim == 1 else f"{text}.reshape{array.shape}"
+
+
+def _dtype_text(dtype: np.dtype[Any], dtypes: str) -> str:
+    return f'"{dtype.name}"' if dtype.isbuiltin == 1 else f"{dtypes}.{dtype.name}"
 
 
 def axes_text(axes: tuple[str, ...]) -> str:

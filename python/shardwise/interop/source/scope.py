@@ -14,15 +14,17 @@ import numpy as np
 
 from ..._core.ir import Module, Op, Region, Value
 from ...errors import UnsupportedError, composed
+from .library import names_of
 from .literals import array_text, identifier, scalar_text, wrapped
 from .mesh_axes import MeshAxes
-from .table import EMISSIONS, REFUSED
+from .target import Target
 
 __all__ = ["Scope", "Transfer"]
 
 _INLINE_ELEMENTS = 16
 _RESERVED = {
-    *dir(builtins), "SIZES", "ALL", "CONSTANTS", "P", "functools", "jax", "jnp", "lax", "local", "main", "math", "np",
+    *dir(builtins), "SIZES", "ALL", "COMM", "CONSTANTS", "MPI", "P", "functools", "jax", "jnp", "lax", "local", "main",
+    "math", "ml_dtypes", "np",
 }  # fmt: skip
 
 
@@ -51,8 +53,9 @@ class Shared:
 
     module: Module
     axes: MeshAxes
+    target: Target
     constants: dict[str, np.ndarray] = field(default_factory=dict)  # the larger ones, by name
-    helpers: dict[str, None] = field(default_factory=dict)  # functions of helpers.py that are used
+    helpers: dict[str, None] = field(default_factory=dict)  # those that are used
     tables: dict[str, str] = field(default_factory=dict)  # other globals, by their text
     transfers: list[Transfer] = field(default_factory=list)
     collectives: int = 0  # of the local program so far
@@ -66,7 +69,7 @@ class Scope:
         self.lines: list[str] = []
         self._indent = "    "
         self._names: dict[Value, str] = {}
-        self._taken = set(_RESERVED)
+        self._taken = _RESERVED | names_of(shared.target)
         self._count = 0
         self._place = ""
 
@@ -79,15 +82,21 @@ class Scope:
         """The axes of JAX's mesh."""
         return self.shared.axes
 
+    @property
+    def target(self) -> Target:
+        """What the program is written for."""
+        return self.shared.target
+
     def helper(self, name: str) -> str:
-        """Use a function of helpers.py."""
+        """Use a helper of the target."""
         self.shared.helpers[name] = None
         return name
 
-    def table(self, prefix: str, text: str) -> str:
-        """A global with this value."""
+    def table(self, prefix: str, text: str, name: str = "") -> str:
+        """A global with this value; its name is ``name``, or numbered."""
         tables = self.shared.tables
-        return tables.setdefault(text, f"{prefix}_{len(tables)}")
+        is_free = name and name not in tables.values()
+        return tables.setdefault(text, name if is_free else f"{prefix}_{len(tables)}")
 
     def transfer(self, kind: str, group: int, size: float, op: Op, dtype: str | None = None) -> None:
         """Add a collective to the ledger, with the bytes that one device receives."""
@@ -101,14 +110,26 @@ class Scope:
         self._names[value] = name
         return name
 
+    def scalar(self, value: Any) -> str:
+        """The literal of a scalar of its dtype."""
+        return scalar_text(value, self.target.dtypes)
+
+    def rename(self, values: Sequence[Value], names: Sequence[str]) -> None:
+        """Give values the names of variables."""
+        self._names.update(zip(values, names))
+
+    def fresh(self, op: Op) -> list[str]:
+        """Names for the results of an op."""
+        return [self._fresh(self._wanted(op, value)) for value in op.results]
+
     def constant(self, array: np.ndarray) -> str:
         """The literal of a constant, or its name among the larger ones."""
         if array.ndim == 0:
-            return scalar_text(array[()])
-        if array.size and all(stride == 0 or size == 1 for stride, size in zip(array.strides, array.shape)):
-            return f"lax.full({array.shape}, {scalar_text(array.reshape(-1)[0])})"
+            return self.scalar(array[()])
+        if array.size > 1 and _is_uniform(array):
+            return f"{self.target.full}({array.shape}, {self.scalar(array.reshape(-1)[0])})"
         if array.size <= _INLINE_ELEMENTS and array.size:
-            return array_text(array)
+            return array_text(array, self.target.dtypes)
         if not array.size:
             return f'np.zeros({array.shape}, "{array.dtype.name}")'
         name = f"c{len(self.shared.constants)}"
@@ -129,41 +150,45 @@ class Scope:
         name = self._fresh(name)
         arguments = [self.argument(x, x.name or f"a{i}") for i, x in enumerate(region.arguments)]
         self.line(f"def {name}({'carry' if carry else ', '.join(arguments)}):")
-        with self._indented():
+        with self.indented():
             if carry:
                 self.line(f"{listed(arguments)[1:-1]} = carry")
             results = self.region(region)
             self.line(f"return ({results},)" if carry == "both" else f"return {results}")
-        self._place = ""
         return name
 
     def line(self, text: str) -> None:
         """Write a statement."""
         self.lines += wrapped(text, self._indent)
 
+    def refusal(self, op: Op, rule: str, got: str, way_out: str = "") -> UnsupportedError:
+        """The error for an op that the target has no form for."""
+        return UnsupportedError(composed(self.target.caller, rule, got, way_out, op.location.file, op.location.line))
+
     def _op(self, op: Op) -> None:
         if op.definition.collective:
             self.shared.collectives += op.name != "shardwise.axis_index"
-        emission = EMISSIONS.get(op.name)
+        emission = self.target.emissions.get(op.name)
         if emission is None:
-            reason = REFUSED.get(op.name, "this one has none yet")
-            rule = f"every op must have a form in jax.lax: {reason}"
-            raise UnsupportedError(composed("to_jax", rule, op.name, "", op.location.file, op.location.line))
+            reason = self.target.refused.get(op.name, "this one has none yet")
+            raise self.refusal(op, f"every op must have a form in {self.target.library}: {reason}", op.name)
         if op.name == "stablehlo.constant" and not op.results[0].type.shape:
             self._names[op.results[0]] = emission(self, op)
             return
         text = emission(self, op)
-        names = [self._fresh(self._wanted(op, value)) for value in op.results]
-        for value, name in zip(op.results, names):
-            self._names[value] = name
+        if not text:
+            return  # it has written statements
+        names = self.fresh(op)
+        self.rename(op.results, names)
         if names:
-            self.line(f"{', '.join(names)} = {text}{self._comment(op)}")
+            self.line(f"{', '.join(names)} = {text}{self.comment(op)}")
 
     def _wanted(self, op: Op, value: Value) -> str:
         self._count += 1
         return value.name or (op.location.variable if len(op.results) == 1 else "") or f"t{self._count}"
 
-    def _comment(self, op: Op) -> str:
+    def comment(self, op: Op) -> str:
+        """The line of the user's program, unless the line above has the same."""
         place = op.location
         text = f"{Path(place.file).name}:{place.line}" if place.file and not place.file.startswith("<") else ""
         if not text or text == self._place:
@@ -181,10 +206,20 @@ class Scope:
         return name
 
     @contextmanager
-    def _indented(self) -> Iterator[None]:
+    def indented(self) -> Iterator[None]:
+        """Write the lines of a block."""
         self._indent += "    "
         yield
         self._indent = self._indent[:-4]
+        self._place = ""
+
+
+def _is_uniform(array: np.ndarray) -> bool:
+    """Whether all elements have the same bits."""
+    if all(stride == 0 or size == 1 for stride, size in zip(array.strides, array.shape)):
+        return True
+    rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
+    return bool((rows == rows[:1]).all())
 
 
 def call(function: str, *arguments: Any) -> str:

@@ -128,6 +128,20 @@ class MeshAxes:
             groups.setdefault(int(group), []).append((int(position), device))
         return [[device for _, device in sorted(members)] for members in groups.values()]
 
+    def pairs(self, mesh: Any, sources: Sequence[AxisRef], targets: Sequence[AxisRef]) -> list[tuple[int, int]]:
+        """(from, to): the device at a position along the targets receives from the one there along the sources."""
+        senders, receivers = self.groups(mesh, sources), self.groups(mesh, targets)
+        return [pair for sending, receiving in zip(senders, receivers) for pair in zip(sending, receiving)]
+
+    def shifted(self, mesh: Any, refs: Sequence[AxisRef], by: int, wrap: bool) -> list[tuple[int, int]]:
+        """(from, to): device i along the axes receives from i - by."""
+        return [
+            (group[i], group[(i + by) % len(group)])
+            for group in self.groups(mesh, refs)
+            for i in range(len(group))
+            if wrap or 0 <= i + by < len(group)
+        ]
+
 
 def refs_of_attribute(axes: Axes, mesh: Any) -> list[AxisRef]:
     """The axes of an attribute with their places."""

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random keys of JAX (`jax.random.key`), which are no arrays of numbers, as arguments and results of programs.
+
+To Shardwise, a key is a tree with one leaf, its data: uint32, of shape (2,) for threefry. A traced function that is
+given a key sees a :class:`RandomKey`, and passes it to functions from JAX, which see the key.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..array import Array
+from ..foreign import ForeignNode
+from ..trees.registry import register_pytree_node
+
+__all__ = ["RandomKey", "is_random_key", "key_node", "without_keys"]
+
+
+class RandomKey:
+    """A random key of JAX in a traced function.
+
+    Attributes:
+        data: the tracer of its data.
+        impl: the name of its generator, such as ``"threefry2x32"``.
+    """
+
+    def __init__(self, data: Any, impl: str) -> None:
+        self.data = data
+        self.impl = impl
+
+    def __repr__(self) -> str:
+        return f"RandomKey({self.data!r}, impl={self.impl!r})"
+
+
+class _KeyStructure(NamedTuple):
+    """The static part of a key: the name of its generator."""
+
+    impl: str
+
+    def unflatten(self, children: list[Any]) -> Any:
+        """A key of JAX for arrays, and for what JAX traces; else a :class:`RandomKey`."""
+        (data,) = children
+        jax = sys.modules.get("jax")
+        if jax is not None and isinstance(data, (np.ndarray, Array, jax.Array)):
+            return jax.random.wrap_key_data(np.asarray(data) if isinstance(data, Array) else data, impl=self.impl)
+        return RandomKey(data, self.impl)
+
+
+register_pytree_node(
+    RandomKey,
+    lambda key: ((key.data,), key.impl),
+    lambda impl, children: _KeyStructure(impl).unflatten(list(children)),
+    lambda key: ((("data", key.data),), key.impl),
+)
+
+
+def is_random_key(x: Any) -> bool:
+    """Whether ``x`` is an array of random keys of JAX."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def key_node(x: Any) -> ForeignNode | None:
+    """A key of JAX as a node of a tree; None for anything else."""
+    if not is_random_key(x):
+        return None
+    jax = sys.modules["jax"]
+    return ForeignNode([jax.random.key_data(x)], ["data"], _KeyStructure(str(jax.random.key_impl(x))))
+
+
+def without_keys(tree: Any) -> Any:
+    """A tree of JAX with a :class:`RandomKey` in place of each key."""
+    jax = sys.modules["jax"]
+    _register_in_jax()
+    return jax.tree.map(
+        lambda x: RandomKey(jax.random.key_data(x), str(jax.random.key_impl(x))) if is_random_key(x) else x, tree
+    )
+
+
+_registered = False
+
+
+def _register_in_jax() -> None:
+    global _registered
+    if not _registered:
+        _registered = True
+        sys.modules["jax"].tree_util.register_pytree_node(
+            RandomKey, lambda key: ((key.data,), key.impl), lambda impl, children: RandomKey(children[0], impl)
+        )

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled program as a Python script that needs its target and NumPy alone."""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import numpy_dtype
+from ...errors import UnsupportedError, message
+from ...stages import Program
+from .collectives import refs_used
+from .library import helpers_of
+from .literals import axes_text, wrapped
+from .mesh_axes import MeshAxes
+from .scope import Scope, Shared, Transfer, listed
+from .target import Target
+
+__all__ = ["Border", "Script", "script_of"]
+
+
+@dataclass(frozen=True)
+class Border:
+    """An argument or a result of the program.
+
+    Attributes:
+        shape: the user's.
+        padded: the shape over all devices, a multiple of the number of shards in each dim.
+        spec: the refined axes of each dim.
+    """
+
+    shape: tuple[int, ...]
+    padded: tuple[int, ...]
+    dtype: np.dtype[Any]
+    spec: tuple[tuple[str, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """The spec as ``P(…)``."""
+        dims = [axes_text(axes) if axes else "None" for axes in self.spec]
+        while dims and dims[-1] == "None":
+            dims.pop()
+        return f"P({', '.join(dims)})"
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script, and what it has of the program.
+
+    Attributes:
+        local: the definition of ``local``, the program of one device.
+        helpers: the functions that it uses.
+        tables: the globals that it uses, by their text.
+        constants: the larger constants, by name.
+        inputs, outputs: hidden ones included.
+        needs_x64: whether it has values of 64 bits, which JAX narrows unless x64 is enabled.
+    """
+
+    target: Target
+    name: str
+    local: list[str]
+    helpers: list[str]
+    tables: dict[str, str]
+    constants: dict[str, np.ndarray]
+    axes: MeshAxes
+    inputs: list[Border]
+    outputs: list[Border]
+    arguments: list[str]
+    hidden: list[np.ndarray]  # the arrays that the program closes over, its last arguments
+    visible: tuple[int, int]  # the number of arguments and results of the user
+    transfers: list[Transfer]
+    needs_x64: bool
+
+    @property
+    def stored(self) -> dict[str, np.ndarray]:
+        """All arrays of the script, by name."""
+        return {**self.constants, **{f"hidden{i}": array for i, array in enumerate(self.hidden)}}
+
+    @property
+    def passed(self) -> str:
+        """The arguments of ``main`` and the hidden ones, as the items of a list."""
+        return "".join(["*args", *[f', CONSTANTS["hidden{i}"]' for i in range(len(self.hidden))]])
+
+    @property
+    def head(self) -> str:
+        """The imports and the globals that the definitions use."""
+        modules = ["import math"] if any("math." in text for text in self.helpers) else []
+        if any("functools." in text for text in [*self.helpers, *self.local]):
+            modules.insert(0, "import functools")
+        return "\n".join([*modules, *([""] if modules else []), self.target.head(self)])
+
+    @property
+    def body(self) -> str:
+        """The helpers, the tables and ``local``."""
+        tables = [f"{name} = {text}" for text, name in self.tables.items()]
+        return "\n".join([*self.helpers, *tables, *(["", ""] if tables else []), *self.local])
+
+    def runnable(self) -> str:
+        """The definitions without the constants, for a process that has them."""
+        return f"{self.head}\n\n\n{self.body}"
+
+    def whole(self, title: str, file: str | None) -> str:
+        """The script; ``file``: the name of the file beside it that holds the constants."""
+        rows = [f"    {listed(repr(x) for x in (b.shape, b.padded, b.dtype.name))}," for b in self.inputs]
+        results = [f"    {b.shape}," for b in self.outputs[: self.visible[1]]]
+        return "\n".join(
+            [
+                f'"""{title}"""',
+                "",
+                *(["from pathlib import Path", ""] if file is not None and self.stored else []),
+                *(["import base64", ""] if file is None and self.stored else []),
+                self.head,
+                *self._constants(file),
+                "INPUTS = [  # shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
+                "RESULTS = [\n" + "\n".join(results) + "\n]",
+                "",
+                "",
+                self.body,
+                "",
+                "",
+                self.target.main(self),
+            ]
+        )
+
+    def _constants(self, file: str | None) -> list[str]:
+        constants = self.stored
+        if not constants:
+            return []
+        if file is not None:
+            view = "".join(
+                f'\nCONSTANTS["{name}"] = CONSTANTS["{name}"].view({self.target.dtypes}.{array.dtype.name})'
+                for name, array in constants.items()
+                if array.dtype.isbuiltin != 1
+            )
+            return [f'CONSTANTS = dict(np.load(Path(__file__).with_name("{file}"))){view}']
+        rows = [f'    "{name}": {_embedded(array, self.target.dtypes)},' for name, array in constants.items()]
+        return ["CONSTANTS = {", *rows, "}"]
+
+
+def _embedded(array: np.ndarray, dtypes: str) -> str:
+    data = base64.b85encode(array.tobytes()).decode()
+    kind = f'"{array.dtype.name}"' if array.dtype.isbuiltin == 1 else f"{dtypes}.{array.dtype.name}"
+    return f'np.frombuffer(base64.b85decode("{data}"), {kind}).reshape({array.shape})'
+
+
+def script_of(program: Program, target: Target) -> Script:
+    """Write a compiled program for a target."""
+    module = program._compiled.stages["local"]
+    body = module.main.body
+    mesh = program.mesh._core
+    borders = [*body.arguments, *body.results]
+    used = [ref for value in borders if value.placement is not None for refs, _ in value.placement.dims for ref in refs]
+    axes = MeshAxes.of(mesh, used, refs_used(module, mesh))
+    shared = Shared(module, axes, target)
+    traced = program._traced
+    border = _Borders(axes, target)
+    inputs = [
+        border(value, shape, dtype, f"argument {name}")
+        for value, (shape, dtype, name) in zip(body.arguments, _argument_types(program))
+    ]
+    outputs = [
+        border(value, tuple(kind.shape), numpy_dtype(kind.dtype), f"result {i}")
+        for i, (value, kind) in enumerate(zip(body.results, traced._core.result_types))
+    ]
+    scope = Scope(shared)
+    names = [name for _, _, name in _argument_types(program)]
+    arguments = [scope.argument(value, name) for value, name in zip(body.arguments, names)]
+    returned = scope.region(body)
+    local = [f"def local({', '.join(arguments)}):", *scope.lines, *wrapped(f"return ({returned},)", "    ")]
+    if not outputs:
+        local[-1] = "    return ()"
+    wide = any(value.type.dtype in _WIDE for value in _values(module)) or any(b.dtype.name in _WIDE for b in inputs)
+    return Script(
+        target=target,
+        name=_name(program),
+        local=local,
+        helpers=helpers_of(target, (*target.always, *shared.helpers)),
+        tables=shared.tables,
+        constants=shared.constants,
+        axes=axes,
+        inputs=inputs,
+        outputs=outputs,
+        arguments=arguments,
+        hidden=[np.asarray(array) for array in traced._hoisted],
+        visible=(len(traced.in_avals), traced.out_tree.num_leaves),
+        transfers=shared.transfers,
+        needs_x64=wide,
+    )
+
+
+def _name(program: Program) -> str:
+    text = program.as_text("global").split(maxsplit=2)[1]
+    return text.removeprefix("@").removeprefix("jit_")
+
+
+_WIDE = ("float64", "int64", "uint64", "complex128")
+
+
+def _values(module: Any) -> list[Any]:
+    return [value for op in module.ops for value in op.results]
+
+
+def _argument_types(program: Program) -> list[tuple[tuple[int, ...], np.dtype[Any], str]]:
+    traced = program._traced
+    rows = [(aval.shape, aval.dtype, name) for aval, name in zip(traced.in_avals, traced.in_names)]
+    return rows + [(array.shape, array.dtype, f"hidden_{i}") for i, array in enumerate(traced._hoisted)]
+
+
+@dataclass(frozen=True)
+class _Borders:
+    """Makes the borders of a program."""
+
+    axes: MeshAxes
+    target: Target
+
+    def __call__(self, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any], what: str) -> Border:
+        placement = value.placement
+        if placement is None:
+            return Border(shape, shape, dtype, ((),) * len(shape))
+        if placement.unreduced:
+            rule = f"{what} must be reduced, as {self.target.arrays}"
+            way_out = "leave unreduced= out of its annotation"
+            raise UnsupportedError(message(self.target.caller, rule, repr(placement), way_out))
+        if not self.axes.is_main(placement.mesh):
+            rule = f"{what} must be on the mesh of the program, since {self.target.one_mesh}"
+            way_out = "annotate it on the program's mesh"
+            raise UnsupportedError(message(self.target.caller, rule, repr(placement), way_out))
+        dims = [refs for refs, _ in placement.dims]
+        spec = tuple(self.axes.spec(dims, what))
+        sizes = self.axes.sizes
+        padded = tuple(n * math.prod(sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))
+        return Border(shape, padded, dtype, spec)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX as a target of programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..source.literals import wrapped
+from ..source.script import Border, Script
+from ..source.target import Target
+
+__all__ = ["JAX", "emits"]
+
+_MAIN = '''def main(*args):
+    """The results for NumPy arguments, on the devices of this process."""
+    mesh = jax.sharding.Mesh(DEVICES.reshape(tuple(SIZES.values())), ALL)
+    placed = []
+    for x, spec, (shape, padded, dtype) in zip([PASSED], IN_SPECS, INPUTS):
+        x = np.asarray(x, dtype)
+        x = np.pad(x, [(0, p - n) for n, p in zip(shape, padded)]) if shape else x
+        placed.append(jax.device_put(x, jax.sharding.NamedSharding(mesh, spec)))
+    run = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=IN_SPECS, out_specs=OUT_SPECS, check_vma=False))
+    results = run(*placed)
+    return [np.asarray(y)[tuple(map(slice, shape))] for y, shape in zip(results, RESULTS)]
+
+
+if __name__ == "__main__":
+    for result in main(*[np.ones(shape, dtype) for shape, _, dtype in INPUTS[: ARGUMENTS]]):
+        print(result)
+'''
+
+
+def _specs(borders: list[Border]) -> str:
+    return f"({''.join(f'{border.text}, ' for border in borders).rstrip(' ')})"
+
+
+def _head(script: Script) -> str:
+    lines = [
+        "import jax",
+        "import jax.numpy as jnp",
+        "import numpy as np",
+        "from jax import lax",
+        "from jax.sharding import PartitionSpec as P",
+        "",
+        f"SIZES = {script.axes.sizes}",
+        "ALL = tuple(SIZES)",
+        *wrapped(f"IN_SPECS = {_specs(script.inputs)}", ""),
+        *wrapped(f"OUT_SPECS = {_specs(script.outputs)}", ""),
+    ]
+    return "\n".join(lines)
+
+
+def _main(script: Script) -> str:
+    count = script.axes.mesh.size
+    order = list(script.axes.mesh.device_ids or range(count))
+    devices = f"np.array(jax.devices()[:{count}])"
+    devices += "" if order == list(range(count)) else f"[{order}]"
+    text = _MAIN.replace("DEVICES", devices).replace("PASSED", script.passed)
+    text = text.replace("ARGUMENTS", str(script.visible[0]))
+    if not script.needs_x64:
+        return text
+    return text.replace("    mesh = ", '    jax.config.update("jax_enable_x64", True)\n    mesh = ', 1)
+
+
+_FOLDER = Path(__file__).parent
+JAX = Target(
+    name="jax",
+    caller="to_jax",
+    library="jax.lax",
+    dtypes="jnp",
+    full="lax.full",
+    arrays="JAX's arrays are",
+    one_mesh="one jit of JAX has one mesh",
+    helpers=(_FOLDER / "helpers.py", _FOLDER.parent / "source" / "helpers.py"),
+    always=(),
+    head=_head,
+    main=_main,
+    refused={
+        "stablehlo.select_and_scatter": "JAX has no public function for it",
+        "stablehlo.custom_call": "it calls a function of one engine",
+    },
+)
+emits = JAX.emits

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The symbolic collectives of a local program as those of mpi4py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._core.ir import Op
+from ..source.collectives import (
+    axes_of_dim,
+    dim_axes,
+    exchange_source,
+    exchange_tile,
+    mesh_of,
+    moves_of,
+    permuted,
+    refs_of,
+    size_of,
+    without,
+)
+from ..source.mesh_axes import AxisRef
+from ..source.scope import Scope, call, listed
+from ..source.target import attributes
+from .target import emits
+
+__all__: list[str] = []
+
+_FOLDS = {"sum": "np.add", "prod": "np.multiply", "max": "np.maximum", "min": "np.minimum", "and": "np.bitwise_and",
+          "or": "np.bitwise_or", "xor": "np.bitwise_xor"}  # fmt: skip
+
+
+def _along(scope: Scope, mesh: Any, refs: Sequence[AxisRef]) -> str:
+    """The communicator of the devices that differ along some axes, a global. All ranks make it before `local` runs."""
+    if size_of(refs) == 1:
+        return "MPI.COMM_SELF"
+    names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
+    if names is not None:
+        return scope.table("ALONG", call("along", *map(repr, names)), f"ALONG_{'_'.join(names)}")
+    return scope.table("ALONG", call(scope.helper("split"), scope.axes.groups(mesh, refs)))
+
+
+def _rank(scope: Scope, mesh: Any, refs: Sequence[AxisRef]) -> str:
+    return f"{_along(scope, mesh, refs)}.rank" if size_of(refs) > 1 else "0"
+
+
+def _along_dims(scope: Scope, op: Op, dims: dict[int, list[AxisRef]]) -> str:
+    return _along(scope, mesh_of(scope, op), [ref for refs in dims.values() for ref in refs])
+
+
+@emits("shardwise.axis_index")
+def axis_index(scope: Scope, op: Op) -> str:
+    return f"np.int32({_rank(scope, mesh_of(scope, op), refs_of(scope, op, 'axes'))})"
+
+
+@emits("shardwise.all_reduce")
+def all_reduce(scope: Scope, op: Op) -> str:
+    return _reduced(scope, op, refs_of(scope, op, "axes"), scope(op.operands[0]))
+
+
+def _reduced(scope: Scope, op: Op, refs: Sequence[AxisRef], x: str) -> str:
+    if size_of(refs) == 1:
+        return x
+    combine = _FOLDS[attributes(op)["reducer"]]
+    return call(scope.helper("all_reduce"), x, _along(scope, mesh_of(scope, op), refs), combine)
+
+
+@emits("shardwise.all_gather")
+def all_gather(scope: Scope, op: Op) -> str:
+    dims, x = dim_axes(scope, op, "gather"), scope(op.operands[0])
+    if not dims:
+        return x
+    comm = _along_dims(scope, op, dims)
+    if len(dims) == 1:
+        return f"np.concatenate({comm}.allgather({x}), {next(iter(dims))})"
+    return f"{scope.helper('joined')}({comm}.allgather({x}), {listed(map(str, _pairs(dims)))})"
+
+
+def _pairs(dims: dict[int, list[AxisRef]]) -> list[tuple[int, int]]:
+    return [(d, size_of(refs)) for d, refs in dims.items()]
+
+
+@emits("shardwise.reduce_scatter")
+def reduce_scatter(scope: Scope, op: Op) -> str:
+    dims, x = dim_axes(scope, op, "scatter"), scope(op.operands[0])
+    scattered = [ref for refs in dims.values() for ref in refs]
+    if dims:
+        comm, combine = _along_dims(scope, op, dims), _FOLDS[attributes(op)["reducer"]]
+        blocks = call(scope.helper("blocks"), x, listed(map(str, _pairs(dims))))
+        x = f"{scope.helper('fold')}({comm}.alltoall({blocks}), {combine})"
+    return _reduced(scope, op, without(refs_of(scope, op, "axes"), scattered), x)
+
+
+@emits("shardwise.all_to_all")
+def all_to_all(scope: Scope, op: Op) -> str:
+    moves, x = moves_of(scope, op), scope(op.operands[0])
+    sources, targets = {source for _, source, _ in moves}, {target for _, _, target in moves}
+    steps = [[move] for move in moves] if sources & targets else [moves] if moves else []
+    for step in steps:
+        comm = _along(scope, mesh_of(scope, op), [ref for refs, _, _ in step for ref in refs])
+        split = listed([str((target, size_of(refs))) for refs, _, target in step])
+        joined = listed([str((source, size_of(refs))) for refs, source, _ in step])
+        blocks = call(scope.helper("blocks"), x, split)
+        x = f"{scope.helper('joined')}({comm}.alltoall({blocks}), {joined})"
+    return x
+
+
+@emits("shardwise.collective_permute")
+def collective_permute(scope: Scope, op: Op) -> str:
+    mesh, own = mesh_of(scope, op), attributes(op)
+    if "shift" in own:
+        pairs = _shifted(scope, mesh, refs_of(scope, op, "axes"), own["shift"], own["wrap"])
+    else:
+        sources, targets = permuted(scope, op)
+        names = [scope.axes.names(refs) if scope.axes.is_main(mesh) else None for refs in (sources, targets)]
+        if None not in names:
+            pairs = f"{scope.helper('swapped')}({names[0]}, {names[1]})"
+        else:
+            pairs = scope.table("PAIRS", repr(scope.axes.pairs(mesh, sources, targets)))
+    return call(scope.helper("permute"), scope(op.operands[0]), pairs)
+
+
+def _shifted(scope: Scope, mesh: Any, refs: list[AxisRef], shift: int, wrap: bool) -> str:
+    names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
+    if names is not None:
+        return f"{scope.helper('shifted')}({names}, {shift}, {wrap})"
+    return scope.table("PAIRS", repr(scope.axes.shifted(mesh, refs, shift, wrap)))
+
+
+@emits("shardwise.exchange")
+def exchange(scope: Scope, op: Op) -> str:
+    mesh, shape = mesh_of(scope, op), op.results[0].type.shape
+    own = attributes(op)
+    sources = []
+    for place, dims in enumerate(own["from"]):
+        axes = [axes_of_dim(dim, mesh) for dim in dims]
+        rows = []
+        for d, refs in enumerate(axes):
+            tile, source = exchange_tile(op, d, mesh), exchange_source(op, place, d, mesh)
+            end = min(tile["size"], source["end"])
+            names = ("block", "size", "scale", "offset", "holes", "begin")
+            rows.append((size_of(refs), tile["step"], *(source[name] for name in names), end))
+        comm = _along(scope, mesh, [ref for refs in axes for ref in refs])
+        sources.append(f"({comm}, {tuple(rows)})")
+    tiles = listed(_rank(scope, mesh, axes_of_dim(dim, mesh)) for dim in own["to"])
+    table = scope.table("SOURCES", f"[{', '.join(sources)}]")
+    count = len(sources)
+    fill = scope(op.operands[count]) if len(op.operands) > count else "0"
+    return call(scope.helper("exchange"), listed(map(scope, op.operands[:count])), fill, shape, tiles, table)

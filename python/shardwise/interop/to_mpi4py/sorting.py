@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sorts in NumPy."""
+
+from __future__ import annotations
+
+from ..._core.ir import Op
+from ..source.comparators import Key, keys_of
+from ..source.scope import Scope, call, listed
+from ..source.target import attributes
+from .target import emits
+
+__all__: list[str] = []
+
+
+@emits("stablehlo.sort")
+def sort(scope: Scope, op: Op) -> str:
+    keys = keys_of(op.regions[0])
+    if keys is None:
+        rule = "a sort must compare its operands one after another"
+        raise scope.refusal(op, rule, "another comparator", "sort by computed keys")
+    dim = attributes(op).get("dimension", -1)
+    operands = list(map(scope, op.operands))
+    is_float = ["float" in x.type.dtype for x in op.operands]
+    texts = [_key_text(scope, operands[key.operand], key, is_float[key.operand]) for key in keys]
+    if len(operands) == 1 and texts == operands:
+        return f'np.sort({operands[0]}, {dim}, kind="stable")'
+    text = call(scope.helper("sort"), listed(operands), listed(texts), dim)
+    return f"{text}[0]" if len(operands) == 1 else text
+
+
+def _key_text(scope: Scope, x: str, key: Key, is_float: bool) -> str:
+    if is_float and (key.is_descending or not key.is_canonical):
+        x = call(scope.helper("total_order"), call(scope.helper("canonical"), x) if key.is_canonical else x)
+    return f"~{x}" if key.is_descending else x
+
+
+@emits("chlo.top_k")
+def top_k(scope: Scope, op: Op) -> str:
+    x, k = scope(op.operands[0]), attributes(op)["k"]
+    key = call(scope.helper("total_order"), x) if "float" in op.operands[0].type.dtype else x
+    return call(scope.helper("top_k"), x, key, k)

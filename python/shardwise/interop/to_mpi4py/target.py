@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mpi4py and NumPy as a target of programs: one device per rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..source.literals import wrapped
+from ..source.scope import listed
+from ..source.script import Border, Script
+from ..source.target import Target
+
+__all__ = ["MPI4PY", "emits"]
+
+_MAIN = '''def main(*args):
+    """The results for NumPy arguments, the same on all ranks."""
+    own = []
+    for x, axes, (shape, padded, dtype) in zip([PASSED], IN_AXES, INPUTS):
+        x = np.asarray(x, dtype)
+        x = np.pad(x, [(0, p - n) for n, p in zip(shape, padded)]) if shape else x
+        for dim, names in enumerate(axes):
+            x = np.split(x, along(*names).size, dim)[along(*names).rank] if names else x
+        own.append(x)
+    with np.errstate(all="ignore"):
+        results = list(local(*own))
+    for i, (axes, shape) in enumerate(zip(OUT_AXES, RESULTS)):
+        for dim, names in enumerate(axes):
+            results[i] = np.concatenate(along(*names).allgather(results[i]), dim) if names else results[i]
+        results[i] = np.asarray(results[i])[tuple(map(slice, shape))]
+    return results[: len(RESULTS)]
+
+
+if __name__ == "__main__":
+    for result in main(*[np.ones(shape, dtype) for shape, _, dtype in INPUTS[: ARGUMENTS]]):
+        if COMM.rank == 0:
+            print(result)
+'''
+
+
+def _axes(borders: list[Border]) -> str:
+    return listed([repr(border.spec) for border in borders])
+
+
+def _head(script: Script) -> str:
+    count = script.axes.mesh.size
+    order = list(script.axes.mesh.device_ids or range(count))
+    is_plain = order == list(range(count))
+    names = {border.dtype for border in [*script.inputs, *script.outputs]}
+    is_extended = any(dtype.isbuiltin != 1 for dtype in names) or "ml_dtypes." in "\n".join(script.local)
+    lines = [
+        *(["import ml_dtypes  # dtypes for NumPy"] if is_extended else []),
+        "import numpy as np",
+        "from mpi4py import MPI",
+        "",
+        f"SIZES = {script.axes.sizes}",
+        "ALL = tuple(SIZES)",
+        *wrapped(f"IN_AXES = {_axes(script.inputs)}", ""),
+        *wrapped(f"OUT_AXES = {_axes(script.outputs)}", ""),
+        "COMM = MPI.COMM_WORLD  # one device per rank" + ("" if is_plain else ", in the order of the mesh"),
+        f"if COMM.size != {count}:",
+        f'    raise SystemExit(f"this program needs mpirun -n {count}, got {{COMM.size}} ranks")',
+        *([] if is_plain else [f"COMM = COMM.Split(0, {order}.index(COMM.rank))"]),
+    ]
+    return "\n".join(lines)
+
+
+def _main(script: Script) -> str:
+    return _MAIN.replace("PASSED", script.passed).replace("ARGUMENTS", str(script.visible[0]))
+
+
+_FOLDER = Path(__file__).parent
+_NO_GENERATOR = "NumPy has no generator with these bits; draw them with sw.random"
+MPI4PY = Target(
+    name="mpi4py",
+    caller="to_source",
+    library="NumPy",
+    dtypes="ml_dtypes",
+    full="np.full",
+    arrays="NumPy's arrays are",
+    one_mesh="each rank has one device",
+    always=("along",),
+    helpers=(_FOLDER / "helpers.py", _FOLDER.parent / "source" / "helpers.py"),
+    head=_head,
+    main=_main,
+    refused={
+        "stablehlo.custom_call": "it calls a function of one engine",
+        "stablehlo.rng_bit_generator": _NO_GENERATOR,
+        "shardwise.random_bits": _NO_GENERATOR,
+        "stablehlo.select_and_scatter": "NumPy has no function for it",
+    },
+)
+emits = MPI4PY.emits

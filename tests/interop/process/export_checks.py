@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exported text is StableHLO that jaxlib compiles and runs; its length does not depend on the devices."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jaxlib import xla_client
+
+import shardwise as sw
+from shardwise import P
+from tests.interop.nearness import assert_near
+from tests.interop.process.handed_programs import PROGRAMS, Handed
+from tests.interop.process.to_jax_checks import MESHES, compiled
+
+NAMES = ("mlp", "movement", "integer_sums", "extremes", "scanned", "gradients", "resharded", "mixture_of_experts")
+
+
+def run(text: str, function: Any, arguments: tuple[Any, ...]) -> list[np.ndarray]:
+    """Compile a text for the devices of a handed-over function, and run it on its arguments."""
+    devices = tuple(function.mesh.devices.flat)
+    options = xla_client.CompileOptions()
+    options.num_partitions = len(devices)
+    build = options.executable_build_options
+    build.num_partitions, build.use_spmd_partitioning, build.use_shardy_partitioner = len(devices), True, True
+    build.device_assignment = xla_client.DeviceAssignment.create(np.array([[d.id for d in devices]]))
+    executable = devices[0].client.compile_and_load(text, xla_client.DeviceList(devices), options)
+    placed = [*jax.tree.leaves(function.put(*arguments))]
+    found = executable.execute_sharded(placed).disassemble_into_single_device_arrays()
+    results = []
+    for shards, border in zip(found, function._script.outputs):
+        sharding = jax.sharding.NamedSharding(function.mesh, jax.sharding.PartitionSpec(*border.spec))
+        whole = jax.make_array_from_single_device_arrays(border.padded, sharding, shards)
+        results.append(np.asarray(whole)[tuple(map(slice, border.shape))])
+    return results
+
+
+@pytest.mark.parametrize("handed", [x for x in PROGRAMS if x.name in NAMES], ids=lambda handed: handed.name)
+def test_jaxlib_runs_the_text(handed: Handed) -> None:
+    program = compiled(handed, MESHES["permuted 2x2x2" if handed.turn else "4x2"])
+    text = program.as_text("export")
+    assert text.count("sdy.manual_computation") == 1
+    assert "shardwise" not in text
+    assert "dense" not in "".join(re.findall(r"replica_groups = (\S+)", text))
+    assert text.startswith(f"module @jit_{handed.name} ")
+    found = run(text, program.to_jax(), handed.arguments)
+    expected = sw.tree.leaves(program(*handed.arguments))
+    assert len(found) == len(expected)
+    for got, want in zip(found, expected):
+        assert_near(got, np.asarray(want), handed.exact)
+
+
+def exported(devices: int) -> str:
+    def f(x: Any, w: Any) -> Any:
+        y = np.tanh(x @ w)
+        return y.sum(0), sw.shard(y, P(None, "x")), y.prod(0)
+
+    x = sw.ShapeDtypeStruct((2 * devices, 8), np.float32)
+    w = sw.ShapeDtypeStruct((8, 4 * devices), np.float32)
+    mesh = sw.Mesh({"x": devices, "y": 2})
+    return sw.jit(f, mesh=mesh, in_shardings=(P("x"), None)).lower(x, w).compile().as_text("export")
+
+
+def test_the_text_does_not_grow_with_the_devices_and_needs_none() -> None:
+    small, large = exported(4), exported(512)
+    assert len(small.splitlines()) == len(large.splitlines())
+    assert len(large) < 1.1 * len(small)
+    axes = re.findall(r"axes = \[(#stablehlo\.axis_ref.*?)\]", large)
+    assert set(axes) == {'#stablehlo.axis_ref<name = "x">'}
+    assert "replica_group_mesh_axes" in exported(2)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts of `to_source("mpi4py")` on 4 ranks, with mpi4py and NumPy alone."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import shardwise as sw
+from shardwise import P
+from tests.interop.nearness import assert_near
+from tests.interop.process.handed_programs import PROGRAMS, Handed
+from tests.mpi.launch import mpirun
+
+MESHES = [
+    sw.Mesh({"x": 4}),
+    sw.Mesh({"x": 2, "y": 2}),
+    sw.Mesh({"x": 2, "y": 2}, device_ids=[2, 0, 3, 1]),
+]
+
+
+def compiled(handed: Handed, mesh: sw.Mesh) -> Any:
+    """The program with its arguments split along different dims."""
+    specs = []
+    for i, x in enumerate(handed.arguments):
+        dims: list[Any] = [None] * np.ndim(x)
+        if dims:
+            dims[(i + handed.turn) % len(dims)] = "x"
+        specs.append(P(*dims))
+    return sw.jit(handed.function, mesh=mesh, in_shardings=tuple(specs)).lower(*handed.arguments).compile()
+
+
+def test_scripts_give_the_numbers_of_the_virtual_mesh(tmp_path: Path) -> None:
+    expected = []
+    for i, handed in enumerate(PROGRAMS):
+        program = compiled(handed, MESHES[i % len(MESHES)])
+        program.to_source("mpi4py", tmp_path / f"{handed.name}.py")
+        arguments = sw.tree.leaves(handed.arguments)
+        (tmp_path / f"{handed.name}.args").write_bytes(pickle.dumps(arguments))
+        expected.append((handed, [np.asarray(x) for x in sw.tree.leaves(program(*handed.arguments))]))
+    done = mpirun(4, ["-m", "mpi4py", "tests/mpi/script_worker.py", str(tmp_path)])
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
+    for handed, results in expected:
+        found = pickle.loads((tmp_path / f"{handed.name}.out").read_bytes())
+        assert len(found) == len(results), handed.name
+        for got, want in zip(found, results):
+            assert_near(got, want, handed.exact)
