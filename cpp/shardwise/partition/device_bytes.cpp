@@ -40,8 +40,7 @@ ByPosition of_permute(const OpView& op) {
   if (permute.axes.empty()) {
     const AxisList from = joined(permute.from, difference(permute.to, permute.from));
     const AxisList to = joined(permute.to, difference(permute.from, permute.to));
-    return {joined(from, to),
-            [=](const Coordinates& device) { return device.at(from) == device.at(to) ? 0 : tile; }};
+    return {joined(from, to), [=](const Coordinates& device) { return device.at(from) == device.at(to) ? 0 : tile; }};
   }
   const int64_t count = product(permute.axes), shift = permute.shift;
   if (permute.wrap) return {};
