@@ -5,6 +5,8 @@
     gradient     the gradient of its weights, for the sum of all h
     power        200 steps of v = a @ v / |a @ v| for a block of vectors     vectors split over 8 devices
     transformer  36 layers of attention and MLP, weights stacked             heads and hidden units split over 8 devices
+    calls        the same 36 layers as calls of one function, as JAX prints them; compiled beside one layer, and
+                 beside the program with all calls inlined
 
 Compile times are without the trace, minima; run times are medians of interleaved runs. JAX runs the same loop
 unpartitioned, by `jax.lax.scan`.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import statistics
 import sys
 from collections.abc import Callable
@@ -175,6 +178,47 @@ def measure_compile(case: Case) -> dict[str, float]:
     }
 
 
+def layer_text(case: Case, layers: int, *, inline: bool) -> str:
+    """Layers as calls of one function, as JAX prints them, with the weights' shardings of ``case``."""
+    one = jax.jit(lambda x, *row: case.step(jnp, (), x, row)[0], inline=inline)
+
+    def run(x: Any, weights: Any) -> Any:
+        for row in weights:
+            x = one(x, *row)
+        return x
+
+    shape = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype)  # noqa: E731
+    row = tuple(shape(x[0]) for x in case.xs)
+    head, _, rest = jax.jit(run).lower(shape(case.init), [row] * layers).as_text().partition("@main(")
+    arguments, arrow, rest = rest.partition(") -> ")
+    specs = [None, *[spec[1:] for spec in case.specs[2]] * layers]
+    found = re.findall(r"%arg\d+: tensor<[^>]*>", arguments)
+    shown = ", ".join(x + annotation(spec, x.count("x")) for x, spec in zip(found, specs, strict=True))
+    head = head.replace("{\n", f'{{\n  sdy.mesh @mesh = <["data"={DEVICES}]>\n', 1)
+    return f"{head}@main({shown}{arrow}{rest}"
+
+
+def annotation(spec: Any, ndim: int) -> str:
+    """The sharding of an argument in a text."""
+    if spec is None:
+        return ""
+    dims = [f'{{"{axis}"}}' if axis else "{}" for axis in spec] + ["{}"] * (ndim - len(spec))
+    return f" {{sdy.sharding = #sdy.sharding<@mesh, [{', '.join(dims)}]>}}"
+
+
+def measure_calls(case: Case, rounds: int = 5) -> dict[str, float]:
+    """Milliseconds to compile texts, without parsing them."""
+    found: dict[str, float] = {"length": case.length}
+    for name, layers, inline in (("one layer", 1, True), ("calls", case.length, False), ("inlined", case.length, True)):
+        module = sw.parse(layer_text(case, layers, inline=inline))
+        runs = [module.compile().seconds for _ in range(rounds)]
+        best = min(runs, key=lambda seconds: sum(seconds.values()))
+        found[f"{name}, ms"] = sum(best.values()) * 1e3
+        if name == "calls":
+            found["of it propagation, ms"] = best["propagate"] * 1e3
+    return found
+
+
 def measure_run(case: Case, steps: int, rounds: int) -> dict[str, float]:
     """Median seconds of the first ``steps`` steps, and the largest difference from JAX's result."""
     case = case.head(steps)
@@ -217,6 +261,11 @@ def main() -> None:
         problems.append(
             f"transformer: compile {transformer['compile ms'] / transformer['one step, ms']:.1f}x one layer"
         )
+    calls = measure_calls(all_cases["transformer"])
+    table("loops: 36 calls of a layer, compile", list(calls), [list(calls.values())])
+    planned = calls["calls, ms"] - calls["of it propagation, ms"]
+    if planned > LIMITS["compile/layer"] * calls["one layer, ms"]:
+        problems.append(f"calls: compile without propagation {planned / calls['one layer, ms']:.1f}x one layer")
     steps = {"rnn": 50, "gradient": 30, "power": 50, "transformer": 12}
     runs = {name: measure_run(case, steps[name], args.rounds) for name, case in all_cases.items()}
     rows = []
@@ -227,7 +276,7 @@ def main() -> None:
         problems += [f"{name}: {k} is {v:.2f}, above {LIMITS[k]}" for k, v in against.items() if v > LIMITS[k]]
     titles = ["loop", "steps", "loop ms", "unrolled ms", "1 device ms", "JAX ms", "loop/unrolled", "8/1", "difference"]
     table("loops: run on 8 virtual devices, float32", titles, rows)
-    write("loops", {"compile": compiles, "run": runs})
+    write("loops", {"compile": compiles, "calls": calls, "run": runs})
     for problem in problems:
         print("NOT MET:", problem)
     raise SystemExit(1 if problems else 0)

@@ -80,7 +80,7 @@ def pages() -> dict[Path, str]:
 def _section(op: Any, shown: list[Example]) -> str:
     lines = [f"## {op.name}", "", _sentence(op.doc) + _specification(op.name), ""]
     for example in shown[:1]:
-        lines += ["```text", example.statement, "```", ""]
+        lines += ["```{code-block} text", example.statement, "```", ""]
     lines += [f"- {title}: {text}" for title, text in _facts(op, shown)]
     return "\n".join(lines) + "\n"
 

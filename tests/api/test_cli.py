@@ -559,16 +559,19 @@ def test_an_encoding_without_an_arrow_is_one_line(file: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", text)
 
 
-def test_a_pass_that_cannot_take_calls_says_which_pass_takes_them_away(tmp_path: Path, capsys: Any) -> None:
+def test_a_pass_that_cannot_take_named_computations_says_which_pass_takes_them_away(
+    tmp_path: Path, capsys: Any
+) -> None:
     path = tmp_path / "calls.mlir"
     path.write_text(
         'sdy.mesh @mesh = <["x"=2]>\n'
         "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {\n"
-        "  %0 = func.call @f(%a) : (tensor<8xf32>) -> tensor<8xf32>\n"
+        '  %0 = sdy.named_computation<"f">(%a) (%b: tensor<8xf32>) {\n'
+        "    sdy.return %b : tensor<8xf32>\n  } : (tensor<8xf32>) -> tensor<8xf32>\n"
         "  return %0 : tensor<8xf32>\n}\n"
-        "func.func private @f(%a: tensor<8xf32>) -> tensor<8xf32> {\n  return %a : tensor<8xf32>\n}\n"
     )
-    said = f"{path}:3:8: error: func.call: can be read, propagated and printed, but not run; run inline_calls first\n"
+    said = f"{path}:3:8: error: sdy.named_computation: can be read, propagated and printed, but not run; "
+    said += "run inline_calls first\n"
     for passes in ("propagate,insert-reshards", "plan-reshards"):
         assert run(capsys, "opt", path, f"--passes={passes}") == (1, "", said)
     assert run(capsys, "opt", path, "--passes=propagate,inline-calls,insert-reshards")[0] == 0

@@ -86,3 +86,30 @@ def test_a_dynamic_convolution_with_constant_padding_runs() -> None:
     found = _core.passes.compile(_core.ir.parse(program), MESH)
     want = np.correlate(np.pad(x.ravel(), 1), w.ravel(), "valid")
     np.testing.assert_allclose(execute(found, [x, w])[0][0].ravel(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_complex_convolutions(dtype: str, groups: int) -> None:
+    def drawn(*shape: int) -> Any:
+        return (RNG.normal(size=shape) + 1j * RNG.normal(size=shape)).astype(dtype)
+
+    x, w = drawn(2, 5, 4, 4), drawn(2, 3, 4 // groups, 8)
+    part = "f32" if dtype == "complex64" else "f64"
+    shapes = [f"{shape}xcomplex<{part}>" for shape in ("2x5x4x4", f"2x3x{4 // groups}x8", "2x4x2x8")]
+    found = run(text("", *shapes, features=groups), x, w)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (2, 3), axis=(1, 2))  # b, y, x, f, tap, tap
+    parts = zip(np.split(windows, groups, axis=3), np.split(w, groups, axis=3))
+    want = np.concatenate([np.einsum("byxikl,klio->byxo", seen, kernel) for seen, kernel in parts], axis=3)
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+def test_a_convolution_of_narrow_integers_wraps(dtype: str) -> None:
+    kept = 15 if dtype.endswith("4") else 3
+    x, w = (RNG.integers(0, kept + 1, shape).astype(np.uint8).astype(dtype) for shape in ((1, 4, 4, 6), (2, 2, 6, 2)))
+    name = dtype.replace("uint", "ui").replace("int", "i")
+    found = run(text("", f"1x4x4x6x{name}", f"2x2x6x2x{name}", f"1x3x3x2x{name}"), x, w)
+    ones = ((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1))
+    want = convolution(x.astype(np.int64), w.astype(np.int64), NUMBERS, *ones)
+    assert same_bits(found, want.astype(np.int8).astype(dtype))

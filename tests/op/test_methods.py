@@ -108,6 +108,28 @@ def test_a_slice_across_shards_is_read_and_written_by_its_owners(count: int, siz
             np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("count", [64, 61])
+@pytest.mark.parametrize(
+    ("dtype", "start"), [("i32", 10), ("i32", 0), ("i32", -3), ("i32", 10**6), ("ui64", 2**64 - 1), ("i8", 21)]
+)
+def test_a_dynamic_slice_at_a_constant_start_receives_what_it_reads(dtype: str, start: int, count: int) -> None:
+    mesh = 'sdy.mesh @mesh = <["x"=4]>'
+    module = _core.ir.parse(f"""module {{ {mesh}
+      func.func @main(%x: tensor<{count}x3xf32> {SHARDED}) -> (tensor<40x3xf32> {SHARDED}) {{
+        %i = stablehlo.constant dense<{start}> : tensor<{dtype}>
+        %j = stablehlo.constant dense<0> : tensor<{dtype}>
+        %0 = stablehlo.dynamic_slice %x, %i, %j, sizes = [40, 3]
+          : (tensor<{count}x3xf32>, tensor<{dtype}>, tensor<{dtype}>) -> tensor<40x3xf32>
+        return %0 : tensor<40x3xf32>
+      }} }}""")
+    found = _core.passes.compile(module, module.mesh)
+    x, at = rows(count), min(max(start, 0), count - 40)
+    for [got] in execute(found, [x]):
+        np.testing.assert_array_equal(got, x[at : at + 40])
+    [row] = found.collectives()
+    assert (row["kind"], row["cause"]) == ("exchange", "exchange of dynamic_slice along dim 0")
+
+
 @pytest.mark.parametrize(("size", "kinds"), [(1, ["all_reduce"]), (40, ["all_gather"])])
 def test_a_dynamic_slice_is_gathered_only_if_that_is_cheaper(size: int, kinds: list[str]) -> None:
     """Of 64 rows on 4 devices a gather receives 48; a reduction of the slice 1.5 times the slice."""
@@ -219,14 +241,15 @@ def test_each_method_is_tested_here() -> None:
         "chlo.top_k": ["winners"],
         "stablehlo.concatenate": ["exchange"],
         "stablehlo.convolution": ["exchange"],  # partition/test_convolution_windows.py
-        "stablehlo.dynamic_slice": ["owned rows"],
+        "stablehlo.dynamic_slice": ["owned rows", "exchange"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows"],
         "stablehlo.pad": ["exchange"],
         "stablehlo.reduce": ["partial results"],
         "stablehlo.reduce_window": ["totals", "another dim", "exchange"],
+        "stablehlo.reshape": ["exchange"],  # partition/test_reshape_rows.py
         "stablehlo.reverse": ["exchange"],
-        "stablehlo.scatter": ["owned rows"],
+        "stablehlo.scatter": ["owned rows", "shards as addends"],  # partition/test_owned_bits.py
         "stablehlo.select_and_scatter": ["exchange"],  # partition/test_select_and_scatter.py
         "stablehlo.slice": ["exchange"],
         "stablehlo.sort": ["another dim"],

@@ -119,4 +119,8 @@ def test_the_prediction_holds_for_random_programs(program: Program) -> None:
     peak, of_arguments, _, _ = executable.memory(per_device=False)
     scatter = runtime.ShardedArray.scatter
     arguments = [scatter(a, s) for a, s in zip(program.arguments, compiled.argument_shardings)]
-    assert peak - of_arguments == counted_peak(executable, arguments, [])
+    counted = counted_peak(executable, arguments, [])
+    if program.has_choices:  # the prediction is for those that take the most
+        assert counted <= peak - of_arguments
+    else:
+        assert counted == peak - of_arguments

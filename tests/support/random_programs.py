@@ -22,7 +22,9 @@ from shardwise import _core
 from tests.op import references as ref
 from tests.op.references import Array
 from tests.op.window_references import reduce_window
+from tests.support import random_control_flow
 from tests.support.mesh_strategies import shardings
+from tests.support.random_control_flow import outlined
 
 DTYPES = ("float32", "int32", "float32", "int32", "bool")
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 4, 6, 8)
@@ -44,6 +46,8 @@ class Program:
         self.values: list[Array] = []  # arguments first
         self.outputs: list[int] = []
         self.log: list[str] = []
+        self.has_calls = False
+        self.has_choices = False  # branches, and loops of trips that the program computes
 
     @property
     def expected(self) -> list[Array]:
@@ -90,7 +94,8 @@ class Program:
         ]
         for step in self.steps:
             values.append(step(trace, values))
-        return trace.finish([values[i] for i in self.outputs], list(result_shardings))
+        module = trace.finish([values[i] for i in self.outputs], list(result_shardings))
+        return _core.ir.parse(outlined(module.text())) if self.has_calls else module
 
     def __repr__(self) -> str:
         heads = [
@@ -478,6 +483,7 @@ STEPS = [
     Drawer.compare_and_select, Drawer.convert, Drawer.transpose, Drawer.reshape, Drawer.broadcast, Drawer.reverse,
     Drawer.slice, Drawer.pad, Drawer.concatenate, Drawer.dynamic_slice, Drawer.dynamic_update_slice, Drawer.dot,
     Drawer.dot, Drawer.reduce, Drawer.reduce, Drawer.reduce_window, Drawer.iota, Drawer.accumulate,
+    random_control_flow.branch, random_control_flow.loop, random_control_flow.call,
 ]  # fmt: skip
 
 

@@ -247,9 +247,15 @@ GlobalPart part_in(const Module& from, ValueId value, const Module& to) {
   return part;
 }
 
+std::vector<ValueId> values_of_all(const Module& module) {
+  std::vector<ValueId> values;
+  for (const Function& function : module.functions) append_values(module, function.body, values);
+  return values;
+}
+
 // The same program with an edited local stage, which has as many values: tests plant faults in it.
 UnitPtr with_local_stage(const CompileUnit& unit, const std::shared_ptr<Module>& local) {
-  const std::vector<ValueId> before = values_of_main(*unit.module), after = values_of_main(*local);
+  const std::vector<ValueId> before = values_of_all(*unit.module), after = values_of_all(*local);
   if (before.size() != after.size()) {
     fail<ShapeError>("with_local_stage", str("the module must have ", before.size(), " values"), str(after.size()));
   }

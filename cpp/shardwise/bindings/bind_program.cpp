@@ -16,6 +16,7 @@
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/placement.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/control/control.h"
 
 namespace py = pybind11;
 
@@ -176,8 +177,9 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
       .def_property_readonly("runnable", &OpDef::runnable)
       .def_property_readonly("differentiable",
                              [](const OpDef& self) {
-                               return self.is_control_flow() || (self.runnable() && self.vjp != not_differentiable &&
-                                                                 self.vjp != static_cast<VjpFn>(propagation_only));
+                               return self.is_control_flow() || self.name == kCallName ||
+                                      (self.runnable() && self.vjp != not_differentiable &&
+                                       self.vjp != static_cast<VjpFn>(propagation_only));
                              })
       .def_property_readonly("composed", [](const OpDef& self) { return is_composed(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })

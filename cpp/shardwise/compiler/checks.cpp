@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/compiler/checks.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/partition/assign.h"
@@ -57,11 +59,18 @@ LocId place_of(const Module& module) {
 // A program that is not resharded may hold collectives that its user wrote. Only propagation knows what to do with
 // them.
 void check_collectives(std::string_view what, const Module& module) {
-  walk(module, module.main().body, [&](OpId id) {
-    const OpView op(module, id);
-    if (op.def().traits.collective == CollectiveKind::kNone) return;
-    refuse_late(what, module, Stage::kResharded, op.loc(), std::string(op.name()));
+  std::set<std::string> called{module.main().name};
+  walk(module, [&](OpId id) {
+    if (is_call(module, id)) called.insert(callee_of(module, id));
   });
+  for (const Function& function : module.functions) {
+    if (!called.contains(function.name)) continue;
+    walk(module, function.body, [&](OpId id) {
+      const OpView op(module, id);
+      if (op.def().traits.collective == CollectiveKind::kNone) return;
+      refuse_late(what, module, Stage::kResharded, op.loc(), std::string(op.name()));
+    });
+  }
 }
 
 // ---- programs to run -----------------------------------------------------------------------------------------------
@@ -77,9 +86,7 @@ void check_type(const Module& module, ValueId value, LocId loc) {
 enum class Needs : uint8_t { kKernel, kKernelOrDecomposition };
 
 std::string_view pass_that_replaces(const OpView& op) {
-  if (is_call(op.module(), op.id()) || is_named_computation(op.module(), op.id()) || is_composite(op.def())) {
-    return kInlineCalls.name;
-  }
+  if (is_named_computation(op.module(), op.id()) || is_composite(op.def())) return kInlineCalls.name;
   return is_composed(op.def()) ? kLegalize.name : std::string_view();
 }
 
@@ -138,7 +145,10 @@ void check_runnable(const Module& module) {
 void check_input(const Module& module) {
   const Context& context = module.context();
   const Function& main = module.main();
-  check_runnable_region(module, main.body, Needs::kKernelOrDecomposition);
+  const CallGraph calls(module);
+  for (const size_t f : calls.reached()) {
+    check_runnable_region(module, module.functions[f].body, Needs::kKernelOrDecomposition);
+  }
   for (const ShardingId id : main.result_shardings) {
     if (!id || context.sharding(id).unreduced.empty()) continue;
     fail<ShardingError>("compile", "a result cannot be left unreduced", short_text(context.sharding(id)),

@@ -7,7 +7,7 @@
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/propagation/sharding_groups.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/call_regions.h"
 
 namespace shardwise {
 namespace {

@@ -11,7 +11,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/propagation/sharding_groups.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/call_regions.h"
 
 namespace shardwise {
 namespace {

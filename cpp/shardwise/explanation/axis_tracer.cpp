@@ -6,7 +6,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/value_names.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/call_regions.h"
 
 namespace shardwise {
 

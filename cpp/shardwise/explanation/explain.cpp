@@ -7,7 +7,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/sharding_groups.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/call_regions.h"
 
 namespace shardwise {
 

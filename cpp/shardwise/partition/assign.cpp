@@ -6,6 +6,8 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/control/call_graph.h"
+#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/op_choice.h"
 #include "shardwise/partition/open_loops.h"
@@ -29,7 +31,8 @@ class Assignment {
   Assignment(Module& module, PassContext& context)
       : context_(context),
         source_(module),
-        target_(empty_copy(source_)),
+        calls_(module),
+        target_(empty_copy(source_, calls_)),
         builder_(target_, target_.main().body),
         planner_(module.context()),
         placements_(module),
@@ -41,10 +44,7 @@ class Assignment {
         regions_(source_, builder_, values_, placements_) {}
 
   Module run(Counters& counters) {
-    const RegionId body = source_.main().body;
-    for (const ValueId argument : source_.region(body).arguments) values_.add_argument(argument);
-    for (const OpId id : source_.region(body).ops) add_op(OpView(source_, id));
-    add_results();
+    for (const size_t f : calls_.reached()) add_function(source_.functions[f]);
     counters.add("assign.plans", planner_.plans());
     target_.stage = Stage::kAssigned;
     return std::move(target_);
@@ -53,10 +53,21 @@ class Assignment {
  private:
   TypeId type_of(ValueId value) const { return source_.value(value).type; }
 
+  // The arguments and results of a function have the placements that propagation gave to them.
+  void add_function(const Function& function) {
+    Function& made = *std::ranges::find(target_.functions, function.name, &Function::name);
+    regions_.enter_function(function, made);
+    chooser_.enter_function(function);
+    for (const OpId id : source_.region(function.body).ops) add_op(OpView(source_, id));
+    regions_.leave_function(function, made);
+  }
+
   void add_op(const OpView& op) {
     const Traits& traits = op.def().traits;
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);
-    if (op.def().regions == Regions::kLoop) {
+    if (is_call(source_, op.id())) {
+      add_call(op);
+    } else if (op.def().regions == Regions::kLoop) {
       add_loop(op);
     } else if (op.def().regions == Regions::kBranches) {
       add_branches(op);
@@ -84,6 +95,20 @@ class Assignment {
         context_.pinned ? chooser_.choose_pinned(op, rule, context_.pinned->ops[number]) : chooser_.choose(op, rule);
     context_.choices.ops.push_back(chooser_.described(op, rule, choice));
     ops_.add_by_rule(op, rule, choice);
+  }
+
+  void add_call(const OpView& op) {
+    const Function& called = source_.functions[calls_.callee(op.id())];
+    const std::vector<ValueId>& arguments = source_.region(called.body).arguments;
+    std::vector<ValueId> operands;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::string cause = str("argument ", i, " of @", called.name);
+      operands.push_back(values_.get(op.operand(i), placements_.declared(arguments[i]), cause));
+    }
+    const OpId made = ops_.create(op, operands, {});
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements_.result(called, i), {});
+    }
   }
 
   // ---- regions ----
@@ -194,26 +219,9 @@ class Assignment {
     });
   }
 
-  void add_results() {
-    Function& main = target_.main();
-    const std::vector<ValueId>& results = source_.region(source_.main().body).results;
-    const std::vector<ShardingId>& declared = source_.main().result_shardings;
-    std::vector<ShardingId> shardings;
-    for (size_t i = 0; i < results.size(); ++i) {
-      const PlacementId wanted = i < declared.size() && declared[i]
-                                     ? placements_.reduced(declared[i], type_of(results[i]))
-                                     : placements_.declared(results[i]);
-      const OpId op = source_.value(results[i]).op;
-      builder_.set_loc(op ? source_.op(op).loc : source_.value(results[i]).loc, source_.op(op).origin);
-      const ValueId result = values_.get(results[i], wanted, "result " + std::to_string(i));
-      target_.region(main.body).results.push_back(result);
-      shardings.push_back(placements_.sharding(wanted));
-    }
-    main.result_shardings = std::move(shardings);
-  }
-
   PassContext& context_;
   Module& source_;
+  const CallGraph calls_;
   Module target_;
   Builder builder_;
   ReshardPlanner planner_;

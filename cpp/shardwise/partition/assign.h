@@ -23,7 +23,10 @@
 // result of the loop, or one that is unreduced, if the body only accumulates into it (accumulators.h). Values from around
 // a loop are resharded before it, once (placed_values.h).
 //
-// Constraints become reshards (or nothing). Constants are created once per needed sharding. Results of main get their
+// Functions are assigned like main: the placements of their arguments and results are those that propagation gave them,
+// and each call reshards its operands to them.
+//
+// Constraints become reshards (or nothing). Constants are created once per needed sharding. Results get their
 // sharding without unreduced axes.
 #pragma once
 

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/collective_ledger.h"
 
+#include <limits>
+#include <unordered_set>
+
 #include "shardwise/base/error.h"
 #include "shardwise/cost/collective_cost.h"
 #include "shardwise/cost/exchange_cost.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/control/call_graph.h"
+#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {
 namespace {
+
+constexpr std::string_view kAtMost = "at most", kPerTrip = "per trip";
 
 // "{"x"}" for one list that is not empty, else "dim 0 {"x"}, dim 2 {"y"}".
 std::string dim_axes_text(const Mesh& mesh, const std::vector<AxisList>& dims) {
@@ -68,7 +75,7 @@ void read_exchange(const OpView& op, LedgerRow& row) {
   row.group_size = product(shown);
   const ExchangeCost cost = exchange_cost(map);
   row.bytes = cost.elements * static_cast<double>(item_size(row.operand.dtype));
-  if (!cost.exact && row.bound.empty()) row.bound = "at most";
+  if (!cost.exact && row.bound.empty()) row.bound = kAtMost;
 }
 
 void read_collective(const OpView& op, LedgerRow& row) {
@@ -113,23 +120,62 @@ struct Executions {
   std::string_view bound = {};
 
   Executions in(const OpView& op) const {
-    if (op.def().regions == Regions::kBranches) return {count, bound.empty() ? "at most" : bound};
+    if (op.def().regions == Regions::kBranches) return {count, bound.empty() ? kAtMost : bound};
     if (op.def().regions != Regions::kLoop) return *this;
     const auto loop = counted_loop(op);
     int64_t product = 0;
-    if (!loop || __builtin_mul_overflow(count, loop->trips, &product)) return {count, "per trip"};
+    if (!loop || __builtin_mul_overflow(count, loop->trips, &product)) return {count, kPerTrip};
     return {product, bound};
+  }
+
+  void add(const Executions& more) {
+    if (__builtin_add_overflow(count, more.count, &count)) count = std::numeric_limits<int64_t>::max();
+    for (const std::string_view weaker : {kAtMost, kPerTrip}) {
+      if (more.bound == weaker && bound != kPerTrip) bound = weaker;
+    }
   }
 };
 
-void add_rows(const Module& local, RegionId region, const Executions& executions, std::vector<LedgerRow>& rows) {
-  for (const OpId id : local.region(region).ops) {
-    const OpView op(local, id);
-    for (const RegionId nested : op.regions()) add_rows(local, nested, executions.in(op), rows);
-    const CollectiveKind kind = op.def().traits.collective;
-    if (kind == CollectiveKind::kNone || kind == CollectiveKind::kAllSlice || kind == CollectiveKind::kAxisIndex)
-      continue;
-    LedgerRow row{.kind = kind,
+// Rows in the order of the program; those of a function stand where it is called first.
+class LedgerMaker {
+ public:
+  explicit LedgerMaker(const Module& local)
+      : local_(local), calls_(local), executions_(local.functions.size(), {.count = 0}) {}
+
+  std::vector<LedgerRow> run() {
+    for (const size_t f : calls_.reached()) {  // callers first
+      if (f == calls_.reached().front()) executions_[f].count = 1;
+      if (!calls_.calls(f).empty()) count_calls(local_.functions[f].body, executions_[f]);
+    }
+    add_rows(local_.main().body, {});
+    return std::move(rows_);
+  }
+
+ private:
+  void count_calls(RegionId region, const Executions& executions) {
+    for (const OpId id : local_.region(region).ops) {
+      if (is_call(local_, id)) executions_[calls_.callee(id)].add(executions);
+      const OpView op(local_, id);
+      for (const RegionId nested : op.regions()) count_calls(nested, executions.in(op));
+    }
+  }
+
+  void add_rows(RegionId region, const Executions& executions) {
+    for (const OpId id : local_.region(region).ops) {
+      const OpView op(local_, id);
+      for (const RegionId nested : op.regions()) add_rows(nested, executions.in(op));
+      if (is_call(local_, id) && shown_.insert(calls_.callee(id)).second) {
+        add_rows(called_function(local_, id).body, executions_[calls_.callee(id)]);
+      }
+      const CollectiveKind kind = op.def().traits.collective;
+      if (kind == CollectiveKind::kNone || kind == CollectiveKind::kAllSlice || kind == CollectiveKind::kAxisIndex)
+        continue;
+      rows_.push_back(row_of(op, executions));
+    }
+  }
+
+  static LedgerRow row_of(const OpView& op, const Executions& executions) {
+    LedgerRow row{.kind = op.def().traits.collective,
                   .name = std::string(op.name().substr(op.name().find('.') + 1)),
                   .axes = {},
                   .operand = op.operand_type(0),
@@ -138,19 +184,21 @@ void add_rows(const Module& local, RegionId region, const Executions& executions
                   .bound = executions.bound,
                   .loc = op.loc(),
                   .cause = {},
-                  .op = id};
+                  .op = op.id()};
     if (const std::string* cause = op.attrs().find<std::string>(kCauseAttr)) row.cause = *cause;
     read_collective(op, row);
-    rows.push_back(std::move(row));
+    return row;
   }
-}
+
+  const Module& local_;
+  const CallGraph calls_;
+  std::vector<Executions> executions_;  // by function, of its body
+  std::unordered_set<size_t> shown_;    // functions
+  std::vector<LedgerRow> rows_;
+};
 
 }  // namespace
 
-std::vector<LedgerRow> collective_ledger(const Module& local) {
-  std::vector<LedgerRow> rows;
-  add_rows(local, local.main().body, {}, rows);
-  return rows;
-}
+std::vector<LedgerRow> collective_ledger(const Module& local) { return LedgerMaker(local).run(); }
 
 }  // namespace shardwise

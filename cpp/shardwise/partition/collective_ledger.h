@@ -4,7 +4,8 @@
 //
 //   all_reduce  {"model"}  8192 B from 2 devices  tensor<32x64xf32>  train.py:31  reduction in dot_general
 //
-// Bytes are those one device receives in one execution (cost/collective_cost.h).
+// Bytes are those one device receives in one execution (cost/collective_cost.h). A collective in a function is one row for
+// all its calls.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct LedgerRow {
   int64_t group_size = 1;  // devices that take part
   TensorType operand;      // on one device
   TensorType result;
-  int64_t count = 1;  // executions in one run, as far as they are known
+  int64_t count = 1;  // executions in one run, as far as they are known: trips times calls
   // "" where `count` and `bytes` are exact; "at most" in a branch, which may not run, and in an exchange among so many
   // devices that its bytes are not counted; "per trip" in a loop of unknown trips.
   std::string_view bound = {};

@@ -215,11 +215,15 @@ void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Plac
       }
     }
     if (!is_sharded_along(tensors, methods_[m])) continue;
-    add_placed(wish, method, tensors);
-    for (size_t t = rule_.operand_count(); t < tensors.size(); ++t) {
-      if (tensors[t].size() == tensors[0].size()) tensors[t] = tensors[0];
+    // The results are made together, so they have one placement: that of a result, or of the first operand.
+    for (size_t from = rule_.operand_count(); from <= tensors.size(); ++from) {
+      std::vector<std::vector<AxisList>> placed = tensors;
+      const std::vector<AxisList>& all = tensors[from < tensors.size() ? from : 0];
+      for (size_t t = rule_.operand_count(); t < placed.size(); ++t) {
+        if (placed[t].size() == all.size()) placed[t] = all;
+      }
+      add_placed(wish, method, std::move(placed));
     }
-    add_placed(wish, method, std::move(tensors));
   }
 }
 
@@ -321,7 +325,7 @@ bool pass_together(Linear linear, const std::vector<bool>& pending) {
   switch (linear) {
     case Linear::kNone: return false;
     case Linear::kFirst: return count == 1 && pending[0];
-    case Linear::kJoint: return count == pending.size();
+    case Linear::kJoint: return count > 0;
     case Linear::kEach: return count == 1;
     case Linear::kUpdate: return count == 2 && pending[0] && pending[1];
   }

@@ -102,7 +102,7 @@ inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer
   return linear_in(op, rule, reducer) != Linear::kNone;
 }
 // The pending reductions of operands with these placements (null: replicated), if the op can pass on all of them; else
-// nothing.
+// nothing. Where an op is joint in its operands, whole ones may be turned into parts of such a reduction.
 Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);
 
 // The placement of a tensor of an op that is computed with this compute sharding.

@@ -10,6 +10,8 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/control/call_graph.h"
+#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/localize_collectives.h"
@@ -143,47 +145,88 @@ const Method* chosen_method(const PartitionContext& context) {
                       name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
 }
 
+// Where an op passes on a reduction jointly, whole operands become parts of it, which are returned.
+std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
+                                  std::vector<const LocalValue*>& operands) {
+  std::vector<LocalValue> parts;
+  if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
+  const Reducer reducer = results[0].layout->reducer;
+  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  const auto reduces = [](const Factor& factor) { return factor.kind == FactorKind::kReduction; };
+  if (std::ranges::any_of(rule.factors(), reduces) || linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  parts.reserve(operands.size());
+  for (const LocalValue*& operand : operands) {
+    if (!operand->layout->unreduced.empty()) continue;
+    LocalValue part = *operand;
+    part.value = emitter.as_parts(operand->value, results[0].layout->unreduced, reducer);
+    if (part.value != operand->value) part.part.padding = result_padding(*part.layout);
+    parts.push_back(std::move(part));
+    operand = &parts.back();
+  }
+  return parts;
+}
+
+// A text may claim that it has been assigned: its results must be where the function declares them.
+void check_results(const Module& source, const Function& function, const std::vector<LocalValue>& values) {
+  const std::vector<ShardingId>& declared = function.result_shardings;
+  const std::vector<ValueId>& results = source.region(function.body).results;
+  for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
+    if (!declared[i]) continue;
+    const LocalLayout& layout = *values[results[i].index].layout;
+    const TensorSharding& wanted = source.context().sharding(declared[i]);
+    const bool is_there = layout.unreduced.empty() &&
+                          std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
+    if (is_there) continue;
+    const ShardingId found = source.value(results[i]).sharding;
+    const std::string got = found ? short_text(source.context().sharding(found)) : "no sharding";
+    fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
+                        "run assign on the program before");
+  }
+}
+
+void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& wanted, const std::string& rule) {
+  if (found.part.placement == wanted.part.placement) return;
+  const Context& context = op.module().context();
+  const auto text = [&](const LocalValue& value) {
+    return value.part.placement ? shardwise::text(context.placement(value.part.placement)) : std::string("whole");
+  };
+  ShardingError error(
+      error_message(op.name(), str(rule, ", ", text(wanted)), text(found), "run assign on the program before"));
+  error.at(context.location_text(op.loc()));
+  throw error;
+}
+
+constexpr std::string_view kLikeResult = " must be placed like the result";
+
 class Localization {
  public:
   explicit Localization(const Module& source)
       : source_(source),
-        target_(empty_copy(source)),
+        calls_(source),
+        target_(empty_copy(source, calls_)),
         placements_(source),
         builder_(target_, target_.main().body),
-        emitter_(builder_, placements_.mesh()),
         values_(source.value_count()) {}
 
   Module run() {
-    const Region& body = source_.region(source_.main().body);
-    for (const ValueId argument : body.arguments) add_argument(argument);
-    for (const OpId id : body.ops) add_op(OpView(source_, id));
-    check_results();
-    Function& main = target_.main();
-    for (const ValueId result : body.results) {
-      target_.region(main.body).results.push_back(values_[result.index].value);
-    }
-    main.result_shardings.assign(main.result_shardings.size(), ShardingId{});
+    for (const size_t f : calls_.reached()) add_function(source_.functions[f]);
     target_.stage = Stage::kLocal;
     return std::move(target_);
   }
 
  private:
-  // A text may claim that it has been assigned: its results must be where main declares them.
-  void check_results() const {
-    const std::vector<ShardingId>& declared = source_.main().result_shardings;
-    const std::vector<ValueId>& results = source_.region(source_.main().body).results;
-    for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
-      if (!declared[i]) continue;
-      const LocalLayout& layout = *values_[results[i].index].layout;
-      const TensorSharding& wanted = source_.context().sharding(declared[i]);
-      const bool is_there = layout.unreduced.empty() &&
-                            std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
-      if (is_there) continue;
-      const ShardingId found = source_.value(results[i]).sharding;
-      const std::string got = found ? short_text(source_.context().sharding(found)) : "no sharding";
-      fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
-                          "run assign on the program before");
+  void add_function(const Function& function) {
+    Function& made = *std::ranges::find(target_.functions, function.name, &Function::name);
+    builder_ = Builder(target_, made.body);
+    emitter_.emplace(builder_, placements_.mesh());
+    const Region& body = source_.region(function.body);
+    for (const ValueId argument : body.arguments) add_argument(argument);
+    for (const OpId id : body.ops) add_op(OpView(source_, id));
+    check_results(source_, function, values_);
+    for (const ValueId result : body.results) {
+      target_.region(made.body).results.push_back(values_[result.index].value);
     }
+    made.result_shardings.assign(made.result_shardings.size(), ShardingId{});
   }
 
   // The local form of a value of the source, before it is created. Its padding, if any, is garbage.
@@ -210,19 +253,22 @@ class Localization {
   void add_op(const OpView& op) {
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);
     if (op.def().is_control_flow()) return add_control_flow(op);
+    if (is_call(source_, op.id())) return add_call(op);
     const Traits& traits = op.def().traits;
     if (traits.collective != CollectiveKind::kNone) {
       LocalValue result = expected(op.result());
-      localize_collective(emitter_, op, values_[op.operand(0).index], result);
+      localize_collective(*emitter_, op, values_[op.operand(0).index], result);
       keep(op.result(), result);
       return;
     }
     check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
-    std::vector<const LocalValue*> operands;
-    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     std::vector<LocalValue> results;
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
-    LocalPartitionContext partition(emitter_, op, context().sharding_rule(op), std::move(operands), std::move(results));
+    std::vector<const LocalValue*> operands;
+    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
+    const std::vector<LocalValue> parts = add_parts(*emitter_, op, results, operands);
+    LocalPartitionContext partition(*emitter_, op, context().sharding_rule(op), std::move(operands),
+                                    std::move(results));
     try {
       const Method* method = chosen_method(partition);
       partition.set_method(method);
@@ -234,6 +280,32 @@ class Localization {
     }
     const std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), made[i]);
+  }
+
+  // Operands and results are placed like the arguments and results of the function.
+  void add_call(const OpView& op) {
+    const Function& called = source_.functions[calls_.callee(op.id())];
+    const Region& body = source_.region(called.body);
+    std::vector<ValueId> operands;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const LocalValue& operand = values_[op.operand(i).index];
+      expect_placed(op, operand, expected(body.arguments[i]),
+                    str("operand ", i, " must be placed like the argument of @", called.name));
+      operands.push_back(operand.value);
+    }
+    std::vector<LocalValue> results;
+    std::vector<TypeId> types;
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      results.push_back(expected(op.result(i)));
+      expect_placed(op, results[i], expected(body.results[i]),
+                    str("result ", i, " must be placed like that of @", called.name));
+      types.push_back(context().tensor(op.result_type(i).dtype, results[i].layout->local_shape()));
+    }
+    const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types);
+    for (size_t i = 0; i < results.size(); ++i) {
+      results[i].value = target_.result(made, static_cast<uint32_t>(i));
+      keep(op.result(i), results[i]);
+    }
   }
 
   // ---- regions ----
@@ -273,10 +345,10 @@ class Localization {
       whole.unreduced.clear();
       whole.reducer = Reducer::kNone;
       if (*placements_.find(entry.part.placement) == whole) {
-        return emitter_.as_parts(entry.value, placement->unreduced, placement->reducer);
+        return emitter_->as_parts(entry.value, placement->unreduced, placement->reducer);
       }
     }
-    expect_placed(op, entry, carry, str("operand ", i));
+    expect_placed(op, entry, carry, str("operand ", i, kLikeResult));
     return entry.value;
   }
 
@@ -295,24 +367,12 @@ class Localization {
     for (const OpId id : region.ops) add_op(OpView(source_, id));
     for (size_t i = 0; i < region.results.size(); ++i) {
       const LocalValue& result = values_[region.results[i].index];
-      if (!is_condition) expect_placed(op, result, carries[i], str("result ", i, " of a region"));
+      if (!is_condition) expect_placed(op, result, carries[i], str("result ", i, " of a region", kLikeResult));
       target_.region(builder_.region()).results.push_back(result.value);
     }
     const RegionId made = builder_.region();
     builder_ = outside;
     return made;
-  }
-
-  // A text may claim that it has been assigned.
-  void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& wanted, const std::string& what) {
-    if (found.part.placement == wanted.part.placement) return;
-    const auto text = [&](const LocalValue& value) {
-      return value.part.placement ? shardwise::text(context().placement(value.part.placement)) : std::string("whole");
-    };
-    ShardingError error(error_message(op.name(), str(what, " must be placed like the result, ", text(wanted)),
-                                      text(found), "run assign on the program before"));
-    error.at(context().location_text(op.loc()));
-    throw error;
   }
 
   void keep(ValueId global, const LocalValue& local) {
@@ -327,10 +387,11 @@ class Localization {
   Context& context() { return target_.context(); }
 
   const Module& source_;
+  const CallGraph calls_;
   Module target_;
   ProgramPlacements placements_;
   Builder builder_;
-  LocalEmitter emitter_;
+  std::optional<LocalEmitter> emitter_;                               // of the function at hand
   std::vector<LocalValue> values_;                                    // by global value
   std::unordered_map<uint64_t, std::optional<LocalLayout>> layouts_;  // by placement and global type
 };

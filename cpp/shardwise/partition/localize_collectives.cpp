@@ -8,6 +8,7 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/propagation/permute_axes.h"
@@ -63,6 +64,47 @@ Padding moved_padding(const LocalValue& from, const LocalValue& to, bool with_ze
   if (!had_padding && with_zeros) return zeros;
   if (had_padding && given.kind == Padding::Kind::kFill && (!with_zeros || given == zeros)) return given;
   return {Padding::Kind::kGarbage, {}};
+}
+
+// ---- values that one device has ------------------------------------------------------------------------------------
+
+bool is_unreduced(const Module& module, ValueId value) {
+  const ShardingId sharding = module.value(value).sharding;
+  return sharding && !module.context().sharding(sharding).unreduced.empty();
+}
+
+// Whether one device has each element of an unreduced value, and the others hold −0: an op read it by such a method, and
+// others only moved it, or reduced it over some of the axes.
+bool has_one_owner(const Module& module, ValueId value) {
+  OpId id = module.value(value).op;
+  while (id && module.op(id).operand_count > 0 && is_unreduced(module, module.operands(id)[0])) {
+    const OpDef& def = *module.op(id).def;
+    const bool is_moved = def.traits.movement && def.linear.kind == Linear::kFirst;
+    if (!is_moved && def.traits.collective == CollectiveKind::kNone) return false;
+    id = module.value(module.operands(id)[0]).op;
+  }
+  return id && reads_owned_rows(OpView(module, id));
+}
+
+DType bits_dtype(DType dtype) {
+  switch (item_size(dtype)) {
+    case 1: return DType::kU8;
+    case 2: return DType::kU16;
+    case 4: return DType::kU32;
+    default: return DType::kU64;
+  }
+}
+
+ValueId build_bitcast(Builder& builder, ValueId value, DType dtype) {
+  const TypeId type = builder.context().tensor(dtype, builder.module().type(value).shape);
+  return builder.create("stablehlo.bitcast_convert", {value}, {}, {type});
+}
+
+// Floats as integers of which −0 is 0, and back.
+ValueId flip_sign(Builder& builder, ValueId bits) {
+  const TensorType type = builder.module().type(bits);
+  const auto sign = static_cast<int64_t>(uint64_t{1} << (8 * item_size(type.dtype) - 1));
+  return builder.create("stablehlo.xor", {bits, build_splat(builder, type.shape, scalar_of(type.dtype, sign))});
 }
 
 // ---- the collectives -----------------------------------------------------------------------------------------------
@@ -150,21 +192,32 @@ struct Localizer {
     return exchanged;
   }
 
+  // The result of a reduction. A float that one device has is received as its bits: adding zeros would make a signalling
+  // NaN quiet.
+  template <class Reduce>
+  ValueId reduced(ValueId value, Reduce&& reduce) const {
+    const DType dtype = module().type(value).dtype;
+    const bool moves_bits =
+        is_float(dtype) && from.reducer == Reducer::kSum && has_one_owner(op.module(), op.operand(0));
+    if (moves_bits) value = flip_sign(builder(), build_bitcast(builder(), value, bits_dtype(dtype)));
+    value = reduce(value);
+    set_cause(module(), value, op);
+    return moves_bits ? build_bitcast(builder(), flip_sign(builder(), value), dtype) : value;
+  }
+
   ValueId all_reduce() const {
     const AxisList axes = resolve(mesh(), op.attrs().get<AxesAttr>("reduction_axes").axes);
-    const ValueId reduced = create_all_reduce(builder(), mesh(), operand, axes, from.reducer);
-    set_cause(module(), reduced, op);
-    return reduced;
+    return reduced(operand,
+                   [&](ValueId value) { return create_all_reduce(builder(), mesh(), value, axes, from.reducer); });
   }
 
   ValueId reduce_scatter() const {
     const std::vector<AxisList> scatter = axes_per_dim(op, mesh(), "reduce_scatter_axes");
     AxisList axes;
     for (const AxisList& list : scatter) axes.insert(axes.end(), list.begin(), list.end());
-    const ValueId reduced =
-        create_reduce_scatter(builder(), mesh(), padded_to_split(scatter), sort_and_merge(axes), scatter, from.reducer);
-    set_cause(module(), reduced, op);
-    return reduced;
+    return reduced(padded_to_split(scatter), [&](ValueId value) {
+      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(axes), scatter, from.reducer);
+    });
   }
 };
 

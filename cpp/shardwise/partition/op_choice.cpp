@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/op_choice.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
 namespace {
@@ -104,13 +106,13 @@ bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_t
   return differs;
 }
 
-// The placement that propagation gave to a result. Moved elements go directly to where a result of main, or an
-// annotation, needs them, if these are all the users.
+// The placement that propagation gave to a result. Moved elements go directly to where a result of the function,
+// or an annotation, needs them, if these are all the users.
 PlacementId OpChooser::wanted(const OpView& op, size_t i) {
   const ValueId result = op.result(i);
   const PlacementId declared = placements_.declared(result);
   if (!op.def().traits.movement) return declared;
-  const std::vector<ShardingId>& shardings = source_.main().result_shardings;
+  const std::vector<ShardingId>& shardings = function_->result_shardings;
   PlacementId found;
   for (const Use use : source_.uses(result)) {
     PlacementId at = declared;
@@ -118,7 +120,7 @@ PlacementId OpChooser::wanted(const OpView& op, size_t i) {
       const Traits& traits = source_.op(use.op).def->traits;
       if (!traits.constraint && !traits.reshard) return declared;
       at = placements_.declared(source_.result(use.op));
-    } else if (use.region == source_.main().body && use.index < shardings.size() && shardings[use.index]) {
+    } else if (use.region == function_->body && use.index < shardings.size() && shardings[use.index]) {
       at = placements_.reduced(shardings[use.index], type_of(result));
     }
     if (found && found != at) return declared;
@@ -132,7 +134,20 @@ PlacementId OpChooser::wanted(const OpView& op, size_t i) {
 Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
   std::vector<const Placement*> homes;
   for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
-  return pending_of(op, rule, homes);
+  Pending pending = pending_of(op, rule, homes);
+  const bool has_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint &&
+                         std::ranges::find(pending.operands, false) != pending.operands.end();
+  return has_parts && !is_summed_on(op, pending.reducer) ? Pending{} : pending;
+}
+
+// Whether all that reads the result combines it with something else by the reducer: x + A + M.
+bool OpChooser::is_summed_on(const OpView& op, Reducer reducer) const {
+  size_t count = 0;
+  for (const Use use : source_.uses(op.result())) {
+    if (!use.op || ++count > 1 || source_.op(use.op).parent != source_.op(op.id()).parent) return false;
+    if (!combines_by(*source_.op(use.op).def, reducer)) return false;
+  }
+  return count == 1 && op.result_count() == 1;
 }
 
 double OpChooser::share(ValueId value) const {

@@ -30,7 +30,8 @@ class OpChooser {
   OpChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner)
       : source_(source), values_(values), placements_(placements), planner_(planner), dry_runs_(source) {}
 
-  OpChoice choose(const OpView& op, const ShardingRule& rule);
+  void enter_function(const Function& function) { function_ = &function; }
+  OpChoice choose(const OpView& op, const ShardingRule& rule);  // an op of that function
   // The candidate that reads like `pinned`. Throws ShardingError if there is none.
   OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
   ChosenOp described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const;
@@ -50,10 +51,12 @@ class OpChooser {
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are);
   PlacementId wanted(const OpView& op, size_t i);
   Pending pending_at_home(const OpView& op, const ShardingRule& rule);
+  bool is_summed_on(const OpView& op, Reducer reducer) const;
   Price price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending);
   TypeId type_of(ValueId value) const { return source_.value(value).type; }
 
   Module& source_;
+  const Function* function_ = nullptr;
   PlacedValues& values_;
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;

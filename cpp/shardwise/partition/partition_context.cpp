@@ -14,16 +14,16 @@
 
 namespace shardwise {
 
-Builder& LocalEmitter::in_main() {
-  in_main_.set_loc(builder_.loc(), builder_.origin());
-  return in_main_;
+Builder& LocalEmitter::in_body() {
+  in_body_.set_loc(builder_.loc(), builder_.origin());
+  return in_body_;
 }
 
 ValueId LocalEmitter::axis_index(const AxisList& axes) {
   ValueId& index = axis_indices_[axes];
   if (!index) {
     check_internal(mesh_ != nullptr, "axes without a mesh");
-    index = create_axis_index(in_main(), *mesh_, axes);
+    index = create_axis_index(in_body(), *mesh_, axes);
   }
   return index;
 }
@@ -33,7 +33,7 @@ ValueId LocalEmitter::shard_offset(const DimLayout& dim) {
   if (offset) return offset;
   const bool fits = dim.block * dim.shards <= std::numeric_limits<int32_t>::max();
   const DType dtype = fits ? DType::kI32 : DType::kI64;
-  Builder& builder = in_main();
+  Builder& builder = in_body();
   const ValueId index = build_convert(builder, axis_index(dim.axes), dtype);
   offset = builder.create("stablehlo.multiply", {index, build_scalar(builder, Scalar::of_int(dtype, dim.block))});
   return offset;
@@ -44,7 +44,7 @@ ValueId LocalEmitter::rows_inside(const DimLayout& layout) {
   ValueId& inside = insides_[{layout.axes, layout.block, layout.size}];
   if (inside) return inside;
   const ValueId offset = shard_offset(layout);
-  Builder& builder = in_main();
+  Builder& builder = in_body();
   const DType dtype = builder.module().type(offset).dtype;
   const ValueId size = build_scalar(builder, Scalar::of_int(dtype, layout.size));
   const ValueId rows = builder.create("stablehlo.subtract", {size, offset});

@@ -18,12 +18,12 @@
 
 namespace shardwise {
 
-// Appends to the local program. Values that depend on axes alone are created once, in main: a region reads them from
-// around it.
+// Appends to the local program. Values that depend on axes alone are created once, in the body of the function: a region
+// reads them from around it.
 class LocalEmitter {
  public:
-  // The builder's region is main's body now, and may be one inside it later.
-  LocalEmitter(Builder& builder, MeshPtr mesh) : builder_(builder), in_main_(builder), mesh_(std::move(mesh)) {}
+  // The builder's region is the body of a function now, and may be one inside it later.
+  LocalEmitter(Builder& builder, MeshPtr mesh) : builder_(builder), in_body_(builder), mesh_(std::move(mesh)) {}
 
   Builder& builder() { return builder_; }
   const MeshPtr& mesh() const { return mesh_; }
@@ -37,10 +37,10 @@ class LocalEmitter {
  private:
   ValueId rows_inside(const DimLayout& layout);  // tensor<block x i1>
 
-  Builder& in_main();  // at the location of the op at hand
+  Builder& in_body();  // at the location of the op at hand
 
   Builder& builder_;
-  Builder in_main_;
+  Builder in_body_;
   MeshPtr mesh_;
   std::map<AxisList, ValueId> axis_indices_;
   std::map<std::pair<AxisList, int64_t>, ValueId> offsets_;            // by axes and block

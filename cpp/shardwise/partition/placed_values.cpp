@@ -10,9 +10,9 @@
 
 namespace shardwise {
 
-void PlacedValues::add_argument(ValueId argument) {
+void PlacedValues::add_argument(ValueId argument, bool is_of_main) {
   const Value& known = source_.value(argument);
-  const PlacementId home = placements_.of(known.sharding, known.type);
+  const PlacementId home = is_of_main ? placements_.of(known.sharding, known.type) : placements_.declared(argument);
   const ValueId made = target().add_argument(builder_.region(), known.type, known.loc);
   target().value(made).origin = known.origin;
   add(argument, made, home, argument_text(source_, argument));

@@ -42,7 +42,11 @@ class PlacedValues {
   void enter(double trips) { scopes_.push_back({builder_.region(), trips, {}}); }
   void leave();
 
-  void add_argument(ValueId argument);  // of main
+  // The builder's region is now the body of a function. The values of other functions are not used in it.
+  void enter_function() { scopes_ = {{.region = builder_.region(), .trips = 1, .versioned = {}}}; }
+
+  // An argument of main is given as its sharding states, which may be unreduced; other functions are given whole values.
+  void add_argument(ValueId argument, bool is_of_main);
   // `pending_loc` is the location of a reduction that is pending at home, if it is not that of the value.
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc = {});
   // A value that nothing has read yet.
@@ -95,7 +99,7 @@ class PlacedValues {
   Builder& builder_;
   ReshardPlanner& planner_;
   ProgramPlacements& placements_;
-  std::vector<Scope> scopes_;   // main's body first
+  std::vector<Scope> scopes_;   // the body of the function first
   std::vector<Placed> placed_;  // by source value
 };
 

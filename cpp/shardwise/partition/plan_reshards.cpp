@@ -142,7 +142,7 @@ Module plan_reshards(Module module, PassContext& context) {
   context.choices.plans.clear();
   Rewrite rewrite(module);
   std::vector<OpId> reshards;
-  walk(module, module.main().body, [&](OpId id) {
+  walk(module, [&](OpId id) {
     if (module.op(id).def->traits.reshard) reshards.push_back(id);
   });
   for (const OpId id : reshards) {

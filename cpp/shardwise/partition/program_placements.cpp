@@ -15,6 +15,12 @@ PlacementId ProgramPlacements::declared(ValueId value) {
   return reduced(column.sharding, column.type);
 }
 
+PlacementId ProgramPlacements::result(const Function& function, size_t i) {
+  const ValueId value = module_.region(function.body).results[i];
+  const std::vector<ShardingId>& declared = function.result_shardings;
+  return i < declared.size() && declared[i] ? reduced(declared[i], module_.value(value).type) : this->declared(value);
+}
+
 PlacementId ProgramPlacements::reduced(ShardingId sharding, TypeId type) {
   if (mesh_ == nullptr) return {};
   PlacementId& known = reduced_[uint64_t{sharding.index} << 32 | type.index];

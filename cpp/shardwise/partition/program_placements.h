@@ -24,7 +24,8 @@ class ProgramPlacements {
   const MeshPtr& mesh() const { return mesh_; }
   const Placement* find(PlacementId id) const { return id ? &context_.placement(id) : nullptr; }
 
-  PlacementId declared(ValueId value);                    // of its sharding, without unreduced axes
+  PlacementId declared(ValueId value);  // of its sharding, without unreduced axes
+  PlacementId result(const Function& function, size_t i);
   PlacementId reduced(ShardingId sharding, TypeId type);  // without unreduced axes
   PlacementId of(ShardingId sharding, TypeId type);       // with them
   PlacementId replicated(TypeId type) { return reduced({}, type); }

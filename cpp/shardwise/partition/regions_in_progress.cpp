@@ -6,6 +6,26 @@
 
 namespace shardwise {
 
+void RegionsInProgress::enter_function(const Function& source, const Function& made) {
+  builder_ = Builder(builder_.module(), made.body);
+  values_.enter_function();
+  const bool is_main = &source == &source_.main();
+  for (const ValueId argument : source_.region(source.body).arguments) values_.add_argument(argument, is_main);
+}
+
+void RegionsInProgress::leave_function(const Function& source, Function& made) {
+  const std::vector<ValueId>& results = source_.region(source.body).results;
+  const std::string owner = &source == &source_.main() ? "" : " of @" + source.name;
+  made.result_shardings.clear();
+  for (size_t i = 0; i < results.size(); ++i) {
+    const OpId op = source_.value(results[i]).op;
+    builder_.set_loc(op ? source_.op(op).loc : source_.value(results[i]).loc, source_.op(op).origin);
+    const PlacementId placement = placements_.result(source, i);
+    add_result(results[i], placement, str("result ", i, owner));
+    made.result_shardings.push_back(placements_.sharding(placement));
+  }
+}
+
 void RegionsInProgress::enter(const OpView& op, RegionId source, double trips) {
   Module& target = builder_.module();
   outside_.push_back(builder_);

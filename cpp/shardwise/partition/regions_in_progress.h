@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The regions that `assign` is making, one in the other. The builder appends to the innermost one.
+// The function that `assign` is making, and regions in it, one in the other. The builder appends to the innermost one.
 //
 //   regions.enter(loop, body, 10)       the arguments are carries, placed like the results of the loop
 //   …
@@ -18,6 +18,10 @@ class RegionsInProgress {
  public:
   RegionsInProgress(const Module& source, Builder& builder, PlacedValues& values, ProgramPlacements& placements)
       : source_(source), builder_(builder), values_(values), placements_(placements) {}
+
+  // `made` is the function of the assigned program that `source` becomes.
+  void enter_function(const Function& source, const Function& made);
+  void leave_function(const Function& source, Function& made);
 
   // `source` is a region of `op`: that of a loop has carries as arguments, a branch has none. A branch runs once.
   void enter(const OpView& op, RegionId source, double trips);

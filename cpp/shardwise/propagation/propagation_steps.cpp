@@ -10,7 +10,7 @@
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/propagation/shardy/remove_size_one_axes.h"
 #include "shardwise/propagation/split_constants.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/call_regions.h"
 
 namespace shardwise {
 namespace {

@@ -145,7 +145,7 @@ MemoryUse Executable::memory(const MemoryOptions& options) const {
   const Plan& plan = of_one_device ? *of_one_device : *plan_;
   BranchChoices chosen;
   MemoryUse most = rehearse(plan, options, chosen);
-  visit_branches(plan.main, [&](OpId op, int64_t count) {
+  const auto try_others = [&](OpId op, int64_t count) {
     for (int64_t branch = 1; branch < count; ++branch) {
       BranchChoices other = chosen;
       other[op] = branch;
@@ -154,7 +154,9 @@ MemoryUse Executable::memory(const MemoryOptions& options) const {
       most = std::move(use);
       chosen = std::move(other);
     }
-  });
+  };
+  visit_branches(plan.main, try_others);
+  for (const PlannedFunction& function : plan.functions) visit_branches(function.block, try_others);
   return most;
 }
 

@@ -20,9 +20,10 @@ bool is_fusable(const Module& module, OpId op) {
   if (!operation.def->traits.elementwise || operation.def->tile == nullptr || operation.result_count != 1) return false;
   // bitcast_convert between widths does not map one element to one element.
   const Dims& shape = module.type(module.result(op)).shape;
+  const bool may_spread = module.operands(op).size() > 1;  // a scalar operand
   return std::ranges::all_of(module.operands(op), [&](ValueId operand) {
     const Dims& from = module.type(operand).shape;
-    return from.empty() || from == shape;
+    return from == shape || (may_spread && from.empty());
   });
 }
 
@@ -36,8 +37,8 @@ class Grouping {
         places_(module.op_count(), 0) {}
 
   std::unordered_map<OpId, FusedGroup> run() {
-    count_uses(module_.main().body);
-    group(module_.main().body);
+    for (const Function& function : module_.functions) count_uses(function.body);
+    for (const Function& function : module_.functions) group(function.body);
     return std::move(groups_);
   }
 

@@ -9,9 +9,12 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/control/call_graph.h"
+#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/runtime/early_reduction.h"
 #include "shardwise/runtime/fuse.h"
+#include "shardwise/runtime/shard_homes.h"
 #include "shardwise/runtime/slot_numbering.h"
 #include "shardwise/runtime/variation.h"
 
@@ -37,6 +40,23 @@ void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
   }
 }
 
+// The captures of the blocks become inputs of the step.
+void add_captures(Step& step) {
+  std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());
+  const auto read = [&](std::span<const uint32_t> values) {
+    for (uint32_t value : values) {
+      if (known.insert(value).second) step.inputs.push_back(value);
+    }
+  };
+  step.for_each_block([&](const Block& block) {
+    for (const Step& inner : block.steps) {
+      read(inner.inputs);
+      known.insert(inner.outputs.begin(), inner.outputs.end());
+    }
+    read(block.results);
+  });
+}
+
 // Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
 // several values, are of the loop's result.
 class BlockMaker {
@@ -47,8 +67,8 @@ class BlockMaker {
         variation_(variation),
         options_(options),
         reductions_(std::move(reductions)),
+        homes_(module, variation),
         needed_in_(module.value_count(), 0) {
-    find_argument_homes();
     if (!options_.fuse) return;
     groups_ = fuse_elementwise(module_, variation_.varying);
     in_chain_.resize(module_.op_count(), false);
@@ -57,7 +77,10 @@ class BlockMaker {
     }
   }
 
-  Block run() { return make_block(module_.main().body); }
+  void run(Plan& plan) {
+    plan.main = make_block(module_.main().body);
+    plan.functions = std::move(functions_);
+  }
 
  private:
   Block make_block(RegionId id) {
@@ -103,6 +126,7 @@ class BlockMaker {
     const OpView op(module_, id);
     if (op.def().regions == Regions::kLoop) return make_loop(op);
     if (op.def().regions == Regions::kBranches) return make_branches(op);
+    if (is_call(module_, id)) return make_call(op);
     Step step{.op = id};
     const auto group = groups_.find(id);
     const auto call = variation_.collectives.find(id);
@@ -117,7 +141,9 @@ class BlockMaker {
     } else {
       step.work = make_kernel_call(op);
     }
-    find_home(op, step, inputs);
+    const auto* kernel = std::get_if<KernelCall>(&step.work);
+    if (kernel != nullptr && kernel->merge) homes_.add_merged(op, *kernel->merge);
+    if (std::holds_alternative<FusedChain>(step.work)) homes_.add_chain(op, inputs);
     for (ValueId input : inputs) step.inputs.push_back(index_of(input));
     add_outputs(op, step);
     if (op.result_count() > 0) step.axes = variation_.digits.axes(varying(op.result()));
@@ -132,7 +158,7 @@ class BlockMaker {
     call.reduced = variation_.digits.axes(reduction.digits);
     call.reducer = reduction.reducer;
     if (!options_.faithful) {
-      call.merge = find_merge(op, variation_.digits, variation_.varying, homes_, reduction);
+      call.merge = find_merge(op, variation_.digits, variation_.varying, homes_.all(), reduction);
     }
     return call;
   }
@@ -154,7 +180,7 @@ class BlockMaker {
       for (RegionId region : op.regions()) {
         const ValueId carry = module_.region(region).arguments[i];
         carries_[carry] = index_of(op.result(i));
-        homes_[carry.index] = homes_[init.index];
+        homes_.copy(init, carry);
       }
     }
     add_outputs(op, step);
@@ -163,7 +189,7 @@ class BlockMaker {
     if (const auto counted = counted_loop(op)) std::get<Loop>(step.work).trips = counted->trips;
     add_captures(step);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      homes_[op.result(i).index] = homes_[module_.region(op.regions()[1]).results[i].index];
+      homes_.copy(module_.region(op.regions()[1]).results[i], op.result(i));
     }
     return step;
   }
@@ -176,30 +202,34 @@ class BlockMaker {
     step.work = std::move(branches);
     add_captures(step);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      homes_[op.result(i).index] = homes_[module_.region(op.regions()[0]).results[i].index];
+      homes_.copy(module_.region(op.regions()[0]).results[i], op.result(i));
     }
+    return step;
+  }
+
+  Step make_call(const OpView& op) {
+    const RegionId called = called_function(module_, op.id()).body;
+    const Region& body = module_.region(called);
+    auto known = function_numbers_.find(called);
+    if (known == function_numbers_.end()) {
+      PlannedFunction function;
+      for (size_t i = 0; i < op.operand_count(); ++i) {
+        homes_.copy(op.operand(i), body.arguments[i]);
+        function.arguments.push_back(index_of(body.arguments[i]));
+      }
+      function.block = make_block(called);
+      known = function_numbers_.emplace(called, static_cast<uint32_t>(functions_.size())).first;
+      functions_.push_back(std::move(function));
+    }
+    Step step{.op = op.id(), .work = Call{.function = known->second}};
+    for (const ValueId operand : op.operands()) step.inputs.push_back(index_of(operand));
+    add_outputs(op, step);
+    for (size_t i = 0; i < op.result_count(); ++i) homes_.copy(body.results[i], op.result(i));
     return step;
   }
 
   void add_outputs(const OpView& op, Step& step) const {
     for (size_t i = 0; i < op.result_count(); ++i) step.outputs.push_back(index_of(op.result(i)));
-  }
-
-  // The captures of the blocks become inputs of the step.
-  static void add_captures(Step& step) {
-    std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());
-    const auto read = [&](std::span<const uint32_t> values) {
-      for (uint32_t value : values) {
-        if (known.insert(value).second) step.inputs.push_back(value);
-      }
-    };
-    step.for_each_block([&](const Block& block) {
-      for (const Step& inner : block.steps) {
-        read(inner.inputs);
-        known.insert(inner.outputs.begin(), inner.outputs.end());
-      }
-      read(block.results);
-    });
   }
 
   uint32_t index_of(ValueId value) const {
@@ -209,50 +239,18 @@ class BlockMaker {
 
   DigitSet varying(ValueId value) const { return variation_.varying[value.index]; }
 
-  void find_argument_homes() {
-    homes_.resize(module_.value_count());
-    for (ValueId argument : module_.region(module_.main().body).arguments) {
-      Homes home(variation_.digits.size(), 0);
-      const std::vector<DimPlacement>& dims = module_.context().placement(module_.part(argument).placement).dims;
-      for (size_t d = 0; d < dims.size(); ++d) {
-        const DigitSet here = variation_.digits.touched(dims[d].axes);
-        for (size_t g = 0; g < home.size(); ++g) {
-          if ((here >> g & 1) != 0) home[g] = static_cast<uint8_t>(d);
-        }
-      }
-      homes_[argument.index] = std::move(home);
-    }
-  }
-
-  // A merged call leaves its shards adjacent along the factor. A chain keeps the order of its first full-size input.
-  void find_home(const OpView& op, const Step& step, const std::vector<ValueId>& inputs) {
-    const auto* call = std::get_if<KernelCall>(&step.work);
-    if (call != nullptr && call->merge) {
-      for (size_t i = 0; i < op.result_count(); ++i) {
-        Homes home(variation_.digits.size(), 0);
-        for (const Merge::Digit& digit : call->merge->digits) {
-          if (digit.result_dims[i]) home[digit.number] = static_cast<uint8_t>(*digit.result_dims[i]);
-        }
-        homes_[op.result(i).index] = std::move(home);
-      }
-    } else if (std::holds_alternative<FusedChain>(step.work)) {
-      const auto whole = std::find_if(inputs.begin(), inputs.end(), [&](ValueId input) {
-        return varying(input) == varying(op.result()) && module_.type(input).shape == op.result_type().shape;
-      });
-      if (whole != inputs.end()) homes_[op.result().index] = homes_[whole->index];
-    }
-  }
-
   const Module& module_;
   const Variation& variation_;
   const PlanOptions& options_;
   std::unordered_map<OpId, Reduction> reductions_;  // by op that makes partial results
-  std::vector<Homes> homes_;
+  ShardHomes homes_;
   std::unordered_map<OpId, FusedGroup> groups_;    // by root
   std::vector<bool> in_chain_;                     // by op
   std::unordered_map<ValueId, uint32_t> carries_;  // arguments of loops' regions
   std::vector<uint32_t> needed_in_;                // by value: the block that was the last to need it
   uint32_t blocks_ = 0;
+  std::vector<PlannedFunction> functions_;
+  std::unordered_map<RegionId, uint32_t> function_numbers_;  // by body: indices in functions_
 };
 
 }  // namespace
@@ -262,7 +260,7 @@ Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& option
   std::unordered_map<OpId, Reduction> reductions;
   if (!options.faithful) reductions = reduce_early(module, variation);
   Plan plan;
-  plan.main = BlockMaker(module, variation, options, std::move(reductions)).run();
+  BlockMaker(module, variation, options, std::move(reductions)).run(plan);
   number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);

@@ -16,6 +16,11 @@
 //
 //   %5 = while(%i = %0) cond {…} do {… return %9}     enter %0 → %5     condition, body, %9 → %5, condition, …
 //
+// A call is one step, too. All calls of a function share one block and its slots: a function does not call itself, so that
+// it runs once at a time.
+//
+//   %6 = call @f(%5)                                     enter %5 → %arg0     the block of @f     leave %9 → %6
+//
 // Each block frees what it made at the last use in the block; what a loop captures is freed after it.
 #pragma once
 

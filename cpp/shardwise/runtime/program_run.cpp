@@ -100,13 +100,17 @@ void ProgramRun::run_block(const Block& block) {
   free(block.dead);
   for (const Step& step : block.steps) {
     if (options_.between_ops) options_.between_ops();
-    // The step inside a loop or branch names its own errors.
+    // The step inside a loop, branch or function names its own errors.
     if (const auto* loop = std::get_if<Loop>(&step.work)) {
       run_loop(step, *loop);
       continue;
     }
     if (const auto* branches = std::get_if<Branches>(&step.work)) {
       run_branch(step, *branches);
+      continue;
+    }
+    if (const auto* call = std::get_if<Call>(&step.work)) {
+      run_call(step, *call);
       continue;
     }
     try {
@@ -176,6 +180,13 @@ void ProgramRun::run_branch(const Step& step, const Branches& branches) {
     branch = branch != 0 ? 0 : 1;  // if: the first one is for true
   if (branch < 0 || branch >= count) branch = count - 1;
   run_block(branches.blocks[static_cast<size_t>(branch)]);
+  free(step.dead);
+}
+
+void ProgramRun::run_call(const Step& step, const Call& call) {
+  move(call.enter);
+  run_block(plan_.functions[call.function].block);
+  move(call.leave);
   free(step.dead);
 }
 

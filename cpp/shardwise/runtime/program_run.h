@@ -9,7 +9,7 @@
 //
 // A fused chain over stacked shards is one pass over all shards. A kernel is called once per distinct shard, or once
 // for all shards that merge (merge.h). Calls run in parallel when there are at least as many as threads; otherwise they
-// run one after another, and each uses all threads. A loop or a branch is run for all devices at once. In a rehearsal
+// run one after another, and each uses all threads. A loop, a branch or a function is run for all devices at once. In a rehearsal
 // (allocation_log.h) nothing is computed, but every buffer is allocated, reused and freed as in a run.
 #pragma once
 
@@ -37,6 +37,7 @@ class ProgramRun {
   void run_step(const Step& step);
   void run_loop(const Step& step, const Loop& loop);
   void run_branch(const Step& step, const Branches& branches);
+  void run_call(const Step& step, const Call& call);
   void rehearse_trips(const Loop& loop);
   std::vector<int64_t> sharing_of_carries(const Loop& loop) const;
   int64_t rehearsed_branch(OpId op) const;

@@ -21,23 +21,24 @@ class SlotNumbering {
     for (uint32_t& value : values) value = slot_of(value);
   }
 
-  void number(Block& block, bool is_in_loop) {
+  void number(Block& block, bool is_repeated) {
     for (Step& step : block.steps) {
       number(step.inputs);
       number(step.outputs);
-      const bool is_inside = is_in_loop || std::holds_alternative<Loop>(step.work);
-      step.for_each_block([&](Block& inner) { number(inner, is_inside); });
+      const bool repeats = is_repeated || std::holds_alternative<Loop>(step.work);
+      step.for_each_block([&](Block& inner) { number(inner, repeats); });
       auto* chain = std::get_if<FusedChain>(&step.work);
-      if (is_in_loop && chain != nullptr && chain->lanes > 0) chain->runner = plan_.runners++;
+      if (is_repeated && chain != nullptr && chain->lanes > 0) chain->runner = plan_.runners++;
     }
     number(block.results);
   }
 
-  void find_dead(Block& main) {
+  void find_dead() {
     owner_.resize(plan_.slots.size(), 0);
     used_later_.resize(plan_.slots.size(), false);
-    find_dead(main, plan_.arguments, {});
-    main.dead.clear();  // the caller holds its arguments anyway
+    find_dead(plan_.main, plan_.arguments, {});
+    plan_.main.dead.clear();  // the caller holds its arguments anyway
+    for (PlannedFunction& function : plan_.functions) find_dead(function.block, function.arguments, {});
   }
 
  private:
@@ -64,7 +65,8 @@ class SlotNumbering {
       for (const auto* slots : {&step.outputs, &step.inputs}) {
         for (uint32_t slot : *slots) use(slot, step.dead);
       }
-      if (auto* loop = std::get_if<Loop>(&step.work)) loop->enter = moves_into(step);
+      if (auto* loop = std::get_if<Loop>(&step.work)) loop->enter = moves_into(step, step.outputs);
+      if (auto* call = std::get_if<Call>(&step.work)) add_moves(step, *call);
     }
     for (uint32_t slot : given) use(slot, block.dead);
     block.moves = moves_between(block, given, to);
@@ -99,14 +101,25 @@ class SlotNumbering {
 
   static bool contains(Slots slots, uint32_t slot) { return std::ranges::find(slots, slot) != slots.end(); }
 
-  static std::vector<Move> moves_into(const Step& loop) {
+  // From the first inputs of a loop or call.
+  static std::vector<Move> moves_into(const Step& step, Slots to) {
     std::vector<Move> moves;
-    const Slots inputs(loop.inputs);
-    for (size_t i = 0; i < loop.outputs.size(); ++i) {
-      const bool is_last = contains(loop.dead, inputs[i]) && !contains(inputs.subspan(i + 1), inputs[i]);
-      moves.push_back({inputs[i], loop.outputs[i], is_last});
+    const Slots inputs(step.inputs);
+    for (size_t i = 0; i < to.size(); ++i) {
+      const bool is_last = contains(step.dead, inputs[i]) && !contains(inputs.subspan(i + 1), inputs[i]);
+      moves.push_back({inputs[i], to[i], is_last});
     }
     return moves;
+  }
+
+  // The function keeps what it returns for nobody but the call.
+  void add_moves(const Step& step, Call& call) const {
+    const PlannedFunction& function = plan_.functions[call.function];
+    call.enter = moves_into(step, function.arguments);
+    const Slots results(function.block.results);
+    for (size_t i = 0; i < results.size(); ++i) {
+      call.leave.push_back({results[i], step.outputs[i], !contains(results.subspan(i + 1), results[i])});
+    }
   }
 
   // A value that the block made, or may free, moves. The rest are captures.
@@ -142,7 +155,11 @@ void number_slots(const Module& module, const Variation& variation, Plan& plan) 
   for (ValueId argument : module.region(module.main().body).arguments) plan.arguments.push_back(argument.index);
   numbering.number(plan.arguments);
   numbering.number(plan.main, false);
-  numbering.find_dead(plan.main);
+  for (PlannedFunction& function : plan.functions) {
+    numbering.number(function.arguments);
+    numbering.number(function.block, true);
+  }
+  numbering.find_dead();
 }
 
 }  // namespace shardwise

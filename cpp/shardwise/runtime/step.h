@@ -22,7 +22,7 @@ struct Move {
   bool is_last = false;  // nothing reads `from` any more
 };
 
-// The steps of main, or of a region of a loop or branch.
+// The steps of main, of a function, or of a region of a loop or branch.
 struct Block {
   std::vector<Step> steps;
   std::vector<uint32_t> results;    // slots
@@ -30,7 +30,7 @@ struct Block {
   std::vector<uint32_t> dead = {};  // what it may free and does not read: freed before its first step
 };
 
-// The work of a step, apart from its slots, is one of the five types below.
+// The work of a step, apart from its slots, is one of the six types below.
 struct KernelCall {
   Kernel kernel;
   std::vector<TensorType> results;  // of one shard
@@ -45,7 +45,7 @@ struct FusedChain {
   TileProgram program;
   int64_t ops = 1;
   int64_t lanes = 0;                    // elements of all shards, if they are few and all inputs have as many
-  std::optional<uint32_t> runner = {};  // in a loop, with few lanes: the number of a workspace that is kept
+  std::optional<uint32_t> runner = {};  // in a loop or function, with few lanes: the number of a workspace that is kept
 };
 
 struct Loop {
@@ -58,13 +58,19 @@ struct Branches {
   std::vector<Block> blocks;
 };
 
+struct Call {
+  uint32_t function = 0;         // its number in Plan::functions
+  std::vector<Move> enter = {};  // the operands to the function's arguments
+  std::vector<Move> leave = {};  // its results to those of the call
+};
+
 struct Step {
   OpId op;                            // of a fused chain: the last one
   std::vector<uint32_t> inputs = {};  // slots; of a loop or branch: the operands, then what its blocks capture
   std::vector<uint32_t> outputs = {};
   std::vector<uint32_t> dead = {};  // slots that are not read after this step
   AxisList axes = {};               // axes along which the results vary, and along which a kernel's operands are read
-  std::variant<KernelCall, FusedChain, CollectiveCall, Loop, Branches> work = {};
+  std::variant<KernelCall, FusedChain, CollectiveCall, Loop, Branches, Call> work = {};
 
   // The blocks of a loop or of branches, in the order of the op's regions.
   template <class F>
@@ -74,11 +80,17 @@ struct Step {
   }
 };
 
+struct PlannedFunction {
+  Block block;
+  std::vector<uint32_t> arguments;  // slots, in order
+};
+
 struct Plan {
   Digits digits;
   DigitSet free = 0;  // digits along which this process owns several devices: all, but for the pinned ones
   Block main;
-  std::vector<ValueId> slots;  // the value of each slot; of a carry: the loop's result
+  std::vector<PlannedFunction> functions = {};  // that are called; each is planned once
+  std::vector<ValueId> slots;                   // the value of each slot; of a carry: the loop's result
   std::vector<DigitSet> slot_varying;
   std::vector<AxisList> slot_axes;  // the same as axes
   std::vector<uint32_t> arguments;  // slots, in order

@@ -6,6 +6,8 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/control/call_graph.h"
+#include "shardwise/ops/control/control.h"
 
 namespace shardwise {
 namespace {
@@ -29,12 +31,18 @@ std::unordered_set<PlacementId> placements_of(const Module& module) {
 class VariationFinder {
  public:
   VariationFinder(const Module& module, const Mesh& mesh, bool everywhere, Variation& variation)
-      : module_(module), mesh_(mesh), everywhere_(everywhere), variation_(variation), varying_(variation.varying) {}
+      : module_(module),
+        calls_(module),
+        mesh_(mesh),
+        everywhere_(everywhere),
+        variation_(variation),
+        varying_(variation.varying),
+        visits_(module.functions.size(), Visits::kNever) {}
 
   void cut_digits(AxisSpan pinned) {
     AxisList used(pinned.begin(), pinned.end());
     for (const PlacementId id : placements_of(module_)) append(used, axes_of(module_.context().placement(id)));
-    read_collectives(module_.main().body, used);
+    for (const size_t f : calls_.reached()) read_collectives(module_.functions[f].body, used);
     variation_.digits = Digits(mesh_, used);
     const DigitSet fixed = digits().covered(pinned);
     if (fixed != digits().touched(pinned)) {
@@ -46,11 +54,19 @@ class VariationFinder {
     varying_.resize(module_.value_count(), 0);
   }
 
+  void visit_main() {
+    do {
+      is_stale_ = false;
+      for (Visits& visits : visits_) visits = visits == Visits::kNever ? visits : Visits::kBefore;
+      visit_region(module_.main().body);
+    } while (is_stale_);
+  }
+
+ private:
   void visit_region(RegionId region) {
     for (OpId op : module_.region(region).ops) visit(OpView(module_, op));
   }
 
- private:
   const Digits& digits() const { return variation_.digits; }
 
   void read_collectives(RegionId region, AxisList& used) {
@@ -68,6 +84,7 @@ class VariationFinder {
   void visit(const OpView& op) {
     if (op.def().regions == Regions::kLoop) return visit_loop(op);
     if (op.def().regions == Regions::kBranches) return visit_branches(op);
+    if (is_call(module_, op.id())) return visit_call(op);
     DigitSet after = 0;
     operands_.clear();
     for (ValueId operand : op.operands()) operands_.push_back(varying_[operand.index]);
@@ -107,6 +124,30 @@ class VariationFinder {
     }
   }
 
+  // In each walk once, and where a call adds axes to the arguments.
+  void visit_call(const OpView& op) {
+    const size_t called = calls_.callee(op.id());
+    const Region& body = module_.region(module_.functions[called].body);
+    bool is_known = visits_[called] == Visits::kNow;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      is_known = !add(body.arguments[i], varying_[op.operand(i).index]) && is_known;
+    }
+    if (!is_known) visit_function(called);
+    for (size_t i = 0; i < op.result_count(); ++i) set(op.result(i), varying_[body.results[i].index]);
+  }
+
+  void visit_function(size_t function) {
+    const RegionId body = module_.functions[function].body;
+    std::vector<DigitSet> before;
+    for (const ValueId result : module_.region(body).results) before.push_back(varying_[result.index]);
+    const bool was_visited = visits_[function] != Visits::kNever;
+    visit_region(body);
+    visits_[function] = Visits::kNow;
+    for (size_t i = 0; was_visited && i < before.size(); ++i) {
+      is_stale_ = is_stale_ || varying_[module_.region(body).results[i].index] != before[i];
+    }
+  }
+
   void set(ValueId value, DigitSet digits_of_value) {
     varying_[value.index] = everywhere_ ? digits().all() : digits_of_value;
   }
@@ -126,12 +167,17 @@ class VariationFinder {
     throw error;
   }
 
+  enum class Visits : uint8_t { kNever, kBefore, kNow };  // in no walk, in an earlier one, in this one
+
   const Module& module_;
+  const CallGraph calls_;
   const Mesh& mesh_;
   const bool everywhere_;
   Variation& variation_;
   std::vector<DigitSet>& varying_;
   std::vector<DigitSet> operands_;  // of the op at hand
+  std::vector<Visits> visits_;      // by function
+  bool is_stale_ = false;           // a function's results have changed after one of its calls was visited
 };
 
 }  // namespace
@@ -147,7 +193,7 @@ Variation find_variation(const Module& module, const Mesh& mesh, AxisSpan pinned
     }
     if (everywhere) variation.varying[argument.index] = variation.digits.all();
   }
-  finder.visit_region(module.main().body);
+  finder.visit_main();
   for (DigitSet& digits_of_value : variation.varying) digits_of_value &= variation.free;
   return variation;
 }

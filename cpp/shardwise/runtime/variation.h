@@ -6,6 +6,9 @@
 //   %2 = add %1, %arg0                   {x, y}     %arg0 is sharded along y
 //   %3 = all_reduce {x} %2               {y}
 //
+// An argument of a function varies along the axes of all its operands, those of every call. A result of an earlier call
+// may then vary along more axes than were known at that call: all functions are walked again until nothing changes.
+//
 // A carry of a loop varies along the axes of its initial value and of what the body returns for it, which may depend on
 // other carries: their axes are a fixed point. The regions of loops and branches are walked like main. Whether a region
 // runs must be the same on all devices, so a predicate that varies is an error.

@@ -8,6 +8,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/batch_dependence.h"
 #include "shardwise/transforms/batch_walk.h"

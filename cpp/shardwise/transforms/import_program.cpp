@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/pass.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -71,11 +70,10 @@ void name_values(Module& program) {
 RegionId import_program(Module program, Module& into) {
   drop_names(program);
   mark_names(program);
-  PassContext context;
-  Module inlined = inline_calls(std::move(program), context);
-  name_values(inlined);
-  for (const MeshPtr& mesh : inlined.meshes) into.declare_mesh(mesh);
-  return GraphCopy(inlined, into).region(inlined.main().body);
+  inline_all_calls(program);
+  name_values(program);
+  for (const MeshPtr& mesh : program.meshes) into.declare_mesh(mesh);
+  return GraphCopy(program, into).region(program.main().body);
 }
 
 }  // namespace shardwise

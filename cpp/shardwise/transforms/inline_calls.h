@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replaces calls by the functions that they call:
+// Replaces a call by the ops of its function, if that is small or called once:
 //
-//   %1 = func.call @f(%0)        inline      the ops of @f, on %0
-//   func.func private @f …       regions     %1 = sdy.named_computation<"f">(%0) (%arg) { the ops of @f }
+//   %1 = func.call @f(%0)        ->     the ops of @f, on %0
+//   %2 = func.call @layer(%1)           %2 = func.call @layer(%1)
+//   %3 = func.call @layer(%2)           %3 = func.call @layer(%2)
 //
-// A sharding of a result of @f, or of the call's result, becomes a constraint at the call, or the sharding of the
-// region's result. A sharding of an argument also becomes a constraint, or stays with the region's argument. Each call
-// gets its own copy of the ops, so that two calls do not tie their shardings together. Propagation works on regions,
-// and then outlines them: calls with equal shardings share a function, others get new names, as in Shardy:
+// The other functions are partitioned and planned once for all their calls. A function is small if its ops, with those of
+// the calls that are replaced in it, are at most kMaxInlinedOps. A combiner holds no calls.
 //
-//   outline    %1 = func.call @f(%0);  %2 = func.call @f_0(%x)
+// A sharding of a result of @f, or of the call's result, becomes a constraint at the call, and so does a sharding of an
+// argument. Each call gets its own copy of the ops, so that two calls do not tie their shardings together.
 //
-// Nested calls can make a short text arbitrarily large. A program that would exceed kMaxExpandedOps ops, or nest deeper
-// than kMaxCallDepth including its regions, is rejected before anything is copied.
-//
-// Calls and named computations of programs that run are inlined first. A stablehlo.composite then counts as a call of its
-// decomposition.
+// Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition. CallGraph states
+// which programs are rejected, before anything is copied.
 #pragma once
 
 #include <set>
@@ -28,28 +25,28 @@
 
 namespace shardwise {
 
-inline constexpr int64_t kMaxExpandedOps = int64_t{1} << 24;
-inline constexpr int kMaxCallDepth = 256;
+inline constexpr int64_t kMaxInlinedOps = 12;
 
-// Throws ShardingError for a recursive function, and beyond these limits.
+// Throws ShardingError for a recursive function, and beyond the limits of CallGraph.
 Module inline_calls(Module module, PassContext& context);
-inline constexpr Pass kInlineCalls{.name = "inline_calls",
-                                   .doc = "put the ops of functions where they are called",
-                                   .run = inline_calls,
-                                   .checks_input = true};
+inline constexpr Pass kInlineCalls{
+    .name = "inline_calls",
+    .doc = "put the ops of functions that are small or called once where they are called",
+    .run = inline_calls,
+    .checks_input = true};
+
+// All calls, whatever the size of their functions.
+void inline_all_calls(Module& module);
 
 // Whether the op is a call or a named computation: the ops of a function, or of its region, replace it.
 bool is_inlined(const Module& module, OpId op);
 // Appends these ops to the builder's region, on the operands of `op`; the calls among them stay. Returns its results.
 std::vector<ValueId> append_inlined(Builder& builder, const OpView& op);
 
-// The names of the functions that were called.
-std::set<std::string> calls_to_regions(Module& module);
-void regions_to_calls(Module& module, const std::set<std::string>& names);
+// The sharding of result `i` of a call, or of a region: that of the op, or else that of the function.
+ShardingId sharding_of_call(const Module& module, ValueId result, size_t i, const Function* called);
 
-// Whether the op is the region of a call of one of these functions; and the name of an op in the program with its
-// calls: "stablehlo.tanh", or "func.call" for such a region.
-bool is_called_region(const Module& module, const std::set<std::string>& called, OpId op);
-std::string name_with_calls(const Module& module, const std::set<std::string>& called, OpId op);
+// Removes private functions that were called and are called no more.
+void drop_uncalled(Module& module, const std::set<std::string>& called);
 
 }  // namespace shardwise

@@ -8,7 +8,9 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/transforms/differentiate.h"
 
@@ -90,6 +92,24 @@ class WantedCotangents {
   std::vector<bool> is_wanted_;  // by carry
   std::unordered_set<ValueId> reached_;
 };
+
+// The only operand of an elementwise op that is not a splat, if it has the result's shape and is not larger.
+std::optional<ValueId> elementwise_source(const Module& module, ValueId result) {
+  const OpId maker = module.value(result).op;
+  if (!maker || module.op(maker).result_count != 1) return std::nullopt;
+  const OpDef& def = *module.op(maker).def;
+  if (!def.traits.elementwise || def.tile == nullptr) return std::nullopt;
+  const TensorType& type = module.type(result);
+  std::optional<ValueId> source;
+  for (const ValueId operand : module.operands(maker)) {
+    const TensorType& from = module.type(operand);
+    if (from.shape != type.shape || item_size(from.dtype) > item_size(type.dtype)) return std::nullopt;
+    if (splat_value(module, operand)) continue;
+    if (source && *source != operand) return std::nullopt;
+    source = operand;
+  }
+  return source;
+}
 
 // A value from around the loop whose cotangent is summed over the trips: whole, or only the rows that the body reads.
 struct Captured {
@@ -175,14 +195,31 @@ class JointBodyBuilder {
     for (const StackedOutput& output : counted_.outputs) {
       const ValueId cotangent = walk_.cotangent_of_result(loop_.result(output.carry));
       if (!cotangent || !wanted_.is_wanted(output.carry)) continue;
-      const ValueId argument = add_argument(type_of(cotangent));
       const OpView write(module_, module_.value(joint_.results[output.carry]).op);
-      const ValueId update = write.operand(1);
-      const std::vector<ValueId> starts(write.operands().begin() + 2, write.operands().end());
-      const Dims sizes = module_.type(update).shape;
-      seed(update, build_dynamic_slice(builder_, argument, starts, sizes));
-      joint_.outputs.push_back({.argument = argument, .value = cotangent});
+      seed(written_row(module_, write.id()), row_of(cotangent, write));
     }
+  }
+
+  // The row of a stack that `write` visits. Elementwise ops on a stack are done row by row instead.
+  ValueId row_of(ValueId stack, const OpView& write) {
+    const Dims shape = module_.type(written_row(module_, write.id())).shape;
+    if (const auto source = elementwise_source(module_, stack)) {
+      const OpId maker = module_.value(stack).op;
+      const ValueId row = row_of(*source, write);
+      std::vector<ValueId> operands;
+      for (const ValueId operand : module_.operands(maker)) {
+        const std::optional<Scalar> splat = splat_value(module_, operand);
+        operands.push_back(splat ? build_splat(builder_, shape, *splat) : row);
+      }
+      const TypeId type = module_.context().tensor(module_.type(stack).dtype, shape);
+      const OpId made = builder_.create_op(*module_.op(maker).def, operands, module_.op(maker).attrs, {&type, 1});
+      return module_.result(made);
+    }
+    const ValueId argument = add_argument(type_of(stack));
+    joint_.outputs.push_back({.argument = argument, .value = stack});
+    const std::vector<ValueId> starts(write.operands().begin() + 2, write.operands().end());
+    const Dims sizes = write.operand_type(1).shape;
+    return build_reshape(builder_, build_dynamic_slice(builder_, argument, starts, sizes), shape);
   }
 
   // A row that the body reads is a variable of its own, so that its cotangent is added to that row alone.

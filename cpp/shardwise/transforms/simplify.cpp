@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/simplify.h"
 
+#include <vector>
+
 #include "shardwise/ir/rewrite/cse.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/build/reverse.h"
 #include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
@@ -39,6 +42,34 @@ bool fold_splat(Module& module, OpId id) {
   return true;
 }
 
+// Whether `by` took the place of the op. An annotated result stays.
+bool replace(Rewrite& rewrite, Module& module, OpId id, ValueId by) {
+  const Value old = module.value(module.result(id));
+  const bool is_made = by.index > module.result(id).index;
+  if (!by || (!is_made && old.sharding && module.value(by).sharding != old.sharding)) return false;
+  if (is_made) module.value(by).sharding = old.sharding;
+  if (is_made) module.value(by).origin = old.origin;
+  rewrite.replace(module.result(id), by);
+  rewrite.erase(id);
+  return true;
+}
+
+int64_t fold_reverses(Module& module) {
+  std::vector<OpId> reverses;
+  walk(module, [&](OpId id) {
+    if (is_reverse(*module.op(id).def)) reverses.push_back(id);
+  });
+  if (reverses.size() < 2) return 0;
+  Rewrite rewrite(module);
+  int64_t folded = 0;
+  for (const OpId id : reverses) {
+    const ValueId by = rewrite.insert(rewrite.before(id), module.op(id).loc,
+                                      [&](Builder& builder) { return folded_reverse(builder, OpView(module, id)); });
+    folded += replace(rewrite, module, id, by) ? 1 : 0;
+  }
+  return folded;
+}
+
 // Annotations of the scalars in a combiner have no effect.
 void drop_combiner_annotations(Module& module) {
   Rewrite rewrite(module);
@@ -65,7 +96,7 @@ int64_t fold_splats(Module& module) {
 Module simplify(Module module, PassContext& context) {
   drop_combiner_annotations(module);
   context.counters.add("simplify.decomposed", decompose_ops(module, is_opaque));
-  context.counters.add("simplify.folded", fold_splats(module));
+  context.counters.add("simplify.folded", fold_splats(module) + fold_reverses(module));
   context.counters.add("simplify.merged", cse(module));
   context.counters.add("simplify.removed", dce(module));
   return module;

@@ -37,9 +37,10 @@ def emitted(text: str, target: Target) -> Any:
     arguments = [scope.argument(x, f"x{i}") for i, x in enumerate(module.main.body.arguments)]
     results = scope.region(module.main.body)
     tables = [f"{name} = {value}" for value, name in scope.shared.tables.items()]
+    functions = [line for lines in scope.shared.functions.values() for line in lines]
     helpers = helpers_of(target, tuple(scope.shared.helpers))
-    lines = [*helpers, *tables, f"def local({', '.join(arguments)}):", *scope.lines]
-    modules = {"jnp": jnp, "lax": lax} if target is JAX else {"functools": functools, "math": math}
+    lines = [*helpers, *tables, *functions, f"def local({', '.join(arguments)}):", *scope.lines]
+    modules = {"jax": jax, "jnp": jnp, "lax": lax} if target is JAX else {"functools": functools, "math": math}
     namespace: dict[str, Any] = {**modules, "np": np, "CONSTANTS": scope.shared.constants}
     exec("\n".join([*lines, f"    return ({results},)"]), namespace)
     return jax.jit(namespace["local"]) if target is JAX else namespace["local"]

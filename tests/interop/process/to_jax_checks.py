@@ -117,6 +117,46 @@ def test_an_exchange_is_permutes_of_boxes_or_one_gather_of_what_many_receive() -
         assert [(row.kind, row.bytes) for row in ledger] == wanted, name
 
 
+def layer(x: Any, w: Any) -> Any:
+    y = jax.numpy.tanh(x @ w)
+    mean = y.mean(-1, keepdims=True)
+    return x + (y - mean) * jax.lax.rsqrt(((y - mean) ** 2).mean(-1, keepdims=True) + 1)
+
+
+def text_with_calls(count: int) -> str:
+    """A function that is called several times, and in a loop, as JAX prints it, with the weights split."""
+    one = jax.jit(layer)
+
+    def run(x: Any, w: Any) -> Any:
+        for _ in range(count):
+            x = one(x, w)
+        return jax.lax.fori_loop(0, 3, lambda i, x: one(x, w), x)
+
+    x, w = jax.ShapeDtypeStruct((6, 12), np.float32), jax.ShapeDtypeStruct((12, 12), np.float32)
+    text = jax.jit(run).lower(x, w).as_text()
+    sharded = '%arg1: tensor<12x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}'
+    return text.replace("{\n", '{\n  sdy.mesh @mesh = <["x"=4]>\n', 1).replace("%arg1: tensor<12x12xf32>", sharded, 1)
+
+
+def test_a_function_that_jax_calls_several_times_is_one_function_here_and_there() -> None:
+    program = sw.parse(text_with_calls(4)).compile()
+    local = program._compiled.stages["local"]
+    assert [function.name for function in local.functions] == ["main", "layer"]
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((6, 12), np.float32), random.standard_normal((12, 12), np.float32) / 3
+    want = np.asarray(x)
+    for _ in range(7):
+        want = np.asarray(layer(want, w))
+    function = program.to_jax()
+    np.testing.assert_allclose(np.asarray(program(x, w)), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(function.get(function(x, w)), want, rtol=1e-5, atol=1e-5)
+    text = function.as_text()  # JAX has one function for loops, and one for main
+    assert (text.count("func.func private @fn_layer"), text.count("call @fn_layer")) == (2, 5)
+    assert {row.count for row in program.collectives()} == {7}
+    sent = [(row.kind, row.count) for row in function.collectives()]
+    assert sent == [(row.kind, row.count) for row in program.collectives()]
+
+
 def test_values_of_64_bits_stay_so_without_x64() -> None:
     assert not jax.config.jax_enable_x64
     x = np.arange(8, dtype=np.float64) / 3

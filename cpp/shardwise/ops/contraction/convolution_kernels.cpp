@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cblas.h>
+#include <complex>
 #include <cstring>
 #include <numeric>
 
@@ -45,6 +46,26 @@ void multiply(const double* a, int64_t lda, const double* b, double* c, int64_t 
               static_cast<blasint>(k), 1.0, a, static_cast<blasint>(lda), b, static_cast<blasint>(ld), 0.0, c,
               static_cast<blasint>(ld));
 }
+
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
+
+template <class T, auto kGemm>
+void multiply_complex(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
+  const T one = 1, zero = 0;
+  kGemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(m), static_cast<blasint>(n),
+        static_cast<blasint>(k), &one, a, static_cast<blasint>(lda), b, static_cast<blasint>(ld), &zero, c,
+        static_cast<blasint>(ld));
+}
+void multiply(const Complex64* a, int64_t lda, const Complex64* b, Complex64* c, int64_t m, int64_t n, int64_t k,
+              int64_t ld) {
+  multiply_complex<Complex64, cblas_cgemm>(a, lda, b, c, m, n, k, ld);
+}
+void multiply(const Complex128* a, int64_t lda, const Complex128* b, Complex128* c, int64_t m, int64_t n, int64_t k,
+              int64_t ld) {
+  multiply_complex<Complex128, cblas_zgemm>(a, lda, b, c, m, n, k, ld);
+}
+
 // Integers wrap around.
 template <class T>
 void multiply(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
@@ -193,6 +214,8 @@ void convolve_items(KernelContext& context, const Geometry& g, const NdArray& in
   };
   if (result.dtype() == DType::kF32) return run.template operator()<float>();
   if (result.dtype() == DType::kF64) return run.template operator()<double>();
+  if (result.dtype() == DType::kC64) return run.template operator()<Complex64>();
+  if (result.dtype() == DType::kC128) return run.template operator()<Complex128>();
   switch (item_size(result.dtype())) {
     case 1: return run.template operator()<uint8_t>();
     case 2: return run.template operator()<uint16_t>();
@@ -224,14 +247,19 @@ NdArray with_reversed(const NdArray& kernel, const Dims& dims, const Dims& rever
   return restrided(kernel, kernel.shape(), std::move(strides), offset);
 }
 
+// Sums of bools are "or": they are counted, and what is not 0 is true. Integers of less than a byte wrap at the end.
+DType summed_in(DType dtype) {
+  if (dtype == DType::kF64 || is_complex(dtype)) return dtype;
+  if (is_float(dtype) || dtype == DType::kBool) return DType::kF32;
+  if (bit_width(dtype) < 8) return is_unsigned_integer(dtype) ? DType::kU8 : DType::kI8;
+  return dtype;
+}
+
 void run_convolution(KernelContext& context, const Convolution& convolution) {
   const ConvolutionNumbers& numbers = convolution.numbers;
   const NdArray result = context.allocate_result();
   if (result.size() == 0) return;
-  // Sums of bools are "or": they are counted, and what is not 0 is true.
-  const DType dtype = result.dtype() == DType::kF64                                ? DType::kF64
-                      : is_float(result.dtype()) || result.dtype() == DType::kBool ? DType::kF32
-                                                                                   : result.dtype();
+  const DType dtype = summed_in(result.dtype());
   const Dims order = dims_of(numbers.lhs.batch, numbers.lhs.spatial, numbers.lhs.feature);
   Dims kernel_order = numbers.rhs.spatial;
   kernel_order.push_back(numbers.rhs.batch);

@@ -4,6 +4,7 @@
 #include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/convolution.h"
+#include "shardwise/ops/shared/local_ranges.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -207,7 +208,7 @@ void partition_convolution(PartitionContext& context) {
     const DimLayout& from = context.operand_layout(0).dims[at(local.numbers.lhs.spatial[i])];
     const DimLayout& to = context.result_layout(0).dims[at(local.numbers.result.spatial[i])];
     if (window.is_trivial(i) || to.axes.empty()) continue;
-    window.high[i] += (to.block - 1) * window.strides[i] + window.spanned(i) - window.padded_size(i, from.block);
+    window.high[i] = padding_after(window.range(i), to.block, from.block);
   }
   partition_by_rule(context, context.builder().context().intern(local.attrs(context.op().attrs())));
 }

@@ -259,12 +259,15 @@ void batch_barrier(BatchContext& context) {
   }
 }
 
+// The executor runs the function instead.
+std::optional<Kernel> prepare_call(const OpView&, const KernelTypes&) { return std::nullopt; }
+
 // The function may have side effects, so the call is kept.
 constexpr OpDef call() {
-  OpDef def =
-      region_op(kCallName, infer_call, Regions::kNone, nullptr, verify_call,
-                "$callee `(` operands `)` attr-dict `:` functional-type",
-                "The results of a function of the module (MLIR func.call); compiled programs inline each call.");
+  OpDef def = region_op(kCallName, infer_call, Regions::kNone, nullptr, verify_call,
+                        "$callee `(` operands `)` attr-dict `:` functional-type",
+                        "The results of a function of the module (MLIR func.call).");
+  def.prepare = prepare_call;
   def.traits.side_effect = true;
   return def;
 }

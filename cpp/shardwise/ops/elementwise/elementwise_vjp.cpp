@@ -8,6 +8,7 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -139,7 +140,13 @@ void vjp_subtract(VjpContext& context) {
   binary(context, [](Term g, Term, Term, Term) { return g; }, [](Term g, Term, Term, Term) { return -g; });
 }
 void vjp_multiply(VjpContext& context) {
-  binary(context, [](Term g, Term, Term y, Term) { return g * y; }, [](Term g, Term x, Term, Term) { return g * x; });
+  const auto times = [](Term g, Term factor) {
+    const std::optional<Scalar> splat = splat_value(g.builder->module(), g.id);
+    return splat && *splat == scalar_of(splat->dtype, 1) ? factor : g * factor;
+  };
+  binary(
+      context, [&](Term g, Term, Term y, Term) { return times(g, y); },
+      [&](Term g, Term x, Term, Term) { return times(g, x); });
 }
 void vjp_divide(VjpContext& context) {
   binary(

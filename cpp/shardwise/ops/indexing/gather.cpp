@@ -70,8 +70,6 @@ void infer_gather(const InferContext& op, std::vector<TypeId>& results) {
 
 namespace {
 
-Reducer pending_reducer(DType dtype) { return dtype == DType::kBool ? Reducer::kOr : Reducer::kSum; }
-
 void map_slice_dim(RuleBuilder& rule, const Indexing& indexing, size_t dim, size_t out_dim, Reducer reducer) {
   const int64_t size = indexing.operand[dim], slice = indexing.slice[dim];
   const size_t result = rule.result_tensor(0);
@@ -103,7 +101,7 @@ ShardingRule rule_gather(const OpView& op) {
   RuleBuilder rule(op);
   const Indexing indexing = gather_indexing(op);
   const IndexingDims& dims = indexing.dims;
-  const Reducer reducer = pending_reducer(op.result_type().dtype);
+  const Reducer reducer = reducer_of_parts(op.result_type().dtype);
   const Dims window = indexing.window_dims(), indices_dims = indexing.indices_dims();
   size_t slice_dim = 0, batch_dim = 0;
   for (size_t out_dim = 0; out_dim < indexing.out.size(); ++out_dim) {
@@ -229,7 +227,7 @@ void partition_gather(PartitionContext& context) {
     const ValueId mask = one_for_all ? build_broadcast(builder, inside, type.shape, {})
                                      : build_out_mask(builder, inside, global, type.shape);
     // -0, so that adding the other devices' values preserves a zero's sign.
-    const Scalar nothing = exact_neutral(pending_reducer(type.dtype), type.dtype);
+    const Scalar nothing = exact_neutral(reducer_of_parts(type.dtype), type.dtype);
     result = builder.create("stablehlo.select", {mask, result, build_splat(builder, type.shape, nothing)});
   }
   context.set_result(0, result, result_padding(context.result_layout(0)));

@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
@@ -52,14 +53,16 @@ StructAttr write(const IndexingDims& dims, const FieldNames& names) {
   return attribute;
 }
 
-constexpr Method kGatherMethods[] = {{.name = "owned rows",
-                                      .factors = gathered_factors,
-                                      .placements = placements_by_rule,
-                                      .partition = partition_gather}};
-constexpr Method kScatterMethods[] = {{.name = "owned rows",
+constexpr Method kGatherMethods[] = {
+    {.name = kOwnedRows, .factors = gathered_factors, .placements = placements_by_rule, .partition = partition_gather}};
+constexpr Method kScatterMethods[] = {{.name = kOwnedRows,
                                        .factors = scattered_factors,
                                        .placements = placements_by_rule,
-                                       .partition = partition_scatter}};
+                                       .partition = partition_scatter},
+                                      {.name = "shards as addends",
+                                       .factors = scattered_factors,
+                                       .placements = placements_of_added_shards,
+                                       .partition = partition_added_shards}};
 
 constexpr OpDef kGather{
     .name = "stablehlo.gather",

@@ -93,6 +93,11 @@ void batch_gather(BatchContext& context);
 void infer_scatter(const InferContext& op, std::vector<TypeId>& results);
 ShardingRule rule_scatter(const OpView& op);
 void partition_scatter(PartitionContext& context);
+// Updates that are sharded where the input is: each device combines its updates with its shard of the input, which is
+// neutral elsewhere. The result is unreduced, and nothing is gathered.
+void placements_of_added_shards(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                std::vector<OpPlacement>& found);
+void partition_added_shards(PartitionContext& context);
 // Dims of which an index writes one row: its owner writes it.
 std::vector<FactorId> scattered_factors(const OpView& op, const ShardingRule& rule);
 std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types);

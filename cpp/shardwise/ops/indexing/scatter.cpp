@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -257,20 +258,12 @@ ValueId local_indices(PartitionContext& context, const Indexing& indexing, Index
 
 }  // namespace
 
-void partition_scatter(PartitionContext& context) {
+namespace {
+
+// The scatter of one device; the indices suit `dims`.
+void set_local_scatter(PartitionContext& context, const std::vector<ValueId>& operands, const IndexingDims& dims) {
   const OpView op = context.op();
-  const size_t inputs = op.result_count();
   Builder& builder = context.builder();
-  const Indexing indexing = scatter_indexing(op);
-  const std::optional<Reducer> reducer = partial_reducer(op);
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < inputs; ++i) {
-    const AxisList& unreduced = context.result_layout(i).unreduced;
-    operands.push_back(reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i));
-  }
-  IndexingDims dims = indexing.dims;
-  operands.push_back(local_indices(context, indexing, dims));
-  for (size_t i = 0; i < inputs; ++i) operands.push_back(padded_updates(context, inputs + 1 + i, reducer));
   Attrs attrs = op.attrs();
   attrs.set("scatter_dimension_numbers", scatter_attribute(dims));
   attrs.erase("indices_are_sorted");  // the padding of the indices may contain any values
@@ -279,10 +272,98 @@ void partition_scatter(PartitionContext& context) {
   const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
   const OpId local =
       builder.create_op(op.def(), operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});
-  for (size_t i = 0; i < inputs; ++i) {
+  for (size_t i = 0; i < op.result_count(); ++i) {
     const ValueId result = builder.module().result(local, static_cast<uint32_t>(i));
     context.set_result(i, result, result_padding(context.result_layout(i)));
   }
+}
+
+}  // namespace
+
+void partition_scatter(PartitionContext& context) {
+  const size_t inputs = context.op().result_count();
+  const Indexing indexing = scatter_indexing(context.op());
+  const std::optional<Reducer> reducer = partial_reducer(context.op());
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < inputs; ++i) {
+    const AxisList& unreduced = context.result_layout(i).unreduced;
+    operands.push_back(reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i));
+  }
+  IndexingDims dims = indexing.dims;
+  operands.push_back(local_indices(context, indexing, dims));
+  for (size_t i = 0; i < inputs; ++i) operands.push_back(padded_updates(context, inputs + 1 + i, reducer));
+  set_local_scatter(context, operands, dims);
+}
+
+// ---- shards of the input as addends ---------------------------------------------------------------------------------
+
+namespace {
+
+// The factor of the updates that takes the axes of the input: the one that has them, or the largest without axes.
+std::optional<FactorId> factor_of_updates(const ShardingRule& rule, std::span<const AxisList> axes,
+                                          const AxisList& of_input) {
+  std::optional<FactorId> found;
+  for (size_t f = 0; f < axes.size(); ++f) {
+    const Factor& factor = rule.factors()[f];
+    if (factor.kind != FactorKind::kReduction) continue;
+    if (axes[f] == of_input) return static_cast<FactorId>(f);
+    if (axes[f].empty() && (!found || factor.size > rule.factors()[*found].size)) found = static_cast<FactorId>(f);
+  }
+  return found;
+}
+
+// The shard at its place in the whole input.
+ValueId build_spread(PartitionContext& context, size_t operand, Reducer reducer) {
+  Builder& builder = context.builder();
+  const LocalLayout& layout = context.operand_layout(operand);
+  const Dims size = context.result_layout(operand).local_shape();
+  Dims padded = size;
+  std::vector<ValueId> starts;
+  for (size_t d = 0; d < size.size(); ++d) {
+    const bool is_spread = layout.dims[d].axes != context.result_layout(operand).dims[d].axes;
+    if (is_spread) padded[d] = layout.dims[d].block * layout.dims[d].shards;
+    starts.push_back(is_spread ? build_convert(builder, context.shard_offset(layout.dims[d]), DType::kI64)
+                               : build_scalar(builder, scalar_of(DType::kI64, 0)));
+  }
+  const DType dtype = context.op().operand_type(operand).dtype;
+  const ValueId neutral = build_splat(builder, padded, exact_neutral(reducer, dtype));
+  const ValueId whole = build_dynamic_update_slice(builder, neutral, context.operand(operand), starts);
+  return build_slice(builder, whole, Dims(size.size(), 0), size, Dims(size.size(), 1));
+}
+
+}  // namespace
+
+void placements_of_added_shards(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                std::vector<OpPlacement>& found) {
+  const std::optional<Reducer> reducer = partial_reducer(op);
+  std::optional<FactorId> scattered;
+  for (const FactorId id : scattered_factors(op, rule)) {
+    if (axes[id].empty()) continue;
+    if (scattered) return;
+    scattered = id;
+  }
+  if (!reducer || !scattered) return;
+  const std::optional<FactorId> updates = factor_of_updates(rule, axes, axes[*scattered]);
+  if (!updates) return;
+  std::vector<AxisList> moved(axes.begin(), axes.end());
+  moved[*updates] = std::exchange(moved[*scattered], {});
+  OpPlacement placement = placement_by_rule(rule, moved);
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    for (size_t d = 0; d < rule.ndim(i); ++d) {
+      if (rule.dim(i, d)[0] == *scattered) placement.tensors[i][d] = moved[*updates];
+    }
+  }
+  found.push_back(std::move(placement));
+}
+
+void partition_added_shards(PartitionContext& context) {
+  const size_t inputs = context.op().result_count();
+  const std::optional<Reducer> reducer = partial_reducer(context.op());
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < inputs; ++i) operands.push_back(build_spread(context, i, *reducer));
+  operands.push_back(context.operand(inputs));
+  for (size_t i = 0; i < inputs; ++i) operands.push_back(padded_updates(context, inputs + 1 + i, reducer));
+  set_local_scatter(context, operands, scatter_dims(context.op().attrs()));
 }
 
 // ---- batch ---------------------------------------------------------------------------------------------------------

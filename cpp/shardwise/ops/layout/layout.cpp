@@ -279,11 +279,15 @@ constexpr OpDef kTranspose{
 };
 static_assert(kTranspose.complete());
 
+constexpr Method kReshapeMethods[] = {
+    {.name = kExchange, .factors = uneven_factors_of_reshape, .placements = nullptr, .partition = partition_by_rows}};
+
 constexpr OpDef kReshape{
     .name = "stablehlo.reshape",
     .infer = infer_reshape,
     .rule = rule_reshape,
     .partition = partition_movement,
+    .methods = kReshapeMethods,
     .prepare = prepare_reshape,
     .vjp = vjp_reshape,
     .batch = batch_reshape,

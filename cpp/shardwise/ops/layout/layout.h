@@ -17,6 +17,12 @@ namespace shardwise {
 
 std::span<const OpDef> layout_ops();
 
+// A reshape of sharded dims that do not divide evenly: rows of consecutive elements are exchanged.
+//
+//   12x12 -> 144 on x=8      each device has two rows of 12, and receives what it lacks of its 18 elements
+std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const ShardingRule& rule);
+void partition_by_rows(PartitionContext& context);
+
 std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_reshape(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_broadcast_in_dim(const OpView& op, const KernelTypes& types);

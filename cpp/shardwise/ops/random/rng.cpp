@@ -210,6 +210,12 @@ void decompose_rng(DecomposeContext& context) {
     const ValueId scalar = build_convert(builder, context.operand(i), dtype);
     return Term{&builder, build_broadcast(builder, scalar, type.shape, {})};
   };
+  if (type.dtype == DType::kBool) {  // the bounds can only be both
+    const Term bits = random_bits(builder, DType::kU32, type.shape, stream);
+    const Term top = bits.op("stablehlo.shift_right_logical",
+                             Term{&builder, build_splat(builder, type.shape, Scalar::of_uint(DType::kU32, 31))});
+    return context.set_result(0, build_convert(builder, top.id, type.dtype));
+  }
   if (is_integer(type.dtype) && !is_normal) {
     const Term low = all(0, DType::kU64), count = all(1, DType::kU64) - low;
     const Term bits = random_bits(builder, DType::kU64, type.shape, stream);

@@ -100,6 +100,11 @@ Scalar neutral_element(Reducer reducer, DType dtype) {
   fail<InternalError>("neutral_element", "the reducer must be one");
 }
 
+Reducer reducer_of_parts(DType dtype) {
+  if (dtype == DType::kF8E8M0FNU) return Reducer::kMax;  // it has no zero
+  return dtype == DType::kBool ? Reducer::kOr : Reducer::kSum;
+}
+
 Scalar exact_neutral(Reducer reducer, DType dtype) {
   if (reducer == Reducer::kSum && is_complex(dtype)) return Scalar::of_complex(dtype, -0.0, -0.0);
   if (reducer == Reducer::kSum && is_float(dtype)) return Scalar::of_float(dtype, -0.0);

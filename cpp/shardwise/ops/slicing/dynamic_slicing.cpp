@@ -2,14 +2,17 @@
 #include "shardwise/ops/slicing/dynamic_slicing.h"
 
 #include <algorithm>
+#include <array>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -59,8 +62,6 @@ std::vector<FactorId> factors_in_part(const OpView& op, const ShardingRule& rule
   }
   return factors;
 }
-
-Reducer owners_reducer(DType dtype) { return dtype == DType::kBool ? Reducer::kOr : Reducer::kSum; }
 
 // The clamped global start index as i64. If its own dtype cannot hold the bound, the bound never applies.
 ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
@@ -202,7 +203,7 @@ void placements_of_owned_rows(const OpView& op, const ShardingRule& rule, std::s
     own.clear();
   }
   placement.unreduced = sort_and_merge(placement.unreduced);
-  placement.reducer = owners_reducer(op.result_type().dtype);
+  placement.reducer = reducer_of_parts(op.result_type().dtype);
   found.push_back(std::move(placement));
 }
 
@@ -212,8 +213,37 @@ void partition_by_owned_rows(PartitionContext& context) {
   const DType dtype = context.op().result_type().dtype;
   OwnedWindow window(context, 1, builder.context().type(context.local_result_type(0)).shape);
   // -0, so that adding the other devices' values preserves a zero's sign.
-  const Scalar neutral = exact_neutral(owners_reducer(dtype), dtype);
+  const Scalar neutral = exact_neutral(reducer_of_parts(dtype), dtype);
   context.set_result(0, window.read(neutral), result_padding(context.result_layout(0)));
+}
+
+// ---- starts that are constants: the range is known ------------------------------------------------------------------
+
+std::optional<int64_t> constant_start(const OpView& op, size_t dim) {
+  const std::optional<Scalar> start = splat_value(op.module(), op.operand(1 + dim));
+  if (!start) return std::nullopt;
+  const int64_t bound = op.operand_type(0).shape[dim] - op.result_type().shape[dim];
+  if (!is_unsigned_integer(start->dtype)) return std::clamp<int64_t>(start->integer, 0, bound);
+  return static_cast<int64_t>(std::min(start->natural, static_cast<uint64_t>(bound)));
+}
+
+std::vector<FactorId> factors_at_constants(const OpView& op, const ShardingRule& rule) {
+  for (size_t dim = 0; dim < rule.ndim(0); ++dim) {
+    if (is_part(op, dim) && !constant_start(op, dim)) return {};
+  }
+  return op.module().meshes.empty() ? std::vector<FactorId>{} : factors_in_part(op, rule);
+}
+
+void partition_at_constants(PartitionContext& context) {
+  const OpView op = context.op();
+  ExchangeMap map{.to = {}, .from = {{}}};
+  for (size_t dim = 0; dim < op.result_type().shape.size(); ++dim) {
+    map.to.push_back(exchange_target(context, dim));
+    map.from[0].push_back(exchange_source(context, 0, dim));
+    if (is_part(op, dim)) map.from[0].back().offset = *constant_start(op, dim);
+  }
+  const ValueId rows = emit_exchange(context, std::array{context.operand(0)}, {}, map);
+  context.set_result(0, rows, result_padding(context.result_layout(0)));
 }
 
 void vjp_dynamic_slice(VjpContext& context) {
@@ -290,10 +320,12 @@ void vjp_dynamic_update_slice(VjpContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr Method kDynamicSliceMethods[] = {{.name = "owned rows",
-                                            .factors = factors_in_part,
-                                            .placements = placements_of_owned_rows,
-                                            .partition = partition_by_owned_rows}};
+constexpr Method kDynamicSliceMethods[] = {
+    {.name = kOwnedRows,
+     .factors = factors_in_part,
+     .placements = placements_of_owned_rows,
+     .partition = partition_by_owned_rows},
+    {.name = kExchange, .factors = factors_at_constants, .placements = nullptr, .partition = partition_at_constants}};
 
 constexpr OpDef kDynamicSlice{
     .name = "stablehlo.dynamic_slice",
@@ -311,7 +343,7 @@ constexpr OpDef kDynamicSlice{
 };
 static_assert(kDynamicSlice.complete());
 
-constexpr Method kDynamicUpdateSliceMethods[] = {{.name = "owned rows",
+constexpr Method kDynamicUpdateSliceMethods[] = {{.name = kOwnedRows,
                                                   .factors = factors_in_part,
                                                   .placements = placements_by_rule,
                                                   .partition = partition_by_owned_update}};

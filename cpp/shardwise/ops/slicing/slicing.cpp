@@ -11,6 +11,7 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/local_ranges.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -71,7 +72,8 @@ void partition_slice(PartitionContext& context) {
   for (size_t dim = 0; dim < start.size(); ++dim) {
     if (result.dims[dim].axes.empty()) continue;
     cuts = cuts || op.operand_type(0).shape[dim] != op.result_type().shape[dim];
-    limit[dim] = start[dim] + (result.dims[dim].block - 1) * scale_of_slice(op, dim) + 1;
+    const Range* range = context.rule().range(0, dim);
+    limit[dim] = places_read(range == nullptr ? Range{} : *range, result.dims[dim].block).end;
   }
   const ValueId local = build_slice(context.builder(), context.operand(0), start, limit, strides);
   context.set_result(0, local, cuts ? result_padding(result) : moved_padding(context));
@@ -172,8 +174,7 @@ void partition_pad(PartitionContext& context) {
     const DimLayout& to = context.result_layout(0).dims[dim];
     if (to.axes.empty() || !spec.changes(dim, shape[dim])) continue;
     // A sharded dim ends with the result's block.
-    const int64_t block = context.operand_layout(0).dims[dim].block;
-    spec.high[dim] = to.block - (spec.low[dim] + (block - 1) * (spec.interior[dim] + 1) + 1);
+    spec.high[dim] = padding_after(*context.rule().range(0, dim), to.block, context.operand_layout(0).dims[dim].block);
   }
   const ValueId local =
       build_pad(context.builder(), context.operand(0), context.operand(1), spec.low, spec.high, spec.interior);

@@ -12,6 +12,7 @@
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/local_ranges.h"
 #include "shardwise/ops/shared/moved_axes.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
@@ -55,8 +56,7 @@ void partition_reduce_window(PartitionContext& context) {
   bool moves = false;
   for (size_t dim = 0; dim < to.dims.size(); ++dim) {
     if (window.is_trivial(dim) || to.dims[dim].axes.empty()) continue;
-    const int64_t read = (to.dims[dim].block - 1) * window.strides[dim] + window.spanned(dim);
-    window.high[dim] += read - window.padded_size(dim, from.dims[dim].block);
+    window.high[dim] = padding_after(window.range(dim), to.dims[dim].block, from.dims[dim].block);
     moves = true;
   }
   if (!moves) return partition_by_rule(context);
@@ -105,8 +105,8 @@ ExchangeMap window_map(const PartitionContext& context, size_t operand, Window& 
     if (!window.is_trivial(dim) && is_whole(context, dim)) {
       target.rows = target.step = target.size = from[dim].size;  // the window op does it all
     } else if (!window.is_trivial(dim)) {
-      const auto read = [&](int64_t windows) {
-        return windows == 0 ? 0 : (windows - 1) * window.strides[dim] + window.spanned(dim);
+      const auto read = [range = window.range(dim)](int64_t windows) {
+        return places_read(range, windows).end - range.offset;
       };
       target = {.axes = to[dim].axes,
                 .rows = read(to[dim].block),

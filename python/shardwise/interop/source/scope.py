@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,17 @@ class Shared:
     constants: dict[str, np.ndarray] = field(default_factory=dict)  # the larger ones, by name
     helpers: dict[str, None] = field(default_factory=dict)  # those that are used
     tables: dict[str, str] = field(default_factory=dict)  # other globals, by their text
+    functions: dict[str, list[str]] = field(default_factory=dict)  # those that are called: lines, by name
     transfers: list[Transfer] = field(default_factory=list)
     collectives: int = 0  # of the local program so far
+
+    @cached_property
+    def function_names(self) -> dict[str, str]:
+        """The name in the script of each function of the program."""
+        names: dict[str, str] = {}
+        for function in self.module.functions:
+            names[function.name] = _unused(f"fn_{function.name}", names.values())
+        return names
 
 
 class Scope:
@@ -69,7 +79,7 @@ class Scope:
         self.lines: list[str] = []
         self._indent = "    "
         self._names: dict[Value, str] = {}
-        self._taken = _RESERVED | names_of(shared.target)
+        self._taken = {*_RESERVED, *names_of(shared.target), *shared.function_names.values()}
         self._count = 0
         self._place = ""
 
@@ -148,6 +158,11 @@ class Scope:
         ``carry``: "" takes and returns them one by one, "in" takes a tuple of them, "both" also returns one.
         """
         name = self._fresh(name)
+        self.definition(name, region, carry)
+        return name
+
+    def definition(self, name: str, region: Region, carry: str = "") -> None:
+        """Write the definition of a function; ``carry`` as above."""
         arguments = [self.argument(x, x.name or f"a{i}") for i, x in enumerate(region.arguments)]
         self.line(f"def {name}({'carry' if carry else ', '.join(arguments)}):")
         with self.indented():
@@ -155,6 +170,16 @@ class Scope:
                 self.line(f"{listed(arguments)[1:-1]} = carry")
             results = self.region(region)
             self.line(f"return ({results},)" if carry == "both" else f"return {results}")
+
+    def called(self, symbol: str, decorator: str = "") -> str:
+        """The name of a function of the program, which is written once."""
+        name = self.shared.function_names[symbol]
+        if name not in self.shared.functions:
+            (body,) = (function.body for function in self.shared.module.functions if function.name == symbol)
+            scope = Scope(self.shared)
+            scope._indent = ""
+            scope.definition(name, body)
+            self.shared.functions[name] = [*([decorator] if decorator else []), *scope.lines, "", ""]
         return name
 
     def line(self, text: str) -> None:
@@ -197,11 +222,7 @@ class Scope:
         return f"  # {text}"
 
     def _fresh(self, wanted: str) -> str:
-        name = base = identifier(wanted)
-        i = 2
-        while name in self._taken:
-            name = f"{base}_{i}"
-            i += 1
+        name = _unused(wanted, self._taken)
         self._taken.add(name)
         return name
 
@@ -220,6 +241,15 @@ def _is_uniform(array: np.ndarray) -> bool:
         return True
     rows = np.ascontiguousarray(array).reshape(-1, 1).view(np.uint8)
     return bool((rows == rows[:1]).all())
+
+
+def _unused(wanted: str, taken: Collection[str]) -> str:
+    name = base = identifier(wanted)
+    i = 2
+    while name in taken:
+        name = f"{base}_{i}"
+        i += 1
+    return name
 
 
 def call(function: str, *arguments: Any) -> str:

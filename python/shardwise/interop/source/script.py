@@ -170,7 +170,8 @@ def script_of(program: Program, target: Target) -> Script:
     names = [name for _, _, name in _argument_types(program)]
     arguments = [scope.argument(value, name) for value, name in zip(body.arguments, names)]
     returned = scope.region(body)
-    local = [f"def local({', '.join(arguments)}):", *scope.lines, *wrapped(f"return ({returned},)", "    ")]
+    called = [line for lines in shared.functions.values() for line in lines]
+    local = [*called, f"def local({', '.join(arguments)}):", *scope.lines, *wrapped(f"return ({returned},)", "    ")]
     if not outputs:
         local[-1] = "    return ()"
     wide = any(value.type.dtype in _WIDE for value in _values(module)) or any(b.dtype.name in _WIDE for b in inputs)
@@ -194,7 +195,7 @@ def script_of(program: Program, target: Target) -> Script:
 
 def _name(program: Program) -> str:
     text = program.as_text("global").split(maxsplit=2)[1]
-    return text.removeprefix("@").removeprefix("jit_")
+    return text.removeprefix("@").removeprefix("jit_") if text.startswith("@") else "main"
 
 
 _WIDE = ("float64", "int64", "uint64", "complex128")

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..._core.ir import Op
 from ..source.scope import Scope, call, listed
+from ..source.target import attributes
 from .target import emits
 
 __all__: list[str] = []
@@ -36,6 +37,11 @@ def if_(scope: Scope, op: Op) -> str:
     names = ("if_true", "if_false")
     branches = [scope.function(name, region) for name, region in zip(names, op.regions)]
     return call("lax.cond", scope(op.operands[0]), *branches)
+
+
+@emits("func.call")
+def func_call(scope: Scope, op: Op) -> str:
+    return call(scope.called(attributes(op)["callee"].name, "@jax.jit"), *map(scope, op.operands))
 
 
 @emits("stablehlo.optimization_barrier")

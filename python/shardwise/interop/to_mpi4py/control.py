@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..._core.ir import Op, Region
-from ..source.scope import Scope, listed
+from ..source.scope import Scope, call, listed
+from ..source.target import attributes
 from .target import emits
 
 __all__: list[str] = []
@@ -56,6 +57,11 @@ def if_(scope: Scope, op: Op) -> str:
         _branch(scope, region, names)
     scope.rename(op.results, names)
     return ""
+
+
+@emits("func.call")
+def func_call(scope: Scope, op: Op) -> str:
+    return call(scope.called(attributes(op)["callee"].name), *map(scope, op.operands))
 
 
 @emits("stablehlo.optimization_barrier")

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/build/reverse.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/windows.h"
+
+namespace shardwise {
+namespace {
+
+// Windows over x instead of those of `made` over its reverse, which `reverse` undoes.
+ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse) {
+  Module& module = builder.module();
+  if (made.def().name != "stablehlo.reduce_window" || !op_reducer(made)) return {};
+  const OpId maker = module.value(made.operand(0)).op;
+  if (!maker || module.op(maker).def != &reverse.def() || module.value(made.operand(0)).sharding) return {};
+  const OpView before(module, maker);
+  Dims dims = reverse.attrs().get<IntArray>("dimensions"), own = before.attrs().get<IntArray>("dimensions");
+  std::ranges::sort(dims);
+  std::ranges::sort(own);
+  size_t uses = 0;
+  for ([[maybe_unused]] const Use use : module.uses(made.result())) ++uses;
+  if (dims != own || uses > 1) return {};
+  Window window = Window::of(made);
+  for (const int64_t entry : dims) {
+    const auto dim = static_cast<size_t>(entry);
+    // Otherwise the last window ends before the last element.
+    const int64_t rest = window.padded_size(dim, made.operand_type(0).shape[dim]) - window.spanned(dim);
+    if (rest < 0 || rest % window.strides[dim] != 0) return {};
+    std::swap(window.low[dim], window.high[dim]);
+  }
+  const ValueId operands[] = {before.operand(0), made.operand(1)};
+  const RegionId region = GraphCopy(module, module).region(made.regions()[0]);
+  return module.result(
+      builder.create_op(made.def(), operands, builder.context().intern(window_attrs(window)), {}, {&region, 1}));
+}
+
+}  // namespace
+
+bool is_reverse(const OpDef& def) { return def.name == "stablehlo.reverse"; }
+
+// reverse(reverse(x)) is x; windows between two reverses begin at the other end.
+ValueId folded_reverse(Builder& builder, const OpView& op) {
+  const Module& module = builder.module();
+  const OpId maker = module.value(op.operand(0)).op;
+  if (!maker || module.value(op.operand(0)).sharding) return {};
+  const OpView made(module, maker);
+  if (&made.def() != &op.def()) return turn_windows(builder, made, op);
+  Dims dims = op.attrs().get<IntArray>("dimensions"), before = made.attrs().get<IntArray>("dimensions");
+  std::ranges::sort(dims);
+  std::ranges::sort(before);
+  return dims == before ? made.operand(0) : ValueId{};
+}
+
+}  // namespace shardwise

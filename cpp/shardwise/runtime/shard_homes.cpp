@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/shard_homes.h"
+
+#include <algorithm>
+
+namespace shardwise {
+
+ShardHomes::ShardHomes(const Module& module, const Variation& variation)
+    : module_(module), variation_(variation), homes_(module.value_count()) {
+  for (const ValueId argument : module.region(module.main().body).arguments) {
+    Homes home(variation.digits.size(), 0);
+    const std::vector<DimPlacement>& dims = module.context().placement(module.part(argument).placement).dims;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      const DigitSet here = variation.digits.touched(dims[d].axes);
+      for (size_t g = 0; g < home.size(); ++g) {
+        if ((here >> g & 1) != 0) home[g] = static_cast<uint8_t>(d);
+      }
+    }
+    homes_[argument.index] = std::move(home);
+  }
+}
+
+void ShardHomes::add_merged(const OpView& op, const Merge& merge) {
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    Homes home(variation_.digits.size(), 0);
+    for (const Merge::Digit& digit : merge.digits) {
+      if (digit.result_dims[i]) home[digit.number] = static_cast<uint8_t>(*digit.result_dims[i]);
+    }
+    homes_[op.result(i).index] = std::move(home);
+  }
+}
+
+void ShardHomes::add_chain(const OpView& op, std::span<const ValueId> inputs) {
+  const DigitSet varying = variation_.varying[op.result().index];
+  const auto whole = std::ranges::find_if(inputs, [&](ValueId input) {
+    return variation_.varying[input.index] == varying && module_.type(input).shape == op.result_type().shape;
+  });
+  if (whole != inputs.end()) copy(*whole, op.result());
+}
+
+}  // namespace shardwise

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In which order the shards of each value are expected in memory, while a plan is made: find_merge prefers to merge the
+// calls of a kernel along it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shardwise/runtime/merge.h"
+#include "shardwise/runtime/variation.h"
+
+namespace shardwise {
+
+class ShardHomes {
+ public:
+  // Shards of an argument of main are views of one array.
+  ShardHomes(const Module& module, const Variation& variation);
+
+  const std::vector<Homes>& all() const { return homes_; }  // by value
+  void copy(ValueId from, ValueId to) { homes_[to.index] = homes_[from.index]; }
+  // A merged call leaves its shards adjacent along the factor.
+  void add_merged(const OpView& op, const Merge& merge);
+  // A chain keeps the order of its first full-size input.
+  void add_chain(const OpView& op, std::span<const ValueId> inputs);
+
+ private:
+  const Module& module_;
+  const Variation& variation_;
+  std::vector<Homes> homes_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contractions, convolutions, decompositions and Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.conformance.stablehlo.ops.instance import Build, Row, Table, dense_ints, ints, tensor
+from tests.conformance.stablehlo.ops.reductions import is_inexact
+from tests.conformance.stablehlo.ops.values import Shape
+from tests.op.dtype_values import ALL_DTYPES
+
+NUMBERS = tuple(d for d in ALL_DTYPES if d != "float8_e8m0fnu")
+LINALG = ("float32", "float64", "complex64", "complex128")
+
+
+def compare_contracted(b: Build, count: int) -> None:
+    if is_inexact(b.dtype):
+        b.compare_with("sum", 16 + count)
+
+
+def dot_general(b: Build) -> None:
+    """Dims of each operand in any order: batching, contracting, free."""
+    batch, contracted = b.shape(0, 1), b.shape(0, 2)
+    free = [b.shape(0, 1), b.shape(0, 2)]
+    lists = []
+    shapes = []
+    for own in free:
+        dims = [*batch, *contracted, *own]
+        order = b.rng.permutation(len(dims)).tolist()
+        place = {d: i for i, d in enumerate(order)}
+        shapes.append(tuple(dims[d] for d in order))
+        lists.append(([place[i] for i in range(len(batch))], [place[len(batch) + i] for i in range(len(contracted))]))
+    (lb, lc), (rb, rc) = lists
+    left = [s for i, s in enumerate(shapes[0]) if i not in lb + lc]
+    right = [s for i, s in enumerate(shapes[1]) if i not in rb + rc]
+    numbers = (
+        f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {lb}, rhs_batching_dimensions = {rb}, "
+        f"lhs_contracting_dimensions = {lc}, rhs_contracting_dimensions = {rc}>"
+    )
+    b.op([b.argument(b.tame(s)) for s in shapes], [((*batch, *left, *right), b.dtype)], numbers)
+    compare_contracted(b, math.prod(contracted))
+
+
+def dot(b: Build) -> None:
+    k = b.size()
+    left, right = (*b.shape(0, 1), k), (k, *b.shape(0, 1))
+    b.op([b.argument(b.tame(left)), b.argument(b.tame(right))], [((*left[:-1], *right[1:]), b.dtype)])
+    compare_contracted(b, k)
+
+
+def einsum(b: Build) -> None:
+    equation = b.pick(("ij,jk->ik", "bij,jik->kb", "ij,kl->il", "bij,bjk->bik", "i,i->", "i,j->ji", "ab,ab->ab"))
+    sizes = {c: max(b.size(), 1) for c in "abijkl"}
+    operands = equation.partition("->")[0].split(",")
+    shapes = [tuple(sizes[c] for c in x) for x in operands]
+    to = tuple(sizes[c] for c in equation.partition("->")[2])
+    b.op([b.argument(b.tame(s)) for s in shapes], [(to, b.dtype)], f'einsum_config = "{equation}"')
+    compare_contracted(b, math.prod(sizes.values()))
+
+
+def unary_einsum(b: Build) -> None:
+    equation = b.pick(("ij->ji", "ijk->kj", "ij->i", "i->", "ijk->i"))
+    sizes = {c: max(b.size(), 1) for c in "ijk"}
+    given, _, made = equation.partition("->")
+    x = b.argument(b.tame(tuple(sizes[c] for c in given)))
+    to = tuple(sizes[c] for c in made)
+    b.op([x], [(to, b.dtype)], f'einsum_config = "{equation}"')
+    scalar = tensor((), b.dtype)
+    one = "(1.0, 0.0)" if b.dtype.startswith("complex") else "1.0" if is_inexact(b.dtype) else "1"
+    b.tell_xla(
+        f"%one = stablehlo.constant dense<{one}> : {scalar}",
+        f'%r = "stablehlo.einsum"({x}, %one) <{{einsum_config = "{given},->{made}"}}> : ({b.type_of(x)}, {scalar}) -> '
+        + tensor(to, b.dtype),
+    )
+    compare_contracted(b, math.prod(sizes.values()))
+
+
+def ragged_dot(b: Build) -> None:
+    """Rows in groups, each group with a matrix of its own."""
+    m, k, n, groups = (max(b.size(), 1) for _ in range(4))
+    cuts = np.sort(b.rng.integers(0, m + 1, groups - 1))
+    counts = np.diff([0, *cuts, m]).astype(np.int32)
+    numbers = (
+        "ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
+        "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], "
+        "rhs_group_dimensions = [0]>"
+    )
+    operands = [b.argument(b.tame((m, k))), b.argument(b.tame((groups, k, n))), b.argument(counts)]
+    b.op(operands, [((m, n), b.dtype)], numbers)
+    ids, w = np.repeat(np.arange(groups), counts).tolist(), tensor((m, k, n), b.dtype)
+    b.tell_xla(
+        f"%g = stablehlo.constant dense<{ids}> : tensor<{m}xi32>",
+        f'%w = "stablehlo.torch_index_select"({operands[1]}, %g) <{{dim = 0 : i64, batch_dims = 0 : i64}}> : '
+        f"({b.type_of(operands[1])}, tensor<{m}xi32>) -> {w}",
+        f"%r = stablehlo.dot_general {operands[0]}, %w, batching_dims = [0] x [0], contracting_dims = [1] x [1] : "
+        f"({b.type_of(operands[0])}, {w}) -> {tensor((m, n), b.dtype)}",
+    )
+    compare_contracted(b, k)
+
+
+def window_of_convolution(b: Build, spatial: Shape, kernel: Shape) -> tuple[dict[str, list[object]], Shape] | None:
+    rank = len(spatial)
+    w: dict[str, list[object]] = {
+        "strides": [b.pick((1, 1, 2, 3)) for _ in range(rank)],
+        "pads": [[b.below(-1, 2), b.below(-1, 3)] for _ in range(rank)],
+        "lhs": [b.pick((1, 1, 2)) for _ in range(rank)],
+        "rhs": [b.pick((1, 1, 2)) for _ in range(rank)],
+    }
+    to = []
+    for size, tap, stride, (low, high), lhs, rhs in zip(spatial, kernel, w["strides"], w["pads"], w["lhs"], w["rhs"]):  # type: ignore[misc]
+        padded = ((size - 1) * lhs + 1 if size else 0) + low + high
+        reach = (tap - 1) * rhs + 1 if tap else 0
+        if padded < 0:
+            return None
+        to.append(0 if reach > padded else (padded - reach) // stride + 1)
+    return w, tuple(to)
+
+
+def convolution(b: Build, dynamic: bool = False) -> None:
+    rank = b.below(0 if not dynamic else 1, 2)
+    groups, batch_groups = b.pick(((1, 1), (1, 1), (2, 1), (3, 1), (1, 2)))
+    batch, into, out = batch_groups * b.below(1, 3), groups * b.below(1, 3), groups * batch_groups * b.below(1, 3)
+    spatial, kernel = tuple(b.below(1, 7) for _ in range(rank)), tuple(b.below(1, 3) for _ in range(rank))
+    found = window_of_convolution(b, spatial, kernel)
+    while found is None:
+        found = window_of_convolution(b, spatial, kernel)
+    w, to = found
+    labels = [[*map(str, range(rank))] for _ in range(3)]
+    dims = [
+        dict(zip(("b", "f", *labels[0]), (batch, into, *spatial))),
+        dict(zip(("i", "o", *labels[1]), (into // groups, out, *kernel))),
+        dict(zip(("b", "f", *labels[2]), (batch // batch_groups, out, *to))),
+    ]
+    orders = [[list(d)[i] for i in b.rng.permutation(rank + 2)] for d in dims]
+    shapes = [tuple(d[c] for c in order) for d, order in zip(dims, orders)]
+    shown = "[{}]x[{}]->[{}]".format(*(", ".join(order) for order in orders))
+    reversal = ", ".join("true" if not dynamic and b.chance(0.2) else "false" for _ in range(rank))
+    properties = (
+        f"batch_group_count = {batch_groups} : i64, feature_group_count = {groups} : i64, "
+        f"dimension_numbers = #stablehlo.conv<{shown}>, window_strides = {ints(w['strides'])}, "  # type: ignore[arg-type]
+        f"lhs_dilation = {ints(w['lhs'])}, rhs_dilation = {ints(w['rhs'])}"  # type: ignore[arg-type]
+    )
+    if rank:
+        properties += f", window_reversal = array<i1: {reversal}>"
+    operands = [b.argument(b.tame(s)) for s in shapes[:2]]
+    types = [b.type_of(x) for x in operands]
+    pads = dense_ints(np.asarray(w["pads"]).reshape(rank, 2))
+    if dynamic:
+        b.line(f"%p = stablehlo.constant {pads}")
+        operands, types = [*operands, "%p"], [*types, tensor((rank, 2), "int64")]
+        b.tell_xla(
+            f'%r = "stablehlo.convolution"(%a0, %a1) <{{{properties}, padding = {pads}}}> : '
+            f"({types[0]}, {types[1]}) -> {tensor(shapes[2], b.dtype)}"
+        )
+    else:
+        properties += f", padding = {pads}"
+    b.op(operands, [(shapes[2], b.dtype)], properties, types=types)
+    compare_contracted(b, into * math.prod(kernel))
+
+
+def square(b: Build) -> Shape:
+    n = b.below(0, 5)
+    return (*b.pick(((), (), (3,), (2, 2), (0,), (1,))), n, n)
+
+
+def cholesky(b: Build) -> None:
+    shape = square(b)
+    x = b.tame(shape).astype(np.complex128 if b.dtype.startswith("complex") else np.float64)
+    a = x @ np.conj(np.swapaxes(x, -1, -2)) + (shape[-1] + 1) * np.eye(shape[-1])
+    lower = b.chance(0.5)
+    b.op([b.argument(a.astype(b.dtype))], [(shape, b.dtype)], f"lower = {str(lower).lower()}")
+    b.compare_with("triangle", 64 * (1 + shape[-1]))
+
+
+def triangular_solve(b: Build) -> None:
+    shape = square(b)
+    n = shape[-1]
+    left, lower, unit = b.chance(0.5), b.chance(0.5), b.chance(0.3)
+    transposed = b.pick(("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
+    a = b.tame(shape) + (n + 2) * np.eye(n)
+    other = b.below(0, 4)
+    rhs = (*shape[:-2], n, other) if left else (*shape[:-2], other, n)
+    flags = {"left_side": left, "lower": lower, "unit_diagonal": unit}
+    properties = ", ".join(f"{k} = {str(v).lower()}" for k, v in flags.items())
+    operands = [b.argument(a.astype(b.dtype)), b.argument(b.tame(rhs))]
+    b.op(operands, [(rhs, b.dtype)], f"{properties}, transpose_a = #stablehlo<transpose {transposed}>")
+    b.compare_with("scaled", 1e4 if unit else 256)
+
+
+def fft(b: Build) -> None:
+    """Every kind; lengths with large primes too."""
+    kind = b.pick(("FFT", "IFFT") if b.dtype.startswith("complex") else ("RFFT", "IRFFT"))
+    wide = b.dtype in ("float64", "complex128")
+    real, complex_ = ("float64", "complex128") if wide else ("float32", "complex64")
+    lengths = [b.pick((1, 2, 3, 4, 5, 8, 11, 12, 16, 30, 37)) for _ in range(b.below(1, 3))]
+    batch = b.shape(0, 1)
+    half = [*lengths[:-1], lengths[-1] // 2 + 1]
+    given, made = {
+        "FFT": ((lengths, complex_), (lengths, complex_)),
+        "IFFT": ((lengths, complex_), (lengths, complex_)),
+        "RFFT": ((lengths, real), (half, complex_)),
+        "IRFFT": ((half, complex_), (lengths, real)),
+    }[kind]
+    x = b.argument(b.tame((*batch, *given[0]), given[1]))
+    properties = f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {ints(lengths)}"
+    b.op([x], [((*batch, *made[0]), made[1])], properties)
+    b.compare_with("scaled", 64 + 8 * math.log2(math.prod(lengths) + 1))
+
+
+def custom_call(b: Build) -> None:
+    """LAPACK's Cholesky decomposition, as JAX on CPU prints it."""
+    n = b.below(1, 4)
+    batch = b.pick(((), (3,)))
+    shape = (*batch, n, n)
+    x = b.tame(shape).astype(np.complex128 if b.dtype.startswith("complex") else np.float64)
+    a = x @ np.conj(np.swapaxes(x, -1, -2)) + (n + 1) * np.eye(n)
+    letter = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}[b.dtype]
+    order = [len(batch), len(batch) + 1, *range(len(batch) - 1, -1, -1)]
+    layout = f"dense<{order}> : tensor<{len(order)}xindex>"
+    infos = f"dense<{list(range(len(batch) - 1, -1, -1))}> : tensor<{len(batch)}xindex>" if batch else (
+        "dense<> : tensor<0xindex>"
+    )  # fmt: skip
+    properties = (
+        f'call_target_name = "lapack_{letter}potrf_ffi", has_side_effect = false, api_version = 4 : i32, '
+        f"backend_config = {{uplo = {ord(b.pick('LU'))} : ui8}}, operand_layouts = [{layout}], "
+        f"result_layouts = [{layout}, {infos}], "
+        "output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, "
+        "operand_tuple_indices = []>]"
+    )
+    b.op([b.argument(a.astype(b.dtype))], [(shape, b.dtype), (batch, "int32")], properties)
+    b.compare_with("scaled", 256)
+
+
+ROWS: Table = {
+    "stablehlo.dot_general": Row(NUMBERS, dot_general),
+    "stablehlo.dot": Row(NUMBERS, dot),
+    "stablehlo.einsum": Row(NUMBERS, einsum),
+    "stablehlo.unary_einsum": Row(tuple(d for d in NUMBERS if d != "bool"), unary_einsum),
+    "chlo.ragged_dot": Row(("float32", "float64", "bfloat16", "float16"), ragged_dot),
+    "stablehlo.convolution": Row(NUMBERS, convolution),
+    "stablehlo.dynamic_conv": Row(NUMBERS, lambda b: convolution(b, dynamic=True)),
+    "stablehlo.cholesky": Row(LINALG, cholesky),
+    "stablehlo.triangular_solve": Row(LINALG, triangular_solve),
+    "stablehlo.fft": Row(LINALG, fft),
+    "stablehlo.custom_call": Row(LINALG, custom_call),
+}

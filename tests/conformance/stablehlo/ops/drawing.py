@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of all ops, and one instance from (op, seed)."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from tests.conformance.stablehlo.ops import contractions, control, elementwise, indexing, movement, reductions
+from tests.conformance.stablehlo.ops.instance import Build, Instance, Table
+
+TABLE: Table = {
+    **elementwise.ROWS, **movement.ROWS, **indexing.ROWS, **reductions.ROWS, **contractions.ROWS, **control.ROWS,
+}  # fmt: skip
+
+
+def drawn(op: str, seed: int) -> Instance:
+    """The same instance each time; the dtypes of an op take turns."""
+    row = TABLE[op]
+    build = Build(op, row.dtypes[seed % len(row.dtypes)], np.random.default_rng([zlib.crc32(op.encode()), seed]))
+    with np.errstate(all="ignore"):
+        row.make(build)
+    return build.built(seed)

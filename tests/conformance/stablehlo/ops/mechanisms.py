@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where XLA:CPU does not give what Shardwise gives: each with the reason, the text that decides, and an example.
+
+The names of ops alone excuse nothing: a mechanism tells which elements of an instance it explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from shardwise.dtypes import is_complex, is_float, is_integer
+from tests.conformance.stablehlo.ops.comparing import MOVES, differing, same
+from tests.conformance.stablehlo.ops.instance import Build, Instance, dense_ints, tensor
+from tests.conformance.stablehlo.ops.reductions import selector
+from tests.conformance.stablehlo.ops.references import reference
+from tests.conformance.stablehlo.ops.scalar_regions import combiner
+from tests.conformance.stablehlo.ops.values import Array
+from tests.op.dtype_values import COMPLEX, width_of
+
+
+@dataclass
+class Difference:
+    """A result that XLA has otherwise; `wider` is XLA's result computed in wider floats and rounded once."""
+
+    instance: Instance
+    result: int
+    ours: Array
+    xla: Array
+    wider: Array | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.ours.dtype
+
+    def operands(self) -> list[Array]:
+        """The arguments that have an element for each element of the result, as far as they broadcast to it."""
+        found = []
+        for x in self.instance.arguments:
+            try:
+                found.append(np.broadcast_to(x, self.ours.shape))
+            except ValueError:
+                found.append(np.broadcast_to(x.reshape(-1)[:1], self.ours.shape) if x.size else x)
+        return [x for x in found if x.shape == self.ours.shape]
+
+    def agrees(self, with_: Array | None) -> Any:
+        """Where our result is within the instance's bound of another one."""
+        if with_ is None or with_.shape != self.ours.shape:
+            return np.zeros(self.ours.shape, bool)
+        return ~differing(self.instance, self.result, self.ours, with_.astype(self.dtype), True)
+
+    def shown(self, bad: Any) -> str:
+        """The first element that differs, and the operands there."""
+        at = tuple(np.argwhere(bad)[0])
+        operands = ", ".join(str(x[at]) for x in self.operands())
+        return (
+            f"result {self.result} at {tuple(map(int, at))} is {self.ours[at]!r}, XLA gives {self.xla[at]!r} "
+            f"for {operands} ({int(np.count_nonzero(bad))} elements differ)"
+        )
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A reason for differences, which elements it explains, and a smallest instance."""
+
+    name: str
+    why: str
+    explains: Callable[[Difference], Any]
+    example: Callable[[], Instance]
+
+
+# ---- predicates -----------------------------------------------------------------------------------------------------
+
+
+def _part_is_subnormal(x: Array) -> Any:
+    if is_complex(x.dtype):
+        return _part_is_subnormal(x.real) | _part_is_subnormal(x.imag)
+    if not is_float(x.dtype):
+        return np.zeros(x.shape, bool)
+    size = np.abs(x.astype(np.float64))
+    return (size <= float(ml_dtypes.finfo(x.dtype).smallest_normal)) & (size > 0)
+
+
+def _subnormal(d: Difference) -> Any:
+    """At an element where an operand or our result is subnormal, or where any operand is that elements mix."""
+    found = _part_is_subnormal(d.ours)
+    for x in d.instance.arguments:
+        spread = x.shape == d.ours.shape
+        found = found | (_part_is_subnormal(x) if spread else np.any(_part_is_subnormal(x)))
+    return found
+
+
+def _wider(d: Difference) -> Any:
+    return d.agrees(d.wider)
+
+
+def _not_wider(d: Difference) -> Any:
+    """float64 and complex128 have no wider dtype here."""
+    return np.full(d.ours.shape, d.dtype.itemsize == (16 if is_complex(d.dtype) else 8) or not is_float(d.dtype))
+
+
+def _reference(d: Difference) -> Any:
+    function = reference(d.instance.op)
+    if function is None or d.dtype.name not in ("float64", *COMPLEX):
+        return np.zeros(d.ours.shape, bool)
+    with np.errstate(all="ignore"):
+        return d.agrees(np.asarray(function(*d.operands())))
+
+
+def _nothing(d: Difference) -> Any:
+    return np.zeros(d.ours.shape, bool)
+
+
+def _of_ops(*names: str) -> Callable[[Difference], bool]:
+    return lambda d: d.instance.op in {f"stablehlo.{n}" for n in names} | {f"chlo.{n}" for n in names}
+
+
+def _sub_byte(d: Difference) -> Any:
+    narrow = width_of(d.dtype.name) < 8 and is_integer(d.dtype)
+    return np.full(d.ours.shape, narrow and _of_ops("popcnt", "mulhi")(d))
+
+
+def _integer_power(d: Difference) -> Any:
+    if not (_of_ops("power", "broadcast_power")(d) and is_integer(d.dtype)):
+        return _nothing(d)
+    base, exponent = d.operands()
+    bits = width_of(d.dtype.name)
+    right = [pow(int(b), int(e), 2**bits) if e >= 0 else None for b, e in zip(base.ravel(), exponent.ravel())]
+    ours = [int(x) % 2**bits for x in d.ours.ravel()]
+    return np.array([r == o for r, o in zip(right, ours)], bool).reshape(d.ours.shape)
+
+
+def _moved_nan(d: Difference) -> Any:
+    narrow = width_of(d.dtype.name) <= 8 and is_float(d.dtype)
+    return same(d.ours, d.xla) if narrow and d.instance.op in MOVES else _nothing(d)
+
+
+def _complex_order(d: Difference) -> Any:
+    if not (
+        d.dtype.name in COMPLEX and _of_ops("maximum", "minimum", "clamp", "broadcast_maximum", "broadcast_minimum")(d)
+    ):
+        return _nothing(d)
+    return np.any([np.isnan(x) for x in d.operands()], axis=0)
+
+
+def _ties(d: Difference) -> Any:
+    if not _of_ops("select_and_scatter")(d):
+        return _nothing(d)
+    return np.full(d.ours.shape, len(np.unique(d.instance.arguments[0])) < d.instance.arguments[0].size)
+
+
+def _no_indices(d: Difference) -> Any:
+    return np.full(d.ours.shape, _of_ops("scatter")(d) and "scatter_dims_to_operand_dims = []" in d.instance.body)
+
+
+def _partly_outside(d: Difference) -> Any:
+    return np.full(d.ours.shape, _of_ops("scatter")(d) and "update_window_dims = []" not in d.instance.body)
+
+
+# ---- examples -------------------------------------------------------------------------------------------------------
+
+
+def _pointwise(op: str, dtype: str, *operands: Sequence[Any], ulps: float = 0) -> Callable[[], Instance]:
+    def build() -> Instance:
+        b = Build(op, dtype, np.random.default_rng(0))
+        arrays = [np.array(x).astype(dtype) for x in operands]
+        b.op([b.argument(x) for x in arrays], [(arrays[0].shape, dtype)])
+        b.compare_with("ulps" if ulps else "exact", ulps)
+        return b.built(0)
+
+    return build
+
+
+def _bits(op: str, dtype: str, *patterns: Sequence[int]) -> Callable[[], Instance]:
+    """The first operand is a predicate."""
+
+    def build() -> Instance:
+        b = Build(op, dtype, np.random.default_rng(0))
+        arrays = [np.array(p, np.uint8).view(dtype) for p in patterns]
+        operands = [b.argument(np.ones(arrays[0].shape, np.bool_)), *(b.argument(x) for x in arrays)]
+        b.op(operands, [(arrays[0].shape, dtype)])
+        return b.built(0)
+
+    return build
+
+
+def _of_text(op: str, dtype: str, body: str, *arrays: Array) -> Callable[[], Instance]:
+    """One result of the type of the first argument, which the body calls %r."""
+    return lambda: Instance(op, 0, dtype, arrays, body, ("%r",), ((arrays[0].shape, dtype),))
+
+
+def _scatter(numbers: str, operand: list[int], indices: Array, updates: Array) -> Callable[[], Instance]:
+    x = np.array(operand, np.int32)
+    types = ", ".join(tensor(a.shape, a.dtype.name) for a in (x, indices, updates))
+    body = (
+        f'  %r = "stablehlo.scatter"(%a0, %a1, %a2) <{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}> '
+        f"({combiner('add', 'int32')}) : ({types}) -> {tensor(x.shape, 'int32')}\n"
+    )
+    return _of_text("stablehlo.scatter", "int32", body, x, indices, updates)
+
+
+def _window_of_ties() -> Instance:
+    b = Build("stablehlo.select_and_scatter", "int32", np.random.default_rng(0))
+    operand = np.array([[1, 0], [1, 0], [0, 1]], np.int32)
+    operands = [b.argument(x) for x in (operand, np.ones((3, 2), np.int32), np.array(0, np.int32))]
+    properties = (
+        "window_dimensions = array<i64: 2, 2>, window_strides = array<i64: 1, 1>, "
+        f"padding = {dense_ints([[1, 0], [1, 0]])}"
+    )
+    regions = f"{selector('int32', 'LE')}, {combiner('add', 'int32')}"
+    b.op(operands, [((3, 2), "int32")], properties, regions)
+    return b.built(0)
+
+
+TINY = float(np.finfo(np.float32).smallest_subnormal)
+
+MECHANISMS: list[Mechanism] = [
+    Mechanism(
+        "NaN of 8-bit floats",
+        "XLA:CPU moves 8-bit floats as float16, which has one NaN for theirs. The specification moves elements; we "
+        "keep their bits.",
+        _moved_nan,
+        _bits("stablehlo.select", "float8_e3m4", [0x7F, 0x7D], [0x71, 0x72]),
+    ),
+    Mechanism(
+        "subnormal numbers",
+        "XLA:CPU sets flush-to-zero: subnormal operands and results are zeros. The specification: floats "
+        "'correspond to IEEE-754', which has them; float8_e8m0fnu, without a zero, gets NaN. XLA's result in "
+        "float64 is ours, or an operand or the result is subnormal in float64.",
+        lambda d: _subnormal(d) & (_wider(d) | _not_wider(d)),
+        _pointwise("stablehlo.multiply", "float32", [TINY], [1.0]),
+    ),
+    Mechanism(
+        "rounded twice",
+        "XLA:CPU computes 8-bit floats in float16 and rounds again, and divides 16-bit floats by a scalar by "
+        "multiplying. The specification rounds the exact result once; XLA's result in float64, rounded, is ours.",
+        lambda d: np.full(d.ours.shape, width_of(d.dtype.name) <= 16) & _wider(d),
+        _pointwise("stablehlo.sqrt", "float8_e3m4", [15.5]),
+    ),
+    Mechanism(
+        "approximations of float32",
+        "XLA's polynomials of float32 and its complex functions of complex64 are farther from the exact value than "
+        "the bound of the op; in float64 XLA gives our result. The specification: implementation-defined accuracy.",
+        _wider,
+        _pointwise("chlo.lgamma", "float32", [1.0], ulps=16),
+    ),
+    Mechanism(
+        "branch cuts and overflow of complex functions",
+        "XLA decomposes them into real functions that lose the sign of a zero, or overflow on the way. NumPy in "
+        "long double, with C99's branch cuts, gives our result.",
+        _reference,
+        _pointwise("stablehlo.sqrt", "complex128", [complex(-1.0, -0.0)], ulps=8),
+    ),
+    Mechanism(
+        "maximum and minimum of complex NaN",
+        "The specification compares complex numbers lexicographically and does not tell what a NaN is; for real "
+        "numbers it wins (IEEE-754-2019 maximum), and so it does here. XLA takes the other operand.",
+        _complex_order,
+        _pointwise("stablehlo.maximum", "complex64", [complex(np.nan, 0.5)], [1 + 1j]),
+    ),
+    Mechanism(
+        "integers of less than a byte",
+        "XLA:CPU computes popcnt and mulhi of int4 in a byte, with whatever its upper bits hold. The specification "
+        "counts the bits of the element, and takes the upper half of the product.",
+        _sub_byte,
+        _pointwise("stablehlo.popcnt", "int4", [-1, -7]),
+    ),
+    Mechanism(
+        "powers of integers",
+        "XLA multiplies for the low bits of the exponent only. The specification: 'integer exponentiation'; ours is "
+        "the exact power modulo 2^bits.",
+        _integer_power,
+        _pointwise("stablehlo.power", "int64", [2, -6], [2**63 - 1, 686335322664527754]),
+    ),
+    Mechanism(
+        "ties of select_and_scatter",
+        "A window with equal elements: the specification reduces it by the selecting region in no fixed order. We "
+        "take the first element that the region keeps; XLA visits a padded window in another order.",
+        _ties,
+        _window_of_ties,
+    ),
+    Mechanism(
+        "scatter without indexed dims",
+        "Indices with an empty vector address the first element. The specification applies every update; XLA "
+        "applies the last one only.",
+        _no_indices,
+        _scatter(
+            "inserted_window_dims = [0], scatter_dims_to_operand_dims = [], index_vector_dim = 1",
+            [1, 2], np.zeros((3, 0), np.int32), np.array([10, 20, 30], np.int32),
+        ),
+    ),
+    Mechanism(
+        "windows of scatter partly outside",
+        "The specification decides for each element: 'If result_index is in bounds for shape(results...)'. XLA "
+        "drops the whole window.",
+        _partly_outside,
+        _scatter(
+            "update_window_dims = [1], scatter_dims_to_operand_dims = [0], index_vector_dim = 1",
+            [1, 2, 3], np.array([[2]], np.int32), np.array([[10, 20]], np.int32),
+        ),
+    ),
+]  # fmt: skip

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of XLA:CPU for many instances: one module for many, because most of its time is compiling."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from shardwise.dtypes import numpy_dtype
+from tests.conformance.stablehlo.ops.instance import Instance, tensor
+from tests.conformance.stablehlo.ops.values import Array
+from tests.op.dtype_values import ALL_DTYPES
+from tests.support.paths import ROOT
+
+WORKER = "tests.conformance.stablehlo.ops.xla_worker"
+SUB_BYTE = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
+BELOW_FLOAT8 = dict.fromkeys(("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"), "float32")
+FLOAT8 = dict.fromkeys((d for d in ALL_DTYPES if d.startswith("float8")), "float32")
+WIDER = {
+    **dict.fromkeys((*FLOAT8, *BELOW_FLOAT8, "float16", "bfloat16", "float32"), "float64"),
+    "complex64": "complex128",
+}
+CONTRACTIONS = (
+    "stablehlo.dot_general",
+    "stablehlo.dot",
+    "stablehlo.einsum",
+    "stablehlo.convolution",
+    "stablehlo.dynamic_conv",
+)
+
+
+def computed_in(instance: Instance) -> dict[str, str]:
+    """XLA:CPU has no float6 and few ops of float4: float32 holds their values, and each op rounds once. It has no
+    contractions of sub-byte integers (those of bytes wrap around to the same), and ends on concatenations of them."""
+    if instance.op == "stablehlo.bitcast_convert":
+        return {}
+    others = dict(BELOW_FLOAT8)
+    if instance.op in (*CONTRACTIONS, "stablehlo.sort", "chlo.top_k", "stablehlo.concatenate"):
+        others |= SUB_BYTE
+    if instance.op in ("chlo.erfc", "chlo.top_k"):
+        others |= FLOAT8
+    return others
+
+
+class Xla:
+    """A process that compiles and runs texts."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, instances: Sequence[Instance]) -> list[list[Array] | str]:
+        """Results per instance, or why XLA gives none."""
+        answer = self._ask(*together([x.with_dtypes(computed_in(x)) for x in instances]))
+        if not isinstance(answer, str):
+            found: list[list[Array] | str] = []
+            at = 0
+            for instance in instances:
+                own = answer[at : at + len(instance.results)]
+                found.append([cleaned(x, d) for x, (_, d) in zip(own, instance.results)])
+                at += len(own)
+            return found
+        if len(instances) == 1:
+            return [answer]
+        half = len(instances) // 2
+        return self.run(instances[:half]) + self.run(instances[half:])
+
+    def run_wider(self, instances: Sequence[Instance]) -> list[list[Array] | str]:
+        """The same computed in wider floats and rounded once."""
+        answers = self.run([x.with_dtypes(WIDER) for x in instances])
+        return [
+            found if isinstance(found, str) else [cleaned(x, d) for x, (_, d) in zip(found, instance.results)]
+            for instance, found in zip(instances, answers)
+        ]
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            with self._process:  # closes its pipes
+                self._process = None
+
+    def _ask(self, text: str, arrays: list[Array]) -> Any:
+        if self._process is None:
+            command, pipe = [sys.executable, "-m", WORKER], subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=ROOT)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            pickle.dump((text, arrays), self._process.stdin)
+            self._process.stdin.flush()
+            return pickle.load(self._process.stdout)
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            self.close()
+            return "XLA ended its process"
+
+
+def cleaned(array: Array, dtype: str) -> Array:
+    """In the dtype of the instance; XLA leaves anything in the unused bits of a byte."""
+    if dtype in SUB_BYTE:
+        array = array.astype(SUB_BYTE[dtype])
+    return array if array.dtype == numpy_dtype(dtype) else array.astype(numpy_dtype(dtype))
+
+
+def together(instances: Sequence[Instance]) -> tuple[str, list[Array]]:
+    """One function that computes all of them."""
+    arrays: list[Array] = []
+    bodies: list[str] = []
+    returned: list[str] = []
+    types: list[str] = []
+    functions: list[str] = []
+    for i, instance in enumerate(instances):
+        other = instance.renamed(f"n{i}_")
+        names = {f"%n{i}_a{k}": f"%arg{len(arrays) + k}" for k in range(len(instance.arguments))}
+        bodies.append(substituted(other.body, names))
+        returned += other.returned
+        types += [tensor(*t) for t in other.results]
+        functions.append(other.functions)
+        arrays += instance.arguments
+    arguments = ", ".join(f"%arg{i}: {tensor(x.shape, x.dtype.name)}" for i, x in enumerate(arrays))
+    text = f"module @all {{\nfunc.func public @main({arguments}) -> ({', '.join(types)}) {{\n{''.join(bodies)}"
+    text += f"  return {', '.join(returned)} : {', '.join(types)}\n}}\n{''.join(functions)}}}\n"
+    return text, arrays
+
+
+def substituted(text: str, names: dict[str, str]) -> str:
+    for old, new in sorted(names.items(), key=lambda pair: -len(pair[0])):
+        text = text.replace(old, new)
+    return text

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sample of the random instances of ``python -m tests.conformance.stablehlo.ops``, and what the tool relies on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from shardwise import _core
+from shardwise.dtypes import numpy_dtype
+from tests.conformance.stablehlo.ops.check import check
+from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
+from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS
+from tests.conformance.stablehlo.ops.xla import Xla
+from tests.op.accepted_dtypes import ACCEPTED, accepted_by
+
+SAMPLE = 2  # instances of each op
+
+
+@pytest.fixture(scope="module")
+def xla() -> Iterator[Xla]:
+    process = Xla()
+    yield process
+    process.close()
+
+
+def test_random_instances_are_those_of_xla_whole_and_partitioned(xla: Xla) -> None:
+    instances = [drawn(op, seed) for op in sorted(TABLE) for seed in range(SAMPLE)]
+    failures = [f"{o.instance.name}: {text}" for o in check(instances, xla) for text in o.failures]
+    assert not failures, "\n\n".join(failures)
+
+
+def test_each_mechanism_has_an_example_that_only_it_explains(xla: Xla) -> None:
+    outcomes = check([mechanism.example() for mechanism in MECHANISMS], xla)
+    found = {mechanism.name: (o.mechanisms, o.failures) for mechanism, o in zip(MECHANISMS, outcomes)}
+    assert found == {mechanism.name: ({mechanism.name}, []) for mechanism in MECHANISMS}
+    assert len(MECHANISMS) <= 25
+
+
+def test_every_op_that_runs_is_drawn_in_every_dtype() -> None:
+    ops = {op.name for op in _core.ir.all_ops() if op.runnable and op.name.startswith(("stablehlo.", "chlo."))}
+    assert set(TABLE) == ops
+    for op in ACCEPTED:
+        name = op if op.startswith("chlo.") else f"stablehlo.{op}"
+        left_out = {"complex64", "complex128"} if op == "remainder" else set()
+        assert set(TABLE[name].dtypes) == set(accepted_by(op)) - left_out
+
+
+@pytest.mark.parametrize("op", ["add", "gather", "reduce_window", "convolution"])
+def test_instances_are_drawn_again_alike(op: str) -> None:
+    first, second = (drawn(f"stablehlo.{op}", 5) for _ in range(2))
+    assert first.text() == second.text()
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(first.arguments, second.arguments))
+
+
+def test_a_wrong_result_is_found(xla: Xla) -> None:
+    """The instance that XLA gets has another body."""
+    instance = drawn("stablehlo.add", 6)
+    wrong = instance.with_dtypes({})
+    object.__setattr__(wrong, "for_xla", instance.body.replace("stablehlo.add", "stablehlo.multiply"))
+    object.__setattr__(
+        wrong, "arguments", tuple(np.full(x.shape, 3, numpy_dtype(instance.dtype)) for x in wrong.arguments)
+    )
+    (outcome,) = check([wrong], xla)
+    assert outcome.failures
+    assert "XLA gives" in outcome.failures[0]

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that are called several times are partitioned once, and run like the same program without calls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise import _core
+from tests.partition.test_memory import counted_peak
+from tests.support.partitioned import execute
+
+# All numbers are small integers, so that every order of additions gives the same bits.
+X, W, V = "tensor<6x8xf32>", "tensor<8x12xf32>", "tensor<12x8xf32>"
+LAYER = f"""
+func.func private @layer(%x: {X}, %w: {W}, %v: {V}) -> {X} {{
+  %low = stablehlo.constant dense<-4.0> : tensor<f32>
+  %high = stablehlo.constant dense<4.0> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ({X}, {W}) -> tensor<6x12xf32>
+  %1 = stablehlo.clamp %low, %0, %high : (tensor<f32>, tensor<6x12xf32>, tensor<f32>) -> tensor<6x12xf32>
+  %2 = stablehlo.dot_general %1, %v, contracting_dims = [1] x [0] : (tensor<6x12xf32>, {V}) -> {X}
+  %3 = stablehlo.clamp %low, %2, %high : (tensor<f32>, {X}, tensor<f32>) -> {X}
+  %4 = stablehlo.add %x, %3 : {X}
+  %5 = stablehlo.reduce(%4 init: %zero) applies stablehlo.add across dimensions = [1]
+      : ({X}, tensor<f32>) -> tensor<6xf32>
+  %6 = stablehlo.clamp %low, %5, %high : (tensor<f32>, tensor<6xf32>, tensor<f32>) -> tensor<6xf32>
+  %7 = stablehlo.broadcast_in_dim %6, dims = [0] : (tensor<6xf32>) -> {X}
+  %8 = stablehlo.subtract %4, %7 : {X}
+  %9 = stablehlo.clamp %low, %8, %high : (tensor<f32>, {X}, tensor<f32>) -> {X}
+  %10 = stablehlo.negate %9 : {X}
+  return %10 : {X}
+}}
+"""
+CALL = f"({X}, {W}, {V}) -> {X}"
+MESHES = {
+    "1": ('["a"=1]', '{"a"}, {}', '{}, {"a"}'),
+    "8": ('["a"=8]', '{"a"}, {}', '{}, {"a"}'),
+    "2x3": ('["a"=2, "b"=3]', '{"a"}, {}', '{}, {"b"}'),
+    "2x3 uneven": ('["a"=2, "b"=3]', '{"b"}, {"a"}', '{"b"}, {"a"}'),
+    "5": ('["a"=5]', '{}, {"a"}', '{"a"}, {}'),
+}
+
+
+def array(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-2, 3, shape).astype(np.float32)
+
+
+ARGUMENTS = [array(0, 6, 8), array(1, 8, 12), array(2, 12, 8)]
+
+
+def layer(x: np.ndarray, w: np.ndarray, v: np.ndarray) -> np.ndarray:
+    y = x + np.clip(np.clip(x @ w, -4, 4) @ v, -4, 4)
+    result: np.ndarray = -np.clip(y - np.clip(y.sum(1), -4, 4)[:, None], -4, 4)
+    return result
+
+
+def layers(x: np.ndarray, w: np.ndarray, v: np.ndarray, count: int) -> np.ndarray:
+    for _ in range(count):
+        x = layer(x, w, v)
+    return x
+
+
+def program(mesh: str, body: str, functions: str = LAYER, results: str = X) -> str:
+    """Main of these ops, with x and w annotated."""
+    axes, of_x, of_w = MESHES[mesh]
+    arguments = ", ".join(
+        f"%{name}: {kind} {{sdy.sharding = #sdy.sharding<@mesh, [{dims}]>}}"
+        for name, kind, dims in (("x", X, of_x), ("w", W, of_w), ("v", V, "{?}, {?}"))
+    )
+    return f"sdy.mesh @mesh = <{axes}>\nfunc.func @main({arguments}) -> ({results}) {{\n{body}\n}}\n{functions}"
+
+
+CHAIN = f"""  %0 = func.call @layer(%x, %w, %v) : {CALL}
+  %1 = func.call @layer(%0, %w, %v) : {CALL}
+  %2 = func.call @layer(%1, %w, %v) : {CALL}
+  return %2 : {X}"""
+
+
+def loop(trips: int) -> str:
+    """Two calls in each trip of a loop, and one behind it."""
+    return f"""  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %trips = stablehlo.constant dense<{trips}> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %zero, %c = %x) : tensor<i32>, {X} cond {{
+    %p = stablehlo.compare LT, %i, %trips : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }} do {{
+    %0 = func.call @layer(%c, %w, %v) : {CALL}
+    %1 = func.call @layer(%0, %w, %v) : {CALL}
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %1 : tensor<i32>, {X}
+  }}
+  %2 = func.call @layer(%r#1, %w, %v) : {CALL}
+  return %2 : {X}"""
+
+
+def branch(index: int) -> str:
+    return f"""  %i = stablehlo.constant dense<{index}> : tensor<i32>
+  %0 = func.call @layer(%x, %w, %v) : {CALL}
+  %1 = "stablehlo.case"(%i) ({{
+    %2 = func.call @layer(%0, %w, %v) : {CALL}
+    stablehlo.return %2 : {X}
+  }}, {{
+    %2 = stablehlo.negate %0 : {X}
+    stablehlo.return %2 : {X}
+  }}) : (tensor<i32>) -> {X}
+  return %1 : {X}"""
+
+
+NEGATIONS = "\n".join(f"  %n{i} = stablehlo.negate {f'%n{i - 1}' if i else '%x'} : {X}" for i in range(12))
+OUTER = f"""
+func.func private @outer(%x: {X}, %w: {W}, %v: {V}) -> ({X}, tensor<6x8xf32>, {W}) {{
+{NEGATIONS}
+  %0 = func.call @layer(%n11, %w, %v) : {CALL}
+  %1 = func.call @layer(%0, %w, %v) : {CALL}
+  return %1, %0, %w : {X}, {X}, {W}
+}}
+{LAYER}"""
+NESTED = f"""  %0:3 = func.call @outer(%x, %w, %v) : ({X}, {W}, {V}) -> ({X}, {X}, {W})
+  %1:3 = func.call @outer(%0#0, %0#2, %v) : ({X}, {W}, {V}) -> ({X}, {X}, {W})
+  return %1#1, %1#0 : {X}, {X}"""
+
+Program = tuple[Callable[[str], str], list[np.ndarray]]
+PROGRAMS: dict[str, Program] = {
+    "three calls": (lambda mesh: program(mesh, CHAIN), [layers(*ARGUMENTS, 3)]),
+    "calls in a loop": (lambda mesh: program(mesh, loop(3)), [layers(*ARGUMENTS, 7)]),
+    "a loop without trips": (lambda mesh: program(mesh, loop(0)), [layers(*ARGUMENTS, 1)]),
+    "a call in a branch": (lambda mesh: program(mesh, branch(0)), [layers(*ARGUMENTS, 2)]),
+    "a branch without a call": (lambda mesh: program(mesh, branch(1)), [-layers(*ARGUMENTS, 1)]),
+    "nested calls": (
+        lambda mesh: program(mesh, NESTED, OUTER, f"{X}, {X}"),
+        [layers(*ARGUMENTS, 3), layers(*ARGUMENTS, 4)],
+    ),
+}
+
+
+def compiled(text: str) -> sw.Program:
+    return sw.parse(text).compile()
+
+
+def functions_of(program: sw.Program, kind: str = "local") -> list[str]:
+    return [function.name for function in program._compiled.stages[kind].functions]
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_calls_give_the_numbers_of_numpy(name: str, mesh: str) -> None:
+    """Every shard once and every device, with poisoned padding."""
+    text, expected = PROGRAMS[name]
+    program = compiled(text(mesh))
+    assert "layer" in functions_of(program)
+    for results in execute(program._compiled, ARGUMENTS):
+        for got, want in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_text_of_each_stage_reads_back(name: str) -> None:
+    stages = compiled(PROGRAMS[name][0]("2x3 uneven"))._compiled.stages
+    for stage in stages.values():
+        stage.verify()
+        again = _core.ir.parse(stage.text())
+        assert again.structurally_equal(stage)
+        assert again.text() == stage.text()
+    to_local = ["localize", "optimize_collectives"]
+    resharded = _core.ir.parse(stages["resharded"].text())
+    assert _core.passes.run_passes(resharded, to_local).text() == stages["local"].text()
+
+
+def test_the_local_program_holds_a_function_once() -> None:
+    program = compiled(PROGRAMS["three calls"][0]("2x3"))
+    assert functions_of(program) == ["main", "layer"]
+    assert program.as_text("local").count("call @layer") == 3
+    assert program.as_text("local").count("= stablehlo.dot_general") == 2
+    inside = [row for row in program.collectives().rows if row.cause.startswith("reduction in dot_general")]
+    assert [(row.kind, row.count) for row in inside] == [("all_reduce", 3)]
+
+
+TWO = f"""  %n = stablehlo.negate %x : {X}
+  %y = sdy.sharding_constraint %n <@mesh, [{{}}, {{"a"}}]> : {X}
+  %0 = func.call @layer(%x, %w, %v) : {CALL}
+  %1 = func.call @layer(%y, %w, %v) : {CALL}
+  %2 = func.call @layer(%1, %w, %v) : {CALL}
+  return %0, %2 : {X}, {X}"""
+
+
+def test_calls_with_other_shardings_have_functions_of_their_own() -> None:
+    made = compiled(program("5", TWO, results=f"{X}, {X}").replace('{}, {"a"}', '{"a"}, {}', 1))
+    assert functions_of(made) == ["main", "layer", "layer_0"]
+    x, w, v = ARGUMENTS
+    for first, second in execute(made._compiled, ARGUMENTS):
+        np.testing.assert_array_equal(first, layer(x, w, v))
+        np.testing.assert_array_equal(second, layers(-x, w, v, 2))
+
+
+def test_small_functions_and_those_called_once_are_inlined() -> None:
+    small = LAYER.replace("@layer", "@small").split("  %1 =")[0] + f"  return %x : {X}\n}}\n"
+    once = LAYER.replace("@layer", "@once")
+    body = CHAIN.replace("call @layer(%0,", "call @small(%0,").replace("call @layer(%1,", "call @once(%1,")
+    made = compiled(program("8", body, small + once + LAYER))
+    assert functions_of(made) == ["main"]
+    twice = CHAIN.replace("call @layer(%0,", "call @small(%0,")
+    assert functions_of(compiled(program("8", twice, small + LAYER))) == ["main", "layer"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_predicted_peak_is_what_a_run_counts(name: str) -> None:
+    program = compiled(PROGRAMS[name][0]("8"))
+    peak, of_arguments, _, _ = program._runnable().memory(per_device=False)
+    scatter = _core.runtime.ShardedArray.scatter
+    arguments = [scatter(a, s) for a, s in zip(ARGUMENTS, program._compiled.argument_shardings)]
+    counted = counted_peak(program._runnable(), arguments, [])
+    assert peak - of_arguments == counted if name != "a branch without a call" else counted <= peak - of_arguments
+
+
+def test_a_run_traces_the_ops_of_each_call() -> None:
+    program = compiled(PROGRAMS["three calls"][0]("2x3"))
+    executable = _core.runtime.Executable(program._compiled)
+    arguments = [
+        _core.runtime.ShardedArray.scatter(array, held)
+        for array, held in zip(ARGUMENTS, program._compiled.argument_shardings)
+    ]
+    executable.run(arguments, trace=True)
+    rows = [row for row in executable.trace() if row["op"] == "stablehlo.dot_general"]
+    assert len(rows) == 6
+
+
+def test_a_result_that_depends_on_a_later_call_varies_in_all_of_them() -> None:
+    """The second call of @f takes other values on each device, so the first call's result is stored like that, too."""
+    body = f"""  %s = stablehlo.negate %x : {X}
+  %c = stablehlo.constant dense<2.0> : {X}
+  %0 = func.call @layer(%c, %w, %v) : {CALL}
+  %1 = func.call @layer(%s, %w, %v) : {CALL}
+  %2 = func.call @layer(%0, %w, %v) : {CALL}
+  return %0, %1, %2 : {X}, {X}, {X}"""
+    x, w, v = ARGUMENTS
+    twos = np.full_like(x, 2)
+    for mesh in MESHES:
+        made = compiled(program(mesh, body, results=f"{X}, {X}, {X}"))
+        for results in execute(made._compiled, ARGUMENTS):
+            for got, want in zip(results, (layer(twos, w, v), layer(-x, w, v), layers(twos, w, v, 2)), strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+# ---- texts ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_local_text_with_functions_reads_back_and_runs() -> None:
+    unit = compiled(PROGRAMS["nested calls"][0]("2x3 uneven"))._compiled
+    text = unit.stages["local"].text()
+    assert "shardwise.placement" in text.partition("@layer(")[2]
+    for results in execute(unit.with_local_stage(_core.ir.parse(text)), ARGUMENTS):
+        np.testing.assert_array_equal(results[1], layers(*ARGUMENTS, 4))
+
+
+def test_a_function_of_a_local_text_must_not_call_itself() -> None:
+    unit = compiled(PROGRAMS["three calls"][0]("2x3"))._compiled
+    text = unit.stages["local"].text().replace("func.call @layer(", "func.call @main(", 1)
+    edited = unit.with_local_stage(_core.ir.parse(text))
+    said = "func.call: a function must not call itself, got @main; use stablehlo.while to repeat something"
+    for action in (edited.collectives, lambda: _core.runtime.Executable(edited)):
+        with pytest.raises(sw.ShardingError, match=re.escape(said)):
+            action()
+
+
+def test_a_resharded_text_must_place_operands_like_arguments() -> None:
+    text = compiled(PROGRAMS["three calls"][0]("8"))._compiled.stages["resharded"].text()
+    wrong = text.replace('[{"a"}, {}]', "[{}, {}]", 1)
+    said = (
+        "func.call: operand 0 must be placed like the argument of @layer, "
+        '#shardwise.placement<@mesh, [{"a"}: 1, {}: 8]>, got '
+        "#shardwise.placement<@mesh, [{}: 6, {}: 8]>; run assign on the program before"
+    )
+    with pytest.raises(sw.ShardingError, match=re.escape(said)):
+        _core.passes.run_passes(_core.ir.parse(wrong), ["localize"])
+    result = re.sub(r'(call @layer.*?<@mesh, )\[\{"a"\}, \{\}\]', r"\1[{}, {}]", text, count=1)
+    with pytest.raises(sw.ShardingError, match=r"func\.call: result 0 must be placed like that of @layer, "):
+        _core.passes.run_passes(_core.ir.parse(result), ["localize"])
