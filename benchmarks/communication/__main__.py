@@ -33,7 +33,7 @@ def ours(program: Program, **options: Any) -> float:
         **options,
     )
     prog = function.lower(*(sw.ShapeDtypeStruct(*_typed(shape)) for shape in program.shapes)).compile()
-    return sum(row.total_bytes for row in prog.collectives())
+    return prog.collectives().total_bytes
 
 
 def xla(program: Program) -> float | None:

@@ -49,6 +49,7 @@ from .annotations import (
     with_sharding_constraint,
 )
 from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get
+from .choices import Choices, ChosenOp
 from .control_flow import (
     associative_scan,
     checkpoint,
@@ -102,6 +103,8 @@ __version__ = "0.1.0"
 __all__ = [
     "UNSPECIFIED",
     "Array",
+    "Choices",
+    "ChosenOp",
     "DTypeError",
     "DeletedArrayError",
     "Error",

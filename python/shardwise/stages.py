@@ -14,6 +14,7 @@ import numpy as np
 from . import _core
 from ._core.runtime import enter_call, leave_call
 from .array import Array, ShapeDtypeStruct, put
+from .choices import Choices, choices_of, rows_of
 from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
 from .errors import DTypeError, MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
@@ -79,7 +80,10 @@ class Traced(Module):
     <module of 1 ops>
     """
 
-    __slots__ = ("_donation", "_hoisted", "_limits", "_prints", "in_avals", "in_names", "in_tree", "mesh", "out_tree")
+    __slots__ = (
+        "_choices", "_donation", "_hoisted", "_limits", "_prints",
+        "in_avals", "in_names", "in_tree", "mesh", "out_tree",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -105,11 +109,14 @@ class Traced(Module):
         self._limits = limits  # of leaves that are Python ints
         self._donation = donation  # to which function, and which leaves
         self._prints = prints  # their results follow those of out_tree
+        self._choices: Choices | None = None  # pinned ones
 
     def _changed(self, step: Step) -> Traced:
         trees = (self.in_tree, self.in_avals, self.in_names, self.out_tree)
         rest = (self._hoisted, self._limits, self._donation, self._prints)
-        return Traced(step(self._core), self._options, self.mesh, *trees, *rest)
+        changed = Traced(step(self._core), self._options, self.mesh, *trees, *rest)
+        changed._choices = self._choices
+        return changed
 
     @property
     def out_info(self) -> Any:
@@ -240,7 +247,8 @@ class Program:
         self._traced = traced
         self.mesh = traced.mesh
         how = traced._options if options is None else options
-        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, **how.as_arguments())
+        pinned = rows_of(traced._choices)
+        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, pinned, **how.as_arguments())
         self._executables: dict[_core.processes.DeviceSet, _core.runtime.Executable] = {}
         self._hidden: dict[_core.processes.DeviceSet, list[Any]] = {}
         self._identity: bytes | None = None
@@ -254,6 +262,11 @@ class Program:
     def counters(self) -> dict[str, int]:
         """Counts of the compiler passes, such as op visits and plans of reshards."""
         return dict(self._compiled.counters)
+
+    @property
+    def choices(self) -> Choices:
+        """How each op is computed and each reshard is done; ``jit(choices=...)`` pins them."""
+        return choices_of(self._compiled.choices())
 
     @property
     def op_count(self) -> int:

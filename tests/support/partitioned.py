@@ -20,6 +20,7 @@ from shardwise import _core
 from tests.op.cases import Application, OpCase
 from tests.op.inputs import Shape, dtype_of
 from tests.op.references import Array, is_float, wide
+from tests.support.counted_bytes import differences
 
 Axes = tuple[Any, ...]  # axis names and (name, pre, size)
 ONE_DEVICE = _core.mesh.Mesh("one", [("all", 1)])
@@ -100,13 +101,19 @@ def run(module: Any, mesh: Any, operands: Sequence[Array], faithful: bool = Fals
 
 
 def execute(compiled: Any, operands: Sequence[Array], modes: Sequence[bool] = (False, True)) -> list[list[Array]]:
-    """The results of a compiled program in each mode: every shard once, and (True) every device."""
+    """The results of a compiled program in each mode: every shard once, and (True) every device.
+
+    The bytes that a device receives are counted where every device runs, and must be those of the ledger.
+    """
     executable = _core.runtime.Executable(compiled)
     arguments = [
         _core.runtime.ShardedArray.scatter(array, held, poison=True)
         for array, held in zip(operands, compiled.argument_shardings)
     ]
-    return [[x.gather() for x in executable.run(arguments, faithful=mode, poison=True)] for mode in modes]
+    results = [executable.run(arguments, faithful=mode, poison=True, count=mode) for mode in modes]
+    wrong = differences(compiled, executable) if any(modes) else []
+    assert not wrong, "\n".join(wrong)
+    return [[x.gather() for x in outputs] for outputs in results]
 
 
 # ---- comparing ------------------------------------------------------------------------------------------------------

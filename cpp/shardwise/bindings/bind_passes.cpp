@@ -3,6 +3,9 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include <pybind11/stl.h>
 
@@ -18,8 +21,10 @@
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/partition/collective_ledger.h"
+#include "shardwise/partition/device_bytes.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
@@ -87,13 +92,36 @@ py::dict counters_dict(const Counters& counters) {
   return counts;
 }
 
+// (op, method, operands, results) of each op, and the moves of each reshard.
+using ChosenOpRow = std::tuple<std::string, std::string, std::vector<std::string>, std::vector<std::string>>;
+using ChoiceRows = std::pair<std::vector<ChosenOpRow>, std::vector<std::vector<std::string>>>;
+
+std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows) {
+  if (!rows) return nullptr;
+  auto choices = std::make_shared<Choices>();
+  for (const auto& [op, method, operands, results] : rows->first) {
+    choices->ops.push_back({op, method, operands, results});
+  }
+  choices->plans = rows->second;
+  return choices;
+}
+
+ChoiceRows choices_of(const CompileUnit& unit) {
+  ChoiceRows rows;
+  for (const ChosenOp& op : unit.context.choices.ops) {
+    rows.first.emplace_back(op.op, op.method, op.operands, op.results);
+  }
+  rows.second = unit.context.choices.plans;
+  return rows;
+}
+
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
-                       const py::kwargs& given) {
+                       const std::optional<ChoiceRows>& choices, const py::kwargs& given) {
   const CompileOptions options = options_from(given);
   const SharedModule traced = on_mesh(module, mesh);
   auto unit = [&] {
     const WithoutGil released;
-    return std::make_shared<CompileUnit>(compile(traced, options));
+    return std::make_shared<CompileUnit>(compile(traced, options, choices_from_python(choices)));
   }();
   warn(unit->context.warnings);
   return unit;
@@ -171,12 +199,20 @@ py::list ledger(const CompileUnit& unit) {
   py::list rows;
   for (const LedgerRow& row : collective_ledger(local)) {
     const ResolvedSource source = local.context().resolve(row.loc);
+    const OpView op(local, row.op);
+    const DeviceBytes devices = device_bytes(op, row.bytes);
+    py::list axes;  // (axis, size)
+    for (const AxisRef& axis : devices.axes) {
+      axes.append(py::make_tuple(collective_mesh(op)->axis_name(axis.axis), axis.size));
+    }
     rows.append(py::dict(py::arg("kind") = row.name, py::arg("axes") = row.axes, py::arg("group_size") = row.group_size,
                          py::arg("bytes") = row.bytes, py::arg("shape") = shape_tuple(row.operand.shape),
                          py::arg("dtype") = std::string(numpy_name(row.operand.dtype)), py::arg("count") = row.count,
                          py::arg("bound") = std::string(row.bound), py::arg("file") = source.file,
-                         py::arg("line") = source.line, py::arg("cause") = row.cause,
-                         py::arg("name") = source.variable));
+                         py::arg("line") = source.line, py::arg("cause") = row.cause, py::arg("name") = source.variable,
+                         py::arg("op") = row.op.index, py::arg("sum_bytes") = devices.sum,
+                         py::arg("device_axes") = py::tuple(axes),
+                         py::arg("device_bytes") = py::tuple(py::cast(devices.bytes))));
   }
   return rows;
 }
@@ -292,6 +328,7 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
+      .def("choices", &choices_of)
       .def("with_local_stage", &with_local_stage);
   bind_explanations(units);
   module.def("pass_names", &pass_names);
@@ -309,7 +346,8 @@ void bind_passes(py::module_& module) {
   module.def("propagate_annotated", &propagate_annotated, py::arg("module"), py::arg("value"), py::arg("sharding"));
   module.def("plan_reshard", &plan_of_reshard, py::arg("shape"), py::arg("item_size"), py::arg("from_sharding"),
              py::arg("to_sharding"), py::arg("repetitions") = 1);
-  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"));
+  module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"),
+             py::arg("choices") = std::optional<ChoiceRows>());
 }
 
 }  // namespace shardwise

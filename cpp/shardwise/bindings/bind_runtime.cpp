@@ -18,6 +18,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/runtime/counting_communicator.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/processes/process_communicator.h"
@@ -32,13 +33,14 @@ namespace {
 
 using ArrayPtr = std::shared_ptr<ShardedArray>;
 
-// An Executable with the trace of its last traced run.
+// An Executable with the records of its last run that kept any.
 struct PyExecutable {
   PyExecutable(const CompileUnit& unit, const DeviceSet& devices)
       : executable(unit.module, unit.propagated->meshes.front(), {.devices = devices}), local(unit.module) {}
   Executable executable;
   std::shared_ptr<const Module> local;
   std::vector<TraceRow> trace;
+  CountingCommunicator::Received received;  // in its last counted run
 };
 
 NdArray owned_copy(const NdArray& array) {
@@ -172,7 +174,7 @@ class SignalCheck {
 // The list loses the donated arguments, so that it does not hold their memory during the run.
 std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful, bool poison, bool trace,
                           const std::vector<size_t>& borrowed, const std::vector<size_t>& donated,
-                          const Processes& processes) {
+                          const Processes& processes, bool count) {
   std::vector<ShardedArray> values;
   for (const py::handle argument : arguments) values.push_back(argument.cast<const ShardedArray&>());
   std::unordered_set<const void*> borrowed_owners;
@@ -187,9 +189,12 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
     const WithoutGil released;
     VirtualCommunicator virtual_mesh;
     Communicator& devices = processes ? static_cast<Communicator&>(**processes) : virtual_mesh;
-    for (ShardedArray& result : self.executable.run(devices, std::move(values), options)) {
+    CountingCommunicator counter(devices, self.local->meshes.front());
+    Communicator& counted = count ? static_cast<Communicator&>(counter) : devices;
+    for (ShardedArray& result : self.executable.run(counted, std::move(values), options)) {
       results.push_back(own_result(std::move(result), borrowed_owners));
     }
+    if (count) self.received = counter.received();
   }
   if (trace) self.trace = std::move(rows);
   return results;
@@ -251,6 +256,13 @@ py::list trace_rows(const PyExecutable& self) {
   return rows;
 }
 
+// By op of the local program: the bytes that each device received in the last counted run, in logical order.
+py::dict received_bytes(const PyExecutable& self) {
+  py::dict rows;
+  for (const auto& [op, bytes] : self.received) rows[py::int_(op.index)] = bytes;
+  return rows;
+}
+
 // The features that a choice of AVX-512 kernels needs, in the CPU and enabled by the system.
 bool cpu_has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
@@ -294,7 +306,8 @@ void bind_runtime(py::module_& module) {
       .def(py::init<const CompileUnit&, const DeviceSet&>(), py::arg("unit"), py::arg_v("devices", DeviceSet(), "..."))
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>(),
-           py::arg("donated") = std::vector<size_t>(), py::arg("processes") = Processes())
+           py::arg("donated") = std::vector<size_t>(), py::arg("processes") = Processes(), py::arg("count") = false)
+      .def("received", &received_bytes)
       .def("op_text", &op_text, py::arg("number"))
       .def("memory", &memory, py::arg("per_device") = true, py::arg("donated") = std::vector<size_t>())
       .def("trace", &trace_rows);

@@ -25,8 +25,9 @@ void keep_snapshot(CompileUnit& unit, const Pass& pass, const Pass* step) {
 
 }  // namespace
 
-CompileUnit compile(SharedModule traced, const CompileOptions& options) {
+CompileUnit compile(SharedModule traced, const CompileOptions& options, std::shared_ptr<const Choices> pinned) {
   CompileUnit unit(std::move(traced), options);
+  unit.context.pinned = std::move(pinned);
   unit.dump_folder = new_dump_folder(*unit.module);
   dump(*unit.module, unit.dump_folder, numbered(0, "trace"));
   run_passes(unit, pipeline(), {.after = keep_snapshot});

@@ -13,6 +13,8 @@
 namespace shardwise {
 
 // Keeps all snapshots. Throws ShardingError for a program that is partitioned already, or a result with unreduced axes.
-CompileUnit compile(SharedModule traced, const CompileOptions& options = {});
+// `pinned`: the choices of another compilation, of the same program; without, the cheapest.
+CompileUnit compile(SharedModule traced, const CompileOptions& options = {},
+                    std::shared_ptr<const Choices> pinned = nullptr);
 
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 //
 //   all_gather_bytes(1024, 8)            // 7168: the shards of the seven other devices
 //   all_reduce_bytes(16384, 8)           // 28672: a reduce-scatter, then an all-gather
+//   most_all_reduce_bytes(4, 8, 4)       // 28: the one element is the part of one device, which receives 7 addends
 //   seconds({.latency = 1e-6, .seconds_per_byte = 1e-11}, 28672)
 //
 // `bytes` is the size of the operand on one device, padding included; `group` is the number of participating devices.
@@ -26,7 +27,14 @@ constexpr double reduce_scatter_bytes(double bytes, int64_t group) {
   return bytes * static_cast<double>(group - 1) / static_cast<double>(group);
 }
 constexpr double all_to_all_bytes(double bytes, int64_t group) { return reduce_scatter_bytes(bytes, group); }
+// Plans compare this number: it does not jump where the devices become more than the elements.
 constexpr double all_reduce_bytes(double bytes, int64_t group) { return 2 * reduce_scatter_bytes(bytes, group); }
+// Received by the device whose part of the elements is largest.
+constexpr double most_all_reduce_bytes(double bytes, int64_t group, int64_t item_size) {
+  const auto elements = static_cast<int64_t>(bytes) / item_size;
+  const int64_t part = (elements + group - 1) / group;
+  return static_cast<double>((elements + (group - 2) * part) * item_size);
+}
 constexpr double collective_permute_bytes(double bytes, int64_t group) { return group > 1 ? bytes : 0; }
 
 constexpr double seconds(const Link& link, double received_bytes) {

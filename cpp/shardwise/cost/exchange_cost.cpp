@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-// What a device needs of an operand, and what it holds of that, in some of the dims.
+// In some of the dims: the elements of an operand that a device needs, and those of them that it holds.
 struct Share {
   int64_t needed = 1, held = 1;
   friend auto operator<=>(const Share&, const Share&) = default;

@@ -155,7 +155,8 @@ Line line_of(const Digits& digits, const ExchangeTarget& to, const ExchangeSourc
   return line;
 }
 
-// What a device needs and holds of it, in some of the dims. A share dominates another if it needs more and holds less.
+// The elements that a device needs, and those of them that it holds, in some of the dims. A share dominates another if
+// it needs more and holds less.
 struct Share {
   double needed = 1, held = 1;
   bool dominates(const Share& other) const { return needed >= other.needed && held <= other.held; }

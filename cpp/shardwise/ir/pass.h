@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardwise/ir/choices.h"
 #include "shardwise/ir/compile_options.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
@@ -44,7 +46,9 @@ struct PassContext {
   CompileOptions options = {};
   Provenance provenance = {};  // of the propagated module: who put which axis where
   Counters counters = {};
-  std::vector<std::string> warnings = {};  // for the user: legal, but probably unintended; with source locations
+  std::vector<std::string> warnings = {};      // for the user: legal, but probably unintended; with source locations
+  Choices choices = {};                        // made by `assign` and `plan_reshards`
+  std::shared_ptr<const Choices> pinned = {};  // that they must make; none: the cheapest
 };
 
 struct StageRange {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -27,8 +28,9 @@ std::string cause_after_loop(const std::string& cause) {
 
 class Assignment {
  public:
-  explicit Assignment(Module& module)
-      : source_(module),
+  Assignment(Module& module, PassContext& context)
+      : context_(context),
+        source_(module),
         calls_(module),
         target_(empty_copy(source_, calls_)),
         builder_(target_, target_.main().body),
@@ -78,9 +80,21 @@ class Assignment {
       if (rule.empty()) {
         ops_.add_replicated(op);
       } else {
-        ops_.add_by_rule(op, rule, chooser_.choose(op, rule));
+        add_chosen(op, rule);
       }
     }
+  }
+
+  void add_chosen(const OpView& op, const ShardingRule& rule) {
+    const size_t number = context_.choices.ops.size();
+    if (context_.pinned && number >= context_.pinned->ops.size()) {
+      fail<ShardingError>(op.name(), "choices must be of this program", str("choices of ", number, " ops"),
+                          "compile without choices");
+    }
+    const OpChoice choice =
+        context_.pinned ? chooser_.choose_pinned(op, rule, context_.pinned->ops[number]) : chooser_.choose(op, rule);
+    context_.choices.ops.push_back(chooser_.described(op, rule, choice));
+    ops_.add_by_rule(op, rule, choice);
   }
 
   void add_call(const OpView& op) {
@@ -205,6 +219,7 @@ class Assignment {
     });
   }
 
+  PassContext& context_;
   Module& source_;
   const CallGraph calls_;
   Module target_;
@@ -221,6 +236,9 @@ class Assignment {
 
 }  // namespace
 
-Module assign(Module module, PassContext& context) { return Assignment(module).run(context.counters); }
+Module assign(Module module, PassContext& context) {
+  context.choices.ops.clear();
+  return Assignment(module, context).run(context.counters);
+}
 
 }  // namespace shardwise

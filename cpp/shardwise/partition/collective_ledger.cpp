@@ -83,7 +83,7 @@ void read_collective(const OpView& op, LedgerRow& row) {
   switch (row.kind) {
     case CollectiveKind::kAllReduce:
       read_axes(op, row);
-      row.bytes = all_reduce_bytes(bytes, row.group_size);
+      row.bytes = most_all_reduce_bytes(bytes, row.group_size, item_size(row.operand.dtype));
       break;
     case CollectiveKind::kReduceScatter: {
       const AxisList axes = collective_axes(op);

@@ -4,7 +4,7 @@
 //
 //   dot_general ([i, k], [k, j])->([i, j])     lhs [{"data"}, {}]   rhs [{"data"}, {"model"}]   result as below
 //
-//   lhs leads      i: "data"   j: "model"      rhs must be gathered along k
+//   lhs leads      i: "data"   j: "model"      rhs must be resharded: whole along k, "model" on j
 //   rhs leads      k: "data"   j: "model"      lhs must be moved from i to k, the result is unreduced over data
 //   result leads   as lhs                      [{"data"}, {"model"}]
 //

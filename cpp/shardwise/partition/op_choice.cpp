@@ -4,9 +4,23 @@
 #include <algorithm>
 #include <tuple>
 
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
+namespace {
+
+std::string choice_text(const ChosenOp& choice) {
+  std::string text = choice.method.empty() ? choice.op : str(choice.op, " by ", choice.method);
+  for (const std::string& operand : choice.operands) text += " " + operand;
+  text += " ->";
+  for (const std::string& result : choice.results) text += " " + result;
+  return text;
+}
+
+}  // namespace
 
 // The criteria for candidates, most important first. A later reduction may be combined with others.
 struct OpChooser::Price {
@@ -20,8 +34,7 @@ struct OpChooser::Price {
   }
 };
 
-OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
-  ComputeShardings shardings(op, rule);
+Pending OpChooser::add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings) {
   project(op, rule, false);
   shardings.add(projection_, tensors_, {}, Reducer::kNone);
   const bool elsewhere = project(op, rule, true);
@@ -29,7 +42,12 @@ OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
   if (elsewhere) shardings.add(projection_, tensors_, {}, Reducer::kNone);
   Pending pending = pending_at_home(op, rule);
   if (!pending.axes.empty()) shardings.add(projection_, tensors_, pending.axes, pending.reducer);
+  return pending;
+}
 
+OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
+  ComputeShardings shardings(op, rule);
+  Pending pending = add_candidates(op, rule, shardings);
   const ComputeSharding* best = &shardings.candidates()[0];
   if (shardings.candidates().size() > 1) {
     Price best_price = price(op, rule, *best, pending);
@@ -41,6 +59,34 @@ OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
     }
   }
   return {*best, std::move(pending)};
+}
+
+OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned) {
+  ComputeShardings shardings(op, rule);
+  const Pending pending = add_candidates(op, rule, shardings);
+  for (const ComputeSharding& candidate : shardings.candidates()) {
+    OpChoice choice{candidate, pending};
+    if (described(op, rule, choice) == pinned) return choice;
+  }
+  fail<ShardingError>(op.name(), "choices must be possible for the program on this mesh", choice_text(pinned),
+                      "compile without choices");
+}
+
+ChosenOp OpChooser::described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const {
+  const auto& [compute, pending] = choice;
+  ChosenOp text{.op = std::string(op.name()), .method = {}, .operands = {}, .results = {}};
+  if (compute.method != nullptr) text.method = compute.method->name;
+  const auto placed = [&](PlacementId id) {
+    const Placement* placement = placements_.find(id);
+    return placement == nullptr ? std::string() : short_text(sharding_of(*placement));
+  };
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    text.operands.push_back(placed(operand_placement(placements_, op, rule, compute, pending, i)));
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    text.results.push_back(placed(result_placement(placements_, op, rule, compute, i)));
+  }
+  return text;
 }
 
 // Projects the shardings from propagation, or the current shardings of operands. Returns whether they differ.

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shardwise/ir/choices.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/dry_run.h"
 #include "shardwise/partition/placed_values.h"
@@ -31,6 +32,9 @@ class OpChooser {
 
   void enter_function(const Function& function) { function_ = &function; }
   OpChoice choose(const OpView& op, const ShardingRule& rule);  // an op of that function
+  // The candidate that reads like `pinned`. Throws ShardingError if there is none.
+  OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
+  ChosenOp described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const;
 
   // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
   // reduced anyway: a region that returns it, or an op in another region.
@@ -42,6 +46,8 @@ class OpChooser {
 
  private:
   struct Price;
+  // All candidates, and the pending reduction of those that pass it on.
+  Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are);
   PlacementId wanted(const OpView& op, size_t i);
   Pending pending_at_home(const OpView& op, const ShardingRule& rule);

@@ -2,6 +2,7 @@
 #include "shardwise/partition/plan_reshards.h"
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/reshard/plan.h"
 
@@ -51,8 +52,34 @@ PlacementId placement_in(const Module& module, ValueId value, const MeshPtr& mes
   return context.intern(sharding ? placement_of(context.sharding(sharding), shape) : replicated_placement(mesh, shape));
 }
 
+std::vector<std::string> moves_of(const ReshardPlan& plan) {
+  std::vector<std::string> moves;
+  for (const ReshardStep& step : plan.steps) moves.emplace_back(move_name(step.move));
+  return moves;
+}
+
+// The plan of the next reshard of the program: the best one, or the one that is pinned.
+ReshardPlan next_plan(PassContext& context, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
+  std::vector<std::vector<std::string>>& plans = context.choices.plans;
+  if (context.pinned == nullptr) {
+    const ReshardPlan& best = planner.plan(type, from, to);
+    plans.push_back(moves_of(best));
+    return best;
+  }
+  const size_t number = plans.size();
+  std::optional<ReshardPlan> pinned;
+  if (number < context.pinned->plans.size())
+    pinned = planner.plan_with_moves(type, from, to, context.pinned->plans[number]);
+  if (!pinned) {
+    fail<ShardingError>("reshard", "choices must be possible for the program on this mesh",
+                        str("reshard ", number, " of ", context.pinned->plans.size()), "compile without choices");
+  }
+  plans.push_back(moves_of(*pinned));
+  return std::move(*pinned);
+}
+
 // Emits the steps of the plan for one reshard; returns the resharded value.
-ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
+ValueId emit(Builder& builder, PassContext& passes, ReshardPlanner& planner, const OpView& reshard) {
   Module& module = builder.module();
   Context& context = module.context();
   const ValueId operand = reshard.operand(0);
@@ -60,8 +87,8 @@ ValueId emit(Builder& builder, ReshardPlanner& planner, const OpView& reshard) {
   const TypeId type = result.type;
   const ShardingId from = module.value(operand).sharding;
   const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
-  const ReshardPlan& plan =
-      planner.plan(type, placement_in(module, operand, mesh), placement_in(module, reshard.result(), mesh));
+  const ReshardPlan plan = next_plan(passes, planner, type, placement_in(module, operand, mesh),
+                                     placement_in(module, reshard.result(), mesh));
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
@@ -87,9 +114,18 @@ size_t ReshardPlanner::KeyHash::operator()(const Key& key) const {
 const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, PlacementId to) {
   std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
   if (cached) return *cached;
-  cached = std::make_unique<ReshardPlan>();
   // Ids are unique per placement, so equal ids need no plan.
-  if (from == to) return *cached;
+  cached = std::make_unique<ReshardPlan>(from == to ? ReshardPlan() : plan_reshard(problem(type, from, to)));
+  return *cached;
+}
+
+std::optional<ReshardPlan> ReshardPlanner::plan_with_moves(TypeId type, PlacementId from, PlacementId to,
+                                                           std::span<const std::string> moves) const {
+  if (from == to) return moves.empty() ? std::optional(ReshardPlan()) : std::nullopt;
+  return shardwise::plan_with_moves(problem(type, from, to), moves);
+}
+
+ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementId to) const {
   const TensorType& tensor = context_.type(type);
   const Placement& source = context_.placement(from);
   const Placement& target = context_.placement(to);
@@ -98,14 +134,12 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
                         source.mesh->reference() + " and " + target.mesh->reference(),
                         "use one mesh in all annotations");
   }
-  const ReshardProblem problem{
-      .shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target};
-  *cached = plan_reshard(problem);
-  return *cached;
+  return {.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target};
 }
 
 Module plan_reshards(Module module, PassContext& context) {
   ReshardPlanner planner(module.context());
+  context.choices.plans.clear();
   Rewrite rewrite(module);
   std::vector<OpId> reshards;
   walk(module, [&](OpId id) {
@@ -115,7 +149,7 @@ Module plan_reshards(Module module, PassContext& context) {
     const OpView op(module, id);
     const ValueId moved = rewrite.insert(rewrite.before(id), op.loc(), [&](Builder& builder) {
       builder.set_loc(op.loc(), module.op(id).origin);
-      return emit(builder, planner, op);
+      return emit(builder, context, planner, op);
     });
     rewrite.replace(id, std::span(&moved, 1));
   }

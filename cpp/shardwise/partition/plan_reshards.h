@@ -11,6 +11,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
 
 #include "shardwise/ir/pass.h"
@@ -25,10 +28,15 @@ class ReshardPlanner {
 
   // Both placements are on meshes with the same devices. No id means that the program has no mesh.
   const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
+  // A plan of these moves (reshard/plan.h); none if there is none.
+  std::optional<ReshardPlan> plan_with_moves(TypeId type, PlacementId from, PlacementId to,
+                                             std::span<const std::string> moves) const;
   double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
   int64_t plans() const { return static_cast<int64_t>(plans_.size()); }  // that were made
 
  private:
+  ReshardProblem problem(TypeId type, PlacementId from, PlacementId to) const;
+
   struct Key {
     TypeId type;
     PlacementId from, to;

@@ -12,8 +12,8 @@
 
 namespace shardwise {
 
-// Where axes are cut: only where a placement cuts them, or also where the current shards of a dim end inside an axis
-// that the dim needs. Neither depends on the size of the axes.
+// Axes are cut where a placement cuts them (kGiven), and also where the current shards of a dim end inside an axis that
+// the dim needs (kAligned). Neither depends on the size of the axes.
 enum class Cuts : uint8_t { kGiven, kAligned };
 // Returns none when the two placements cut an axis in ways that no single split has, or in too many digits.
 std::optional<Digits> digits_of(const Placement& from, const Placement& to, Cuts cuts);

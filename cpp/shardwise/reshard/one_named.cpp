@@ -132,16 +132,21 @@ Plan by_permute(TileInProgress tile) {
 
 }  // namespace
 
-std::optional<ReshardPlan> one_named_collective(const ReshardProblem& problem) {
+std::vector<ReshardPlan> named_collectives(const ReshardProblem& problem) {
   const auto digits = digits_of(problem.from, problem.to, Cuts::kGiven);
-  if (!digits) return std::nullopt;
+  if (!digits) return {};
   const TileInProgress start(problem, *digits);
-  Plan best;
+  std::vector<ReshardPlan> plans;
   for (Plan (*const plan)(TileInProgress) : {by_gather, by_all_to_all, by_permute}) {
-    Plan found = plan(start);
-    if (found && (!best || found->seconds < best->seconds)) best = std::move(found);
+    if (Plan found = plan(start)) plans.push_back(std::move(*found));
   }
-  return best;
+  return plans;
+}
+
+std::optional<ReshardPlan> one_named_collective(const ReshardProblem& problem) {
+  std::vector<ReshardPlan> plans = named_collectives(problem);
+  const auto best = std::ranges::min_element(plans, {}, &ReshardPlan::seconds);
+  return best == plans.end() ? std::nullopt : std::optional(std::move(*best));
 }
 
 }  // namespace shardwise

@@ -14,7 +14,9 @@
 
 namespace shardwise {
 
-// The one of fewest bytes, for a problem that reduces nothing.
+// For a problem that reduces nothing.
+std::vector<ReshardPlan> named_collectives(const ReshardProblem& problem);
+// The one of fewest bytes.
 std::optional<ReshardPlan> one_named_collective(const ReshardProblem& problem);
 
 }  // namespace shardwise

@@ -92,9 +92,14 @@ std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scat
   return scattered;
 }
 
-// Slices what the target slices, reduces, and goes on from there.
-std::optional<ReshardPlan> reduce_first(const ReshardProblem& problem, const Digits& digits, Scatter scatter,
-                                        size_t rest) {
+// The placement after slices and a reduction, and the steps to it.
+struct Reduced {
+  ReshardPlan plan;
+  ReshardProblem rest;  // movement
+};
+
+// Slices what the target slices, and reduces.
+std::optional<Reduced> reduce_first(const ReshardProblem& problem, const Digits& digits, Scatter scatter, size_t rest) {
   TileInProgress tile(problem, digits);
   for (size_t d = 0; d < tile.ndim(); ++d) {
     if (!tile.continues(d)) continue;
@@ -105,11 +110,10 @@ std::optional<ReshardPlan> reduce_first(const ReshardProblem& problem, const Dig
   const std::vector<DigitList> scattered = scattered_digits(tile, scatter, rest);
   if (!std::ranges::all_of(scattered, &DigitList::empty) && !tile.reduce_scatter(scattered)) return std::nullopt;
   tile.all_reduce();
-  ReshardProblem moved = problem;
-  moved.from = tile.placement();
-  ReshardPlan plan = tile.take();
-  for (ReshardStep& step : plan_movement(moved).steps) add_step(problem, plan, std::move(step));
-  return plan;
+  Reduced reduced{.plan = {}, .rest = problem};
+  reduced.rest.from = tile.placement();
+  reduced.plan = tile.take();
+  return reduced;
 }
 
 // The digits of both placements; pending ones are also cut where a part of them divides a dim.
@@ -126,7 +130,7 @@ std::optional<Digits> digits_to_scatter(const ReshardProblem& problem) {
   return digits->size() <= Digits::kMost ? std::move(digits) : std::nullopt;
 }
 
-ReshardPlan all_reduce_first(const ReshardProblem& problem) {
+Reduced all_reduce_first(const ReshardProblem& problem) {
   ReshardStep step;
   step.move = ReshardMove::kAllReduce;
   step.reduced = difference(problem.from.unreduced, problem.to.unreduced);
@@ -135,24 +139,22 @@ ReshardPlan all_reduce_first(const ReshardProblem& problem) {
   step.after.unreduced = problem.to.unreduced;
   step.after.reducer = problem.to.reducer;
   step.bytes = all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced));
-  ReshardProblem moved = problem;
-  moved.from = step.after;
-  ReshardPlan plan;
-  add_step(problem, plan, std::move(step));
-  for (ReshardStep& next : plan_movement(moved).steps) add_step(problem, plan, std::move(next));
-  return plan;
+  Reduced reduced{.plan = {}, .rest = problem};
+  reduced.rest.from = step.after;
+  add_step(problem, reduced.plan, std::move(step));
+  return reduced;
 }
 
-ReshardPlan plan_reduction(const ReshardProblem& problem) {
+// All ways to reduce that are tried; an all-reduce first.
+std::vector<Reduced> reductions(const ReshardProblem& problem) {
   check_internal(difference(problem.to.unreduced, problem.from.unreduced).empty(),
                  "a reshard cannot make a value unreduced");
-  ReshardPlan best = all_reduce_first(problem);
-  if (best.steps.size() == 1) return best;  // nothing cheaper is known
+  std::vector<Reduced> found{all_reduce_first(problem)};
+  if (found[0].rest.from == problem.to) return found;  // nothing cheaper is known
   const auto digits = digits_to_scatter(problem);
-  if (!digits) return best;
+  if (!digits) return found;
   const auto add = [&](Scatter scatter, size_t rest = 0) {
-    auto plan = reduce_first(problem, *digits, scatter, rest);
-    if (plan && fits(problem, *plan) && plan->seconds < best.seconds) best = std::move(*plan);
+    if (auto reduced = reduce_first(problem, *digits, scatter, rest)) found.push_back(std::move(*reduced));
   };
   add(Scatter::kNothing);
   add(Scatter::kWhereItContinues);
@@ -161,13 +163,58 @@ ReshardPlan plan_reduction(const ReshardProblem& problem) {
     add(Scatter::kAll, d);
     add(Scatter::kElsewhere, d);
   }
-  return best;
+  return found;
+}
+
+ReshardPlan joined(const ReshardProblem& problem, ReshardPlan first, ReshardPlan then) {
+  for (ReshardStep& step : then.steps) add_step(problem, first, std::move(step));
+  return first;
+}
+
+ReshardPlan plan_reduction(const ReshardProblem& problem) {
+  std::optional<ReshardPlan> best;
+  for (Reduced& reduced : reductions(problem)) {
+    ReshardPlan plan = joined(problem, std::move(reduced.plan), plan_movement(reduced.rest));
+    if (!best || (plan.seconds < best->seconds && fits(problem, plan))) best = std::move(plan);
+  }
+  return std::move(*best);
+}
+
+// ---- plans of given moves ------------------------------------------------------------------------------------------
+
+bool has_moves(const ReshardPlan& plan, std::span<const std::string> moves) {
+  return std::ranges::equal(plan.steps, moves, {}, [](const ReshardStep& step) { return move_name(step.move); });
+}
+
+std::vector<ReshardPlan> movements(const ReshardProblem& problem) {
+  std::vector<ReshardPlan> plans = named_collectives(problem);
+  plans.push_back(gather_and_slice(problem));
+  plans.push_back(one_exchange(problem));
+  if (problem.from.dims == problem.to.dims) plans.emplace_back();
+  return plans;
 }
 
 }  // namespace
 
 ReshardPlan plan_reshard(const ReshardProblem& problem) {
   return problem.from.unreduced == problem.to.unreduced ? plan_movement(problem) : plan_reduction(problem);
+}
+
+std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::span<const std::string> moves) {
+  std::optional<ReshardPlan> best;
+  const auto add = [&](ReshardPlan plan) {
+    if (has_moves(plan, moves) && (!best || plan.seconds < best->seconds)) best = std::move(plan);
+  };
+  add(plan_reshard(problem));
+  if (best) return best;
+  if (problem.from.unreduced == problem.to.unreduced) {
+    for (ReshardPlan& plan : movements(problem)) add(std::move(plan));
+    return best;
+  }
+  for (const Reduced& reduced : reductions(problem)) {
+    for (ReshardPlan& plan : movements(reduced.rest)) add(joined(problem, reduced.plan, std::move(plan)));
+  }
+  return best;
 }
 
 }  // namespace shardwise

@@ -11,10 +11,16 @@
 // The work does not depend on the size of the axes.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string>
+
 #include "shardwise/reshard/problem.h"
 
 namespace shardwise {
 
 ReshardPlan plan_reshard(const ReshardProblem& problem);
+// The cheapest plan of these moves (move_name), which may send more than the best plan. Returns none if there is none.
+std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::span<const std::string> moves);
 
 }  // namespace shardwise

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..choices import Choices, checked_choices
 from ..errors import MeshError, ShardingError, message
 from ..foreign import native
 from ..mesh import Mesh
@@ -39,6 +40,7 @@ class JitOptions(PropagationKeywords, total=False):
     donate_argnums: int | Sequence[int] | None
     donate_argnames: str | Sequence[str] | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
+    choices: Choices | None
 
 
 class Arguments(NamedTuple):
@@ -58,6 +60,7 @@ class CheckedOptions:
         meshes: the meshes that the options name; they must be one.
         static, donated: positions and names of arguments.
         propagation, rules: how the program is propagated.
+        choices: how it is partitioned; None for the cheapest way.
         stated: the options that the user specified. An enclosing program must have equal ones.
     """
 
@@ -69,6 +72,7 @@ class CheckedOptions:
     donated: Arguments
     propagation: PropagationOptions
     rules: dict[str, ShardingRule]
+    choices: Choices | None
     stated: JitOptions
 
 
@@ -96,9 +100,14 @@ def checked_jit_options(fun: Callable[..., Any], given: JitOptions) -> CheckedOp
     stated: Any = {name: getattr(propagation, name) for name, value in asked.items() if value is not None}
     if given["sharding_rules"] is not None:
         stated["sharding_rules"] = rules
+    choices = checked_choices("jit", given["choices"])
+    if choices is not None:
+        stated["choices"] = choices
     stated["mesh"] = mesh
     meshes = (*([] if mesh is None else [mesh]), *named)
-    return CheckedOptions(mesh, in_shardings, out_shardings, meshes, static, donated, propagation, rules, stated)
+    return CheckedOptions(
+        mesh, in_shardings, out_shardings, meshes, static, donated, propagation, rules, choices, stated
+    )
 
 
 def parameter_positions(what: str, option: str, value: Any, option_of_names: str = "") -> tuple[int, ...]:

@@ -82,6 +82,7 @@ class Recorder:
         trees = (call.tree, avals, names, out_tree)
         hoisted = trace.hoisted.arrays
         traced = Traced(module, self.options.propagation, mesh, *trees, hoisted, limits, donation, trace.prints)
+        traced._choices = self.options.choices
         for op, rule in self.options.rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced
@@ -113,7 +114,11 @@ class Recorder:
         """Trace the function: the recorded program, its arguments, and the result."""
         user_call = self.user_call
         trace = Trace(getattr(self.fun, "__name__", "f"), mesh, user_call)
-        trace.propagation = {**vars(self.options.propagation), "sharding_rules": self.options.rules}
+        trace.propagation = {
+            **vars(self.options.propagation),
+            "sharding_rules": self.options.rules,
+            "choices": self.options.choices,
+        }
         with recording(trace):
             tracers = [
                 trace.argument(aval.shape, aval.dtype, name, sharding)

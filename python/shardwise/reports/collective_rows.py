@@ -21,7 +21,7 @@ class CollectiveRow(LocalTensorRow):
         kind: ``"all_reduce"``, ``"all_gather"``, …
         axes: the mesh axes of a group, as text.
         group_size: how many devices take part in a group.
-        bytes: received by one device in one execution.
+        bytes: received by one device in one execution: the maximum over devices.
         shape: the shape of one device's result.
         dtype: the name of the result's dtype.
         count: the number of executions in one run, as far as it is known.
@@ -30,6 +30,11 @@ class CollectiveRow(LocalTensorRow):
         file, line: the user's source line of the op that needs it.
         cause: its reason, for example ``"reduction in dot_general"``.
         name: the name of its result in the program text.
+        sum_bytes: received by all devices together in one execution.
+        device_axes: the mesh axes along which devices receive different numbers of bytes, with their sizes; a size
+            below that of the axis is that of its major part.
+        device_bytes: received by each device in one execution, by position along ``device_axes``, row-major. Empty
+            where all devices receive the same, and for more than 65,536 positions.
     """
 
     kind: str
@@ -44,12 +49,16 @@ class CollectiveRow(LocalTensorRow):
     cause: str = ""
     name: str = ""
     bound: str = ""
+    sum_bytes: float = 0.0
+    device_axes: tuple[tuple[str, int], ...] = ()
+    device_bytes: tuple[float, ...] = ()
 
     @property
     def total_bytes(self) -> float:
-        """Bytes that one device receives in ``count`` executions."""
+        """Bytes that one device receives in ``count`` executions: the maximum over devices."""
         return self.bytes * self.count
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, with values that JSON supports."""
-        return {**asdict(self), "shape": list(self.shape)}
+        lists = {"device_axes": [list(axis) for axis in self.device_axes], "device_bytes": list(self.device_bytes)}
+        return {**asdict(self), "shape": list(self.shape), **lists}

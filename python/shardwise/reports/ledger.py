@@ -13,12 +13,14 @@ from typing import Any
 
 from ..errors import is_integer, message, shown
 from .collective_rows import CollectiveRow
+from .device_bytes import most_bytes
 from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
 from .tables import Report, format_bytes, short_location
 
 __all__ = ["CollectiveRow", "Ledger"]
 
 _COLUMNS = ("kind", "axes", "devices", "bytes", "count", "type", "where", "cause")
+_BY_DEVICE = ("device_axes", "device_bytes")
 _LONG = 24  # a ledger of more rows is printed in groups
 _REST = ".rows has every collective; .group_by(…) groups by other columns"
 _GROUPED_BY = ("where", "kind")
@@ -45,8 +47,11 @@ class Ledger(Report[CollectiveRow]):
 
     @property
     def total_bytes(self) -> float:
-        """Bytes that one device receives in one run; in loops of unknown length, in one trip."""
-        return sum(row.total_bytes for row in self.rows)
+        """Bytes that one device receives in one run: the maximum over devices of the sum over collectives.
+
+        Loops of unknown length count one trip. A collective among more than 65,536 devices counts with its maximum.
+        """
+        return most_bytes(self.rows)
 
     def by_kind(self) -> dict[str, int]:
         """The number of collectives of each kind in one run."""
@@ -125,10 +130,15 @@ class Ledger(Report[CollectiveRow]):
         return _COLUMNS
 
     def _fields(self) -> Sequence[str]:
-        return [*(f.name for f in fields(CollectiveRow)), "total_bytes", "where"]
+        named = (f.name for f in fields(CollectiveRow) if f.name not in _BY_DEVICE)
+        return [*named, "total_bytes", "where"]
 
     def _frame_records(self) -> list[dict[str, Any]]:
-        return [{**row.to_dict(), "total_bytes": row.total_bytes, "where": row.location} for row in self.rows]
+        return [
+            {k: v for k, v in row.to_dict().items() if k not in _BY_DEVICE}
+            | {"total_bytes": row.total_bytes, "where": row.location}
+            for row in self.rows
+        ]
 
     def _cells(self, row: CollectiveRow) -> Sequence[str]:
         return _cells(row)

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/device_bytes.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/ops/collectives/local_collectives.h"
+
+namespace shardwise {
+namespace {
+
+// Elements by position; axes that matter. No function: all devices receive the same.
+struct ByPosition {
+  AxisList used = {};
+  std::function<double(const Coordinates&)> elements = {};
+};
+
+AxisList joined(AxisList a, AxisSpan b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// All parts are equal, but for the last ones.
+ByPosition of_all_reduce(const OpView& op) {
+  const AxisList axes = collective_axes(op);
+  const int64_t elements = element_count(op.operand_type(0).shape), group = product(axes);
+  if (elements % group == 0) return {};
+  return {axes, [=](const Coordinates& device) {
+            const int64_t part = ceil_div(elements, group);
+            const int64_t own = std::clamp<int64_t>(elements - device.at(axes) * part, 0, part);
+            return static_cast<double>(elements + (group - 2) * own);
+          }};
+}
+
+// The positions that a permute leaves in place receive nothing.
+ByPosition of_permute(const OpView& op) {
+  const auto tile = static_cast<double>(element_count(op.operand_type(0).shape));
+  const PermuteAttrs permute = permute_attrs(op);
+  if (permute.axes.empty()) {
+    const AxisList from = joined(permute.from, difference(permute.to, permute.from));
+    const AxisList to = joined(permute.to, difference(permute.from, permute.to));
+    return {joined(from, to), [=](const Coordinates& device) { return device.at(from) == device.at(to) ? 0 : tile; }};
+  }
+  const int64_t count = product(permute.axes), shift = permute.shift;
+  if (permute.wrap) return {};
+  return {permute.axes, [=, axes = permute.axes](const Coordinates& device) {
+            const int64_t sender = device.at(axes) - shift;
+            return shift == 0 || sender < 0 || sender >= count ? 0 : tile;
+          }};
+}
+
+ByPosition of_exchange(const OpView& op) {
+  const ExchangeMap map = exchange_map(op);
+  return {map.axes(), [=](const Coordinates& device) {
+            double elements = 0;
+            for (const std::vector<ExchangeSource>& from : map.from) {
+              double needed = 1, held = 1;
+              for (size_t d = 0; d < map.to.size(); ++d) {
+                const int64_t tile = device.at(map.to[d].axes), shard = device.at(from[d].axes);
+                needed *= static_cast<double>(rows_needed(map.to[d], from[d], tile));
+                held *= static_cast<double>(piece_between(map.to[d], from[d], tile, shard).count);
+              }
+              elements += needed - held;
+            }
+            return elements;
+          }};
+}
+
+ByPosition by_position(const OpView& op) {
+  switch (op.def().traits.collective) {
+    case CollectiveKind::kAllReduce: return of_all_reduce(op);
+    case CollectiveKind::kCollectivePermute: return of_permute(op);
+    case CollectiveKind::kExchange: return of_exchange(op);
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+    case CollectiveKind::kNone:
+    case CollectiveKind::kAllSlice:
+    case CollectiveKind::kAxisIndex: break;
+  }
+  return {};
+}
+
+}  // namespace
+
+DeviceBytes device_bytes(const OpView& collective, double most_bytes, int64_t most_positions) {
+  const auto devices = static_cast<double>(collective_mesh(collective)->device_count());
+  DeviceBytes result{.axes = {}, .bytes = {}, .sum = devices * most_bytes};
+  const ByPosition counted = by_position(collective);
+  if (!counted.elements) return result;
+  Coordinates device(counted.used);
+  const AxisList grid = device.grid();
+  const int64_t positions = product(grid);
+  if (positions > most_positions) return result;
+  const auto item = static_cast<double>(item_size(collective.operand_type(0).dtype));
+  double sum = 0;
+  for (int64_t i = 0; i < positions; ++i) {
+    device.set_grid(i);
+    result.bytes.push_back(counted.elements(device) * item);
+    sum += result.bytes.back();
+  }
+  result.axes = grid;
+  result.sum = sum * devices / static_cast<double>(positions);
+  return result;
+}
+
+}  // namespace shardwise
