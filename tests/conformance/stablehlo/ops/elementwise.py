@@ -200,7 +200,8 @@ def literal(dtype: str, number: int) -> str:
         return "true" if number else "false"
     if is_integer(to):
         return f"{min(number, integer_ends(dtype)[1])} : {mlir_name(dtype)}"
-    return f"{float(max(number, 1)):.6e} : {mlir_name(dtype)}"
+    shown = 2.0**number if dtype == "float8_e8m0fnu" else float(max(number, 1))  # that the dtype holds
+    return f"{shown:.6e} : {mlir_name(dtype)}"
 
 
 def one_of(b: Build) -> None:

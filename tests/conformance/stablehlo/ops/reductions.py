@@ -44,7 +44,7 @@ def neutral(way: str, dtype: str) -> Array:
     if is_float(to):
         info = ml_dtypes.finfo(to)
         most = np.array(np.inf, np.float32).astype(to)
-        if np.isnan(most) or to.itemsize == 1:  # some have no infinity
+        if not np.isinf(most.astype(np.float32)):  # some have no infinity
             return np.array(info.min if way == "maximum" else info.max)
         return -most if way == "maximum" else most
     if to == np.bool_:
