@@ -23,7 +23,7 @@ LAYERS = {
     "the process": ["_blas", "traceback_filtering"],
     "errors, and tables that later modules fill": ["errors", "implementations", "foreign"],
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
-    "reports, as plain data": ["reports", "viz"],
+    "reports, as plain data": ["choices", "reports", "viz"],
     "programs as text": ["op_rules", "propagation_options", "module"],
     "meshes and shardings": ["partition_spec", "mesh", "sharding", "layouts", "device_assignment", "processes"],
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],

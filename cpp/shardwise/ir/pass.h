@@ -22,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include "shardwise/ir/choices.h"
 #include "shardwise/ir/compile_options.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
@@ -39,6 +38,24 @@ class Counters {
 
  private:
   std::vector<std::pair<std::string, int64_t>> entries_;
+};
+
+// How a program is partitioned, as text without sizes: read from one compilation, pinned in another, also on a mesh whose
+// axes have other sizes.
+//
+//   stablehlo.dot_general   [{"x"}, {}]  [{}, {"y"}]  ->  [{"x"}, {"y"}]
+//   stablehlo.slice         by exchange: [{"x"}]      ->  [{"x"}]
+//   reshards, in program order: {all_gather}, {}, {reduce_scatter, exchange}
+struct ChosenOp {
+  std::string op;
+  std::string method;  // "" by the rule
+  std::vector<std::string> operands, results;
+  friend bool operator==(const ChosenOp&, const ChosenOp&) = default;
+};
+
+struct Choices {
+  std::vector<ChosenOp> ops;                    // those that `assign` chooses alone, in its order
+  std::vector<std::vector<std::string>> plans;  // of reshards
 };
 
 // The inputs and outputs of passes, apart from the module.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -29,15 +28,14 @@ std::string cause_after_loop(const std::string& cause) {
 class Assignment {
  public:
   Assignment(Module& module, PassContext& context)
-      : context_(context),
-        source_(module),
+      : source_(module),
         calls_(module),
         target_(empty_copy(source_, calls_)),
         builder_(target_, target_.main().body),
         planner_(module.context()),
         placements_(module),
         values_(source_, builder_, planner_, placements_),
-        chooser_(module, values_, placements_, planner_),
+        chooser_(module, values_, placements_, planner_, context),
         accumulators_(module, values_, placements_, planner_, chooser_),
         loops_(module),
         ops_(source_, builder_, values_, placements_),
@@ -80,21 +78,9 @@ class Assignment {
       if (rule.empty()) {
         ops_.add_replicated(op);
       } else {
-        add_chosen(op, rule);
+        ops_.add_by_rule(op, rule, chooser_.choose(op, rule));
       }
     }
-  }
-
-  void add_chosen(const OpView& op, const ShardingRule& rule) {
-    const size_t number = context_.choices.ops.size();
-    if (context_.pinned && number >= context_.pinned->ops.size()) {
-      fail<ShardingError>(op.name(), "choices must be of this program", str("choices of ", number, " ops"),
-                          "compile without choices");
-    }
-    const OpChoice choice =
-        context_.pinned ? chooser_.choose_pinned(op, rule, context_.pinned->ops[number]) : chooser_.choose(op, rule);
-    context_.choices.ops.push_back(chooser_.described(op, rule, choice));
-    ops_.add_by_rule(op, rule, choice);
   }
 
   void add_call(const OpView& op) {
@@ -219,7 +205,6 @@ class Assignment {
     });
   }
 
-  PassContext& context_;
   Module& source_;
   const CallGraph calls_;
   Module target_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 

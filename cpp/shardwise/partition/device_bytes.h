@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/module.h"
 
 namespace shardwise {
 

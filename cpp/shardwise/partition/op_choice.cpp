@@ -46,6 +46,17 @@ Pending OpChooser::add_candidates(const OpView& op, const ShardingRule& rule, Co
 }
 
 OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
+  const size_t number = context_.choices.ops.size();
+  if (context_.pinned && number >= context_.pinned->ops.size()) {
+    fail<ShardingError>(op.name(), "choices must be of this program", str("choices of ", number, " ops"),
+                        "compile without choices");
+  }
+  OpChoice choice = context_.pinned ? choose_pinned(op, rule, context_.pinned->ops[number]) : cheapest(op, rule);
+  context_.choices.ops.push_back(described(op, rule, choice));
+  return choice;
+}
+
+OpChoice OpChooser::cheapest(const OpView& op, const ShardingRule& rule) {
   ComputeShardings shardings(op, rule);
   Pending pending = add_candidates(op, rule, shardings);
   const ComputeSharding* best = &shardings.candidates()[0];

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/ir/choices.h"
+#include "shardwise/ir/pass.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/dry_run.h"
 #include "shardwise/partition/placed_values.h"
@@ -27,14 +27,19 @@ struct OpChoice {
 class OpChooser {
  public:
   // `values` are the operands of the op at hand. The module's use lists are built, so it is not const.
-  OpChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner)
-      : source_(source), values_(values), placements_(placements), planner_(planner), dry_runs_(source) {}
+  OpChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner,
+            PassContext& context)
+      : source_(source),
+        values_(values),
+        placements_(placements),
+        planner_(planner),
+        context_(context),
+        dry_runs_(source) {}
 
   void enter_function(const Function& function) { function_ = &function; }
-  OpChoice choose(const OpView& op, const ShardingRule& rule);  // an op of that function
-  // The candidate that reads like `pinned`. Throws ShardingError if there is none.
-  OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
-  ChosenOp described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const;
+  // For an op of that function: the cheapest candidate, or the one that is pinned for the next op. It is added to the
+  // choices of the compilation.
+  OpChoice choose(const OpView& op, const ShardingRule& rule);
 
   // The number of ops that share the reduction of a value if it is completed before them; 0 if another user needs it
   // reduced anyway: a region that returns it, or an op in another region.
@@ -46,6 +51,10 @@ class OpChooser {
 
  private:
   struct Price;
+  OpChoice cheapest(const OpView& op, const ShardingRule& rule);
+  // The candidate that reads like `pinned`. Throws ShardingError if there is none.
+  OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
+  ChosenOp described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const;
   // All candidates, and the pending reduction of those that pass it on.
   Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are);
@@ -60,6 +69,7 @@ class OpChooser {
   PlacedValues& values_;
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
+  PassContext& context_;
   DryRuns dry_runs_;
   FactorProjection projection_;
   std::vector<const Placement*> tensors_;
