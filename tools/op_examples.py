@@ -104,5 +104,5 @@ def sharded(example: Example) -> Iterator[Sharded]:
                 str(program.output_shardings.spec),
                 [f"{row.kind}" for row in rows],
                 list(dict.fromkeys(row.cause for row in rows)),
-                sum(row.total_bytes for row in rows),
+                float(program.collectives().total_bytes),
             )

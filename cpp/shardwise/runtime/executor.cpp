@@ -11,7 +11,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/memory/rehearsal.h"
-#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/plan/plan.h"
 #include "shardwise/runtime/program_run.h"
 #include "shardwise/runtime/virtual_communicator.h"
 

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "shardwise/runtime/device_set.h"
+#include "shardwise/runtime/plan/step.h"
 #include "shardwise/runtime/shards.h"
-#include "shardwise/runtime/step.h"
 
 namespace shardwise {
 

@@ -18,8 +18,8 @@
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/communicator.h"
 #include "shardwise/runtime/device_set.h"
+#include "shardwise/runtime/plan/step.h"
 #include "shardwise/runtime/run_options.h"
-#include "shardwise/runtime/step.h"
 
 namespace shardwise {
 

@@ -8,7 +8,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/contraction/dot_general.h"
-#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/plan/plan.h"
 #include "simulator.h"
 
 namespace shardwise {

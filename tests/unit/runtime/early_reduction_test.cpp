@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/early_reduction.h"
+#include "shardwise/runtime/plan/early_reduction.h"
 
 #include <numeric>
 
 #include "local_text.h"
-#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/plan/plan.h"
 
 namespace shardwise {
 namespace {

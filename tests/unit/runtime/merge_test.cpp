@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/merge.h"
+#include "shardwise/runtime/plan/merge.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/dot_general.h"
-#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/plan/plan.h"
 #include "simulator.h"
 
 namespace shardwise {

@@ -8,7 +8,7 @@
 #include "local_text.h"
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
-#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/plan/plan.h"
 #include "support/message_of.h"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/variation.h"
+#include "shardwise/runtime/plan/variation.h"
 
 #include <unordered_set>
 

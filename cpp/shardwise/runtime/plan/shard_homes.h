@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "shardwise/runtime/merge.h"
-#include "shardwise/runtime/variation.h"
+#include "shardwise/runtime/plan/merge.h"
+#include "shardwise/runtime/plan/variation.h"
 
 namespace shardwise {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/batch_reductions.h"
+#include "shardwise/runtime/plan/batch_reductions.h"
 
 #include <algorithm>
 #include <queue>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/shard_homes.h"
+#include "shardwise/runtime/plan/shard_homes.h"
 
 #include <algorithm>
 

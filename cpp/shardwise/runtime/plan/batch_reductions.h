@@ -11,7 +11,7 @@
 #pragma once
 
 #include "shardwise/ir/module.h"
-#include "shardwise/runtime/step.h"
+#include "shardwise/runtime/plan/step.h"
 
 namespace shardwise {
 

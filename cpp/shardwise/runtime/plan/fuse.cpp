@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/fuse.h"
+#include "shardwise/runtime/plan/fuse.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -13,8 +13,8 @@
 
 #include <unordered_map>
 
-#include "shardwise/runtime/merge.h"
-#include "shardwise/runtime/variation.h"
+#include "shardwise/runtime/plan/merge.h"
+#include "shardwise/runtime/plan/variation.h"
 
 namespace shardwise {
 

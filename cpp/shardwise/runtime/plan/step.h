@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "shardwise/runtime/collective_call.h"
-#include "shardwise/runtime/merge.h"
+#include "shardwise/runtime/plan/merge.h"
 #include "shardwise/tile/program.h"
 
 namespace shardwise {

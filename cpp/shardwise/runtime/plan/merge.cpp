@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/merge.h"
+#include "shardwise/runtime/plan/merge.h"
 
 #include <algorithm>
 #include <numeric>

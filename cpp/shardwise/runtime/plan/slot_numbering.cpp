@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/slot_numbering.h"
+#include "shardwise/runtime/plan/slot_numbering.h"
 
 #include <algorithm>
 #include <span>

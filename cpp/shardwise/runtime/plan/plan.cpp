@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/plan.h"
+#include "shardwise/runtime/plan/plan.h"
 
 #include <algorithm>
 #include <span>
@@ -12,12 +12,12 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
-#include "shardwise/runtime/batch_reductions.h"
-#include "shardwise/runtime/early_reduction.h"
-#include "shardwise/runtime/fuse.h"
-#include "shardwise/runtime/shard_homes.h"
-#include "shardwise/runtime/slot_numbering.h"
-#include "shardwise/runtime/variation.h"
+#include "shardwise/runtime/plan/batch_reductions.h"
+#include "shardwise/runtime/plan/early_reduction.h"
+#include "shardwise/runtime/plan/fuse.h"
+#include "shardwise/runtime/plan/shard_homes.h"
+#include "shardwise/runtime/plan/slot_numbering.h"
+#include "shardwise/runtime/plan/variation.h"
 
 namespace shardwise {
 namespace {

@@ -9,8 +9,8 @@
 // so its captures stay; a branch runs once, so what is dead after it may die in it.
 #pragma once
 
-#include "shardwise/runtime/step.h"
-#include "shardwise/runtime/variation.h"
+#include "shardwise/runtime/plan/step.h"
+#include "shardwise/runtime/plan/variation.h"
 
 namespace shardwise {
 

@@ -26,7 +26,7 @@
 
 #include <vector>
 
-#include "shardwise/runtime/step.h"
+#include "shardwise/runtime/plan/step.h"
 
 namespace shardwise {
 

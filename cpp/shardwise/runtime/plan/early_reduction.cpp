@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/early_reduction.h"
+#include "shardwise/runtime/plan/early_reduction.h"
 
 #include <algorithm>
 #include <map>
