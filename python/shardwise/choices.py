@@ -95,7 +95,7 @@ def choices_of(rows: tuple[Any, Any]) -> Choices:
 
 
 def rows_of(choices: Choices | None) -> tuple[list[Any], list[Any]] | None:
-    """What the extension takes."""
+    """The choices as the extension takes them."""
     if choices is None:
         return None
     ops = [(op.op, op.method, list(op.operands), list(op.results)) for op in choices.ops]

@@ -82,7 +82,7 @@ CHAIN = f"""  %0 = func.call @layer(%x, %w, %v) : {CALL}
 
 
 def loop(trips: int) -> str:
-    """Two calls in each trip of a loop, and one behind it."""
+    """Two calls in each trip of a loop, and one after it."""
     return f"""  %zero = stablehlo.constant dense<0> : tensor<i32>
   %one = stablehlo.constant dense<1> : tensor<i32>
   %trips = stablehlo.constant dense<{trips}> : tensor<i32>

@@ -79,7 +79,7 @@ def test_predicted_bytes_are_counted(name: str) -> None:
 
 
 def test_an_all_reduce_of_few_elements_is_counted_by_its_largest_part() -> None:
-    """Of one float among 8 devices, one device receives 7 addends, and sends the sum to the 7 others."""
+    """One float among 8 devices: one device receives 7 addends, and sends the sum to the 7 others."""
     program = sw.jit(np.sum, mesh=LINE, in_shardings=P("x"), out_shardings=P()).lower(floats(17)).compile()
     [row] = program.collectives()
     assert (row.bytes, row.sum_bytes) == (28, 28 + 7 * 4)

@@ -26,7 +26,7 @@ def predicted(row: dict[str, Any], mesh: Any) -> Bytes:
 
 
 def differences(compiled: Any, executable: Any) -> list[str]:
-    """What the last counted run of an executable received otherwise than the ledger of its program says."""
+    """Differences between the bytes of the last counted run of an executable and the ledger of its program."""
     mesh = next(iter(compiled.stages["propagated"].meshes.values()))
     received = {op: np.asarray(counted) for op, counted in executable.received().items()}
     wrong = []

@@ -47,10 +47,11 @@ Plan by_gather(TileInProgress tile) {
   return finished(tile);
 }
 
-// A dim that loses its last digits to another one. `behind` follow them there, and are sliced off one of the two.
+// A dim that loses its last digits to another one. `after`: digits that follow them there, and are
+// sliced off one of the two.
 struct Move {
   size_t from = 0, to = 0;
-  DigitList moved, behind;
+  DigitList moved, after;
 };
 
 // Returns none if something else than moves is left to do. Slices what dims get before the moved digits.
@@ -73,7 +74,7 @@ std::optional<std::vector<Move>> find_moves(TileInProgress& tile) {
         lost, [&](const DigitList& digits) { return !digits.empty() && begins_with(rest, digits); });
     if (source == lost.end()) return std::nullopt;
     Move move{static_cast<size_t>(source - lost.begin()), d, *source, from(rest, source->size())};
-    if (unused_prefix(tile, move.behind) != move.behind) return std::nullopt;
+    if (unused_prefix(tile, move.after) != move.after) return std::nullopt;
     source->clear();
     moves.push_back(std::move(move));
   }
@@ -90,8 +91,8 @@ Plan by_all_to_all(TileInProgress tile) {
     dims.emplace_back(move.from, move.to);
     moved.push_back(move.moved);
     // A smaller tile is sent if they are sliced first.
-    if (tile.slice(move.from, move.behind))
-      moved.back().insert(moved.back().end(), move.behind.begin(), move.behind.end());
+    if (tile.slice(move.from, move.after))
+      moved.back().insert(moved.back().end(), move.after.begin(), move.after.end());
   }
   if (!tile.all_to_all(dims, moved)) return std::nullopt;
   for (size_t d = 0; d < tile.ndim(); ++d) {

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMostDevices = int64_t{1} << 40;
 constexpr std::string_view kSubject = "mhlo.sharding";
 
-// A digit of the device number: the devices share what comes before it, of size `pre`, and behind it.
+// A digit of the device number: the devices share what comes before it, of size `pre`, and after it.
 struct Digit {
   int64_t pre = 1, size = 1;
 };

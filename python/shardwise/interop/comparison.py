@@ -29,7 +29,7 @@ _COMPUTES = ("dot", "reduce", "elementwise", "movement", "other")
 
 @dataclass
 class Totals:
-    """What one side does in a class of ops.
+    """The work of one side in a class of ops.
 
     Attributes:
         count: ops, each once, also those in loops.

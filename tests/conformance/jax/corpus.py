@@ -71,7 +71,7 @@ def lowered(function: Any, arrays: Sequence[Any], platform: str, mesh: Mesh | No
 
 
 def wrong(found: Any, expected: Sequence[np.ndarray[Any, Any]], tolerance: float) -> str:
-    """What differs, or nothing."""
+    """The first difference, or nothing."""
     results = [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
     if len(results) != len(expected):
         return f"{len(results)} results, JAX has {len(expected)}"

@@ -74,7 +74,7 @@ def fault(pair: Pair, moves: list[str], sent: float, held: list[float], least: i
 
 
 def difference(pair: Pair) -> str:
-    """Where the tiles of a run differ from the new placement's; "" if they do not."""
+    """The first difference between the tiles of a run and the new placement's; "" if there is none."""
     before, after = pair.shardings()
     values = np.arange(math.prod(pair.shape), dtype=np.float32).reshape(pair.shape)
     trace = _core.ir.Trace("moved")

@@ -121,7 +121,7 @@ std::string call(std::string_view x, std::string_view name, std::string_view fun
   return str("%", name, " = func.call @", function, "(%", x, ") : (", kType, ") -> ", kType, "\n");
 }
 
-// With so many ops that it is not inlined.
+// The function has so many ops that it is not inlined.
 std::string function(std::string_view name, const std::string& body, std::string_view result) {
   std::string text = str("func.func private @", name, "(%x: ", kType, ") -> ", kType, " {\n", body);
   std::string last(result);

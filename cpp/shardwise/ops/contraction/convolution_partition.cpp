@@ -79,7 +79,7 @@ MovedDim rows_of_windows(Window& window, size_t i, const DimLayout& input, const
     window.strides[i] = window.base_dilations[i] = 1;
     return dim;
   }
-  // Behind the last of so many windows, from the first.
+  // Returns where the last of so many windows ends, counted from where the first begins.
   const auto end_of = [&](int64_t windows) { return windows == 0 ? 0 : (windows - 1) * stride + spanned; };
   if (stride * block % holes != 0) {
     dim.to = {.axes = result.axes, .rows = end_of(block), .step = stride * block, .size = end_of(result.size)};

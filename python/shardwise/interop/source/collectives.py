@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the collectives of a local program name: meshes, axes, dims."""
+"""The meshes, axes and dims that the collectives of a local program name."""
 
 from __future__ import annotations
 

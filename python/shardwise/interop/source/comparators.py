@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparator of a sort compares."""
+"""Recognise what the comparator of a sort compares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Key(NamedTuple):
 
 
 def _source(value: Value) -> tuple[Value, bool]:
-    """The argument behind a comparator's side, and whether it is made canonical by selects."""
+    """The argument that a comparator's side reads, and whether it is made canonical by selects."""
     canonical = False
     while value.defining_op is not None and value.defining_op.name == "stablehlo.select":
         value, canonical = value.defining_op.operands[2], True

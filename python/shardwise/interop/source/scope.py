@@ -94,7 +94,7 @@ class Scope:
 
     @property
     def target(self) -> Target:
-        """What the program is written for."""
+        """The engine that the program is written for."""
         return self.shared.target
 
     def helper(self, name: str) -> str:

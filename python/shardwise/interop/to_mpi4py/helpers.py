@@ -142,7 +142,7 @@ def integer_divide(x, y):
 
 
 def integer_remainder(x, y):
-    """With the sign of x; x % 0 is x."""
+    """The remainder with the sign of x; x % 0 is x."""
     return np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y).astype(x.dtype)))
 
 

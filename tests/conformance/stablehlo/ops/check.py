@@ -27,7 +27,7 @@ TOGETHER = 120  # instances in one module of XLA
 
 @dataclass
 class Outcome:
-    """What was found about one instance."""
+    """The findings about one instance."""
 
     instance: Instance
     failures: list[str] = field(default_factory=list)

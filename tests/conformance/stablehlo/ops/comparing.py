@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two results of an instance differ: bits, units in the last place, or the rounding errors of sums.
+"""Differences between two results of an instance: bits, units in the last place, or the rounding errors of sums.
 
 differing(instance, k, got, want, ULPS)  # a mask over the elements of result k
 """

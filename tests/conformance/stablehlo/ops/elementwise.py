@@ -24,7 +24,7 @@ ULPS: dict[str, float] = {
     "chlo.atanh": 6, "chlo.erf": 6, "chlo.erfc": 10, "chlo.lgamma": 16, "chlo.digamma": 16, "chlo.erf_inv": 6,
     "chlo.bessel_i1e": 8, "chlo.polygamma": 64, "chlo.zeta": 64, "chlo.tan": 5, "chlo._asin_acos_kernel": 16,
 }  # fmt: skip
-# Of a complex result; more for functions that cancel.
+# The bound of a complex result; functions that cancel have more.
 COMPLEX_ULPS: dict[str, float] = {
     "multiply": 4, "divide": 8, "abs": 4, "sign": 6, "sqrt": 8, "square": 4, "cbrt": 256, "power": 1024,
 }  # fmt: skip

@@ -70,7 +70,7 @@ def places(b: Build) -> Places:
         operand, sizes, tuple(collapsed), tuple(batching), tuple(start_batching), tuple(mapped), tuple(batch), vector,
         tuple(offsets),
     )  # fmt: skip
-    if found.indices == found.batch:  # no vector dim in the array: it is behind all
+    if found.indices == found.batch:  # no vector dim in the array: it comes after all
         return Places(**{**found.__dict__, "vector": len(batch)})
     return found
 

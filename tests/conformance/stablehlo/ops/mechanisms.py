@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where XLA:CPU does not give what Shardwise gives: each with the reason, the text that decides, and an example.
+"""Differences between XLA:CPU and Shardwise: each with the reason, the text that decides, and an example.
 
 The names of ops alone excuse nothing: a mechanism tells which elements of an instance it explains.
 """
@@ -48,7 +48,7 @@ class Difference:
         return [x for x in found if x.shape == self.ours.shape]
 
     def agrees(self, with_: Array | None) -> Any:
-        """Where our result is within the instance's bound of another one."""
+        """The elements of our result that are within the instance's bound of another one."""
         if with_ is None or with_.shape != self.ours.shape:
             return np.zeros(self.ours.shape, bool)
         return ~differing(self.instance, self.result, self.ours, with_.astype(self.dtype), True)
