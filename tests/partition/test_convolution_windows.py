@@ -157,3 +157,13 @@ def test_bytes_of_the_gradient_of_a_kernel() -> None:
             Window(64, pads=(1, 1)), whole(2, 64, 4, 1), whole(2, 64, 1, 4), [rows, cotangent, None], LINE, GRADIENT
         )
         assert bytes_of(found) == [("exchange", 2 * 2 * 4 * 4), ("all_reduce", 2 * 7 / 8 * 3 * 4 * 4 * 4)]
+
+
+@pytest.mark.parametrize("taps", [8, 7])
+def test_a_row_of_infinity_reaches_only_the_windows_that_read_it(taps: int) -> None:
+    """An uneven kernel is not split: a device would multiply rows that other windows read by zeros."""
+    mesh = _core.mesh.Mesh("mesh", [("x", 4)])
+    x, w = whole(1, taps + 2, 3, 2), np.abs(whole(taps, 1, 2, 2)) + 1
+    x[0, -1] = np.inf
+    rows = sharding(mesh, [(), ("x",), (), ()])
+    check(Window(taps), x, w, [rows, sharding(mesh, [("x",), (), (), ()]), None], mesh)
