@@ -530,8 +530,8 @@ CASES: list[OpCase] = (
 # Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and
 # every resharding in test_op_matrix run them.
 PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
-# Ops that refer to functions of the module, which a trace does not have: test_composites.
-OF_FUNCTIONS = {"stablehlo.composite"}
+# Ops that refer to functions of the module, which a trace does not have: test_composites and test_calls.
+OF_FUNCTIONS = {"func.call", "stablehlo.composite"}
 # Ops made of ops that have no kernel: test_composed.
 OF_OTHERS_WITHOUT_KERNEL = {"stablehlo.dynamic_conv"}
 # Ops whose regions are programs: test_control_flow.

@@ -144,10 +144,11 @@ DigitSet Digits::touched(AxisSpan axes) const {
 }
 
 DigitSet Digits::covered(AxisSpan axes) const {
+  const AxisList merged = sort_and_merge(axes);  // (1)3 and (3)2 together cover an axis of 6 that is one digit
   DigitSet set = 0;
   for (size_t i = 0; i < digits_.size(); ++i) {
     const AxisRef& digit = digits_[i];
-    const bool inside = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
+    const bool inside = std::ranges::any_of(merged, [&](const AxisRef& ref) {
       return ref.axis == digit.axis && ref.pre <= digit.pre && digit.next() <= ref.next();
     });
     if (inside) set |= DigitSet{1} << i;

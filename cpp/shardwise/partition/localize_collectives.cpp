@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/narrow_float.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -100,11 +101,14 @@ ValueId build_bitcast(Builder& builder, ValueId value, DType dtype) {
   return builder.create("stablehlo.bitcast_convert", {value}, {}, {type});
 }
 
-// Floats as integers of which −0 is 0, and back.
-ValueId flip_sign(Builder& builder, ValueId bits) {
+// Floats as integers of which −0 is 0, and back. Formats without −0 have 0 in its place.
+ValueId flip_zero(Builder& builder, ValueId bits, DType dtype) {
   const TensorType type = builder.module().type(bits);
-  const auto sign = static_cast<int64_t>(uint64_t{1} << (8 * item_size(type.dtype) - 1));
-  return builder.create("stablehlo.xor", {bits, build_splat(builder, type.shape, scalar_of(type.dtype, sign))});
+  const uint64_t sign = uint64_t{1} << (bit_width(dtype) - 1);
+  const uint64_t zero = is_narrow_float(dtype) ? narrow_float_bits(dtype, -0.0).value_or(0) : sign;
+  if (zero == 0) return bits;
+  const Scalar pattern = scalar_of(type.dtype, static_cast<int64_t>(zero));
+  return builder.create("stablehlo.xor", {bits, build_splat(builder, type.shape, pattern)});
 }
 
 // ---- the collectives -----------------------------------------------------------------------------------------------
@@ -193,16 +197,16 @@ struct Localizer {
   }
 
   // The result of a reduction. A float that one device has is received as its bits: adding zeros would make a signalling
-  // NaN quiet.
+  // NaN quiet. Formats of fewer bits than a byte have no NaN.
   template <class Reduce>
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
-    const bool moves_bits =
-        is_float(dtype) && from.reducer == Reducer::kSum && has_one_owner(op.module(), op.operand(0));
-    if (moves_bits) value = flip_sign(builder(), build_bitcast(builder(), value, bits_dtype(dtype)));
+    const bool moves_bits = is_float(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum &&
+                            has_one_owner(op.module(), op.operand(0));
+    if (moves_bits) value = flip_zero(builder(), build_bitcast(builder(), value, bits_dtype(dtype)), dtype);
     value = reduce(value);
     set_cause(module(), value, op);
-    return moves_bits ? build_bitcast(builder(), flip_sign(builder(), value), dtype) : value;
+    return moves_bits ? build_bitcast(builder(), flip_zero(builder(), value, dtype), dtype) : value;
   }
 
   ValueId all_reduce() const {

@@ -268,11 +268,11 @@ DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, st
   DigitSet after = 0;
   for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
   for (size_t k = 0; k < operands.size(); ++k) {
-    DigitSet sharded = 0;
+    AxisList sharded;
     if (k < map.from.size()) {
-      for (const ExchangeSource& dim : map.from[k]) sharded |= digits.covered(dim.axes);
+      for (const ExchangeSource& dim : map.from[k]) sharded.insert(sharded.end(), dim.axes.begin(), dim.axes.end());
     }
-    after |= operands[k] & ~sharded;
+    after |= operands[k] & ~digits.covered(sharded);
   }
   return after;
 }

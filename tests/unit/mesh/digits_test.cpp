@@ -52,6 +52,15 @@ TEST(Digits, OfSomeAxesAlone) {
   EXPECT_EQ(Digits::covering(AxisList{x_major, x_last})->size(), 2U);
 }
 
+TEST(Digits, PartsOfAnAxisThatStaysWholeCoverItTogether) {
+  const Mesh mesh("mesh", {{"x", 6}});
+  const AxisRef major{0, 1, 3}, minor{0, 3, 2};
+  const Digits digits(mesh, AxisList{major, minor, {0, 1, 2}});  // cuts that no single split has
+  ASSERT_EQ(digits.size(), 1U);
+  EXPECT_EQ(digits.covered(AxisList{major}), DigitSet{0});
+  EXPECT_EQ(digits.covered(AxisList{minor, major}), digits.all());
+}
+
 TEST(Digits, AreCutFurtherWhereThatIsASplit) {
   std::optional<Digits> digits = Digits::covering(AxisList{{0, 1, 12}});
   digits->cut_inside(0, 5);

@@ -90,8 +90,15 @@ class VariationFinder {
     for (ValueId operand : op.operands()) operands_.push_back(varying_[operand.index]);
     for (const DigitSet operand : operands_) after |= operand;
     const auto call = variation_.collectives.find(op.id());
-    if (call != variation_.collectives.end()) after = call->second.varying_after(digits(), operands_);
+    if (call != variation_.collectives.end()) after = varying_after(op, call->second);
     for (size_t i = 0; i < op.result_count(); ++i) set(op.result(i), after);
+  }
+
+  // An axis that stays whole is varied along where a part of it is gathered; the placement of the result tells more.
+  DigitSet varying_after(const OpView& op, const CollectiveCall& call) const {
+    const DigitSet after = call.varying_after(digits(), operands_);
+    const PlacementId placement = module_.part(op.result()).placement;
+    return placement ? after & digits().touched(axes_of(module_.context().placement(placement))) : after;
   }
 
   // The sets only grow from one round to the next, so there are at most as many rounds as carries and digits.
