@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program of the comparison, and the programs that move data: slices, windows, reshapes and reshards.
 
-The bound of movement is |new tile| - |new tile ∩ old tile|, in bytes of the device that needs most.
+The bound of movement is |new tile| - |new tile ∩ old tile|, in bytes of the device that needs most; tiles are blocks of
+ceil(size / shards).
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ MOVEMENT = [
     moved("h[:, -1]", lambda np, h: h[:, -1], 256, (4, 64, 16), given=COLUMNS, out=()),
     moved("x[:32]", lambda np, x: x[:32], 256),
     moved("x[10:40]", lambda np, x: x[10:40], 256),
-    moved("x[10:40], replicated", lambda np, x: x[10:40], 1792, out=()),
+    moved("x[10:40], replicated", lambda np, x: x[10:40], 1920, out=()),
     moved("x[::2]", lambda np, x: x[::2], 0),
     moved("x[::-1]", lambda np, x: x[::-1], 512),
     moved("x[::-1] of 33 rows", lambda np, x: x[::-1], 320, (33, 16)),
@@ -146,11 +147,11 @@ RESHARDS = [
     reshard((16, 16), ("x", "y"), ("y", "x"), 128, x=2, y=4),
     reshard((12, 12), ("x", "y"), ("y", "x"), 48, x=3, y=4),
     reshard((16, 16), ("x", "y"), (None, ("x", "y")), 128, x=2, y=4),
-    reshard((8, 33), (None, ("x", "y")), ("y", "x"), 112, x=2, y=4),
+    reshard((8, 33), (None, ("x", "y")), ("y", "x"), 128, x=2, y=4),
     reshard((8, 8, 8), ("a", None, "c"), (None, ("a", "c")), 384, a=2, c=2),
     reshard((12, 12), (("x", "y"),), (None, ("y", "x")), 80, x=2, y=3),
     reshard((33, 33), ("x", "y"), ("y", "x"), 612, x=2, y=4),
-    reshard((33,), ("x",), (("x", "y"),), 4, x=4, y=2),
-    reshard((10, 8), ("x",), (("x", "y"),), 32, x=4, y=2),
+    reshard((33,), ("x",), (("x", "y"),), 12, x=4, y=2),
+    reshard((10, 8), ("x",), (("x", "y"),), 64, x=4, y=2),
     reshard((17, 4), (("x", "y"),), ("x",), 80, x=4, y=2),
 ]
