@@ -3,35 +3,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from typing import Any
 
 from tests.conformance.shardy.mechanisms import MECHANISMS
-from tests.support.paths import ROOT
-
-
-def tool() -> Any:
-    spec = importlib.util.spec_from_file_location("make_differences", ROOT / "tools" / "make_differences.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.support.tools import tool
 
 
 def test_the_page_is_up_to_date() -> None:
-    make = tool()
+    make = tool("make_differences")
     assert make.PAGE.read_text() == make.page(), "python tools/make_differences.py writes it anew"
 
 
 def test_the_page_has_each_mechanism_once() -> None:
-    headings = re.findall(r"^### (.*)$", tool().PAGE.read_text(), re.MULTILINE)
+    headings = re.findall(r"^### (.*)$", tool("make_differences").PAGE.read_text(), re.MULTILINE)
     assert sorted(headings) == sorted(mechanism.name for mechanism in MECHANISMS)
 
 
 def test_all_differences_are_intentional() -> None:
-    sections = re.findall(r"^## (.*)$", tool().PAGE.read_text(), re.MULTILINE)
+    sections = re.findall(r"^## (.*)$", tool("make_differences").PAGE.read_text(), re.MULTILINE)
     assert sections == ["Rules of single ops", "Whole programs"]  # none where Shardy knows more
 
 

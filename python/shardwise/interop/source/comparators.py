@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..._core.ir import Op, Region, Value
+from .scope import Scope
 from .target import attributes
 
-__all__ = ["Key", "keys_of"]
+__all__ = ["Key", "keys_of_sort"]
 
 
 class Key(NamedTuple):
@@ -27,8 +28,16 @@ def _source(value: Value) -> tuple[Value, bool]:
     return value, canonical
 
 
-def keys_of(region: Region) -> list[Key] | None:
-    """The keys of a comparator that compares them one after another; None for other comparators."""
+def keys_of_sort(scope: Scope, op: Op) -> list[Key]:
+    """The keys of a sort whose comparator compares them one after another; other comparators are refused."""
+    keys = _keys_of(op.regions[0])
+    if keys is None:
+        rule = "a sort must compare its operands one after another"
+        raise scope.refusal(op, rule, "another comparator", "sort by computed keys")
+    return keys
+
+
+def _keys_of(region: Region) -> list[Key] | None:
     keys: list[Key] = []
     value = region.results[0]
     while True:

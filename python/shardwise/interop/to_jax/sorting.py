@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..._core.ir import Op
-from ..source.comparators import Key, keys_of
+from ..source.comparators import Key, keys_of_sort
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .target import emits
@@ -14,11 +14,7 @@ __all__: list[str] = []
 
 @emits("stablehlo.sort")
 def sort(scope: Scope, op: Op) -> str:
-    keys = keys_of(op.regions[0])
-    if keys is None:
-        rule = "a sort must compare its operands one after another"
-        way_out = "sort by computed keys"
-        raise scope.refusal(op, rule, "another comparator", way_out)
+    keys = keys_of_sort(scope, op)
     own = attributes(op)
     dim, stable = own.get("dimension", -1), own.get("is_stable", False)
     operands = list(map(scope, op.operands))

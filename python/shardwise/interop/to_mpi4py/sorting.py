@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..._core.ir import Op
-from ..source.comparators import Key, keys_of
+from ..source.comparators import Key, keys_of_sort
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .target import emits
@@ -14,10 +14,7 @@ __all__: list[str] = []
 
 @emits("stablehlo.sort")
 def sort(scope: Scope, op: Op) -> str:
-    keys = keys_of(op.regions[0])
-    if keys is None:
-        rule = "a sort must compare its operands one after another"
-        raise scope.refusal(op, rule, "another comparator", "sort by computed keys")
+    keys = keys_of_sort(scope, op)
     dim = attributes(op).get("dimension", -1)
     operands = list(map(scope, op.operands))
     is_float = ["float" in x.type.dtype for x in op.operands]
