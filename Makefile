@@ -95,7 +95,8 @@ test-asan-py: test-asan-cpp build
 	cp -r python/shardwise/. build/asan-site/shardwise/
 	SKBUILD_EDITABLE_SKIP="$(CURDIR)/build/editable" PYTHONPATH="$(CURDIR)/build/asan-site" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 LD_PRELOAD="$(ASAN_PRELOAD)" \
-	  $(FIXED_ADDRESSES) $(PY) -m pytest -q --capture=no -p no:cacheprovider $(ASAN_PYTEST) -k "$(ASAN_SELECT)"
+	  $(FIXED_ADDRESSES) $(PY) -m pytest -q --capture=no -n $(JOBS) --dist worksteal -p no:cacheprovider $(ASAN_PYTEST) \
+	  -k "$(ASAN_SELECT)"
 
 # The thread pool is the only code with threads of its own; its tests are in base and, through the executor, runtime.
 test-tsan: build/tsan/build.ninja
