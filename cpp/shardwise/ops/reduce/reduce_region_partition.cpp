@@ -10,7 +10,6 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/regions.h"
-#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"

@@ -6,7 +6,6 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
-#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/window/select_and_scatter.h"
