@@ -115,6 +115,7 @@ void register_ops() {
   static const bool kOnce = [] {
     register_linalg_calls();
     register_top_k_calls();
+    register_manual_calls();
     return true;
   }();
   static_cast<void>(kOnce);
