@@ -277,7 +277,7 @@ def _first_fit(boxes: Sequence[Box], waste: float) -> list[Round]:
 
 def _is_filled(groups: Sequence[Sequence[Box]], waste: float) -> bool:
     shapes = [group[0].shape for group in groups]
-    return math.prod(map(max, zip(*shapes))) <= waste * min(map(math.prod, shapes))
+    return bool(math.prod(map(max, zip(*shapes))) <= waste * min(map(math.prod, shapes)))
 
 
 def _tree(groups: Sequence[Sequence[Box]]) -> list[list[tuple[int, int]]]:
