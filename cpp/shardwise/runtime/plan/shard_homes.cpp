@@ -20,6 +20,16 @@ ShardHomes::ShardHomes(const Module& module, const Variation& variation)
   }
 }
 
+void ShardHomes::copy_to_row(ValueId stack, ValueId row, size_t dim) {
+  copy(stack, row);
+  for (uint8_t& home : homes_[row.index]) home = static_cast<uint8_t>(home > dim ? home - 1 : home == dim ? 0 : home);
+}
+
+void ShardHomes::copy_to_stack(ValueId row, ValueId stack, size_t dim) {
+  copy(row, stack);
+  for (uint8_t& home : homes_[stack.index]) home = static_cast<uint8_t>(home >= dim ? home + 1 : home);
+}
+
 void ShardHomes::add_merged(const OpView& op, const Merge& merge) {
   for (size_t i = 0; i < op.result_count(); ++i) {
     Homes home(variation_.digits.size(), 0);

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..._core.ir import Op
+from ..source.scans import RowsOfScan
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .target import emits
@@ -18,6 +21,40 @@ def while_loop(scope: Scope, op: Op) -> str:
     condition = scope.function("condition", op.regions[0], carry="in")
     body = scope.function("body", op.regions[1], carry="both")
     return _unpacked(op, call("lax.while_loop", condition, body, listed(map(scope, op.operands))))
+
+
+@emits("shardwise.scan")
+def scan(scope: Scope, op: Op) -> str:
+    rows = RowsOfScan(op)
+    name = scope.fresh_name("body")
+    scope.line(f"def {name}(carry, rows):")
+    with scope.indented():
+        arguments = [scope.argument(x, x.name or f"a{i}") for i, x in enumerate(rows.body.arguments)]
+        for part, whole in ((arguments[rows.inputs :], "carry"), (arguments[: rows.inputs], "rows")):
+            if part:
+                scope.line(f"{listed(part)[1:-1]} = {whole}")
+        scope.region(rows.body)
+        results = list(map(scope, rows.body.results))
+        scope.line(f"return {listed(results[rows.outputs :])}, {listed(results[: rows.outputs])}")
+    operands = list(map(scope, op.operands))
+    stacks = [_moved(x, rows.dimension, 0) for x in operands[: rows.inputs]]
+    text = call("lax.scan", name, listed(operands[rows.inputs :]), listed(stacks), f"length={rows.trips}")
+    names = scope.fresh(op)
+    carries, outputs = names[rows.outputs :], names[: rows.outputs]
+    reverse = ", reverse=True)" if rows.is_reverse else ")"
+    scope.line(f"{_targets(carries)}, {_targets(outputs)} = {text[:-1]}{reverse}{scope.comment(op)}")
+    for name in outputs if rows.dimension else ():
+        scope.line(f"{name} = {_moved(name, 0, rows.dimension)}")
+    scope.rename(op.results, names)
+    return ""
+
+
+def _targets(names: Sequence[str]) -> str:
+    return listed(names) if names else "_"
+
+
+def _moved(name: str, source: int, target: int) -> str:
+    return name if source == target else f"jnp.moveaxis({name}, {source}, {target})"
 
 
 def _unpacked(op: Op, text: str) -> str:

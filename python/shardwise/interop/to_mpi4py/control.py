@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..._core.ir import Op, Region
+from ..source.scans import RowsOfScan
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .target import emits
@@ -28,6 +29,36 @@ def while_loop(scope: Scope, op: Op) -> str:
         results = scope.region(body)
         scope.line(f"{names} = {results}")
     scope.rename(op.results, carry)
+    return ""
+
+
+@emits("shardwise.scan")
+def scan(scope: Scope, op: Op) -> str:
+    rows = RowsOfScan(op)
+    arguments = [scope.argument(x, x.name or f"a{i}") for i, x in enumerate(rows.body.arguments)]
+    stacks = scope.fresh(op)[: rows.outputs]
+    carries = arguments[rows.inputs :]
+    place = scope.comment(op)
+    for name, stack in zip(stacks, op.results):
+        scope.line(f"{name} = {scope.empty(stack)}{place}")
+        place = ""
+    if carries:
+        scope.line(f"{', '.join(carries)} = {', '.join(map(scope, op.operands[rows.inputs :]))}{place}")
+    index = scope.fresh_name("row")
+    scope.line(f"for {index} in {f'reversed(range({rows.trips}))' if rows.is_reverse else f'range({rows.trips})'}:")
+    at = ":, " * rows.dimension + index
+    with scope.indented():
+        for name, stacked in zip(arguments, op.operands[: rows.inputs]):
+            scope.line(f"{name} = {scope(stacked)}[{at}]")
+        scope.region(rows.body)
+        results = list(map(scope, rows.body.results))
+        for name, value in zip(stacks, results):
+            scope.line(f"{name}[{at}] = {value}")
+        if carries:
+            scope.line(f"{', '.join(carries)} = {', '.join(results[rows.outputs :])}")
+        elif not stacks:
+            scope.line("pass")
+    scope.rename(op.results, [*stacks, *carries])
     return ""
 
 
