@@ -178,15 +178,11 @@ void ProgramRun::run_scan(const Step& step, const Loop& loop) {
 
 void ProgramRun::read_rows(const ScanRows& rows, int64_t row) {
   for (const ScanRows::Read& read : rows.reads) {
-    int64_t first = 0;  // row of the piece
-    for (const uint32_t piece : read.pieces) {
-      const int64_t count = slots_[piece].local_shape()[rows.dim];
-      if (row < first + count) {
-        slots_[read.to] = row_of(slots_[piece], rows.dim, row - first).along(plan_.slot_axes[read.to]);
-        break;
-      }
-      first += count;
-    }
+    const int64_t at = row + read.offset;
+    const bool is_border = read.border && (at < 0 || at == slots_[read.from].local_shape()[rows.dim]);
+    const AxisList& axes = plan_.slot_axes[read.to];
+    slots_[read.to] =
+        is_border ? slots_[*read.border].along(axes) : row_of(slots_[read.from], rows.dim, at).along(axes);
     if (options_.poison) poison_padding(read.to);
   }
 }

@@ -43,7 +43,7 @@ void LiveCarries::follow(const Value& value) {
 }
 
 void LiveCarries::mark(uint32_t carry) {
-  if (live_[carry]) return;
+  if (carry >= live_.size() || live_[carry]) return;  // an argument behind the carries depends on none
   live_[carry] = true;
   reach(module_.region(module_.regions(loop_)[1]).results[carry]);
 }

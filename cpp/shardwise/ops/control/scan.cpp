@@ -20,24 +20,25 @@ namespace {
 
 constexpr std::string_view kDimension = "dimension", kTrips = "scan_dim_size", kIsReverse = "is_reverse",
                            kIsAssociative = "is_associative", kOperands = "operandSegmentSizes",
-                           kResults = "resultSegmentSizes";
+                           kResults = "resultSegmentSizes", kOffsets = "offsets";
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
-struct Segments {
-  size_t stacked = 0, carries = 0;
-};
-
-Segments read_segments(const InferContext& op, std::string_view name, size_t count, std::string_view what) {
+// As many sizes as `kinds`, whose sum is `count`.
+std::vector<size_t> read_segments(const InferContext& op, std::string_view name, size_t kinds, size_t count) {
   const Dims& sizes = op.attr<NarrowIntArray>(name).values;
-  const bool fits = sizes.size() == 2 && sizes[0] >= 0 && sizes[1] >= 0 && std::cmp_less_equal(sizes[0], count) &&
-                    std::cmp_equal(count - static_cast<size_t>(sizes[0]), sizes[1]);
-  if (!fits) {
-    op.fail_shape(str(name, " must have two sizes, whose sum is the number of ", what),
-                  str("[", join(sizes, ", ", [](int64_t size) { return std::to_string(size); }), "] for ", count),
+  std::vector<size_t> segments;
+  size_t left = count;
+  for (const int64_t size : sizes) {
+    if (size < 0 || std::cmp_greater(size, left)) break;
+    segments.push_back(static_cast<size_t>(size));
+    left -= segments.back();
+  }
+  if (segments.size() != kinds || sizes.size() != kinds || left != 0) {
+    op.fail_shape(str(name, " must have ", kinds, " sizes, whose sum is ", count), str("[", join(sizes, ", "), "]"),
                   "correct it");
   }
-  return {static_cast<size_t>(sizes[0]), static_cast<size_t>(sizes[1])};
+  return segments;
 }
 
 void check_flag(const InferContext& op, std::string_view name) {
@@ -50,32 +51,45 @@ std::string types_text(const Module& module, const std::vector<ValueId>& values)
 
 class ScanInference {
  public:
-  explicit ScanInference(const InferContext& op) : op_(op), module_(op.module()) {}
+  ScanInference(const InferContext& op, bool is_local) : op_(op), module_(op.module()), is_local_(is_local) {}
 
   void run(std::vector<TypeId>& results) {
     op_.expect_regions(1);
     check_flag(op_, kIsReverse);
     check_flag(op_, kIsAssociative);
     body_ = &module_.region(op_.regions()[0]);
-    operands_ = read_segments(op_, kOperands, op_.operand_count(), "operands");
-    results_ = read_segments(op_, kResults, body_->results.size(), "results");
-    if (operands_.carries != results_.carries) {
-      op_.fail_shape("there must be as many carries among the results as among the operands",
-                     str(results_.carries, " for ", operands_.carries), "return each carry");
-    }
+    read_segments_of_op();
     read_dimension();
     read_trips();
+    for (size_t i = 0; i < inputs_; ++i) check_rows(i);
     check_arguments();
     infer_results(results);
   }
 
-  bool stacks_nothing() const { return operands_.stacked + results_.stacked == 0; }
+  bool stacks_nothing() const { return inputs_ + outputs_ == 0; }
 
  private:
+  void read_segments_of_op() {
+    const std::vector<size_t> operands = read_segments(op_, kOperands, is_local_ ? 3 : 2, op_.operand_count());
+    const std::vector<size_t> results = read_segments(op_, kResults, 2, body_->results.size());
+    inputs_ = operands.front();
+    borders_ = is_local_ ? operands[1] : 0;
+    carries_ = operands.back();
+    outputs_ = results.front();
+    if (carries_ != results.back()) {
+      op_.fail_shape("there must be as many carries among the results as among the operands",
+                     str(results.back(), " for ", carries_), "return each carry");
+    }
+    if (is_local_) offsets_ = op_.attr<IntArray>(kOffsets);
+    if (is_local_ && offsets_.size() != inputs_) {
+      op_.fail_shape(str("there must be an offset for each of the ", inputs_, " inputs"), str(offsets_.size()));
+    }
+  }
+
   void read_dimension() {
     dimension_ = op_.attr<IntAttr>(kDimension).value;
     if (dimension_ < 0) op_.fail_shape("dimension must not be negative", str(dimension_), "count dims from the first");
-    for (size_t i = 0; i < operands_.stacked; ++i) {
+    for (size_t i = 0; i < inputs_; ++i) {
       if (dimension_ < op_.operand(i).ndim()) continue;
       op_.fail_shape("dimension must be a dim of each input", str(dimension_, " for ", op_.operand(i).text()),
                      "name a dim of the inputs");
@@ -84,29 +98,51 @@ class ScanInference {
 
   // From the attribute, else from the first input, else from the type that the text gives the first output.
   void read_trips() {
-    if (op_.attrs().find(kTrips) != nullptr) {
+    if (is_local_ || op_.attrs().find(kTrips) != nullptr) {
       trips_ = op_.attr<IntAttr>(kTrips).value;
       if (trips_ < 0) op_.fail_shape("scan_dim_size must not be negative", str(trips_));
-    } else if (operands_.stacked > 0) {
+    } else if (inputs_ > 0) {
       trips_ = size_of(op_.operand(0));
     } else {
-      if (results_.stacked > 0 && !op_.declared().empty()) {
+      if (outputs_ > 0 && !op_.declared().empty()) {
         const TensorType& output = op_.context().type(op_.declared()[0]);
         if (dimension_ < output.ndim()) trips_ = size_of(output);
       }
       if (trips_ < 0) op_.fail_shape("a scan without inputs must have scan_dim_size, the number of its trips", "none");
     }
-    for (size_t i = 0; i < operands_.stacked; ++i) {
-      if (size_of(op_.operand(i)) == trips_) continue;
+  }
+
+  // Every row that a trip reads must exist, or be the border of the input.
+  void check_rows(size_t i) {
+    const int64_t rows = size_of(op_.operand(i));
+    if (!is_local_) {
+      if (rows == trips_) return;
       op_.fail_shape(str("each input must have ", trips_, " rows along dim ", dimension_), op_.operand(i).text(),
                      "scan inputs with as many rows");
     }
+    const LackingRow lacks = lacking_row(offsets_[i], trips_, rows);
+    const int64_t begin = offsets_[i] + (lacks.first ? 1 : 0);
+    if (begin < 0 || offsets_[i] > rows || trips_ > rows - offsets_[i] + (lacks.last ? 1 : 0)) {
+      op_.fail_shape(str("input ", i, " must have the rows of ", trips_, " trips from ", offsets_[i],
+                         " on, but for one before its first or behind its last"),
+                     op_.operand(i).text(), "correct its offset");
+    }
+    if (!lacks.first && !lacks.last) return;
+    if (seen_borders_ >= borders_ || op_.operand(inputs_ + seen_borders_) != row_of(op_.operand(i))) {
+      op_.fail_shape(str("input ", i, " must have a border, the row that it lacks: ", row_of(op_.operand(i)).text()),
+                     op_.operand_types_text(), "add it behind the inputs");
+    }
+    ++seen_borders_;
   }
 
   void check_arguments() const {
-    bool fits = body_->arguments.size() == op_.operand_count();
+    if (seen_borders_ != borders_) {
+      op_.fail_shape(str("there must be a border for each of the ", seen_borders_, " inputs that lack a row"),
+                     str(borders_), "correct operandSegmentSizes");
+    }
+    bool fits = body_->arguments.size() == inputs_ + carries_;
     for (size_t i = 0; fits && i < body_->arguments.size(); ++i) {
-      fits = module_.type(body_->arguments[i]) == (i < operands_.stacked ? row_of(op_.operand(i)) : op_.operand(i));
+      fits = module_.type(body_->arguments[i]) == (i < inputs_ ? row_of(op_.operand(i)) : op_.operand(i + borders_));
     }
     if (fits) return;
     op_.fail_shape(str("the body's arguments must be rows of the inputs along dim ", dimension_, ", then the carries"),
@@ -115,7 +151,7 @@ class ScanInference {
   }
 
   void infer_results(std::vector<TypeId>& results) const {
-    for (size_t i = 0; i < results_.stacked; ++i) {
+    for (size_t i = 0; i < outputs_; ++i) {
       TensorType type = module_.type(body_->results[i]);
       if (type.ndim() < dimension_) {
         op_.fail_shape(str("a row of an output must have at least ", dimension_, " dims"), type.text(), "reshape it");
@@ -123,9 +159,9 @@ class ScanInference {
       type.shape.insert(type.shape.begin() + dimension_, trips_);
       results.push_back(op_.context().tensor(type.dtype, type.shape));
     }
-    for (size_t i = 0; i < results_.carries; ++i) {
-      const TypeId entry = op_.operand_type(operands_.stacked + i);
-      if (module_.value(body_->results[results_.stacked + i]).type != entry) {
+    for (size_t i = 0; i < carries_; ++i) {
+      const TypeId entry = op_.operand_type(inputs_ + borders_ + i);
+      if (module_.value(body_->results[outputs_ + i]).type != entry) {
         op_.fail_shape("the body must return carries of the types that it takes",
                        str(types_text(module_, body_->results), " for ", op_.operand_types_text()),
                        "correct what it returns");
@@ -142,23 +178,23 @@ class ScanInference {
 
   const InferContext& op_;
   const Module& module_;
+  const bool is_local_;
   const Region* body_ = nullptr;
-  Segments operands_, results_;
+  size_t inputs_ = 0, borders_ = 0, outputs_ = 0, carries_ = 0;
+  size_t seen_borders_ = 0;
+  Dims offsets_;
   int64_t dimension_ = 0, trips_ = -1;
 };
 
 void infer_chlo_scan(const InferContext& op, std::vector<TypeId>& results) {
-  ScanInference inference(op);
+  ScanInference inference(op, false);
   inference.run(results);
   if (inference.stacks_nothing()) {
     op.fail_shape("must have an input or an output", "neither", "write a stablehlo.while");
   }
 }
 
-void infer_local_scan(const InferContext& op, std::vector<TypeId>& results) {
-  op.attr<IntAttr>(kTrips);
-  ScanInference(op).run(results);
-}
+void infer_local_scan(const InferContext& op, std::vector<TypeId>& results) { ScanInference(op, true).run(results); }
 
 void verify_local_scan(const OpView& op) {
   if (op.module().stage == Stage::kLocal) return;
@@ -181,14 +217,25 @@ ScanOrder order_of(const OpView& scan) {
 
 LoopParts parts_of_scan(const OpView& scan) {
   const Region& body = scan.module().region(scan.regions()[0]);
-  LoopParts parts{.body = scan.regions()[0]};
-  const auto inputs = static_cast<size_t>(scan.attrs().get<NarrowIntArray>(kOperands).values[0]);
+  const Dims& operands = scan.attrs().get<NarrowIntArray>(kOperands).values;
+  const auto inputs = static_cast<size_t>(operands[0]);
   const auto outputs = static_cast<size_t>(scan.attrs().get<NarrowIntArray>(kResults).values[0]);
-  for (size_t i = 0; i < inputs; ++i) parts.inputs.push_back({scan.operand(i), body.arguments[i]});
+  const size_t borders = operands.size() == 3 ? static_cast<size_t>(operands[1]) : 0;
+  const ScanOrder order = order_of(scan);
+  LoopParts parts{.body = scan.regions()[0]};
+  size_t next = inputs;
+  for (size_t i = 0; i < inputs; ++i) {
+    LoopParts::Input input{scan.operand(i), body.arguments[i]};
+    if (const auto* offsets = scan.attrs().find<IntArray>(kOffsets)) input.offset = (*offsets)[i];
+    const int64_t rows = scan.operand_type(i).shape[static_cast<size_t>(order.dimension)];
+    const LackingRow lacks = lacking_row(input.offset, order.trips, rows);
+    if (lacks.first || lacks.last) input.border = scan.operand(next++);
+    parts.inputs.push_back(input);
+  }
   for (size_t i = 0; i < outputs; ++i) parts.outputs.push_back({body.results[i], scan.result(i)});
-  for (size_t i = inputs; i < scan.operand_count(); ++i) {
-    const size_t at = outputs + i - inputs;
-    parts.carries.push_back({scan.operand(i), body.arguments[i], body.results[at], scan.result(at)});
+  for (size_t i = 0; inputs + borders + i < scan.operand_count(); ++i) {
+    parts.carries.push_back({scan.operand(inputs + borders + i), body.arguments[inputs + i], body.results[outputs + i],
+                             scan.result(outputs + i)});
   }
   return parts;
 }
@@ -322,23 +369,19 @@ std::optional<ScanOrder> scan_order(const OpView& loop) {
   return &loop.def() == &local_scan() ? std::optional(order_of(loop)) : std::nullopt;
 }
 
-std::vector<ValueId> pieces_of_input(const OpView& scan, ValueId stack) {
-  const Module& module = scan.module();
-  const OpId maker = module.value(stack).op;
-  if (!maker || module.op(maker).def->name != "stablehlo.concatenate") return {stack};
-  const OpView concatenate(module, maker);
-  if (concatenate.attrs().get<IntAttr>("dimension").value != order_of(scan).dimension) return {stack};
-  return {concatenate.operands().begin(), concatenate.operands().end()};
+LackingRow lacking_row(int64_t offset, int64_t trips, int64_t rows) {
+  return {.first = offset == -1 && trips > 0, .last = offset >= 0 && trips > 0 && trips - 1 == rows - offset};
 }
 
-Attrs scan_attrs(const ScanOrder& order, size_t inputs, size_t outputs, size_t carries) {
-  const auto sizes = [&](size_t stacked) {
-    return NarrowIntArray{32, {static_cast<int64_t>(stacked), static_cast<int64_t>(carries)}};
+Attrs scan_attrs(const ScanOrder& order, const Dims& offsets, const ScanSegments& segments) {
+  const auto sizes = [](std::initializer_list<size_t> counts) {
+    return NarrowIntArray{32, Dims(counts.begin(), counts.end())};
   };
   Attrs attrs{{std::string(kDimension), IntAttr{order.dimension}}};
   if (order.is_reverse) attrs.set(kIsReverse, true);
-  attrs.set(kOperands, sizes(inputs));
-  attrs.set(kResults, sizes(outputs));
+  attrs.set(kOffsets, offsets);
+  attrs.set(kOperands, sizes({offsets.size(), segments.borders, segments.carries}));
+  attrs.set(kResults, sizes({segments.outputs, segments.carries}));
   attrs.set(kTrips, IntAttr{order.trips});
   return attrs;
 }

@@ -8,12 +8,17 @@
 //     return %y, %next                                       results: rows of the outputs, then the carries
 //   } : (tensor<10x8xf32>, tensor<8xf32>) -> (tensor<10x8xf32>, tensor<8xf32>)
 //
-// chlo.scan is an op of texts: a counted while takes its place before shardings propagate. shardwise.scan is an op of
-// local programs, the verified form of a counted while (transforms/form_scans.h). Its body may use values from around
-// it, as that of a while may; the body of chlo.scan may not, says MLIR. Its attributes are the number of trips
-// (scan_dim_size), the dim, the direction, and which operands and results are stacked (the segment sizes). `infer` checks
-// them all: each stacked value has as many rows as there are trips, each row has the type of its argument or result, and
-// each carry has one type.
+// chlo.scan is an op of texts: a counted while takes its place before shardings propagate.
+//
+//   %h, %ys = shardwise.scan %xs, %ys0, %first, %h0 {offsets = [0, -1]}     segments: 2 inputs, 1 border, 1 carry
+//   { ^bb0(%x, %before, %a): … }                                            %before: row i - 1 of %ys0; %first for i = 0
+//
+// shardwise.scan is an op of local programs, the verified form of a counted while (transforms/form_scans.h). Its body may
+// use values from around it, as that of a while may; MLIR forbids it for chlo.scan. In the trip of row i an input gives
+// its row i + offset. The one row that it may lack, before its first or behind its last, is an operand, a border. The
+// attributes are the number of trips, the dim, the direction, the offsets, and which operands and results are stacked.
+// `infer` checks them all: every row of every trip exists, rows have the types of the body's arguments and results, outputs
+// have as many rows as there are trips, and each carry has one type.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +39,9 @@ struct LoopParts {
     ValueId entry, argument, next, result;
   };
   struct Input {
-    ValueId stack, row;  // an operand, an argument of the body
+    ValueId stack, row;   // an operand, an argument of the body
+    int64_t offset = 0;   // in the trip of row i, the row i + offset
+    ValueId border = {};  // the row that the stack lacks, if any
   };
   struct Output {
     ValueId row, stack;  // a result of the body, a result of the op
@@ -58,11 +65,16 @@ struct ScanOrder {
 };
 std::optional<ScanOrder> scan_order(const OpView& loop);  // none: a while
 
-// The values that hold the rows of a scan's input one after another: the operands of a concatenation along the scan's
-// dim, or the input itself.
-std::vector<ValueId> pieces_of_input(const OpView& scan, ValueId stack);
+// Whether an input with this offset lacks the first row, -1, or the last one. Rows are counted along the dim.
+struct LackingRow {
+  bool first = false, last = false;
+};
+LackingRow lacking_row(int64_t offset, int64_t trips, int64_t rows);
 
-// The attributes of a scan with so many inputs and outputs.
-Attrs scan_attrs(const ScanOrder& order, size_t inputs, size_t outputs, size_t carries);
+// The attributes of a shardwise.scan. The operands are inputs, borders and carries; the results outputs and carries.
+struct ScanSegments {
+  size_t borders = 0, outputs = 0, carries = 0;
+};
+Attrs scan_attrs(const ScanOrder& order, const Dims& offsets, const ScanSegments& segments);
 
 }  // namespace shardwise

@@ -98,11 +98,26 @@ class Web {
            (!parts.condition || admit(module_.region(parts.condition).arguments[i]));
   }
 
-  // Of an operand of the loop, and the body's argument: a stack and its rows, or a carry.
+  // Operands are inputs, borders, and carries.
+  bool admit_entry(const OpView& loop, size_t i) {
+    const LoopParts parts = loop_parts(loop);
+    const size_t first_carry = loop.operand_count() - parts.carries.size();
+    if (i >= first_carry) return admit_carry(parts, i - first_carry);
+    return std::ranges::all_of(parts.inputs, [&](const LoopParts::Input& input) {
+      const bool reads = input.stack == loop.operand(i) || input.border == loop.operand(i);
+      return !reads || admit_input(input);
+    });
+  }
+
+  // Of an argument of the body: a row, or a carry.
   bool admit_argument(const OpView& loop, size_t i) {
     const LoopParts parts = loop_parts(loop);
     if (i >= parts.inputs.size()) return admit_carry(parts, i - parts.inputs.size());
-    return admit_operand(parts.inputs[i].stack) && admit(parts.inputs[i].row);
+    return admit_input(parts.inputs[i]);
+  }
+
+  bool admit_input(const LoopParts::Input& input) {
+    return admit_operand(input.stack) && admit(input.row) && (!input.border || admit_operand(input.border));
   }
 
   // Of a result of the body, and of the loop.
@@ -139,7 +154,7 @@ class Web {
     const OpId user = use.op ? use.op : module_.region(use.region).op;
     if (is_loop(user)) {
       const OpView loop(module_, user);
-      if (use.op) return admit_argument(loop, use.index);
+      if (use.op) return admit_entry(loop, use.index);
       return use.region == loop_parts(loop).body && admit_result(loop, use.index);
     }
     if (!use.op) return false;

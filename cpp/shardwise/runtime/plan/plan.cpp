@@ -176,37 +176,30 @@ class BlockMaker {
       const LoopParts::Carry& carry = parts.carries[i];
       step.inputs.push_back(index_of(carry.entry));
       step.outputs.push_back(index_of(carry.result));
-      enter_carry(carry.entry, carry.argument, carry.result);
-      if (parts.condition) enter_carry(carry.entry, module_.region(parts.condition).arguments[i], carry.result);
+      carries_[carry.argument] = index_of(carry.result);
+      if (parts.condition) carries_[module_.region(parts.condition).arguments[i]] = index_of(carry.result);
     }
-    if (const auto order = scan_order(op)) loop.rows = make_rows(op, *order, parts, step);
+    if (const auto order = scan_order(op)) loop.rows = make_rows(*order, parts, step);
+    const size_t dim = loop.rows ? loop.rows->dim : 0;
+    homes_.enter_loop(parts, dim);
     if (parts.condition) loop.condition = make_block(parts.condition);
     loop.body = make_block(parts.body);
-    std::ranges::rotate(loop.body.results,
-                        loop.body.results.begin() + static_cast<std::ptrdiff_t>(parts.outputs.size()));
+    std::ranges::rotate(loop.body.results, loop.body.results.end() - std::ssize(parts.carries));
     step.work = std::move(loop);
     add_captures(step);
-    for (const LoopParts::Carry& carry : parts.carries) homes_.copy(carry.next, carry.result);
-    for (const LoopParts::Output& output : parts.outputs) {
-      homes_.copy_to_stack(output.row, output.stack, static_cast<size_t>(scan_order(op)->dimension));
-    }
+    homes_.leave_loop(parts, dim);
     return step;
   }
 
-  void enter_carry(ValueId entry, ValueId argument, ValueId result) {
-    carries_[argument] = index_of(result);
-    homes_.copy(entry, argument);
-  }
-
   // The stacks become inputs and outputs of the step.
-  ScanRows make_rows(const OpView& op, const ScanOrder& order, const LoopParts& parts, Step& step) {
+  ScanRows make_rows(const ScanOrder& order, const LoopParts& parts, Step& step) const {
     ScanRows rows{.dim = static_cast<size_t>(order.dimension), .is_reverse = order.is_reverse};
     for (const LoopParts::Input& input : parts.inputs) {
-      ScanRows::Read read{.pieces = {}, .to = index_of(input.row)};
-      for (const ValueId piece : pieces_of_input(op, input.stack)) read.pieces.push_back(index_of(piece));
-      step.inputs.insert(step.inputs.end(), read.pieces.begin(), read.pieces.end());
-      homes_.copy_to_row(input.stack, input.row, rows.dim);
-      rows.reads.push_back(std::move(read));
+      rows.reads.push_back({.from = index_of(input.stack), .to = index_of(input.row), .offset = input.offset});
+      step.inputs.push_back(rows.reads.back().from);
+      if (!input.border) continue;
+      rows.reads.back().border = index_of(input.border);
+      step.inputs.push_back(*rows.reads.back().border);
     }
     for (const LoopParts::Output& output : parts.outputs) step.outputs.push_back(index_of(output.stack));
     return rows;

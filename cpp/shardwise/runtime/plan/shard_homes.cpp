@@ -20,14 +20,27 @@ ShardHomes::ShardHomes(const Module& module, const Variation& variation)
   }
 }
 
-void ShardHomes::copy_to_row(ValueId stack, ValueId row, size_t dim) {
-  copy(stack, row);
-  for (uint8_t& home : homes_[row.index]) home = static_cast<uint8_t>(home > dim ? home - 1 : home == dim ? 0 : home);
+void ShardHomes::enter_loop(const LoopParts& loop, size_t dim) {
+  for (size_t i = 0; i < loop.carries.size(); ++i) {
+    copy(loop.carries[i].entry, loop.carries[i].argument);
+    if (loop.condition) copy(loop.carries[i].entry, module_.region(loop.condition).arguments[i]);
+  }
+  for (const LoopParts::Input& input : loop.inputs) {
+    copy(input.stack, input.row);
+    for (uint8_t& home : homes_[input.row.index]) {
+      if (home >= dim) home = static_cast<uint8_t>(home == dim ? 0 : home - 1);
+    }
+  }
 }
 
-void ShardHomes::copy_to_stack(ValueId row, ValueId stack, size_t dim) {
-  copy(row, stack);
-  for (uint8_t& home : homes_[stack.index]) home = static_cast<uint8_t>(home >= dim ? home + 1 : home);
+void ShardHomes::leave_loop(const LoopParts& loop, size_t dim) {
+  for (const LoopParts::Carry& carry : loop.carries) copy(carry.next, carry.result);
+  for (const LoopParts::Output& output : loop.outputs) {
+    copy(output.row, output.stack);
+    for (uint8_t& home : homes_[output.stack.index]) {
+      if (home >= dim) home = static_cast<uint8_t>(home + 1);
+    }
+  }
 }
 
 void ShardHomes::add_merged(const OpView& op, const Merge& merge) {

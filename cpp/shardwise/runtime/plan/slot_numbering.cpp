@@ -27,8 +27,9 @@ class SlotNumbering {
       number(step.outputs);
       if (auto* loop = std::get_if<Loop>(&step.work); loop != nullptr && loop->rows) {
         for (ScanRows::Read& read : loop->rows->reads) {
-          number(read.pieces);
+          read.from = slot_of(read.from);
           read.to = slot_of(read.to);
+          if (read.border) read.border = slot_of(*read.border);
         }
       }
       const bool repeats = is_repeated || std::holds_alternative<Loop>(step.work);

@@ -51,8 +51,9 @@ struct FusedChain {
 // The rows that a scan reads and writes in its trips (ops/control/scan.h).
 struct ScanRows {
   struct Read {
-    std::vector<uint32_t> pieces;  // with the rows one after another
-    uint32_t to = 0;               // a view of one row
+    uint32_t from = 0, to = 0;  // the stack, and a view of one row
+    int64_t offset = 0;
+    std::optional<uint32_t> border = {};  // the row that the stack lacks
   };
   struct Write {
     uint32_t from = 0, to = 0;  // a row, and the stack

@@ -106,7 +106,9 @@ class VariationFinder {
   void visit_loop(const OpView& op) {
     const LoopParts parts = loop_parts(op);
     for (const LoopParts::Carry& carry : parts.carries) add(carry.result, varying_[carry.entry.index]);
-    for (const LoopParts::Input& input : parts.inputs) set(input.row, varying_[input.stack.index]);
+    for (const LoopParts::Input& input : parts.inputs) {
+      set(input.row, varying_[input.stack.index] | (input.border ? varying_[input.border.index] : 0));
+    }
     for (bool is_stable = false; !is_stable;) {
       for (const LoopParts::Carry& carry : parts.carries) set(carry.argument, varying_[carry.result.index]);
       visit_region(parts.body);
