@@ -112,6 +112,14 @@ def branches(x: Any) -> Any:
     return first, sw.switch(2, [lambda: x[0], lambda: x[1], lambda: x.sum(0)])
 
 
+@program(normal(5, 8, 3), normal(8, 3), turn=1)
+def gradient_of_a_scan(xs: Any, h: Any) -> Any:
+    def loss(xs: Any, h: Any) -> Any:
+        return (sw.scan(lambda h, x: (np.tanh(h * x),) * 2, h, xs)[1] ** 2).sum()
+
+    return sw.value_and_grad(loss, (0, 1))(xs, h)
+
+
 @program(normal(8, 4))
 def loop_of_unknown_length(x: Any) -> Any:
     return sw.while_loop(lambda c: np.abs(c).max() > 0.1, lambda c: c * 0.5, x)

@@ -25,7 +25,7 @@ def while_loop(scope: Scope, op: Op) -> str:
 def scan(scope: Scope, op: Op) -> str:
     rows = RowsOfScan(op)
     body, first_carry = scope.fresh_name("body"), len(rows.inputs)
-    scope.line(f"def {body}(carry, rows):")
+    scope.line(f"def {body}(carry, rows):{scope.comment(op)}")
     with scope.indented():
         arguments = [scope.argument(x, x.name or f"a{i}") for i, x in enumerate(rows.body.arguments)]
         for names, whole in ((arguments[first_carry:], "carry"), (arguments[:first_carry], "rows")):
@@ -39,7 +39,7 @@ def scan(scope: Scope, op: Op) -> str:
     text = call("lax.scan", body, listed(map(scope, rows.carries)), stacks, order)
     names = scope.fresh(op)
     carries, outputs = (listed(part) if part else "_" for part in (names[rows.outputs :], names[: rows.outputs]))
-    scope.line(f"{carries}, {outputs} = {text}{scope.comment(op)}")
+    scope.line(f"{carries}, {outputs} = {text}")
     for name in names[: rows.outputs] if rows.dimension else ():
         scope.line(f"{name} = jnp.moveaxis({name}, 0, {rows.dimension})")
     scope.rename(op.results, names)
@@ -47,14 +47,19 @@ def scan(scope: Scope, op: Op) -> str:
 
 
 def _stack(scope: Scope, given: InputOfScan, rows: RowsOfScan) -> str:
-    """The rows of all trips along dim 0."""
+    """The rows of all trips along dim 0: the operand, or a variable."""
     dim, begin, end = rows.dimension, max(given.offset, 0), min(given.offset + rows.trips, given.size)
     name = scope(given.stack)
     text = name if (begin, end) == (0, given.size) else f"lax.slice_in_dim({name}, {begin}, {end}, axis={dim})"
     if given.border is not None:
         border = f"jnp.expand_dims({scope(given.border)}, {dim})"
         text = f"jnp.concatenate({listed([border, text] if given.offset < 0 else [text, border])}, {dim})"
-    return f"jnp.moveaxis({text}, {dim}, 0)" if dim else text
+    text = f"jnp.moveaxis({text}, {dim}, 0)" if dim else text
+    if text == name:
+        return name
+    rows_name = scope.fresh_name("rows")
+    scope.line(f"{rows_name} = {text}")
+    return rows_name
 
 
 def _unpacked(op: Op, text: str) -> str:
