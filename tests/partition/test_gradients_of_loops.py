@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pytest
 
 import shardwise as sw
 from shardwise import P
@@ -29,11 +30,12 @@ def one_step(w: Any, u: Any, b: Any, h: Any, xs: Any) -> Any:
     return (np.tanh(h @ w + xs[0] @ u + b) ** 2).sum()
 
 
-def lowered(f: Any, steps: int) -> sw.Lowered:
+def lowered(f: Any, steps: int, of: Any = (0, 1, 2, 3)) -> sw.Lowered:
+    """The gradient of some arguments with the value; the value alone for none."""
     shapes = [(WIDTH, WIDTH), (WIDTH, WIDTH), (WIDTH,), (BATCH, WIDTH), (steps, BATCH, WIDTH)]
     arguments = [sw.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
-    gradient = sw.value_and_grad(f, (0, 1, 2, 3))
-    return sw.jit(gradient, mesh=MESH, in_shardings=SPECS).lower(*arguments)
+    function = sw.value_and_grad(f, of) if of else f
+    return sw.jit(function, mesh=MESH, in_shardings=SPECS).lower(*arguments)
 
 
 def ops(program: sw.Program) -> list[str]:
@@ -55,6 +57,14 @@ def test_the_local_program_has_one_size_for_any_number_of_steps() -> None:
 def test_a_thousand_steps_have_the_ops_of_one_unrolled_step() -> None:
     program, step = lowered(rnn, 1000).compile(), lowered(one_step, 1).compile()
     assert len(ops(program)) <= 1.2 * len(ops(step))
+
+
+@pytest.mark.parametrize(("of", "most"), [((), 10), ((0, 1), 26)])
+def test_a_loop_adds_no_op_for_its_rows(of: Any, most: int) -> None:
+    """Counters, predicates, and the reads and writes of rows are no ops of their own."""
+    names = ops(lowered(rnn, 1000, of).compile())
+    assert len(names) <= most
+    assert not {"stablehlo.dynamic_slice", "stablehlo.compare", "stablehlo.select"} & set(names)
 
 
 def outputs_of_scans(program: sw.Program) -> list[int]:
