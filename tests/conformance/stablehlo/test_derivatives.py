@@ -3,7 +3,7 @@
 
 A vjp in float64 or complex128 is compared with differences of the op itself. A vjp in another dtype is compared with
 the one in float64 or complex128 of the same numbers. Complex cotangents pair as in JAX: Re(sum(cotangent * change)).
-test_gradients.py compares with NumPy's references, on shards, too; tests/conformance/jax compares with JAX.
+tests/op/test_gradients.py compares with NumPy's references, on shards, too; tests/conformance/jax compares with JAX.
 """
 
 from __future__ import annotations
