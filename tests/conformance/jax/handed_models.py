@@ -37,7 +37,7 @@ class Model(NamedTuple):
     name: str
     compiled: Callable[[], Any]
     arguments: tuple[Any, ...]
-    exact: bool
+    exact: bool | None  # None: if it only moves
 
 
 def models() -> Iterator[Model]:
@@ -71,7 +71,7 @@ def graded_row(row: Graded) -> Model:
     )
     typed = [shape if shape and isinstance(shape[0], tuple) else (shape, np.float32) for shape in row.shapes]
     arguments = tuple(drawn(*each) for each in typed)
-    return Model(row.name, lambda: function.lower(*arguments).compile(), arguments, row in MOVEMENT + RESHARDS)
+    return Model(row.name, lambda: function.lower(*arguments).compile(), arguments, None)
 
 
 def split(handed: Handed, name: str, mesh: sw.Mesh) -> Callable[[], Any]:
