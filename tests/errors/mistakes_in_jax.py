@@ -13,6 +13,7 @@ import numpy as np
 
 import shardwise as sw
 from shardwise import P
+from shardwise.dtypes import numpy_dtype
 from tests.errors.mistakes import Row
 
 ROWS: list[Row] = []
@@ -157,6 +158,14 @@ def sub_axes_that_do_not_nest() -> None:
     mesh = sw.Mesh({"x": 6})
     specs = (P(sw.sub("x", pre=1, size=2)), P(sw.sub("x", pre=1, size=3)))
     compiled(lambda y, x: (y + 1, x + 1), X, X[:6], mesh=mesh, in_shardings=specs).to_jax()
+
+
+@says(
+    sw.UnsupportedError,
+    "to_jax: every value must have a dtype that jax.lax has, got float6_e2m3fn; convert it before the program",
+)
+def a_dtype_that_jax_lacks() -> None:
+    handed(lambda x: x.astype(numpy_dtype("float6_e2m3fn")).astype(np.float32) + 1)(X)
 
 
 # ---- shardings, scripts --------------------------------------------------------------------------------------------

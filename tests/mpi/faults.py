@@ -105,7 +105,7 @@ def placements(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
     def own_part_of_another_shape() -> str | None:
         part = np.zeros((2 + (ranks.rank == 0), 3))
         pattern = (
-            r"(on rank 1: )?device_put: the part of this rank must have the shape .* give the rows of this rank's .*"
+            r"(on rank \d+: )?device_put: the part of this rank must have the shape .* give the rows of this rank's .*"
         )
         return raises(sw.ShapeError, pattern, lambda: sw.device_put(part, rows, own_part=True))
 

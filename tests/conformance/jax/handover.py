@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs handed over to JAX give the numbers of the virtual mesh, on 24 host devices.
 
-python -m tests.conformance.jax.handover [--programs 500] [--seed 0] [--ops NAME ...] [--no-matrix] [--collectives]
+python -m tests.conformance.jax.handover [--programs 500] [--seed 0] [--ops NAME ...] [--no-matrix] [--no-models]
+    [--collectives]
 
 With --collectives, the ledger of each random program must also have the collectives of the HLO after SPMD partitioning,
-by kind and bytes; XLA may have dropped some.
+by kind, bytes and executions; XLA may have dropped some. That holds of the models (handed_models.py) always.
 
 Random programs must agree in every bit; the table of ops within the tolerances of the design, where XLA:CPU flushes
 subnormals to zero and contracts products and sums.
@@ -26,7 +27,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 import shardwise as sw
 from shardwise.interop.comparison import compiled_texts, sent
 from shardwise.interop.hlo import collectives_of
+from shardwise.testing import _only_moves
+from tests.conformance.jax.handed_models import Model, models
 from tests.conformance.results import table, write
+from tests.interop.nearness import assert_near
 from tests.op.cases import CASES, OpCase
 from tests.op.references import is_float, wide
 from tests.partition.test_random_programs import PROGRAMS
@@ -140,6 +144,20 @@ def random_programs(count: int, start: int, collectives: bool) -> list[str]:
     return failures
 
 
+def model_failure(model: Model) -> str:
+    """What differs in a model; "" if nothing does."""
+    try:
+        program = model.compiled()
+        function = program.to_jax()
+        found = sw.tree.leaves(function.get(function(*model.arguments)))
+        exact = _only_moves(program) if model.exact is None else model.exact
+        for got, want in zip(found, sw.tree.leaves(program(*model.arguments)), strict=True):
+            assert_near(got, np.asarray(want), exact)
+        return other_collectives(function)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:400]}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=int, default=500)
@@ -147,11 +165,17 @@ def main() -> int:
     parser.add_argument("--ops", nargs="*", default=[])
     parser.add_argument("--scenarios", type=int, default=len(SCENARIOS))
     parser.add_argument("--no-matrix", action="store_true")
+    parser.add_argument("--no-models", action="store_true")
     parser.add_argument("--collectives", action="store_true")
     given_options = parser.parse_args()
     failures: list[str] = []
     if given_options.programs:
         failures += random_programs(given_options.programs, given_options.seed, given_options.collectives)
+    for model in [] if given_options.no_models else models():
+        reason = model_failure(model)
+        if reason:
+            failures.append(f"{model.name}: {reason}")
+            print(failures[-1], flush=True)
     rows: list[tuple[str, str, int]] = []
     for case in [] if given_options.no_matrix else CASES:
         if given_options.ops and case.id not in given_options.ops:

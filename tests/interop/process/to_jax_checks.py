@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec
 
 import shardwise as sw
 from shardwise import P
+from shardwise.dtypes import numpy_dtype
 from tests.interop.nearness import assert_near
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 
@@ -245,6 +246,16 @@ def test_subnormals_and_payloads_survive_movement_of_narrow_floats() -> None:
     function = program.lower(x).compile().to_jax()
     found = np.asarray(function.get(function(x)))
     np.testing.assert_array_equal(found.view(np.uint16), bits[::-1])
+
+
+@pytest.mark.parametrize("name", ["int2", "uint4", "int4", "float4_e2m1fn"])
+def test_values_of_less_than_a_byte_move(name: str) -> None:
+    x = np.array([0, 1, 0, 1, 1, 0, 1, 1]).astype(numpy_dtype(name))
+
+    program = sw.jit(lambda x: (x[::-1], sw.shard(x, P())), mesh=sw.Mesh({"x": 4}), in_shardings=(P("x"),))
+    function = program.lower(x).compile().to_jax()
+    for got, want in zip(function.get(function(x)), (x[::-1], x)):
+        np.testing.assert_array_equal(got, want)
 
 
 # ---- shardings for functions that XLA partitions ---------------------------------------------------------------------

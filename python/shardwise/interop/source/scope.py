@@ -117,6 +117,7 @@ class Scope:
 
     def argument(self, value: Value, wanted: str) -> str:
         """Name an argument."""
+        self._check_dtype(value)
         name = self._fresh(wanted)
         self._names[value] = name
         return name
@@ -209,6 +210,8 @@ class Scope:
         if op.name == "stablehlo.constant" and not op.results[0].type.shape:
             self._names[op.results[0]] = emission(self, op)
             return
+        for value in op.results:
+            self._check_dtype(value, op)
         text = emission(self, op)
         if not text:
             return  # it has written statements
@@ -216,6 +219,14 @@ class Scope:
         self.rename(op.results, names)
         if names:
             self.line(f"{', '.join(names)} = {text}{self.comment(op)}")
+
+    def _check_dtype(self, value: Value, op: Op | None = None) -> None:
+        dtype = value.type.dtype
+        if dtype not in self.target.missing_dtypes:
+            return
+        place = ("", 0) if op is None else (op.location.file, op.location.line)
+        rule = f"every value must have a dtype that {self.target.library} has"
+        raise UnsupportedError(composed(self.target.caller, rule, dtype, "convert it before the program", *place))
 
     def _wanted(self, op: Op, value: Value) -> str:
         self._count += 1

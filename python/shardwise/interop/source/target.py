@@ -50,6 +50,7 @@ class Target:
         head: the text above the definitions of a script.
         main: the text of its ``main``.
         refused: runnable ops without an emission, and the reason.
+        missing_dtypes: those that the library lacks.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Target:
     head: Callable[[Script], str]
     main: Callable[[Script], str]
     refused: dict[str, str]
+    missing_dtypes: tuple[str, ...] = ()
     emissions: dict[str, Emission] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

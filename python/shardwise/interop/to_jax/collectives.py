@@ -68,7 +68,8 @@ def item_size(dtype: str) -> int:
 
 
 def _moves_as_bits(op: Op) -> bool:
-    return is_narrow_float(op.operands[0].type.dtype)
+    dtype = op.operands[0].type.dtype
+    return is_narrow_float(dtype) or dtype.startswith(("int2", "int4", "uint2", "uint4", "float4"))
 
 
 def _moved(scope: Scope, op: Op, text: str, x: str) -> str:

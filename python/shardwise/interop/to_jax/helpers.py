@@ -65,7 +65,15 @@ def exact_min(x, axes, axis_index_groups=None):
 
 
 def as_bits(move, x):
-    """A movement of narrow floats as integers, which no backend widens."""
+    """A movement of narrow floats as integers, which no backend widens; of less than a byte as bytes."""
+    is_float = jnp.issubdtype(x.dtype, jnp.floating)
+    size = (jnp.finfo if is_float else jnp.iinfo)(x.dtype).bits if x.dtype.itemsize == 1 and x.dtype != bool else 8
+    if size < 8:
+        bits = lax.bitcast_convert_type(x, f"uint{size}") if is_float else x
+        moved = move(bits.astype("uint8")).astype(bits.dtype)
+        return lax.bitcast_convert_type(moved, x.dtype) if is_float else moved
+    if not is_float or x.dtype.itemsize > 2:
+        return move(x)
     return lax.bitcast_convert_type(move(lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}")), x.dtype)
 
 
@@ -82,7 +90,7 @@ def exchanged(parts, axes, axis_index_groups=None):
     def move(x):
         return lax.all_to_all(x, axes, 0, 0, axis_index_groups=axis_index_groups, tiled=True)
 
-    return as_bits(move, parts) if parts.dtype.itemsize < 4 and parts.dtype.kind not in "biu" else move(parts)
+    return as_bits(move, parts)
 
 
 def fold(x, axes, size, combine, axis_index_groups=None):
@@ -93,8 +101,7 @@ def fold(x, axes, size, combine, axis_index_groups=None):
     def gather(y):
         return lax.all_gather(y, axes, axis_index_groups=axis_index_groups, tiled=True)
 
-    whole = as_bits(gather, total) if x.dtype.itemsize < 4 and x.dtype.kind not in "biu" else gather(total)
-    return whole[: x.size].reshape(x.shape)
+    return as_bits(gather, total)[: x.size].reshape(x.shape)
 
 
 def blocks(x, counts):
@@ -141,17 +148,20 @@ def move_axes(x, axes, moves, axis_index_groups=None):
 
 def exchange_boxes(operands, fill, shape, moves):
     """The fill with the boxes that devices send: (operand, way, shape and strides and starts of the box, received)."""
-    if operands[0].dtype.itemsize < 4 and operands[0].dtype.kind not in "biu":  # no backend widens integers
-        bits = [lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}") for x in operands]
-        fill = lax.bitcast_convert_type(jnp.asarray(fill, operands[0].dtype), bits[0].dtype)
-        return lax.bitcast_convert_type(exchange_boxes(bits, fill, shape, moves), operands[0].dtype)
-    result = lax.full(shape, fill, operands[0].dtype)
+    dtype = operands[0].dtype
+    if (
+        jnp.issubdtype(dtype, jnp.floating) and 8 * dtype.itemsize == jnp.finfo(dtype).bits < 32
+    ):  # bits stay as they are
+        bits = [lax.bitcast_convert_type(x, f"uint{8 * dtype.itemsize}") for x in operands]
+        fill = lax.bitcast_convert_type(jnp.asarray(fill, dtype), bits[0].dtype)
+        return lax.bitcast_convert_type(exchange_boxes(bits, fill, shape, moves), dtype)
+    result = lax.full(shape, fill, dtype)
     for place, way, sizes, strides, starts, received in moves:
         box = box_at(operands[place], own_row(starts), sizes, strides)
         if isinstance(way, list):
             box = sent_on(box, way)
         elif way is not None:
-            box = lax.all_gather(box, **way)
+            box = as_bits(lambda x: lax.all_gather(x, **way), box)  # noqa: B023 - called at once
         for sender, steps, places in received:
             part = box[own_row(sender)] if isinstance(way, dict) else box
             result = put_box(result, part, steps, own_row(places))
@@ -162,7 +172,7 @@ def sent_on(box, steps):
     """The box that a device receives in one of the steps; in later steps it sends that."""
     for pairs in steps:
         is_new = len(steps) == 1 or (lax.axis_index(ALL) == np.array([receiver for _, receiver in pairs])).any()
-        box = jnp.where(is_new, lax.ppermute(box, ALL, pairs), box)
+        box = jnp.where(is_new, as_bits(lambda x: lax.ppermute(x, ALL, pairs), box), box)  # noqa: B023 - called at once
     return box
 
 

@@ -72,6 +72,7 @@ JAX = Target(
     arrays="JAX's arrays are",
     one_mesh="one jit of JAX has one mesh",
     helpers=(_FOLDER / "helpers.py", _FOLDER.parent / "source" / "helpers.py"),
+    missing_dtypes=("float6_e2m3fn", "float6_e3m2fn"),
     always=(),
     head=_head,
     main=_main,
