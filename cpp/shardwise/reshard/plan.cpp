@@ -13,9 +13,6 @@
 namespace shardwise {
 namespace {
 
-// Padding that a named collective may send.
-constexpr double kMostPadding = 1.0 / 3;
-
 double memory_limit(const ReshardProblem& problem) {
   return std::max(
       {problem.tile_bytes(problem.from), problem.tile_bytes(problem.to), static_cast<double>(problem.memory_limit)});
@@ -27,21 +24,12 @@ bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
                              [&](const ReshardStep& step) { return problem.tile_bytes(step.after) <= limit; });
 }
 
-bool has_padding(const Placement& placement, DimSpan shape) {
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (placement.dims[d].block * placement.shard_count(d) != shape[d]) return true;
-  }
-  return false;
-}
-
 ReshardPlan plan_movement(const ReshardProblem& problem) {
   ReshardPlan named = gather_and_slice(problem);
   if (named.collective_count() == 0) return named;
   ReshardPlan exchange = one_exchange(problem);
-  const bool is_padded = has_padding(problem.from, problem.shape) || has_padding(problem.to, problem.shape);
-  const double most = exchange.bytes * (is_padded ? 1 + kMostPadding : 1);
   const auto keeps_name = [&](const ReshardPlan& plan) {
-    return plan.collective_count() <= 1 && plan.bytes <= most && fits(problem, plan);
+    return plan.collective_count() <= 1 && plan.bytes <= exchange.bytes && fits(problem, plan);
   };
   if (named.steps.size() == 1 && keeps_name(named)) return named;
   if (auto other = one_named_collective(problem); other && keeps_name(*other)) return std::move(*other);
