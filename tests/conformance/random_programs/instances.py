@@ -20,6 +20,7 @@ from shardwise import _core
 from tests.conformance.stablehlo.ops.comparing import differing
 from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
 from tests.conformance.stablehlo.ops.instance import Instance, ints, tensor
+from tests.op.dtype_values import COMPLEX
 from tests.op.references import Array
 from tests.support.draws import Draws
 from tests.support.mesh_strategies import drawn_sharding
@@ -96,6 +97,7 @@ class InstanceDrawer:
         self.draws = draws
         self.mesh = mesh
         self.program = InstanceProgram(mesh)
+        self.groups: dict[tuple[int, ...], int] = {}  # by shape
 
     def drawn(self) -> InstanceProgram:
         for number in range(self.draws.integer(1, 3)):
@@ -154,9 +156,18 @@ class InstanceDrawer:
     def annotated(self, name: str, shape: tuple[int, ...], dtype: str) -> str:
         if self.draws.integer(0, 2):
             return name
-        made = f"%c{len(self.program.lines)}"
-        held = self.sharding(len(shape))
-        self.program.lines.append(f"  {made} = sdy.sharding_constraint {name} {held} : {tensor(shape, dtype)}\n")
+        lines, made, of_type = self.program.lines, f"%c{len(self.program.lines)}", f": {tensor(shape, dtype)}\n"
+        held = self.sharding(len(shape), unreduced=dtype != "bool" and dtype not in COMPLEX)
+        form = self.draws.pick(("sharding_constraint", "sharding_constraint", "reshard", "barrier", "group"))
+        if form == "group":  # of tensors of one shape
+            group = self.groups.setdefault(shape, len(self.groups))
+            lines.append(f"  sdy.sharding_group {name} group_id={group} {of_type}")
+            return name
+        if form == "barrier":
+            direction = self.draws.pick(("NONE", "FORWARD", "BACKWARD"))
+            lines.append(f"  {made} = sdy.propagation_barrier {name} allowed_direction={direction} {of_type}")
+            return made
+        lines.append(f"  {made} = sdy.{form} {name} {held} {of_type}")
         return made
 
     def move(self, name: str, shape: tuple[int, ...], dtype: str, result: Result) -> None:
