@@ -3,7 +3,8 @@
 
 The instances are those that ``tests.conformance.stablehlo.ops`` compares with XLA. An argument of an instance may be
 the result of a movement, of an array that was moved back. The results of an instance are compared with the
-unpartitioned run, within what the instance allows.
+unpartitioned run, within what the instance allows. A NaN of arithmetic may have other bits, and when an op is computed
+twice, too.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ import numpy as np
 
 import shardwise as sw
 from shardwise import _core
-from tests.conformance.stablehlo.ops.comparing import differing
+from tests.conformance.stablehlo.ops.comparing import differing, same
 from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
 from tests.conformance.stablehlo.ops.instance import Instance, ints, tensor
 from tests.op.dtype_values import COMPLEX
 from tests.op.references import Array
 from tests.support.draws import Draws
 from tests.support.mesh_strategies import drawn_sharding
-from tests.support.partitioned import same_bits
 
 OPS = sorted(TABLE)
 EXACT = ("exact", "ulps")  # these give the same bits on every mesh
@@ -82,7 +82,7 @@ class InstanceProgram:
         for n, result in enumerate(self.results):
             instance, want, found = self.instances[result.instance], self.whole[n], got[n]
             if result.moved is not None:
-                if not same_bits(found, result.moved(got[n - 1])):
+                if not np.all(same(found, result.moved(got[n - 1]))):
                     yield f"result {n}, moved {instance.name}: is\n{found}\nof\n{got[n - 1]}"
             elif found.dtype != want.dtype or found.shape != want.shape:
                 yield f"result {n} of {instance.name}: {found.dtype}{found.shape}, not {want.dtype}{want.shape}"
