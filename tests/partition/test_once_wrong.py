@@ -91,3 +91,17 @@ def test_complex_elements_of_one_owner_travel_as_bits(dtype: str, out: sw.P) -> 
     program = taken.lower(x, rows).compile()
     assert np.asarray(program(x, rows)).tobytes() == x[rows].tobytes()
     assert ("all_reduce" if out == sw.P() else "reduce_scatter") in {row.kind for row in program.collectives()}
+
+
+@pytest.mark.parametrize("shape", ["", "3x"])
+def test_a_signalling_nan_of_a_constant_keeps_its_bits(shape: str) -> None:
+    half, brain = f"tensor<{shape}f16>", f"tensor<{shape}bf16>"
+    text = f"""
+func.func public @main() -> {brain} {{
+  %0 = stablehlo.constant dense<0xFC9F> : {half}
+  %1 = stablehlo.bitcast_convert %0 : ({half}) -> {brain}
+  return %1 : {brain}
+}}
+"""
+    result = np.asarray(sw.parse(text).run())
+    assert set(result.reshape(-1).view(np.uint16).tolist()) == {0xFC9F}

@@ -3,8 +3,7 @@
 
 The instances are those that ``tests.conformance.stablehlo.ops`` compares with XLA. An argument of an instance may be
 the result of a movement, of an array that was moved back. The results of an instance are compared with the
-unpartitioned run, within what the instance allows. A NaN of arithmetic may have other bits, and when an op is computed
-twice, too.
+unpartitioned run, within what the instance allows. A NaN that arithmetic makes may have other bits.
 """
 
 from __future__ import annotations
