@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.op.cases import CASES, OpCase, registry_ops
-from tests.op.matrix import CELLS, EVENNESS, failures
+from tests.support.op_matrix import CELLS, EVENNESS, failures
 from tests.support.partitioned import SCENARIOS
 
 GRID = [(case, dtype) for case in CASES for dtype in case.dtypes]

@@ -101,7 +101,7 @@ ValueId build_bitcast(Builder& builder, ValueId value, DType dtype) {
   return builder.create("stablehlo.bitcast_convert", {value}, {}, {type});
 }
 
-// Floats as integers of which −0 is 0, and back. Formats without −0 have 0 in its place.
+// Exchanges the bits of −0 and of 0. Formats without −0 have 0 in its place.
 ValueId flip_zero(Builder& builder, ValueId bits, DType dtype) {
   const TensorType type = builder.module().type(bits);
   const uint64_t sign = uint64_t{1} << (bit_width(dtype) - 1);
@@ -109,6 +109,34 @@ ValueId flip_zero(Builder& builder, ValueId bits, DType dtype) {
   if (zero == 0) return bits;
   const Scalar pattern = scalar_of(type.dtype, static_cast<int64_t>(zero));
   return builder.create("stablehlo.xor", {bits, build_splat(builder, type.shape, pattern)});
+}
+
+// A value as integers of which −0 is 0; a complex one has both parts along a new last dim.
+ValueId build_bits(Builder& builder, ValueId value) {
+  const TensorType type = builder.module().type(value);
+  if (!is_complex(type.dtype))
+    return flip_zero(builder, build_bitcast(builder, value, bits_dtype(type.dtype)), type.dtype);
+  Dims shape = type.shape;
+  shape.push_back(1);
+  std::vector<ValueId> parts;
+  for (const std::string_view part : {"stablehlo.real", "stablehlo.imag"}) {
+    parts.push_back(build_reshape(builder, build_bits(builder, builder.create(part, {value})), shape));
+  }
+  return build_concatenate(builder, parts, type.ndim());
+}
+
+ValueId build_from_bits(Builder& builder, ValueId bits, DType dtype) {
+  if (!is_complex(dtype)) return build_bitcast(builder, flip_zero(builder, bits, dtype), dtype);
+  Dims shape = builder.module().type(bits).shape, start(shape.size(), 0), limit = shape;
+  shape.pop_back();
+  ValueId parts[2];
+  for (int64_t i = 0; i < 2; ++i) {
+    start.back() = i;
+    limit.back() = i + 1;
+    const ValueId part = build_slice(builder, bits, start, limit, Dims(start.size(), 1));
+    parts[i] = build_from_bits(builder, build_reshape(builder, part, shape), part_of_complex(dtype));
+  }
+  return builder.create("stablehlo.complex", {parts[0], parts[1]});
 }
 
 // ---- the collectives -----------------------------------------------------------------------------------------------
@@ -201,12 +229,12 @@ struct Localizer {
   template <class Reduce>
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
-    const bool moves_bits = is_float(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum &&
+    const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum &&
                             has_one_owner(op.module(), op.operand(0));
-    if (moves_bits) value = flip_zero(builder(), build_bitcast(builder(), value, bits_dtype(dtype)), dtype);
+    if (moves_bits) value = build_bits(builder(), value);
     value = reduce(value);
     set_cause(module(), value, op);
-    return moves_bits ? build_bitcast(builder(), flip_zero(builder(), value, dtype), dtype) : value;
+    return moves_bits ? build_from_bits(builder(), value, dtype) : value;
   }
 
   ValueId all_reduce() const {
@@ -220,7 +248,9 @@ struct Localizer {
     AxisList axes;
     for (const AxisList& list : scatter) axes.insert(axes.end(), list.begin(), list.end());
     return reduced(padded_to_split(scatter), [&](ValueId value) {
-      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(axes), scatter, from.reducer);
+      std::vector<AxisList> dims = scatter;
+      dims.resize(module().type(value).shape.size());  // the bits of a complex value have one more
+      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(axes), dims, from.reducer);
     });
   }
 };

@@ -123,7 +123,9 @@ ValueId PlacedValues::narrower(ValueId source) const {
   const OpId id = source_.value(source).op;
   if (!id || !source_.op(id).def->traits.elementwise || source_.op(id).operand_count != 1) return {};
   const ValueId operand = source_.operands(id)[0];
-  if (item_size(source_.type(operand).dtype) >= item_size(source_.type(source).dtype)) return {};
+  const TensorType &from_type = source_.type(operand), &type = source_.type(source);
+  if (item_size(from_type.dtype) >= item_size(type.dtype)) return {};
+  if (from_type.shape != type.shape) return {};  // a bitcast of several elements to one
   const Placed& placed = placed_[source.index];
   const Placed& from = placed_[operand.index];
   const bool is_movement = !from.versions.empty() && !from.constant && from.depth <= placed.depth;

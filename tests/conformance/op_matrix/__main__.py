@@ -19,7 +19,7 @@ import numpy as np
 
 from tests.conformance.results import table, write
 from tests.op.cases import CASES
-from tests.op.matrix import CELLS, failures
+from tests.support.op_matrix import CELLS, failures
 
 
 def main() -> int:

@@ -105,6 +105,8 @@ def main() -> int:
         for more, found in runs:
             counts.update(more)
             failures += found
+            for failure in found:
+                print(f"program {failure['index']}: {failure['wrong'][:300]}", file=sys.stderr, flush=True)
             print(f"{counts['programs']} of {options.programs}, {len(failures)} wrong", file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
     report(counts, failures, options.seed, seconds)

@@ -82,7 +82,8 @@ def check(seed: int, index: int, several_meshes: bool = False) -> Checked:
             checked.text = module.text()
             _describe(checked, module, program)
             strategy = "aggressive" if index % 7 == 0 else "basic"
-            compiled = _core.passes.compile(module, program.mesh, strategy=strategy)
+            mesh = module.meshes.get(program.mesh.name) or next(iter(module.meshes.values()), program.mesh)
+            compiled = _core.passes.compile(module, mesh, strategy=strategy)
             checked.wrong = "\n".join(_wrong(kind, program, compiled))
         except Exception as error:
             checked.wrong = f"{type(error).__name__}: {error}"

@@ -2,6 +2,8 @@
 #include "shardwise/runtime/plan/fuse.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include "shardwise/ir/op_def.h"
@@ -14,6 +16,13 @@ namespace {
 // on ops leaves room for random numbers, which take more than a hundred.
 constexpr size_t kMostOps = 256;
 constexpr size_t kMostInputs = 12;
+
+// The scalar of a program for an operand. A NaN is an input: as a double, it would lose that it is a signalling one.
+std::optional<Scalar> scalar_operand(const Module& module, ValueId operand) {
+  const std::optional<Scalar> splat = splat_value(module, operand);
+  const bool is_nan = splat && is_inexact(splat->dtype) && (std::isnan(splat->real) || std::isnan(splat->imag));
+  return is_nan ? std::nullopt : splat;
+}
 
 bool is_fusable(const Module& module, OpId op) {
   const Operation& operation = module.op(op);
@@ -91,7 +100,7 @@ class Grouping {
           pending.push_back(module_.value(operand).op);
           taken_[pending.back().index] = true;
           if (seen_uses > 1) --inputs;
-        } else if (seen_uses == 1 && !splat_value(module_, operand)) {
+        } else if (seen_uses == 1 && !scalar_operand(module_, operand)) {
           ++inputs;
         }
       }
@@ -110,7 +119,7 @@ class Grouping {
       for (ValueId operand : module_.operands(op)) {
         auto [found, is_new] = registers.try_emplace(operand, 0);
         if (is_new) {
-          if (const std::optional<Scalar> splat = splat_value(module_, operand)) {
+          if (const std::optional<Scalar> splat = scalar_operand(module_, operand)) {
             found->second = tiles.scalar(*splat);
           } else {
             found->second = tiles.input(module_.type(operand).dtype);
