@@ -218,10 +218,11 @@ def test_small_functions_and_those_called_once_are_inlined() -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_predicted_peak_is_what_a_run_counts(name: str) -> None:
     program = compiled(PROGRAMS[name][0]("8"))
-    peak, of_arguments, _, _ = program._runnable().memory(per_device=False)
+    executable = program._here().executable
+    peak, of_arguments, _, _ = executable.memory(per_device=False)
     scatter = _core.runtime.ShardedArray.scatter
     arguments = [scatter(a, s) for a, s in zip(ARGUMENTS, program._compiled.argument_shardings)]
-    counted = counted_peak(program._runnable(), arguments, [])
+    counted = counted_peak(executable, arguments, [])
     assert peak - of_arguments == counted if name != "a branch without a call" else counted <= peak - of_arguments
 
 

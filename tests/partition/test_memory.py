@@ -111,7 +111,7 @@ def test_the_prediction_is_what_a_run_counts(name: str) -> None:
     program = sw.jit(function, mesh=MESH).lower(*arguments).compile()
     placed = [sw.device_put(a, s) for a, s in zip(arguments, program.input_shardings)]
     predicted = program.memory(virtual=True)
-    counted = counted_peak(program._runnable(), [array._data for array in placed] + (program._hidden or []), [])
+    counted = counted_peak(program._here().executable, [array._data for array in placed], [])
     assert predicted.peak_bytes - predicted.argument_bytes == counted
     assert sum(row.bytes for row in predicted) == predicted.peak_bytes
 

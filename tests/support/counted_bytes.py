@@ -52,15 +52,18 @@ class _Counting:
     def __init__(self, executable: Any) -> None:
         self.executable = executable
 
+    def accepts(self, arguments: list[Any]) -> bool:
+        return self.executable.accepts(arguments)  # type: ignore[no-any-return]
+
     def run(self, *args: Any, **kwargs: Any) -> Any:
         return self.executable.run(*args, **{**kwargs, "faithful": True, "count": True})
 
 
 def received_in_run(program: Any, *arrays: Any) -> Any:
     """The executable of a program after a counted run."""
-    executable = program._runnable()
-    for devices, known in program._executables.items():
-        if known is executable:
-            program._executables[devices] = _Counting(executable)
+    placed = program._here()
+    if not isinstance(placed.executable, _Counting):
+        placed.executable = _Counting(placed.executable)
+    executable = placed.executable.executable
     program(*arrays)
     return executable

@@ -173,8 +173,9 @@ def test_drawing_is_one_pass_over_memory() -> None:
     assert 150 < program._traced._core.op_count < 200  # a hundred of them on arrays, the others on the key
     program(KEY)
     key = sw.device_put(KEY, program.input_shardings[0])
-    program._runnable().run([key._data], trace=True)
-    steps = [row for row in program._runnable().trace() if row["bytes"] >= 4096 * 16 * 4 / 8]
+    executable = program._here().executable
+    executable.run([key._data], trace=True)
+    steps = [row for row in executable.trace() if row["bytes"] >= 4096 * 16 * 4 / 8]
     fused = [row["fused_ops"] for row in steps if row["op"] not in ("stablehlo.iota", "stablehlo.broadcast_in_dim")]
     assert len(fused) <= 2
     assert fused[-1] > 100
