@@ -214,6 +214,9 @@ class _Region:
         """The outer sharding of a spec. Dims stay open if propagation may add other axes, as in JAX."""
         spec = PartitionSpec() if spec is None or spec is UNSPECIFIED else spec
         sharding: _core.mesh.Sharding = sharding_on(self._mesh, spec, ndim, what)
+        if sharding.mesh != self._mesh._core:
+            got = Mesh._wrap(sharding.mesh)
+            raise MeshError(message(what, f"must be on the program's mesh, {self._mesh!r}", repr(got)))
         for axes, _, _ in sharding.dims:
             kinds = [name in self._axes for name, _, _ in axes]
             if kinds != sorted(kinds, reverse=True):

@@ -2,6 +2,7 @@
 #include "shardwise/partition/localize.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -230,7 +231,9 @@ class Localization {
   void add_function(const Function& function) {
     Function& made = *std::ranges::find(target_.functions, function.name, &Function::name);
     builder_ = Builder(target_, made.body);
-    emitter_.emplace(builder_, placements_.mesh());
+    emitters_.clear();
+    emitters_.emplace_back(builder_, placements_.mesh());
+    for (const MeshPtr& mesh : placements_.other_meshes()) emitters_.emplace_back(builder_, mesh);
     const Region& body = source_.region(function.body);
     for (const ValueId argument : body.arguments) add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source_, id));
@@ -269,7 +272,9 @@ class Localization {
     const Traits& traits = op.def().traits;
     if (traits.collective != CollectiveKind::kNone) {
       LocalValue result = expected(op.result());
-      localize_collective(*emitter_, op, values_[op.operand(0).index], result);
+      const LocalValue& operand = values_[op.operand(0).index];
+      const PlacementId tensors[] = {result.part.placement, operand.part.placement};
+      localize_collective(emitter_of(tensors), op, operand, result);
       keep(op.result(), result);
       return;
     }
@@ -278,8 +283,9 @@ class Localization {
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
-    const std::vector<LocalValue> parts = add_parts(*emitter_, op, results, operands);
-    LocalPartitionContext partition(*emitter_, op, context().sharding_rule(op), std::move(operands),
+    LocalEmitter& emitter = emitter_of_op(operands, results);
+    const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
+    LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands),
                                     std::move(results));
     try {
       const Method* method = chosen_method(partition);
@@ -292,6 +298,22 @@ class Localization {
     }
     const std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), made[i]);
+  }
+
+  // The emitter on the mesh of an op.
+  LocalEmitter& emitter_of(std::span<const PlacementId> tensors) {
+    if (!placements_.has_several_meshes()) return emitters_.front();
+    const MeshPtr& mesh = working_mesh(context(), tensors);
+    return *std::ranges::find_if(
+        emitters_, [&](const LocalEmitter& emitter) { return emitter.mesh()->same_devices(*mesh); });
+  }
+
+  LocalEmitter& emitter_of_op(const std::vector<const LocalValue*>& operands, const std::vector<LocalValue>& results) {
+    if (!placements_.has_several_meshes()) return emitters_.front();
+    std::vector<PlacementId> tensors;
+    for (const LocalValue& result : results) tensors.push_back(result.part.placement);
+    for (const LocalValue* operand : operands) tensors.push_back(operand->part.placement);
+    return emitter_of(tensors);
   }
 
   // Operands and results are placed like the arguments and results of the function.
@@ -357,7 +379,7 @@ class Localization {
       whole.unreduced.clear();
       whole.reducer = Reducer::kNone;
       if (*placements_.find(entry.part.placement) == whole) {
-        return emitter_->as_parts(entry.value, placement->unreduced, placement->reducer);
+        return emitter_of({&carry.part.placement, 1}).as_parts(entry.value, placement->unreduced, placement->reducer);
       }
     }
     expect_placed(op, entry, carry, str("operand ", i, kLikeResult));
@@ -403,7 +425,7 @@ class Localization {
   Module target_;
   ProgramPlacements placements_;
   Builder builder_;
-  std::optional<LocalEmitter> emitter_;                               // of the function at hand
+  std::deque<LocalEmitter> emitters_;                                 // of the function at hand, by mesh
   std::vector<LocalValue> values_;                                    // by global value
   std::unordered_map<uint64_t, std::optional<LocalLayout>> layouts_;  // by placement and global type
 };

@@ -71,6 +71,7 @@ bool merge_operand(Module& module, OpId id, size_t k) {
   const OpView op(module, id), made_by(module, maker);
   if (collective_mesh(op) != collective_mesh(made_by)) return false;
   const ExchangeMap outer = exchange_map(op), inner = exchange_map(made_by);
+  if (outer.is_across_meshes() || inner.is_across_meshes()) return false;
   const auto map = composed(outer, k, inner);
   if (!map) return false;
   size_t uses = 0;

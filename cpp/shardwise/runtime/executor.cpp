@@ -23,7 +23,7 @@ Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value)
   const GlobalPart& part = module.part(value);
   if (!part.placement) return replicated_placement(mesh, module.global_type(value).shape);
   Placement placement = module.context().placement(part.placement);
-  placement.mesh = mesh;
+  if (placement.is_fully_replicated() || placement.mesh->same_devices(*mesh)) placement.mesh = mesh;
   check_internal(placement.local_shape() == module.type(value).shape, "Executable: a value has the shape of its block");
   return placement;
 }
@@ -37,6 +37,14 @@ bool is_placed(const ShardedArray& array, const Placement& placement) {
     if (!std::ranges::equal(axes, placement.dims[d].axes) || array.blocks()[d] != placement.dims[d].block) return false;
   }
   return true;
+}
+
+// Null for an argument or a result on the mesh of the run.
+const DeviceOrder* order_of_border(const Plan& plan, const Placement& placement) {
+  for (const auto& [mesh, order] : plan.orders) {
+    if (mesh->same_devices(*placement.mesh)) return order.get();
+  }
+  return nullptr;
 }
 
 // Calls visit(op, number of branches) for each branch step, inner ones too.
@@ -117,7 +125,12 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
   for (size_t i = 0; i < arguments.size(); ++i) check_argument(i, arguments[i]);
   const Plan& chosen = plan(options.faithful);
   ProgramRun run(*module_, chosen, options, devices, communicator);
-  for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].owned_by(devices));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const DeviceOrder* order = order_of_border(chosen, arguments_[i]);
+    run.set(chosen.arguments[i],
+            order == nullptr ? arguments[i].owned_by(devices)
+                             : order->in_main_order(arguments[i].owned_by(devices_on_other_mesh(*order, devices))));
+  }
   for (size_t i : options.donated) arguments.at(i) = ShardedArray();  // the others are held until the end
   run.execute();
   std::vector<ShardedArray> results;
@@ -126,6 +139,13 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
     const Placement& placement = results_[i];
     const TensorType& type = module_->global_type(module_->region(module_->main().body).results[i]);
     TensorSharding sharding = sharding_of(placement);
+    if (const DeviceOrder* order = order_of_border(chosen, placement)) {
+      const DeviceSet own = devices_on_other_mesh(*order, devices);
+      const AxisList axes = options.faithful ? own.free(all_axes(*order->other)) : own.free(varying_axes(sharding));
+      results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
+                           order->in_other_order(run.take(chosen.main.results[i])).along(axes), own);
+      continue;
+    }
     const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
     results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
                          run.take(chosen.main.results[i]).along(axes), devices);
@@ -199,7 +219,10 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, c
 Shards Executable::rehearsed_argument(size_t i, bool per_device) const {
   const TensorType& type = argument_type(i);
   if (per_device) return {AxisList(), pooled_empty(type.dtype, arguments_[i].local_shape())};
-  return scatter(pooled_empty(type.dtype, type.shape), arguments_[i]).owned_by(options_.devices);
+  const ShardedArray array = scatter(pooled_empty(type.dtype, type.shape), arguments_[i]);
+  const DeviceOrder* order = order_of_border(*plan_, arguments_[i]);
+  if (order == nullptr) return array.owned_by(options_.devices);
+  return order->in_main_order(array.owned_by(devices_on_other_mesh(*order, options_.devices)));
 }
 
 }  // namespace shardwise

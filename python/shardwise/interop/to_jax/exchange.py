@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from ..._core.ir import Op
-from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, mesh_of, size_of
+from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, mesh_of, size_of, source_mesh_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .collectives import along_of, item_size
@@ -98,15 +98,17 @@ class Operand:
     def __init__(self, scope: Scope, op: Op, place: int) -> None:
         self._scope, self._op = scope, op
         self._mesh = mesh_of(scope, op)
+        self._source_mesh = source_mesh_of(scope, op)
         self._place = place
         self._block: tuple[int, ...] = op.operands[place].type.shape
         self._rows: tuple[int, ...] = op.results[0].type.shape
         self._dims = attributes(op)["from"][place]
         dims = range(len(self._rows))
-        lines = [Line.of(exchange_tile(op, d, self._mesh), exchange_source(op, place, d, self._mesh)) for d in dims]
+        of_tiles = [exchange_tile(op, d, self._mesh) for d in dims]
+        lines = [Line.of(of_tiles[d], exchange_source(op, place, d, self._source_mesh, self._mesh)) for d in dims]
         self._lines = [line for line in lines if line is not None]
-        self._refs = [ref for dim in self._dims for ref in axes_of_dim(dim, self._mesh)]
-        self._group, self._position = self._scope.axes.positions(self._mesh, self._refs)
+        self._refs = [ref for dim in self._dims for ref in axes_of_dim(dim, self._source_mesh)]
+        self._group, self._position = self._scope.axes.positions(self._source_mesh, self._refs)
         is_empty = len(self._lines) < len(lines) or 0 in self._rows or 0 in self._block
         self._boxes = [] if is_empty else self._found_boxes()
 
@@ -128,10 +130,23 @@ class Operand:
             for shards in product(*pieces):
                 position = 0
                 for dim, shard in zip(self._dims, shards):
-                    position = position * size_of(axes_of_dim(dim, self._mesh)) + shard
+                    position = position * size_of(axes_of_dim(dim, self._source_mesh)) + shard
                 sender = device_at[int(self._group[receiver]), position]
                 boxes.append(Box(sender, receiver, tuple(own[j] for own, j in zip(pieces, shards))))
         return boxes
+
+    def _balanced(self, sent: Sequence[Box]) -> list[Box]:
+        """The boxes from those devices that hold them and have sent least: each step is then one permutation."""
+        holders: dict[int, list[int]] = defaultdict(list)
+        for device, position in enumerate(self._position.tolist()):
+            holders[position].append(device)
+        count = [0] * self._mesh.size
+        found = []
+        for box in sent:
+            sender = min(holders[int(self._position[box.sender])], key=count.__getitem__)
+            count[sender] += 1
+            found.append(replace(box, sender=sender))
+        return found
 
     def moves(self) -> list[str]:
         """The text of each move: how boxes travel, which box a device sends, and where the boxes go that it has."""
@@ -140,8 +155,11 @@ class Operand:
         texts = [self._move("None", self._block, (1,) * len(self._block), {}, [own])] if own else []
         if not sent:
             return texts
-        rounds = min((_first_fit(sent), _by_distance(sent)), key=self._elements)
-        along = along_of(self._scope, self._op, self._refs)
+        ways = [_first_fit(sent), _by_distance(sent)]
+        if self._source_mesh != self._mesh:
+            ways.append(_first_fit(self._balanced(sent)))
+        rounds = min(ways, key=self._elements)
+        along = along_of(self._scope, self._op, self._refs, self._source_mesh)
         size = item_size(self._op.operands[0].type.dtype)
         starts, ends = self._bounds(sent)
         whole = tuple(max(ends[i][d] - starts[i][d] for i in starts) for d in range(len(self._block)))
