@@ -475,7 +475,7 @@ class Program:
             processes=place.communicator,
         )
         finish()
-        return self._traced._results_of([Array(result, place) for result in results])
+        return self._traced._results_of([Array(result, self._place_for(result.sharding, place)) for result in results])
 
     def _begin(self, place: Place, executable: _core.runtime.Executable, leaves: list[Any]) -> Finish:
         """Make sure that all processes run this program on the same arrays. Each takes its part of a NumPy array."""
@@ -510,9 +510,19 @@ class Program:
                 )
             )
         if isinstance(array, Array):
-            return _placed(array, sharding, place)
+            return _placed(array, sharding, self._place_for(sharding, place))
         scatter = _core.runtime.ShardedArray.scatter
-        return scatter(array, sharding, poison=poison, borrow=True, devices=place.devices)
+        return scatter(array, sharding, poison=poison, borrow=True, devices=self._place_for(sharding, place).devices)
+
+    def _place_for(self, sharding: Any, place: Place) -> Place:
+        """Where an argument or a result is, on another mesh than the program's, too.
+
+        Devices of a rank that has several are at no position of another mesh: each rank has the whole array.
+        """
+        if place.communicator is None or sharding.mesh == self.mesh._core:
+            return place
+        there = place_on(sharding.mesh)
+        return there if len(there.devices.owned(sharding.mesh)) == 1 else ALONE
 
     def __repr__(self) -> str:
         kinds: dict[str, int] = {}

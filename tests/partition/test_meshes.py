@@ -176,14 +176,14 @@ def test_arguments_and_results_on_another_mesh() -> None:
     out = sw.jit(lambda x: x * 2, mesh=GRID, out_shardings=on(TURNED, "a", "b"))(given)
     assert out.sharding == on(TURNED, "a", "b")
     np.testing.assert_array_equal(np.asarray(out), UNEVEN * 2)
-    np.testing.assert_array_equal(np.asarray(sw.jit(np.sin, mesh=GRID, in_shardings=P("y"))(given)), np.sin(UNEVEN))
+    np.testing.assert_array_equal(np.asarray(sw.jit(np.negative, mesh=GRID, in_shardings=P("y"))(given)), -UNEVEN)
 
 
 def test_why_and_reports_name_both_meshes() -> None:
     program = sw.jit(lambda x: np.tanh(sw.shard(x, on(MIXED, "u", "v")) * 2), mesh=GRID, in_shardings=P("x")).lower(X)
     compiled = program.compile()
     assert '@mixed {"u", "v"}' in str(compiled.collectives())
-    assert "mixed" in str(compiled.why("x")) or "MIXED" in str(compiled.why(0))
+    assert "the tensors of the op are on different meshes" in str(compiled.why("x"))
     choices = compiled.choices
     again = sw.jit(
         lambda x: np.tanh(sw.shard(x, on(MIXED, "u", "v")) * 2), mesh=GRID, in_shardings=P("x"), choices=choices

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/device_order.h"
 
-#include "shardwise/base/error.h"
-#include "shardwise/base/text.h"
 #include "shardwise/mesh/other_mesh.h"
 
 namespace shardwise {
@@ -49,15 +47,7 @@ int64_t logical_index_of(const Mesh& mesh, const DeviceSet& devices, AxisSpan gr
 }
 
 DeviceSet devices_on_other_mesh(const DeviceOrder& order, const DeviceSet& devices) {
-  if (devices.is_all()) return {};
-  if (product(devices.pinned) != order.main->device_count()) {
-    fail<UnsupportedError>("run",
-                           str("an argument or result on ", order.other->reference(), " ", order.other->text(),
-                               ", which orders the devices of ", order.main->text(),
-                               " otherwise, must have a rank for each device"),
-                           str(product(devices.pinned), " ranks"),
-                           str("start ", order.main->device_count(), " ranks, or reshard it to the mesh of the program"));
-  }
+  if (product(devices.pinned) != order.main->device_count()) return {};
   const int64_t index = logical_index_of(*order.main, devices, {}, 0);
   return {.pinned = all_axes(*order.other), .position = order.other_index[static_cast<size_t>(index)]};
 }

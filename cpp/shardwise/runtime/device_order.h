@@ -31,7 +31,8 @@ AxisList all_axes(const Mesh& mesh);  // those of more than one device
 // The logical index in `mesh` of the owned device at `index` along the free axes `grid`, which are all of them.
 int64_t logical_index_of(const Mesh& mesh, const DeviceSet& devices, AxisSpan grid, int64_t index);
 
-// The devices of this process as devices of the other mesh. UnsupportedError if it owns some, but not one or all.
+// The devices of this process as devices of the other mesh, for arguments and results there. A process with some devices,
+// not one or all, has those of all: its devices are at no position of the other mesh.
 DeviceSet devices_on_other_mesh(const DeviceOrder& order, const DeviceSet& devices);
 
 }  // namespace shardwise

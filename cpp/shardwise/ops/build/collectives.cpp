@@ -106,9 +106,8 @@ Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
     }
     from.push_back(std::move(operand));
   }
-  Attrs attrs{{"from", from}, {"mesh", Symbol{mesh.name()}}, {"to", to}};
-  if (map.is_across_meshes()) attrs.set("from_mesh", Symbol{from_mesh.name()});
-  return attrs;
+  if (!map.is_across_meshes()) return {{"from", from}, {"mesh", Symbol{mesh.name()}}, {"to", to}};
+  return {{"from", from}, {"from_mesh", Symbol{from_mesh.name()}}, {"mesh", Symbol{mesh.name()}}, {"to", to}};
 }
 
 ValueId create_exchange(Builder& builder, const Mesh& mesh, std::span<const ValueId> operands, ValueId fill,
