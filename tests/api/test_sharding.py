@@ -250,9 +250,7 @@ def test_a_device_assignment_names_each_device(assignment: list[int], text: str)
         assignment_sharding(MESH, np.array(assignment))
 
 
-@pytest.mark.parametrize(
-    "assignment", [[1, 0, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0], [0, 3, 1, 2, 4, 7, 5, 6]]
-)
+@pytest.mark.parametrize("assignment", [[1, 0, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0], [0, 3, 1, 2, 4, 7, 5, 6]])
 def test_a_device_assignment_that_is_no_order_of_the_axes_is_another_mesh(assignment: list[int]) -> None:
     x = np.arange(16)
     placed = sw.jit(lambda x: sw.shard(x, assignment), mesh=MESH)(x)

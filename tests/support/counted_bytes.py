@@ -52,15 +52,17 @@ class _Counting:
     def __init__(self, executable: Any) -> None:
         self.executable = executable
 
+    def accepts(self, arguments: Any) -> bool:
+        return bool(self.executable.accepts(arguments))
+
     def run(self, *args: Any, **kwargs: Any) -> Any:
         return self.executable.run(*args, **{**kwargs, "faithful": True, "count": True})
 
 
 def received_in_run(program: Any, *arrays: Any) -> Any:
     """The executable of a program after a counted run."""
-    executable = program._runnable()
-    for devices, known in program._executables.items():
-        if known is executable:
-            program._executables[devices] = _Counting(executable)
+    here = program._here()
+    executable = here.executable
+    here.executable = _Counting(executable)
     program(*arrays)
     return executable

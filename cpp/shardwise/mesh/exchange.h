@@ -56,7 +56,7 @@ struct ExchangeMap {
   MeshPtr to_mesh = nullptr, from_mesh = nullptr;
 
   bool is_across_meshes() const { return to_mesh != nullptr; }
-  AxisList axes() const;                          // of all operands and of the result, with repetitions
+  AxisList axes() const;  // of all operands and of the result, with repetitions
   friend bool operator==(const ExchangeMap&, const ExchangeMap&) = default;
 };
 

@@ -285,8 +285,7 @@ class Localization {
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     LocalEmitter& emitter = emitter_of_op(operands, results);
     const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
-    LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands),
-                                    std::move(results));
+    LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands), std::move(results));
     try {
       const Method* method = chosen_method(partition);
       partition.set_method(method);
@@ -304,8 +303,8 @@ class Localization {
   LocalEmitter& emitter_of(std::span<const PlacementId> tensors) {
     if (!placements_.has_several_meshes()) return emitters_.front();
     const MeshPtr& mesh = working_mesh(context(), tensors);
-    return *std::ranges::find_if(
-        emitters_, [&](const LocalEmitter& emitter) { return emitter.mesh()->same_devices(*mesh); });
+    return *std::ranges::find_if(emitters_,
+                                 [&](const LocalEmitter& emitter) { return emitter.mesh()->same_devices(*mesh); });
   }
 
   LocalEmitter& emitter_of_op(const std::vector<const LocalValue*>& operands, const std::vector<LocalValue>& results) {

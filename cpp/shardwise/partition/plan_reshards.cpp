@@ -143,8 +143,7 @@ ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementI
                             target.mesh->text()),
                         "give both as many devices, or use one of them");
   }
-  return with_common_mesh(
-      {.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target});
+  return with_common_mesh({.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target});
 }
 
 Module plan_reshards(Module module, PassContext& context) {

@@ -80,7 +80,8 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
   if (mesh_ == nullptr) return {};
   const Dims& shape = context_.type(type).shape;
   const bool is_replicated = unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty);
-  Placement placement{.mesh = mesh == nullptr || is_replicated ? mesh_ : mesh, .dims = {}, .unreduced = std::move(unreduced)};
+  Placement placement{
+      .mesh = mesh == nullptr || is_replicated ? mesh_ : mesh, .dims = {}, .unreduced = std::move(unreduced)};
   placement.dims.reserve(dims.size());
   for (size_t d = 0; d < dims.size(); ++d) {
     const int64_t block = ceil_div(shape[d], product(dims[d]));

@@ -48,7 +48,7 @@ class ProgramPlacements {
 
   Context& context_;
   MeshPtr mesh_;
-  std::vector<MeshPtr> others_;  // over the same devices, in other orders or with other axes
+  std::vector<MeshPtr> others_;                        // over the same devices, in other orders or with other axes
   std::unordered_map<uint64_t, PlacementId> reduced_;  // by sharding and type
   std::unordered_map<PlacementId, ShardingId> shardings_;
 };

@@ -22,7 +22,7 @@ struct CollectiveCall {
   Reducer reducer = Reducer::kNone;
   ExchangeMap exchange = {};  // exchange
   bool has_fill = false;      // … whose last operand is the fill
-  size_t together = 1;      // all_reduce: the number of steps from this one on that travel as one (batch_reductions.h)
+  size_t together = 1;  // all_reduce: the number of steps from this one on that travel as one (batch_reductions.h)
   std::shared_ptr<const DeviceOrder> order = nullptr;  // of another mesh than that of the run
   bool is_reduced = false;  // of a reduction: the operand is the total already (early_reduction.h)
 

@@ -13,7 +13,8 @@ Shards Communicator::on_mesh(const DeviceOrder& order, std::span<const Shards> o
   return result.axes().empty() ? result : order.in_main_order(result);
 }
 
-Shards Communicator::exchange_across_meshes(const Mesh& main, std::span<const Shards> operands, const ExchangeMap& map) {
+Shards Communicator::exchange_across_meshes(const Mesh& main, std::span<const Shards> operands,
+                                            const ExchangeMap& map) {
   return exchanged_across_meshes(operands, map, main, {}, nullptr);
 }
 

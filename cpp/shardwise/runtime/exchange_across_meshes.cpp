@@ -78,7 +78,8 @@ class Exchange {
     const int64_t index = device_in(main_, *map_.to_mesh, device);
     for (size_t k = 0; k < map_.from.size(); ++k) {
       const std::vector<ExchangeSource>& from = map_.from[k];
-      std::vector<std::vector<std::pair<int64_t, ExchangePiece>>> pieces(from.size());  // by dim; with the shard's number
+      std::vector<std::vector<std::pair<int64_t, ExchangePiece>>> pieces(
+          from.size());  // by dim; with the shard's number
       Dims counts;
       for (size_t d = 0; d < from.size(); ++d) {
         const int64_t tile = shard_index(*map_.to_mesh, map_.to[d].axes, index);

@@ -68,7 +68,9 @@ class MeshPair:
     @property
     def nests(self) -> bool:
         """Whether the tiles of one side consist of those of the other in each dim."""
-        even = all(n % shards(axes) == 0 for side in (self.before, self.after) for n, axes in zip(self.shape, side.dims))
+        even = all(
+            n % shards(axes) == 0 for side in (self.before, self.after) for n, axes in zip(self.shape, side.dims)
+        )
         return even and all(nest(a, b) for a, b in zip(self.before.dims, self.after.dims))
 
 

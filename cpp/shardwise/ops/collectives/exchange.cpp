@@ -88,8 +88,9 @@ ExchangeMap read_map(const Module& module, const Attrs& attrs, std::string_view 
   ExchangeMap map;
   if (from_mesh != mesh) {
     if (!are_over_same_devices(*mesh, *from_mesh)) {
-      fail<MeshError>(op, "both meshes must be over the same devices",
-                      str(from_mesh->reference(), " ", from_mesh->text(), " and ", mesh->reference(), " ", mesh->text()));
+      fail<MeshError>(
+          op, "both meshes must be over the same devices",
+          str(from_mesh->reference(), " ", from_mesh->text(), " and ", mesh->reference(), " ", mesh->text()));
     }
     map.to_mesh = mesh;
     map.from_mesh = from_mesh;

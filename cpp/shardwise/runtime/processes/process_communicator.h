@@ -60,7 +60,7 @@ class ProcessCommunicator final : public Communicator {
   std::shared_ptr<Transport> transport_;
   VirtualCommunicator own_;  // among the devices of this process
   std::map<AxisList, ProcessGroup> groups_;
-  std::shared_ptr<size_t> group_count_ = std::make_shared<size_t>(0);  // with those of other meshes
+  std::shared_ptr<size_t> group_count_ = std::make_shared<size_t>(0);            // with those of other meshes
   std::map<std::string, std::shared_ptr<ProcessCommunicator>> on_other_meshes_;  // by text
 };
 
