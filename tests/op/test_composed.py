@@ -20,7 +20,6 @@ from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute
 
 # Ops that have neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
 WITHOUT_KERNEL = {
-    "chlo.scan",
     "sdy.manual_computation",
     "sdy.named_computation",
     "sdy.replicated_to_unreduced",
