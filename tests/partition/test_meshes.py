@@ -200,9 +200,7 @@ def test_random_pairs_of_meshes() -> None:
 
 
 def test_meshes_over_other_devices_are_refused() -> None:
-    with pytest.raises(
-        sw.MeshError, match=r"^shard: the mesh must be over the 6 devices of the program's mesh"
-    ):
+    with pytest.raises(sw.MeshError, match=r"^shard: the mesh must be over the 6 devices of the program's mesh"):
         sw.jit(lambda x: sw.shard(x, on(EIGHT, "a")), mesh=GRID)(X)
     text = """
 sdy.mesh @a = <["x"=2]>

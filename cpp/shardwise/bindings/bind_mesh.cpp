@@ -196,7 +196,7 @@ void bind_sharding_class(py::module_& module) {
           py::arg("shape"))
       .def("slice_of", [](const TensorSharding& s, const ShapeLike& shape,
                           int64_t logical) { return slice_tuple(slice_of(s, shape_from_python(shape), logical)); })
-      // With the axes of a mesh over the same devices; None if it is no digit order of that.
+      // The same on the axes of a mesh over the same devices; None if it is no digit order of that.
       .def("on_mesh", [](const TensorSharding& s, const PyMesh& mesh) { return on_mesh(s, mesh); })
       // On a mesh that differs by its name only.
       .def("renamed",

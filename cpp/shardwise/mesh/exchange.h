@@ -74,7 +74,7 @@ int64_t real_rows(const ExchangeTarget& to, int64_t i);
 // The first and the last shard of the operand that may have rows of tile i. Returns {0, -1} if none has.
 std::pair<int64_t, int64_t> senders(const ExchangeTarget& to, const ExchangeSource& from, int64_t i);
 
-// Of a map across meshes: the elements of all operands that the device with this logical index in `to_mesh` receives.
+// The elements of all operands that the device with this logical index in `to_mesh` receives; for maps across meshes.
 int64_t received_across_meshes(const ExchangeMap& map, int64_t device);
 
 // The coordinates of a device along some mesh axes, to read and write positions along lists of axes and sub-axes.

@@ -7,7 +7,7 @@
 //                                                              device_in(main, other, 1)   the device at x=0, y=1 is
 //                                                                                          at a=0, b=1: 1
 //
-// What is a digit order of the main mesh is written with its sub-axes, so no second mesh is left. Other shardings keep
+// A digit order of the main mesh is written with its sub-axes, so that no second mesh is left. Other shardings keep
 // their mesh: each op is computed on one of them, and a value changes its mesh by an exchange.
 #pragma once
 

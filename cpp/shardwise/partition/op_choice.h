@@ -59,7 +59,7 @@ class OpChooser {
   Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
   void add_candidates_on(const MeshPtr& mesh, const OpView& op, const ShardingRule& rule, const Pending& pending,
                          ComputeShardings& shardings);
-  // Without tensors that are on another mesh; null: none is.
+  // Leaves tensors out that are on another mesh; null: none is.
   bool project(const OpView& op, const ShardingRule& rule, bool where_they_are, const MeshPtr& mesh);
   std::vector<MeshPtr> meshes_of(const OpView& op);
   PlacementId wanted(const OpView& op, size_t i);

@@ -27,7 +27,7 @@ struct TileCounter {
   const Mesh& mesh;
   const ExchangeMap& map;
   int64_t device;
-  // Of the operands, if they are on another mesh.
+  // The same for the operands, if they are on another mesh.
   const Mesh& from_mesh = mesh;
   int64_t from_device = device;
 

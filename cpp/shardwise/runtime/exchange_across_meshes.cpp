@@ -26,6 +26,31 @@ struct Box {
   std::vector<ExchangePiece> dims;
 };
 
+Dims counts_of(const Box& box) {
+  Dims counts;
+  for (const ExchangePiece& piece : box.dims) counts.push_back(piece.count);
+  return counts;
+}
+
+// Boxes one after the other; the memory is that of the arrays.
+struct Message {
+  Message(DType dtype, const std::vector<Box>& boxes) {
+    int64_t bytes = 0;
+    for (const Box& box : boxes) bytes += element_count(counts_of(box)) * item_size(dtype);
+    memory = pooled_empty(DType::kU8, {bytes});
+    std::byte* at = memory.data();
+    for (const Box& box : boxes) {
+      Dims shape = counts_of(box);
+      Dims strides = row_major_strides(shape, item_size(dtype));
+      parts.emplace_back(dtype, std::move(shape), std::move(strides), at, memory.owner());
+      at += parts.back().nbytes();
+    }
+  }
+
+  NdArray memory;
+  std::vector<NdArray> parts;
+};
+
 class Exchange {
  public:
   Exchange(std::span<const Shards> operands, const ExchangeMap& map, const Mesh& main, const DeviceSet& devices)
@@ -115,12 +140,6 @@ class Exchange {
     return place(near != holders.end() ? *near : holders[static_cast<size_t>(device) % holders.size()]);
   }
 
-  static Dims counts_of(const Box& box) {
-    Dims counts;
-    for (const ExchangePiece& piece : box.dims) counts.push_back(piece.count);
-    return counts;
-  }
-
   NdArray source(const Box& box) const {
     Dims start, step;
     for (const ExchangePiece& piece : box.dims) {
@@ -130,27 +149,6 @@ class Exchange {
     return region(operands_[box.operand][box.sender.index], start, counts_of(box), step);
   }
 
-  // Boxes one after the other, as in a message, which is the memory of the arrays.
-  struct Message {
-    NdArray memory;
-    std::vector<NdArray> parts;
-  };
-
-  Message message(const std::vector<Box>& boxes) const {
-    int64_t bytes = 0;
-    for (const Box& box : boxes) bytes += element_count(counts_of(box)) * item_size(operands_[0].dtype());
-    Message made{pooled_empty(DType::kU8, {bytes}), {}};
-    std::byte* at = made.memory.data();
-    for (const Box& box : boxes) {
-      const DType dtype = operands_[box.operand].dtype();
-      Dims shape = counts_of(box);
-      Dims strides = row_major_strides(shape, item_size(dtype));
-      made.parts.emplace_back(dtype, std::move(shape), std::move(strides), at, made.memory.owner());
-      at += made.parts.back().nbytes();
-    }
-    return made;
-  }
-
   void send(Transport& transport, const std::map<int64_t, std::vector<Box>>& sent,
             const std::map<int64_t, std::vector<Box>>& awaited) {
     std::vector<Message> messages;
@@ -158,13 +156,13 @@ class Exchange {
     std::vector<Transport::Incoming> incoming;
     const auto bytes = [](const NdArray& memory) { return static_cast<size_t>(memory.nbytes()); };
     for (const auto& [process, boxes] : sent) {
-      Message made = message(boxes);
+      Message made(operands_[0].dtype(), boxes);
       for (size_t i = 0; i < boxes.size(); ++i) copy_parallel(made.parts[i], source(boxes[i]));
       outgoing.push_back({process, {made.memory.data(), bytes(made.memory)}});
       messages.push_back(std::move(made));
     }
     for (const auto& [process, boxes] : awaited) {
-      Message made = message(boxes);
+      Message made(operands_[0].dtype(), boxes);
       incoming.push_back({process, {made.memory.data(), bytes(made.memory)}});
       received_[process] = std::move(made.parts);
       messages.push_back(std::move(made));
