@@ -22,7 +22,6 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/partition/device_bytes.h"

@@ -13,7 +13,7 @@
 
 #include <optional>
 
-#include "shardwise/mesh/placement.h"
+#include "shardwise/mesh/sharding.h"
 
 namespace shardwise {
 

@@ -3,7 +3,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/reshard/one_step.h"
-#include "shardwise/reshard/plan.h"
 
 namespace shardwise {
 
@@ -21,7 +20,8 @@ bool is_across_meshes(const ReshardProblem& problem) {
   return problem.from.mesh != problem.to.mesh && !problem.from.mesh->same_devices(*problem.to.mesh);
 }
 
-std::vector<ReshardPlan> plans_across_meshes(const ReshardProblem& problem) {
+std::vector<ReshardPlan> plans_across_meshes(const ReshardProblem& problem,
+                                             const std::function<ReshardPlan(const ReshardProblem&)>& plan) {
   check_internal(problem.to.unreduced.empty(), "a value is reduced before it changes its mesh");
   if (problem.from.unreduced.empty()) return {one_exchange(problem)};
   Placement whole = problem.from;
@@ -40,9 +40,9 @@ std::vector<ReshardPlan> plans_across_meshes(const ReshardProblem& problem) {
   for (const Placement& placement : reduced) {
     ReshardProblem first = problem, then = problem;
     first.to = then.from = placement;
-    ReshardPlan plan = plan_reshard(first);
-    for (ReshardStep& step : one_exchange(then).steps) add_step(problem, plan, std::move(step));
-    plans.push_back(std::move(plan));
+    ReshardPlan steps = plan(first);
+    for (ReshardStep& step : one_exchange(then).steps) add_step(problem, steps, std::move(step));
+    plans.push_back(std::move(steps));
   }
   return plans;
 }

@@ -191,7 +191,7 @@ std::vector<ReshardPlan> movements(const ReshardProblem& problem) {
 
 ReshardPlan plan_reshard(const ReshardProblem& problem) {
   if (is_across_meshes(problem)) {
-    const std::vector<ReshardPlan> plans = plans_across_meshes(problem);
+    const std::vector<ReshardPlan> plans = plans_across_meshes(problem, plan_reshard);
     return *std::ranges::min_element(plans, {}, &ReshardPlan::seconds);
   }
   return problem.from.unreduced == problem.to.unreduced ? plan_movement(problem) : plan_reduction(problem);
@@ -203,7 +203,7 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
     if (has_moves(plan, moves) && (!best || plan.seconds < best->seconds)) best = std::move(plan);
   };
   if (is_across_meshes(problem)) {
-    for (ReshardPlan& plan : plans_across_meshes(problem)) add(std::move(plan));
+    for (ReshardPlan& plan : plans_across_meshes(problem, plan_reshard)) add(std::move(plan));
     return best;
   }
   add(plan_reshard(problem));
