@@ -25,7 +25,9 @@ LAYERS = {
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
     "reports, as plain data": ["choices", "reports", "viz"],
     "programs as text": ["op_rules", "propagation_options", "module"],
-    "meshes and shardings": ["partition_spec", "mesh", "other_meshes", "sharding", "layouts", "device_assignment", "processes"],
+    "meshes and shardings": [
+        "partition_spec", "mesh", "other_meshes", "sharding", "layouts", "device_assignment", "processes",
+    ],  # fmt: skip
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
     "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
