@@ -16,12 +16,13 @@ import numpy as np
 
 from . import _core
 from .array import Array
-from .device_assignment import assignment_dims, axes_for_parts
-from .errors import MeshError, ShapeError, ShardingError, is_integer, is_one_of, message, naming, warn
+from .device_assignment import assignment_sharding, axes_for_parts, mesh_for_parts
+from .errors import ShapeError, ShardingError, is_integer, is_one_of, message, naming, warn
 from .foreign import native
 from .jit import jit
 from .layouts import Layout, current_layout
 from .mesh import Mesh, get_mesh
+from .other_meshes import check_same_devices, on_program_mesh
 from .partition_spec import Axis, PartitionSpec, SubAxis
 from .sharding import UNSPECIFIED, NamedSharding, check_ndim
 from .traceback_filtering import entry_point
@@ -105,7 +106,8 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
         x: an array of any shape.
         dim: the dim to split; negative values count from the end.
         partitions: an axis name, or a tuple of names, major to minor; or the number of partitions, which places
-            partition i on the i-th group of devices.
+            partition i on the i-th group of devices. Where the number is no product of leading axes of the mesh (3 on
+            ``{"x": 2, "y": 3}``), the sharding is on another mesh over the same devices.
 
     Returns:
         ``x``, constrained.
@@ -124,7 +126,10 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
     dim = check_ndim("split", dim, x.ndim)
     mesh = x._trace.require_mesh("split")
     if isinstance(partitions, (int, np.integer)) and not isinstance(partitions, bool):
-        axes: tuple[Any, ...] = axes_for_parts(mesh, int(partitions), x._trace.manual_axes)
+        found = axes_for_parts(mesh, int(partitions), x._trace.manual_axes)
+        if found is None:  # the sizes of the axes do not nest with the number
+            mesh = mesh_for_parts(mesh, int(partitions))
+        axes: tuple[Any, ...] = ("part",) if found is None else found
     else:
         axes = tuple(partitions) if isinstance(partitions, (tuple, list)) else (partitions,)
     if not all(isinstance(axis, (str, SubAxis)) for axis in axes):
@@ -133,7 +138,7 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
         )
     dims: list[tuple[list[Any], bool, int | None]] = [([], True, None)] * x.ndim
     dims[dim] = ([a if isinstance(a, str) else (a.name, a.pre, a.size) for a in axes], False, None)
-    return _constrain(x, "split", dims)
+    return x._trace.constrain(x, _core.mesh.Sharding.make(mesh._core, dims))
 
 
 @entry_point
@@ -144,12 +149,13 @@ def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | l
         x: an array of any shape.
         sharding: a spec ``P(...)``; a :class:`NamedSharding`; Shardy's text, such as ``'[{"x":(1)2, ?}, {}]'``; or a
             device assignment: an integer array with ``x``'s ndim whose elements are the ids of the devices that hold
-            the tiles.
+            the tiles. The mesh of a sharding may be another one over the same devices.
 
     Returns:
         ``x``, constrained.
 
     Raises:
+        MeshError: the mesh has another number of devices than that of the program.
         ShardingError: the mesh does not have an axis, an axis is used twice, or there are more entries than dims.
         ParseError: malformed text.
 
@@ -172,15 +178,13 @@ def _sharded(what: str, x: Tracer, sharding: Any) -> Tracer:
                     f"{assignment.ndim}-dim {assignment.dtype}",
                 )
             )
-        sharding = PartitionSpec(*assignment_dims(mesh, assignment))
+        sharding = assignment_sharding(mesh, assignment)
     if isinstance(sharding, (PartitionSpec, str)):
         sharding = NamedSharding(mesh, sharding)
     if not isinstance(sharding, NamedSharding):
         raise ShardingError(message(what, "takes P(...), NamedSharding, text or a device assignment", repr(sharding)))
-    if sharding.mesh != mesh:
-        rule = f"the sharding's mesh must be the program's {mesh!r}"
-        raise MeshError(message(what, rule, repr(sharding.mesh), "use one mesh in a program"))
-    return x._trace.constrain(x, sharding.core(x.ndim))
+    check_same_devices(what, mesh, sharding.mesh)
+    return x._trace.constrain(x, on_program_mesh(mesh, sharding.core(x.ndim)))
 
 
 @entry_point

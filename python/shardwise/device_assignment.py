@@ -4,24 +4,27 @@
 from __future__ import annotations
 
 import math
-from typing import NoReturn
+import zlib
 
 import numpy as np
 
 from .errors import ShardingError, message
 from .mesh import Mesh
-from .partition_spec import Axis, SubAxis
+from .partition_spec import Axis, PartitionSpec, SubAxis
+from .sharding import NamedSharding
 
-__all__ = ["assignment_dims", "axes_for_parts"]
+__all__ = ["assignment_sharding", "axes_for_parts", "mesh_for_parts"]
 
 
-def axes_for_parts(mesh: Mesh, parts: int, taken: tuple[str, ...] = ()) -> tuple[Axis, ...]:
+def axes_for_parts(mesh: Mesh, parts: int, taken: tuple[str, ...] = ()) -> tuple[Axis, ...] | None:
     """The major axes whose sizes multiply to ``parts``, in GShard's order. The last one may be a prefix of an axis.
+
+    None if no prefix of the axes has that many parts.
 
     ``taken`` are the axes of enclosing manual regions, which cannot be partitioned again.
 
     Raises:
-        ShardingError: ``parts`` does not divide the devices, or no prefix of the axes has that many parts.
+        ShardingError: ``parts`` does not divide the devices.
     """
     free = {name: size for name, size in mesh.shape.items() if name not in taken}
     devices = math.prod(free.values())
@@ -47,79 +50,28 @@ def axes_for_parts(mesh: Mesh, parts: int, taken: tuple[str, ...] = ()) -> tuple
             axes.append(SubAxis(name, 1, left))
             left = 1
         else:
-            raise ShardingError(
-                message(
-                    "split",
-                    f"{parts} partitions must be a product of the leading axes of {mesh!r}",
-                    parts,
-                    "name the axes to split over, or use a mesh whose sizes nest with the count",
-                )
-            )
+            return None
     return tuple(axes)
 
 
-def assignment_dims(mesh: Mesh, assignment: np.ndarray) -> list[tuple[Axis, ...]]:
-    """Axes per dim of a GShard device assignment (appendix A.3): ``assignment[i, j, …]`` is the device of that tile.
+def mesh_for_parts(mesh: Mesh, parts: int) -> Mesh:
+    """The devices of a mesh in its order, as an axis "part" of so many groups of devices and one of the others."""
+    axes = {"part": parts, "other": mesh.size // parts}
+    return Mesh(axes, mesh.device_ids, name=f"{mesh.name}_in_{parts}")
 
-    The assignment must be a reordering of the mesh's digits: a product of sub-axes shards each dim.
+
+def assignment_sharding(mesh: Mesh, assignment: np.ndarray) -> NamedSharding:
+    """The sharding of a GShard device assignment (appendix A.3): ``assignment[i, j, …]`` is the device of that tile.
+
+    Its mesh has the devices in that order, with an axis for each dim.
 
     Raises:
-        ShardingError: other device orders, or ids that are not one per device.
+        ShardingError: ids that are not one per device.
     """
-    logical = {device: index for index, device in enumerate(mesh.device_ids)}
-    flat = assignment.reshape(-1)
-    if sorted(int(d) for d in flat) != sorted(mesh.device_ids):
-        raise ShardingError(
-            message("shard", f"a device assignment must name each device of {mesh!r} once", f"{flat.tolist()[:16]}")
-        )
-    grid = np.array([logical[int(d)] for d in flat]).reshape(assignment.shape)
-    dims: list[tuple[Axis, ...]] = []
-    model = np.zeros((1,) * grid.ndim, dtype=np.int64)
-    for dim in range(grid.ndim):
-        line = np.moveaxis(grid, dim, 0).reshape(grid.shape[dim], -1)[:, 0] - grid.flat[0]
-        digits = _digits_of_line(mesh, line)
-        if digits is None:
-            _refuse_order(mesh, assignment)
-        shape = [1] * grid.ndim
-        shape[dim] = -1
-        model = model + line.reshape(shape)
-        dims.append(digits)
-    if grid.flat[0] != 0 or not np.array_equal(model, grid):
-        _refuse_order(mesh, assignment)
-    return dims
-
-
-def _refuse_order(mesh: Mesh, assignment: np.ndarray) -> NoReturn:
-    rule = f"a device assignment must follow the axes of {mesh!r}"
-    way_out = "make a mesh with these device_ids and use P(...)"
-    raise ShardingError(message("shard", rule, assignment.tolist(), way_out))
-
-
-def _digits_of_line(mesh: Mesh, line: np.ndarray) -> tuple[Axis, ...] | None:
-    """The (sub-)axes, major to minor, whose mixed-radix count gives the offsets in ``line``; None for other offsets."""
-    strides: dict[int, tuple[str, int, int]] = {}  # logical stride of a prime digit → (name, pre, size)
-    stride = mesh.size
-    for name, size in mesh.shape.items():
-        pre, left = 1, size
-        while left > 1:
-            prime = next(p for p in range(2, left + 1) if left % p == 0)
-            stride //= prime
-            strides[stride] = (name, pre, prime)
-            pre *= prime
-            left //= prime
-    digits: list[tuple[str, int, int]] = []
-    step = 1
-    while step < len(line):  # minor to major: line[step] is the stride of the next digit
-        found = strides.get(int(line[step]))
-        if found is None or len(line) % (step * found[2]):
-            return None
-        digits.insert(0, found)
-        step *= found[2]
-    merged: list[tuple[str, int, int]] = []
-    for name, pre, size in digits:
-        if merged and merged[-1][0] == name and merged[-1][1] * merged[-1][2] == pre:
-            merged[-1] = (name, merged[-1][1], merged[-1][2] * size)
-        else:
-            merged.append((name, pre, size))
-    sizes = mesh.shape
-    return tuple(n if (p == 1 and s == sizes[n]) else SubAxis(n, p, s) for n, p, s in merged)
+    flat = [int(device) for device in assignment.reshape(-1)]
+    if sorted(flat) != sorted(mesh.device_ids):
+        rule = f"a device assignment must name each device of {mesh!r} once"
+        raise ShardingError(message("shard", rule, f"{flat[:16]}"))
+    axes = {f"dim{d}": size for d, size in enumerate(assignment.shape)}
+    name = f"{mesh.name}_of_{zlib.crc32(repr((assignment.shape, flat)).encode()):08x}"
+    return NamedSharding(Mesh(axes, flat, name=name), PartitionSpec(*axes))

@@ -17,7 +17,7 @@ from .foreign import native
 from .jit import JitFunction, run_as_program
 from .mesh import Mesh
 from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, sharding_on
+from .sharding import UNSPECIFIED, NamedSharding, sharding_on
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
@@ -213,6 +213,8 @@ class _Region:
     def _sharding(self, what: str, ndim: int, spec: Any) -> _core.mesh.Sharding:
         """The outer sharding of a spec. Dims stay open if propagation may add other axes, as in JAX."""
         spec = PartitionSpec() if spec is None or spec is UNSPECIFIED else spec
+        if isinstance(spec, NamedSharding) and spec.mesh != self._mesh:
+            raise MeshError(message(what, f"must be on the program's mesh, {self._mesh!r}", repr(spec.mesh)))
         sharding: _core.mesh.Sharding = sharding_on(self._mesh, spec, ndim, what)
         for axes, _, _ in sharding.dims:
             kinds = [name in self._axes for name, _, _ in axes]

@@ -12,7 +12,7 @@ from . import _core
 from .array import Array, ShapeDtypeStruct, put
 from .dtypes import numpy_dtype
 from .errors import DTypeError, ShapeError, message
-from .processes import ALONE, Finish, Place
+from .processes import ALONE, Finish, Place, place_on
 
 if TYPE_CHECKING:
     from .stages import Traced
@@ -24,13 +24,14 @@ class PlacedProgram:
     """A compiled program on the devices of ``place``."""
 
     __slots__ = (
-        "_argument_shardings", "_hidden", "_identity", "_place", "_results", "_traced", "_what", "executable",
+        "_argument_shardings", "_hidden", "_identity", "_mesh", "_place", "_results", "_traced", "_what", "executable",
     )  # fmt: skip
 
     def __init__(self, compiled: _core.passes.CompileUnit, traced: Traced, place: Place) -> None:
         self.executable = _core.runtime.Executable(compiled, place.devices)
         self._traced = traced
         self._place = place
+        self._mesh = traced.mesh._core
         self._argument_shardings = compiled.argument_shardings
         self._hidden: list[Any] | None = None  # the closed-over arrays, from the first run on
         self._results = [(tuple(type.shape), numpy_dtype(type.dtype)) for type in traced._core.result_types]
@@ -61,7 +62,17 @@ class PlacedProgram:
         arguments += self._hidden
         results = executable.run(arguments, donated=donated, processes=place.communicator, **options)
         finish()
-        return [Array._of(result, place, *type) for result, type in zip(results, self._results)]
+        return [Array._of(x, self._place_of(x.sharding), *type) for x, type in zip(results, self._results)]
+
+    def _place_of(self, sharding: _core.mesh.Sharding) -> Place:
+        """Where an argument or a result is, on another mesh than the program's, too.
+
+        Devices of a rank that has several are at no position of another mesh: each rank has the whole array.
+        """
+        if self._place.communicator is None or sharding.mesh == self._mesh:
+            return self._place
+        there = place_on(sharding.mesh)
+        return there if len(there.devices.owned(sharding.mesh)) == 1 else ALONE
 
     def _begin(self, leaves: list[Any]) -> Finish:
         """Make sure that all processes run this program on the same arrays. Each takes its part of a NumPy array."""
@@ -100,9 +111,9 @@ class PlacedProgram:
                 )
             )
         if isinstance(array, Array):
-            return _placed(array, sharding, self._place)
+            return _placed(array, sharding, self._place_of(sharding))
         scatter = _core.runtime.ShardedArray.scatter
-        return scatter(array, sharding, poison=poison, borrow=True, devices=self._place.devices)
+        return scatter(array, sharding, poison=poison, borrow=True, devices=self._place_of(sharding).devices)
 
 
 def _placed(array: Any, sharding: Any, place: Place) -> Any:

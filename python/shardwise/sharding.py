@@ -22,6 +22,7 @@ from . import _core
 from .errors import MeshError, ShapeError, ShardingError, is_integer, message, naming, shown
 from .foreign import native
 from .mesh import Mesh
+from .other_meshes import check_same_devices, on_program_mesh
 from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, open
 from .traceback_filtering import entry_points
 
@@ -260,9 +261,8 @@ def sharding_on(mesh: Mesh, spec: Any, ndim: int, what: str) -> Any:
         sharding = NamedSharding(mesh, spec) if isinstance(spec, (PartitionSpec, str)) else spec
         if not isinstance(sharding, NamedSharding):
             raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(spec)))
-        if sharding.mesh != mesh:
-            raise MeshError(message(what, f"must be on the program's mesh, {mesh!r}", repr(sharding.mesh)))
-        return sharding.core(ndim)
+        check_same_devices(what, mesh, sharding.mesh)
+        return on_program_mesh(mesh, sharding.core(ndim))
 
 
 def check_ndim(what: str, dim: int, ndim: int) -> int:

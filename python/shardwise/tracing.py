@@ -388,6 +388,9 @@ class Trace:
                 raise ShardingError(
                     message("annotation", "must not use an axis of a manual region around it", repr(axis))
                 )
+        if self.manual_axes and self.mesh is not None and sharding.mesh != self.mesh._core:
+            rule = f"inside a manual region, must be on the program's mesh, {self.mesh!r}"
+            raise MeshError(message("annotation", rule, sharding.mesh.text(), "annotate the value outside"))
         return Tracer(self, self.core.constrain(x._value, sharding), x.shape, x.dtype)
 
     def set_name(self, x: Tracer, name: str) -> None:

@@ -214,7 +214,7 @@ def test_functions_of_one_name_in_two_modules_are_not_confused() -> None:
 
 def test_arrays_on_different_meshes_are_a_clear_error() -> None:
     with pytest.raises(
-        sw.MeshError, match=r"all arguments and shardings must be on one mesh.*move arrays with device_put"
+        sw.MeshError, match=r"must be on meshes over the same devices, those of .*move arrays with device_put"
     ):
         _ = A + sw.device_put(X, sw.Mesh({"z": 2}))
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 import shardwise as sw
 from shardwise import NamedSharding, P
-from shardwise.device_assignment import assignment_dims, axes_for_parts
+from shardwise.device_assignment import assignment_sharding, axes_for_parts
+from shardwise.other_meshes import on_program_mesh
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 PERMUTED = sw.Mesh({"x": 4, "y": 2}, [3, 1, 4, 0, 7, 5, 2, 6])
@@ -187,6 +189,27 @@ def test_a_count_that_does_not_divide_the_devices_is_refused(axes: dict[str, int
         axes_for_parts(sw.Mesh(axes), parts)
 
 
+@pytest.mark.parametrize(("axes", "parts"), [({"x": 2, "y": 3}, 3), ({"x": 3, "y": 2}, 2), ({"x": 4, "y": 3}, 6)])
+def test_a_count_that_no_leading_axes_have_is_another_mesh(axes: dict[str, int], parts: int) -> None:
+    """Partition i is on the i-th group of devices, in the order of the mesh."""
+    count = math.prod(axes.values())
+    ids = np.random.default_rng(1).permutation(count)
+    mesh, x = sw.Mesh(axes, ids), np.arange(2 * count)
+    assert axes_for_parts(mesh, parts) is None
+    placed = sw.jit(lambda x: sw.split(x, 0, parts), mesh=mesh)(x)
+    held = {shard.device: shard.data for shard in placed.addressable_shards}
+    for i, device in enumerate(ids):
+        part = i // (count // parts)
+        np.testing.assert_array_equal(held[device], np.split(x, parts)[part])
+
+
+def dims_of(mesh: sw.Mesh, assignment: np.ndarray) -> tuple[Any, ...]:
+    """The axes of each dim, on the program's mesh."""
+    written = on_program_mesh(mesh, assignment_sharding(mesh, assignment).core(assignment.ndim))
+    assert written.mesh == mesh._core
+    return tuple(NamedSharding._wrap(written).spec)
+
+
 @pytest.mark.parametrize(
     ("mesh", "assignment", "dims"),
     [
@@ -201,15 +224,14 @@ def test_a_count_that_does_not_divide_the_devices_is_refused(axes: dict[str, int
     ],
 )
 def test_a_device_assignment_becomes_axes(mesh: sw.Mesh, assignment: np.ndarray, dims: tuple[Any, ...]) -> None:
-    said = [d if len(d) != 1 else d[0] for d in assignment_dims(mesh, assignment)]
-    assert tuple(said) == dims
+    assert dims_of(mesh, assignment) == dims
 
 
 def test_a_device_assignment_puts_each_tile_on_its_device() -> None:
     rng = np.random.default_rng(0)
     mesh = sw.Mesh({"a": 2, "b": 3, "c": 2}, rng.permutation(12))
     digits = mesh.devices.transpose(2, 0, 1).reshape(2, 6)  # tiles of a 2-D array: c on dim 0, a and b on dim 1
-    spec = P(*assignment_dims(mesh, digits))
+    spec = P(*dims_of(mesh, digits))
     x = np.arange(4 * 12).reshape(4, 12)
     for shard in sw.device_put(x, NamedSharding(mesh, spec)).addressable_shards:
         i, j = (int(k[0]) for k in np.nonzero(digits == shard.device))
@@ -221,14 +243,21 @@ def test_a_device_assignment_puts_each_tile_on_its_device() -> None:
     [
         ([0, 1, 2, 3, 4, 5, 6, 6], "each device"),
         ([0, 1, 2, 3], "each device"),
-        ([1, 0, 2, 3, 4, 5, 6, 7], "follow the axes"),
-        ([7, 6, 5, 4, 3, 2, 1, 0], "follow the axes"),
-        ([0, 3, 1, 2, 4, 7, 5, 6], "follow the axes"),
     ],
 )
-def test_a_device_assignment_that_is_no_order_of_the_axes_is_refused(assignment: list[int], text: str) -> None:
+def test_a_device_assignment_names_each_device(assignment: list[int], text: str) -> None:
     with pytest.raises(sw.ShardingError, match=text):
-        assignment_dims(MESH, np.array(assignment))
+        assignment_sharding(MESH, np.array(assignment))
+
+
+@pytest.mark.parametrize("assignment", [[1, 0, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1, 0], [0, 3, 1, 2, 4, 7, 5, 6]])
+def test_a_device_assignment_that_is_no_order_of_the_axes_is_another_mesh(assignment: list[int]) -> None:
+    x = np.arange(16)
+    placed = sw.jit(lambda x: sw.shard(x, assignment), mesh=MESH)(x)
+    assert placed.sharding.mesh.device_ids == tuple(assignment)
+    for shard in placed.addressable_shards:
+        tile = assignment.index(shard.device)
+        np.testing.assert_array_equal(shard.data, x[2 * tile : 2 * tile + 2])
 
 
 @pytest.mark.parametrize("mesh_text", ["@mesh", 'mesh<["x"=4, "y"=2]>'])

@@ -141,7 +141,8 @@ def set_mesh_in_a_program() -> None:
 
 @row(
     sw.MeshError,
-    r"with_sharding_constraint: the sharding's mesh must be the program's Mesh\(.*\), got Mesh\('a': 2\); use one mesh",
+    r"with_sharding_constraint: the mesh must be over the 8 devices of the program's mesh, Mesh\(.*\), "
+    r"got Mesh\('a': 2\); use Mesh\(.*\), or a mesh of 8 devices",
 )
 def constraint_on_another_mesh() -> None:
     other = sw.NamedSharding(sw.Mesh({"a": 2}), P("a"))

@@ -203,7 +203,35 @@ def composed() -> Iterator[Program]:
     yield Program("no elements", MESHES["x4"], reduction("sum", ("x",), np.float32), (numbers((0, 3)),))
 
 
+TURNED = sw.Mesh({"a": 2, "b": 2}, device_ids=[2, 0, 3, 1], name="turned")
+SHUFFLED = sw.Mesh({"u": 8}, device_ids=[3, 0, 6, 1, 7, 4, 2, 5], name="shuffled")
+
+
+def on_two_meshes(other: sw.Mesh, spec: P, mine: P) -> Callable[[Any], Any]:
+    """Ops and reductions on another mesh, and changes of the mesh, back and forth."""
+    there = sw.NamedSharding(other, spec)
+
+    def function(x: Any) -> Any:
+        y = sw.shard(x, there) * 2
+        total = sw.shard(y + np.sum(y, axis=0), mine) + x
+        return sw.shard(sw.fori_loop(0, 2, lambda _, z: sw.shard(np.abs(sw.shard(z, there)), mine) + 1, total), mine)
+
+    return function
+
+
+def several_meshes() -> Iterator[Program]:
+    four, eight = sw.Mesh({"x": 2, "y": 2}), MESHES["x4_y2"]
+    there = sw.NamedSharding(TURNED, P("b", "a"))
+    x = np.nan_to_num(numbers((7, 6)), nan=0.5).round()
+    yield Program("two meshes of 4", four, on_two_meshes(TURNED, P("a", "b"), P("y", "x")), (x,))
+    yield Program("two meshes of 8", eight, on_two_meshes(SHUFFLED, P("u"), P("x", "y")), (whole_numbers((16, 6)),))
+    yield Program("a result on another mesh", four, lambda x: sw.shard(x * 2, there), (numbers((7, 6)),))
+    anywhere = sw.NamedSharding(SHUFFLED, P("u"))
+    yield Program("a result on another mesh of 8", eight, lambda x: sw.shard(x * 2, anywhere), (numbers((19, 6)),))
+
+
 def programs() -> Iterator[Program]:
+    yield from several_meshes()
     yield from composed()
     yield from reductions()
     yield from movements()

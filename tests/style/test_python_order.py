@@ -25,19 +25,33 @@ LAYERS = {
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
     "reports, as plain data": ["choices", "reports", "viz"],
     "programs as text": ["op_rules", "propagation_options", "module"],
-    "meshes and shardings": ["partition_spec", "mesh", "sharding", "layouts", "device_assignment", "processes"],
+    "meshes and shardings": [
+        "partition_spec",
+        "mesh",
+        "other_meshes",
+        "sharding",
+        "layouts",
+        "device_assignment",
+        "processes",
+    ],
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
     "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug"],
     "compiled functions": ["placed_programs", "stages", "text_programs", "jit"],
     "transforms, annotations and placement": [
-        "annotations", "custom_calls", "placement", "vmap", "grad", "manual", "control_flow",
+        "annotations",
+        "custom_calls",
+        "placement",
+        "vmap",
+        "grad",
+        "manual",
+        "control_flow",
     ],
     "written with the public functions": ["dtensor", "models", "testing", "mpi"],
     "programs from and to other libraries": ["interop"],
     "the package and its command line": ["", "run_command", "cli", "__main__"],
-}  # fmt: skip
+}
 # The types that a module names in annotations though their module stands after it.
 TYPES_FROM_ABOVE = {
     "user_code.static_arguments": {"tracing"}, "user_code.library_calls": {"tracing"}, "user_code.advice": {"tracing"},

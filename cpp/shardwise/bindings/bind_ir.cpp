@@ -154,9 +154,9 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
       // The mesh of the shardings, or the first declared mesh of several devices.
       .def_property_readonly("meshes",
                              [](const Module& self) {
-                               std::map<std::string, std::shared_ptr<Mesh>> meshes;
+                               py::typing::Dict<py::str, Mesh> meshes;  // in order
                                for (const MeshPtr& mesh : self.meshes) {
-                                 meshes[mesh->name()] = std::const_pointer_cast<Mesh>(mesh);
+                                 meshes[py::str(mesh->name())] = std::const_pointer_cast<Mesh>(mesh);
                                }
                                return meshes;
                              })

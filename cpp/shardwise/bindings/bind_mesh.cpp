@@ -13,6 +13,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/mesh/mesh_json.h"
+#include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/placement.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
@@ -195,6 +196,15 @@ void bind_sharding_class(py::module_& module) {
           py::arg("shape"))
       .def("slice_of", [](const TensorSharding& s, const ShapeLike& shape,
                           int64_t logical) { return slice_tuple(slice_of(s, shape_from_python(shape), logical)); })
+      // The same on the axes of a mesh over the same devices; None if it is no digit order of that.
+      .def("on_mesh", [](const TensorSharding& s, const PyMesh& mesh) { return on_mesh(s, mesh); })
+      // On a mesh that differs by its name only.
+      .def("renamed",
+           [](const TensorSharding& s, const PyMesh& mesh) {
+             TensorSharding renamed = s;
+             renamed.mesh = mesh;
+             return renamed;
+           })
       .def("to_json", &sharding_to_json)
       .def("__eq__", [](const TensorSharding& a, const TensorSharding& b) { return a == b; })
       .def("__eq__", [](const TensorSharding&, const py::object&) { return false; })

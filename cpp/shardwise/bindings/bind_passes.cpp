@@ -20,14 +20,15 @@
 #include "shardwise/compiler/named_passes.h"
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/partition/device_bytes.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
+#include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
 
 namespace py = pybind11;
@@ -52,7 +53,7 @@ MeshPtr named_apart(const Module& module, const MeshPtr& mesh) {
 
 // The program on this mesh, its first one. A program without shardings runs on any mesh, whatever its text declares.
 SharedModule on_mesh(const std::shared_ptr<Module>& module, const MeshPtr& mesh) {
-  if (const MeshPtr own = main_mesh(*module); own != nullptr && !own->same_devices(*mesh)) {
+  if (const MeshPtr own = main_mesh(*module); own != nullptr && !are_over_same_devices(*own, *mesh)) {
     fail<MeshError>("compile", str("the mesh must be that of the program's shardings, ", own->text()), mesh->text());
   }
   if (!module->meshes.empty() && equal(module->meshes.front(), mesh)) return module;
@@ -203,7 +204,7 @@ py::list ledger(const CompileUnit& unit) {
     const DeviceBytes devices = device_bytes(op, row.bytes);
     py::list axes;  // (axis, size)
     for (const AxisRef& axis : devices.axes) {
-      axes.append(py::make_tuple(collective_mesh(op)->axis_name(axis.axis), axis.size));
+      axes.append(py::make_tuple(devices.mesh->axis_name(axis.axis), axis.size));
     }
     rows.append(py::dict(py::arg("kind") = row.name, py::arg("axes") = row.axes, py::arg("group_size") = row.group_size,
                          py::arg("bytes") = row.bytes, py::arg("shape") = shape_tuple(row.operand.shape),
@@ -221,8 +222,8 @@ py::list ledger(const CompileUnit& unit) {
 py::dict plan_of_reshard(const Dims& shape, int64_t item, const TensorSharding& from, const TensorSharding& to,
                          int64_t repetitions) {
   using Clock = std::chrono::steady_clock;
-  const ReshardProblem problem{
-      .shape = shape, .item_size = item, .from = placement_of(from, shape), .to = placement_of(to, shape)};
+  const ReshardProblem problem = with_common_mesh(
+      {.shape = shape, .item_size = item, .from = placement_of(from, shape), .to = placement_of(to, shape)});
   ReshardPlan plan;
   double seconds = std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < std::max<int64_t>(repetitions, 1); ++i) {

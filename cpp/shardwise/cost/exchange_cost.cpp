@@ -92,9 +92,22 @@ std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& di
   return found;
 }
 
+ExchangeCost cost_across_meshes(const ExchangeMap& map, int64_t most_positions) {
+  const int64_t devices = map.to_mesh->device_count();
+  if (devices > std::max<int64_t>(most_positions, 4'096)) {
+    double tile = 1;
+    for (const ExchangeTarget& to : map.to) tile *= static_cast<double>(to.rows);
+    return {.elements = tile, .exact = false};
+  }
+  int64_t most = 0;
+  for (int64_t i = 0; i < devices; ++i) most = std::max(most, received_across_meshes(map, i));
+  return {.elements = static_cast<double>(most), .exact = true};
+}
+
 }  // namespace
 
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
+  if (map.is_across_meshes()) return cost_across_meshes(map, most_positions);
   if (const auto elements = elements_received(map)) return {.elements = *elements};
   ExchangeCost cost;
   std::set<Shares> all{Shares(map.from.size())};

@@ -52,7 +52,10 @@ Explanation Explainer::explain(ValueId value) {
   if (mesh == nullptr) return result;
   const TensorSharding sharding =
       id ? module_.context().sharding(id) : TensorSharding::open(mesh, module_.type(value).ndim());
-  if (id) result.sharding = short_text(sharding);
+  if (id) {
+    const bool has_several_meshes = only_mesh(module_) == nullptr;
+    result.sharding = (has_several_meshes ? mesh->reference() + " " : "") + short_text(sharding);
+  }
   for (size_t d = 0; d < sharding.dims.size(); ++d) {
     for (const AxisRef& axis : sharding.dims[d].axes) {
       const auto& origins = tracer_.origins(TensorRef{value}, d, axis, history_.now());

@@ -51,7 +51,12 @@ struct ExchangeSource {
 struct ExchangeMap {
   std::vector<ExchangeTarget> to;                 // by dim
   std::vector<std::vector<ExchangeSource>> from;  // by operand and dim
-  AxisList axes() const;                          // of all operands and of the result, with repetitions
+  // The meshes of the axes in `to` and in `from`, if they are two meshes over the same devices; else null. Then devices
+  // that hold an element of the operand are all the same to a receiver.
+  MeshPtr to_mesh = nullptr, from_mesh = nullptr;
+
+  bool is_across_meshes() const { return to_mesh != nullptr; }
+  AxisList axes() const;  // of all operands and of the result, with repetitions
   friend bool operator==(const ExchangeMap&, const ExchangeMap&) = default;
 };
 
@@ -68,6 +73,9 @@ int64_t rows_needed(const ExchangeTarget& to, const ExchangeSource& from, int64_
 int64_t real_rows(const ExchangeTarget& to, int64_t i);
 // The first and the last shard of the operand that may have rows of tile i. Returns {0, -1} if none has.
 std::pair<int64_t, int64_t> senders(const ExchangeTarget& to, const ExchangeSource& from, int64_t i);
+
+// The elements of all operands that the device with this logical index in `to_mesh` receives; for maps across meshes.
+int64_t received_across_meshes(const ExchangeMap& map, int64_t device);
 
 // The coordinates of a device along some mesh axes, to read and write positions along lists of axes and sub-axes.
 class Coordinates {

@@ -73,7 +73,8 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
   axes_ = addends_.empty() ? AxisList{} : addends_[0].home->unreduced;
   reducer_ = addends_.empty() ? Reducer::kNone : addends_[0].home->reducer;
   for (const Addend& addend : addends_) {
-    axes_ = addend.home->reducer == reducer_ ? intersection(axes_, addend.home->unreduced) : AxisList{};
+    const bool fits = addend.home->reducer == reducer_ && addend.home->mesh == addends_[0].home->mesh;
+    axes_ = fits ? intersection(axes_, addend.home->unreduced) : AxisList{};
   }
 }
 
@@ -83,10 +84,11 @@ std::vector<PlacementId> AccumulatorChooser::candidates(ValueId carry) const {
   const TypeId type = source_.value(carry).type;
   const auto add = [&](std::vector<AxisList> dims) {
     for (AxisList& axes : dims) axes = truncate_at_overlap(axes, axes_);
-    const PlacementId placement = placements_.of(type, std::move(dims), axes_, reducer_);
+    const PlacementId placement = placements_.of(type, std::move(dims), axes_, reducer_, addends_[0].home->mesh);
     if (std::ranges::find(found, placement) == found.end()) found.push_back(placement);
   };
-  add(placements_.find(placements_.declared(carry))->dim_axes());
+  const Placement& declared = *placements_.find(placements_.declared(carry));
+  if (declared.is_fully_replicated() || declared.mesh == addends_[0].home->mesh) add(declared.dim_axes());
   for (const Addend& addend : addends_) {
     const OpView op(source_, addend.op);
     const ShardingRule& rule = source_.context().sharding_rule(op);
@@ -104,9 +106,13 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
   if (rule.empty()) return std::nullopt;
   std::vector<bool> dependent;
   for (const ValueId operand : op.operands()) dependent.push_back(placed.contains(operand));
-  OpChoice choice{
-      {.factors = std::vector<AxisList>(rule.factors().size()), .passed = axes_, .reducer = reducer_, .reduced = {}},
-      {.axes = axes_, .reducer = reducer_, .operands = {}}};
+  const MeshPtr& mesh = addends_[0].home->mesh;
+  OpChoice choice{{.mesh = mesh,
+                   .factors = std::vector<AxisList>(rule.factors().size()),
+                   .passed = axes_,
+                   .reducer = reducer_,
+                   .reduced = {}},
+                  {.axes = axes_, .reducer = reducer_, .operands = {}, .mesh = mesh}};
   choice.pending.operands = pending_operands(linear_in(op, rule, reducer_), dependent);
   if (choice.pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {

@@ -12,6 +12,7 @@
 #include "shardwise/partition/open_loops.h"
 #include "shardwise/partition/placed_ops.h"
 #include "shardwise/partition/regions_in_progress.h"
+#include "shardwise/partition/unify_meshes.h"
 
 namespace shardwise {
 namespace {
@@ -224,6 +225,7 @@ class Assignment {
 
 Module assign(Module module, PassContext& context) {
   context.choices.ops.clear();
+  unify_meshes(module);
   return Assignment(module, context).run(context.counters);
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/cost/collective_cost.h"
 #include "shardwise/cost/exchange_cost.h"
 #include "shardwise/ops/build/collectives.h"
@@ -65,14 +66,22 @@ void read_permute(const OpView& op, LedgerRow& row) {
 // The group is all devices along the axes of the operands and the result.
 void read_exchange(const OpView& op, LedgerRow& row) {
   const ExchangeMap map = exchange_map(op);
-  const AxisList used = map.axes();
-  const AxisList axes = Coordinates(used).grid();
-  AxisList shown;
-  for (const AxisRef& axis : axes) {
-    if (axis.size > 1) shown.push_back(axis);
+  if (map.is_across_meshes()) {
+    AxisList from, to;
+    for (const ExchangeTarget& dim : map.to) append_merged(to, dim.axes);
+    for (const ExchangeSource& dim : map.from[0]) append_merged(from, dim.axes);
+    row.axes = str(map.from_mesh->reference(), " ", axis_list_text(*map.from_mesh, from), " as ",
+                   map.to_mesh->reference(), " ", axis_list_text(*map.to_mesh, to));
+    row.group_size = map.to_mesh->device_count();
+  } else {
+    const AxisList used = map.axes();
+    AxisList shown;
+    for (const AxisRef& axis : Coordinates(used).grid()) {
+      if (axis.size > 1) shown.push_back(axis);
+    }
+    row.axes = axis_list_text(*collective_mesh(op), shown);
+    row.group_size = product(shown);
   }
-  row.axes = axis_list_text(*collective_mesh(op), shown);
-  row.group_size = product(shown);
   const ExchangeCost cost = exchange_cost(map);
   row.bytes = cost.elements * static_cast<double>(item_size(row.operand.dtype));
   if (!cost.exact && row.bound.empty()) row.bound = kAtMost;

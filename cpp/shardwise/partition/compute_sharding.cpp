@@ -180,6 +180,7 @@ void ComputeShardings::add(const Wish& wish, std::span<const size_t> order) {
 }
 
 void ComputeShardings::keep(ComputeSharding candidate) {
+  candidate.mesh = mesh_;
   if (std::ranges::find(candidates_, candidate) == candidates_.end()) candidates_.push_back(std::move(candidate));
 }
 
@@ -349,7 +350,10 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
   size_t count = 0;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
-    if (count > 0 && (pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->reducer)) return {};
+    const bool is_other = pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->reducer ||
+                          pending.mesh != operands[i]->mesh;
+    if (count > 0 && is_other) return {};
+    pending.mesh = operands[i]->mesh;
     pending.axes = operands[i]->unreduced;
     pending.reducer = operands[i]->reducer;
     pending.operands[i] = true;
@@ -362,7 +366,7 @@ PlacementId operand_placement(const ProgramPlacements& placements, const OpView&
                               const ComputeSharding& compute, const Pending& pending, size_t i) {
   const bool passes = !compute.passed.empty() && pending.operands[i];
   return placements.of(op.module().value(op.operand(i)).type, compute.dims(rule, i),
-                       passes ? compute.passed : AxisList{}, compute.reducer);
+                       passes ? compute.passed : AxisList{}, compute.reducer, compute.mesh);
 }
 
 PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
@@ -370,7 +374,7 @@ PlacementId result_placement(const ProgramPlacements& placements, const OpView& 
   AxisList unreduced = compute.passed;
   unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
   return placements.of(op.module().value(op.result(i)).type, compute.dims(rule, rule.result_tensor(i)),
-                       sort_and_merge(unreduced), compute.reducer);
+                       sort_and_merge(unreduced), compute.reducer, compute.mesh);
 }
 
 }  // namespace shardwise

@@ -34,6 +34,7 @@
 namespace shardwise {
 
 struct ComputeSharding {
+  MeshPtr mesh = nullptr;                           // of all axes; null: that of the program
   std::vector<AxisList> factors;                    // by FactorId
   AxisList passed;                                  // axes over which operands come, and results go, unreduced
   Reducer reducer = Reducer::kNone;                 // of `reduced` and `passed`
@@ -54,6 +55,8 @@ class ComputeShardings {
  public:
   ComputeShardings(const OpView& op, const ShardingRule& rule);
 
+  // The mesh of the candidates that are added from now on.
+  void set_mesh(MeshPtr mesh) { mesh_ = std::move(mesh); }
   // Adds the candidates that the projected shardings lead to, without duplicates. `tensors` are the placements that
   // were projected, null if replicated.
   void add(const FactorProjection& projection, std::span<const Placement* const> tensors, const AxisList& passed,
@@ -79,6 +82,7 @@ class ComputeShardings {
 
   OpView op_;
   const ShardingRule& rule_;
+  MeshPtr mesh_;
   std::vector<size_t> pairs_;                   // by factor, of a rule of pairs: each pair has all axes for itself
   std::vector<bool> usable_;                    // by factor, by the rule
   std::vector<bool> usable_by_methods_;         // … or by a method; empty if no method has a factor
@@ -97,6 +101,7 @@ struct Pending {
   AxisList axes;
   Reducer reducer = Reducer::kNone;
   std::vector<bool> operands;  // which come unreduced
+  MeshPtr mesh = nullptr;      // of the axes
 };
 
 inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {

@@ -6,6 +6,7 @@
 
 #include "shardwise/cost/exchange_cost.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/mesh/other_mesh.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 
@@ -16,6 +17,7 @@ namespace {
 struct ByPosition {
   AxisList used = {};
   std::function<double(const Coordinates&)> elements = {};
+  std::function<double(int64_t)> on_mesh = {};  // instead: by logical index in the mesh of the collective
 };
 
 AxisList joined(AxisList a, AxisSpan b) {
@@ -54,6 +56,10 @@ ByPosition of_permute(const OpView& op) {
 
 ByPosition of_exchange(const OpView& op) {
   const ExchangeMap map = exchange_map(op);
+  if (map.is_across_meshes()) {
+    const auto received = [map](int64_t device) { return static_cast<double>(received_across_meshes(map, device)); };
+    return {.used = {}, .elements = [](const Coordinates&) { return 0.0; }, .on_mesh = received};
+  }
   return {map.axes(), [=](const Coordinates& device) { return elements_at(map, device); }};
 }
 
@@ -72,18 +78,45 @@ ByPosition by_position(const OpView& op) {
   return {};
 }
 
+AxisList all_axes(const Mesh& mesh) {
+  AxisList axes;
+  for (int axis = 0; axis < mesh.ndim(); ++axis) axes.push_back(full_axis(mesh, axis));
+  return axes;
+}
+
+// A collective on a mesh that orders the devices of `main` otherwise.
+DeviceBytes by_device(const ByPosition& counted, const MeshPtr& main, const Mesh& mesh, double item) {
+  DeviceBytes result{.mesh = main, .axes = all_axes(*main), .bytes = {}, .sum = 0};
+  const AxisList axes = all_axes(mesh);
+  Coordinates device(axes);
+  for (int64_t i = 0; i < main->device_count(); ++i) {
+    const int64_t index = device_in(*main, mesh, i);
+    device.set(axes, index);
+    const double elements = counted.on_mesh != nullptr ? counted.on_mesh(index) : counted.elements(device);
+    result.bytes.push_back(elements * item);
+    result.sum += result.bytes.back();
+  }
+  return result;
+}
+
 }  // namespace
 
 DeviceBytes device_bytes(const OpView& collective, double most_bytes, int64_t most_positions) {
-  const auto devices = static_cast<double>(collective_mesh(collective)->device_count());
-  DeviceBytes result{.axes = {}, .bytes = {}, .sum = devices * most_bytes};
+  const MeshPtr mesh = collective_mesh(collective);
+  const auto devices = static_cast<double>(mesh->device_count());
+  const auto item = static_cast<double>(item_size(collective.operand_type(0).dtype));
+  DeviceBytes result{.mesh = mesh, .axes = {}, .bytes = {}, .sum = devices * most_bytes};
   const ByPosition counted = by_position(collective);
   if (!counted.elements) return result;
+  const MeshPtr& main = collective.module().meshes.front();
+  if (counted.on_mesh != nullptr || !main->same_devices(*mesh)) {
+    if (mesh->device_count() > most_positions) return result;
+    return by_device(counted, main, *mesh, item);
+  }
   Coordinates device(counted.used);
   const AxisList grid = device.grid();
   const int64_t positions = product(grid);
   if (positions > most_positions) return result;
-  const auto item = static_cast<double>(item_size(collective.operand_type(0).dtype));
   double sum = 0;
   for (int64_t i = 0; i < positions; ++i) {
     device.set_grid(i);

@@ -14,6 +14,7 @@
 namespace shardwise {
 
 struct DeviceBytes {
+  MeshPtr mesh;               // of the axes; that of the program if the collective is on another one
   AxisList axes;              // each from its first digit; along the others, all devices receive the same
   std::vector<double> bytes;  // by position along `axes`
   double sum = 0;             // of all devices of the mesh

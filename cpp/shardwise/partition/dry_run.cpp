@@ -6,6 +6,7 @@
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/partition/partition_context.h"
+#include "shardwise/partition/program_placements.h"
 
 namespace shardwise {
 
@@ -36,7 +37,7 @@ double DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& me
   std::vector<const LocalValue*> operands;
   for (size_t t = 0; t < op.operand_count(); ++t) operands.push_back(&values[t]);
   const std::vector<LocalValue> results(values.begin() + static_cast<std::ptrdiff_t>(op.operand_count()), values.end());
-  LocalEmitter emitter(builder, context.placement(placements[0]).mesh);
+  LocalEmitter emitter(builder, working_mesh(context, placements));
   LocalPartitionContext partition(emitter, op, rule, std::move(operands), results);
   partition.set_method(&method);
   const std::vector<LocalValue> made = partition.run();

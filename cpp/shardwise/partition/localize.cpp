@@ -2,6 +2,7 @@
 #include "shardwise/partition/localize.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -210,6 +211,36 @@ void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& 
 
 constexpr std::string_view kLikeResult = " must be placed like the result";
 
+// The emitters of a function, one for each mesh.
+class Emitters {
+ public:
+  // The builder's region is the body of the function.
+  Emitters(Builder& builder, const ProgramPlacements& placements) : context_(builder.context()) {
+    emitters_.emplace_back(builder, placements.mesh());
+    for (const MeshPtr& mesh : placements.other_meshes()) emitters_.emplace_back(builder, mesh);
+  }
+
+  // The one on the mesh of an op with these tensors.
+  LocalEmitter& of(std::span<const PlacementId> tensors) {
+    if (emitters_.size() == 1) return emitters_.front();
+    const MeshPtr& mesh = working_mesh(context_, tensors);
+    return *std::ranges::find_if(emitters_,
+                                 [&](const LocalEmitter& emitter) { return emitter.mesh()->same_devices(*mesh); });
+  }
+
+  LocalEmitter& of(const std::vector<const LocalValue*>& operands, const std::vector<LocalValue>& results) {
+    if (emitters_.size() == 1) return emitters_.front();
+    std::vector<PlacementId> tensors;
+    for (const LocalValue& result : results) tensors.push_back(result.part.placement);
+    for (const LocalValue* operand : operands) tensors.push_back(operand->part.placement);
+    return of(tensors);
+  }
+
+ private:
+  const Context& context_;
+  std::deque<LocalEmitter> emitters_;
+};
+
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -230,7 +261,7 @@ class Localization {
   void add_function(const Function& function) {
     Function& made = *std::ranges::find(target_.functions, function.name, &Function::name);
     builder_ = Builder(target_, made.body);
-    emitter_.emplace(builder_, placements_.mesh());
+    emitters_.emplace(builder_, placements_);
     const Region& body = source_.region(function.body);
     for (const ValueId argument : body.arguments) add_argument(argument);
     for (const OpId id : body.ops) add_op(OpView(source_, id));
@@ -269,7 +300,9 @@ class Localization {
     const Traits& traits = op.def().traits;
     if (traits.collective != CollectiveKind::kNone) {
       LocalValue result = expected(op.result());
-      localize_collective(*emitter_, op, values_[op.operand(0).index], result);
+      const LocalValue& operand = values_[op.operand(0).index];
+      const PlacementId tensors[] = {result.part.placement, operand.part.placement};
+      localize_collective(emitters_->of(tensors), op, operand, result);
       keep(op.result(), result);
       return;
     }
@@ -278,9 +311,9 @@ class Localization {
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
-    const std::vector<LocalValue> parts = add_parts(*emitter_, op, results, operands);
-    LocalPartitionContext partition(*emitter_, op, context().sharding_rule(op), std::move(operands),
-                                    std::move(results));
+    LocalEmitter& emitter = emitters_->of(operands, results);
+    const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
+    LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands), std::move(results));
     try {
       const Method* method = chosen_method(partition);
       partition.set_method(method);
@@ -357,7 +390,8 @@ class Localization {
       whole.unreduced.clear();
       whole.reducer = Reducer::kNone;
       if (*placements_.find(entry.part.placement) == whole) {
-        return emitter_->as_parts(entry.value, placement->unreduced, placement->reducer);
+        return emitters_->of({&carry.part.placement, 1})
+            .as_parts(entry.value, placement->unreduced, placement->reducer);
       }
     }
     expect_placed(op, entry, carry, str("operand ", i, kLikeResult));
@@ -403,7 +437,7 @@ class Localization {
   Module target_;
   ProgramPlacements placements_;
   Builder builder_;
-  std::optional<LocalEmitter> emitter_;                               // of the function at hand
+  std::optional<Emitters> emitters_;                                  // of the function at hand
   std::vector<LocalValue> values_;                                    // by global value
   std::unordered_map<uint64_t, std::optional<LocalLayout>> layouts_;  // by placement and global type
 };

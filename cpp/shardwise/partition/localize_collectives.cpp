@@ -147,6 +147,7 @@ struct Localizer {
   ValueId operand;
   const LocalLayout& from;
   const LocalLayout& to;
+  MeshPtr from_mesh;  // if it is another one than that of the emitter
 
   Builder& builder() const { return emitter.builder(); }
   const Mesh& mesh() const { return *emitter.mesh(); }
@@ -214,6 +215,10 @@ struct Localizer {
 
   ValueId exchange() const {
     ExchangeMap map{.to = {}, .from = {{}}};
+    if (from_mesh != nullptr) {
+      map.to_mesh = emitter.mesh();
+      map.from_mesh = from_mesh;
+    }
     for (size_t d = 0; d < to.dims.size(); ++d) {
       const DimLayout &source = from.dims[d], &target = to.dims[d];
       map.to.push_back({.axes = target.axes, .rows = target.block, .step = target.block, .size = target.size});
@@ -258,7 +263,12 @@ struct Localizer {
 }  // namespace
 
 void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalValue& operand, LocalValue& result) {
-  const Localizer localizer{emitter, op, operand.value, *operand.layout, *result.layout};
+  Localizer localizer{emitter, op, operand.value, *operand.layout, *result.layout, nullptr};
+  if (operand.part.placement) {
+    const Placement& placement = op.module().context().placement(operand.part.placement);
+    const bool is_other = placement.mesh != emitter.mesh() && !placement.mesh->same_devices(*emitter.mesh());
+    if (is_other && !placement.is_fully_replicated()) localizer.from_mesh = placement.mesh;
+  }
   const auto set = [&](ValueId value) { result.value = value; };
   const auto set_moved = [&](ValueId value, bool with_zeros) {
     result.value = value;

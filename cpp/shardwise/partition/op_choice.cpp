@@ -35,14 +35,42 @@ struct OpChooser::Price {
 };
 
 Pending OpChooser::add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings) {
-  project(op, rule, false);
+  Pending pending = pending_at_home(op, rule);
+  if (!placements_.has_several_meshes()) {
+    add_candidates_on(nullptr, op, rule, pending, shardings);
+  } else {
+    for (const MeshPtr& mesh : meshes_of(op)) add_candidates_on(mesh, op, rule, pending, shardings);
+  }
+  return pending;
+}
+
+void OpChooser::add_candidates_on(const MeshPtr& mesh, const OpView& op, const ShardingRule& rule,
+                                  const Pending& pending, ComputeShardings& shardings) {
+  shardings.set_mesh(mesh);
+  project(op, rule, false, mesh);
   shardings.add(projection_, tensors_, {}, Reducer::kNone);
-  const bool elsewhere = project(op, rule, true);
+  const bool elsewhere = project(op, rule, true, mesh);
   // Computing where the operands currently are may save a reshard.
   if (elsewhere) shardings.add(projection_, tensors_, {}, Reducer::kNone);
-  Pending pending = pending_at_home(op, rule);
-  if (!pending.axes.empty()) shardings.add(projection_, tensors_, pending.axes, pending.reducer);
-  return pending;
+  if (pending.axes.empty() || (mesh != nullptr && mesh != pending.mesh)) return;
+  shardings.add(projection_, tensors_, pending.axes, pending.reducer);
+}
+
+// The meshes on which the op may be computed: those of its operands and results, first that of the program.
+std::vector<MeshPtr> OpChooser::meshes_of(const OpView& op) {
+  std::vector<MeshPtr> meshes{placements_.mesh()};
+  const auto add = [&](PlacementId id) {
+    const Placement* placement = placements_.find(id);
+    if (placement == nullptr || placement->is_fully_replicated()) return;
+    if (std::ranges::find(meshes, placement->mesh) == meshes.end()) meshes.push_back(placement->mesh);
+  };
+  for (const ValueId operand : op.operands()) {
+    const PlacementId declared = placements_.declared(operand);
+    add(declared);
+    add(values_.home(operand, declared));
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) add(wanted(op, i));
+  return meshes;
 }
 
 OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
@@ -89,7 +117,9 @@ ChosenOp OpChooser::described(const OpView& op, const ShardingRule& rule, const 
   if (compute.method != nullptr) text.method = compute.method->name;
   const auto placed = [&](PlacementId id) {
     const Placement* placement = placements_.find(id);
-    return placement == nullptr ? std::string() : short_text(sharding_of(*placement));
+    if (placement == nullptr) return std::string();
+    const std::string mesh = placement->mesh->same_devices(*placements_.mesh()) ? "" : placement->mesh->reference();
+    return mesh + short_text(sharding_of(*placement));
   };
   for (size_t i = 0; i < op.operand_count(); ++i) {
     text.operands.push_back(placed(operand_placement(placements_, op, rule, compute, pending, i)));
@@ -101,17 +131,21 @@ ChosenOp OpChooser::described(const OpView& op, const ShardingRule& rule, const 
 }
 
 // Projects the shardings from propagation, or the current shardings of operands. Returns whether they differ.
-bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_they_are) {
+bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_they_are, const MeshPtr& mesh) {
   tensors_.clear();
+  const auto on_mesh = [&](PlacementId id) {
+    const Placement* placement = placements_.find(id);
+    return mesh != nullptr && placement != nullptr && placement->mesh != mesh ? nullptr : placement;
+  };
   bool differs = false;
   for (const ValueId operand : op.operands()) {
     const PlacementId declared = placements_.declared(operand);
     const PlacementId home = values_.home(operand, declared);
     differs = differs || home != declared;
-    tensors_.push_back(placements_.find(where_they_are ? home : declared));
+    tensors_.push_back(on_mesh(where_they_are ? home : declared));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
-    tensors_.push_back(placements_.find(wanted(op, i)));
+    tensors_.push_back(on_mesh(wanted(op, i)));
   }
   if (!where_they_are || differs) projection_.project(rule, tensors_);
   return differs;

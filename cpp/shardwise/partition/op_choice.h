@@ -57,7 +57,11 @@ class OpChooser {
   ChosenOp described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const;
   // All candidates, and the pending reduction of those that pass it on.
   Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
-  bool project(const OpView& op, const ShardingRule& rule, bool where_they_are);
+  void add_candidates_on(const MeshPtr& mesh, const OpView& op, const ShardingRule& rule, const Pending& pending,
+                         ComputeShardings& shardings);
+  // Leaves tensors out that are on another mesh; null: none is.
+  bool project(const OpView& op, const ShardingRule& rule, bool where_they_are, const MeshPtr& mesh);
+  std::vector<MeshPtr> meshes_of(const OpView& op);
   PlacementId wanted(const OpView& op, size_t i);
   Pending pending_at_home(const OpView& op, const ShardingRule& rule);
   bool is_summed_on(const OpView& op, Reducer reducer) const;

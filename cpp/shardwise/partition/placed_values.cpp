@@ -58,8 +58,10 @@ void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view 
   const Placement* written = placements_.find(placements_.of(column.sharding, column.type));
   const Placement* at_home = placements_.find(home(original, {}));
   // Annotated unreduced axes stay if the value is unreduced over them. An annotation alone makes nothing unreduced.
-  if (written != nullptr && at_home != nullptr && !written->unreduced.empty() && !at_home->unreduced.empty()) {
+  if (written != nullptr && at_home != nullptr && !written->unreduced.empty() && !at_home->unreduced.empty() &&
+      written->mesh == at_home->mesh) {
     Placement kept = *placements_.find(wanted);
+    kept.mesh = at_home->mesh;
     kept.unreduced = difference(at_home->unreduced, difference(at_home->unreduced, written->unreduced));
     kept.reducer = kept.unreduced.empty() ? Reducer::kNone : at_home->reducer;
     wanted = module.context().intern(kept);
@@ -85,7 +87,7 @@ PlacementId PlacedValues::entry(ValueId source, PlacementId carry) const {
   if (placement == nullptr || placement->unreduced.empty()) return carry;
   const auto& versions = placed_[source.index].versions;
   if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
-  return placements_.of(source_.value(source).type, placement->dim_axes(), {}, Reducer::kNone);
+  return placements_.of(source_.value(source).type, placement->dim_axes(), {}, Reducer::kNone, placement->mesh);
 }
 
 // Only reductions that are already pending can stay pending.
@@ -93,7 +95,7 @@ bool PlacedValues::can_reach(PlacementId from, PlacementId need) const {
   const Placement* to = placements_.find(need);
   if (to == nullptr || to->unreduced.empty()) return true;
   const Placement* placement = placements_.find(from);
-  return placement != nullptr && placement->reducer == to->reducer &&
+  return placement != nullptr && placement->reducer == to->reducer && placement->mesh == to->mesh &&
          difference(to->unreduced, placement->unreduced).empty();
 }
 

@@ -4,6 +4,8 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/mesh/other_mesh.h"
+#include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
 #include "shardwise/reshard/plan_cache.h"
 
@@ -93,7 +95,7 @@ ValueId emit(Builder& builder, PassContext& passes, ReshardPlanner& planner, con
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
-    CollectiveForm form = form_of(*mesh, step);
+    CollectiveForm form = form_of(*step.after.mesh, step);
     if (cause != nullptr) form.attrs.set(kCauseAttr, *cause);
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = context.intern(sharding_of(step.after));
@@ -134,12 +136,14 @@ ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementI
   const TensorType& tensor = context_.type(type);
   const Placement& source = context_.placement(from);
   const Placement& target = context_.placement(to);
-  if (source.mesh != target.mesh && !source.mesh->same_devices(*target.mesh)) {
-    fail<ShardingError>("reshard", "both shardings must be of one mesh, or of meshes with the same axes and devices",
-                        source.mesh->reference() + " and " + target.mesh->reference(),
-                        "use one mesh in all annotations");
+  if (source.mesh != target.mesh && !source.mesh->same_devices(*target.mesh) &&
+      !are_over_same_devices(*source.mesh, *target.mesh)) {
+    fail<ShardingError>("reshard", "both shardings must be of meshes over the same devices",
+                        str(source.mesh->reference(), " ", source.mesh->text(), " and ", target.mesh->reference(), " ",
+                            target.mesh->text()),
+                        "give both as many devices, or use one of them");
   }
-  return {.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target};
+  return with_common_mesh({.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target});
 }
 
 Module plan_reshards(Module module, PassContext& context) {

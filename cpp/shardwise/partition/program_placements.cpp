@@ -1,14 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/program_placements.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
 
+const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId> tensors) {
+  static const MeshPtr kNone;
+  for (const PlacementId id : tensors) {
+    if (id && !context.placement(id).is_fully_replicated()) return context.placement(id).mesh;
+  }
+  return tensors.empty() || !tensors[0] ? kNone : context.placement(tensors[0]).mesh;
+}
+
 ProgramPlacements::ProgramPlacements(const Module& module)
-    : module_(module), context_(module.context()), mesh_(main_mesh(module)) {}
+    : module_(module), context_(module.context()), mesh_(main_mesh(module)) {
+  const MeshPtr* last = &mesh_;
+  const auto add = [&](ShardingId id) {
+    if (!id || context_.sharding(id).mesh == *last) return;
+    last = &context_.sharding(id).mesh;
+    const MeshPtr& mesh = *last;
+    const auto is_known = [&](const MeshPtr& known) { return known->same_devices(*mesh); };
+    if (mesh == nullptr || mesh->is_empty() || is_known(mesh_) || std::ranges::any_of(others_, is_known)) return;
+    others_.push_back(mesh);
+  };
+  for (uint32_t i = 1; mesh_ != nullptr && i < module.value_count(); ++i) add(module.value(ValueId{i}).sharding);
+  for (const Function& function : module.functions) {
+    for (const ShardingId id : function.result_shardings) add(id);
+  }
+}
 
 PlacementId ProgramPlacements::declared(ValueId value) {
   const Value& column = module_.value(value);
@@ -30,23 +53,35 @@ PlacementId ProgramPlacements::reduced(ShardingId sharding, TypeId type) {
     const std::vector<DimSharding>& given = context_.sharding(sharding).dims;
     for (size_t d = 0; d < given.size(); ++d) dims[d] = given[d].axes;
   }
-  known = of(type, std::move(dims), {}, Reducer::kNone);
+  known = of(type, std::move(dims), {}, Reducer::kNone, mesh_of(sharding));
   return known;
+}
+
+const MeshPtr& ProgramPlacements::mesh_of(ShardingId sharding) const {
+  if (!sharding || others_.empty()) return mesh_;
+  const MeshPtr& mesh = context_.sharding(sharding).mesh;
+  const auto found = std::ranges::find_if(
+      others_, [&](const MeshPtr& other) { return other == mesh || (mesh != nullptr && other->same_devices(*mesh)); });
+  return found == others_.end() ? mesh_ : *found;
 }
 
 PlacementId ProgramPlacements::of(ShardingId sharding, TypeId type) {
   const PlacementId whole = reduced(sharding, type);
   if (!sharding || !whole || context_.sharding(sharding).unreduced.empty()) return whole;
   Placement placement = context_.placement(whole);
+  placement.mesh = mesh_of(sharding);
   placement.unreduced = context_.sharding(sharding).unreduced;
   placement.reducer = context_.sharding(sharding).pending_reducer();
   return context_.intern(placement);
 }
 
-PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer) const {
+PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
+                                  const MeshPtr& mesh) const {
   if (mesh_ == nullptr) return {};
   const Dims& shape = context_.type(type).shape;
-  Placement placement{.mesh = mesh_, .dims = {}, .unreduced = std::move(unreduced)};
+  const bool is_replicated = unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty);
+  Placement placement{
+      .mesh = mesh == nullptr || is_replicated ? mesh_ : mesh, .dims = {}, .unreduced = std::move(unreduced)};
   placement.dims.reserve(dims.size());
   for (size_t d = 0; d < dims.size(); ++d) {
     const int64_t block = ceil_div(shape[d], product(dims[d]));

@@ -5,10 +5,12 @@
 //   of(<@mesh, [{"x", ?}p1, {}], replicated={"y"}>, tensor<17x4xf32>)     <@mesh, [{"x"}: 5, {}: 4]> on x=4
 //   of(none, tensor<17x4xf32>)                                            <@mesh, [{}: 17, {}: 4]>
 //
-// Values that devices hold alike have one id. All placements are on the mesh of the program, and their blocks are
-// ceil(size / shards). A program without a mesh has none: every id is none.
+// Values that devices hold alike have one id. Placements are on the mesh of the program, but for shardings of another mesh
+// over the same devices; replicated values are always on the mesh of the program. Blocks are ceil(size / shards). A
+// program without a mesh has none: every id is none.
 #pragma once
 
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -17,11 +19,16 @@
 
 namespace shardwise {
 
+// The mesh of the tensors of an op: that of the first which is not replicated, or else of the first. None are on others.
+const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId> tensors);
+
 class ProgramPlacements {
  public:
   explicit ProgramPlacements(const Module& module);
 
   const MeshPtr& mesh() const { return mesh_; }
+  bool has_several_meshes() const { return !others_.empty(); }
+  const std::vector<MeshPtr>& other_meshes() const { return others_; }
   const Placement* find(PlacementId id) const { return id ? &context_.placement(id) : nullptr; }
 
   PlacementId declared(ValueId value);  // of its sharding, without unreduced axes
@@ -29,15 +36,19 @@ class ProgramPlacements {
   PlacementId reduced(ShardingId sharding, TypeId type);  // without unreduced axes
   PlacementId of(ShardingId sharding, TypeId type);       // with them
   PlacementId replicated(TypeId type) { return reduced({}, type); }
-  // `unreduced` is sorted.
-  PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer) const;
+  // `unreduced` is sorted. A mesh over the same devices; null is that of the program.
+  PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
+                 const MeshPtr& mesh = nullptr) const;
   // Closed, for the module's sharding column; none for none.
   ShardingId sharding(PlacementId placement);
 
  private:
   const Module& module_;
+  const MeshPtr& mesh_of(ShardingId sharding) const;
+
   Context& context_;
   MeshPtr mesh_;
+  std::vector<MeshPtr> others_;                        // over the same devices, in other orders or with other axes
   std::unordered_map<uint64_t, PlacementId> reduced_;  // by sharding and type
   std::unordered_map<PlacementId, ShardingId> shardings_;
 };

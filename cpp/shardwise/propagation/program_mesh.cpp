@@ -2,6 +2,8 @@
 #include "shardwise/propagation/program_mesh.h"
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/mesh/other_mesh.h"
 
 namespace shardwise {
 namespace {
@@ -34,14 +36,26 @@ class MeshFinder {
     if (found_ == nullptr) {
       found_ = mesh;
     } else if (several_ == Several::kRefused && !found_->same_devices(*mesh)) {
-      refuse("all shardings must be of one mesh", found_->text() + " and " + mesh->text(),
-             "use one mesh, with as many axes as the finest of them", loc);
+      if (!are_over_same_devices(*found_, *mesh)) {
+        refuse("all shardings must be of meshes over the same devices",
+               str(found_->reference(), " ", found_->text(), " and ", mesh->reference(), " ", mesh->text()),
+               "give both as many devices, or use one of them", loc);
+      }
+      if (is_declared_before(*mesh, *found_)) found_ = mesh;
     }
   }
   MeshPtr found() const { return has_several_ ? nullptr : found_; }
   bool has_several() const { return has_several_; }
 
  private:
+  bool is_declared_before(const Mesh& a, const Mesh& b) const {
+    for (const MeshPtr& mesh : module_.meshes) {
+      if (mesh->same_devices(b)) return false;
+      if (mesh->same_devices(a)) return true;
+    }
+    return false;
+  }
+
   [[noreturn]] void refuse(std::string_view must_hold, const std::string& got, std::string_view way_out, LocId loc) {
     ShardingError error(error_message("sharding", must_hold, got, way_out));
     error.at(module_.context().location_text(loc));

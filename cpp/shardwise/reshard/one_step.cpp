@@ -13,6 +13,10 @@ constexpr int64_t kMostPositions = 4'096;
 // Blocks of `from` to blocks of `to`, in place.
 ExchangeMap map_between(const Placement& from, const Placement& to, DimSpan shape) {
   ExchangeMap map{.to = {}, .from = {{}}};
+  if (from.mesh != to.mesh && !from.mesh->same_devices(*to.mesh)) {
+    map.from_mesh = from.mesh;
+    map.to_mesh = to.mesh;
+  }
   for (size_t d = 0; d < shape.size(); ++d) {
     map.to.push_back({.axes = to.dims[d].axes, .rows = to.dims[d].block, .step = to.dims[d].block, .size = shape[d]});
     map.from[0].push_back({.axes = from.dims[d].axes, .block = from.dims[d].block, .size = shape[d]});

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "shardwise/base/error.h"
+#include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/common_digits.h"
 #include "shardwise/reshard/gather_and_slice.h"
 #include "shardwise/reshard/one_named.h"
@@ -189,6 +190,10 @@ std::vector<ReshardPlan> movements(const ReshardProblem& problem) {
 }  // namespace
 
 ReshardPlan plan_reshard(const ReshardProblem& problem) {
+  if (is_across_meshes(problem)) {
+    const std::vector<ReshardPlan> plans = plans_across_meshes(problem, plan_reshard);
+    return *std::ranges::min_element(plans, {}, &ReshardPlan::seconds);
+  }
   return problem.from.unreduced == problem.to.unreduced ? plan_movement(problem) : plan_reduction(problem);
 }
 
@@ -197,6 +202,10 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
   const auto add = [&](ReshardPlan plan) {
     if (has_moves(plan, moves) && (!best || plan.seconds < best->seconds)) best = std::move(plan);
   };
+  if (is_across_meshes(problem)) {
+    for (ReshardPlan& plan : plans_across_meshes(problem, plan_reshard)) add(std::move(plan));
+    return best;
+  }
   add(plan_reshard(problem));
   if (best) return best;
   if (problem.from.unreduced == problem.to.unreduced) {

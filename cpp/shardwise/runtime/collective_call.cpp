@@ -34,6 +34,7 @@ DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits
 }  // namespace
 
 AxisList CollectiveCall::axes_used() const {
+  if (order != nullptr) return {};  // of the main mesh
   AxisList used = axes;
   for (const AxisList& dim : dims) append(used, dim);
   for (const AllToAllMove& move : moves) append(used, move.axes);
@@ -45,6 +46,7 @@ AxisList CollectiveCall::axes_used() const {
 }
 
 DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const DigitSet> operands) const {
+  if (order != nullptr) return digits.all();
   const AxisList used = axes_used();
   const DigitSet operand = operands.empty() ? 0 : operands[0];
   switch (kind) {
@@ -70,6 +72,14 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const Dig
 }
 
 Shards CollectiveCall::run(Communicator& communicator, std::span<const Shards> operands) const {
+  if (order == nullptr) return run_on_its_mesh(communicator, operands);
+  if (exchange.is_across_meshes()) return communicator.exchange_across_meshes(*order->main, operands, exchange);
+  return communicator.on_mesh(*order, operands, [this](Communicator& devices, std::span<const Shards> ordered) {
+    return run_on_its_mesh(devices, ordered);
+  });
+}
+
+Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<const Shards> operands) const {
   if (kind == CollectiveKind::kAxisIndex) return communicator.axis_index(axes);
   const Shards& operand = operands[0];
   if (is_reduced) return kind == CollectiveKind::kAllReduce ? operand : own_parts(operand, dims);
@@ -92,8 +102,16 @@ Shards CollectiveCall::run(Communicator& communicator, std::span<const Shards> o
   return operand;
 }
 
-CollectiveCall read_collective(const OpView& op) {
+std::shared_ptr<const DeviceOrder> order_of(const MeshPtr& mesh, const Mesh& main, DeviceOrders& orders) {
+  if (mesh == nullptr || mesh.get() == &main || mesh->same_devices(main)) return nullptr;
+  std::shared_ptr<const DeviceOrder>& order = orders[mesh.get()];
+  if (order == nullptr) order = std::make_shared<const DeviceOrder>(std::make_shared<const Mesh>(main), mesh);
+  return order;
+}
+
+CollectiveCall read_collective(const OpView& op, const Mesh& main, DeviceOrders& orders) {
   CollectiveCall call{.kind = op.def().traits.collective};
+  call.order = order_of(collective_mesh(op), main, orders);
   switch (call.kind) {
     case CollectiveKind::kAxisIndex: call.axes = collective_axes(op); break;
     case CollectiveKind::kAllReduce:
@@ -111,6 +129,7 @@ CollectiveCall read_collective(const OpView& op) {
     case CollectiveKind::kExchange:
       call.exchange = exchange_map(op);
       call.has_fill = has_fill(op);
+      if (call.order == nullptr) call.order = order_of(call.exchange.from_mesh, main, orders);
       break;
     case CollectiveKind::kAllSlice:
     case CollectiveKind::kNone: check_internal(false, "read_collective: a local collective");

@@ -22,7 +22,8 @@ struct CollectiveCall {
   Reducer reducer = Reducer::kNone;
   ExchangeMap exchange = {};  // exchange
   bool has_fill = false;      // … whose last operand is the fill
-  size_t together = 1;      // all_reduce: the number of steps from this one on that travel as one (batch_reductions.h)
+  size_t together = 1;  // all_reduce: the number of steps from this one on that travel as one (batch_reductions.h)
+  std::shared_ptr<const DeviceOrder> order = nullptr;  // of another mesh than that of the run
   bool is_reduced = false;  // of a reduction: the operand is the total already (early_reduction.h)
 
   AxisList axes_used() const;
@@ -30,8 +31,14 @@ struct CollectiveCall {
   // digit.
   DigitSet varying_after(const Digits& digits, std::span<const DigitSet> operands) const;
   Shards run(Communicator& communicator, std::span<const Shards> operands) const;
+
+ private:
+  Shards run_on_its_mesh(Communicator& communicator, std::span<const Shards> operands) const;
 };
 
-CollectiveCall read_collective(const OpView& op);
+// A collective of another mesh than `main` gets its order of devices, which is kept in `orders`.
+CollectiveCall read_collective(const OpView& op, const Mesh& main, DeviceOrders& orders);
+// The order of another mesh; null if the mesh orders devices like `main`.
+std::shared_ptr<const DeviceOrder> order_of(const MeshPtr& mesh, const Mesh& main, DeviceOrders& orders);
 
 }  // namespace shardwise

@@ -27,6 +27,9 @@ struct TileCounter {
   const Mesh& mesh;
   const ExchangeMap& map;
   int64_t device;
+  // The same for the operands, if they are on another mesh.
+  const Mesh& from_mesh = mesh;
+  int64_t from_device = device;
 
   // The elements of operand k that the device needs, or those of them that it holds.
   int64_t count(size_t k, bool held) const {
@@ -45,7 +48,7 @@ struct TileCounter {
     if (t < from.begin || t >= from.end) return false;
     const int64_t scaled = from.scale * t + from.offset;
     if (scaled < 0 || scaled % from.holes != 0 || scaled / from.holes >= from.size) return false;
-    return !held || scaled / from.holes / from.block == shard_index(mesh, from.axes, device);
+    return !held || scaled / from.holes / from.block == shard_index(from_mesh, from.axes, from_device);
   }
 };
 
@@ -138,6 +141,37 @@ Shards CountingCommunicator::exchange(std::span<const Shards> operands, const Sh
       },
       operands[0].dtype());
   return devices_.exchange(operands, fill, map);
+}
+
+// Counts along the axes of the other mesh, for the devices in the order of this one.
+Shards CountingCommunicator::on_mesh(const DeviceOrder& order, std::span<const Shards> operands,
+                                     const Collective& collective) {
+  return devices_.on_mesh(order, operands, [&](Communicator& devices, std::span<const Shards> ordered) {
+    CountingCommunicator counter(devices, order.other);
+    counter.op_ = op_;
+    Shards result = collective(counter, ordered);
+    for (const auto& [op, received] : counter.received_) {
+      std::vector<int64_t>& bytes = received_[op];
+      bytes.resize(received.size());
+      for (size_t i = 0; i < received.size(); ++i) bytes[static_cast<size_t>(order.main_index[i])] += received[i];
+    }
+    return result;
+  });
+}
+
+Shards CountingCommunicator::exchange_across_meshes(const Mesh& main, std::span<const Shards> operands,
+                                                    const ExchangeMap& map) {
+  add(
+      [&](int64_t device) {
+        const int64_t id = main.device_at(device);
+        const TileCounter tile{*map.to_mesh, map, map.to_mesh->logical_index(id), *map.from_mesh,
+                               map.from_mesh->logical_index(id)};
+        int64_t elements = 0;
+        for (size_t k = 0; k < map.from.size(); ++k) elements += tile.count(k, false) - tile.count(k, true);
+        return elements;
+      },
+      operands[0].dtype());
+  return devices_.exchange_across_meshes(main, operands, map);
 }
 
 }  // namespace shardwise

@@ -23,20 +23,33 @@ Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value)
   const GlobalPart& part = module.part(value);
   if (!part.placement) return replicated_placement(mesh, module.global_type(value).shape);
   Placement placement = module.context().placement(part.placement);
-  placement.mesh = mesh;
+  if (placement.is_fully_replicated() || placement.mesh->same_devices(*mesh)) placement.mesh = mesh;
   check_internal(placement.local_shape() == module.type(value).shape, "Executable: a value has the shape of its block");
   return placement;
 }
 
 bool is_placed(const ShardedArray& array, const Placement& placement) {
   const TensorSharding& sharding = array.sharding();
-  if (sharding.mesh == nullptr || !sharding.mesh->same_devices(*placement.mesh)) return false;
+  if (sharding.mesh == nullptr) return false;
+  if (!sharding.mesh->same_devices(*placement.mesh)) {
+    // A whole value is on every mesh.
+    const bool is_whole = placement.is_fully_replicated() && sharding.is_fully_replicated();
+    return is_whole && sharding.mesh->device_count() == placement.mesh->device_count();
+  }
   if (sharding.unreduced != placement.unreduced || sharding.pending_reducer() != placement.reducer) return false;
   for (size_t d = 0; d < placement.dims.size(); ++d) {
     const AxisSpan axes = d < sharding.dims.size() ? AxisSpan(sharding.dims[d].axes) : AxisSpan();
     if (!std::ranges::equal(axes, placement.dims[d].axes) || array.blocks()[d] != placement.dims[d].block) return false;
   }
   return true;
+}
+
+// Null for an argument or a result on the mesh of the run.
+const DeviceOrder* order_of_border(const Plan& plan, const Placement& placement) {
+  for (const auto& [mesh, order] : plan.orders) {
+    if (mesh->same_devices(*placement.mesh)) return order.get();
+  }
+  return nullptr;
 }
 
 // Calls visit(op, number of branches) for each branch step, inner ones too.
@@ -123,7 +136,9 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
   for (size_t i = 0; i < arguments.size(); ++i) check_argument(i, arguments[i]);
   const Plan& chosen = plan(options.faithful);
   ProgramRun run(*module_, chosen, options, devices, communicator);
-  for (size_t i = 0; i < arguments.size(); ++i) run.set(chosen.arguments[i], arguments[i].owned_by(devices));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    run.set(chosen.arguments[i], argument_shards(chosen, i, arguments[i]));
+  }
   for (size_t i : options.donated) arguments.at(i) = ShardedArray();  // the others are held until the end
   run.execute();
   std::vector<ShardedArray> results;
@@ -132,11 +147,36 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
     const Placement& placement = results_[i];
     const TensorType& type = module_->global_type(module_->region(module_->main().body).results[i]);
     TensorSharding sharding = sharding_of(placement);
+    if (const DeviceOrder* order = order_of_border(chosen, placement)) {
+      const DeviceSet own = devices_on_other_mesh(*order, devices);
+      const AxisList axes = options.faithful ? own.free(all_axes(*order->other)) : own.free(varying_axes(sharding));
+      Shards ordered;
+      const Shards shards[] = {run.take(chosen.main.results[i])};
+      communicator.on_mesh(*order, shards, [&](Communicator&, std::span<const Shards> there) {
+        ordered = there[0];
+        return ordered;
+      });
+      results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(), ordered.along(axes),
+                           own);
+      continue;
+    }
     const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
     results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
                          run.take(chosen.main.results[i]).along(axes), devices);
   }
   return results;
+}
+
+// The shards of this process, indexed by the axes of the mesh of the run.
+Shards Executable::argument_shards(const Plan& plan, size_t i, const ShardedArray& argument) const {
+  const DeviceOrder* order = order_of_border(plan, arguments_[i]);
+  if (order != nullptr) {
+    const DeviceSet& devices = options_.devices;
+    if (argument.devices().is_all()) return devices.owned(order->in_main_order(argument.shards()));
+    return argument.owned_by(devices_on_other_mesh(*order, devices));  // of one device
+  }
+  if (!argument.mesh().same_devices(*mesh_)) return argument.shards().along({});
+  return argument.owned_by(options_.devices);
 }
 
 MemoryUse Executable::memory(const MemoryOptions& options) const {
@@ -205,7 +245,7 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, c
 Shards Executable::rehearsed_argument(size_t i, bool per_device) const {
   const TensorType& type = argument_type(i);
   if (per_device) return {AxisList(), pooled_empty(type.dtype, arguments_[i].local_shape())};
-  return scatter(pooled_empty(type.dtype, type.shape), arguments_[i]).owned_by(options_.devices);
+  return argument_shards(*plan_, i, scatter(pooled_empty(type.dtype, type.shape), arguments_[i]));
 }
 
 }  // namespace shardwise

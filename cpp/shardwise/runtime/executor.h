@@ -67,6 +67,7 @@ class Executable {
   Plan planned(bool faithful, const AxisList& pinned) const;
   MemoryUse rehearse(const Plan& plan, const MemoryOptions& options, const BranchChoices& branches) const;
   Shards rehearsed_argument(size_t i, bool per_device) const;
+  Shards argument_shards(const Plan& plan, size_t i, const ShardedArray& argument) const;
   void check_argument(size_t i, const ShardedArray& argument) const;
 
   std::shared_ptr<const Module> module_;

@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/mesh/tiling.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
@@ -15,6 +16,12 @@ namespace {
 // How many rows of a dim's block are real at position `index` along `axes`.
 int64_t real_rows(const DimLayout& dim, const DeviceSet& devices, AxisSpan axes, int64_t index) {
   return std::clamp<int64_t>(dim.size - devices.position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
+}
+
+int64_t real_rows(const DimLayout& dim, const DeviceOrder& order, const DeviceSet& devices, AxisSpan axes,
+                  int64_t index) {
+  const int64_t device = order.other_index[static_cast<size_t>(logical_index_of(*order.main, devices, axes, index))];
+  return std::clamp<int64_t>(dim.size - shard_index(*order.other, dim.axes, device) * dim.block, 0, dim.block);
 }
 
 NdArray with_poison(const NdArray& shard, std::span<const int64_t> real) {
@@ -64,14 +71,20 @@ Shards poisoned(Shards shards, uint32_t slot, const Module& module, const Plan& 
   for (const DimLayout& dim : layout.dims) {
     if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());
   }
+  const auto order = plan.orders.find(module.context().placement(part.placement).mesh.get());
+  const DeviceOrder* other = order == plan.orders.end() ? nullptr : order->second.get();
   // Devices with and without padding share this array, so rows that are padding on one are data on the other.
   const DigitSet varying = plan.slot_varying[slot];
-  if (uneven.empty() || (plan.digits.touched(uneven) & plan.free & ~varying) != 0) return shards;
+  const DigitSet needed = other != nullptr ? plan.digits.all() : plan.digits.touched(uneven);
+  if (uneven.empty() || (needed & plan.free & ~varying) != 0) return shards;
   const bool is_filled = part.padding.kind == Padding::Kind::kFill;
   std::vector<NdArray> arrays;
   for (int64_t k = 0; k < shards.count(); ++k) {
     std::vector<int64_t> real;
-    for (const DimLayout& dim : layout.dims) real.push_back(real_rows(dim, devices, shards.axes(), k));
+    for (const DimLayout& dim : layout.dims) {
+      real.push_back(other != nullptr ? real_rows(dim, *other, devices, shards.axes(), k)
+                                      : real_rows(dim, devices, shards.axes(), k));
+    }
     if (!is_filled) {
       arrays.push_back(with_poison(shards[k], real));
     } else if (const auto found = other_than(part.padding.fill, shards[k], real)) {

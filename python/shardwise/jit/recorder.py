@@ -42,8 +42,8 @@ class Recorder:
             return get_mesh()
         mesh = candidates[0]
         for other in candidates[1:]:
-            if other != mesh:
-                rule = f"all arguments and shardings must be on one mesh, {mesh!r}"
+            if other.size != mesh.size:
+                rule = f"all arguments and shardings must be on meshes over the same devices, those of {mesh!r}"
                 raise MeshError(message("jit", rule, repr(other), "move arrays with device_put"))
         return mesh
 

@@ -2,10 +2,12 @@
 """Plans of random reshards against the least that any plan can send.
 
     python -m tests.conformance.reshards --pairs 10000 --seed 7
+    python -m tests.conformance.reshards --meshes 1000
 
 Each plan is executed on an array whose elements are their indices, and the tile of each device is compared. Movement
 takes one collective. Between even tiles that nest, it sends exactly what a device lacks. The tool exits with 1 if
-something is wrong; it shows times, and does not judge them.
+something is wrong; it shows times, and does not judge them. With ``--meshes``, the placements are on two meshes over
+the same devices, and the reshard is run in every mode.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shardwise import _core
+from tests.conformance.reshards.meshes import draw_pair, wrong_in
 from tests.conformance.reshards.pairs import KINDS, Pair, bound, draw, tiles
 from tests.conformance.results import table, write
 
@@ -113,12 +116,27 @@ def row(kind: str, outcomes: list[Outcome]) -> dict[str, object]:
     }
 
 
+def between_meshes(rng: random.Random, count: int) -> int:
+    """Run random pairs on two meshes; 1 if one is wrong."""
+    pairs = [draw_pair(rng) for _ in range(count)]
+    found = [(wrong_in(pair), pair) for pair in pairs]
+    wrong = [each for each in found if each[0]]
+    nests = sum(pair.nests for pair in pairs)
+    table("meshes", ["pairs", "even tiles that nest", "wrong"], [[count, nests, len(wrong)]])
+    for fault_, pair in wrong[:20]:
+        print(f"{fault_}: {pair}")
+    return 1 if wrong else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10_000, help="of even tiles that nest; a tenth of each other kind")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--meshes", type=int, default=0, help="instead: so many pairs of placements on two meshes")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
+    if arguments.meshes:
+        return between_meshes(rng, arguments.meshes)
     rows, moves = [], Counter[str]()
     failures: list[Outcome] = []
     for kind in KINDS:

@@ -289,3 +289,57 @@ def test_found_shardings_are_options_of_jax_jit_and_constraints() -> None:
     assert '[{"data"}, {"model"}]' in text  # hidden
     abstract = jax.sharding.AbstractMesh((4, 2), ("data", "model"))
     assert program.jax_shardings(mesh=abstract).out_shardings.mesh == abstract
+
+
+# ---- several meshes over the same devices --------------------------------------------------------------------------
+
+SHUFFLED = sw.Mesh({"u": 4, "v": 2}, device_ids=[3, 0, 6, 1, 7, 4, 2, 5], name="shuffled")
+TURNED = sw.Mesh({"a": 3, "b": 2}, name="turned")
+
+
+def on_two_meshes(there: sw.NamedSharding, mine: P) -> Any:
+    def function(x: Any) -> Any:
+        y = sw.shard(np.tanh(sw.shard(x, there)) * 2, there)
+        y = sw.shard(y - np.mean(y, axis=0) + np.cumsum(y, axis=1) + y[::-1], there)
+        return sw.shard(y, mine) + sw.shard(x, mine), sw.shard(np.argmax(y, 0), P())
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("mesh", "there", "mine"),
+    [
+        ("4x2", sw.NamedSharding(SHUFFLED, P("u", "v")), P("y", "x")),
+        ("permuted 2x2x2", sw.NamedSharding(SHUFFLED, P("v")), P("x", "z")),
+        ("6", sw.NamedSharding(sw.Mesh({"u": 6}, [4, 1, 5, 0, 2, 3], name="mixed"), P("u")), P(None, "x")),
+        ("2x3", sw.NamedSharding(TURNED, P("b", "a")), P("y", "x")),
+    ],
+)
+def test_a_second_mesh_over_the_same_devices(mesh: str, there: sw.NamedSharding, mine: P) -> None:
+    """Its collectives take groups of devices, its axis_index a table, and a change of mesh permutes."""
+    x = np.random.default_rng(2).standard_normal((13, 7)).astype(np.float32)
+    on = {**MESHES, "2x3": sw.Mesh({"x": 2, "y": 3})}[mesh]
+    program = sw.jit(on_two_meshes(there, mine), mesh=on, in_shardings=P("x")).lower(x).compile()
+    assert "from_mesh" in program.as_text("local")
+    function = program.to_jax()
+    results = function.get(function(x))
+    for got, want in zip(sw.tree.leaves(results), sw.tree.leaves(program(x))):
+        assert_near(got, want, False)
+
+
+def doubled_twice(x: Any, there: sw.NamedSharding) -> Any:
+    """In a loop, whose carry stays there."""
+    return sw.fori_loop(0, 2, lambda _, y: sw.shard(y * 2, there), sw.shard(x, there))
+
+
+def test_tiles_that_nest_change_their_mesh_in_permutations() -> None:
+    """A tile for a tile of the same shape: one permutation, in which each device that lacks its tile receives it."""
+    x = np.arange(64, dtype=np.float32).reshape(16, 4)
+    for there in (P(("u", "v")), P("u"), P("v")):
+        mine = P({2: "y", 4: "x", 8: ("x", "y")}[np.prod([SHUFFLED.shape[a] for a in np.ravel(there[0])])])
+        to = sw.NamedSharding(SHUFFLED, there)
+        changed = sw.jit(lambda x: sw.shard(doubled_twice(x, to), mine), mesh=MESH, in_shardings=mine)  # noqa: B023
+        function = changed.lower(x).compile().to_jax()
+        rows = function.collectives().rows
+        assert [row.kind for row in rows] == ["collective_permute"] * 2
+        np.testing.assert_array_equal(function.get(function(x)), x * 4)

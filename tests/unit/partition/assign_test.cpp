@@ -119,7 +119,7 @@ TEST(Assign, RefusesShardingsOfDifferentMeshes) {
   } catch (const ShardingError& error) {
     EXPECT_STREQ(
         error.what(),
-        R"(sharding: all shardings must be of one mesh, got <["x"=2]> and <["x"=4]>; use one mesh, with as many axes as the finest of them)");
+        R"(sharding: all shardings must be of meshes over the same devices, got @a <["x"=2]> and @b <["x"=4]>; give both as many devices, or use one of them)");
   }
 }
 

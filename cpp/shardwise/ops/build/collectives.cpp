@@ -84,6 +84,7 @@ ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSp
 
 Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
   AttrArray to, from;
+  const Mesh& from_mesh = map.is_across_meshes() ? *map.from_mesh : mesh;
   for (const ExchangeTarget& dim : map.to) {
     DimFields fields(mesh, dim.axes);
     fields.set("rows", dim.rows);
@@ -94,7 +95,7 @@ Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
   for (const std::vector<ExchangeSource>& dims : map.from) {
     AttrArray operand;
     for (size_t d = 0; d < dims.size(); ++d) {
-      DimFields fields(mesh, dims[d].axes);
+      DimFields fields(from_mesh, dims[d].axes);
       fields.set("size", dims[d].size, dims[d].block * product(dims[d].axes));
       fields.set("scale", dims[d].scale, 1);
       fields.set("offset", dims[d].offset, 0);
@@ -105,7 +106,8 @@ Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
     }
     from.push_back(std::move(operand));
   }
-  return {{"from", from}, {"mesh", Symbol{mesh.name()}}, {"to", to}};
+  if (!map.is_across_meshes()) return {{"from", from}, {"mesh", Symbol{mesh.name()}}, {"to", to}};
+  return {{"from", from}, {"from_mesh", Symbol{from_mesh.name()}}, {"mesh", Symbol{mesh.name()}}, {"to", to}};
 }
 
 ValueId create_exchange(Builder& builder, const Mesh& mesh, std::span<const ValueId> operands, ValueId fill,

@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/mesh/other_mesh.h"
 
 namespace shardwise {
 namespace {
@@ -70,12 +71,31 @@ ExchangeSource source_of(const Fields& fields, int64_t block, int64_t end) {
   return from;
 }
 
+MeshPtr mesh_in(const Module& module, const Attrs& attrs, std::string_view name, std::string_view op) {
+  const Symbol* symbol = attrs.find<Symbol>(name);
+  if (symbol == nullptr) fail<MeshError>(op, str("attribute '", name, "' must name a mesh"), "another attribute");
+  MeshPtr mesh = module.find_mesh(symbol->name);
+  if (mesh == nullptr) fail<MeshError>(op, "the mesh must be declared in the module", "@" + symbol->name);
+  return mesh;
+}
+
 // The map of an op that does not exist yet. `operands` are the local shapes.
-ExchangeMap read_map(const Mesh& mesh, const Attrs& attrs, std::string_view op, std::span<const Dims> operands) {
+ExchangeMap read_map(const Module& module, const Attrs& attrs, std::string_view op, std::span<const Dims> operands) {
+  const MeshPtr mesh = mesh_in(module, attrs, "mesh", op);
+  const MeshPtr from_mesh = attrs.find("from_mesh") == nullptr ? mesh : mesh_in(module, attrs, "from_mesh", op);
   const Attribute *to = attrs.find("to"), *from = attrs.find("from");
   if (to == nullptr || from == nullptr) fail<ShardingError>(op, "attributes 'to' and 'from' must say what is sent");
   ExchangeMap map;
-  for (const Attribute& dim : list_of(*to, op, "'to'")) map.to.push_back(target_of(Fields(mesh, dim, op, "to")));
+  if (from_mesh != mesh) {
+    if (!are_over_same_devices(*mesh, *from_mesh)) {
+      fail<MeshError>(
+          op, "both meshes must be over the same devices",
+          str(from_mesh->reference(), " ", from_mesh->text(), " and ", mesh->reference(), " ", mesh->text()));
+    }
+    map.to_mesh = mesh;
+    map.from_mesh = from_mesh;
+  }
+  for (const Attribute& dim : list_of(*to, op, "'to'")) map.to.push_back(target_of(Fields(*mesh, dim, op, "to")));
   const AttrArray& lists = list_of(*from, op, "'from'");
   if (lists.size() > operands.size()) {
     fail<ShardingError>(op, "'from' must have a list for each operand", str(lists.size(), " for ", operands.size()));
@@ -89,7 +109,7 @@ ExchangeMap read_map(const Mesh& mesh, const Attrs& attrs, std::string_view op, 
     }
     std::vector<ExchangeSource>& sources = map.from.emplace_back();
     for (size_t d = 0; d < ndim; ++d) {
-      sources.push_back(source_of(Fields(mesh, dims[d], op, "from"), operands[k][d], map.to[d].size));
+      sources.push_back(source_of(Fields(*from_mesh, dims[d], op, "from"), operands[k][d], map.to[d].size));
     }
   }
   return map;
@@ -173,13 +193,9 @@ void infer_exchange(const InferContext& op, std::vector<TypeId>& results) {
     results.push_back(op.operand_type(0));
     return;
   }
-  const MeshPtr mesh = op.module().find_mesh(op.attr<Symbol>("mesh").name);
-  if (mesh == nullptr) {
-    fail<MeshError>(op.name(), "the mesh must be declared in the module", "@" + op.attr<Symbol>("mesh").name);
-  }
   std::vector<Dims> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand(i).shape);
-  const ExchangeMap map = read_map(*mesh, op.attrs(), op.name(), operands);
+  const ExchangeMap map = read_map(op.module(), op.attrs(), op.name(), operands);
   if (map.from.empty()) op.fail_shape("takes at least one operand", op.operand_types_text());
   const size_t moved = map.from.size();
   if (op.operand_count() > moved + 1 || (op.operand_count() == moved + 1 && op.operand(moved).ndim() != 0)) {
@@ -200,8 +216,7 @@ void infer_exchange(const InferContext& op, std::vector<TypeId>& results) {
 ExchangeMap exchange_map(const OpView& op) {
   std::vector<Dims> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i).shape);
-  const MeshPtr mesh = op.module().find_mesh(op.attrs().get<Symbol>("mesh").name);
-  return read_map(*mesh, op.attrs(), op.name(), operands);
+  return read_map(op.module(), op.attrs(), op.name(), operands);
 }
 
 bool has_fill(const OpView& op) {

@@ -11,6 +11,8 @@
 //           none, size = the local size times the shards, scale = 1, offset = 0, holes = 1, begin = 0, end = the size
 //           of the result
 //
+//   from_mesh  the mesh of the axes in `from`, if it is not `mesh`: a second one over the same devices
+//
 // On global values, before `localize`, it has no attributes: the shardings of operand and result tell what moves.
 //
 // One operand more than `from` has is a scalar, which fills what no operand has. Elements there are zeros otherwise.

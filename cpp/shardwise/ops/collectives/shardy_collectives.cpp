@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 
@@ -30,6 +31,8 @@ struct Sides {
       refuse(op, "its operand must have a sharding", "none", "annotate it");
     }
     in = id ? op.module().context().sharding(id) : TensorSharding::fully_replicated(out.mesh, out.ndim());
+    // A whole value is on every mesh over its devices.
+    if (in.axes_used().empty() && are_over_same_devices(*in.mesh, *out.mesh)) in.mesh = out.mesh;
     if (meshes == Meshes::kEqual) {
       verify_same_mesh();
     } else {

@@ -86,7 +86,7 @@ bool add_dim(std::span<const ExchangeMap> maps, size_t d, Hull& hull) {
 }  // namespace
 
 std::optional<ExchangeMap> composed(const ExchangeMap& outer, size_t k, const ExchangeMap& inner) {
-  if (inner.from.size() != 1) return std::nullopt;
+  if (inner.from.size() != 1 || outer.is_across_meshes() || inner.is_across_meshes()) return std::nullopt;
   ExchangeMap map = outer;
   for (size_t d = 0; d < map.to.size(); ++d) {
     const auto source = composed(outer.from[k][d], inner.to[d], inner.from[0][d]);
@@ -111,7 +111,7 @@ bool needs_no_fill(const ExchangeMap& map) {
 std::optional<Hull> hull_of(std::span<const ExchangeMap> maps) {
   Hull hull{.map = {.to = {}, .from = {{}}}, .parts = std::vector<Hull::Part>(maps.size())};
   for (const ExchangeMap& map : maps) {
-    if (map.from.size() != 1) return std::nullopt;
+    if (map.from.size() != 1 || map.is_across_meshes()) return std::nullopt;
     for (const ExchangeTarget& to : map.to) {
       if (to.rows == 0) return std::nullopt;
     }

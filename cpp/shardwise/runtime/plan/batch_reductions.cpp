@@ -16,7 +16,8 @@ constexpr int64_t kSmallBytes = int64_t{1} << 17;
 
 const CollectiveCall* small_reduction(const Module& module, const Step& step) {
   const auto* call = std::get_if<CollectiveCall>(&step.work);
-  if (call == nullptr || call->kind != CollectiveKind::kAllReduce || call->is_reduced) return nullptr;
+  if (call == nullptr || call->kind != CollectiveKind::kAllReduce || call->is_reduced || call->order != nullptr)
+    return nullptr;
   const TensorType type = OpView(module, step.op).operand_type(0);
   return type.size() * item_size(type.dtype) <= kSmallBytes ? call : nullptr;
 }

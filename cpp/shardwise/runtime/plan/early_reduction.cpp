@@ -20,6 +20,7 @@ namespace {
 // None unless it reduces over whole digits, all of whose devices are in this process.
 Reduction reduction_of(const CollectiveCall& call, const Variation& variation) {
   if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kReduceScatter) return {};
+  if (call.order != nullptr) return {};
   const DigitSet digits = variation.digits.touched(call.axes);
   const bool is_whole = digits == variation.digits.covered(call.axes) && (digits & ~variation.free) == 0;
   return is_whole ? Reduction{digits, call.reducer} : Reduction{};

@@ -279,6 +279,7 @@ Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& option
   number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);
+  plan.orders = std::move(variation.orders);
   return plan;
 }
 

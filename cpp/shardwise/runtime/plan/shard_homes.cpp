@@ -9,8 +9,10 @@ ShardHomes::ShardHomes(const Module& module, const Variation& variation)
     : module_(module), variation_(variation), homes_(module.value_count()) {
   for (const ValueId argument : module.region(module.main().body).arguments) {
     Homes home(variation.digits.size(), 0);
-    const std::vector<DimPlacement>& dims = module.context().placement(module.part(argument).placement).dims;
-    for (size_t d = 0; d < dims.size(); ++d) {
+    const Placement& placement = module.context().placement(module.part(argument).placement);
+    const std::vector<DimPlacement>& dims = placement.dims;
+    const bool is_on_other_mesh = variation.orders.contains(placement.mesh.get());
+    for (size_t d = 0; d < dims.size() && !is_on_other_mesh; ++d) {
       const DigitSet here = variation.digits.touched(dims[d].axes);
       for (size_t g = 0; g < home.size(); ++g) {
         if ((here >> g & 1) != 0) home[g] = static_cast<uint8_t>(d);

@@ -108,7 +108,8 @@ struct PlannedFunction {
 
 struct Plan {
   Digits digits;
-  DigitSet free = 0;  // digits along which this process owns several devices: all, but for the pinned ones
+  DeviceOrders orders = {};  // of other meshes than that of the run
+  DigitSet free = 0;         // digits along which this process owns several devices: all, but for the pinned ones
   Block main;
   std::vector<PlannedFunction> functions = {};  // that are called; each is planned once
   std::vector<ValueId> slots;                   // the value of each slot; of a carry: the loop's result

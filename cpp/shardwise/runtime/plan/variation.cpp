@@ -42,7 +42,10 @@ class VariationFinder {
 
   void cut_digits(AxisSpan pinned) {
     AxisList used(pinned.begin(), pinned.end());
-    for (const PlacementId id : placements_of(module_)) append(used, axes_of(module_.context().placement(id)));
+    for (const PlacementId id : placements_of(module_)) {
+      const Placement& placement = module_.context().placement(id);
+      if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) append(used, axes_of(placement));
+    }
     for (const size_t f : calls_.reached()) read_collectives(module_.functions[f].body, used);
     variation_.digits = Digits(mesh_, used);
     const DigitSet fixed = digits().covered(pinned);
@@ -63,6 +66,12 @@ class VariationFinder {
     } while (is_stale_);
   }
 
+  // A value on another mesh varies along all digits, unless it is replicated.
+  DigitSet touched_by(const Placement& placement) const {
+    if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) return digits().touched(axes_of(placement));
+    return placement.is_fully_replicated() ? 0 : digits().all();
+  }
+
  private:
   void visit_region(RegionId region) {
     for (OpId op : module_.region(region).ops) visit(OpView(module_, op));
@@ -74,7 +83,8 @@ class VariationFinder {
     for (OpId id : module_.region(region).ops) {
       const OpView op(module_, id);
       if (is_local_collective(op)) {
-        append(used, variation_.collectives.emplace(id, read_collective(op)).first->second.axes_used());
+        const CollectiveCall call = read_collective(op, mesh_, variation_.orders);
+        append(used, variation_.collectives.emplace(id, call).first->second.axes_used());
       }
       if (op.def().is_control_flow()) {
         for (RegionId inner : op.regions()) read_collectives(inner, used);
@@ -100,10 +110,10 @@ class VariationFinder {
   DigitSet varying_after(const OpView& op, const CollectiveCall& call) const {
     const DigitSet after = call.varying_after(digits(), operands_);
     if (const PlacementId placement = module_.part(op.result()).placement) {
-      return after & digits().touched(axes_of(module_.context().placement(placement)));
+      return after & touched_by(module_.context().placement(placement));
     }
     const bool unites = call.kind == CollectiveKind::kAllGather || call.kind == CollectiveKind::kAllReduce;
-    const PlacementId before = unites ? module_.part(op.operand(0)).placement : PlacementId{};
+    const PlacementId before = unites && call.order == nullptr ? module_.part(op.operand(0)).placement : PlacementId{};
     if (!before) return after;
     return after & digits().touched(difference(axes_of(module_.context().placement(before)), call.axes_used()));
   }
@@ -210,7 +220,7 @@ Variation find_variation(const Module& module, const Mesh& mesh, AxisSpan pinned
   const Region& body = module.region(module.main().body);
   for (ValueId argument : body.arguments) {
     if (const PlacementId placement = module.part(argument).placement) {
-      variation.varying[argument.index] = variation.digits.touched(axes_of(module.context().placement(placement)));
+      variation.varying[argument.index] = finder.touched_by(module.context().placement(placement));
     }
     if (everywhere) variation.varying[argument.index] = variation.digits.all();
   }

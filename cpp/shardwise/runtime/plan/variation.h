@@ -28,6 +28,7 @@ struct Variation {
   DigitSet free = 0;              // digits that are not pinned
   std::vector<DigitSet> varying;  // by value index; free digits
   std::unordered_map<OpId, CollectiveCall> collectives;
+  DeviceOrders orders;  // of other meshes than that of the run
 };
 
 // `everywhere` makes all values vary along all digits.

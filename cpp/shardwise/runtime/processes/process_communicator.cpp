@@ -10,6 +10,7 @@
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange.h"
+#include "shardwise/runtime/exchange_across_meshes.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
@@ -159,7 +160,7 @@ const ProcessGroup& ProcessCommunicator::group_along(AxisSpan axes) {
   ProcessGroup& group = found->second;
   if (!is_new) return group;
   group.axes = shared;
-  group.id = groups_.size() - 1;
+  group.id = (*group_count_)++;
   group.count = product(shared);
   const AxisList all = joined(without(devices_.pinned, shared), shared);
   for (int64_t i = 0; i < product(all); ++i) group.order.push_back(position_along(devices_.pinned, all, i));
@@ -411,6 +412,70 @@ Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
   }
   transport_->exchange(outgoing, incoming);
   return {grid, std::move(list)};
+}
+
+// The positions of processes are those of their devices in the other mesh.
+class ReorderedTransport final : public Transport {
+ public:
+  ReorderedTransport(std::shared_ptr<Transport> transport, std::vector<int64_t> positions)
+      : transport_(std::move(transport)), positions_(std::move(positions)) {}
+
+  void begin(OpId op) override { transport_->begin(op); }
+  void all_gather(const ProcessGroup& group, std::span<const std::byte> own, std::span<std::byte> all) override {
+    transport_->all_gather(reordered(group), own, all);
+  }
+  void all_to_all(const ProcessGroup& group, std::span<const std::byte> send, std::span<std::byte> receive) override {
+    transport_->all_to_all(reordered(group), send, receive);
+  }
+  void exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) override {
+    std::vector<Outgoing> sent(outgoing.begin(), outgoing.end());
+    std::vector<Incoming> received(incoming.begin(), incoming.end());
+    for (Outgoing& message : sent) message.to = positions_[static_cast<size_t>(message.to)];
+    for (Incoming& message : received) message.from = positions_[static_cast<size_t>(message.from)];
+    transport_->exchange(sent, received);
+  }
+
+ private:
+  const ProcessGroup& reordered(const ProcessGroup& group) {
+    const auto [found, is_new] = groups_.try_emplace(group.id, group);
+    if (is_new) {
+      for (int64_t& process : found->second.order) process = positions_[static_cast<size_t>(process)];
+    }
+    return found->second;
+  }
+
+  std::shared_ptr<Transport> transport_;
+  const std::vector<int64_t> positions_;
+  std::map<size_t, ProcessGroup> groups_;
+};
+
+ProcessCommunicator& ProcessCommunicator::on_other_mesh(const DeviceOrder& order) {
+  std::shared_ptr<ProcessCommunicator>& known = on_other_meshes_[order.other->text()];
+  if (known != nullptr) return *known;
+  std::vector<int64_t> positions(order.main_index.size());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    positions[i] = position_along(devices_.pinned, all_axes(*order.main), order.main_index[i]);
+  }
+  known = std::make_shared<ProcessCommunicator>(devices_on_other_mesh(order, devices_),
+                                                std::make_shared<ReorderedTransport>(transport_, std::move(positions)));
+  known->group_count_ = group_count_;
+  return *known;
+}
+
+Shards ProcessCommunicator::on_mesh(const DeviceOrder& order, std::span<const Shards> operands,
+                                    const Collective& collective) {
+  const AxisList axes = all_axes(*order.main);
+  if (product(devices_.pinned) == product(axes)) return collective(on_other_mesh(order), operands);
+  std::vector<Shards> all;
+  for (const Shards& operand : operands) {
+    all.push_back(gathered(operand.along(devices_.free(axes)), group_along(devices_.pinned)));
+  }
+  return devices_.owned(own_.on_mesh(order, all, collective));
+}
+
+Shards ProcessCommunicator::exchange_across_meshes(const Mesh& main, std::span<const Shards> operands,
+                                                   const ExchangeMap& map) {
+  return exchanged_across_meshes(operands, map, main, devices_, transport_.get());
 }
 
 Shards ProcessCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {

@@ -41,10 +41,14 @@ class ProcessCommunicator final : public Communicator {
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
   Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
+  // If each process has one device, as another mesh of processes. Else every process has the shards of all devices.
+  Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective) override;
+  Shards exchange_across_meshes(const Mesh& main, std::span<const Shards> operands, const ExchangeMap& map) override;
 
  private:
   struct Route;
 
+  ProcessCommunicator& on_other_mesh(const DeviceOrder& order);
   bool is_pinned(const AxisRef& piece) const { return overlaps(devices_.pinned, piece); }
   const ProcessGroup& group_along(AxisSpan axes);  // the pinned digits of `axes`
   Shards gathered(const Shards& operand, const ProcessGroup& group);
@@ -56,6 +60,8 @@ class ProcessCommunicator final : public Communicator {
   std::shared_ptr<Transport> transport_;
   VirtualCommunicator own_;  // among the devices of this process
   std::map<AxisList, ProcessGroup> groups_;
+  std::shared_ptr<size_t> group_count_ = std::make_shared<size_t>(0);            // with those of other meshes
+  std::map<std::string, std::shared_ptr<ProcessCommunicator>> on_other_meshes_;  // by text
 };
 
 }  // namespace shardwise

@@ -14,13 +14,19 @@ from .target import attributes
 
 __all__ = [
     "axes_of_dim", "dim_axes", "exchange_source", "exchange_tile", "mesh_of", "moves_of", "permuted", "refs_of",
-    "refs_used", "size_of", "without",
+    "refs_used", "size_of", "source_mesh_of", "without",
 ]  # fmt: skip
 
 
 def mesh_of(scope: Scope, op: Op) -> Any:
     """The mesh that a collective names."""
     return scope.shared.module.meshes[attributes(op)["mesh"].name]
+
+
+def source_mesh_of(scope: Scope, op: Op) -> Any:
+    """The mesh of the axes of an exchange's operands: a second one where a value changes its mesh."""
+    own = attributes(op)
+    return scope.shared.module.meshes[own["from_mesh"].name] if "from_mesh" in own else mesh_of(scope, op)
 
 
 def refs_of(scope: Scope, op: Op, name: str) -> list[AxisRef]:
@@ -75,9 +81,11 @@ def refs_used(module: Any, mesh: Any) -> list[AxisRef]:
     for op in module.ops:
         if not op.definition.collective or "mesh" not in attributes(op):
             continue
-        own = module.meshes[attributes(op)["mesh"].name]
-        if own.axis_names == mesh.axis_names:
-            found += [ref for axes in axes_in(attributes(op)) for ref in refs_of_attribute(axes, own)]
+        own = attributes(op)
+        meshes = {name: module.meshes[own.get(f"{name}_mesh", own["mesh"]).name] for name in own}
+        for name, value in own.items():
+            if meshes[name].axis_names == mesh.axis_names:
+                found += [ref for axes in axes_in(value) for ref in refs_of_attribute(axes, meshes[name])]
     return found
 
 
@@ -96,13 +104,13 @@ def exchange_tile(op: Op, d: int, mesh: Any) -> dict[str, int]:
     return {"rows": rows, "step": dim.get("step", rows), "size": dim.get("size", rows * shards)}
 
 
-def exchange_source(op: Op, place: int, d: int, mesh: Any) -> dict[str, int]:
+def exchange_source(op: Op, place: int, d: int, mesh: Any, tile_mesh: Any) -> dict[str, int]:
     """A dim of an operand of an exchange.
 
     Row t of the result is row ``(scale * t + offset) / holes`` of the operand, if t is in ``[begin, end)``; shard j of
     the operand has ``block`` rows from ``j * block`` on, of ``size`` in all.
     """
     dim, block = attributes(op)["from"][place][d], op.operands[place].type.shape[d]
-    size, end = block * size_of(axes_of_dim(dim, mesh)), exchange_tile(op, d, mesh)["size"]
+    size, end = block * size_of(axes_of_dim(dim, mesh)), exchange_tile(op, d, tile_mesh)["size"]
     missing = {"size": size, "scale": 1, "offset": 0, "holes": 1, "begin": 0, "end": end}
     return {"block": block} | {name: dim.get(name, value) for name, value in missing.items()}

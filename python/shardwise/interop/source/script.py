@@ -153,7 +153,10 @@ def script_of(program: Program, target: Target) -> Script:
     body = module.main.body
     mesh = program.mesh._core
     borders = [*body.arguments, *body.results]
-    used = [ref for value in borders if value.placement is not None for refs, _ in value.placement.dims for ref in refs]
+    placements = [value.placement for value in borders if value.placement is not None]
+    same = (mesh.axis_names, mesh.axis_sizes)
+    own = [each for each in placements if (each.mesh.axis_names, each.mesh.axis_sizes) == same]
+    used = [ref for placement in own for refs, _ in placement.dims for ref in refs]
     axes = MeshAxes.of(mesh, used, refs_used(module, mesh))
     shared = Shared(module, axes, target)
     traced = program._traced

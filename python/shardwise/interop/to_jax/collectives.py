@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..._core.ir import Op
 from ...dtypes import numpy_dtype
@@ -46,9 +47,9 @@ class Along:
         return self.axes + self.groups
 
 
-def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef]) -> Along:
-    """Axes of a collective in the emitted program."""
-    mesh = mesh_of(scope, op)
+def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef], other_mesh: Any = None) -> Along:
+    """Axes of a collective in the emitted program; ``other_mesh``: instead of the mesh that the op names."""
+    mesh = mesh_of(scope, op) if other_mesh is None else other_mesh
     size = math.prod(size for _, _, size in refs)
     names = scope.axes.names(refs) if scope.axes.is_main(mesh) else None
     if names is not None:

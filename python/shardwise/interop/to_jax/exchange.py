@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, product
 from typing import Any
 
 import numpy as np
 
 from ..._core.ir import Op
-from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, mesh_of, size_of
+from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, mesh_of, size_of, source_mesh_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .collectives import along_of, item_size
@@ -107,16 +107,17 @@ class Operand:
 
     def __init__(self, scope: Scope, op: Op, place: int) -> None:
         self._scope, self._op = scope, op
-        self._mesh = mesh_of(scope, op)
+        self._mesh, source_mesh = mesh_of(scope, op), source_mesh_of(scope, op)
         self._place = place
         self._block: tuple[int, ...] = op.operands[place].type.shape
         self._rows: tuple[int, ...] = op.results[0].type.shape
-        self._dims = attributes(op)["from"][place]
+        self._axes = [axes_of_dim(dim, source_mesh) for dim in attributes(op)["from"][place]]
         dims = range(len(self._rows))
-        lines = [Line.of(exchange_tile(op, d, self._mesh), exchange_source(op, place, d, self._mesh)) for d in dims]
+        of_tiles = [exchange_tile(op, d, self._mesh) for d in dims]
+        lines = [Line.of(of_tiles[d], exchange_source(op, place, d, source_mesh, self._mesh)) for d in dims]
         self._lines = [line for line in lines if line is not None]
-        self._refs = [ref for dim in self._dims for ref in axes_of_dim(dim, self._mesh)]
-        self._group, self._position = self._scope.axes.positions(self._mesh, self._refs)
+        self._refs = [ref for refs in self._axes for ref in refs]
+        self._group, self._position = self._scope.axes.positions(source_mesh, self._refs)
         is_empty = len(self._lines) < len(lines) or 0 in self._rows or 0 in self._block
         self._boxes = [] if is_empty else self._found_boxes()
 
@@ -137,8 +138,8 @@ class Operand:
                 pieces.append(known[key])
             for shards in product(*pieces):
                 position = 0
-                for dim, shard in zip(self._dims, shards):
-                    position = position * size_of(axes_of_dim(dim, self._mesh)) + shard
+                for refs, shard in zip(self._axes, shards):
+                    position = position * size_of(refs) + shard
                 sender = device_at[int(self._group[receiver]), position]
                 boxes.append(Box(sender, receiver, tuple(own[j] for own, j in zip(pieces, shards))))
         return boxes
@@ -150,11 +151,13 @@ class Operand:
         texts = [self._move("None", self._block, (1,) * len(self._block), {}, [own])] if own else []
         if not sent:
             return texts
-        along = along_of(self._scope, self._op, self._refs)
+        source_mesh = source_mesh_of(self._scope, self._op)
+        along = along_of(self._scope, self._op, self._refs, source_mesh)
         size = item_size(self._op.operands[0].type.dtype)
         starts, ends = self._bounds(sent)
         whole = tuple(max(ends[i][d] - starts[i][d] for i in starts) for d in range(len(self._block)))
-        ways = [_by_distance(sent), *[_first_fit(sent, waste) for waste in _WASTES]]
+        senders = [sent] if source_mesh == self._mesh else [sent, _balanced(sent, self._position.tolist())]
+        ways = [way for boxes in senders for way in (_by_distance(boxes), *[_first_fit(boxes, w) for w in _WASTES])]
         rounds = min([way for way in ways if _cost(way)[1] <= _MOST_PERMUTES] or ways, key=_cost)
         gathered = math.prod(whole) * (along.size - 1)
         permutes = sum(len(each.steps) for each in rounds)
@@ -235,6 +238,20 @@ class Round:
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(map(max, zip(*[box.shape for box in self.boxes])))
+
+
+def _balanced(sent: Sequence[Box], positions: Sequence[int]) -> list[Box]:
+    """The boxes from those devices that hold them and have sent least: each step is then one permutation."""
+    holders: dict[int, list[int]] = defaultdict(list)
+    for device, position in enumerate(positions):
+        holders[position].append(device)
+    load = [0] * len(positions)
+    found = []
+    for box in sent:
+        sender = min(holders[positions[box.sender]], key=load.__getitem__)
+        load[sender] += 1
+        found.append(replace(box, sender=sender))
+    return found
 
 
 def _cost(rounds: Sequence[Round]) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from ..source.collectives import (
     permuted,
     refs_of,
     size_of,
+    source_mesh_of,
     without,
 )
 from ..source.mesh_axes import AxisRef
@@ -129,18 +130,18 @@ def _shifted(scope: Scope, mesh: Any, refs: list[AxisRef], shift: int, wrap: boo
 
 @emits("shardwise.exchange")
 def exchange(scope: Scope, op: Op) -> str:
-    mesh, shape = mesh_of(scope, op), op.results[0].type.shape
+    mesh, source_mesh, shape = mesh_of(scope, op), source_mesh_of(scope, op), op.results[0].type.shape
     own = attributes(op)
     sources = []
     for place, dims in enumerate(own["from"]):
-        axes = [axes_of_dim(dim, mesh) for dim in dims]
+        axes = [axes_of_dim(dim, source_mesh) for dim in dims]
         rows = []
         for d, refs in enumerate(axes):
-            tile, source = exchange_tile(op, d, mesh), exchange_source(op, place, d, mesh)
+            tile, source = exchange_tile(op, d, mesh), exchange_source(op, place, d, source_mesh, mesh)
             end = min(tile["size"], source["end"])
             names = ("block", "size", "scale", "offset", "holes", "begin")
             rows.append((size_of(refs), tile["step"], *(source[name] for name in names), end))
-        comm = _along(scope, mesh, [ref for refs in axes for ref in refs])
+        comm = _along(scope, source_mesh, [ref for refs in axes for ref in refs])
         sources.append(f"({comm}, {tuple(rows)})")
     tiles = listed(_rank(scope, mesh, axes_of_dim(dim, mesh)) for dim in own["to"])
     table = scope.table("SOURCES", f"[{', '.join(sources)}]")

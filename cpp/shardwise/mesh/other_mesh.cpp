@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/mesh/other_mesh.h"
+
+#include <algorithm>
+
+#include "shardwise/mesh/tiling.h"
+
+namespace shardwise {
+namespace {
+
+// The digit of `main` whose unit is `stride` in the logical index, with `steps[c]` = c·stride for as many c as possible.
+std::optional<AxisRef> digit_at(const Mesh& main, int64_t stride, std::span<const int64_t> steps) {
+  for (int axis = 0; axis < main.ndim(); ++axis) {
+    const int64_t unit = main.axis_stride(axis), whole = main.axis_size(axis);
+    if (stride < unit || stride >= unit * whole || stride % unit != 0 || whole % (stride / unit) != 0) continue;
+    const int64_t room = whole / (stride / unit);  // positions of the axis from this digit on
+    const auto count = static_cast<int64_t>(steps.size());
+    for (int64_t size = std::min(room, count); size > 1; --size) {
+      if (room % size != 0 || count % size != 0) continue;
+      bool is_even = true;
+      for (int64_t c = 0; is_even && c < size; ++c) is_even = steps[static_cast<size_t>(c)] == c * stride;
+      if (is_even) return AxisRef{axis, room / size, size};
+    }
+  }
+  return std::nullopt;
+}
+
+bool is_same_position(const Mesh& mesh, const AxisRef& ref, const Mesh& main, const AxisList& axes) {
+  for (int64_t i = 0; i < main.device_count(); ++i) {
+    if (shard_index(main, axes, i) != shard_index(mesh, {&ref, 1}, device_in(main, mesh, i))) return false;
+  }
+  return true;
+}
+
+std::optional<AxisList> on_mesh(const Mesh& mesh, const AxisList& axes, const Mesh& main) {
+  AxisList found;
+  for (const AxisRef& ref : axes) {
+    const auto digits = on_mesh(mesh, ref, main);
+    if (!digits) return std::nullopt;
+    append_merged(found, *digits);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<AxisList> on_mesh(const Mesh& mesh, const AxisRef& ref, const Mesh& main) {
+  // The index in `main` of the devices at each position along `ref`, from that of the first one on.
+  const int64_t unit = mesh.axis_stride(ref.axis) * (mesh.axis_size(ref.axis) / ref.next());
+  const int64_t first = device_in(mesh, main, 0);
+  std::vector<int64_t> steps;
+  for (int64_t c = 0; c < ref.size; ++c) steps.push_back(device_in(mesh, main, c * unit) - first);
+  AxisList axes;
+  while (steps.size() > 1) {  // minor digits first
+    const auto digit = digit_at(main, steps[1], steps);
+    if (!digit) return std::nullopt;
+    axes.insert(axes.begin(), *digit);
+    std::vector<int64_t> rest;
+    for (size_t c = 0; c < steps.size(); c += static_cast<size_t>(digit->size)) rest.push_back(steps[c]);
+    steps = std::move(rest);
+  }
+  AxisList merged;
+  append_merged(merged, axes);
+  return is_same_position(mesh, ref, main, merged) ? std::optional(std::move(merged)) : std::nullopt;
+}
+
+std::optional<TensorSharding> on_mesh(const TensorSharding& sharding, const MeshPtr& main) {
+  const Mesh& mesh = *sharding.mesh;
+  if (!are_over_same_devices(mesh, *main)) return std::nullopt;
+  TensorSharding found = sharding;
+  found.mesh = main;
+  for (DimSharding& dim : found.dims) {
+    auto axes = on_mesh(mesh, dim.axes, *main);
+    if (!axes) return std::nullopt;
+    dim.axes = std::move(*axes);
+  }
+  for (AxisList* list : {&found.replicated, &found.unreduced}) {
+    auto axes = on_mesh(mesh, *list, *main);
+    if (!axes) return std::nullopt;
+    *list = sort_and_merge(*axes);
+  }
+  return found;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/reshard/across_meshes.h"
+
+#include "shardwise/base/error.h"
+#include "shardwise/reshard/one_step.h"
+
+namespace shardwise {
+
+ReshardProblem with_common_mesh(ReshardProblem problem) {
+  if (!is_across_meshes(problem)) return problem;
+  if (problem.from.is_fully_replicated()) {
+    problem.from.mesh = problem.to.mesh;
+  } else if (problem.to.is_fully_replicated()) {
+    problem.to.mesh = problem.from.mesh;
+  }
+  return problem;
+}
+
+bool is_across_meshes(const ReshardProblem& problem) {
+  return problem.from.mesh != problem.to.mesh && !problem.from.mesh->same_devices(*problem.to.mesh);
+}
+
+std::vector<ReshardPlan> plans_across_meshes(const ReshardProblem& problem,
+                                             const std::function<ReshardPlan(const ReshardProblem&)>& plan) {
+  check_internal(problem.to.unreduced.empty(), "a value is reduced before it changes its mesh");
+  if (problem.from.unreduced.empty()) return {one_exchange(problem)};
+  Placement whole = problem.from;
+  whole.unreduced.clear();
+  whole.reducer = Reducer::kNone;
+  std::vector<Placement> reduced{whole};
+  for (size_t d = 0; d < whole.dims.size(); ++d) {  // a reduce-scatter to dim d
+    Placement scattered = whole;
+    AxisList& axes = scattered.dims[d].axes;
+    append_merged(axes, problem.from.unreduced);
+    if (product(axes) > problem.shape[d]) continue;
+    scattered.dims[d].block = ceil_div(problem.shape[d], product(axes));
+    reduced.push_back(std::move(scattered));
+  }
+  std::vector<ReshardPlan> plans;
+  for (const Placement& placement : reduced) {
+    ReshardProblem first = problem, then = problem;
+    first.to = then.from = placement;
+    ReshardPlan steps = plan(first);
+    for (ReshardStep& step : one_exchange(then).steps) add_step(problem, steps, std::move(step));
+    plans.push_back(std::move(steps));
+  }
+  return plans;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/device_order.h"
+
+#include "shardwise/mesh/other_mesh.h"
+
+namespace shardwise {
+namespace {
+
+Shards reordered(const Shards& shards, AxisSpan from, AxisList to, const std::vector<int64_t>& places) {
+  const Shards all = shards.along(from);
+  std::vector<NdArray> list;
+  list.reserve(places.size());
+  for (const int64_t place : places) list.push_back(all[place]);
+  return {std::move(to), std::move(list)};
+}
+
+}  // namespace
+
+DeviceOrder::DeviceOrder(MeshPtr main_mesh, MeshPtr other_mesh)
+    : main(std::move(main_mesh)), other(std::move(other_mesh)) {
+  for (int64_t i = 0; i < main->device_count(); ++i) {
+    main_index.push_back(device_in(*other, *main, i));
+    other_index.push_back(device_in(*main, *other, i));
+  }
+}
+
+Shards DeviceOrder::in_other_order(const Shards& shards) const {
+  if (shards.axes().empty()) return shards;
+  return reordered(shards, all_axes(*main), all_axes(*other), main_index);
+}
+
+Shards DeviceOrder::in_main_order(const Shards& shards) const {
+  if (shards.axes().empty()) return shards;
+  return reordered(shards, all_axes(*other), all_axes(*main), other_index);
+}
+
+AxisList all_axes(const Mesh& mesh) {
+  AxisList axes;
+  for (int axis = 0; axis < mesh.ndim(); ++axis) {
+    if (mesh.axis_size(axis) > 1) axes.push_back(full_axis(mesh, axis));
+  }
+  return axes;
+}
+
+int64_t logical_index_of(const Mesh& mesh, const DeviceSet& devices, AxisSpan grid, int64_t index) {
+  return devices.position_along(all_axes(mesh), grid, index);
+}
+
+DeviceSet devices_on_other_mesh(const DeviceOrder& order, const DeviceSet& devices) {
+  if (product(devices.pinned) != order.main->device_count()) return {};
+  const int64_t index = logical_index_of(*order.main, devices, {}, 0);
+  return {.pinned = all_axes(*order.other), .position = order.other_index[static_cast<size_t>(index)]};
+}
+
+}  // namespace shardwise

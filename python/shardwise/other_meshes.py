@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shardings of other meshes over the devices of a program's mesh.
+
+What is a digit order of the program's mesh is written with its axes and sub-axes; other shardings keep their mesh.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from . import _core
+from .errors import MeshError, message
+from .mesh import Mesh
+
+__all__ = ["check_same_devices", "on_program_mesh"]
+
+
+def check_same_devices(what: str, mesh: Mesh, other: Mesh) -> None:
+    """Raise MeshError for a mesh over other devices than those of the program's mesh."""
+    if mesh.size != other.size:
+        rule = f"the mesh must be over the {mesh.size} devices of the program's mesh, {mesh!r}"
+        raise MeshError(message(what, rule, repr(other), f"use {mesh!r}, or a mesh of {mesh.size} devices"))
+
+
+def on_program_mesh(mesh: Mesh, sharding: _core.mesh.Sharding) -> _core.mesh.Sharding:
+    """A sharding with the axes of the program's mesh, or on its own mesh under a name that the program's has not."""
+    own = Mesh._wrap(sharding.mesh)
+    if own == mesh:
+        return sharding
+    written = sharding.on_mesh(mesh._core)
+    if written is not None:
+        return written
+    name = own.name if own.name != mesh.name else f"{own.name}_{zlib.crc32(own.text().encode()):08x}"
+    renamed = Mesh(dict(own.shape), own.device_ids, name=name)
+    return sharding.renamed(renamed._core)
