@@ -117,6 +117,16 @@ def test_an_exchange_is_permutes_of_boxes_or_one_gather_of_what_many_receive() -
         assert [(row.kind, row.bytes) for row in ledger] == wanted, name
 
 
+def test_an_exchange_among_many_is_one_all_to_all_of_padded_boxes() -> None:
+    x = np.arange(5 * 8, dtype=np.float32).reshape(5, 8)
+    mesh = sw.Mesh({"x": 4})  # shards of 2, 2, 1 and 0 rows
+    program = sw.jit(lambda x: x * 2, mesh=mesh, in_shardings=(P("x"),), out_shardings=P(None, "x")).lower(x).compile()
+    assert [(row.kind, row.bytes) for row in program.collectives()] == [("exchange", 40)]
+    function = program.to_jax()
+    assert [(row.kind, row.bytes) for row in function.collectives()] == [("all_to_all", 48)]
+    np.testing.assert_array_equal(function.get(function(x)), x * 2)
+
+
 def layer(x: Any, w: Any) -> Any:
     y = jax.numpy.tanh(x @ w)
     mean = y.mean(-1, keepdims=True)

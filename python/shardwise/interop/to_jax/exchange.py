@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An exchange as collectives of `jax.lax`: permutes of boxes, or one gather where a device sends a box to many.
+"""An exchange as collectives of `jax.lax`: permutes of boxes, or one collective where that sends no more.
 
-Tables say, for each device, where its box begins and where a received box goes. Their steps are the same everywhere.
+A gather serves where a device sends a box to many, an all-to-all of padded boxes where many send to many. Tables say,
+for each device, where its box begins and where a received box goes. Their steps are the same everywhere.
 """
 
 from __future__ import annotations
@@ -145,12 +146,15 @@ class Operand:
         size = item_size(self._op.operands[0].type.dtype)
         starts, ends = self._bounds(sent)
         whole = tuple(max(ends[i][d] - starts[i][d] for i in starts) for d in range(len(self._block)))
-        gathered = math.prod(whole) * (along.size - 1)
-        if len(rounds) > 2 and gathered <= self._elements(rounds):
+        gathered, spread = (math.prod(box) * (along.size - 1) for box in (whole, self._shape(sent)))
+        way = f"dict(axis_name={along.arguments})"
+        if len(rounds) > 2 and gathered <= min(spread, self._elements(rounds)):
             self._scope.transfer("all_gather", along.size, float(gathered * size), self._op)
-            way = f"dict(axis_name={along.arguments})"
             return [*texts, self._move(way, whole, (1,) * len(whole), starts, _slots(sent))]
         strides = tuple(abs(line.at_step) for line in self._lines)
+        if len(rounds) > 2 and spread <= self._elements(rounds):
+            self._scope.transfer("all_to_all", along.size, float(spread * size), self._op)
+            return [*texts, self._spread(way, along.size, rounds, strides)]
         for boxes in rounds:
             shape = self._shape(boxes)
             self._scope.transfer("collective_permute", along.size, float(math.prod(shape) * size), self._op)
@@ -191,6 +195,21 @@ class Operand:
         sent = _table([inside.get(i, zeros) for i in range(self._mesh.size)])
         placed = [self._slot(boxes, strides, inside) for boxes in slots]
         return f"({self._place}, {way}, {shape}, {strides}, {sent}, [{', '.join(placed)}])"
+
+    def _spread(self, way: str, count: int, rounds: Sequence[Sequence[Box]], strides: tuple[int, ...]) -> str:
+        """An all-to-all: each device has a box for each other one."""
+        boxes = [box for each in rounds for box in each]
+        shape = self._shape(boxes)
+        starts = {(box.sender, box.receiver): self._bounds([box])[0][box.sender] for box in boxes}
+        for own in starts.values():
+            own[:] = [min(x, n - k) if s == 1 else x for x, n, k, s in zip(own, self._block, shape, strides)]
+        sent = [[[0] * len(shape) for _ in range(count)] for _ in range(self._mesh.size)]
+        for (sender, receiver), own in starts.items():
+            sent[sender][int(self._position[receiver])] = own
+        slots = [
+            self._slot(slot, strides, {box.sender: starts[box.sender, box.receiver] for box in slot}) for slot in rounds
+        ]
+        return f"({self._place}, ({way},), {shape}, {strides}, {_table(sent)}, [{', '.join(slots)}])"
 
     def _slot(self, boxes: Sequence[Box], strides: tuple[int, ...], starts: dict[int, list[int]]) -> str:
         """One received box of each device: the sender's place, and (to, count, first row of the box) of each dim."""

@@ -147,13 +147,17 @@ def exchange_boxes(operands, fill, shape, moves):
         return lax.bitcast_convert_type(exchange_boxes(bits, fill, shape, moves), operands[0].dtype)
     result = lax.full(shape, fill, operands[0].dtype)
     for place, way, sizes, strides, starts, received in moves:
-        box = box_at(operands[place], own_row(starts), sizes, strides)
+        if isinstance(way, tuple):  # a box for each device
+            boxes = [box_at(operands[place], own, sizes, strides) for own in own_row(starts)]
+            box = lax.all_to_all(jnp.stack(boxes), **way[0], split_axis=0, concat_axis=0, tiled=True)
+        else:
+            box = box_at(operands[place], own_row(starts), sizes, strides)
         if isinstance(way, list):
             box = lax.ppermute(box, ALL, way)
-        elif way is not None:
+        elif isinstance(way, dict):
             box = lax.all_gather(box, **way)
         for sender, steps, places in received:
-            part = box[own_row(sender)] if isinstance(way, dict) else box
+            part = box[own_row(sender)] if isinstance(way, (dict, tuple)) else box
             result = put_box(result, part, steps, own_row(places))
     return result
 
