@@ -15,6 +15,7 @@
 #include "shardwise/ops/contraction/ragged_dot.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/custom_call.h"
+#include "shardwise/ops/control/scan.h"
 #include "shardwise/ops/control/tokens.h"
 #include "shardwise/ops/create/chlo_constant.h"
 #include "shardwise/ops/create/create.h"
@@ -40,6 +41,7 @@
 #include "shardwise/ops/slicing/slicing.h"
 #include "shardwise/ops/sort/sort.h"
 #include "shardwise/ops/sort/top_k.h"
+#include "shardwise/ops/sort/top_k_calls.h"
 #include "shardwise/ops/window/reduce_window.h"
 #include "shardwise/ops/window/select_and_scatter.h"
 
@@ -81,6 +83,7 @@ std::vector<const OpDef*> join_families() {
                                         rng_ops(),
                                         stablehlo_collective_ops(),
                                         control_ops(),
+                                        scan_ops(),
                                         manual_computation_ops(),
                                         propagation_control_ops(),
                                         shardy_collective_ops()}) {
@@ -113,6 +116,8 @@ std::span<const OpDef* const> all_ops() {
 void register_ops() {
   static const bool kOnce = [] {
     register_linalg_calls();
+    register_top_k_calls();
+    register_manual_calls();
     return true;
   }();
   static_cast<void>(kOnce);

@@ -4,7 +4,7 @@
     python -m tests.conformance.pinned_choices
 
 Each program of the op table and of the communication benchmark is compiled on a small mesh. Its choices are pinned on
-meshes whose axes are 4 to half a million times as large, and the ops of the local programs are compared. They may differ
+meshes whose axes are 4 to half a million times as large. The ops of the local programs are compared. They may differ
 where a dim is sharded evenly on one of the meshes alone. Choices can be impossible on another mesh: a reshape may split
 by its rule over 2 devices, and not over 8. The tool exits with 1 if other ops differ.
 """

@@ -4,8 +4,8 @@
     compare(compiled, larger)    # "same", or why the ops differ
 
 The ops may differ for two reasons. A dim that is sharded evenly on one mesh and unevenly on the other one is masked on
-the latter. And the compiler folds constants and merges equal ops, which depends on numbers. So ops are compared by their
-structure: name, operands and regions, without numbers. Ops of one structure count once, and what is computed from
+the latter. And the compiler folds constants and merges equal ops, which depends on numbers. So ops are compared by
+structure: name, operands and regions, without numbers. Ops of one structure count once, and a value computed from
 constants alone is a constant.
 """
 

@@ -179,12 +179,6 @@ void decompose_map(DecomposeContext& context) {
   context.set_result(0, apply_region(context.builder(), op.module(), op.regions()[0], op.operands())[0]);
 }
 
-void infer_scan(const InferContext& op, std::vector<TypeId>& results) {
-  op.attr<IntAttr>("dimension");
-  op.expect_regions(1);
-  infer_declared(op, results);
-}
-
 // ---- data flow -----------------------------------------------------------------------------------------------------
 
 void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
@@ -298,7 +292,6 @@ constexpr OpDef kControlOps[] = {
     call(),
     map(),
     composite(),
-    propagation_only_op("chlo.scan", infer_scan, no_rule, {}, "A loop over one dim (CHLO scan)."),
     {.name = "stablehlo.optimization_barrier",
      .infer = infer_barrier,
      .rule = rule_barrier,
