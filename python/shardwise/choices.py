@@ -6,11 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
-from .errors import message, shown
+from .errors import ShardingError, is_one_of, message, shown
 
-__all__ = ["Choices", "ChosenOp", "checked_choices", "choices_of", "rows_of"]
+__all__ = ["Choices", "ChosenOp", "Objective", "checked_choices", "checked_objective", "choices_of", "rows_of"]
+
+Objective = Literal["time", "bytes"]
+OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Choices:
         ops: how each op is computed. An accumulation in a loop is chosen as a whole, and is not listed.
         plans: the collectives of each reshard, by name, with ``"all_slice"`` for a slice; nothing for a reshard that
             moves nothing.
+        objective: what they make least of, as :func:`jit` takes it.
 
     >>> import numpy as np
     >>> import shardwise as sw
@@ -57,11 +61,14 @@ class Choices:
 
     ops: tuple[ChosenOp, ...]
     plans: tuple[tuple[str, ...], ...]
+    objective: Objective = "time"
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"ops": [{"op": …, "method": …, "operands": […], "results": […]}, …], "plans": [[…], …]}``."""
+        """``{"ops": [{"op": …, "method": …, "operands": […], "results": […]}, …], "plans": [[…], …],
+        "objective": …}``.
+        """
         ops = [{**asdict(op), "operands": list(op.operands), "results": list(op.results)} for op in self.ops]
-        return {"ops": ops, "plans": [list(plan) for plan in self.plans]}
+        return {"ops": ops, "plans": [list(plan) for plan in self.plans], "objective": self.objective}
 
     def to_json(self) -> str:
         """The same as JSON; :meth:`from_json` reads it."""
@@ -80,18 +87,19 @@ class Choices:
                 ChosenOp(op["op"], op["method"], tuple(map(str, op["operands"])), tuple(map(str, op["results"])))
                 for op in read["ops"]
             ]
-            return cls(tuple(ops), tuple(tuple(map(str, plan)) for plan in read["plans"]))
-        except (KeyError, TypeError, ValueError) as error:
+            plans = tuple(tuple(map(str, plan)) for plan in read["plans"])
+            return cls(tuple(ops), plans, checked_objective("from_json", read.get("objective", "time")))
+        except (AttributeError, KeyError, ShardingError, TypeError, ValueError) as error:
             raise ValueError(
                 message("from_json", "takes the JSON of choices", shown(text), "write it by choices.to_json()")
             ) from error
 
 
-def choices_of(rows: tuple[Any, Any]) -> Choices:
+def choices_of(rows: tuple[Any, Any], objective: Objective) -> Choices:
     """The choices of the extension's rows."""
     ops, plans = rows
     chosen = (ChosenOp(op, method, tuple(operands), tuple(results)) for op, method, operands, results in ops)
-    return Choices(tuple(chosen), tuple(map(tuple, plans)))
+    return Choices(tuple(chosen), tuple(map(tuple, plans)), objective)
 
 
 def rows_of(choices: Choices | None) -> tuple[list[Any], list[Any]] | None:
@@ -100,6 +108,14 @@ def rows_of(choices: Choices | None) -> tuple[list[Any], list[Any]] | None:
         return None
     ops = [(op.op, op.method, list(op.operands), list(op.results)) for op in choices.ops]
     return ops, [list(plan) for plan in choices.plans]
+
+
+def checked_objective(what: str, objective: Any) -> Objective:
+    """``objective``. Raises ShardingError if it is none."""
+    if not is_one_of(objective, OBJECTIVES):
+        raise ShardingError(message(what, f"objective must be {' or '.join(map(repr, OBJECTIVES))}", shown(objective)))
+    known: Objective = objective
+    return known
 
 
 def checked_choices(what: str, choices: Any) -> Choices | None:

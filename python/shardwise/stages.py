@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._core.runtime import enter_call, leave_call
 from .array import ShapeDtypeStruct
-from .choices import Choices, choices_of, rows_of
+from .choices import Choices, Objective, choices_of, rows_of
 from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
 from .errors import MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
@@ -82,7 +82,7 @@ class Traced(Module):
     """
 
     __slots__ = (
-        "_choices", "_donation", "_hoisted", "_limits", "_prints",
+        "_choices", "_donation", "_hoisted", "_limits", "_objective", "_prints",
         "in_avals", "in_names", "in_tree", "mesh", "out_tree",
     )  # fmt: skip
 
@@ -111,12 +111,13 @@ class Traced(Module):
         self._donation = donation  # to which function, and which leaves
         self._prints = prints  # their results follow those of out_tree
         self._choices: Choices | None = None  # pinned ones
+        self._objective: Objective = "time"
 
     def _changed(self, step: Step) -> Traced:
         trees = (self.in_tree, self.in_avals, self.in_names, self.out_tree)
         rest = (self._hoisted, self._limits, self._donation, self._prints)
         changed = Traced(step(self._core), self._options, self.mesh, *trees, *rest)
-        changed._choices = self._choices
+        changed._choices, changed._objective = self._choices, self._objective
         return changed
 
     @property
@@ -248,8 +249,8 @@ class Program:
         self._traced = traced
         self.mesh = traced.mesh
         how = traced._options if options is None else options
-        pinned = rows_of(traced._choices)
-        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, pinned, **how.as_arguments())
+        decided = (rows_of(traced._choices), traced._objective)
+        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, *decided, **how.as_arguments())
         self._placed: dict[Place, PlacedProgram] = {}
         self._last: tuple[Processes | None, PlacedProgram] | None = None
 
@@ -266,7 +267,7 @@ class Program:
     @property
     def choices(self) -> Choices:
         """How each op is computed and each reshard is done; ``jit(choices=...)`` pins them."""
-        return choices_of(self._compiled.choices())
+        return choices_of(self._compiled.choices(), self._traced._objective)
 
     @property
     def op_count(self) -> int:

@@ -37,7 +37,7 @@ def test_bytes_of_rows(mesh: sw.Mesh, shape: tuple[int, ...], to: tuple[int, ...
 COLUMNS = P(None, "x")
 
 
-# Up to 16 rows are operands of one exchange. More, or rows on both sides, become ranges of the first dim in another one.
+# Up to 16 rows are operands of one exchange. More, or rows on both sides, first become ranges of the first dim.
 @pytest.mark.parametrize(
     ("shape", "to", "given", "wanted", "exchanges"),
     [

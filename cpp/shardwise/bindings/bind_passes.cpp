@@ -69,6 +69,12 @@ Strategy strategy_from_name(const std::string& name) {
   fail<ShardingError>("propagate", "strategy must be 'basic' or 'aggressive'", name);
 }
 
+Objective objective_from_name(const std::string& name) {
+  if (name == "time") return Objective::kTime;
+  if (name == "bytes") return Objective::kBytes;
+  fail<ShardingError>("compile", "objective must be 'time' or 'bytes'", name);
+}
+
 CompileOptions options_from(const py::kwargs& given) {
   CompileOptions options;
   for (const auto& [key, value] : given) {
@@ -117,8 +123,10 @@ ChoiceRows choices_of(const CompileUnit& unit) {
 }
 
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
-                       const std::optional<ChoiceRows>& choices, const py::kwargs& given) {
-  const CompileOptions options = options_from(given);
+                       const std::optional<ChoiceRows>& choices, const std::string& objective,
+                       const py::kwargs& given) {
+  CompileOptions options = options_from(given);
+  options.objective = objective_from_name(objective);
   const SharedModule traced = on_mesh(module, mesh);
   auto unit = [&] {
     const WithoutGil released;
@@ -348,7 +356,7 @@ void bind_passes(py::module_& module) {
   module.def("plan_reshard", &plan_of_reshard, py::arg("shape"), py::arg("item_size"), py::arg("from_sharding"),
              py::arg("to_sharding"), py::arg("repetitions") = 1);
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"),
-             py::arg("choices") = std::optional<ChoiceRows>());
+             py::arg("choices") = std::optional<ChoiceRows>(), py::arg("objective") = "time");
 }
 
 }  // namespace shardwise

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options of a compilation that a user may set. All of them are options of propagation.
+// The options of a compilation that a user may set.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,19 @@ namespace shardwise {
 //   kAggressive  each tensor takes the axes that it can, the larger source first; the rest becomes a reshard
 enum class Strategy : uint8_t { kBasic, kAggressive };
 
+// What the partitioner makes least of:
+//   kTime    the bytes that a device receives, by schedules in which few messages wait for each other
+//   kBytes   these bytes alone: a message may be passed on from device to device
+enum class Objective : uint8_t { kTime, kBytes };
+
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
   bool conservative = false;      // propagate whole axes only, and nothing along dims whose elements are exchanged
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
+  Objective objective = Objective::kTime;
 };
 
-// A new option is a field above, a row here, and a field of Python's PropagationOptions.
+// The options of propagation. A new one is a field above, a row here, and a field of Python's PropagationOptions.
 struct CompileOption {
   std::string_view name;
   bool CompileOptions::* flag = nullptr;  // null for the strategy

@@ -60,6 +60,7 @@ void read_permute(const OpView& op, LedgerRow& row) {
   } else {
     row.axes = axis_list_text(mesh, permute.axes) + " by " + std::to_string(permute.shift);
     row.group_size = product(permute.axes);
+    row.is_chain = permute.reducer != Reducer::kNone;
   }
 }
 

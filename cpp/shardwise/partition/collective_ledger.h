@@ -23,6 +23,7 @@ struct LedgerRow {
   std::string axes;        // {"x", "y":(1)2}; of several dims or moves: dim 0 {"x"}, dim 1 {"y"}
   double bytes = 0;        // received by one device, by one execution
   int64_t group_size = 1;  // devices that take part
+  bool is_chain = false;   // a message is passed on from device to device
   TensorType operand;      // on one device
   TensorType result;
   int64_t count = 1;  // executions in one run, as far as they are known: trips times calls

@@ -10,15 +10,15 @@
 
 namespace shardwise {
 
-double DryRuns::bytes(const OpView& op, const ShardingRule& rule, const Method& method,
-                      const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
-  const auto [found, is_new] = known_.try_emplace(Key{&rule, &method, placements, is_used}, 0);
+MethodCost DryRuns::cost(const OpView& op, const ShardingRule& rule, const Method& method,
+                         const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
+  const auto [found, is_new] = known_.try_emplace(Key{&rule, &method, placements, is_used}, MethodCost{});
   if (is_new) found->second = run(op, rule, method, placements, is_used);
   return found->second;
 }
 
-double DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
-                    const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const {
+MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
+                        const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const {
   Module scratch = empty_copy(source_);
   Context& context = scratch.context();
   Builder builder(scratch, scratch.main().body);
@@ -45,9 +45,12 @@ double DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& me
     if (is_used[i]) scratch.region(builder.region()).results.push_back(made[i].value);
   }
   dce(scratch);
-  double bytes = 0;
-  for (const LedgerRow& row : collective_ledger(scratch)) bytes += row.bytes;
-  return bytes;
+  MethodCost cost;
+  for (const LedgerRow& row : collective_ledger(scratch)) {
+    cost.bytes += row.bytes;
+    cost.is_chain = cost.is_chain || row.is_chain;
+  }
+  return cost;
 }
 
 }  // namespace shardwise

@@ -3,7 +3,7 @@
 // Prices the collectives of a method by making its ops in a scratch program and reading their ledger:
 //
 //   DryRuns runs(module);
-//   runs.bytes(argmax, rule, method, {<[{}: 8, {"x"}: 8]>, …, <[{}: 8]>, <[{}: 8]>})     // 168, as prog.collectives()
+//   runs.cost(argmax, rule, method, {<[{}: 8, {"x"}: 8]>, …, <[{}: 8]>, <[{}: 8]>})     // 168 bytes: prog.collectives()
 #pragma once
 
 #include <map>
@@ -14,22 +14,27 @@
 
 namespace shardwise {
 
+struct MethodCost {
+  double bytes = 0;       // received by one device
+  bool is_chain = false;  // the devices wait for each other, one after another
+};
+
 class DryRuns {
  public:
   explicit DryRuns(const Module& source) : source_(source) {}
 
-  // Received by one device. `placements` are those of operands and results; collectives for unused results do not
+  // `placements` are those of operands and results; collectives for unused results do not
   // count. Equal ops are run once: they share their rule.
-  double bytes(const OpView& op, const ShardingRule& rule, const Method& method,
-               const std::vector<PlacementId>& placements, const std::vector<bool>& is_used);
+  MethodCost cost(const OpView& op, const ShardingRule& rule, const Method& method,
+                  const std::vector<PlacementId>& placements, const std::vector<bool>& is_used);
 
  private:
-  double run(const OpView& op, const ShardingRule& rule, const Method& method,
-             const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const;
+  MethodCost run(const OpView& op, const ShardingRule& rule, const Method& method,
+                 const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const;
 
   using Key = std::tuple<const ShardingRule*, const Method*, std::vector<PlacementId>, std::vector<bool>>;
   const Module& source_;
-  std::map<Key, double> known_;
+  std::map<Key, MethodCost> known_;
 };
 
 }  // namespace shardwise

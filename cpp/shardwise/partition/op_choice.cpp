@@ -2,6 +2,7 @@
 #include "shardwise/partition/op_choice.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "shardwise/base/error.h"
@@ -266,7 +267,11 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     // A reshard writes the elements again.
     if (op.def().traits.movement) price.work += written(placements_.find(declared));
   }
-  if (has_own_partition) price.bytes += dry_runs_.bytes(op, rule, *compute.method, tensors, is_used);
+  if (!has_own_partition) return price;
+  const MethodCost cost = dry_runs_.cost(op, rule, *compute.method, tensors, is_used);
+  // The time of a chain grows with the devices.
+  const bool is_too_long = cost.is_chain && context_.options.objective == Objective::kTime;
+  price.bytes += is_too_long ? std::numeric_limits<double>::infinity() : cost.bytes;
   return price;
 }
 

@@ -90,7 +90,10 @@ Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<con
     case CollectiveKind::kAllToAll: return communicator.all_to_all(operand, moves);
     case CollectiveKind::kCollectivePermute:
       if (permute.axes.empty()) return communicator.permute(operand, permute.from, permute.to);
-      return communicator.shift(operand, permute.axes, permute.shift, permute.wrap);
+      if (permute.reducer == Reducer::kNone) {
+        return communicator.shift(operand, permute.axes, permute.shift, permute.wrap);
+      }
+      return communicator.chain(operand, permute.axes, permute.shift, permute.reducer);
     case CollectiveKind::kExchange:
       return communicator.exchange(operands.first(exchange.from.size()), has_fill ? &operands.back() : nullptr,
                                    exchange);

@@ -49,6 +49,9 @@ class Communicator {
   virtual Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) = 0;
   // Device i along `axes` receives from i - offset. Without `wrap`, devices without a source receive zeros.
   virtual Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) = 0;
+  // Device i along `axes` receives what the operands of all devices before it combine to, in order, from the one before
+  // it; if the step is -1, of all after it from the one after it. The end of the chain receives zeros.
+  virtual Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) = 0;
   // Each device receives the elements of its tile (mesh/exchange.h). What no operand has is `fill`, a scalar, or zeros
   // if it is null.
   virtual Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) = 0;

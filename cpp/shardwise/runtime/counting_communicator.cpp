@@ -131,6 +131,13 @@ Shards CountingCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t
   return devices_.shift(operand, axes, offset, wrap);
 }
 
+Shards CountingCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) {
+  const int64_t end = step > 0 ? 0 : product(axes) - 1;
+  add([&](int64_t device) { return shard_index(*mesh_, axes, device) == end ? int64_t{0} : elements_of(operand); },
+      operand.dtype());
+  return devices_.chain(operand, axes, step, reducer);
+}
+
 Shards CountingCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
   add(
       [&](int64_t device) {

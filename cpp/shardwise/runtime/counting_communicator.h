@@ -36,6 +36,7 @@ class CountingCommunicator final : public Communicator {
   Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) override;
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
+  Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
   Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
   Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective) override;
   Shards exchange_across_meshes(const Mesh& main, std::span<const Shards> operands, const ExchangeMap& map) override;

@@ -266,6 +266,31 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
   return {all, std::move(list)};
 }
 
+Shards VirtualCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) {
+  const AxisList pieces = pieces_of(axes, operand.axes());
+  AxisList rest;
+  const std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
+  const int64_t count = std::ssize(members);
+  Dims shape{count};
+  shape.insert(shape.end(), members[0].shape().begin(), members[0].shape().end());
+  NdArray array = pooled_empty(operand.dtype(), shape);
+  NdArray total = NdArray::full(operand.dtype(), members[0].shape(), Scalar::of_int(operand.dtype(), 0));
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t at = step > 0 ? k : count - 1 - k;
+    const NdArray& own = members[static_cast<size_t>(at)];
+    select(array, 0, at).copy_from(total);
+    const NdArray both[] = {total, own};
+    total = k == 0 ? own : fold(reducer, both);
+  }
+  array = split_dim(array, 0, sizes_of(pieces));
+  const AxisList labels = joined(pieces, rest);
+  AxisList sorted = in_mesh_order(labels);
+  std::vector<size_t> order;
+  for (const AxisRef& axis : sorted) order.push_back(position_of(labels, axis));
+  for (size_t d = labels.size(); d < array.shape().size(); ++d) order.push_back(d);
+  return {std::move(sorted), reorder_dims(array, order)};
+}
+
 Shards VirtualCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
   return exchanged(operands, fill, map);
 }

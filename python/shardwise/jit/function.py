@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
-from ..choices import Choices
+from ..choices import Choices, Objective
 from ..errors import MeshError, ShardingError, message
 from ..foreign import native
 from ..mesh import Mesh
@@ -52,6 +52,7 @@ def jit(
     donate_argnames: str | Sequence[str] | None = (),
     sharding_rules: Mapping[str, ShardingRule | str] | None = None,
     choices: Choices | None = None,
+    objective: Objective | None = None,
     **options: Unpack[PropagationKeywords],
 ) -> Any:
     """Compile a NumPy function to one SPMD program for the devices of a mesh. Also a decorator factory.
@@ -74,9 +75,12 @@ def jit(
             ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
         choices: how to compute each op and do each reshard: :attr:`Program.choices` of the same program, on a mesh with
             the same axes; default: the cheapest way. ShardingError if they do not fit.
+        objective: what the cheapest way makes least of. ``"time"``, the default: the bytes that a device receives, by
+            schedules whose messages do not wait for each other one device after another; ``"bytes"``: these bytes
+            alone.
 
-    How to propagate, the rules and the choices apply to a whole program: a nested jitted function must not specify
-    other values.
+    How to propagate, the rules, the choices and the objective apply to a whole program: a nested jitted function must
+    not specify other values.
 
     Returns:
         A :class:`JitFunction`: call it with arrays, or call its stages.

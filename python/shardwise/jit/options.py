@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..choices import Choices, checked_choices
+from ..choices import Choices, Objective, checked_choices, checked_objective
 from ..errors import MeshError, ShardingError, message
 from ..foreign import native
 from ..mesh import Mesh
@@ -41,6 +41,7 @@ class JitOptions(PropagationKeywords, total=False):
     donate_argnames: str | Sequence[str] | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
     choices: Choices | None
+    objective: Objective | None
 
 
 class Arguments(NamedTuple):
@@ -61,6 +62,7 @@ class CheckedOptions:
         static, donated: positions and names of arguments.
         propagation, rules: how the program is propagated.
         choices: how it is partitioned; None for the cheapest way.
+        objective: what the cheapest way makes least of.
         stated: the options that the user specified. An enclosing program must have equal ones.
     """
 
@@ -73,6 +75,7 @@ class CheckedOptions:
     propagation: PropagationOptions
     rules: dict[str, ShardingRule]
     choices: Choices | None
+    objective: Objective
     stated: JitOptions
 
 
@@ -103,11 +106,25 @@ def checked_jit_options(fun: Callable[..., Any], given: JitOptions) -> CheckedOp
     choices = checked_choices("jit", given["choices"])
     if choices is not None:
         stated["choices"] = choices
+    objective = objective_of(choices, given["objective"])
+    if choices is not None or given["objective"] is not None:
+        stated["objective"] = objective
     stated["mesh"] = mesh
     meshes = (*([] if mesh is None else [mesh]), *named)
     return CheckedOptions(
-        mesh, in_shardings, out_shardings, meshes, static, donated, propagation, rules, choices, stated
+        mesh, in_shardings, out_shardings, meshes, static, donated, propagation, rules, choices, objective, stated
     )
+
+
+def objective_of(choices: Choices | None, objective: Any) -> Objective:
+    """``objective``; by default that of the choices. ShardingError if it is unknown, or another one."""
+    usual: Objective = "time" if choices is None else choices.objective
+    own = usual if objective is None else checked_objective("jit", objective)
+    if choices is not None and own != usual:
+        raise ShardingError(
+            message("jit", f"objective must be that of the choices, {usual!r}", repr(own), "leave it out")
+        )
+    return own
 
 
 def parameter_positions(what: str, option: str, value: Any, option_of_names: str = "") -> tuple[int, ...]:

@@ -82,7 +82,7 @@ class Recorder:
         trees = (call.tree, avals, names, out_tree)
         hoisted = trace.hoisted.arrays
         traced = Traced(module, self.options.propagation, mesh, *trees, hoisted, limits, donation, trace.prints)
-        traced._choices = self.options.choices
+        traced._choices, traced._objective = self.options.choices, self.options.objective
         for op, rule in self.options.rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced
@@ -118,6 +118,7 @@ class Recorder:
             **vars(self.options.propagation),
             "sharding_rules": self.options.rules,
             "choices": self.options.choices,
+            "objective": self.options.objective,
         }
         with recording(trace):
             tracers = [

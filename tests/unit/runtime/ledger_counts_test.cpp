@@ -57,6 +57,10 @@ class CountingCommunicator final : public Communicator {
     add(static_cast<double>(bytes_of(operand)));
     return own_.shift(operand, axes, offset, wrap);
   }
+  Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override {
+    add(static_cast<double>(bytes_of(operand)));
+    return own_.chain(operand, axes, step, reducer);
+  }
   Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override {
     add(exchange_cost(map).elements * static_cast<double>(item_size(operands[0].dtype())));
     return own_.exchange(operands, fill, map);

@@ -158,6 +158,20 @@ TEST(ProcessCommunicator, Shift) {
   }
 }
 
+TEST(ProcessCommunicator, Chain) {
+  Random random(29);
+  for (int round = 0; round < kRounds; ++round) {
+    const Case c = random_case(random, round % 2 == 0 ? DType::kF32 : DType::kI64, {2});
+    const AxisList axes = some_of(random, c.digits);
+    const int64_t step = below(random, 2) == 0 ? 1 : -1;
+    const Reducer reducer = below(random, 2) == 0 ? Reducer::kSum : Reducer::kMax;
+    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+      return communicator.chain(operand, axes, step, reducer);
+    });
+    if (HasFailure()) FAIL() << round;
+  }
+}
+
 TEST(ProcessCommunicator, AxisIndex) {
   Random random(28);
   for (int round = 0; round < kRounds; ++round) {

@@ -83,6 +83,9 @@ class MeetingCommunicator final : public Communicator {
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override {
     return together(operand, [&](const Shards& all) { return virtual_.shift(all, axes, offset, wrap); });
   }
+  Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override {
+    return together(operand, [&](const Shards& all) { return virtual_.chain(all, axes, step, reducer); });
+  }
   Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override {
     std::vector<Shards> all;
     for (const Shards& operand : operands) all.push_back(meeting_.all_shards(devices_, operand));

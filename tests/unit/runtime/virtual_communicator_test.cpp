@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collective_cases.h"
+#include "shardwise/runtime/fold.h"
 
 namespace shardwise {
 namespace {
@@ -151,6 +152,31 @@ TEST(VirtualCommunicator, ShiftPassesNeighbours) {
     const bool wrap = below(random, 2) == 0;
     const Held expected = simulate_shift(*c.mesh, on_devices(*c.mesh, c.operand), axes, offset, wrap);
     expect_held(*c.mesh, VirtualCommunicator().shift(c.operand, axes, offset, wrap), expected);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Each device has the sum of those before it, or after it, in their order.
+TEST(VirtualCommunicator, ChainPassesOnWhatDevicesBeforeCombineTo) {
+  Random random(10);
+  for (int round = 0; round < kRounds; ++round) {
+    const Case c = random_case(random, DType::kF32, {2});
+    const AxisList axes = some_of(random, c.digits);
+    const int64_t step = below(random, 2) == 0 ? 1 : -1;
+    const Held held = on_devices(*c.mesh, c.operand);
+    Held expected;
+    for (int64_t d = 0; d < c.mesh->device_count(); ++d) {
+      const auto members = group_of(*c.mesh, axes, d);
+      const int64_t own = shard_index(*c.mesh, axes, d), count = std::ssize(members);
+      std::vector<NdArray> before;
+      for (int64_t k = step > 0 ? 0 : count - 1; k != own; k += step) {
+        before.push_back(held[static_cast<size_t>(members[static_cast<size_t>(k)])]);
+      }
+      const Scalar zero = Scalar::of_int(DType::kF32, 0);
+      expected.push_back(before.empty() ? NdArray::full(DType::kF32, held[0].shape(), zero)
+                                        : fold(Reducer::kSum, before));
+    }
+    expect_held(*c.mesh, VirtualCommunicator().chain(c.operand, axes, step, Reducer::kSum), expected);
     if (HasFatalFailure()) return;
   }
 }

@@ -82,6 +82,16 @@ ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSp
                          {"wrap", wrap}});
 }
 
+ValueId create_chain(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift,
+                     Reducer reducer) {
+  return builder.create("shardwise.collective_permute", {operand},
+                        {{"axes", AxesAttr{to_raw(mesh, axes)}},
+                         {"mesh", Symbol{mesh.name()}},
+                         {"reducer", std::string(name(reducer))},
+                         {"shift", IntAttr{shift}},
+                         {"wrap", false}});
+}
+
 Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
   AttrArray to, from;
   const Mesh& from_mesh = map.is_across_meshes() ? *map.from_mesh : mesh;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/collectives/local_collectives.h"
 
+#include <cstdlib>
+
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/exchange.h"
 
@@ -137,8 +139,15 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
   const MeshPtr mesh = mesh_of(op.module(), op.attrs(), op.name());
   if (op.attrs().find("shift") != nullptr) {
     axes_of(*mesh, op.attrs(), "axes", op.name());
-    op.attr<IntAttr>("shift");
-    op.attr<bool>("wrap");
+    const int64_t shift = op.attr<IntAttr>("shift").value;
+    const bool wrap = op.attr<bool>("wrap");
+    if (op.attrs().find("reducer") != nullptr) {
+      reducer_of(op.attrs(), op.name());
+      if (wrap || std::abs(shift) != 1) {
+        fail<ShardingError>(op.name(), "with a reducer, 'shift' must be 1 or -1, without 'wrap'",
+                            std::to_string(shift));
+      }
+    }
   } else {
     const AxisList from = axes_of(*mesh, op.attrs(), "from", op.name());
     const AxisList to = axes_of(*mesh, op.attrs(), "to", op.name());
@@ -225,6 +234,7 @@ PermuteAttrs permute_attrs(const OpView& op) {
     permute.axes = axes_of(*mesh, op.attrs(), "axes", op.name());
     permute.shift = op.attrs().get_int("shift");
     permute.wrap = op.attrs().get<bool>("wrap");
+    if (op.attrs().find("reducer") != nullptr) permute.reducer = reducer_of(op.attrs(), op.name());
   } else {
     permute.from = axes_of(*mesh, op.attrs(), "from", op.name());
     permute.to = axes_of(*mesh, op.attrs(), "to", op.name());

@@ -15,7 +15,8 @@
 //   all_to_all          each move {axes, from_dim, to_dim} splits to_dim over `axes` and gathers from_dim
 //   collective_permute  {from, to}: the device at position i along `to` receives from the one at position i along
 //                       `from`, row-major; or {axes, shift, wrap}: device i receives from i - shift; devices without
-//                       a source receive zeros
+//                       a source receive zeros. With a `reducer` it is a chain: device i receives what the operands of
+//                       all devices before it combine to, from its neighbor; the shift is 1, or -1 for those after it
 //   exchange            each device receives a part of a value that is sharded otherwise, or read at another place
 //                       (exchange.h)
 #pragma once
@@ -40,6 +41,7 @@ struct PermuteAttrs {
   AxisList axes;      // shift, or empty
   int64_t shift = 0;
   bool wrap = false;
+  Reducer reducer = Reducer::kNone;  // of a chain
 };
 MeshPtr collective_mesh(const OpView& op);
 AxisList collective_axes(const OpView& op);                                          // `axes`

@@ -38,7 +38,7 @@ ValueId repeated(Builder& builder, ValueId row, const Dims& shape) {
                         {builder.context().tensor(builder.module().type(row).dtype, shape)});
 }
 
-enum class Totals : uint8_t { kGathered, kByColumns };
+enum class Totals : uint8_t { kGathered, kByColumns, kPassedOn };
 
 // The exclusive scan of the totals of one dim's shards.
 class TotalsScan {
@@ -57,6 +57,7 @@ class TotalsScan {
     const TensorType type = builder_.module().type(totals);
     neutral_ = neutral_element(reducer_, type.dtype);
     if (form_ == Totals::kGathered) return by_gathering(totals);
+    if (form_ == Totals::kPassedOn) return by_chain(totals);
     return by_columns(totals, ceil_div(type.size(), layout_.shards));
   }
 
@@ -81,6 +82,18 @@ class TotalsScan {
     const ValueId masked = builder_.create("stablehlo.select", {mask, all, build_splat(builder_, shape, neutral_)});
     const ValueId reduced = build_reduce(builder_, masked, {}, reducer_, Dims{dim});
     return build_reshape(builder_, reduced, builder_.module().type(totals).shape);
+  }
+
+  ValueId by_chain(ValueId totals) {
+    const bool forward = prefix_ == Prefix::kForward;
+    const ValueId before =
+        explained(create_chain(builder_, context_.mesh(), totals, layout_.axes, forward ? 1 : -1, reducer_));
+    const ValueId own = context_.axis_index(layout_.axes);
+    const DType dtype = builder_.module().type(own).dtype;
+    const ValueId end = build_scalar(builder_, scalar_of(dtype, forward ? 0 : layout_.shards - 1));
+    const Dims shape = builder_.module().type(totals).shape;
+    const ValueId is_end = build_broadcast(builder_, build_compare(builder_, "EQ", own, end), shape, {});
+    return builder_.create("stablehlo.select", {is_end, build_splat(builder_, shape, neutral_), before});
   }
 
   ValueId by_columns(ValueId totals, int64_t columns) {
@@ -192,5 +205,7 @@ void partition_cumulative(PartitionContext& context, Totals form) {
 void partition_by_gathered_totals(PartitionContext& context) { partition_cumulative(context, Totals::kGathered); }
 
 void partition_by_totals(PartitionContext& context) { partition_cumulative(context, Totals::kByColumns); }
+
+void partition_by_chain(PartitionContext& context) { partition_cumulative(context, Totals::kPassedOn); }
 
 }  // namespace shardwise

@@ -8,11 +8,12 @@
 //     before the shard   0      3      10
 //     result            [1 3]  [6 10] [15 21]
 //
-// The scan of the totals takes one of two forms, which are two methods. The length of neither depends on the number of
+// The scan of the totals takes one of three forms, which are three methods. The length of none depends on the number of
 // devices:
 //
 //   rows of w elements, n shards       all_gather, mask, reduce                 (n - 1) * w
 //                                      all_to_all, prefix, all_to_all       2 * (n - 1) * ceil(w / n)
+//                                      a chain: n - 1 messages in a row     w
 //
 // In the second form, each device gets the totals of all shards, but only for its own part of the columns.
 #pragma once
@@ -24,5 +25,6 @@ namespace shardwise {
 // For a reduce_window in which each sharded dim has the prefix form or passes through.
 void partition_by_gathered_totals(PartitionContext& context);  // the first form
 void partition_by_totals(PartitionContext& context);           // the second form
+void partition_by_chain(PartitionContext& context);            // the third form
 
 }  // namespace shardwise

@@ -99,6 +99,10 @@ Shards OneDevice::shift(const Shards& operand, AxisSpan, int64_t, bool) {
   return allocated(operand.dtype(), operand.local_shape());
 }
 
+Shards OneDevice::chain(const Shards& operand, AxisSpan, int64_t, Reducer) {
+  return allocated(operand.dtype(), operand.local_shape());
+}
+
 Shards OneDevice::exchange(std::span<const Shards> operands, const Shards*, const ExchangeMap& map) {
   Dims shape;
   for (const ExchangeTarget& to : map.to) shape.push_back(to.rows);

@@ -29,6 +29,7 @@ class OneDevice final : public Communicator {
   Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) override;
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
+  Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
   Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
   Shards on_mesh(const DeviceOrder&, std::span<const Shards> operands, const Collective& collective) override {
     return collective(*this, operands);

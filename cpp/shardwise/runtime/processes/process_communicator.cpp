@@ -11,6 +11,7 @@
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange.h"
 #include "shardwise/runtime/exchange_across_meshes.h"
+#include "shardwise/runtime/fold.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
@@ -334,6 +335,7 @@ struct ProcessCommunicator::Route {
   AxisList targets;
   int64_t offset = 0;
   bool wrap = true;
+  std::optional<int64_t> only = {};  // the one sender of each group
 
   std::optional<int64_t> moved(int64_t number, int64_t by) const {
     const int64_t devices = product(sources);
@@ -353,6 +355,35 @@ Shards ProcessCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
   const AxisList list(axes.begin(), axes.end());
   if (group_along(axes).count == 1) return own_.shift(operand, axes, offset, wrap);
   return route(operand, {list, list, offset, wrap});
+}
+
+Shards ProcessCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) {
+  const AxisList list(axes.begin(), axes.end());
+  if (group_along(axes).count == 1) return own_.chain(operand, axes, step, reducer);
+  const int64_t count = product(list);
+  Shards total = operand;
+  std::vector<NdArray> totals, results;
+  for (int64_t k = 0; k + 1 < count; ++k) {
+    const int64_t sender = step > 0 ? k : count - 1 - k;
+    const Shards received = route(total, {list, list, step, false, sender});
+    const AxisList& grid = received.axes();
+    if (totals.empty()) {
+      const Shards own = operand.along(grid);
+      for (int64_t i = 0; i < own.count(); ++i) {
+        totals.push_back(own[i]);
+        results.push_back(NdArray::full(own.dtype(), own.local_shape(), Scalar::of_int(own.dtype(), 0)));
+      }
+    }
+    for (int64_t i = 0; i < received.count(); ++i) {
+      if (devices_.position_along(list, grid, i) != sender + step) continue;
+      const auto at = static_cast<size_t>(i);
+      results[at] = received[i];
+      const NdArray both[] = {received[i], totals[at]};
+      totals[at] = fold(reducer, both);
+    }
+    total = Shards(grid, totals);
+  }
+  return {total.axes(), std::move(results)};
 }
 
 Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
@@ -375,7 +406,8 @@ Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
   for (int64_t i = 0; i < product(grid); ++i) {
     const auto place_along = [&](AxisSpan axes) { return devices_.position_along(axes, grid, i); };
     const int64_t row = place_along(rest) * devices;
-    if (const auto giver = route.moved(place_along(route.targets), -route.offset)) {
+    const auto giver = route.moved(place_along(route.targets), -route.offset);
+    if (giver && (!route.only || giver == route.only)) {
       const int64_t process = shardwise::position_along(devices_.pinned, givers, row + *giver);
       if (process == devices_.position) {
         list[static_cast<size_t>(i)] = operand[position_along(operand.axes(), givers, row + *giver)];
@@ -385,6 +417,7 @@ Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
     } else {
       list[static_cast<size_t>(i)] = NdArray::full(dtype, local, Scalar::of_int(dtype, 0));
     }
+    if (route.only && place_along(route.sources) != *route.only) continue;
     if (const auto taker = route.moved(place_along(route.sources), route.offset)) {
       const int64_t process = position_along(devices_.pinned, takers, row + *taker);
       if (process == devices_.position) continue;

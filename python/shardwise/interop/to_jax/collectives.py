@@ -201,7 +201,7 @@ def collective_permute(scope: Scope, op: Op) -> str:
     mesh = mesh_of(scope, op)
     own = attributes(op)
     if "shift" in own:
-        return _shifted(scope, op, refs_of(scope, op, "axes"), own["shift"], own["wrap"])
+        return _shifted(scope, op, refs_of(scope, op, "axes"), own["shift"], own["wrap"], own.get("reducer"))
     sources, targets = permuted(scope, op)
     size = math.prod(size for _, _, size in sources)
     scope.transfer("collective_permute", size, _bytes(op), op)
@@ -213,7 +213,7 @@ def collective_permute(scope: Scope, op: Op) -> str:
     return _moved(scope, op, f"lax.ppermute({{x}}, ALL, {pairs})", scope(op.operands[0]))
 
 
-def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bool) -> str:
+def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bool, reducer: str | None) -> str:
     mesh = mesh_of(scope, op)
     size = math.prod(size for _, _, size in refs)
     scope.transfer("collective_permute", size, _bytes(op), op)
@@ -223,4 +223,6 @@ def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bo
         pairs = f"{scope.helper('shifted')}({names}, {shift}, {wrap})"
     else:
         pairs = scope.table("PAIRS", repr(scope.axes.shifted(mesh, refs, shift, wrap)))
+    if reducer is not None:
+        return call(scope.helper("passed_on"), x, pairs, _FOLDS[reducer])
     return _moved(scope, op, f"lax.ppermute({{x}}, ALL, {pairs})", x)

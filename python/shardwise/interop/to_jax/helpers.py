@@ -146,6 +146,18 @@ def move_axes(x, axes, moves, axis_index_groups=None):
     return x
 
 
+def passed_on(x, pairs, combine):
+    """What the operands of the devices before this one combine to: each device passes it on to the next."""
+    senders = sorted({sender for sender, _ in pairs} - {receiver for _, receiver in pairs})
+    result, total = lax.full_like(x, 0), x
+    while step := [pair for pair in pairs if pair[0] in senders]:
+        received = lax.ppermute(total, ALL, step)
+        senders = [receiver for _, receiver in step]
+        is_next = jnp.isin(lax.axis_index(ALL), np.array(senders))
+        result, total = jnp.where(is_next, received, result), jnp.where(is_next, combine(received, x), total)
+    return result
+
+
 def exchange_boxes(operands, fill, shape, moves):
     """The fill with the boxes that devices send: (operand, way, shape and strides and starts of the box, received)."""
     dtype = operands[0].dtype

@@ -111,6 +111,8 @@ def collective_permute(scope: Scope, op: Op) -> str:
     mesh, own = mesh_of(scope, op), attributes(op)
     if "shift" in own:
         pairs = _shifted(scope, mesh, refs_of(scope, op, "axes"), own["shift"], own["wrap"])
+        if "reducer" in own:
+            return call(scope.helper("passed_on"), scope(op.operands[0]), pairs, _FOLDS[own["reducer"]])
     else:
         sources, targets = permuted(scope, op)
         names = [scope.axes.names(refs) if scope.axes.is_main(mesh) else None for refs in (sources, targets)]

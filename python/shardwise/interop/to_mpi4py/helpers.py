@@ -72,6 +72,15 @@ def permute(x, pairs):
     return np.zeros_like(x) if received is None else received
 
 
+def passed_on(x, pairs, combine):
+    """What the operands of the devices before this one combine to: each device passes it on to the next."""
+    to, source = dict(pairs), {receiver: sender for sender, receiver in pairs}
+    result = COMM.recv(source=source[COMM.rank]) if COMM.rank in source else np.zeros_like(x)
+    if COMM.rank in to:
+        COMM.send(combine(result, x) if COMM.rank in source else x, to[COMM.rank])
+    return result
+
+
 def exchange(operands, fill, shape, tiles, sources):
     """The fill, with rows from the devices that have them; `sources`: (communicator, dims as in `rows`) by operand."""
     result = np.full(shape, fill, operands[0].dtype)
