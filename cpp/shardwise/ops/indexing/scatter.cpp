@@ -123,7 +123,9 @@ class ScatterRule {
 // The reducer that combines scatters of parts of the updates.
 std::optional<Reducer> partial_reducer(const OpView& op) {
   const Reducer reducer = scatter_combiner(op).reducer;
-  return reducer == Reducer::kNone ? std::nullopt : std::optional(reducer);
+  // float8_e8m0fnu has no zero, which a device without a part of a sum would hold.
+  const bool has_neutral = reducer != Reducer::kSum || op.operand_type(0).dtype != DType::kF8E8M0FNU;
+  return reducer == Reducer::kNone || !has_neutral ? std::nullopt : std::optional(reducer);
 }
 
 }  // namespace
