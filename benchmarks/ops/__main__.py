@@ -54,7 +54,11 @@ def main() -> None:
     parser.add_argument("--elements", type=int, default=ELEMENTS)
     parser.add_argument("--only", default="", help="rows whose name has this in it")
     args = parser.parse_args()
-    results = [measure(row, args.elements, args.rounds, args.seconds) for row in ROWS if args.only in row.name]
+    rows = [row for row in ROWS if args.only in row.name]
+    results = []
+    for count, row in enumerate(rows, 1):
+        results.append(measure(row, args.elements, args.rounds, args.seconds))
+        print(f"{count}/{len(rows)} {row.name}: {results[-1]['ratio']:.2f}x", file=sys.stderr, flush=True)
     results.sort(key=lambda result: -result["ratio"])
     shown = [[r["row"], r["ours"] * 1e3, r["theirs"] * 1e3, r["ratio"], r["reason"]] for r in results]
     table("ops: one thread", ["row", "shardwise ms", "NumPy ms", "ratio", "reason"], shown)

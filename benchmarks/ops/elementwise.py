@@ -58,7 +58,7 @@ def _copied(name: str) -> Callable[[Any], Any]:
 def others() -> list[Row]:
     """Ops with operands of several types, or attributes."""
     rows = [
-        Row("where " + d, lambda n, d=d: (drawn((n,), "bool"), *flat(2, d)(n)), np.where)  # type: ignore[misc]
+        Row("where " + d, lambda n, d=d: (drawn(flat(1, d)(n)[0].shape, "bool"), *flat(2, d)(n)), np.where)  # type: ignore[misc]
         for d in ("float32", "float64", "int8", "int32")
     ]
     rows += [

@@ -46,7 +46,7 @@ Workspace& spare_workspace() {
   return workspace;
 }
 
-constexpr int64_t kWorkspaceBytes = int64_t{1} << 18;  // fits into the second-level cache
+constexpr int64_t kWorkspaceBytes = int64_t{1} << 16;  // stays near the first-level cache
 int64_t round_up(int64_t lanes) { return ceil_div(lanes, kLaneBlock) * kLaneBlock; }
 
 bool is_aligned(const void* pointer, int64_t item) {

@@ -143,7 +143,7 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
 template <class Op>
 typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_t begin, int64_t end) {
   const LoopDim inner = plan.reduced.empty() ? LoopDim{1, 0} : plan.reduced.back();
-  const int64_t in_first_run = inner.size - begin % inner.size;
+  const int64_t in_first_run = begin < end ? inner.size - begin % inner.size : 0;  // the size may be 0
   const FoldLine line = end - begin < kShortLine ? nullptr : Lines<Op>::line(inner.stride);
   if (line != nullptr) {
     auto total = Op::identity();
