@@ -17,14 +17,16 @@ from rich.table import Table
 RESULTS = Path(__file__).parent / "results"
 
 
-def interleaved(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+def interleaved(
+    functions: dict[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
     """Seconds of each function, all of them once per round, so that noise of the machine meets all alike."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
-            start = time.perf_counter()
+            start = clock()
             function()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return seconds
 
 

@@ -35,11 +35,12 @@ def close(got: Array, want: Array, eps: float) -> None:
 
 # small factors, primes, products with a large prime
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 12, 16, 31, 35, 37, 60, 64, 74, 97, 101, 128, 210, 331, 1000, 1009, 1024]
+LONG = [250, 255, 256, 257, 961, 2046, 4096, 3 * 1331]  # as a matrix, or nearly
 
 
 @pytest.mark.parametrize(("dtype", "eps"), [("complex64", 1e-6), ("complex128", 1e-14)])
 def test_every_length(dtype: str, eps: float) -> None:
-    for n in LENGTHS:
+    for n in LENGTHS + LONG:
         x = signal((2, n), dtype, n)
         got = run(lambda x: (np.fft.fft(x), np.fft.ifft(x))[0], x)
         close(got, np.fft.fft(x), eps)
@@ -47,6 +48,27 @@ def test_every_length(dtype: str, eps: float) -> None:
         real = np.ascontiguousarray(x.real)
         close(run(np.fft.rfft, real), np.fft.rfft(real), eps)
         close(run(lambda x, n=n: np.fft.irfft(x, n), x[:, : n // 2 + 1]), np.fft.irfft(x[:, : n // 2 + 1], n), eps)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_line_has_the_same_bits_in_any_batch(dtype: str) -> None:
+    for n in (12, 37, 256, 300, 1009):
+        x = signal((19, n), dtype, n)
+        whole = run(np.fft.fft, x)
+        for part in (slice(0, 1), slice(3, 20)):
+            np.testing.assert_array_equal(run(np.fft.fft, x[part]), whole[part])
+        columns = run(lambda x: np.fft.fft(x, axis=0), np.ascontiguousarray(x.T))
+        np.testing.assert_array_equal(columns.T, whole)
+        real = np.ascontiguousarray(x.real)
+        np.testing.assert_array_equal(run(np.fft.rfft, real[4:]), run(np.fft.rfft, real)[4:])
+
+
+def test_a_line_of_nans_leaves_the_others_alone() -> None:
+    x = signal((5, 64), "complex128")
+    x[2] = np.nan
+    got = run(np.fft.ifft, x)
+    np.testing.assert_array_equal(np.isnan(got).all(axis=1), np.isnan(got).any(axis=1))
+    np.testing.assert_array_equal(np.isnan(got[:, 0]), np.arange(5) == 2)
 
 
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], str]] = {

@@ -115,6 +115,10 @@ uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> oper
     case TileCode::kBitcast: return operands[0];
     case TileCode::kRealPart: return parts(operands[0]).real;
     case TileCode::kImagPart: return parts(operands[0]).imag;
+    case TileCode::kAbs: {
+      const Parts x = parts(operands[0]);
+      return emit(TileCode::kHypot, {x.real, x.imag}, part);
+    }
     case TileCode::kNegate:
     case TileCode::kAdd:
     case TileCode::kSubtract: return each_part(code);

@@ -155,29 +155,6 @@ void divide(void* out, const void* a, const void* b, const void*, int64_t lanes)
 }
 
 template <class T>
-void absolute(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  each<std::complex<T>, T>(out, a, lanes, [](const std::complex<T>& z) { return std::hypot(z.real(), z.imag()); });
-}
-
-template <class T, int kPart>
-void part(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  auto* to = static_cast<T*>(out);
-  const auto* from = static_cast<const T*>(a) + kPart;
-  for (int64_t i = 0; i < lanes; ++i) to[i] = from[2 * i];
-}
-
-template <class T>
-void join(void* out, const void* a, const void* b, const void*, int64_t lanes) {
-  auto* to = static_cast<T*>(out);
-  const auto* real = static_cast<const T*>(a);
-  const auto* imag = static_cast<const T*>(b);
-  for (int64_t i = 0; i < lanes; ++i) {
-    to[2 * i] = real[i];
-    to[2 * i + 1] = imag[i];
-  }
-}
-
-template <class T>
 void copy(void* out, const void* a, const void*, const void*, int64_t lanes) {
   std::memmove(out, a, static_cast<size_t>(lanes) * sizeof(T));
 }
@@ -186,10 +163,6 @@ template <class T>
 TileKernel kernel_of(TileCode code) {
   switch (code) {
     case TileCode::kCopy: return copy<std::complex<T>>;
-    case TileCode::kRealPart: return part<T, 0>;
-    case TileCode::kImagPart: return part<T, 1>;
-    case TileCode::kComplex: return join<T>;
-    case TileCode::kAbs: return absolute<T>;
     case TileCode::kDivide: return divide<T>;
     case TileCode::kSign: return own<T, sign>;
     case TileCode::kSqrt: return library<T, std::sqrt<T>>;

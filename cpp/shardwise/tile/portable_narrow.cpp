@@ -82,7 +82,7 @@ TileKernel narrow_kernel(DType from, DType to) {
 TileKernel portable_kernel(TileCode code, DType from, DType to) {
   if (code == TileCode::kConvert) return narrow_kernel(from, to);
   if (is_complex(from)) return complex_kernel(code, from);
-  return code == TileCode::kComplex ? complex_kernel(code, to) : nullptr;
+  return nullptr;
 }
 
 }  // namespace shardwise

@@ -156,6 +156,27 @@ uint32_t TileBuilder::emit_bits(TileCode code, std::span<const uint32_t> operand
   return convert(result, dtype);
 }
 
+// An or of one number shifted to the left and to the right by constants that add up to its width, as random generators
+// write it. One instruction does the work of three.
+std::optional<uint32_t> TileBuilder::rotation(std::span<const uint32_t> operands, DType dtype) {
+  if (dtype != DType::kU32 && dtype != DType::kU64) return std::nullopt;
+  const auto shifted = [&](uint32_t reg, TileCode code) -> const Node* {
+    const Register& r = registers_[reg];
+    if (r.origin != Origin::kResult || nodes_[r.index].code != code) return nullptr;
+    return registers_[nodes_[r.index].operands[1]].origin == Origin::kScalar ? &nodes_[r.index] : nullptr;
+  };
+  for (const size_t first : {0, 1}) {
+    const Node* left = shifted(operands[first], TileCode::kShiftLeft);
+    const Node* right = shifted(operands[1 - first], TileCode::kShiftRightLogical);
+    if (left == nullptr || right == nullptr || left->operands[0] != right->operands[0]) continue;
+    const auto count = [&](const Node& node) { return scalars_[registers_[node.operands[1]].index].natural; };
+    const auto width = static_cast<uint64_t>(bit_width(dtype));
+    if (count(*left) == 0 || count(*left) >= width || count(*left) + count(*right) != width) continue;
+    return append(TileCode::kRotateLeft, dtype, std::array{left->operands[0], left->operands[1]}, dtype);
+  }
+  return std::nullopt;
+}
+
 uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DType result) {
   check_internal(operands.size() == info(code).operands, "a tile instruction has the wrong number of operands");
   for (uint32_t reg : operands) check_internal(reg < registers_.size(), "a tile operand is no register");
@@ -179,6 +200,9 @@ uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DT
   if (is_complex(from) || is_complex(result)) return emit_complex(code, operands, result);
   if (code == TileCode::kRealPart) return operands[0];
   if (code == TileCode::kImagPart) return scalar(Scalar::of_float(result, 0));
+  if (code == TileCode::kOr) {
+    if (const auto rotated = rotation(operands, from)) return *rotated;
+  }
   if (!is_narrow(from) || moves_bits(code)) return append(code, from, operands, result);
   const bool looks_at_bits = code == TileCode::kPopcnt || code == TileCode::kCountLeadingZeros ||
                              code == TileCode::kShiftRightLogical ||
@@ -196,8 +220,10 @@ namespace {
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
 
-// The column of the table with kernels for a dtype: of dtypes without a column, the one that moves items of their size.
+// The column of the table with kernels for a dtype: of complex numbers, that of their parts; of other dtypes without a
+// column, the one that moves items of their size.
 uint8_t column_of(DType dtype) {
+  if (is_complex(dtype)) dtype = part_of_complex(dtype);
   if (dtype <= DType::kF64) return static_cast<uint8_t>(dtype);
   return static_cast<uint8_t>(item_size(dtype) == 1 ? DType::kU8 : DType::kU64);
 }

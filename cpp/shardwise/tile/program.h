@@ -26,6 +26,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -107,6 +108,7 @@ class TileBuilder {
   uint32_t convert(uint32_t reg, DType to);
   uint32_t widen(uint32_t reg);
   uint32_t saturated(uint32_t reg, DType to);
+  std::optional<uint32_t> rotation(std::span<const uint32_t> operands, DType dtype);
   uint32_t emit_bits(TileCode code, std::span<const uint32_t> operands, DType dtype);
 
   // complex.cpp
@@ -157,6 +159,7 @@ class TileRunner {
 
  private:
   void execute(int64_t lanes);
+  int64_t run_linear(const Strided& arrays, int64_t begin, int64_t end);
   std::byte* pad(size_t slot) { return storage_ + pad_offset_[slot]; }
 
   const TileProgram& program_;

@@ -46,7 +46,7 @@ Workspace& spare_workspace() {
   return workspace;
 }
 
-constexpr int64_t kWorkspaceBytes = int64_t{1} << 18;  // fits into the second-level cache
+constexpr int64_t kWorkspaceBytes = int64_t{1} << 16;  // stays near the first-level cache
 int64_t round_up(int64_t lanes) { return ceil_div(lanes, kLaneBlock) * kLaneBlock; }
 
 bool is_aligned(const void* pointer, int64_t item) {
@@ -55,6 +55,11 @@ bool is_aligned(const void* pointer, int64_t item) {
 
 template <class T>
 void copy_items(std::byte* to, int64_t to_stride, const std::byte* from, int64_t from_stride, int64_t count) {
+  constexpr auto kItem = static_cast<int64_t>(sizeof(T));
+  if (to_stride == kItem && from_stride == -kItem) {  // strides that the compiler knows
+    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * kItem, from - i * kItem, sizeof(T));
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, from + i * from_stride, sizeof(T));
@@ -89,6 +94,8 @@ const ParallelFor& serial_for() {
   };
   return serial;
 }
+
+const LineTable& line_kernels() { return current_table()->lines; }
 
 std::vector<std::string_view> tile_isas() {
   std::vector<std::string_view> names;
@@ -300,9 +307,25 @@ void TileRunner::run(std::span<const void* const> inputs, std::span<void* const>
   }
 }
 
+// One instruction on contiguous arrays needs no tiles. Returns how many elements it has computed.
+int64_t TileRunner::run_linear(const Strided& strided, int64_t begin, int64_t end) {
+  const size_t input_count = program_.inputs_.size();
+  const bool is_one = program_.instructions_.size() == 1 && program_.scalars_.empty();
+  const int64_t count = (end - begin) / kLaneBlock * kLaneBlock;
+  if (!is_one || count == 0) return 0;
+  for (size_t i = 0; i < strided.arrays.size(); ++i) {
+    const Strided::Array& array = strided.arrays[i];
+    slots_[i] = array.data + begin * array.item;
+    if (!array.linear || (i >= input_count && is_clobbered(i - input_count, slots_[i], array.item))) return 0;
+  }
+  execute(count);
+  return count;
+}
+
 void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end) {
   const size_t input_count = program_.inputs_.size();
   const size_t array_count = strided.arrays.size();
+  begin += run_linear(strided, begin, end);
   for (size_t i = 0; i < input_count; ++i) {
     const Strided::Array& array = strided.arrays[i];
     if (array.splat) fill_run(array.item, pad(i), array.data, std::min(max_lanes_, round_up(end - begin)));

@@ -11,6 +11,8 @@
 #pragma once
 
 #include "shardwise/tile/simd_convert.h"
+#include "shardwise/tile/simd_fourier.h"
+#include "shardwise/tile/simd_lines.h"
 #include "shardwise/tile/simd_scalar.h"
 #include "shardwise/tile/table.h"
 
@@ -43,14 +45,42 @@ void binary(void* out, const void* a, const void* b, const void*, int64_t lanes)
   for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = static_cast<R>(Op::apply(x[i], y[i])); });
 }
 
+// Integers of 64 bits: blocks of small ones in double precision, which is exact (simd_scalar.h).
+template <class Op, class T>
+void divide_long(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  for (int64_t block = 0; block < lanes; block += kLaneBlock) {
+    T* r = static_cast<T*>(out) + block;
+    const T* x = static_cast<const T*>(a) + block;
+    const T* y = static_cast<const T*>(b) + block;
+    uint64_t bits = 0;
+    for (int64_t i = 0; i < kLaneBlock; ++i) {
+      bits |= static_cast<uint64_t>(x[i] < 0 ? Negate::apply(x[i]) : x[i]);
+      bits |= static_cast<uint64_t>(y[i] < 0 ? Negate::apply(y[i]) : y[i]);
+    }
+    if (bits >> 52 != 0) {
+      for (int64_t i = 0; i < kLaneBlock; ++i) r[i] = Op::apply(x[i], y[i]);
+      continue;
+    }
+#pragma GCC ivdep
+    for (int64_t i = 0; i < kLaneBlock; ++i) {
+      const double by = y[i] == 0 ? 1.0 : static_cast<double>(y[i]);
+      r[i] = Op::of_quotient(x[i], y[i], static_cast<T>(static_cast<double>(x[i]) / by));
+    }
+  }
+}
+
 template <class Lo, class Hi, class T>
 void clamp(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
   T* r = static_cast<T*>(out);
   const T* low = static_cast<const T*>(a);
   const T* x = static_cast<const T*>(b);
   const T* high = static_cast<const T*>(c);
-  for_each_lane(lanes,
-                [=](int64_t i) __attribute__((always_inline)) { r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]); });
+  for (int64_t block = 0; block < lanes; block += kLaneBlock) {  // GCC does not vectorize both at once
+    T raised[kLaneBlock];
+    for (int64_t i = 0; i < kLaneBlock; ++i) raised[i] = Lo::apply(x[block + i], low[block + i]);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < kLaneBlock; ++i) r[block + i] = Hi::apply(raised[i], high[block + i]);
+  }
 }
 
 template <class T>
@@ -65,6 +95,25 @@ void select(void* out, const void* a, const void* b, const void* c, int64_t lane
 template <class T>
 void copy(void* out, const void* a, const void*, const void*, int64_t lanes) {
   memmove(out, a, static_cast<size_t>(lanes) * sizeof(T));
+}
+
+// Complex numbers are pairs of adjacent items.
+template <class T, int kPart>
+void part_of(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  T* r = static_cast<T*>(out);
+  const T* x = static_cast<const T*>(a);
+  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = x[2 * i + kPart]; });
+}
+
+template <class T>
+void join_parts(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  T* r = static_cast<T*>(out);
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) {
+    r[2 * i] = x[i];
+    r[2 * i + 1] = y[i];
+  });
 }
 
 // ---- vector functions ----------------------------------------------------------------------------------------------
@@ -304,7 +353,16 @@ struct F64 {
 #define KERNELS_order_keys()                                    \
   at(table, code, kF32) = unary<TotalOrderKey, float, int32_t>; \
   at(table, code, kF64) = unary<TotalOrderKey, double, int64_t>
-#define KERNELS_portable() static_cast<void>(table)  // portable.h has them
+#define KERNELS_complex_part(kPart)              \
+  at(table, code, kF32) = part_of<float, kPart>; \
+  at(table, code, kF64) = part_of<double, kPart>
+#define KERNELS_complex_of_parts()           \
+  at(table, code, kF32) = join_parts<float>; \
+  at(table, code, kF64) = join_parts<double>
+#define KERNELS_divides(Op)                         \
+  set_numbers<Binary, Op>(table, code);             \
+  at(table, code, kI64) = divide_long<Op, int64_t>; \
+  at(table, code, kU64) = divide_long<Op, uint64_t>
 #define KERNELS_floats(Kind, Op) set_floats<Kind, Op>(table, code)
 #define KERNELS_integers(Kind, Op) set_integers<Kind, Op>(table, code)
 #define KERNELS_numbers(Kind, Op) set_numbers<Kind, Op>(table, code)
@@ -336,6 +394,9 @@ struct F64 {
 // clang-format off
 constexpr TileTable make_table() {
   TileTable all{};
+  all.lines = make_lines();
+  all.lines.fourier_f32 = make_fourier<float>();
+  all.lines.fourier_f64 = make_fourier<double>();
 #define ROW(Code, operands, accepts, loops, ...) \
   [](TileTable& table, [[maybe_unused]] TileCode code) { KERNELS_##loops; }(all, TileCode::k##Code);
 #define FUNCTION ROW

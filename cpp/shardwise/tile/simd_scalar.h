@@ -158,11 +158,14 @@ struct LogicalNot {
 struct Popcnt {
   template <class T>
   static T apply(T x) {
-    uint64_t v = static_cast<UnsignedOf<T>>(x);
-    v = v - ((v >> 1) & 0x5555555555555555ULL);
-    v = (v & 0x3333333333333333ULL) + ((v >> 2) & 0x3333333333333333ULL);
-    v = (v + (v >> 4)) & 0x0F0F0F0F0F0F0F0FULL;
-    return static_cast<T>((v * 0x0101010101010101ULL) >> 56);
+    using U = UnsignedOf<T>;  // no wider: more lanes fit into a vector
+    const auto masked = [](U v, uint64_t mask) { return static_cast<U>(v & static_cast<U>(mask)); };
+    auto v = static_cast<U>(x);
+    v = static_cast<U>(v - masked(static_cast<U>(v >> 1), 0x5555555555555555ULL));
+    v = static_cast<U>(masked(v, 0x3333333333333333ULL) + masked(static_cast<U>(v >> 2), 0x3333333333333333ULL));
+    v = masked(static_cast<U>(v + (v >> 4)), 0x0F0F0F0F0F0F0F0FULL);
+    for (int shift = 8; shift < kBits<T>; shift *= 2) v = static_cast<U>(v + static_cast<U>(v >> shift));
+    return static_cast<T>(v & 0x7F);
   }
 };
 struct CountLeadingZeros {
@@ -246,11 +249,24 @@ struct Multiply {
       return static_cast<T>(static_cast<WideOf<T>>(a) * static_cast<WideOf<T>>(b));
   }
 };
+// Whether the quotient of any two T, computed in double precision and cut, is exact; it becomes vector instructions. (So
+// is that of any two integers up to 2^52: it is at least 1 / b away from the next integer, and rounded by half of that.)
+template <class T>
+constexpr bool kDividesAsDouble = !kIsFloat<T> && sizeof(T) <= 4;
+
 struct Divide {
+  template <class T>
+  static T of_quotient(T, T b, T quotient) {
+    return b == 0 ? static_cast<T>(-1) : quotient;
+  }
   template <class T>
   static T apply(T a, T b) {
     if constexpr (kIsFloat<T>) {
       return a / b;
+    } else if constexpr (kDividesAsDouble<T>) {
+      const double by = b == 0 ? 1.0 : static_cast<double>(b);
+      const auto quotient = static_cast<int64_t>(static_cast<double>(a) / by);  // 2^31 wraps around
+      return b == 0 ? static_cast<T>(-1) : static_cast<T>(quotient);
     } else {
       if (b == 0) return static_cast<T>(-1);
       if (kIsSigned<T> && b == static_cast<T>(-1)) return Negate::apply(a);  // the smallest integer overflows
@@ -259,13 +275,21 @@ struct Divide {
   }
 };
 struct Remainder {
+  template <class T>
+  static T of_quotient(T a, T b, T quotient) {
+    return static_cast<T>(static_cast<WideOf<T>>(a) - static_cast<WideOf<T>>(quotient) * static_cast<WideOf<T>>(b));
+  }
   static float apply(float a, float b) { return __builtin_fmodf(a, b); }
   static double apply(double a, double b) { return __builtin_fmod(a, b); }
   template <class T>
   static T apply(T a, T b) {
-    if (b == 0) return a;
-    if (kIsSigned<T> && b == static_cast<T>(-1)) return 0;
-    return static_cast<T>(a % b);
+    if constexpr (kDividesAsDouble<T>) {
+      return of_quotient(a, b, Divide::apply(a, b));  // of b = 0: a
+    } else {
+      if (b == 0) return a;
+      if (kIsSigned<T> && b == static_cast<T>(-1)) return 0;
+      return static_cast<T>(a % b);
+    }
   }
 };
 struct IntegerPower {
@@ -349,6 +373,49 @@ struct ShiftRightArithmetic {
   static T apply(T a, T b) {
     const auto count = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(b));
     return static_cast<T>(static_cast<SignedOf<T>>(a) >> (count < kBits<T> ? count : kBits<T> - 1));
+  }
+};
+
+struct RotateLeft {  // by less than the width
+  template <class T>
+  static T apply(T a, T b) {
+    using U = UnsignedOf<T>;
+    const auto bits = static_cast<WideOf<T>>(static_cast<U>(a));
+    const auto count = static_cast<WideOf<T>>(static_cast<U>(b)) & (kBits<T> - 1);
+    const WideOf<T> back = (WideOf<T>{0} - count) & (kBits<T> - 1);
+    return static_cast<T>(static_cast<U>((bits << count) | (bits >> back)));
+  }
+};
+
+// sqrt(a^2 + b^2) without overflow on the way. An infinity wins over a NaN.
+struct Hypot {
+  static float apply(float a, float b) {
+    const double x = static_cast<double>(a), y = static_cast<double>(b);
+    const float size = static_cast<float>(__builtin_sqrt(x * x + y * y));
+    return is_infinite(a) | is_infinite(b) ? __builtin_inff() : size;
+  }
+  // Borges, "An improved algorithm for hypot(a, b)" (2019): a square root and one correction.
+  static double apply(double a, double b) {
+    const double x = Abs::apply(a), y = Abs::apply(b), large = x < y ? y : x, small = x < y ? x : y;
+    const double scale = large > 0x1p511 ? 0x1p-600 : (small < 0x1p-459 ? 0x1p600 : 1.0);
+    const double back = large > 0x1p511 ? 0x1p600 : (small < 0x1p-459 ? 0x1p-600 : 1.0);
+    const double size = corrected(large * scale, small * scale) * back;
+    const double result = small * 0x1p54 <= large ? large + small : size;
+    return is_infinite(a) | is_infinite(b) ? __builtin_inf() : result;
+  }
+
+ private:
+  template <class T>
+  static bool is_infinite(T x) {
+    return Abs::apply(x) == static_cast<T>(__builtin_inf());
+  }
+  static double corrected(double x, double y) {
+    const double h = __builtin_sqrt(x * x + y * y);
+    const double over_y = h - y, over_x = h - x;
+    const bool near = h <= 2 * y;
+    const double first = near ? x * (2 * over_y - x) : 2 * over_x * (x - 2 * y);
+    const double second = near ? (over_y - 2 * (x - y)) * over_y : (4 * over_x - y) * y + over_x * over_x;
+    return h - (first + second) / (2 * h);
   }
 };
 

@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "shardwise/tile/lines.h"
+
 namespace shardwise {
 
 // clang-format off
@@ -34,6 +36,7 @@ using TileKernel = void (*)(void* out, const void* a, const void* b, const void*
 struct TileTable {
   TileKernel code[kTileCodeCount][kTileDTypeCount];      // by the dtype of the last operand; null: not defined
   TileKernel convert[kTileDTypeCount][kTileDTypeCount];  // [from][to]; null: goes through float32
+  LineTable lines;
 };
 
 // One function per instruction set (simd_*.cpp). The first needs no more than x86-64 offers; the second is the

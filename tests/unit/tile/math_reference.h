@@ -20,6 +20,9 @@ namespace shardwise {
 #define REFERENCE_floats(...) break
 #define REFERENCE_integers(...) break
 #define REFERENCE_numbers(...) break
+#define REFERENCE_divides(Op) break
+#define REFERENCE_complex_part(part) break
+#define REFERENCE_complex_of_parts() break
 #define REFERENCE_signed_numbers(...) break
 #define REFERENCE_integers_and_bool(...) break
 #define REFERENCE_numbers_and_bool(...) break

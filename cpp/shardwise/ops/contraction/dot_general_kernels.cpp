@@ -98,8 +98,64 @@ struct Product {
   int64_t batch, m, n, k;
 };
 
+void gemv(CBLAS_TRANSPOSE transpose, blasint rows, blasint columns, const float* a, blasint lda, const float* x,
+          blasint x_step, float* y) {
+  cblas_sgemv(CblasRowMajor, transpose, rows, columns, 1.0f, a, lda, x, x_step, 1.0f, y, 1);
+}
+void gemv(CBLAS_TRANSPOSE transpose, blasint rows, blasint columns, const double* a, blasint lda, const double* x,
+          blasint x_step, double* y) {
+  cblas_dgemv(CblasRowMajor, transpose, rows, columns, 1.0, a, lda, x, x_step, 1.0, y, 1);
+}
+double dot(blasint count, const float* x, blasint x_step, const float* y, blasint y_step) {
+  return static_cast<double>(cblas_sdot(count, x, x_step, y, y_step));
+}
+double dot(blasint count, const double* x, blasint x_step, const double* y, blasint y_step) {
+  return cblas_ddot(count, x, x_step, y, y_step);
+}
+
+// The distance of the items of a matrix with one row or one column.
+template <class T>
+blasint vector_step(const Matrices& vector) {
+  const int64_t stride = vector.columns == 1 ? vector.row_stride : vector.column_stride;
+  return static_cast<blasint>(std::max(vector.rows, vector.columns) == 1 ? 1 : stride / int64_t{sizeof(T)});
+}
+
+// Sums of kDotPiece products each are added in double precision.
+template <class T>
+T dot_of_vectors(const Product& product, const T* a, const T* b) {
+  constexpr int64_t kDotPiece = 4096;
+  const blasint a_step = vector_step<T>(product.lhs), b_step = vector_step<T>(product.rhs);
+  double sum = 0;
+  for (int64_t k = 0; k < product.k; k += kDotPiece) {
+    const auto count = static_cast<blasint>(std::min(kDotPiece, product.k - k));
+    sum += dot(count, a + k * a_step, a_step, b + k * b_step, b_step);
+  }
+  return static_cast<T>(sum);
+}
+
+// A product with a vector reads the matrix once: packing it, as for a product of matrices, takes three times as long.
+// Returns false for a product of two matrices.
+template <class T>
+bool multiply_vector(const Product& product, const T* a, const T* b, T* c, int64_t m, int64_t n) {
+  if (product.m != 1 && product.n != 1) return false;
+  if (product.m == 1 && product.n == 1) {
+    *c = dot_of_vectors(product, a, b);
+    return true;
+  }
+  const bool right = product.n == 1;  // the vector is on the right
+  const BlasMatrix form = *blas_form(right ? product.lhs : product.rhs, sizeof(T));
+  const int64_t rows = right ? m : product.k, columns = right ? product.k : n;
+  const bool is_transposed = form.transpose == CblasTrans;
+  std::fill_n(c, right ? m : n, T{});
+  gemv(is_transposed == right ? CblasTrans : CblasNoTrans, static_cast<blasint>(is_transposed ? columns : rows),
+       static_cast<blasint>(is_transposed ? rows : columns), right ? a : b, static_cast<blasint>(form.leading),
+       right ? b : a, right ? vector_step<T>(product.rhs) : vector_step<T>(product.lhs), c);
+  return true;
+}
+
 // Products of one kind of item; C is row-major, m × n, `ldc` items between its rows.
 void multiply(const Product& product, const float* a, const float* b, float* c, int64_t m, int64_t n) {
+  if (multiply_vector(product, a, b, c, m, n)) return;
   const BlasMatrix lhs = *blas_form(product.lhs, sizeof(float)), rhs = *blas_form(product.rhs, sizeof(float));
   cblas_sgemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
               static_cast<blasint>(product.k), 1.0f, a, static_cast<blasint>(lhs.leading), b,
@@ -107,6 +163,7 @@ void multiply(const Product& product, const float* a, const float* b, float* c, 
 }
 
 void multiply(const Product& product, const double* a, const double* b, double* c, int64_t m, int64_t n) {
+  if (multiply_vector(product, a, b, c, m, n)) return;
   const BlasMatrix lhs = *blas_form(product.lhs, sizeof(double)), rhs = *blas_form(product.rhs, sizeof(double));
   cblas_dgemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
               static_cast<blasint>(product.k), 1.0, a, static_cast<blasint>(lhs.leading), b,

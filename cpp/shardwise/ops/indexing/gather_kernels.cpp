@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two loops. Where the innermost dim of the result runs over a slice, slices are copied one by one, by memcpy where
-// they lie side by side. Where it runs over indices (x[:, ids]), each element of a slice is fetched for all of them.
+// Three loops. Slices of one element (x[ids]) are fetched as their indices are read. Where the innermost dim of the
+// result runs over a slice, slices are copied one by one, by memcpy where they lie side by side. Where it runs over
+// indices (x[:, ids]), each element of a slice is fetched for all of them.
 #include <cstring>
 
 #include "shardwise/base/moved_item.h"
@@ -28,6 +29,12 @@ class Gather {
       slice_.add(indexing_.slice[from], operand_.strides()[from], result_.strides()[to]);
     }
     slice_ = slice_.merged();
+    pair_batch_dims();
+    for (const int64_t dim : indexing_.dims.index_map) {
+      const auto d = static_cast<size_t>(dim);
+      steps_.push_back({indexing_.operand[d] - indexing_.slice[d], operand_.strides()[d]});
+    }
+    if (slice_.count() == 1) return;
     from_.resize(static_cast<size_t>(starts_.count()));
     to_.resize(from_.size());
     context_.parallel_for(starts_.count(), 1 << 12, [&](int64_t begin, int64_t end) { place(begin, end); });
@@ -35,36 +42,69 @@ class Gather {
 
   void run() {
     const int64_t item = item_size(result_.dtype());
+    if (slice_.count() == 1) {
+      dispatch_moved(item, [&]<class T>() { steps_.size() == 1 ? fetch_elements<T, 1>() : fetch_elements<T, 0>(); });
+      return;
+    }
     const bool slices_are_runs = !slice_.dims.empty() && slice_.dims.back().second == item;
     if (slices_are_runs) return copy_slices(item);
     dispatch_moved(item, [&]<class T>() { fetch<T>(); });
   }
 
  private:
-  // Offsets of slices [begin, end) in the operand and in the result.
-  void place(int64_t begin, int64_t end) {
+  struct Step {
+    int64_t limit, stride;  // of an index component
+  };
+
+  // Dims of the indices: in the operand, which only a batching dim has, and in the result.
+  void pair_batch_dims() {
     const IndexingDims& dims = indexing_.dims;
-    PairedDims batch;
     const Dims out_dims = indexing_.batch_dims(), indices_dims = indexing_.indices_dims();
     for (size_t i = 0; i < out_dims.size(); ++i) {
-      int64_t from = 0;  // of a batching dim: its stride in the operand
+      int64_t from = 0;
       for (size_t k = 0; k < dims.indices_batching.size(); ++k) {
         if (dims.indices_batching[k] == indices_dims[i])
           from = operand_.strides()[static_cast<size_t>(dims.operand_batching[k])];
       }
-      batch.add(starts_.batch_shape()[i], from, result_.strides()[static_cast<size_t>(out_dims[i])]);
+      batch_.add(starts_.batch_shape()[i], from, result_.strides()[static_cast<size_t>(out_dims[i])]);
     }
+  }
+
+  static int64_t offset_of(const int64_t* start, const Step* steps, size_t components) {
+    int64_t offset = 0;
+    for (size_t k = 0; k < components; ++k) {
+      offset += std::clamp<int64_t>(start[k], 0, steps[k].limit) * steps[k].stride;
+    }
+    return offset;
+  }
+
+  // Offsets of slices [begin, end) in the operand and in the result.
+  void place(int64_t begin, int64_t end) {
     int64_t place = begin;
-    for_each_offset(batch, begin, end, [&](int64_t from, int64_t to) {
-      const int64_t* start = starts_[place];
-      for (size_t k = 0; k < dims.index_map.size(); ++k) {
-        const auto dim = static_cast<size_t>(dims.index_map[k]);
-        const int64_t limit = indexing_.operand[dim] - indexing_.slice[dim];
-        from += std::clamp<int64_t>(start[k], 0, limit) * operand_.strides()[dim];
-      }
-      from_[static_cast<size_t>(place)] = from;
+    for_each_offset(batch_, begin, end, [&](int64_t from, int64_t to) {
+      from_[static_cast<size_t>(place)] = from + offset_of(starts_[place], steps_.data(), steps_.size());
       to_[static_cast<size_t>(place)] = to;
       ++place;
+    });
+  }
+
+  // Slices of one element; kComponents is 0 for any number of index components.
+  template <class T, size_t kComponents>
+  void fetch_elements() const {
+    const PairedDims::Dim last = batch_.last();
+    const size_t components = kComponents != 0 ? kComponents : steps_.size();
+    const Step only = kComponents == 1 ? steps_[0] : Step{};  // a copy stays in registers
+    const Step* const steps = kComponents == 1 ? &only : steps_.data();
+    context_.parallel_for(starts_.count(), kGrainBytes / 8, [&](int64_t begin, int64_t end) {
+      const int64_t* start = starts_[begin];
+      for_each_run(batch_, begin, end, [&](int64_t from, int64_t to, int64_t count) {
+        const std::byte* source = operand_.data() + from;
+        std::byte* target = result_.data() + to;
+        for (int64_t i = 0; i < count; ++i, start += components) {
+          std::memcpy(target + i * last.second, source + i * last.first + offset_of(start, steps, components),
+                      sizeof(T));
+        }
+      });
     });
   }
 
@@ -95,23 +135,13 @@ class Gather {
   void fetch() {
     const int64_t elements = slice_.count(), places = starts_.count();
     const int64_t grain = std::max<int64_t>(kGrainBytes / static_cast<int64_t>(sizeof(T)), 1);
-    if (elements > 1) {
-      const int64_t rows = std::max<int64_t>(grain / std::max<int64_t>(places, 1), 1);
-      context_.parallel_for(elements, rows,
-                            [&](int64_t begin, int64_t end) { fetch_elements<T>(begin, end, 0, places); });
-    } else {
-      context_.parallel_for(places, grain,
-                            [&](int64_t begin, int64_t end) { fetch_elements<T>(0, elements, begin, end); });
-    }
-  }
-
-  template <class T>
-  void fetch_elements(int64_t begin, int64_t end, int64_t first, int64_t last) {
-    for_each_offset(slice_, begin, end, [&](int64_t from, int64_t to) {
-      for (int64_t i = first; i < last; ++i) {
-        const auto place = static_cast<size_t>(i);
-        std::memcpy(result_.data() + to_[place] + to, operand_.data() + from_[place] + from, sizeof(T));
-      }
+    const int64_t rows = std::max<int64_t>(grain / std::max<int64_t>(places, 1), 1);
+    context_.parallel_for(elements, rows, [&](int64_t begin, int64_t end) {
+      for_each_offset(slice_, begin, end, [&](int64_t from, int64_t to) {
+        for (size_t i = 0; i < from_.size(); ++i) {
+          std::memcpy(result_.data() + to_[i] + to, operand_.data() + from_[i] + from, sizeof(T));
+        }
+      });
     });
   }
 
@@ -119,8 +149,9 @@ class Gather {
   const Indexing& indexing_;
   const NdArray operand_, result_;
   const IndexVectors starts_;
-  PairedDims slice_;
-  std::vector<int64_t> from_, to_;  // byte offsets per index vector
+  PairedDims slice_, batch_;
+  std::vector<Step> steps_;
+  std::vector<int64_t> from_, to_;  // byte offsets per index vector, unless slices have one element
 };
 
 }  // namespace

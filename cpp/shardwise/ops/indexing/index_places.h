@@ -8,6 +8,7 @@
 //   PairedDims dims;                                          // dims of a slice in the operand and in the result
 //   dims.add(32, 4, 4);                                       // 32 floats, adjacent in both
 //   for_each_offset(dims, 0, 32, [](int64_t a, int64_t b) {});  // 0 0, 4 4, …, 124 124
+//   for_each_run(dims, 0, 32, [](int64_t a, int64_t b, int64_t count) {});  // 0 0 32
 #pragma once
 
 #include <algorithm>
@@ -47,16 +48,18 @@ struct PairedDims {
     for (const Dim& dim : dims) product *= dim.size;
     return product;
   }
+  Dim last() const { return dims.empty() ? Dim{1, 0, 0} : dims.back(); }
   // The same elements with fewer dims. The dim with the smallest second stride is innermost.
   PairedDims merged() const;
 };
 
-// Calls body(first offset, second offset) for elements [begin, end) in row-major order.
+// Calls body(first offset, second offset, count) for elements [begin, end) in row-major order, in runs along the last
+// dim: the other elements of a run are last().first and last().second apart.
 template <class Body>
-void for_each_offset(const PairedDims& paired, int64_t begin, int64_t end, Body&& body) {
+void for_each_run(const PairedDims& paired, int64_t begin, int64_t end, Body&& body) {
   const std::vector<PairedDims::Dim>& dims = paired.dims;
   if (dims.empty()) {
-    if (begin < end) body(int64_t{0}, int64_t{0});
+    if (begin < end) body(int64_t{0}, int64_t{0}, int64_t{1});
     return;
   }
   constexpr size_t kMaxDims = 16;
@@ -70,9 +73,15 @@ void for_each_offset(const PairedDims& paired, int64_t begin, int64_t end, Body&
     first += index[d] * dims[d].first;
     second += index[d] * dims[d].second;
   }
-  for (int64_t i = begin; i < end; ++i) {
-    body(first, second);
-    for (size_t d = dims.size(); d-- > 0;) {
+  const size_t last = dims.size() - 1;
+  while (begin < end) {
+    const int64_t count = std::min(dims[last].size - index[last], end - begin);
+    body(first, second, count);
+    begin += count;
+    first -= index[last] * dims[last].first;
+    second -= index[last] * dims[last].second;
+    index[last] = 0;
+    for (size_t d = last; d-- > 0;) {
       first += dims[d].first;
       second += dims[d].second;
       if (++index[d] < dims[d].size) break;
@@ -81,6 +90,15 @@ void for_each_offset(const PairedDims& paired, int64_t begin, int64_t end, Body&
       second -= dims[d].size * dims[d].second;
     }
   }
+}
+
+// Calls body(first offset, second offset) for each of these elements.
+template <class Body>
+void for_each_offset(const PairedDims& paired, int64_t begin, int64_t end, Body&& body) {
+  const PairedDims::Dim last = paired.last();
+  for_each_run(paired, begin, end, [&](int64_t first, int64_t second, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) body(first + i * last.first, second + i * last.second);
+  });
 }
 
 }  // namespace shardwise

@@ -25,6 +25,7 @@ struct CombineRun {
   static typename Op::Item combined(typename Op::Item old, typename Op::Item update) {
     return Op::store(Op::combine(Op::load(old), Op::load(update)));
   }
+  void one(int64_t to, int64_t from) const { result[to] = combined(result[to], updates[from]); }
   void operator()(int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) const {
     if (to_stride == 1 && from_stride == 1) {
       for (int64_t i = 0; i < count; ++i) result[to + i] = combined(result[to + i], updates[from + i]);
@@ -42,6 +43,7 @@ struct ReplaceRun {
   T* result;
   const T* updates;
 
+  void one(int64_t to, int64_t from) const { result[to] = updates[from]; }
   void operator()(int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) const {
     if (to_stride == 1 && from_stride == 1) {
       std::memcpy(result + to, updates + from, static_cast<size_t>(count) * sizeof(T));

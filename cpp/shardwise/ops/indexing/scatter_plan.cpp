@@ -49,18 +49,25 @@ void ScatterPlan::place(int64_t begin, int64_t end, const Dims& out_strides, con
     }
     batch.add(starts_.batch_shape()[i], out_strides[static_cast<size_t>(out_dims[i])], to);
   }
-  int64_t place = begin;
+  struct Component {
+    int64_t after, before, stride;  // a window that starts outside of (after, before) is dropped
+  };
+  std::vector<Component> components;
+  for (const int64_t entry : dims.index_map) {
+    const auto dim = static_cast<size_t>(entry);
+    components.push_back({-std::max<int64_t>(indexing_.slice[dim], 1), indexing_.operand[dim], strides[dim]});
+  }
+  auto place = static_cast<size_t>(begin);
+  const int64_t* start = starts_[begin];
   for_each_offset(batch, begin, end, [&](int64_t from, int64_t to) {
-    const int64_t* start = starts_[place];
     bool inside = true;
-    for (size_t k = 0; k < dims.index_map.size(); ++k) {
-      const auto dim = static_cast<size_t>(dims.index_map[k]);
-      inside = inside && start[k] > -std::max<int64_t>(indexing_.slice[dim], 1) && start[k] < indexing_.operand[dim];
-      if (inside) to += start[k] * strides[dim];
+    for (const Component& component : components) {
+      const int64_t index = *start++;
+      inside = inside && index > component.after && index < component.before;
+      if (inside) to += index * component.stride;
     }
-    from_[static_cast<size_t>(place)] = from;
-    to_[static_cast<size_t>(place)] = inside ? to : kDropped;
-    ++place;
+    from_[place] = from;
+    to_[place++] = inside ? to : kDropped;
   });
 }
 

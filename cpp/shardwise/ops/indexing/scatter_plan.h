@@ -8,6 +8,7 @@
 //     return [&](int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) {
 //       for (int64_t i = 0; i < count; ++i) result[to + i * to_stride] += updates[from + i * from_stride];
 //     };                                             // called with (32, 32 · id, 1, 32 · n, 1) for each n
+// Runs with a member one(to, from) get windows of one element through it.
 //   });
 //
 // Offsets count elements of the row-major result and updates.
@@ -66,6 +67,14 @@ class ScatterPlan {
     if (part.dims.empty()) part.add(1, 1, 1);
     box = part;
     const auto count = static_cast<int64_t>(to_.size());
+    if constexpr (requires { run.one(int64_t{}, int64_t{}); }) {
+      if (box_.dims.empty() && !may_cut_) {
+        for (size_t i = 0; i < to_.size(); ++i) {
+          if (to_[i] >= piece.begin && to_[i] < piece.end) run.one(to_[i], from_[i]);
+        }
+        return;
+      }
+    }
     for (int64_t i = 0; i < count; ++i) {
       int64_t to = to_[static_cast<size_t>(i)], from = from_[static_cast<size_t>(i)];
       if (to == kDropped || (by_rows_ && (to < piece.begin || to >= piece.end))) continue;

@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transforms of one line at a time. A length whose prime factors are small is split by them (Cooley and Tukey, 1965);
-// any other length n is a convolution of length 2^k >= 2 n - 1 (Bluestein, 1970).
-#include <array>
+// Transforms of lines. Lengths are told apart, never the number of lines, so that a line has the same bits in any batch:
+//
+//   few elements      lines side by side in vectors, split by factors
+//   many elements     one line at a time, as a matrix of columns and rows (tile/fourier.h)
+//   a large factor    a convolution of length 2^k >= 2 n - 1 (Bluestein, 1970)
+//
+// Real lines of an even length are complex ones of half the length.
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <numbers>
 #include <vector>
 
 #include "shardwise/ops/linalg/fft.h"
 #include "shardwise/ops/shared/strided_kernels.h"
+#include "shardwise/tile/lines.h"
 
 namespace shardwise {
 namespace {
 
-constexpr int64_t kLargestFactor = 31;  // a butterfly of p elements takes p^2 products
+constexpr int64_t kFewElements = 256;
 constexpr int64_t kGrainElements = 1 << 13;
+
+template <class T>
+constexpr int64_t kLines = kFourierBytes / static_cast<int64_t>(sizeof(T));  // that are transformed together
+
+const FourierTable& kernels(float) { return line_kernels().fourier_f32; }
+const FourierTable& kernels(double) { return line_kernels().fourier_f64; }
 
 template <class T>
 std::complex<T> times(std::complex<T> a, std::complex<T> b) {
@@ -39,206 +53,386 @@ std::vector<int64_t> small_factors(int64_t n) {
       n /= factor;
     } else {
       factor = factor == 4 ? 2 : factor == 2 ? 3 : factor + 2;
-      if (factor > kLargestFactor) return {};
+      if (factor > kLargestFourierFactor) return {};
     }
   }
   return factors;
 }
 
-// A forward transform of a fixed length.
+bool has_small_factors(int64_t n) { return n == 1 || !small_factors(n).empty(); }
+
+// Memory that nobody has written.
+template <class T>
+class Workspace {
+ public:
+  explicit Workspace(int64_t bytes) : memory_(new(kAlignment) std::byte[static_cast<size_t>(bytes)]) {}
+  T* data() { return reinterpret_cast<T*>(memory_.get()); }
+
+ private:
+  static constexpr std::align_val_t kAlignment{kFourierBytes};
+  struct Free {
+    void operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+};
+
+template <class T>
+class Stages {
+ public:
+  explicit Stages(int64_t n) : factors_(small_factors(n)) {
+    int64_t rest = n;
+    for (const int64_t p : factors_) {
+      const int64_t m = rest / p;
+      for (int64_t j = 0; p % 2 == 1 && j < p; ++j) roots_.push_back(root_of_unity<T>(j, p));
+      for (int64_t q = 0; m > 1 && q < m; ++q) {
+        for (int64_t j = 1; j < p; ++j) roots_.push_back(root_of_unity<T>(q * j, rest));
+      }
+      rest = m;
+    }
+    plan_ = {n, static_cast<int64_t>(factors_.size()), factors_.data(), roots_.data()};
+  }
+  Stages(const Stages&) = delete;
+  Stages& operator=(const Stages&) = delete;
+  const FourierStages& plan() const { return plan_; }
+
+ private:
+  std::vector<int64_t> factors_;
+  std::vector<std::complex<T>> roots_;
+  FourierStages plan_;
+};
+
+// A transform of lines of one length.
 template <class T>
 class LinePlan {
  public:
   using Number = std::complex<T>;
 
-  explicit LinePlan(int64_t n) : n_(n), factors_(small_factors(n)) {
-    if (n > 1 && factors_.empty()) {
-      prepare_chirp();
-    } else {
-      for (int64_t k = 0; k < n; ++k) roots_.push_back(root_of_unity<T>(k, n));
-    }
-  }
+  virtual ~LinePlan() = default;
+  // `count` lines, at most kLines. `from` and `to` are row-major and do not overlap.
+  virtual void run(const Number* from, Number* to, int64_t count, bool inverse) const = 0;
 
-  int64_t size() const { return n_; }
+  static std::unique_ptr<const LinePlan> of_length(int64_t n);
+};
 
-  // `to` and `from` have n elements each and do not overlap.
-  void run(const Number* from, Number* to) const {
-    if (convolution_ != nullptr) return run_chirp(from, to);
-    if (n_ == 1) {
-      to[0] = from[0];
-      return;
+template <class T>
+class ShortLines : public LinePlan<T> {
+ public:
+  using Number = std::complex<T>;
+  explicit ShortLines(int64_t n) : stages_(n) {}
+
+  void run(const Number* from, Number* to, int64_t count, bool inverse) const override {
+    const int64_t n = stages_.plan().n, element = 2 * kLines<T>;
+    Workspace<T> workspace(2 * n * element * static_cast<int64_t>(sizeof(T)));
+    T* const x = workspace.data();
+    const int64_t re = inverse ? kLines<T> : 0, im = kLines<T> - re;  // an inverse transform exchanges the parts
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t line = 0; line < kLines<T>; ++line) {
+        const Number value = line < count ? from[line * n + k] : Number{};
+        x[k * element + re + line] = value.real();
+        x[k * element + im + line] = value.imag();
+      }
     }
-    split(from, to, 1, 0);
+    kernels(T{}).stages(stages_.plan(), x, x + n * element);
+    const T scale = inverse ? T{1} / static_cast<T>(n) : T{1};
+    for (int64_t line = 0; line < count; ++line) {
+      for (int64_t k = 0; k < n; ++k) {
+        to[line * n + k] = {x[k * element + re + line] * scale, x[k * element + im + line] * scale};
+      }
+    }
   }
 
  private:
-  // Elements from[0], from[stride], … become to[0 .. n / stride), by the factors from `level` on.
-  void split(const Number* from, Number* to, int64_t stride, size_t level) const {
-    const int64_t parts = factors_[level], size = n_ / stride / parts;
-    for (int64_t q = 0; q < parts; ++q) {
-      if (size == 1) {
-        to[q] = from[q * stride];
-      } else {
-        split(from + q * stride, to + q * size, stride * parts, level + 1);
-      }
-    }
-    switch (parts) {
-      case 2: return butterfly_of_two(to, stride, size);
-      case 4: return butterfly_of_four(to, stride, size);
-      default: return butterfly(to, stride, size, parts);
+  Stages<T> stages_;
+};
+
+template <class T>
+class LongLine : public LinePlan<T> {
+ public:
+  using Number = std::complex<T>;
+
+  explicit LongLine(int64_t n) : LongLine(n, columns_of(n)) {}
+
+  void run(const Number* from, Number* to, int64_t count, bool inverse) const override {
+    const int64_t n = plan_.columns.n * plan_.rows.n;
+    Workspace<std::byte> workspace(fourier_workspace(plan_, sizeof(T)));
+    const double scale = inverse ? 1 / static_cast<double>(n) : 1;
+    for (int64_t line = 0; line < count; ++line) {
+      kernels(T{}).line(plan_, from + line * n, to + line * n, inverse, scale, workspace.data());
     }
   }
 
-  void butterfly_of_two(Number* to, int64_t stride, int64_t size) const {
-    for (int64_t k = 0; k < size; ++k) {
-      const Number odd = times(to[k + size], roots_[static_cast<size_t>(k * stride)]);
-      to[k + size] = to[k] - odd;
-      to[k] += odd;
-    }
-  }
-
-  void butterfly_of_four(Number* to, int64_t stride, int64_t size) const {
-    for (int64_t k = 0; k < size; ++k) {
-      const Number a = to[k], b = times(to[k + size], roots_[static_cast<size_t>(k * stride)]);
-      const Number c = times(to[k + 2 * size], roots_[static_cast<size_t>(2 * k * stride)]);
-      const Number d = times(to[k + 3 * size], roots_[static_cast<size_t>(3 * k * stride)]);
-      const Number even = a + c, rest = a - c, odd = b + d, turned{(b - d).imag(), -(b - d).real()};  // -i (b - d)
-      to[k] = even + odd;
-      to[k + size] = rest + turned;
-      to[k + 2 * size] = even - odd;
-      to[k + 3 * size] = rest - turned;
-    }
-  }
-
-  void butterfly(Number* to, int64_t stride, int64_t size, int64_t parts) const {
-    std::array<Number, kLargestFactor> column;
-    for (int64_t k = 0; k < size; ++k) {
-      for (int64_t q = 0; q < parts; ++q) column[static_cast<size_t>(q)] = to[k + q * size];
-      for (int64_t row = 0; row < parts; ++row) {
-        const int64_t step = (k + row * size) * stride;
-        Number sum = column[0];
-        for (int64_t q = 1, turn = step % n_; q < parts; ++q, turn = (turn + step) % n_) {
-          sum += times(column[static_cast<size_t>(q)], roots_[static_cast<size_t>(turn)]);
+ private:
+  LongLine(int64_t n, int64_t columns) : columns_(columns), rows_(n / columns) {
+    const int64_t vectors = ceil_div(rows_.plan().n, kLines<T>);
+    turns_.resize(static_cast<size_t>(2 * vectors * columns * kLines<T>));
+    T* turn = turns_.data();
+    for (int64_t vector = 0; vector < vectors; ++vector) {
+      for (int64_t row = 0; row < columns; ++row, turn += 2 * kLines<T>) {
+        for (int64_t lane = 0; lane < kLines<T>; ++lane) {
+          const Number root = root_of_unity<T>(row * (vector * kLines<T> + lane), n);
+          turn[lane] = root.real();
+          turn[kLines<T> + lane] = root.imag();
         }
-        to[k + row * size] = sum;
+      }
+    }
+    plan_ = {columns_.plan(), rows_.plan(), turns_.data()};
+  }
+
+  // The length of the columns: few lanes stay empty, and the matrix is nearly square.
+  static int64_t columns_of(int64_t n) {
+    constexpr double kPriceOfLength = 0.02;
+    const auto padded = [](int64_t size) { return ceil_div(size, kLines<T>) * kLines<T>; };
+    int64_t best = 1;
+    double least = 0;
+    const auto consider = [&](int64_t columns) {
+      const int64_t rows = n / columns;
+      const double longer = static_cast<double>(std::max(columns, rows)) / std::sqrt(static_cast<double>(n));
+      const double cost =
+          static_cast<double>(padded(rows) * columns + padded(columns) * rows) * (1 + kPriceOfLength * longer);
+      if (columns > 1 && cost >= least) return;
+      best = columns;
+      least = cost;
+    };
+    for (int64_t factor = 1; factor * factor <= n; ++factor) {
+      if (n % factor != 0) continue;
+      consider(factor);
+      consider(n / factor);
+    }
+    return best;
+  }
+
+  Stages<T> columns_, rows_;
+  std::vector<T> turns_;
+  FourierLine plan_;
+};
+
+// X[k] = c[k] sum of (x[j] c[j]) / c[k - j], where c[k] = exp(-pi i k^2 / n).
+template <class T>
+class ChirpedLine : public LinePlan<T> {
+ public:
+  using Number = std::complex<T>;
+
+  explicit ChirpedLine(int64_t n) : n_(n), length_(length_for(n)), convolution_(length_) {
+    std::vector<Number> kernel(static_cast<size_t>(length_));
+    spectrum_.resize(kernel.size());
+    for (int64_t k = 0; k < n; ++k) {
+      chirp_.push_back(root_of_unity<T>(static_cast<int64_t>(square_modulo(k, 2 * n)), 2 * n));
+      kernel[static_cast<size_t>(k)] = std::conj(chirp_.back());
+      if (k > 0) kernel[static_cast<size_t>(length_ - k)] = kernel[static_cast<size_t>(k)];
+    }
+    convolution_.run(kernel.data(), spectrum_.data(), 1, false);
+  }
+
+  void run(const Number* from, Number* to, int64_t count, bool inverse) const override {
+    const auto length = static_cast<size_t>(length_), n = static_cast<size_t>(n_);
+    std::vector<Number> padded(length), product(length);
+    const T scale = inverse ? T{1} / static_cast<T>(n_) : T{1};
+    for (int64_t line = 0; line < count; ++line, from += n_, to += n_) {
+      for (size_t k = 0; k < n; ++k) padded[k] = times(inverse ? std::conj(from[k]) : from[k], chirp_[k]);
+      std::fill(padded.begin() + n_, padded.end(), Number{});
+      convolution_.run(padded.data(), product.data(), 1, false);
+      for (size_t k = 0; k < length; ++k) product[k] = times(product[k], spectrum_[k]);
+      convolution_.run(product.data(), padded.data(), 1, true);
+      for (size_t k = 0; k < n; ++k) {
+        const Number result = times(padded[k], chirp_[k]);
+        to[k] = (inverse ? std::conj(result) : result) * scale;
       }
     }
   }
 
-  // X[k] = c[k] sum of (x[j] c[j]) / c[k - j], where c[k] = exp(-pi i k^2 / n).
-  void prepare_chirp() {
-    int64_t length = 1;
-    while (length < 2 * n_ - 1) length *= 2;
-    convolution_ = std::make_unique<LinePlan>(length);
-    std::vector<Number> kernel(static_cast<size_t>(length));
-    spectrum_.resize(static_cast<size_t>(length));
-    for (int64_t k = 0; k < n_; ++k) {
-      chirp_.push_back(root_of_unity<T>(static_cast<int64_t>(square_modulo(k, 2 * n_)), 2 * n_));
-      kernel[static_cast<size_t>(k)] = std::conj(chirp_.back());
-      if (k > 0) kernel[static_cast<size_t>(length - k)] = kernel[static_cast<size_t>(k)];
-    }
-    convolution_->run(kernel.data(), spectrum_.data());
+ private:
+  static int64_t length_for(int64_t n) {
+    int64_t length = kFewElements;
+    while (length < 2 * n - 1) length *= 2;
+    return length;
   }
-
   static uint64_t square_modulo(int64_t k, int64_t n) {
     return static_cast<uint64_t>(k) * static_cast<uint64_t>(k) % static_cast<uint64_t>(n);
   }
 
-  void run_chirp(const Number* from, Number* to) const {
-    const auto length = static_cast<size_t>(convolution_->size()), n = static_cast<size_t>(n_);
-    std::vector<Number> padded(length), product(length);
-    for (size_t k = 0; k < n; ++k) padded[k] = times(from[k], chirp_[k]);
-    convolution_->run(padded.data(), product.data());
-    // The inverse transform is the conjugate of the transform of the conjugate.
-    for (size_t k = 0; k < length; ++k) padded[k] = std::conj(times(product[k], spectrum_[k]));
-    convolution_->run(padded.data(), product.data());
-    const T scale = T{1} / static_cast<T>(length);
-    for (size_t k = 0; k < n; ++k) to[k] = times(std::conj(product[k]) * scale, chirp_[k]);
-  }
-
-  int64_t n_;
-  std::vector<int64_t> factors_;
-  std::vector<Number> roots_;
+  int64_t n_, length_;
+  LongLine<T> convolution_;
   std::vector<Number> chirp_, spectrum_;
-  std::unique_ptr<LinePlan> convolution_;
 };
 
-// Runs body(line, buffers) for each line; `n` is the length of a line, for the size of a task.
+template <class T>
+std::unique_ptr<const LinePlan<T>> LinePlan<T>::of_length(int64_t n) {
+  if (!has_small_factors(n)) return std::make_unique<ChirpedLine<T>>(n);
+  if (n < kFewElements) return std::make_unique<ShortLines<T>>(n);
+  return std::make_unique<LongLine<T>>(n);
+}
+
+// The plans of an op, made when it first runs: a million roots of unity take as long as the transform.
+template <class T>
+class Plans {
+ public:
+  const LinePlan<T>& of_length(int64_t n) {
+    const std::lock_guard lock(mutex_);
+    auto& plan = plans_[n];
+    if (plan == nullptr) plan = LinePlan<T>::of_length(n);
+    return *plan;
+  }
+  // exp(-2 pi i k / n) for k up to n / 2.
+  const std::vector<std::complex<T>>& half_turn(int64_t n) {
+    const std::lock_guard lock(mutex_);
+    auto& roots = roots_[n];
+    for (auto k = static_cast<int64_t>(roots.size()); k <= n / 2; ++k) roots.push_back(root_of_unity<T>(k, n));
+    return roots;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int64_t, std::unique_ptr<const LinePlan<T>>> plans_;
+  std::map<int64_t, std::vector<std::complex<T>>> roots_;
+};
+
+// Runs body(first line, lines, buffer, buffer) for groups of lines; each buffer has room for `n` numbers of each.
 template <class T, class F>
-void for_each_line(KernelContext& context, int64_t lines, int64_t n, F body) {
-  const int64_t grain = std::max<int64_t>(kGrainElements / std::max<int64_t>(n, 1), 1);
-  context.parallel_for(lines, grain, [&](int64_t begin, int64_t end) {
-    std::vector<std::complex<T>> from(static_cast<size_t>(n)), to(static_cast<size_t>(n));
-    for (int64_t line = begin; line < end; ++line) body(line, from.data(), to.data());
+void for_each_group(KernelContext& context, int64_t lines, int64_t n, F body) {
+  constexpr int64_t kGroup = kLines<T>;
+  const int64_t grain = std::max<int64_t>(kGrainElements / std::max<int64_t>(n * kGroup, 1), 1);
+  context.parallel_for(ceil_div(lines, kGroup), grain, [&](int64_t begin, int64_t end) {
+    const int64_t bytes = n * std::min(kGroup, lines) * static_cast<int64_t>(sizeof(std::complex<T>));
+    Workspace<std::complex<T>> from(bytes), to(bytes);
+    for (int64_t group = begin; group < end; ++group) {
+      const int64_t first = group * kGroup;
+      body(first, std::min(kGroup, lines - first), from.data(), to.data());
+    }
   });
 }
 
 // A transform along one dim of row-major complex numbers, in place.
 template <class T>
-void transform_dim(KernelContext& context, const NdArray& array, size_t dim, bool inverse) {
+void transform_dim(KernelContext& context, Plans<T>& plans, const NdArray& array, size_t dim, bool inverse) {
   const DimSpan shape = array.shape();
   const int64_t n = shape[dim], inner = element_count(shape.subspan(dim + 1)), lines = array.size() / n;
-  const LinePlan<T> plan(n);
-  auto* data = reinterpret_cast<std::complex<T>*>(array.data());
-  const T scale = inverse ? T{1} / static_cast<T>(n) : T{1};
-  for_each_line<T>(context, lines, n, [&](int64_t line, std::complex<T>* from, std::complex<T>* to) {
-    std::complex<T>* first = data + line / inner * n * inner + line % inner;
-    for (int64_t k = 0; k < n; ++k) from[k] = inverse ? std::conj(first[k * inner]) : first[k * inner];
-    plan.run(from, to);
-    for (int64_t k = 0; k < n; ++k) first[k * inner] = inverse ? std::conj(to[k]) * scale : to[k];
+  const LinePlan<T>& plan = plans.of_length(n);
+  using Number = std::complex<T>;
+  auto* data = reinterpret_cast<Number*>(array.data());
+  for_each_group<T>(context, lines, n, [&](int64_t first, int64_t count, Number* from, Number* to) {
+    if (inner == 1) {
+      plan.run(data + first * n, to, count, inverse);
+      std::copy_n(to, count * n, data + first * n);
+      return;
+    }
+    const auto place = [&](int64_t line) { return (first + line) / inner * n * inner + (first + line) % inner; };
+    int64_t places[kLines<T>];
+    for (int64_t line = 0; line < count; ++line) places[line] = place(line);
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t line = 0; line < count; ++line) from[line * n + k] = data[places[line] + k * inner];
+    }
+    plan.run(from, to, count, inverse);
+    for (int64_t k = 0; k < n; ++k) {
+      for (int64_t line = 0; line < count; ++line) data[places[line] + k * inner] = to[line * n + k];
+    }
   });
+}
+
+// With z[j] = x[2 j] + i x[2 j + 1] and its transform Z of m = n / 2 elements, X[k] is the sum of the transforms of the
+// even and of the odd elements: (Z[k] + Z*[m - k]) / 2 - i w^k (Z[k] - Z*[m - k]) / 2, where w = exp(-2 pi i / n).
+template <class T>
+void split_spectrum(const std::complex<T>* z, int64_t m, const std::vector<std::complex<T>>& roots,
+                    std::complex<T>* to) {
+  using Number = std::complex<T>;
+  for (int64_t k = 0; k <= m; ++k) {
+    const Number a = z[k == m ? 0 : k], b = std::conj(z[k == 0 ? 0 : m - k]);
+    const Number even = (a + b) * T{0.5}, odd = (a - b) * T{0.5};
+    to[k] = even + times(Number{odd.imag(), -odd.real()}, roots[static_cast<size_t>(k)]);
+  }
+}
+
+// The inverse of this. The first and the last number are real.
+template <class T>
+void join_spectrum(const std::complex<T>* from, int64_t m, const std::vector<std::complex<T>>& roots,
+                   std::complex<T>* z) {
+  using Number = std::complex<T>;
+  for (int64_t k = 0; k < m; ++k) {
+    const Number a = k == 0 ? Number{from[0].real()} : from[k];
+    const Number b = k == 0 ? Number{from[m].real()} : std::conj(from[m - k]);
+    const Number even = (a + b) * T{0.5}, odd = times((a - b) * T{0.5}, std::conj(roots[static_cast<size_t>(k)]));
+    z[k] = even + Number{-odd.imag(), odd.real()};
+  }
 }
 
 // The first half of the transform along the last dim of real numbers.
 template <class T>
-void transform_real(KernelContext& context, const NdArray& from, const NdArray& to) {
-  const int64_t n = from.shape().back(), half = n / 2 + 1;
-  const LinePlan<T> plan(n);
+void transform_real(KernelContext& context, Plans<T>& plans, const NdArray& from, const NdArray& to) {
+  const int64_t n = from.shape().back(), half = n / 2 + 1, m = n % 2 == 0 ? n / 2 : n;
+  const LinePlan<T>& plan = plans.of_length(m);
+  const auto& roots = plans.half_turn(n);
+  using Number = std::complex<T>;
   const auto* source = reinterpret_cast<const T*>(from.data());
-  auto* target = reinterpret_cast<std::complex<T>*>(to.data());
-  for_each_line<T>(context, from.size() / n, n, [&](int64_t line, std::complex<T>* in, std::complex<T>* out) {
-    for (int64_t k = 0; k < n; ++k) in[k] = source[line * n + k];
-    plan.run(in, out);
-    std::copy_n(out, half, target + line * half);
+  auto* target = reinterpret_cast<Number*>(to.data());
+  for_each_group<T>(context, from.size() / n, m, [&](int64_t first, int64_t count, Number* in, Number* out) {
+    const T* lines = source + first * n;
+    if (n % 2 == 0) {
+      plan.run(reinterpret_cast<const Number*>(lines), out, count, false);
+    } else {
+      for (int64_t k = 0; k < count * n; ++k) in[k] = lines[k];
+      plan.run(in, out, count, false);
+    }
+    for (int64_t line = 0; line < count; ++line) {
+      Number* result = target + (first + line) * half;
+      if (n % 2 == 0) {
+        split_spectrum(out + line * m, m, roots, result);
+      } else {
+        std::copy_n(out + line * n, half, result);
+      }
+    }
   });
 }
 
 // The inverse: the other half of the last dim is the conjugate of the first.
 template <class T>
-void transform_to_real(KernelContext& context, const NdArray& from, const NdArray& to) {
-  const int64_t n = to.shape().back(), half = n / 2 + 1;
-  const LinePlan<T> plan(n);
-  const auto* source = reinterpret_cast<const std::complex<T>*>(from.data());
+void transform_to_real(KernelContext& context, Plans<T>& plans, const NdArray& from, const NdArray& to) {
+  const int64_t n = to.shape().back(), half = n / 2 + 1, m = n % 2 == 0 ? n / 2 : n;
+  const LinePlan<T>& plan = plans.of_length(m);
+  const auto& roots = plans.half_turn(n);
+  using Number = std::complex<T>;
+  const auto* source = reinterpret_cast<const Number*>(from.data());
   auto* target = reinterpret_cast<T*>(to.data());
-  const T scale = T{1} / static_cast<T>(n);
-  for_each_line<T>(context, to.size() / n, n, [&](int64_t line, std::complex<T>* in, std::complex<T>* out) {
-    const std::complex<T>* first = source + line * half;
-    for (int64_t k = 0; k < half; ++k) in[k] = std::conj(first[k]);
-    for (int64_t k = half; k < n; ++k) in[k] = first[n - k];
-    plan.run(in, out);
-    for (int64_t k = 0; k < n; ++k) target[line * n + k] = out[k].real() * scale;
+  for_each_group<T>(context, to.size() / n, m, [&](int64_t first, int64_t count, Number* in, Number* out) {
+    for (int64_t line = 0; line < count; ++line) {
+      const Number* spectrum = source + (first + line) * half;
+      if (n % 2 == 0) {
+        join_spectrum(spectrum, m, roots, in + line * m);
+      } else {
+        for (int64_t k = 0; k < half; ++k) in[line * n + k] = spectrum[k];
+        for (int64_t k = half; k < n; ++k) in[line * n + k] = std::conj(spectrum[n - k]);
+      }
+    }
+    T* lines = target + first * n;
+    if (n % 2 == 0) return plan.run(in, reinterpret_cast<Number*>(lines), count, true);
+    plan.run(in, out, count, true);
+    for (int64_t k = 0; k < count * n; ++k) lines[k] = out[k].real();
   });
 }
 
 // The dims of `array` that are transformed are its last `count`.
 template <class T>
-void transform(KernelContext& context, FftType type, size_t count) {
+void transform(KernelContext& context, Plans<T>& plans, FftType type, size_t count) {
   const auto begin = static_cast<size_t>(context.operand(0).ndim()) - count;
   const bool inverse = type == FftType::kIfft || type == FftType::kIrfft;
   const bool real = type == FftType::kRfft || type == FftType::kIrfft;
   const auto others = [&](const NdArray& array, size_t end) {
-    for (size_t dim = begin; dim < end; ++dim) transform_dim<T>(context, array, dim, inverse);
+    for (size_t dim = begin; dim < end; ++dim) transform_dim<T>(context, plans, array, dim, inverse);
   };
   if (type == FftType::kRfft) {
     const NdArray from = contiguous_array(context, context.operand(0)), to = context.allocate_result();
-    transform_real<T>(context, from, to);
+    transform_real<T>(context, plans, from, to);
     return others(to, begin + count - 1);
   }
   if (!real) return others(start_result_from(context, 0, 0), begin + count);
   const NdArray from = NdArray::empty(context.operand(0).dtype(), context.operand(0).shape());
   copy_array(context, from, context.operand(0));
   others(from, begin + count - 1);
-  transform_to_real<T>(context, from, context.allocate_result());
+  transform_to_real<T>(context, plans, from, context.allocate_result());
+}
+
+template <class T>
+Kernel kernel_of(FftType type, size_t count) {
+  return
+      [=, plans = std::make_shared<Plans<T>>()](KernelContext& context) { transform<T>(context, *plans, type, count); };
 }
 
 }  // namespace
@@ -246,17 +440,11 @@ void transform(KernelContext& context, FftType type, size_t count) {
 std::optional<Kernel> prepare_fft(const OpView& op, const KernelTypes& types) {
   const size_t count = op.attrs().get<IntArray>("fft_length").size();
   const FftType type = fft_type(op.attrs());
-  const bool empty = types.operands[0].size() == 0 || types.results[0].size() == 0;
+  if (types.operands[0].size() == 0 || types.results[0].size() == 0) {
+    return [](KernelContext& context) { context.allocate_result(); };
+  }
   const bool wide = types.operands[0].dtype == DType::kC128 || types.operands[0].dtype == DType::kF64;
-  return [=](KernelContext& context) {
-    if (empty) {
-      context.allocate_result();
-    } else if (wide) {
-      transform<double>(context, type, count);
-    } else {
-      transform<float>(context, type, count);
-    }
-  };
+  return wide ? kernel_of<double>(type, count) : kernel_of<float>(type, count);
 }
 
 }  // namespace shardwise

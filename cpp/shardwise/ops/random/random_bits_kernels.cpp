@@ -7,10 +7,11 @@
 #include <cstring>
 #include <vector>
 
+#include "shardwise/tile/lines.h"
+
 namespace shardwise {
 namespace {
 
-constexpr int64_t kLanes = 16;    // blocks side by side
 constexpr int64_t kPiece = 4096;  // elements of one call
 
 struct Counter {
@@ -21,72 +22,40 @@ struct Counter {
 uint32_t low_word(uint64_t x) { return static_cast<uint32_t>(x); }
 uint32_t high_word(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
 
-using Lanes = std::array<uint32_t, kLanes>;
-
-// The four words of kLanes blocks, from `counter` on.
-void philox(uint64_t key, Counter counter, std::array<Lanes, 4>& x) {
-  for (int64_t lane = 0; lane < kLanes; ++lane) {
-    const auto l = static_cast<size_t>(lane);
-    const Counter at = counter.plus(static_cast<uint64_t>(lane));
+// The four words of kRandomLanes blocks, from `counter` on.
+void philox(uint64_t key, Counter counter, uint32_t (&x)[4][kRandomLanes]) {
+  for (uint64_t l = 0; l < kRandomLanes; ++l) {
+    const Counter at = counter.plus(l);
     x[0][l] = low_word(at.low), x[1][l] = high_word(at.low);
     x[2][l] = low_word(at.high), x[3][l] = high_word(at.high);
   }
-  uint32_t k0 = low_word(key), k1 = high_word(key);
-  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    for (size_t l = 0; l < kLanes; ++l) {
-      const uint64_t p = uint64_t{0xD2511F53u} * x[0][l], q = uint64_t{0xCD9E8D57u} * x[2][l];
-      x[0][l] = high_word(q) ^ x[1][l] ^ k0;
-      x[1][l] = low_word(q);
-      x[2][l] = high_word(p) ^ x[3][l] ^ k1;
-      x[3][l] = low_word(p);
-    }
-  }
-}
-
-// The two words of kLanes blocks.
-void three_fry(uint64_t key, uint64_t counter, std::array<Lanes, 2>& x) {
-  constexpr std::array<std::array<int, 4>, 2> kRotations{{{13, 15, 26, 6}, {17, 29, 16, 24}}};
-  const uint32_t first = low_word(key), second = high_word(key);
-  const std::array<uint32_t, 3> keys{first, second, first ^ second ^ 0x1BD11BDAu};
-  for (size_t l = 0; l < kLanes; ++l) {
-    x[0][l] = low_word(counter + l) + keys[0];
-    x[1][l] = high_word(counter + l) + keys[1];
-  }
-  for (uint32_t group = 0; group < 5; ++group) {
-    for (const int rotation : kRotations[group % 2]) {
-      for (size_t l = 0; l < kLanes; ++l) {
-        x[0][l] += x[1][l];
-        x[1][l] = std::rotl(x[1][l], rotation) ^ x[0][l];
-      }
-    }
-    for (size_t l = 0; l < kLanes; ++l) {
-      x[0][l] += keys[(group + 1) % 3];
-      x[1][l] += keys[(group + 2) % 3] + group + 1;
-    }
-  }
+  line_kernels().philox(key, x);
 }
 
 // Words [begin, begin + words.size()) of a Philox stream.
 void philox_words(uint64_t key, Counter counter, int64_t begin, std::span<uint32_t> words) {
-  std::array<Lanes, 4> x;
+  uint32_t x[4][kRandomLanes];
   int64_t block = begin / 4;
   size_t skip = static_cast<size_t>(begin % 4);
-  for (size_t out = 0; out < words.size(); block += kLanes) {
+  for (size_t out = 0; out < words.size(); block += kRandomLanes) {
     philox(key, counter.plus(static_cast<uint64_t>(block)), x);
-    for (size_t word = skip; word < 4 * kLanes && out < words.size(); ++word) words[out++] = x[word % 4][word / 4];
+    for (size_t word = skip; word < 4 * kRandomLanes && out < words.size(); ++word)
+      words[out++] = x[word % 4][word / 4];
     skip = 0;
   }
 }
 
 // Both words of blocks [begin, begin + words.size() / 2), one pair after the other.
 void three_fry_words(uint64_t key, uint64_t counter, std::span<uint32_t> words) {
-  std::array<Lanes, 2> x;
-  for (size_t out = 0; out < words.size(); counter += kLanes) {
-    three_fry(key, counter, x);
-    for (size_t l = 0; l < kLanes && out < words.size(); ++l) {
-      words[out++] = x[0][l];
-      words[out++] = x[1][l];
+  uint32_t x[2][kRandomLanes];
+  for (size_t out = 0; out < words.size(); counter += kRandomLanes) {
+    line_kernels().three_fry(key, counter, x);
+    const size_t blocks = std::min<size_t>((words.size() - out) / 2, kRandomLanes);
+    for (size_t l = 0; l < blocks; ++l) {
+      words[out + 2 * l] = x[0][l];
+      words[out + 2 * l + 1] = x[1][l];
     }
+    out += 2 * blocks;
   }
 }
 

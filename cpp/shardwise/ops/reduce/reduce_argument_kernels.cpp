@@ -28,8 +28,8 @@ bool nests(const ArgumentDim& outer, const ArgumentDim& inner) {
          outer.result_stride == inner.result_stride * inner.size;
 }
 
-ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t reduced, const TileProgram& extreme) {
-  ArgumentPlan plan{values.data(), indices.data(), {}, {}, 1, &extreme};
+ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t reduced) {
+  ArgumentPlan plan{values.data(), indices.data(), {}, {}, 1};
   std::vector<ArgumentDim> kept;
   for (size_t d = static_cast<size_t>(values.ndim()); d-- > 0;) {
     const ArgumentDim dim{values.shape()[d], values.strides()[d], indices.strides()[d], plan.kept_count};
@@ -55,13 +55,6 @@ ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t red
   return plan;
 }
 
-TileProgram extreme_of_two(Reducer reducer, DType dtype) {
-  TileBuilder tiles;
-  const uint32_t a = tiles.input(dtype), b = tiles.input(dtype);
-  tiles.output(tiles.emit(reducer == Reducer::kMax ? TileCode::kMaximum : TileCode::kMinimum, {a, b}, dtype));
-  return std::move(tiles).build();
-}
-
 DType compared_in(DType dtype) { return dtype == DType::kBool ? DType::kU8 : computed_in(dtype); }
 
 NdArray without_dim(const NdArray& array, size_t dim) {
@@ -75,7 +68,6 @@ NdArray without_dim(const NdArray& array, size_t dim) {
 struct PreparedArguments {
   Reducer reducer;
   Dims dims;  // descending
-  TileProgram extreme;
 };
 
 // Counting the init values once per dim is counting them once: a pair combined with itself is itself.
@@ -93,7 +85,7 @@ void reduce_arguments(KernelContext& context, const PreparedArguments& prepared)
     const Dims shape = without_dim(values, d).shape();
     const NdArray next_values = last && wide == dtype ? value_result : NdArray::empty(wide, shape);
     const NdArray next_indices = last ? index_result : NdArray::empty(index, shape);
-    const ArgumentPlan plan = make_plan(values, indices, d, prepared.extreme);
+    const ArgumentPlan plan = make_plan(values, indices, d);
     const reduce_loops::ArgumentResults results{init.data(), context.operand(3).data(), next_values.data(),
                                                 next_indices.data()};
     const auto reduce = is_float(wide) ? reduce_loops::reduce_float_arguments : reduce_loops::reduce_integer_arguments;
@@ -109,11 +101,10 @@ void reduce_arguments(KernelContext& context, const PreparedArguments& prepared)
 
 bool has_argument_kernel(DType index) { return index == DType::kI32 || index == DType::kI64 || index == DType::kU32; }
 
-std::optional<Kernel> prepare_reduce_arguments(const OpView& op, const KernelTypes& types, Reducer reducer) {
+std::optional<Kernel> prepare_reduce_arguments(const OpView& op, const KernelTypes&, Reducer reducer) {
   Dims dims = op.attrs().get<IntArray>("dimensions");
   std::sort(dims.begin(), dims.end(), std::greater<>());
-  TileProgram extreme = extreme_of_two(reducer, compared_in(types.operands[0].dtype));
-  return [prepared = PreparedArguments{reducer, std::move(dims), std::move(extreme)}](KernelContext& context) {
+  return [prepared = PreparedArguments{reducer, std::move(dims)}](KernelContext& context) {
     reduce_arguments(context, prepared);
   };
 }

@@ -2,8 +2,8 @@
 //
 // The loops of argmax and argmin over one dim. Only reduce_argument_kernels*.cpp include this.
 //
-//   along memory    the values of one result are adjacent: the tile evaluator finds the largest of up to 2,048 values;
-//                   indices are read only if it reaches the best value so far
+//   along memory    the values of one result are adjacent: a fold finds the largest of up to 2,048 values; indices are
+//                   read only if it reaches the best value so far
 //   across memory   values of neighboring results are adjacent: row by row, 512 results at once
 //
 // Rows are combined in order, so that the first NaN wins whatever the indices are. Long rows are cut into pieces of
@@ -20,13 +20,11 @@
 #include "shardwise/base/dtype.h"
 #include "shardwise/mesh/sharding.h"
 #include "shardwise/ops/reduce/reduce_loops.h"
-#include "shardwise/tile/program.h"
 
 namespace shardwise::reduce_loops {
 
 inline constexpr int64_t kArgumentChunk = 2048;
-inline constexpr int64_t kFewest = 128;    // fewer values are compared one by one
-inline constexpr int64_t kScanLanes = 32;  // more than GCC unrolls, because unrolling prevents vectorization
+inline constexpr int64_t kScanned = 64;  // values after one that equals the extreme, compared one by one
 
 // One operand or result per entry: values, indices. The results' strides are in elements.
 struct ArgumentDim {
@@ -40,8 +38,7 @@ struct ArgumentPlan {
   std::vector<ArgumentDim> kept;  // by falling stride of the values
   ArgumentDim reduced;
   int64_t kept_count;
-  const TileProgram* extreme;  // maximum or minimum of two values
-  bool along() const;          // else across
+  bool along() const;  // else across
 };
 
 struct ArgumentResults {
@@ -89,7 +86,7 @@ template <class V, class I, bool kMax>
 class ArgumentReduction {
  public:
   ArgumentReduction(const ArgumentPlan& plan, const ArgumentResults& results, const RunPieces& run)
-      : plan_(plan), results_(results), run_(run), extreme_(*plan.extreme), across_(!plan.along()) {
+      : plan_(plan), results_(results), run_(run), across_(!plan.along()) {
     const int64_t row = across_ ? plan.kept.back().size : 1;
     segments_ = ceil_div(row, kSegment);
     width_ = across_ ? std::min(row, kSegment) : 1;
@@ -132,6 +129,7 @@ class ArgumentReduction {
 
  private:
   using Order = ArgumentOrder<V, I, kMax>;
+  using Extreme = std::conditional_t<std::is_floating_point_v<V>, FloatExtremum<V, kMax>, Extremum<V, kMax>>;
 
   int64_t unit_width(int64_t unit) const {
     return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;
@@ -232,54 +230,43 @@ class ArgumentReduction {
 
   static V at(const std::byte* chunk, int64_t k) { return load_as<V>(chunk + k * static_cast<int64_t>(sizeof(V))); }
 
-  // The best of the values, or a NaN if there is one. While there are many, combines their halves.
-  V extreme_of(const std::byte* chunk, int64_t size) const {
-    alignas(64) V halves[kArgumentChunk / 2];
-    V top = at(chunk, 0);
-    const auto take = [&](V value) { top = Order::is_nan(value) || Order::better(value, top) ? value : top; };
-    if (size >= kFewest) {
-      TileRunner runner(extreme_, size / 2);
-      while (size >= kFewest) {
-        if (size % 2 == 1 && !Order::is_nan(top)) take(at(chunk, size - 1));
-        size /= 2;
-        const void* inputs[] = {chunk, chunk + size * static_cast<int64_t>(sizeof(V))};
-        void* output = halves;
-        runner.run(inputs, {&output, 1}, size);
-        chunk = reinterpret_cast<const std::byte*>(halves);
-      }
+  // The best of the values, or a NaN if there is one.
+  static V extreme_of(const std::byte* chunk, int64_t size) {
+    if (size >= kShortLine) {
+      auto total = Extreme::identity();
+      line_kernels().fold_line[Extreme::kFold][line_column<V>()](&total, chunk, size);
+      return Extreme::store(total);
     }
-    for (int64_t k = 0; k < size && !Order::is_nan(top); ++k) take(at(chunk, k));
+    V top = at(chunk, 0);
+    for (int64_t k = 1; k < size && !Order::is_nan(top); ++k) {
+      const V value = at(chunk, k);
+      top = Order::is_nan(value) || Order::better(value, top) ? value : top;
+    }
     return top;
   }
 
   // `top` is the chunk's extreme, and at least as good as `best`. Among equal values (-0 and +0), the last one is kept.
   void take_equal(const std::byte* chunk, const std::byte* index, int64_t size, V top, V& best, I& best_index) const {
     if (best != top) best_index = std::numeric_limits<I>::max();
-    for (int64_t begin = 0; begin < size; begin += kScanLanes) {
-      const int64_t end = std::min(begin + kScanLanes, size);
-      if (end - begin == kScanLanes && !has(chunk + begin * static_cast<int64_t>(sizeof(V)), top)) continue;
-      for (int64_t k = begin; k < end; ++k) {
-        if (at(chunk, k) != top) continue;
-        best = at(chunk, k);
-        best_index = std::min(best_index, load_as<I>(index + k * plan_.reduced.index_stride));
+    const FindEqual find = line_kernels().find_equal[line_column<V>()];
+    for (int64_t begin = 0; begin < size;) {
+      if (size >= kShortLine) begin += find(chunk + begin * static_cast<int64_t>(sizeof(V)), size - begin, &top);
+      const int64_t end = std::min(begin + kScanned, size);
+      for (; begin < end; ++begin) {  // without branches: many values may be equal
+        const I other = load_as<I>(index + begin * plan_.reduced.index_stride);
+        best_index = std::min(best_index, at(chunk, begin) == top ? other : std::numeric_limits<I>::max());
       }
     }
-  }
-
-  // Whether one of kScanLanes values is `top`. The sum of matches is as wide as the values, which vectorizes.
-  static bool has(const std::byte* chunk, V top) {
-    V hits[kScanLanes];
-    for (int64_t lane = 0; lane < kScanLanes; ++lane) hits[lane] = at(chunk, lane) == top ? V{1} : V{0};
-    for (int64_t half = kScanLanes / 2; half > 0; half /= 2) {
-      for (int64_t lane = 0; lane < half; ++lane) hits[lane] = static_cast<V>(hits[lane] + hits[lane + half]);
-    }
-    return hits[0] != V{0};
+    best = top;
+    if (top != V{0}) return;
+    int64_t last = size - 1;
+    while (at(chunk, last) != top) --last;
+    best = at(chunk, last);
   }
 
   const ArgumentPlan& plan_;
   const ArgumentResults& results_;
   const RunPieces& run_;
-  const TileProgram& extreme_;
   bool across_;
   int64_t segments_ = 1, width_ = 1, units_ = 1, piece_ = 1, pieces_ = 1;
 };

@@ -10,6 +10,8 @@
 //   across memory   the innermost stride is kept: 8 rows are combined element by element; then the same cascade over
 //                   rows
 //
+// Combinations that are exact in any order (integers, minimum and maximum) take the order that is fastest.
+//
 // Float sums thus lose little precision: about log2(n) roundings for n elements. Long reductions are cut into pieces of
 // kPieceItems elements, which threads share; the cascade continues over the pieces.
 #pragma once
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "shardwise/base/dims.h"
+#include "shardwise/ops/shared/reduce_operations.h"
 
 namespace shardwise::reduce_loops {
 
@@ -29,6 +32,7 @@ inline constexpr int64_t kLanes = 16;
 inline constexpr int64_t kRows = 8;
 inline constexpr int64_t kSegment = 512;  // kept elements that are combined together
 inline constexpr int64_t kPieceItems = 1 << 16;
+inline constexpr int64_t kShortLine = 32;  // shorter lines do not pay for a call
 
 struct LoopDim {
   int64_t size;
@@ -49,6 +53,19 @@ using RunPieces = std::function<void(int64_t count, int64_t grain, const std::fu
 int64_t offset_of(std::span<const LoopDim> dims, int64_t index);
 // The position in the result of element `index` of the kept dims.
 int64_t position_of(const Plan& plan, int64_t index);
+
+// The vector loops for items that are `stride` bytes apart; null where there are none.
+template <class Op>
+struct Lines {
+  static constexpr int kColumn = line_column<typename Op::Item>();
+  static bool adjacent(int64_t stride) { return stride == static_cast<int64_t>(sizeof(typename Op::Item)); }
+  static FoldRows rows(int64_t stride) {
+    return adjacent(stride) ? line_kernels().fold_rows[Op::kFold][kColumn] : nullptr;
+  }
+  static FoldLine line(int64_t stride) {
+    return adjacent(stride) ? line_kernels().fold_line[Op::kFold][kColumn] : nullptr;
+  }
+};
 
 // Partial results, each of 2^level pushed ones. Equal levels combine.
 template <class Op>
@@ -109,8 +126,14 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
       }
     }
   }
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = Op::combine(lanes[lane], load_item<Op>(data + (i + lane) * stride));
+    }
+  }
   for (; i < count; ++i) lanes[i % kLanes] = Op::combine(lanes[i % kLanes], load_item<Op>(data + i * stride));
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    if (half >= count) continue;  // the upper lanes hold the identity
     for (int64_t lane = 0; lane < half; ++lane) lanes[lane] = Op::combine(lanes[lane], lanes[lane + half]);
   }
   return lanes[0];
@@ -120,6 +143,20 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
 template <class Op>
 typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_t begin, int64_t end) {
   const LoopDim inner = plan.reduced.empty() ? LoopDim{1, 0} : plan.reduced.back();
+  const int64_t in_first_run = begin < end ? inner.size - begin % inner.size : 0;  // the size may be 0
+  const FoldLine line = end - begin < kShortLine ? nullptr : Lines<Op>::line(inner.stride);
+  if (line != nullptr) {
+    auto total = Op::identity();
+    while (begin < end) {
+      const int64_t count = std::min(inner.size - begin % inner.size, end - begin);
+      line(&total, data + offset_of(plan.reduced, begin), count);
+      begin += count;
+    }
+    return total;
+  }
+  if (begin < end && end - begin <= std::min(kChunk, in_first_run)) {
+    return combine_chunk<Op>(data + offset_of(plan.reduced, begin), inner.stride, end - begin);
+  }
   Cascade<Op> cascade(1);
   while (begin < end) {
     const int64_t in_run = begin % inner.size;
@@ -133,16 +170,37 @@ typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_
   return total;
 }
 
-// Combines rows [begin, end) of reduced elements, for `width` adjacent kept elements.
+// Combines rows [begin, end) of reduced elements with `values`, in order.
+template <class Op>
+void combine_rows(const Plan& plan, const std::byte* data, int64_t width, int64_t begin, int64_t end, FoldRows fold,
+                  typename Op::Value* values) {
+  const LoopDim inner = plan.reduced.back();
+  while (begin < end) {
+    const int64_t count = std::min(inner.size - begin % inner.size, end - begin);
+    fold(values, data + offset_of(plan.reduced, begin), inner.stride, count, width);
+    begin += count;
+  }
+}
+
+// The same for `width` adjacent kept elements, as a cascade.
 template <class Op>
 void combine_across(const Plan& plan, const std::byte* data, int64_t width, int64_t begin, int64_t end,
                     typename Op::Value* total) {
   const int64_t stride = plan.kept.back().stride;
+  const FoldRows fold = plan.reduced.empty() ? nullptr : Lines<Op>::rows(stride);
+  if (fold != nullptr && Lines<Op>::line(stride) != nullptr) {  // any order
+    std::fill_n(total, width, Op::identity());
+    return combine_rows<Op>(plan, data, width, begin, end, fold, total);
+  }
   typename Op::Value values[kSegment];
   Cascade<Op> cascade(width);
   while (begin < end) {
     const int64_t stop = std::min(begin + kRows, end);
     std::fill_n(values, width, Op::identity());
+    if (fold != nullptr) {
+      combine_rows<Op>(plan, data, width, begin, stop, fold, values);
+      begin = stop;
+    }
     for (; begin < stop; ++begin) {
       const std::byte* row = data + offset_of(plan.reduced, begin);
       if (stride == static_cast<int64_t>(sizeof(typename Op::Item))) {

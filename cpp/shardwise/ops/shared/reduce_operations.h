@@ -15,8 +15,16 @@
 #include <type_traits>
 
 #include "shardwise/mesh/sharding.h"
+#include "shardwise/tile/lines.h"
 
 namespace shardwise::reduce_loops {
+
+// The column of T in a LineTable.
+template <class T>
+constexpr int line_column() {
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? 11 : 12;
+  return (std::is_signed_v<T> ? 1 : 5) + std::countr_zero(sizeof(T));
+}
 
 template <class T>
 struct Plain {
@@ -28,6 +36,7 @@ struct Plain {
 
 template <class T>
 struct Sum : Plain<T> {
+  static constexpr FoldCode kFold = kFoldSum;
   static T identity() { return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{}; }
   static T combine(T a, T b) { return static_cast<T>(a + b); }
 };
@@ -35,6 +44,7 @@ struct Sum : Plain<T> {
 // Unsigned items narrower than int are multiplied as unsigned, because int would overflow.
 template <class T>
 struct Product : Plain<T> {
+  static constexpr FoldCode kFold = kFoldProduct;
   static T identity() { return T{1}; }
   static T combine(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -47,24 +57,28 @@ struct Product : Plain<T> {
 
 template <class T>
 struct And : Plain<T> {
+  static constexpr FoldCode kFold = kFoldAnd;
   static T identity() { return static_cast<T>(~T{}); }
   static T combine(T a, T b) { return static_cast<T>(a & b); }
 };
 
 template <class T>
 struct Or : Plain<T> {
+  static constexpr FoldCode kFold = kFoldOr;
   static T identity() { return T{}; }
   static T combine(T a, T b) { return static_cast<T>(a | b); }
 };
 
 template <class T, bool kMax>
 struct Extremum : Plain<T> {
+  static constexpr FoldCode kFold = kMax ? kFoldMax : kFoldMin;
   static T identity() { return kMax ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max(); }
   static T combine(T a, T b) { return kMax ? std::max(a, b) : std::min(a, b); }
 };
 
 template <class T, bool kMax>
 struct FloatExtremum {
+  static constexpr FoldCode kFold = kMax ? kFoldMax : kFoldMin;
   using Item = T;
   using Value = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   static constexpr Value kNaN = kMax ? std::numeric_limits<Value>::max() : std::numeric_limits<Value>::min();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -16,7 +17,8 @@ namespace {
 using Arrays = std::vector<NdArray>;
 
 constexpr int64_t kGrainItems = 1 << 14;
-constexpr int64_t kMostMerges = 2048;  // that run side by side, so that their operands stay in the cache
+constexpr int64_t kCountedItems = 1 << 10;  // of one byte
+constexpr int64_t kMostMerges = 2048;       // that run side by side, so that their operands stay in the cache
 constexpr int64_t kMostPlaces = std::numeric_limits<uint32_t>::max();
 
 // All operands with the sorted dim last, row-major: `rows` rows of `n` items.
@@ -73,6 +75,9 @@ class KeySort {
     const KeyOrder<U> order(rows_.from[0].dtype(), keys_[0]);
     const auto* from = reinterpret_cast<const U*>(rows_.row(rows_.from[0], row));
     auto* to = reinterpret_cast<U*>(rows_.row(rows_.to[0], row));
+    if constexpr (sizeof(U) == 1) {
+      if (rows_.n >= kCountedItems) return sort_bytes(order, from, to);
+    }
     U* keys = items<U>();
     U lost = 0;
     for (int64_t i = 0; i < rows_.n; ++i) {
@@ -82,6 +87,24 @@ class KeySort {
     if (lost != 0) return false;
     sort_items(keys, keys + rows_.n, rows_.n);
     for (int64_t i = 0; i < rows_.n; ++i) to[i] = order.bits(keys[i]);
+    return true;
+  }
+
+  // Keys of a byte are counted.
+  bool sort_bytes(const KeyOrder<uint8_t>& order, const uint8_t* from, uint8_t* to) const {
+    std::array<std::array<int64_t, 256>, 4> counts{};  // several, so that equal neighbours do not wait for each other
+    for (int64_t i = 0; i < rows_.n; ++i) ++counts[static_cast<size_t>(i % 4)][from[i]];
+    std::array<int64_t, 256> by_key{};
+    for (size_t item = 0; item < 256; ++item) {
+      const auto bits = static_cast<uint8_t>(item);
+      const int64_t count = counts[0][item] + counts[1][item] + counts[2][item] + counts[3][item];
+      if (count != 0 && order.bits(order.key(bits)) != bits) return false;
+      by_key[order.key(bits)] += count;
+    }
+    for (size_t key = 0; key < 256; ++key) {
+      std::memset(to, order.bits(static_cast<uint8_t>(key)), static_cast<size_t>(by_key[key]));
+      to += by_key[key];
+    }
     return true;
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstring>
+#include <type_traits>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/shared/reduce_operations.h"
@@ -103,7 +104,9 @@ void scan_items(KernelContext& context, const ScanShape& shape, const std::byte*
   std::memcpy(&init, init_bytes, sizeof(init));
   const bool along = shape.inner == 1;  // memory: then whole rows run side by side
   const int64_t lanes = along ? shape.outer : shape.inner;
-  const int64_t most = along ? kRows : kSegment;
+  // An integer addition has no latency to hide, and one row alone is read in order.
+  const int64_t rows = std::is_integral_v<typename Op::Item> ? 1 : kRows;
+  const int64_t most = along ? rows : kSegment;
   const int64_t segments = ceil_div(lanes, most), units = along ? segments : shape.outer * segments;
   const int64_t lane_stride = along ? shape.count : 1;
   const int64_t grain = std::max<int64_t>(kGrainItems / (shape.count * std::min(most, lanes)), 1);

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of fourier.h (Stockham's form of Cooley and Tukey, 1965; a long line as a matrix: Bailey, 1990). Included by
+// simd.h; the same restrictions hold.
+#pragma once
+
+#include "shardwise/tile/fourier.h"
+#include "shardwise/tile/simd_lines.h"
+
+namespace shardwise {
+namespace {
+
+#define INLINE inline __attribute__((always_inline))
+
+template <class T>
+struct Pair {  // one element
+  VectorOf<T> re, im;
+
+  static constexpr int64_t kItems = 2 * kVectorItems<T>;
+  static INLINE Pair at(const T* data, int64_t element) {
+    const T* from = data + element * kItems;
+    return {read<VectorOf<T>>(from), read<VectorOf<T>>(from + kVectorItems<T>)};
+  }
+  INLINE void put(T* data, int64_t element) const {
+    memcpy(data + element * kItems, &re, sizeof re);
+    memcpy(data + element * kItems + kVectorItems<T>, &im, sizeof im);
+  }
+};
+
+template <class T>
+INLINE Pair<T> plus(const Pair<T>& a, const Pair<T>& b) {
+  return {a.re + b.re, a.im + b.im};
+}
+template <class T>
+INLINE Pair<T> minus(const Pair<T>& a, const Pair<T>& b) {
+  return {a.re - b.re, a.im - b.im};
+}
+template <class T>
+INLINE Pair<T> turned(const Pair<T>& a) {  // -i a
+  return {a.im, -a.re};
+}
+template <class T>
+INLINE Pair<T> times(const Pair<T>& a, const T* root) {
+  return {a.re * root[0] - a.im * root[1], a.re * root[1] + a.im * root[0]};
+}
+
+// Element k of part j of column q is from[k + s (q + j m)]; of the result, to[k + s (p q + j)].
+template <class T>
+struct Stage {
+  const T* from;
+  T* to;
+  int64_t m, s;
+
+  INLINE Pair<T> in(int64_t k, int64_t q, int64_t j) const { return Pair<T>::at(from, k + s * (q + j * m)); }
+  template <int64_t p>
+  INLINE void out(int64_t k, int64_t q, int64_t j, const Pair<T>& value, const T* roots) const {
+    if (m > 1 && j > 0) return times(value, roots + 2 * (j - 1)).put(to, k + s * (p * q + j));
+    value.put(to, k + s * (p * q + j));
+  }
+};
+
+template <class T>
+void stage_of_two(const Stage<T>& stage, const T* roots) {
+  for (int64_t q = 0; q < stage.m; ++q, roots += 2) {
+    for (int64_t k = 0; k < stage.s; ++k) {
+      const Pair<T> a = stage.in(k, q, 0), b = stage.in(k, q, 1);
+      stage.template out<2>(k, q, 0, plus(a, b), roots);
+      stage.template out<2>(k, q, 1, minus(a, b), roots);
+    }
+  }
+}
+
+template <class T>
+void stage_of_four(const Stage<T>& stage, const T* roots) {
+  for (int64_t q = 0; q < stage.m; ++q, roots += 6) {
+    for (int64_t k = 0; k < stage.s; ++k) {
+      const Pair<T> a = stage.in(k, q, 0), b = stage.in(k, q, 1), c = stage.in(k, q, 2), d = stage.in(k, q, 3);
+      const Pair<T> even = plus(a, c), rest = minus(a, c), odd = plus(b, d), turn = turned(minus(b, d));
+      stage.template out<4>(k, q, 0, plus(even, odd), roots);
+      stage.template out<4>(k, q, 1, plus(rest, turn), roots);
+      stage.template out<4>(k, q, 2, minus(even, odd), roots);
+      stage.template out<4>(k, q, 3, minus(rest, turn), roots);
+    }
+  }
+}
+
+// Parts j and p - j share their sums: sum cos (a_j + a_{p-j}) and -i sum sin (a_j - a_{p-j}).
+template <class T>
+void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+  constexpr int64_t kMost = kLargestFourierFactor / 2 + 1;
+  Pair<T> sums[kMost], differences[kMost];
+  const int64_t half = p / 2;
+  for (int64_t q = 0; q < stage.m; ++q, roots += 2 * (p - 1)) {
+    const auto put = [&](int64_t k, int64_t j, const Pair<T>& value) __attribute__((always_inline)) {
+      const int64_t place = k + stage.s * (p * q + j);
+      if (stage.m > 1 && j > 0) return times(value, roots + 2 * (j - 1)).put(stage.to, place);
+      value.put(stage.to, place);
+    };
+    for (int64_t k = 0; k < stage.s; ++k) {
+      const Pair<T> first = stage.in(k, q, 0);
+      Pair<T> total = first;
+      for (int64_t j = 1; j <= half; ++j) {
+        const Pair<T> a = stage.in(k, q, j), b = stage.in(k, q, p - j);
+        sums[j] = plus(a, b);
+        differences[j] = minus(a, b);
+        total = plus(total, sums[j]);
+      }
+      put(k, 0, total);
+      for (int64_t row = 1; row <= half; ++row) {
+        Pair<T> even = first, odd{};
+        for (int64_t j = 1, at = row; j <= half; ++j, at = at + row < p ? at + row : at + row - p) {
+          const T cosine = turns[2 * at], sine = -turns[2 * at + 1];
+          even = {even.re + cosine * sums[j].re, even.im + cosine * sums[j].im};
+          odd = {odd.re + sine * differences[j].re, odd.im + sine * differences[j].im};
+        }
+        put(k, row, plus(even, turned(odd)));
+        put(k, p - row, minus(even, turned(odd)));
+      }
+    }
+  }
+}
+
+template <class T>
+void fourier_stages(const FourierStages& plan, void* data, void* scratch) {
+  T* x = static_cast<T*>(data);
+  T* y = static_cast<T*>(scratch);
+  const T* roots = static_cast<const T*>(plan.roots);
+  int64_t rest = plan.n, s = 1;
+  for (int64_t i = 0; i < plan.count; ++i) {
+    const int64_t p = plan.factors[i], m = rest / p;
+    const Stage<T> stage{x, y, m, s};
+    if (p == 2) {
+      stage_of_two(stage, roots);
+    } else if (p == 4) {
+      stage_of_four(stage, roots);
+    } else {
+      stage_of_odd(stage, p, roots, roots + 2 * p);
+      roots += 2 * p;
+    }
+    if (m > 1) roots += 2 * m * (p - 1);
+    T* const other = x;
+    x = y;
+    y = other;
+    rest = m;
+    s *= p;
+  }
+  if (x != data) memcpy(data, x, static_cast<size_t>(plan.n * Pair<T>::kItems) * sizeof(T));
+}
+
+// Up to one vector of adjacent complex numbers; an inverse transform exchanges the parts.
+template <class T>
+INLINE void load_numbers(const T* from, int64_t count, bool inverse, T* element) {
+  constexpr int64_t kItems = kVectorItems<T>;
+  const T *re = from + (inverse ? 1 : 0), *im = from + (inverse ? 0 : 1);
+  if (count >= kItems) {
+    for (int64_t l = 0; l < kItems; ++l) element[l] = re[2 * l];
+    for (int64_t l = 0; l < kItems; ++l) element[kItems + l] = im[2 * l];
+    return;
+  }
+  for (int64_t l = 0; l < kItems; ++l) {
+    element[l] = l < count ? re[2 * l] : T{};
+    element[kItems + l] = l < count ? im[2 * l] : T{};
+  }
+}
+
+template <class T>
+INLINE void store_numbers(const T* element, int64_t count, bool inverse, T scale, T* to) {
+  constexpr int64_t kItems = kVectorItems<T>;
+  const T *re = element + (inverse ? kItems : 0), *im = element + (inverse ? 0 : kItems);
+  if (count >= kItems) {
+    for (int64_t l = 0; l < kItems; ++l) {
+      to[2 * l] = re[l] * scale;
+      to[2 * l + 1] = im[l] * scale;
+    }
+    return;
+  }
+  for (int64_t l = 0; l < count; ++l) {
+    to[2 * l] = re[l] * scale;
+    to[2 * l + 1] = im[l] * scale;
+  }
+}
+
+template <class T>
+void fourier_line(const FourierLine& plan, const void* from, void* to, bool inverse, double factor, void* workspace) {
+  constexpr int64_t kItems = kVectorItems<T>, kElement = Pair<T>::kItems;
+  const int64_t n1 = plan.columns.n, n2 = plan.rows.n, longer = n1 > n2 ? n1 : n2;
+  const T* source = static_cast<const T*>(from);
+  const T* turns = static_cast<const T*>(plan.turns);
+  T* const matrix = static_cast<T*>(workspace);
+  T* const x = matrix + (n2 + kItems - 1) / kItems * n1 * kElement;
+  T* const y = x + (longer + kItems) * kElement;
+  T* written = matrix;
+  for (int64_t column = 0; column < n2; column += kItems) {
+    for (int64_t row = 0; row < n1; ++row) {
+      load_numbers(source + 2 * (row * n2 + column), n2 - column, inverse, x + row * kElement);
+    }
+    fourier_stages<T>(plan.columns, x, y);
+    for (int64_t row = 0; row < n1; ++row, written += kElement, turns += kElement) {
+      const Pair<T> a = Pair<T>::at(x, row), w = Pair<T>::at(turns, 0);
+      Pair<T>{a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re}.put(written, 0);
+    }
+  }
+  const T scale = static_cast<T>(factor);
+  for (int64_t row = 0; row < n1; row += kItems) {
+    const int64_t lanes = n1 - row < kItems ? n1 - row : kItems;
+    for (int64_t column = 0; column < n2; column += kItems) {  // a transposed block
+      const T* block = matrix + (column / kItems * n1 + row) * kElement;
+      for (int64_t l = 0; l < kItems; ++l) {
+        for (int64_t t = 0; t < kItems; ++t) {
+          x[(column + t) * kElement + l] = l < lanes ? block[l * kElement + t] : T{};
+          x[(column + t) * kElement + kItems + l] = l < lanes ? block[l * kElement + kItems + t] : T{};
+        }
+      }
+    }
+    fourier_stages<T>(plan.rows, x, y);
+    for (int64_t k = 0; k < n2; ++k) {
+      store_numbers(x + k * kElement, lanes, inverse, scale, static_cast<T*>(to) + 2 * (k * n1 + row));
+    }
+  }
+}
+
+template <class T>
+constexpr FourierTable make_fourier() {
+  return {fourier_stages<T>, fourier_line<T>};
+}
+
+#undef INLINE
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of lines.h, on vectors of 64 bytes: the compiler makes them of the registers that the instruction set has.
+// Included by simd.h; the same restrictions hold.
+#pragma once
+
+#include "shardwise/tile/lines.h"
+#include "shardwise/tile/simd_scalar.h"
+
+namespace shardwise {
+namespace {
+
+inline constexpr int64_t kVectorBytes = 64;
+inline constexpr int64_t kUnrolled = 4;  // vectors that run side by side
+
+template <class T>
+using VectorOf __attribute__((vector_size(kVectorBytes))) = T;
+template <class T>
+constexpr int64_t kVectorItems = kVectorBytes / static_cast<int64_t>(sizeof(T));
+
+#define INLINE inline __attribute__((always_inline))
+
+// ---- combinations: Item is what lies in memory, Value what a total is ------------------------------------------------
+
+template <class T>
+struct OfItems {
+  using Item = T;
+  using Value = T;
+  using V = VectorOf<T>;
+  static INLINE V load(V items) { return items; }
+};
+template <class T>
+struct FoldedSum : OfItems<T> {
+  using V = VectorOf<T>;
+  static constexpr bool kAnyOrder = !kIsFloat<T>;
+  static constexpr T kIdentity = kIsFloat<T> ? static_cast<T>(-0.0) : T{};
+  static INLINE V combine(V a, V b) { return a + b; }
+};
+template <class T>
+struct FoldedProduct : OfItems<T> {
+  using V = VectorOf<T>;
+  static constexpr bool kAnyOrder = !kIsFloat<T>;
+  static constexpr T kIdentity = T{1};
+  static INLINE V combine(V a, V b) { return a * b; }
+};
+template <class T>
+struct FoldedAnd : OfItems<T> {
+  using V = VectorOf<T>;
+  static constexpr bool kAnyOrder = true;
+  static constexpr T kIdentity = static_cast<T>(~T{});
+  static INLINE V combine(V a, V b) { return a & b; }
+};
+template <class T>
+struct FoldedOr : OfItems<T> {
+  using V = VectorOf<T>;
+  static constexpr bool kAnyOrder = true;
+  static constexpr T kIdentity = T{};
+  static INLINE V combine(V a, V b) { return a | b; }
+};
+
+template <class T>
+constexpr T kLargestOf = kIsSigned<T> ? static_cast<T>(static_cast<UnsignedOf<T>>(-1) >> 1) : static_cast<T>(-1);
+template <class T>
+constexpr T kSmallestOf = kIsSigned<T> ? static_cast<T>(-kLargestOf<T> - 1) : static_cast<T>(0);
+
+template <class T, bool kMax>
+struct FoldedExtremum : OfItems<T> {
+  using V = VectorOf<T>;
+  static constexpr bool kAnyOrder = true;
+  static constexpr T kIdentity = kMax ? kSmallestOf<T> : kLargestOf<T>;
+  static INLINE V combine(V a, V b) { return (kMax ? a > b : a < b) ? a : b; }
+};
+
+// Floats become keys.
+template <class T, bool kMax>
+struct FoldedKeys {
+  using Item = T;
+  using Value = SignedOf<T>;
+  using V = VectorOf<Value>;
+  static constexpr bool kAnyOrder = true;
+  static constexpr Value kNaN = kMax ? kLargestOf<Value> : kSmallestOf<Value>;
+  static constexpr T kIdentity = static_cast<T>(kMax ? -__builtin_inf() : __builtin_inf());
+  static INLINE V load(VectorOf<T> items) {
+    const V bits = __builtin_bit_cast(V, items);
+    const V keys = bits ^ ((bits >> (kBits<Value> - 1)) & kLargestOf<Value>);
+    return items == items ? keys : V{} + kNaN;
+  }
+  static INLINE V combine(V a, V b) { return (kMax ? a > b : a < b) ? a : b; }
+};
+
+// ---- folds -----------------------------------------------------------------------------------------------------------
+
+template <class V>
+INLINE V read(const void* from) {
+  V vector;
+  memcpy(&vector, from, sizeof vector);
+  return vector;
+}
+
+// `count` items, fewer than a vector has; the others are `rest`.
+template <class T>
+INLINE VectorOf<T> read_part(const T* from, int64_t count, T rest) {
+  T items[kVectorItems<T>];
+  for (int64_t i = 0; i < kVectorItems<T>; ++i) items[i] = i < count ? from[i] : rest;
+  return read<VectorOf<T>>(items);
+}
+
+template <class Op>
+void fold_line(void* total, const void* from, int64_t count) {
+  using Item = typename Op::Item;
+  using Value = typename Op::Value;
+  using Items = VectorOf<Item>;
+  constexpr int64_t kItems = kVectorItems<Item>;
+  const Item* items = static_cast<const Item*>(from);
+  typename Op::V totals[kUnrolled];
+  for (auto& each : totals) each = Op::load(Items{} + Op::kIdentity);
+  for (; count >= kUnrolled * kItems; count -= kUnrolled * kItems) {
+    for (auto& each : totals) {
+      each = Op::combine(each, Op::load(read<Items>(items)));
+      items += kItems;
+    }
+  }
+  for (; count >= kItems; count -= kItems, items += kItems) {
+    totals[0] = Op::combine(totals[0], Op::load(read<Items>(items)));
+  }
+  if (count > 0) totals[1] = Op::combine(totals[1], Op::load(read_part(items, count, Op::kIdentity)));
+  for (int64_t i = 1; i < kUnrolled; ++i) totals[0] = Op::combine(totals[0], totals[i]);
+  for (int64_t half = kItems / 2; half > 0; half /= 2) {
+    Value lanes[2 * kItems] = {};  // the upper half of each vector is no longer read
+    memcpy(lanes, &totals[0], sizeof totals[0]);
+    totals[0] = Op::combine(totals[0], read<typename Op::V>(lanes + half));
+  }
+  Value last;
+  memcpy(&last, total, sizeof last);
+  totals[0] = Op::combine(totals[0], typename Op::V{} + last);
+  memcpy(total, &totals[0], sizeof last);
+}
+
+template <class Op>
+void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_t width) {
+  using Item = typename Op::Item;
+  using V = typename Op::V;
+  using Items = VectorOf<Item>;
+  constexpr int64_t kItems = kVectorItems<Item>;
+  auto* totals = static_cast<typename Op::Value*>(to);
+  const Item* first = static_cast<const Item*>(from);
+  const auto row_of = [&](int64_t row) __attribute__((always_inline)) {
+    return reinterpret_cast<const Item*>(reinterpret_cast<const char*>(first) + row * stride);
+  };
+  for (; width >= kUnrolled * kItems; width -= kUnrolled * kItems) {
+    V values[kUnrolled];
+    memcpy(values, totals, sizeof values);
+    for (int64_t row = 0; row < count; ++row) {
+      const Item* items = row_of(row);
+      for (int64_t i = 0; i < kUnrolled; ++i) {
+        values[i] = Op::combine(values[i], Op::load(read<Items>(items + i * kItems)));
+      }
+    }
+    memcpy(totals, values, sizeof values);
+    totals += kUnrolled * kItems;
+    first += kUnrolled * kItems;
+  }
+  for (; width > 0; width -= kItems) {
+    const int64_t part = width < kItems ? width : kItems;
+    const auto bytes = static_cast<size_t>(part) * sizeof(Item);
+    V value{};
+    memcpy(&value, totals, bytes);
+    for (int64_t row = 0; row < count; ++row) {
+      const Items items = part == kItems ? read<Items>(row_of(row)) : read_part(row_of(row), part, Op::kIdentity);
+      value = Op::combine(value, Op::load(items));
+    }
+    memcpy(totals, &value, bytes);
+    totals += part;
+    first += part;
+  }
+}
+
+// ---- searches --------------------------------------------------------------------------------------------------------
+
+template <class Mask>
+INLINE bool any(Mask mask) {
+  const auto words = __builtin_bit_cast(VectorOf<int64_t>, mask);
+  int64_t found = 0;
+  for (int64_t i = 0; i < kVectorItems<int64_t>; ++i) found |= words[i];
+  return found != 0;
+}
+
+template <class T>
+int64_t find_equal(const void* from, int64_t count, const void* value) {
+  using V = VectorOf<T>;
+  constexpr int64_t kItems = kVectorItems<T>;
+  const T* items = static_cast<const T*>(from);
+  T wanted;
+  memcpy(&wanted, value, sizeof wanted);
+  const V all = V{} + wanted;
+  int64_t k = 0;
+  for (; k + kUnrolled * kItems <= count; k += kUnrolled * kItems) {
+    auto found = read<V>(items + k) == all;
+    for (int64_t i = 1; i < kUnrolled; ++i) found |= read<V>(items + k + i * kItems) == all;
+    if (any(found)) break;
+  }
+  while (k < count && items[k] != wanted) ++k;
+  return k;
+}
+
+// ---- random words ----------------------------------------------------------------------------------------------------
+
+using Words = VectorOf<uint32_t>;
+static_assert(kVectorItems<uint32_t> == kRandomLanes);
+
+template <int kRotation>
+INLINE void mix(Words& a, Words& b) {
+  a += b;
+  b = ((b << kRotation) | (b >> (32 - kRotation))) ^ a;
+}
+
+inline void three_fry(uint64_t key, uint64_t counter, uint32_t (*words)[kRandomLanes]) {
+  const auto first = static_cast<uint32_t>(key), second = static_cast<uint32_t>(key >> 32);
+  const uint32_t keys[3] = {first, second, first ^ second ^ 0x1BD11BDAU};
+  for (int64_t l = 0; l < kRandomLanes; ++l) {
+    const uint64_t block = counter + static_cast<uint64_t>(l);
+    words[0][l] = static_cast<uint32_t>(block) + keys[0];
+    words[1][l] = static_cast<uint32_t>(block >> 32) + keys[1];
+  }
+  Words a = read<Words>(words[0]), b = read<Words>(words[1]);
+  for (uint32_t group = 0; group < 5; ++group) {
+    if (group % 2 == 0) {
+      mix<13>(a, b), mix<15>(a, b), mix<26>(a, b), mix<6>(a, b);
+    } else {
+      mix<17>(a, b), mix<29>(a, b), mix<16>(a, b), mix<24>(a, b);
+    }
+    a += keys[(group + 1) % 3];
+    b += keys[(group + 2) % 3] + group + 1;
+  }
+  memcpy(words[0], &a, sizeof a);
+  memcpy(words[1], &b, sizeof b);
+}
+
+inline void philox(uint64_t key, uint32_t (*x)[kRandomLanes]) {
+  auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9U, k1 += 0xBB67AE85U) {
+    for (int64_t l = 0; l < kRandomLanes; ++l) {
+      const uint64_t p = uint64_t{0xD2511F53U} * x[0][l], q = uint64_t{0xCD9E8D57U} * x[2][l];
+      x[0][l] = static_cast<uint32_t>(q >> 32) ^ x[1][l] ^ k0;
+      x[1][l] = static_cast<uint32_t>(q);
+      x[2][l] = static_cast<uint32_t>(p >> 32) ^ x[3][l] ^ k1;
+      x[3][l] = static_cast<uint32_t>(p);
+    }
+  }
+}
+
+// ---- the table -------------------------------------------------------------------------------------------------------
+
+template <class Op, class... Columns>
+constexpr void set_fold(LineTable& table, FoldCode code, Columns... columns) {
+  ((table.fold_rows[code][columns] = fold_rows<Op>), ...);
+  if constexpr (Op::kAnyOrder) ((table.fold_line[code][columns] = fold_line<Op>), ...);
+}
+
+// Sums, products and bits depend on the width alone: signed items would overflow.
+template <class T, class... Columns>
+constexpr void set_bits(LineTable& table, Columns... columns) {
+  set_fold<FoldedSum<T>>(table, kFoldSum, columns...);
+  set_fold<FoldedProduct<T>>(table, kFoldProduct, columns...);
+  set_fold<FoldedAnd<T>>(table, kFoldAnd, columns...);
+  set_fold<FoldedOr<T>>(table, kFoldOr, columns...);
+}
+template <class T>
+constexpr void set_extrema(LineTable& table, int column) {
+  set_fold<FoldedExtremum<T, true>>(table, kFoldMax, column);
+  set_fold<FoldedExtremum<T, false>>(table, kFoldMin, column);
+  table.find_equal[column] = find_equal<T>;
+}
+template <class T>
+constexpr void set_float_folds(LineTable& table, int column) {
+  set_fold<FoldedSum<T>>(table, kFoldSum, column);
+  set_fold<FoldedProduct<T>>(table, kFoldProduct, column);
+  set_fold<FoldedKeys<T, true>>(table, kFoldMax, column);
+  set_fold<FoldedKeys<T, false>>(table, kFoldMin, column);
+  table.find_equal[column] = find_equal<T>;
+}
+
+constexpr LineTable make_lines() {
+  LineTable table{};
+  set_bits<uint8_t>(table, 0, 1, 5);  // bool, i8, u8
+  set_bits<uint16_t>(table, 2, 6);
+  set_bits<uint32_t>(table, 3, 7);
+  set_bits<uint64_t>(table, 4, 8);
+  set_extrema<int8_t>(table, 1);
+  set_extrema<int16_t>(table, 2);
+  set_extrema<int32_t>(table, 3);
+  set_extrema<int64_t>(table, 4);
+  set_extrema<uint8_t>(table, 5);
+  set_extrema<uint16_t>(table, 6);
+  set_extrema<uint32_t>(table, 7);
+  set_extrema<uint64_t>(table, 8);
+  set_float_folds<float>(table, 11);
+  set_float_folds<double>(table, 12);
+  table.three_fry = three_fry;
+  table.philox = philox;
+  return table;
+}
+
+#undef INLINE
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops that need longer lines than the table of op cases has: folds, single elements, products with vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from tests.op.dtype_values import Array
+
+ONE = sw.Mesh({"x": 1})
+SIZES = [1, 31, 32, 33, 64, 127, 300]
+
+
+def run(f: Callable[..., Any], *arguments: Any) -> Any:
+    return sw.jit(f, mesh=ONE)(*arguments)
+
+
+def views(rows: int, columns: int, dtype: str) -> list[Array]:
+    """(rows, columns): row-major, transposed, and every other column."""
+    rng = np.random.default_rng(rows * columns)
+    if dtype == "bool":
+        whole = rng.integers(0, 8, (rows, 2 * columns)) > 0
+    else:
+        whole = rng.integers(-99 if dtype[0] != "u" else 0, 99, (rows, 2 * columns)).astype(dtype)
+    dense = np.ascontiguousarray(whole[:, :columns])
+    return [dense, np.ascontiguousarray(dense.T).T, whole[:, ::2]]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"]
+)
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+def test_extrema_of_long_lines(name: str, dtype: str) -> None:
+    function = getattr(np, name)
+    for size in SIZES:
+        for x in views(5, size, dtype):
+            got = run(lambda x: tuple(function(x, axis=axis) for axis in (0, 1)), x)
+            for axis in (0, 1):
+                np.testing.assert_array_equal(np.asarray(got[axis]), function(x, axis=axis))
+        for x in views(size, 40, dtype):
+            np.testing.assert_array_equal(np.asarray(run(lambda x: function(x, axis=0), x)), function(x, axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "int64", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["sum", "prod", "any", "all"])
+def test_sums_and_bits_of_long_lines(name: str, dtype: str) -> None:
+    function = getattr(np, name)
+    for size in SIZES:
+        for x in views(5, size, dtype):
+            x = np.where(x == 0, x, x**0) if name == "prod" and dtype[0] == "f" else x
+            with np.errstate(over="ignore"):
+                got = run(lambda x: tuple(function(x, axis=axis) for axis in (0, 1, None)), x)
+                expected = [function(x, axis=axis) for axis in (0, 1, None)]
+            for one, other in zip(got, expected):
+                np.testing.assert_array_equal(np.asarray(one), other)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extrema_of_nans_and_signed_zeros(dtype: str) -> None:
+    x = np.full((4, 200), -0.0, dtype)
+    x[1, 150] = 0.0
+    x[2, [70, 190]] = np.nan
+    x[3, 199] = np.inf
+    largest, places = run(lambda x: (np.max(x, axis=1), np.argmax(x, axis=1)), x)
+    np.testing.assert_array_equal(np.signbit(np.asarray(largest)), [True, False, False, False])
+    np.testing.assert_array_equal(np.asarray(largest), [0, 0, np.nan, np.inf])
+    np.testing.assert_array_equal(np.asarray(places), np.argmax(x, axis=1))
+    smallest, places = run(lambda x: (np.min(x, axis=1), np.argmin(x, axis=1)), -x)
+    np.testing.assert_array_equal(np.signbit(np.asarray(smallest))[:2], [False, True])
+    np.testing.assert_array_equal(np.asarray(places), np.argmin(-x, axis=1))
+    columns = run(lambda x: np.max(x, axis=0), np.ascontiguousarray(x.T))
+    np.testing.assert_array_equal(np.asarray(columns), np.asarray(largest))
+
+
+def test_float_sums_have_the_same_bits_on_every_number_of_devices() -> None:
+    x = np.random.default_rng(0).standard_normal((1000, 300)).astype("float32")
+    whole = np.asarray(run(lambda x: x.sum(axis=0), x))
+    split = sw.jit(lambda x: x.sum(axis=0), mesh=sw.Mesh({"x": 3}), in_shardings=sw.P(None, "x"))
+    np.testing.assert_array_equal(np.asarray(split(x)), whole)
+
+
+# ---- single elements ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
+def test_single_elements(dtype: str) -> None:
+    x = np.arange(7 * 12).reshape(7, 12).astype(dtype)
+    rng = np.random.default_rng(1)
+    for index in ("int32", "int64", "uint8"):
+        i, j = rng.integers(0, 7, (3, 50)).astype(index), rng.integers(0, 12, (3, 50)).astype(index)
+        for y in (x, np.ascontiguousarray(x.T).T, np.repeat(x, 2, axis=1)[:, ::2]):
+            np.testing.assert_array_equal(np.asarray(run(lambda y, i, j: y[i, j], y, i, j)), y[i, j])
+            np.testing.assert_array_equal(np.asarray(run(lambda y, i: y[:, 3][i], y, i)), y[:, 3][i])
+            got = run(lambda y, j: np.take_along_axis(y, j, axis=1), y[:3], j)
+            np.testing.assert_array_equal(np.asarray(got), np.take_along_axis(y[:3], j.astype(int), axis=1))
+    np.testing.assert_array_equal(np.asarray(run(lambda x, i: x[i, i], x, np.zeros((0,), int))), x[:0, 0])
+
+
+def test_single_elements_beyond_the_end_are_clamped_or_dropped() -> None:
+    x, ids = np.arange(9.0), np.array([0, 8, 9, -10, -1, 4, 4])
+    np.testing.assert_array_equal(np.asarray(run(lambda x, i: np.take(x, i, mode="clip"), x, np.maximum(ids, 0))),
+                                  [0, 8, 8, 0, 0, 4, 4])  # fmt: skip
+    added = x.copy()
+    np.add.at(added, [0, 8, 8, 4, 4], 1)
+    got = run(lambda x, i: x.at[i].add(1.0), x, ids)
+    np.testing.assert_array_equal(np.asarray(got), added)
+    replaced = x.copy()
+    replaced[[0, 8, 4]] = -1
+    np.testing.assert_array_equal(np.asarray(run(lambda x, i: x.at[i].set(-1.0), x, ids)), replaced)
+
+
+# ---- products with vectors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [0, 1, 2, 33, 5000])
+def test_products_with_vectors(dtype: str, k: int) -> None:
+    rng = np.random.default_rng(k)
+
+    def draw(*shape: int) -> Array:
+        return rng.standard_normal(shape).astype(dtype)
+
+    tolerance = (1e-5 if dtype == "float32" else 1e-13) * max(k, 1) ** 0.5
+    m, wide = 19, draw(19, 2 * k)
+    for a in (draw(m, k), draw(k, m).T, wide[:, :k], wide[:, ::2]):
+        for x in (draw(k), draw(2 * k)[::2], draw(k)[::-1]):
+            np.testing.assert_allclose(np.asarray(run(np.matmul, a, x)), a @ x, atol=tolerance)
+            np.testing.assert_allclose(np.asarray(run(np.matmul, x, a.T)), x @ a.T, atol=tolerance)
+            np.testing.assert_allclose(np.asarray(run(np.dot, x, a[0])), x @ a[0], atol=tolerance)
+    batch, columns = draw(4, m, k), draw(4, k, 1)
+    np.testing.assert_allclose(np.asarray(run(np.matmul, batch, columns)), batch @ columns, atol=tolerance)
+    np.testing.assert_allclose(
+        np.asarray(run(lambda a, b: np.matmul(a.transpose(0, 2, 1), b), columns, batch.transpose(0, 2, 1).copy())),
+        columns.transpose(0, 2, 1) @ batch.transpose(0, 2, 1),
+        atol=tolerance,
+    )
+
+
+def test_a_product_with_a_vector_ignores_old_memory_and_keeps_nans() -> None:
+    a = np.ones((40, 40), np.float32)
+    a[3, 5] = np.nan
+    run(lambda x: x * np.float32(np.nan), a)  # leaves NaNs in the pool of buffers
+    got = np.asarray(run(np.matmul, a, np.ones(40, np.float32)))
+    np.testing.assert_array_equal(np.isnan(got), np.arange(40) == 3)
+
+
+# ---- integers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("bits", [3, 31, 52, 63])
+def test_quotients_and_remainders_of_integers(dtype: str, bits: int) -> None:
+    rng = np.random.default_rng(bits)
+    info = np.iinfo(dtype)
+    high = min(int(info.max), 2**bits)
+    low = max(int(info.min), -high)
+    a = rng.integers(low, high, 500, endpoint=True, dtype=dtype)
+    b = np.where(
+        rng.integers(0, 3, 500) == 0, rng.integers(0, 7, 500).astype(dtype) - np.array(info.min < 0, dtype), a // 3
+    )
+    b[:70:9] = 0
+    a[::50], a[1::50] = info.max if bits == 63 else high, low
+    quotients, remainders = run(lambda a, b: (a // b, np.fmod(a, b)), a, b)
+    for x, y, quotient, remainder in zip(*(map(int, v) for v in (a, b, np.asarray(quotients), np.asarray(remainders)))):
+        if y == 0:
+            assert remainder == 0  # np.fmod's; the op's own is in the table of op cases
+            continue
+        magnitude = abs(x) % abs(y)
+        assert remainder == (magnitude if x >= 0 else -magnitude)
+        wrapped = (x // y - int(info.min)) % 2**info.bits + int(info.min)
+        assert quotient == wrapped, (x, y)
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64", "uint8", "int32"])
+def test_shifts_that_are_a_rotation_and_shifts_that_are_not(dtype: str) -> None:
+    x = np.random.default_rng(2).integers(0, 2**31 if dtype != "uint8" else 256, 200).astype(dtype)
+    width = x.itemsize * 8
+    for left, right in ((3, width - 3), (width - 1, 1), (3, 2), (0, width)):
+        shift = lambda x, left=left, right=right: (x << x.dtype.type(left)) | (x >> x.dtype.type(right % 99))  # noqa: E731
+        expected = (x << x.dtype.type(left)) | (x >> x.dtype.type(right) if right < width else x * 0)
+        if dtype == "int32":
+            expected = (x << np.int32(left)) | (x >> np.int32(min(right, 31)))
+        np.testing.assert_array_equal(np.asarray(run(shift, x)), expected)
+        swapped = lambda x, left=left, right=right: (x >> x.dtype.type(right)) | (x << x.dtype.type(left))  # noqa: E731
+        np.testing.assert_array_equal(np.asarray(run(swapped, x)), expected)
+    other = run(lambda x, y: (x << x.dtype.type(3)) | (y >> x.dtype.type(width - 3)), x, x[::-1].copy())
+    np.testing.assert_array_equal(np.asarray(other), (x << x.dtype.type(3)) | (x[::-1] >> x.dtype.type(width - 3)))
