@@ -101,7 +101,8 @@ void check_op(const OpView& op, Needs needs) {
     }
   }
   const bool is_replaced = is_composed(op.def()) && (op.def().methods.empty() || module.stage >= Stage::kLocal);
-  if (op.def().runnable() && !(needs == Needs::kKernel && is_replaced)) return;
+  const bool is_inline = op.def().regions == Regions::kInline;
+  if (op.def().runnable() && !is_inline && !(needs == Needs::kKernel && is_replaced)) return;
   const std::string_view pass = pass_that_replaces(op);
   fail_at<UnsupportedError>(module, op.loc(),
                             error_message(op.name(), "can be read, propagated and printed, but not run", {},

@@ -80,7 +80,7 @@ constexpr OpDef kManualComputationOps[] = {
               "custom<named_computation>($name)",
               "A region with a name, such as an inlined function (Shardy named_computation)."),
 };
-static_assert(all_complete(kManualComputationOps));
+static_assert(all_complete(kManualComputationOps, 1));
 
 }  // namespace
 
@@ -115,7 +115,7 @@ TensorSharding seen_from_outside(const TensorSharding& inside, const TensorShard
   return outside;
 }
 
-bool is_named_computation(const Module& module, OpId id) { return module.op(id).def == &kManualComputationOps[1]; }
+bool is_named_computation(const Module& module, OpId id) { return module.op(id).def->regions == Regions::kInline; }
 
 OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
                               RegionId body) {
