@@ -111,6 +111,9 @@ test-random: build
 	$(PY) -m tests.conformance.shardy.oracle --programs 3000
 	$(PY) -m tests.conformance.shardy.origins --programs 500
 	$(PY) -m tests.conformance.stablehlo.ops --instances 3000
+	$(PY) -m tests.conformance.random_programs --programs 1000 --seed 2 --processes $(JOBS)
+	$(PY) -m tests.conformance.pinned_choices
+	$(PY) -m tests.conformance.op_matrix
 	$(PY) -m tests.conformance.jax.corpus
 	$(PY) -m tests.conformance.fuzz --minutes 2
 	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/partition/test_random_programs.py

@@ -21,6 +21,7 @@ from op_examples import CASES, DEVICES, Example, Sharded, examples, sharded
 from shardwise import _core
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+FOLDER = DOCS / "reference" / "ops"
 DIALECTS = {
     "stablehlo": "The ops of StableHLO. Names, operands, attributes and meaning are those of its specification.",
     "chlo": "The ops of CHLO: math functions and other ops that StableHLO does not have.",
@@ -52,6 +53,39 @@ of its factor. A *method* is another way to partition an op, which is taken wher
 
 """
 
+# What is refused and is no op of the registry: the reason, and what to do.
+REFUSED_OTHERS = (
+    (
+        "`custom_call` of `@SPMDFullToShardShape` and `@SPMDShardToFullShape`",
+        "they enclose a manual region",
+        "write the function on whole arrays, and annotate them with sw.shard",
+    ),
+    (
+        "`custom_call` of an unknown target, such as a callback to Python",
+        "its function is not in the text",
+        "define it with sw.register_custom_call",
+    ),
+    (
+        "`stablehlo.async_start`, `async_done`",
+        "shardwise decides when collectives run",
+        "lower the program without them",
+    ),
+    (
+        "quantized types, `uniform_quantize`, `uniform_dequantize`",
+        "no kernel computes with scales and zero points",
+        "use floats, or integers with their scales as operands",
+    ),
+    ("`tensor<?x…>`", "sizes decide how a program is partitioned", "lower the program with concrete shapes"),
+)
+HEAD_OF_REFUSALS = """# Refused programs
+
+A program with one of these is an error that names the op and its line. Ops of the registry are read, propagated and
+printed, and refused when the program is compiled; the last three rows are refused when the text is read.
+
+| op | reason | instead |
+| --- | --- | --- |
+"""
+
 HEAD_OF_COLLECTIVES = f"""# Collectives of each op
 
 This page shows what each op sends if one dim of one operand is sharded over {DEVICES} devices and nothing else is
@@ -66,12 +100,20 @@ def pages() -> dict[Path, str]:
     """The text of each page."""
     definitions = sorted(_core.ir.all_ops(), key=lambda op: op.name)
     shown = {op.name: examples(op.name) for op in definitions}
-    made = {DOCS / "reference" / "ops" / "index.md": HEAD_OF_OPS + "\n".join(DIALECTS) + "\n```\n"}
+    made = {
+        FOLDER / "index.md": HEAD_OF_OPS + "\n".join([*DIALECTS, "refused"]) + "\n```\n",
+        FOLDER / "refused.md": _refusals(definitions),
+    }
     for dialect, about in DIALECTS.items():
         sections = [_section(op, shown[op.name]) for op in definitions if op.name.startswith(f"{dialect}.")]
-        made[DOCS / "reference" / "ops" / f"{dialect}.md"] = "\n".join([f"# {dialect}\n\n{about}\n", *sections])
+        made[FOLDER / f"{dialect}.md"] = "\n".join([f"# {dialect}\n\n{about}\n", *sections])
     made[DOCS / "collectives.md"] = HEAD_OF_COLLECTIVES + _collectives(shown)
     return made
+
+
+def _refusals(definitions: list[Any]) -> str:
+    rows = [(f"`{op.name}`", *op.refusal) for op in definitions if op.refusal]
+    return HEAD_OF_REFUSALS + "".join(f"| {' | '.join(row)} |\n" for row in (*rows, *REFUSED_OTHERS))
 
 
 # ---- a section of the reference -------------------------------------------------------------------------------------
@@ -137,8 +179,11 @@ def _tried_dtypes(name: str) -> list[str]:
 def _computation(op: Any) -> str:
     if op.composed:
         return "other ops, which replace it after propagation"
+    if op.refusal:
+        reason, way_out = op.refusal
+        return f"nothing, because {reason}; {way_out}"
     if not op.runnable:
-        return "nothing yet: a program with it is propagated, and refused when it is compiled"
+        return "its region, which takes its place before propagation"
     return "the identity" if op.annotation else "a kernel"
 
 

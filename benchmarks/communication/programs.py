@@ -111,7 +111,7 @@ MOVEMENT = [
     moved("split in 3", split_in_3, 192, (24, 16)),
     moved("Q, K, V of sharded features", heads, 1536, (16, 192), given=COLUMNS, out=COLUMNS),
     moved("gated halves of sharded features", glu, 1024, (16, 128), given=COLUMNS, out=COLUMNS),
-    moved("next tokens of 65", lambda np, t: t[:, :-1] - t[:, 1:], 104, (2, 65), given=COLUMNS, out=COLUMNS),
+    moved("next tokens of 65", lambda np, t: t[:, :-1] - t[:, 1:], 56, (2, 65), given=COLUMNS, out=COLUMNS),
     moved(
         "a token in front of 63",
         lambda np, t, x: np.concatenate([t, x], 1),

@@ -144,6 +144,13 @@ class Array(ArrayMethods):
         self.shape = tuple(data.shape)
         self.dtype = numpy_dtype(data.dtype)
 
+    @classmethod
+    def _of(cls, data: _core.runtime.ShardedArray, place: Place, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """An array whose shape and dtype are known, such as the result of a compiled program."""
+        array = cls.__new__(cls)
+        array._data, array._place, array._sharding, array.shape, array.dtype = data, place, None, shape, dtype
+        return array
+
     @property
     def sharding(self) -> NamedSharding:
         """How the devices hold this array."""

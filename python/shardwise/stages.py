@@ -13,16 +13,17 @@ import numpy as np
 
 from . import _core
 from ._core.runtime import enter_call, leave_call
-from .array import Array, ShapeDtypeStruct, put
+from .array import ShapeDtypeStruct
 from .choices import Choices, choices_of, rows_of
 from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
-from .errors import DTypeError, MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
+from .errors import MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
 from .foreign import native
 from .implementations import IMPLEMENTATIONS
 from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
-from .processes import ALONE, Finish, Place, place_on
+from .placed_programs import PlacedProgram
+from .processes import ALONE, Place, Processes, current_processes, place_on
 from .propagation_options import (
     PropagationKeywords,
     PropagationOptions,
@@ -249,9 +250,8 @@ class Program:
         how = traced._options if options is None else options
         pinned = rows_of(traced._choices)
         self._compiled = _core.passes.compile(traced._core, traced.mesh._core, pinned, **how.as_arguments())
-        self._executables: dict[_core.processes.DeviceSet, _core.runtime.Executable] = {}
-        self._hidden: dict[_core.processes.DeviceSet, list[Any]] = {}
-        self._identity: bytes | None = None
+        self._placed: dict[Place, PlacedProgram] = {}
+        self._last: tuple[Processes | None, PlacedProgram] | None = None
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -382,17 +382,23 @@ class Program:
         'peak 520 MiB per device; arguments 256 MiB, results 8 MiB'
         """
         donated = [i for i in self._traced._donation[1] if i < len(self._traced.in_avals)]
-        alive = self._runnable().memory(not switch("memory", "virtual", virtual, False), donated)
+        alive = self._on(ALONE).executable.memory(not switch("memory", "virtual", virtual, False), donated)
         peak_bytes, argument_bytes, result_bytes, values = alive
         return memory_of(values, peak_bytes, argument_bytes, result_bytes, self.mesh.size if virtual else 1)
 
-    def _runnable(self, place: Place = ALONE) -> _core.runtime.Executable:
-        """The program for the devices of this process; by default, for all of them in one process."""
-        executable = self._executables.get(place.devices)
-        if executable is None:
-            executable = _core.runtime.Executable(self._compiled, place.devices)
-            self._executables[place.devices] = executable
-        return executable
+    def _on(self, place: Place) -> PlacedProgram:
+        """The program on the devices of a process, ready to be called."""
+        placed = self._placed.get(place)
+        if placed is None:
+            placed = self._placed[place] = PlacedProgram(self._compiled, self._traced, place)
+        return placed
+
+    def _here(self) -> PlacedProgram:
+        processes = current_processes()
+        if self._last is None or self._last[0] is not processes:
+            self.mesh._core.expect_runnable("run")
+            self._last = processes, self._on(place_on(self.mesh._core))
+        return self._last[1]
 
     def promotions(self) -> Promotions:
         """Where floats become wider in the recorded program, as :meth:`Module.promotions`."""
@@ -437,82 +443,11 @@ class Program:
     def _timed(self, *args: Any) -> list[dict[str, Any]]:
         """Run the program; returns the time of each op."""
         self._call_flat(self._traced._leaves_of_call(args, {}), trace=True)
-        rows: list[dict[str, Any]] = self._runnable(place_on(self.mesh._core)).trace()
+        rows: list[dict[str, Any]] = self._here().executable.trace()
         return rows
 
-    def _call_flat(
-        self, leaves: list[Any], *, faithful: bool = False, poison: bool = False, trace: bool = False
-    ) -> Any:
-        self.mesh._core.expect_runnable("run")
-        place = place_on(self.mesh._core)
-        executable = self._runnable(place)
-        shardings = self._compiled.argument_shardings
-        arguments = [
-            self._argument(leaf, aval, name, sharding, poison, place)
-            for leaf, aval, name, sharding in zip(leaves, self._traced.in_avals, self._traced.in_names, shardings)
-        ]
-        for i, limit in self._traced._limits:
-            limit.check(int(leaves[i]))
-        finish = self._begin(place, executable, leaves)
-        hidden = self._hidden.get(place.devices)
-        if hidden is None:
-            rest = shardings[len(self._traced.in_avals) :]
-            hidden = [_placed(array, sharding, place) for array, sharding in zip(self._traced._hoisted, rest)]
-            self._hidden[place.devices] = hidden
-        borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
-        function, given = self._traced._donation
-        donated = [i for i in given if isinstance(leaves[i], Array)]
-        for i in donated:  # before the run, which may write them
-            leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
-        arguments += hidden
-        results = executable.run(
-            arguments,
-            faithful=faithful,
-            poison=poison,
-            trace=trace,
-            borrowed=borrowed,
-            donated=donated,
-            processes=place.communicator,
-        )
-        finish()
-        return self._traced._results_of([Array(result, place) for result in results])
-
-    def _begin(self, place: Place, executable: _core.runtime.Executable, leaves: list[Any]) -> Finish:
-        """Make sure that all processes run this program on the same arrays. Each takes its part of a NumPy array."""
-        if place.communicator is None:
-            return ALONE.begin("", b"", {})
-        if self._identity is None:
-            text: str = self._compiled.stages["local"].text()
-            shardings = [sharding.text() for sharding in self._compiled.argument_shardings]
-            self._identity = "\n".join([text, *shardings]).encode()
-        names = self._traced.in_names
-        given = {name: np.asarray(leaf) for name, leaf in zip(names, leaves) if not isinstance(leaf, Array)}
-        if place.devices not in self._hidden:
-            given |= {f"closed-over array {i}": np.asarray(x) for i, x in enumerate(self._traced._hoisted)}
-        return place.begin(f"the program of {self._traced._donation[0]}", self._identity, given, executable)
-
-    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool, place: Place) -> Any:
-        if isinstance(leaf, ShapeDtypeStruct):
-            raise ShapeError(
-                message("call", "a program runs on arrays", f"{leaf!r} for {name}", "pass arrays, or only compile it")
-            )
-        array = leaf if isinstance(leaf, Array) else np.asarray(leaf)
-        if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
-        if array.shape != aval.shape or array.dtype != aval.dtype:
-            wrong = ShapeError if array.shape != aval.shape else DTypeError
-            raise wrong(
-                message(
-                    "call",
-                    f"argument {name} must be {aval.dtype.name}{list(aval.shape)} as compiled",
-                    f"{array.dtype.name}{list(array.shape)}",
-                    self._traced._wrong_type,
-                )
-            )
-        if isinstance(array, Array):
-            return _placed(array, sharding, place)
-        scatter = _core.runtime.ShardedArray.scatter
-        return scatter(array, sharding, poison=poison, borrow=True, devices=place.devices)
+    def _call_flat(self, leaves: list[Any], **switches: bool) -> Any:
+        return self._traced._results_of(self._here().run(leaves, **switches))
 
     def __repr__(self) -> str:
         kinds: dict[str, int] = {}
@@ -523,11 +458,3 @@ class Program:
 
     def _repr_html_(self) -> str:
         return program_html(self)
-
-
-def _placed(array: Any, sharding: Any, place: Place) -> Any:
-    """The extension's array of a NumPy array or an Array, sharded as a program wants it."""
-    if not isinstance(array, Array):
-        return put(array, sharding)._data
-    is_here = array._data.devices in (place.devices, ALONE.devices)
-    return array._data if is_here and array._data.sharding == sharding else array._moved(sharding, place, True)

@@ -190,9 +190,12 @@ def test_forward_exchanges_tokens_twice_and_its_gradient_twice_more(
     config = models.MoEConfig(experts, 16, 32, top_k=top_k)
     args = structs(config, groups, 24)
     program = sw.jit(output_only(config, axes), mesh=mesh).lower(*args).compile()
-    assert program.collectives().by_kind() == {"all_to_all": 2}
+    # 8 groups on 6 devices are 4 shards of 2: an all_to_all would send the experts two shards of padding.
+    has_padding = groups > mesh.size and groups % mesh.size > 0
+    twice = {"all_to_all": 1, "exchange": 1} if has_padding else {"all_to_all": 2}
+    assert program.collectives().by_kind() == twice
     whole = sw.jit(layer(config, axes), mesh=mesh).lower(*args).compile()
-    assert whole.collectives().by_kind() == {"all_to_all": 2}  # losses and statistics stay with their groups
+    assert whole.collectives().by_kind() == twice  # losses and statistics stay with their groups
 
     def loss(params, x, random):
         output, aux, _ = models.moe_layer(params, x, config, axes=axes, random=random)
@@ -200,7 +203,7 @@ def test_forward_exchanges_tokens_twice_and_its_gradient_twice_more(
 
     program = sw.jit(sw.value_and_grad(loss, argnums=(0, 1)), mesh=mesh).lower(*args).compile()
     # The gradient of the replicated gate weights, and the two sums of the loss.
-    assert program.collectives().by_kind() == {"all_to_all": 4, "all_reduce": 3}
+    assert program.collectives().by_kind() == {**{kind: 2 * n for kind, n in twice.items()}, "all_reduce": 3}
     reduced = [row for row in program.collectives() if row.kind == "all_reduce"]
     assert sorted(row.shape for row in reduced) == [(), (), (16, experts)]
 

@@ -9,10 +9,11 @@ Rank 0 prints a line for each program that differs on any rank, and at last how 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import traceback
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optree
@@ -66,37 +67,67 @@ def difference(program: Program) -> str | None:
     return None
 
 
-def random_difference(program: RandomProgram) -> str | None:
-    compiled = _core.passes.compile(program.record(), program.mesh)
-    place = place_on(program.mesh)
+class Case(NamedTuple):
+    """A random program as ranks send it to each other."""
+
+    text: str
+    mesh_axes: dict[str, int]
+    device_ids: list[int]
+    arguments: list[np.ndarray]
+    expected: list[np.ndarray]
+    description: str
+
+
+def case_of(program: RandomProgram) -> Case:
+    mesh = sw.Mesh._wrap(program.mesh)
+    text = program.record().text()
+    return Case(text, dict(mesh.shape), list(mesh.device_ids), program.arguments, program.expected, repr(program))
+
+
+def random_difference(case: Case) -> str | None:
+    compiled = sw.parse(case.text).compile(sw.Mesh(case.mesh_axes, device_ids=case.device_ids))._compiled
+    place = place_on(sw.Mesh(case.mesh_axes, device_ids=case.device_ids)._core)
     executable = _core.runtime.Executable(compiled, place.devices)
     for faithful in (False, True):
         arguments = [
             _core.runtime.ShardedArray.scatter(x, held, poison=True, devices=place.devices)
-            for x, held in zip(program.arguments, compiled.argument_shardings)
+            for x, held in zip(case.arguments, compiled.argument_shardings)
         ]
         for i, (array, want) in enumerate(
-            zip(executable.run(arguments, faithful, True, processes=place.communicator), program.expected)
+            zip(executable.run(arguments, faithful, True, processes=place.communicator), case.expected)
         ):
             if not same_bits(array.gather(place.communicator), want):
-                return f"output {i}, faithful={faithful}:\n{program!r}"
+                return f"output {i}, faithful={faithful}:\n{case.description}"
     return None
 
 
-def random_runs(count: int, seed: int, ranks: int, check: Callable[[str, Callable[[], str | None]], None]) -> None:
-    """The same random programs on all ranks. A rank may not stop early, so ``check`` records what differs."""
-    number = iter(range(10**9))
+def random_runs(count: int, seed: int, comm: Any, check: Callable[[str, Callable[[], str | None]], None]) -> None:
+    """Rank 0 draws the programs: Hypothesis does not draw the same in every process.
+
+    A rank may not stop early, so ``check`` records what differs.
+    """
+    number = itertools.count()
+
+    def share(case: Case | None) -> bool:
+        case = comm.bcast(case, 0)
+        if case is not None:
+            check(f"random program {next(number)}", lambda: random_difference(case))
+        return case is not None
 
     @seeded(seed)
     @settings(
         max_examples=count, deadline=None, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    @given(meshes().filter(lambda mesh: mesh.size % ranks == 0).flatmap(random_programs))
+    @given(meshes().filter(lambda mesh: mesh.size % comm.Get_size() == 0).flatmap(random_programs))
     def run(program: RandomProgram) -> None:
-        check(f"random program {next(number)}", lambda: random_difference(program))
+        share(case_of(program))
 
-    run()
+    if comm.Get_rank() == 0:
+        run()
+        share(None)
+    while comm.Get_rank() != 0 and share(None):
+        pass
 
 
 class Report:
@@ -111,8 +142,9 @@ class Report:
             found = find()
         except sw.UnsupportedError as error:
             found = None if "the ranks must be along whole digits" in str(error) else traceback.format_exc()
-        except Exception:
+        except Exception:  # printed now: the other ranks may wait for this one in a collective
             found = traceback.format_exc()
+            print(f"rank {self._comm.Get_rank()} raised in {name}: {found}", file=sys.stderr, flush=True)
         everywhere: list[str | None] = self._comm.allgather(found)
         bad = [(rank, text) for rank, text in enumerate(everywhere) if text is not None]
         self.agreed += not bad
@@ -131,7 +163,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
 
     report = Report(MPI.COMM_WORLD)
     if options.random:
-        random_runs(options.random, options.seed, ranks.size, report.check)
+        random_runs(options.random, options.seed, MPI.COMM_WORLD, report.check)
     else:
         for program in programs():
             if fits(program, ranks.size):

@@ -49,6 +49,65 @@ def test_ops_without_kernel_or_decomposition_only_become_fewer() -> None:
     assert {op.name for op in _core.ir.all_ops() if not op.complete} == WITHOUT_KERNEL
 
 
+def test_each_op_that_does_not_run_has_a_reason() -> None:
+    refused = {op.name for op in _core.ir.all_ops() if op.refusal}
+    # A named computation is inlined; a scan that runs has no reason to be refused.
+    assert {op.name for op in _core.ir.all_ops() if not op.runnable} - refused <= {"sdy.named_computation", "chlo.scan"}
+    assert not any(op.runnable for op in _core.ir.all_ops() if op.refusal)
+
+
+TOKEN = "%t = stablehlo.create_token : !stablehlo.token\n"
+NOT_RUN = "can be read, propagated and printed, but not run"
+WHOLE = "write the function on whole arrays: shardwise adds the collectives"
+ADDS = """({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+})"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (TOKEN, f"stablehlo.create_token: {NOT_RUN}; leave out the ops that have effects"),
+        (
+            f'%1 = "stablehlo.all_reduce"(%x) <{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> {ADDS} : '
+            "(tensor<4xf32>) -> tensor<4xf32>",
+            f"stablehlo.all_reduce: {NOT_RUN}; {WHOLE}",
+        ),
+        ("%1 = stablehlo.partition_id : tensor<ui32>", f"stablehlo.partition_id: {NOT_RUN}; {WHOLE}"),
+        (
+            "%1 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) {mhlo.backend_config = {index = 0 : ui64}} : "
+            "(tensor<4xf32>) -> tensor<4xf32>",
+            "custom_call @xla_ffi_python_cpu_callback: a target must be known to run; define it with "
+            "sw.register_custom_call",
+        ),
+    ],
+)
+def test_a_refused_op_is_named_with_its_line(body: str, message: str) -> None:
+    text = f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n{body}\nreturn %x : tensor<4xf32>\n}}"
+    module = sw.parse(text, "f.mlir")
+    module.propagate()
+    with pytest.raises(sw.UnsupportedError) as refused:
+        module.compile()
+    assert str(refused.value) == f"{message} (at f.mlir:2)"
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ("%x: tensor<?xf32>", "a dim must have a static size, got tensor<?; lower the program with concrete shapes"),
+        ("%x: tensor<4x!quant.uniform<i8:f32, 0.5:3>>", "the element type must be i1, "),
+    ],
+)
+def test_types_of_no_program_that_runs_are_refused_when_read(declared: str, message: str) -> None:
+    with pytest.raises(sw.ParseError) as refused:
+        sw.parse(f"\n\nfunc.func @main({declared}) {{ return }}")
+    line, column, text = str(refused.value).split(":", 2)
+    assert (line, int(column) > 15) == ("3", True)
+    assert message in text
+
+
 def test_the_cases_of_composed_ops_are_those_of_the_registry() -> None:
     composed = {op.name for op in _core.ir.all_ops() if op.composed}
     assert composed - OF_FUNCTIONS - OF_OTHERS_WITHOUT_KERNEL == {case.name for case in (*COMPOSED, *NUMBERS, *POOLING)}

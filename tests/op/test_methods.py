@@ -245,8 +245,8 @@ def test_each_method_is_tested_here() -> None:
         "stablehlo.dynamic_update_slice": ["owned rows"],
         "stablehlo.gather": ["owned rows"],
         "stablehlo.pad": ["exchange"],
-        "stablehlo.reduce": ["partial results"],
-        "stablehlo.reduce_window": ["totals", "another dim", "exchange"],
+        "stablehlo.reduce": ["partial results", "gathered partial results"],
+        "stablehlo.reduce_window": ["gathered totals", "totals", "another dim", "exchange"],
         "stablehlo.reshape": ["exchange"],  # partition/test_reshape_rows.py
         "stablehlo.reverse": ["exchange"],
         "stablehlo.scatter": ["owned rows", "shards as addends"],  # partition/test_owned_bits.py

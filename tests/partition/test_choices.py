@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +14,12 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
+from tests.conformance.pinned_choices.__main__ import REFUSED, outcomes
+from tests.conformance.pinned_choices.comparing import DIFFERENT, SAME
+from tests.conformance.pinned_choices.programs import SCENARIOS, of_ops, of_the_benchmark
 
 X, ROWS = P("x"), (64, 16)
+SAMPLED = ("17 rows", "both dims", "sub-axes")
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -52,9 +58,34 @@ def test_pinned_choices_are_made_again_on_another_mesh(name: str) -> None:
     assert again.as_text("local") == program.as_text("local")
     larger, _ = compiled(name, 16, sw.Choices.from_json(program.choices.to_json()))
     assert larger.choices == program.choices
-    if name != "cumulative sum":  # its method pads where the devices do not divide the other dim
-        assert op_names(larger) == op_names(program)
+    assert op_names(larger) == op_names(program)
     np.testing.assert_allclose(larger(*arrays), program(*arrays), rtol=1e-5, atol=1e-5)
+
+
+def test_argmax_has_the_same_ops_where_the_devices_do_not_divide_its_rows() -> None:
+    def program(x: int, choices: sw.Choices | None = None) -> sw.Program:
+        mesh = sw.Mesh({"x": x})
+        jitted = sw.jit(lambda a: np.argmax(a, 1), mesh=mesh, in_shardings=P(None, "x"), choices=choices)
+        return jitted.lower(sw.ShapeDtypeStruct((16, 1 << 20), np.float32)).compile()
+
+    small = program(8)
+    for devices in (32, 128, 1 << 20):
+        assert op_names(program(devices, small.choices)) == op_names(small)
+
+
+def test_pinned_choices_give_the_same_ops_for_every_op() -> None:
+    """A sample of ``python -m tests.conformance.pinned_choices``."""
+    scenarios = [(scenario, factors[:1]) for scenario, factors in SCENARIOS if scenario.name in SAMPLED]
+    sample = itertools.chain(itertools.islice(of_ops(scenarios), 0, None, 5), of_the_benchmark((4,)))
+    found = Counter[str]()
+    different = []
+    for program, _, outcome in outcomes(sample):
+        found[outcome] += 1
+        if outcome == DIFFERENT:
+            different.append(program.name)
+    assert not different
+    assert found[SAME] > 0.8 * found.total() > 1000
+    assert found[REFUSED] < 0.02 * found.total()
 
 
 def test_a_choice_states_the_method_and_the_shardings() -> None:

@@ -50,7 +50,7 @@ BYTES: dict[str, tuple[sw.Mesh, Callable[..., Any], list[tuple[int, ...]], Any, 
     "reverse": (MESH, lambda x: x[::-1], [ROWS], X, X, 512),
     "reverse of 33 rows": (MESH, lambda x: x[::-1], [(33, 16)], X, X, 320),
     "differences": (MESH, lambda x: x[1:] - x[:-1], [ROWS], X, X, 64),
-    "next tokens": (MESH, next_tokens, [(2, 65)], SEQUENCE, SEQUENCE, 104),
+    "next tokens": (MESH, next_tokens, [(2, 65)], SEQUENCE, SEQUENCE, 56),
     "Jacobi": (GRID, jacobi, [(64, 64)], P("x", "y"), P("x", "y"), 384),
 }
 

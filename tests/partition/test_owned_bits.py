@@ -70,8 +70,8 @@ def test_an_element_is_an_addend_where_a_sum_follows() -> None:
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.float8_e5m2])
 def test_narrow_products_add_up_in_float32(dtype: Any) -> None:
     """Each device's sum overflows; together they are 0."""
-    a, b = np.full((4, 16), 224, dtype), np.full((16, 8), 224, dtype)
-    a[:, 8:] *= -1
+    a, b = np.full((4, 512), 224, dtype), np.full((512, 8), 224, dtype)  # wide: moving them would send more than sums
+    a[:, 256:] *= -1
     for out in (P(), P("x"), P(None, "x")):
         product = sw.jit(lambda a, b: a @ b, mesh=LINE, in_shardings=(P(None, "x"), P("x")), out_shardings=out)
         np.testing.assert_array_equal(np.asarray(product(a, b)).astype(np.float32), np.zeros((4, 8)))

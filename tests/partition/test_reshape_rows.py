@@ -26,11 +26,35 @@ PAIR = sw.Mesh({"x": 2})
         (LINE, (64, 4), (256,), 0),
     ],
 )
-def test_bytes(mesh: sw.Mesh, shape: tuple[int, ...], to: tuple[int, ...], most: int) -> None:
+def test_bytes_of_rows(mesh: sw.Mesh, shape: tuple[int, ...], to: tuple[int, ...], most: int) -> None:
     x = RNG.normal(size=shape).astype(np.float32)
     placed = sw.jit(lambda x: x.reshape(to), mesh=mesh, in_shardings=P("x"), out_shardings=P("x"))
     program = placed.lower(x).compile()
     assert sum(row.total_bytes for row in program.collectives()) == most, program.collectives()
+    np.testing.assert_array_equal(program.run(x), x.reshape(to))
+
+
+COLUMNS = P(None, "x")
+
+
+# Up to 16 rows are operands of one exchange. More, or rows on both sides, become ranges of the first dim in another one.
+@pytest.mark.parametrize(
+    ("shape", "to", "given", "wanted", "exchanges"),
+    [
+        ((24, 4), (3, 8, 4), P("x"), COLUMNS, [48]),
+        ((3, 8, 4), (24, 4), COLUMNS, P("x"), [48]),
+        ((3, 2, 8), (48,), P(None, None, "x"), P("x"), [24]),
+        ((20, 12), (240,), COLUMNS, P("x"), [120, 120]),
+        ((3, 8), (4, 6), COLUMNS, COLUMNS, [28, 16]),
+    ],
+)
+def test_bytes_of_a_sharded_minor_dim(
+    shape: tuple[int, ...], to: tuple[int, ...], given: P, wanted: P, exchanges: list[int]
+) -> None:
+    x = RNG.normal(size=shape).astype(np.float32)
+    placed = sw.jit(lambda x: x.reshape(to), mesh=LINE, in_shardings=given, out_shardings=wanted)
+    program = placed.lower(x).compile()
+    assert [(row.kind, row.bytes) for row in program.collectives()] == [("exchange", n) for n in exchanges]
     np.testing.assert_array_equal(program.run(x), x.reshape(to))
 
 

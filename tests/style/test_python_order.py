@@ -30,7 +30,7 @@ LAYERS = {
     "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug"],
-    "compiled functions": ["stages", "text_programs", "jit"],
+    "compiled functions": ["placed_programs", "stages", "text_programs", "jit"],
     "transforms, annotations and placement": [
         "annotations", "custom_calls", "placement", "vmap", "grad", "manual", "control_flow",
     ],
@@ -42,7 +42,7 @@ LAYERS = {
 TYPES_FROM_ABOVE = {
     "user_code.static_arguments": {"tracing"}, "user_code.library_calls": {"tracing"}, "user_code.advice": {"tracing"},
     "viz.meshes": {"mesh"}, "viz.arrays": {"array"}, "viz.programs": {"stages"},
-    "module": {"mesh", "stages"},
+    "module": {"mesh", "stages"}, "placed_programs": {"stages"},
 }  # fmt: skip
 ORDER = list(chain.from_iterable(LAYERS.values()))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hypothesis strategies for meshes, axis refs and shardings.
+"""Random meshes, axis refs and shardings, as functions of a source of decisions and as Hypothesis strategies.
 
 An axis ref is (name, pre, size); a full axis has pre 1 and the axis' size. Lists are drawn so that one split of each
 axis into digits has all of its refs, and neighbours that would merge are kept apart.
@@ -14,13 +14,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from shardwise import _core
+from tests.support.draws import Draws, HypothesisDraws
 
 Ref = tuple[str, int, int]
 
 
-@st.composite
-def meshes(
-    draw: st.DrawFn,
+def drawn_mesh(
+    draws: Draws,
     max_axes: int = 3,
     sizes: Sequence[int] = (1, 2, 3, 4, 6),
     max_devices: int = 24,
@@ -28,15 +28,20 @@ def meshes(
     permuted: bool = True,
 ) -> Any:
     """A small mesh, sometimes with device ids in another order."""
-    count = draw(st.integers(1, max_axes))
+    count = draws.integer(1, max_axes)
     axes: list[tuple[str, int]] = []
     devices = 1
     for axis in "xyzw"[:count]:
-        size = draw(st.sampled_from([s for s in sizes if s * devices <= max_devices] or [1]))
+        size = draws.pick([s for s in sizes if s * devices <= max_devices] or [1])
         axes.append((axis, size))
         devices *= size
-    ids = draw(st.permutations(range(devices))) if permuted and draw(st.integers(0, 3)) == 0 else []
-    return _core.mesh.Mesh(name, axes, list(ids))
+    ids = draws.permutation(range(devices)) if permuted and draws.integer(0, 3) == 0 else []
+    return _core.mesh.Mesh(name, axes, ids)
+
+
+@st.composite
+def meshes(draw: st.DrawFn, **options: Any) -> Any:
+    return drawn_mesh(HypothesisDraws(draw), **options)
 
 
 def divisors(n: int) -> list[int]:
@@ -53,26 +58,34 @@ def all_refs(mesh: Any) -> list[Ref]:
     return refs
 
 
-@st.composite
-def digit_chains(draw: st.DrawFn, size: int) -> list[int]:
+def drawn_chain(draws: Draws, size: int) -> list[int]:
     """1 = c0 | c1 | … = size: one split of an axis into digits, most major first."""
     chain = [1]
     while chain[-1] != size:
         rest = size // chain[-1]
-        chain.append(chain[-1] * draw(st.sampled_from(divisors(rest)[1:])))
+        chain.append(chain[-1] * draws.pick(divisors(rest)[1:]))
     return chain
 
 
 @st.composite
-def disjoint_refs(draw: st.DrawFn, mesh: Any) -> list[Ref]:
+def digit_chains(draw: st.DrawFn, size: int) -> list[int]:
+    return drawn_chain(HypothesisDraws(draw), size)
+
+
+def drawn_refs(draws: Draws, mesh: Any) -> list[Ref]:
     """Digits that do not overlap and coexist, in any order."""
     refs: list[Ref] = []
     for axis, size in zip(mesh.axis_names, mesh.axis_sizes):
         if size == 1:
             continue
-        chain = draw(digit_chains(size))
+        chain = drawn_chain(draws, size)
         refs += [(axis, a, b // a) for a, b in itertools.pairwise(chain)]
-    return list(draw(st.permutations(refs)))
+    return draws.permutation(refs)
+
+
+@st.composite
+def disjoint_refs(draw: st.DrawFn, mesh: Any) -> list[Ref]:
+    return drawn_refs(HypothesisDraws(draw), mesh)
 
 
 def merge_neighbours(mesh: Any, refs: Sequence[Ref]) -> list[Ref]:
@@ -86,21 +99,32 @@ def merge_neighbours(mesh: Any, refs: Sequence[Ref]) -> list[Ref]:
     return merged
 
 
-@st.composite
-def shardings(draw: st.DrawFn, mesh: Any, ndim: int, closed: bool = False, extras: bool = True) -> Any:
-    """Any legal sharding: axes and digits dealt out to the dims, some of them left, replicated."""
+def drawn_sharding(
+    draws: Draws, mesh: Any, ndim: int, closed: bool = False, extras: bool = True, unreduced: bool = False
+) -> Any:
+    """Any legal sharding: axes and digits dealt out to the dims, some of them left, replicated, or unreduced."""
     hands: list[list[Ref]] = [[] for _ in range(ndim)]
     replicated: list[Ref] = []
-    for ref in draw(disjoint_refs(mesh)):
-        place = draw(st.integers(0, ndim + (1 if extras else 0)))
+    pending: list[Ref] = []
+    for ref in drawn_refs(draws, mesh):
+        place = draws.integer(0, ndim + (1 if extras else 0) + (1 if unreduced else 0))
         if place < ndim:
             hands[place].append(ref)
         elif place == ndim + 1:
             replicated.append(ref)
+        elif place == ndim + 2:
+            pending.append(ref)
     dims = []
     for hand in hands:
-        is_open = not closed and draw(st.booleans())
+        is_open = not closed and draws.boolean()
         axes = merge_neighbours(mesh, hand)
-        priority = draw(st.sampled_from([None, None, 0, 1, 2])) if extras and (axes or is_open) and not closed else None
+        priority = draws.pick([None, None, 0, 1, 2]) if extras and (axes or is_open) and not closed else None
         dims.append((axes, is_open, priority))
-    return _core.mesh.Sharding.make(mesh, dims, replicated)
+    reducer = draws.pick(("", "", "max", "min")) if pending else ""
+    pending = merge_neighbours(mesh, sorted(pending, key=lambda ref: (mesh.axis_names.index(ref[0]), ref[1])))
+    return _core.mesh.Sharding.make(mesh, dims, replicated, pending, reducer)
+
+
+@st.composite
+def shardings(draw: st.DrawFn, mesh: Any, ndim: int, **options: Any) -> Any:
+    return drawn_sharding(HypothesisDraws(draw), mesh, ndim, **options)

@@ -50,7 +50,7 @@ class Body:
     def draw(cls, drawer: Drawer, i: int, count: int) -> Body:
         body, x = cls(), drawer.array_of(i)
         for _ in range(count):
-            body.steps.append(drawer.pick(_kinds(x))(drawer, i, body.captured))
+            body.steps.append(drawer.pick([_reversed] if drawer.moves_only else _kinds(x))(drawer, i, body.captured))
         return body
 
     def numpy(self, x: Array, captured: Captured) -> Array:
@@ -147,10 +147,6 @@ def _reversed(drawer: Drawer, i: int, captured: list[int]) -> Step:
 # ---- steps of a program ---------------------------------------------------------------------------------------------
 
 
-def _operand(drawer: Drawer) -> int | None:
-    return drawer.value(lambda x: x.dtype != np.bool_ and x.size > 0 and np.abs(x).max() <= LIMIT)
-
-
 def _at_most(drawer: Drawer, i: int, most: int) -> tuple[int, Callable[[Any, list[int]], int]]:
     """A number from 0 to ``most`` that depends on a value, so that it is known only when the program runs."""
     x = drawer.array_of(i)
@@ -167,7 +163,7 @@ def _at_most(drawer: Drawer, i: int, most: int) -> tuple[int, Callable[[Any, lis
 
 def branch(drawer: Drawer) -> int | None:
     """A ``stablehlo.case`` whose index is a value of the program."""
-    i, index_of = _operand(drawer), _operand(drawer)
+    i, index_of = drawer.body_operand(), drawer.index_operand()
     if i is None or index_of is None:
         return None
     bodies = [Body.draw(drawer, i, drawer.integer(0, 2)) for _ in range(drawer.integer(1, 3))]
@@ -189,7 +185,7 @@ def branch(drawer: Drawer) -> int | None:
 
 def loop(drawer: Drawer) -> int | None:
     """A ``stablehlo.while`` of a number of trips that is constant, or a value of the program."""
-    i, bound_of = _operand(drawer), _operand(drawer)
+    i, bound_of = drawer.body_operand(), drawer.index_operand()
     if i is None or bound_of is None:
         return None
     body = Body.draw(drawer, i, drawer.integer(1, 3))
@@ -224,7 +220,7 @@ def loop(drawer: Drawer) -> int | None:
 
 def call(drawer: Drawer) -> int | None:
     """Calls of a function that is too large to be inlined, one on the result of the other."""
-    i = _operand(drawer)
+    i = drawer.body_operand()
     if i is None:
         return None
     body = Body.draw(drawer, i, drawer.integer(1, 4))

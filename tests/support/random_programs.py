@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs as data: drawn by hypothesis, recorded into a trace, and computed by NumPy alongside.
+"""Random programs as data: drawn by Hypothesis or a seed, recorded into a trace, and computed by NumPy alongside.
 
 Every value is an integer of small magnitude, whatever its dtype, so that sums and products are exact in any order and
 NumPy, the unpartitioned run and every partitioned run must agree in every bit. Transcendental functions come with a
@@ -12,8 +12,8 @@ rounding that keeps the values integers: floor(8·tanh(x) + 0.37).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -23,7 +23,8 @@ from tests.op import references as ref
 from tests.op.references import Array
 from tests.op.window_references import reduce_window
 from tests.support import random_control_flow
-from tests.support.mesh_strategies import shardings
+from tests.support.draws import Draws, HypothesisDraws
+from tests.support.mesh_strategies import drawn_sharding
 from tests.support.random_control_flow import outlined
 
 DTYPES = ("float32", "int32", "float32", "int32", "bool")
@@ -46,12 +47,24 @@ class Program:
         self.values: list[Array] = []  # arguments first
         self.outputs: list[int] = []
         self.log: list[str] = []
+        self.is_exact = True  # computed with numbers; False: of bits, which are moved alone
         self.has_calls = False
         self.has_choices = False  # branches, and loops of trips that the program computes
 
     @property
     def expected(self) -> list[Array]:
         return [self.values[i] for i in self.outputs]
+
+    def is_bitwise(self, output: int) -> bool:
+        """Whether partitioning must not change a bit of an output."""
+        return True
+
+    def wrong(self, results: Sequence[Array]) -> Iterator[str]:
+        """What is not as NumPy computed it."""
+        for k, (found, want) in enumerate(zip(results, self.expected)):
+            equal = np.array_equal(found, want) if self.is_exact else found.tobytes() == want.tobytes()
+            if found.dtype != want.dtype or found.shape != want.shape or not equal:
+                yield f"output {k} is\n{found!r}\nand not\n{want!r}"
 
     def argument(self, array: Array, held: Any) -> None:
         self.arguments.append(array)
@@ -111,19 +124,37 @@ class Program:
 class Drawer:
     """Draws one program step after the other."""
 
-    def __init__(self, draw: st.DrawFn, mesh: Any) -> None:
-        self.draw = draw
+    steps: ClassVar[list[Callable[[Any], int | None]]]
+    moves_only = False  # the bodies of loops and branches
+
+    def __init__(
+        self,
+        draws: Draws,
+        mesh: Any,
+        dtypes: Sequence[str] = DTYPES,
+        unreduced: bool = False,
+        others: Sequence[Any] = (),
+    ) -> None:
+        """``others``: more meshes over the same devices, which annotations may name."""
+        self.draws = draws
         self.program = Program(mesh)
-        self.rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+        self.dtypes = dtypes
+        self.unreduced = unreduced
+        self.meshes = (mesh, *others)
+        self.rng = np.random.default_rng(draws.integer(0, 10_000))
         # No later step takes these values and no program returns them: values between a transcendental function and its
         # rounding, values before a clamp, and the ends of a dtype.
         self.set_aside: set[int] = set()
 
     def integer(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return self.draws.integer(low, high)
 
     def pick(self, options: Any) -> Any:
-        return self.draw(st.sampled_from(list(options)))
+        return self.draws.pick(options)
+
+    def sharding(self, x: Array, unreduced: bool = False) -> Any:
+        mesh = self.meshes[0] if len(self.meshes) == 1 else self.pick(self.meshes)
+        return drawn_sharding(self.draws, mesh, x.ndim, unreduced=unreduced and x.dtype != np.bool_)
 
     def shape(self, ndim: int) -> tuple[int, ...]:
         return tuple(self.pick(SIZES) for _ in range(ndim))
@@ -133,9 +164,8 @@ class Drawer:
         return np.asarray(values > 0) if dtype == "bool" else values.astype(dtype)
 
     def argument(self) -> None:
-        shape = self.shape(self.integer(0, 3))
-        held = self.draw(shardings(self.program.mesh, len(shape))) if self.integer(0, 3) else None
-        self.program.argument(self.array(shape, self.pick(DTYPES)), held)
+        array = self.array(self.shape(self.integer(0, 3)), self.pick(self.dtypes))
+        self.program.argument(array, self.sharding(array) if self.integer(0, 3) else None)
 
     def value(self, test: Callable[[Array], bool] = lambda x: True) -> int | None:
         """One of the values so far that passes, mostly a recent one."""
@@ -143,6 +173,14 @@ class Drawer:
         if not candidates:
             return None
         return candidates[max(self.integer(0, len(candidates) - 1), self.integer(0, len(candidates) - 1))]
+
+    def body_operand(self) -> int | None:
+        """The value that a loop or a branch changes: of small numbers."""
+        return self.value(lambda x: x.dtype != np.bool_ and x.size > 0 and np.abs(x).max() <= LIMIT)
+
+    def index_operand(self) -> int | None:
+        """The value of small numbers that decides about trips and branches."""
+        return self.body_operand()
 
     def array_of(self, i: int) -> Array:
         return self.program.values[i]
@@ -172,7 +210,7 @@ class Drawer:
         i = self.value()
         assert i is not None
         x = self.array_of(i)
-        held = self.draw(shardings(self.program.mesh, x.ndim))
+        held = self.sharding(x, self.unreduced)
         self.program.push(lambda trace, values: trace.constrain(values[i], held), x, f"constrain %{i} {held}")
 
     # ---- one method per kind of op; each returns the new value or None where no operand fits ----
@@ -247,7 +285,7 @@ class Drawer:
         if i is None:
             return None
         x = self.array_of(i)
-        order = tuple(self.draw(st.permutations(range(x.ndim))))
+        order = tuple(self.draws.permutation(range(x.ndim)))
         return self.program.op("stablehlo.transpose", [i], x.transpose(order), {"permutation": order})
 
     def reshape(self) -> int | None:
@@ -268,7 +306,7 @@ class Drawer:
             return None
         x = self.array_of(i)
         ndim = self.integer(max(x.ndim, 1), 3)
-        dims = tuple(self.draw(st.permutations(range(ndim)))[: x.ndim])
+        dims = tuple(self.draws.permutation(range(ndim))[: x.ndim])
         shape = list(self.shape(ndim))
         for k, d in enumerate(dims):
             if x.shape[k] != 1:
@@ -283,7 +321,7 @@ class Drawer:
         if i is None:
             return None
         x = self.array_of(i)
-        dims = tuple(d for d in range(x.ndim) if self.draw(st.booleans())) or (0,)
+        dims = tuple(d for d in range(x.ndim) if self.draws.boolean()) or (0,)
         return self.program.op("stablehlo.reverse", [i], np.flip(x, dims), {"dimensions": dims})
 
     def slice(self) -> int | None:
@@ -323,7 +361,7 @@ class Drawer:
             return same and all(d == dim or a == b for d, (a, b) in enumerate(zip(x.shape, y.shape)))
 
         operands = [i, self.value(fits)]
-        operands += [self.value(fits)] if self.draw(st.booleans()) else []
+        operands += [self.value(fits)] if self.draws.boolean() else []
         result = np.concatenate([self.array_of(k) for k in operands], dim)
         return self.program.op("stablehlo.concatenate", operands, result, {"dimension": dim})
 
@@ -366,7 +404,7 @@ class Drawer:
         y = self.array_of(j)
         d = self.pick([k for k, n in enumerate(y.shape) if n == x.shape[c]])
         pairs = [(a, b) for a in range(x.ndim) for b in range(y.ndim) if a != c and b != d and x.shape[a] == y.shape[b]]
-        batch = [self.pick(pairs)] if pairs and self.draw(st.booleans()) else []
+        batch = [self.pick(pairs)] if pairs and self.draws.boolean() else []
         batching = (tuple(a for a, _ in batch), tuple(b for _, b in batch))
         with np.errstate(all="ignore"):
             result = ref.dot_general(x, y, batching, ((c,), (d,))).astype(x.dtype)
@@ -388,7 +426,7 @@ class Drawer:
         x = self.array_of(i)
         reducer = self.pick(("and", "or") if x.dtype == np.bool_ else ("add", "add", "maximum", "minimum"))
         init = self.constant(self.array((), x.dtype.name))
-        dims = tuple(d for d in range(x.ndim) if self.draw(st.booleans())) or (x.ndim - 1,)
+        dims = tuple(d for d in range(x.ndim) if self.draws.boolean()) or (x.ndim - 1,)
         result = ref.REDUCTIONS[reducer](x, self.array_of(init), dims).astype(x.dtype)
         return self.program.op(
             "stablehlo.reduce", [i, init], result, {"dimensions": dims}, region=f"stablehlo.{reducer}"
@@ -401,16 +439,14 @@ class Drawer:
             return None
         x = self.array_of(i)
         reducer = self.pick(("and", "or") if x.dtype == np.bool_ else ("add", "add", "maximum", "minimum"))
-        dims = tuple(d for d in range(x.ndim) if self.draw(st.booleans())) or (0,)
+        dims = tuple(d for d in range(x.ndim) if self.draws.boolean()) or (0,)
         neutral = self.constant(np.asarray(ref.neutral(reducer, x.dtype)))
         self.set_aside.add(neutral)  # the ends of the dtype
         addend = ref.REDUCTIONS[reducer](x, self.array_of(neutral), dims).astype(x.dtype)
         combine = {"add": np.add, "maximum": ref.maximum, "minimum": ref.minimum, "and": np.logical_and}
         trips, then = self.integer(0, 3), self.pick(("", "negate", "abs")) if reducer == "add" else ""
         after = {"negate": np.negative, "abs": np.abs}.get(then, np.asarray)
-        init = self.constant(
-            self.array(addend.shape, x.dtype.name) if self.draw(st.booleans()) else np.zeros_like(addend)
-        )
+        init = self.constant(self.array(addend.shape, x.dtype.name) if self.draws.boolean() else np.zeros_like(addend))
         result = self.array_of(init)
         for _ in range(trips):
             result = np.asarray(after(combine.get(reducer, np.logical_or)(result, addend)))
@@ -454,12 +490,12 @@ class Drawer:
         x = self.array_of(i)
         reducer = self.pick(("and", "or") if x.dtype == np.bool_ else ("add", "maximum", "minimum"))
         sizes, padding = [1] * x.ndim, [(0, 0)] * x.ndim
-        for dim in self.draw(st.permutations(range(x.ndim)))[: self.integer(1, 2)]:
+        for dim in self.draws.permutation(range(x.ndim))[: self.integer(1, 2)]:
             n = x.shape[dim]
             prefix = self.integer(0, 2) > 0
             sizes[dim] = n if prefix else self.integer(1, min(n, 3))
             padding[dim] = self.pick(((n - 1, 0), (0, n - 1)) if prefix else ((0, 0), (1, 0), (1, 1)))
-        neutral = self.draw(st.booleans())
+        neutral = self.draws.boolean()
         init = self.constant(ref.neutral(reducer, x.dtype) if neutral else self.array((), x.dtype.name))
         if neutral:
             self.set_aside.add(init)
@@ -478,7 +514,7 @@ class Drawer:
         return self.program.op("stablehlo.iota", [], ref.iota(shape, dim, dtype), {"iota_dimension": dim}, declare=True)
 
 
-STEPS = [
+Drawer.steps = [
     Drawer.unary, Drawer.transcendental, Drawer.binary, Drawer.binary, Drawer.binary, Drawer.logical,
     Drawer.compare_and_select, Drawer.convert, Drawer.transpose, Drawer.reshape, Drawer.broadcast, Drawer.reverse,
     Drawer.slice, Drawer.pad, Drawer.concatenate, Drawer.dynamic_slice, Drawer.dynamic_update_slice, Drawer.dot,
@@ -487,22 +523,26 @@ STEPS = [
 ]  # fmt: skip
 
 
-@st.composite
-def programs(draw: st.DrawFn, mesh: Any, min_steps: int = 10, max_steps: int = 25) -> Program:
-    """A program of these ops whose outputs are its last values and some others."""
-    drawer = Drawer(draw, mesh)
-    for _ in range(draw(st.integers(1, 4))):
+def drawn_program(drawer: Drawer, min_steps: int = 10, max_steps: int = 25) -> Program:
+    """A program whose outputs are its last values and some others."""
+    draws = drawer.draws
+    for _ in range(draws.integer(1, 4)):
         drawer.argument()
-    for _ in range(draw(st.integers(min_steps, max_steps))):
-        if draw(st.integers(0, 4)) == 0:
+    for _ in range(draws.integer(min_steps, max_steps)):
+        if draws.integer(0, 4) == 0:
             drawer.constrain()
             continue
-        value = draw(st.sampled_from(STEPS))(drawer)
+        value = draws.pick(drawer.steps)(drawer)
         if value is not None:
             drawer.keep_small(value)
     program = drawer.program
     exact = [i for i in range(len(program.values)) if i not in drawer.set_aside]
     last = exact[-4:]
-    others = draw(st.lists(st.sampled_from(exact), max_size=2))
+    others = [draws.pick(exact) for _ in range(draws.integer(0, 2))]
     program.outputs = list(dict.fromkeys(last + others))
     return program
+
+
+@st.composite
+def programs(draw: st.DrawFn, mesh: Any, min_steps: int = 10, max_steps: int = 25) -> Program:
+    return drawn_program(Drawer(HypothesisDraws(draw), mesh), min_steps, max_steps)

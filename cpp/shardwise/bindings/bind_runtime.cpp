@@ -200,6 +200,16 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
   return results;
 }
 
+// Whether the first arguments are arrays as the program wants them.
+bool accepts(const PyExecutable& self, const py::list& arguments) {
+  size_t i = 0;
+  for (const py::handle argument : arguments) {
+    if (!py::isinstance<ShardedArray>(argument)) return false;
+    if (!self.executable.accepts(i++, argument.cast<const ShardedArray&>())) return false;
+  }
+  return true;
+}
+
 // Runs a program with global shapes as if its annotations were not there: the reference for partitioned runs.
 std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
                                          const std::vector<py::array>& arguments) {
@@ -307,6 +317,7 @@ void bind_runtime(py::module_& module) {
       .def("run", &run, py::arg("arguments"), py::arg("faithful") = false, py::arg("poison") = false,
            py::arg("trace") = false, py::arg("borrowed") = std::vector<size_t>(),
            py::arg("donated") = std::vector<size_t>(), py::arg("processes") = Processes(), py::arg("count") = false)
+      .def("accepts", &accepts, py::arg("arguments"))
       .def("received", &received_bytes)
       .def("op_text", &op_text, py::arg("number"))
       .def("memory", &memory, py::arg("per_device") = true, py::arg("donated") = std::vector<size_t>())

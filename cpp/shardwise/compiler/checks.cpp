@@ -14,6 +14,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/shared/refusals.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/legalize.h"
 #include "shardwise/transforms/inline_calls.h"
@@ -104,9 +105,12 @@ void check_op(const OpView& op, Needs needs) {
   const bool is_inline = op.def().regions == Regions::kInline;
   if (op.def().runnable() && !is_inline && !(needs == Needs::kKernel && is_replaced)) return;
   const std::string_view pass = pass_that_replaces(op);
+  const Refusal* refusal = refusal_of(op.name());
+  const std::string way_out = !pass.empty()        ? str("run ", pass, " first")
+                              : refusal != nullptr ? std::string(refusal->way_out)
+                                                   : "replace it by other ops";
   fail_at<UnsupportedError>(module, op.loc(),
-                            error_message(op.name(), "can be read, propagated and printed, but not run", {},
-                                          pass.empty() ? "replace it by other ops" : str("run ", pass, " first")));
+                            error_message(op.name(), "can be read, propagated and printed, but not run", {}, way_out));
 }
 
 void check_runnable_region(const Module& module, RegionId region, Needs needs) {

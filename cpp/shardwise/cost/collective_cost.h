@@ -17,6 +17,7 @@ namespace shardwise {
 struct Link {
   double latency = 1e-6;            // α: of one collective
   double seconds_per_byte = 1e-11;  // β: 100 GB/s
+  friend bool operator==(const Link&, const Link&) = default;
 };
 
 // The default link of the planner: fewest bytes first, then fewest collectives.

@@ -127,4 +127,40 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
   return cost;
 }
 
+double elements_at(const ExchangeMap& map, const Coordinates& device) {
+  double elements = 0;
+  for (const std::vector<ExchangeSource>& from : map.from) {
+    double needed = 1, held = 1;
+    for (size_t d = 0; d < map.to.size(); ++d) {
+      const int64_t tile = device.at(map.to[d].axes), shard = device.at(from[d].axes);
+      needed *= static_cast<double>(rows_needed(map.to[d], from[d], tile));
+      held *= static_cast<double>(piece_between(map.to[d], from[d], tile, shard).count);
+    }
+    elements += needed - held;
+  }
+  return elements;
+}
+
+double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) {
+  AxisList axes;
+  for (const ExchangeMap& map : maps) {
+    const AxisList used = map.axes();
+    axes.insert(axes.end(), used.begin(), used.end());
+  }
+  Coordinates device(axes);
+  const int64_t positions = product(device.grid());
+  double most = 0;
+  if (maps.size() == 1 || positions > most_positions) {
+    for (const ExchangeMap& map : maps) most += exchange_cost(map).elements;
+    return most;
+  }
+  for (int64_t i = 0; i < positions; ++i) {
+    device.set_grid(i);
+    double elements = 0;
+    for (const ExchangeMap& map : maps) elements += elements_at(map, device);
+    most = std::max(most, elements);
+  }
+  return most;
+}
+
 }  // namespace shardwise

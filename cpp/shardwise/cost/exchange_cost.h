@@ -6,6 +6,8 @@
 //   reverse of 33 rows in blocks of 5, 8 devices      {5, exact}
 #pragma once
 
+#include <span>
+
 #include "shardwise/mesh/exchange.h"
 
 namespace shardwise {
@@ -18,5 +20,10 @@ struct ExchangeCost {
 // In closed form where one operand is read without strides (tile_overlap.h). Other maps are counted: at each position
 // along the axes of a dim, or of several dims that share an axis, if there are at most so many.
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions = 65'536);
+
+// Those that the device receives whose coordinates these are.
+double elements_at(const ExchangeMap& map, const Coordinates& device);
+// Of several exchanges, those of the device that receives most of all together. An upper bound for more positions.
+double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions = 4'096);
 
 }  // namespace shardwise

@@ -64,8 +64,8 @@ class KernelContext {
 //   }
 using Kernel = std::function<void(KernelContext& context)>;
 
-// The types of the buffers: those of the op, or those of one call for several shards (runtime/plan/merge.h), in which the
-// dims of some factors of the rule are larger: each passes through, or is reduced for all these shards at once.
+// The types of the buffers: those of the op, or those of one call for several shards (runtime/plan/merge.h), in which
+// the dims of some factors of the rule are larger: each passes through, or is reduced for all these shards at once.
 struct KernelTypes {
   std::span<const TensorType> operands, results;
 };

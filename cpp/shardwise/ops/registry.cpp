@@ -40,6 +40,7 @@
 #include "shardwise/ops/slicing/slicing.h"
 #include "shardwise/ops/sort/sort.h"
 #include "shardwise/ops/sort/top_k.h"
+#include "shardwise/ops/sort/top_k_calls.h"
 #include "shardwise/ops/window/reduce_window.h"
 #include "shardwise/ops/window/select_and_scatter.h"
 
@@ -113,6 +114,8 @@ std::span<const OpDef* const> all_ops() {
 void register_ops() {
   static const bool kOnce = [] {
     register_linalg_calls();
+    register_top_k_calls();
+    register_manual_calls();
     return true;
   }();
   static_cast<void>(kOnce);

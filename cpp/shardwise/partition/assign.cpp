@@ -44,6 +44,7 @@ class Assignment {
   Module run(Counters& counters) {
     for (const size_t f : calls_.reached()) add_function(source_.functions[f]);
     counters.add("assign.plans", planner_.plans());
+    counters.add("assign.new_plans", planner_.new_plans());
     target_.stage = Stage::kAssigned;
     return std::move(target_);
   }

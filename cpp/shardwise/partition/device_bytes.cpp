@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "shardwise/cost/exchange_cost.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
@@ -53,19 +54,7 @@ ByPosition of_permute(const OpView& op) {
 
 ByPosition of_exchange(const OpView& op) {
   const ExchangeMap map = exchange_map(op);
-  return {map.axes(), [=](const Coordinates& device) {
-            double elements = 0;
-            for (const std::vector<ExchangeSource>& from : map.from) {
-              double needed = 1, held = 1;
-              for (size_t d = 0; d < map.to.size(); ++d) {
-                const int64_t tile = device.at(map.to[d].axes), shard = device.at(from[d].axes);
-                needed *= static_cast<double>(rows_needed(map.to[d], from[d], tile));
-                held *= static_cast<double>(piece_between(map.to[d], from[d], tile, shard).count);
-              }
-              elements += needed - held;
-            }
-            return elements;
-          }};
+  return {map.axes(), [=](const Coordinates& device) { return elements_at(map, device); }};
 }
 
 ByPosition by_position(const OpView& op) {

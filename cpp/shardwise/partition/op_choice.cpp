@@ -190,6 +190,11 @@ bool is_brought_before(const OpView& op, const std::vector<PlacementId>& needs) 
   return false;
 }
 
+// The elements of a device's part.
+double written(const Placement* placement) {
+  return placement == nullptr ? 0 : static_cast<double>(element_count(placement->local_shape()));
+}
+
 }  // namespace
 
 OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute,
@@ -221,8 +226,11 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     if (has_own_partition) tensors.push_back(made);
     if (has_own_partition) is_used.push_back(uses_result);
     if (!uses_result) continue;
+    if (made == declared) continue;
     price.bytes += share(op.result(i)) * planner_.bytes(type_of(op.result(i)), made, declared);
-    price.reshards += made == declared ? 0 : 1;
+    ++price.reshards;
+    // A reshard writes the elements again.
+    if (op.def().traits.movement) price.work += written(placements_.find(declared));
   }
   if (has_own_partition) price.bytes += dry_runs_.bytes(op, rule, *compute.method, tensors, is_used);
   return price;

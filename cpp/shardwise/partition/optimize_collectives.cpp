@@ -3,16 +3,18 @@
 
 #include "shardwise/ir/rewrite/cse.h"
 #include "shardwise/ir/rewrite/dce.h"
-#include "shardwise/partition/merge_exchanges.h"
+#include "shardwise/partition/exchanges/join_ranges.h"
+#include "shardwise/partition/exchanges/merge_exchanges.h"
 
 namespace shardwise {
 
 Module optimize_collectives(Module module, PassContext& context) {
   // A value that was annotated, but that all its users took from where it was before, leaves a collective that nobody
   // needs.
-  const int64_t exchanges = merge_exchanges(module);
+  const int64_t merged = merge_exchanges(module);
   context.counters.add("optimize_collectives.removed", dce(module));
-  context.counters.add("optimize_collectives.merged", exchanges + cse(module));
+  const int64_t joined = join_ranges(module);
+  context.counters.add("optimize_collectives.merged", merged + joined + cse(module));
   return module;
 }
 

@@ -7,8 +7,9 @@
 //   %2 = "shardwise.all_gather"(%0) <{gather = [{"x"}], mesh = @mesh, cause = "operand 1 of dot_general"}>
 //   ->  one all_gather, with the first cause
 //
-// An exchange of an exchange becomes one (merge_exchanges.h). The reason why a collective is there does not tell two
-// collectives apart; ops with side effects stay.
+// An exchange of an exchange becomes one (exchanges/merge_exchanges.h), and so do several of one value
+// (exchanges/join_ranges.h). The reason why a collective is there does not tell two collectives apart; ops with side
+// effects stay.
 #pragma once
 
 #include "shardwise/ir/pass.h"

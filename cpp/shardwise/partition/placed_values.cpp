@@ -113,12 +113,45 @@ const PlacedValues::Version* PlacedValues::nearest(const Placed& placed, TypeId 
   return best;
 }
 
+bool PlacedValues::is_pending(const Placed& placed) const {
+  const Placement* home = placements_.find(placed.versions[0].placement);
+  return home != nullptr && !home->unreduced.empty();
+}
+
+// The operand, for a result that one elementwise op made of fewer bytes; none for other values.
+ValueId PlacedValues::narrower(ValueId source) const {
+  const OpId id = source_.value(source).op;
+  if (!id || !source_.op(id).def->traits.elementwise || source_.op(id).operand_count != 1) return {};
+  const ValueId operand = source_.operands(id)[0];
+  if (item_size(source_.type(operand).dtype) >= item_size(source_.type(source).dtype)) return {};
+  const Placed& placed = placed_[source.index];
+  const Placed& from = placed_[operand.index];
+  const bool is_movement = !from.versions.empty() && !from.constant && from.depth <= placed.depth;
+  return is_movement && !is_pending(placed) && !is_pending(from) ? operand : ValueId{};
+}
+
+const PlacedValues::Version* PlacedValues::cheapest(ValueId source, PlacementId need, double& bytes, ValueId& narrow) {
+  const Placed& placed = placed_[source.index];
+  const Version* from = nearest(placed, source_.value(source).type, need, bytes);
+  check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
+  if (bytes == 0) return from;
+  const ValueId operand = narrower(source);
+  if (!operand) return from;
+  double narrow_bytes = 0;
+  ValueId further;
+  cheapest(operand, need, narrow_bytes, further);
+  if (narrow_bytes >= bytes) return from;
+  bytes = narrow_bytes;
+  narrow = operand;
+  return nullptr;
+}
+
 double PlacedValues::bytes(ValueId source, PlacementId need) {
   const Placed& placed = placed_[source.index];
   if (placed.constant) return 0;
   double bytes = 0;
-  check_internal(nearest(placed, source_.value(source).type, need, bytes) != nullptr,
-                 "a value cannot be brought to the placement that an op needs");
+  ValueId narrow;
+  cheapest(source, need, bytes, narrow);
   for (size_t d = depth_of_version(placed) + 1; d <= depth(); ++d) bytes /= scopes_[d].trips;
   return bytes;
 }
@@ -149,8 +182,9 @@ ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cau
   const Placed& placed = placed_[source.index];
   if (placed.constant) make_constant(source, need);
   double bytes = 0;
-  const Version* from = nearest(placed, source_.value(source).type, need, bytes);
-  check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
+  ValueId narrow;
+  const Version* from = cheapest(source, need, bytes, narrow);
+  if (from == nullptr) return make_again(source, narrow, need, cause);
   if (from->placement == need) return from->value;
 
   const Placement* before = placements_.find(from->placement);
@@ -168,6 +202,16 @@ ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cau
   target().value(made).origin = target().value(from->value).origin;
   keep(source, need, made, at);
   return made;
+}
+
+ValueId PlacedValues::make_again(ValueId source, ValueId narrow, PlacementId need, std::string_view cause) {
+  const ValueId operand = get(narrow, need, cause);
+  const std::vector<Version>& versions = placed_[narrow.index].versions;
+  const size_t at =
+      std::max(depth_of_version(placed_[source.index]), std::ranges::find(versions, operand, &Version::value)->depth);
+  const OpId made = GraphCopy(source_, target()).op(source_.value(source).op, scopes_[at].region, {&operand, 1});
+  keep(source, need, target().result(made), at);
+  return target().result(made);
 }
 
 // Creates the constant with the needed placement, or whole, to be sliced.

@@ -10,6 +10,11 @@
 // A reshard starts from the nearest version by bytes. The completion of a pending reduction gets the reduction's cause
 // and location instead of the user's. Constants are created once for each needed placement, outside all loops.
 //
+// A value that one elementwise op made of a narrower one is made again where it is needed, if moving the narrower one
+// sends less:
+//
+//   %1 = convert %0 : bf16 -> f32     get(%1, whole)  ->  %2 = sdy.reshard %0, %3 = convert %2
+//
 // Inside a region, values from around it keep their versions. A version that a loop needs of such a value is made before
 // the loop, once for all trips; one that a branch needs is made in the branch. A region never takes a pending reduction
 // from around it: that would be reduced in every trip.
@@ -80,6 +85,11 @@ class PlacedValues {
     OpId constant;  // instead of a home
   };
   const Version* nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes);
+  // As nearest, but null where moving the narrower value (then `narrow`) sends less.
+  const Version* cheapest(ValueId source, PlacementId need, double& bytes, ValueId& narrow);
+  ValueId narrower(ValueId source) const;
+  bool is_pending(const Placed& placed) const;
+  ValueId make_again(ValueId source, ValueId narrow, PlacementId need, std::string_view cause);
   bool can_reach(PlacementId from, PlacementId need) const;
   void make_constant(ValueId source, PlacementId need);
   size_t depth() const { return scopes_.size() - 1; }

@@ -5,6 +5,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/reshard/plan.h"
+#include "shardwise/reshard/plan_cache.h"
 
 namespace shardwise {
 namespace {
@@ -115,7 +116,11 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
   std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
   if (cached) return *cached;
   // Ids are unique per placement, so equal ids need no plan.
-  cached = std::make_unique<ReshardPlan>(from == to ? ReshardPlan() : plan_reshard(problem(type, from, to)));
+  cached = std::make_unique<ReshardPlan>();
+  if (from == to) return *cached;
+  PlanCache::Found found = plans_of_process().plan(problem(type, from, to));
+  *cached = std::move(found.plan);
+  new_plans_ += found.is_new ? 1 : 0;
   return *cached;
 }
 
@@ -155,6 +160,7 @@ Module plan_reshards(Module module, PassContext& context) {
   }
   rewrite.commit();
   context.counters.add("plan_reshards.plans", planner.plans());
+  context.counters.add("plan_reshards.new_plans", planner.new_plans());
   if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;
   return module;
 }

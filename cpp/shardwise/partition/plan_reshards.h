@@ -21,7 +21,7 @@
 
 namespace shardwise {
 
-// Plans by (type, from, to). Each is computed once.
+// Plans by (type, from, to), from the plans of the process (reshard/plan_cache.h).
 class ReshardPlanner {
  public:
   explicit ReshardPlanner(Context& context) : context_(context) {}
@@ -32,7 +32,8 @@ class ReshardPlanner {
   std::optional<ReshardPlan> plan_with_moves(TypeId type, PlacementId from, PlacementId to,
                                              std::span<const std::string> moves) const;
   double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
-  int64_t plans() const { return static_cast<int64_t>(plans_.size()); }  // that were made
+  int64_t plans() const { return static_cast<int64_t>(plans_.size()); }
+  int64_t new_plans() const { return new_plans_; }  // that no compilation had asked for
 
  private:
   ReshardProblem problem(TypeId type, PlacementId from, PlacementId to) const;
@@ -47,6 +48,7 @@ class ReshardPlanner {
   };
   Context& context_;
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
+  int64_t new_plans_ = 0;
 };
 
 // A program that `assign` has not seen stays at its stage.

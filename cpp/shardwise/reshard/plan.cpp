@@ -13,9 +13,6 @@
 namespace shardwise {
 namespace {
 
-// Padding that a named collective may send.
-constexpr double kMostPadding = 1.0 / 3;
-
 double memory_limit(const ReshardProblem& problem) {
   return std::max(
       {problem.tile_bytes(problem.from), problem.tile_bytes(problem.to), static_cast<double>(problem.memory_limit)});
@@ -27,21 +24,12 @@ bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
                              [&](const ReshardStep& step) { return problem.tile_bytes(step.after) <= limit; });
 }
 
-bool has_padding(const Placement& placement, DimSpan shape) {
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (placement.dims[d].block * placement.shard_count(d) != shape[d]) return true;
-  }
-  return false;
-}
-
 ReshardPlan plan_movement(const ReshardProblem& problem) {
   ReshardPlan named = gather_and_slice(problem);
   if (named.collective_count() == 0) return named;
   ReshardPlan exchange = one_exchange(problem);
-  const bool is_padded = has_padding(problem.from, problem.shape) || has_padding(problem.to, problem.shape);
-  const double most = exchange.bytes * (is_padded ? 1 + kMostPadding : 1);
   const auto keeps_name = [&](const ReshardPlan& plan) {
-    return plan.collective_count() <= 1 && plan.bytes <= most && fits(problem, plan);
+    return plan.collective_count() <= 1 && plan.bytes <= exchange.bytes && fits(problem, plan);
   };
   if (named.steps.size() == 1 && keeps_name(named)) return named;
   if (auto other = one_named_collective(problem); other && keeps_name(*other)) return std::move(*other);
@@ -53,12 +41,15 @@ ReshardPlan plan_movement(const ReshardProblem& problem) {
 // The pending digits that a reduce-scatter leaves in dims; the others are all-reduced.
 enum class Scatter : uint8_t { kNothing, kWhereItContinues, kInItsDim, kAll, kElsewhere };
 
+// Whether a reduce-scatter may pad a dim that its digits do not divide. It may where the moves of a plan are pinned.
+enum class Pads : uint8_t { kNo, kYes };
+
 // Adds a digit to the first of the dims that it divides. Returns false if there is none.
-bool scatter_on(const TileInProgress& tile, Digit digit, std::span<const size_t> dims,
+bool scatter_on(const TileInProgress& tile, Digit digit, std::span<const size_t> dims, Pads pads,
                 std::vector<DigitList>& scattered) {
   for (const size_t d : dims) {
     scattered[d].push_back(digit);
-    if (tile.divides(d, scattered[d])) return true;
+    if (pads == Pads::kYes || tile.divides(d, scattered[d])) return true;
     scattered[d].pop_back();
   }
   return false;
@@ -66,7 +57,7 @@ bool scatter_on(const TileInProgress& tile, Digit digit, std::span<const size_t>
 
 // The pending digits that each dim gets. With kAll, those that the target does not want in a dim that they divide go to
 // `rest`, or to any other dim; with kElsewhere, all of them do.
-std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scatter, size_t rest) {
+std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scatter, Pads pads, size_t rest) {
   std::vector<DigitList> scattered(tile.ndim());
   if (scatter == Scatter::kNothing) return scattered;
   DigitList left = tile.pending();
@@ -80,7 +71,7 @@ std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scat
       continue;
     }
     for (const Digit digit : wanted) {
-      if (tile.is_pending(digit) && scatter_on(tile, digit, {&d, 1}, scattered)) std::erase(left, digit);
+      if (tile.is_pending(digit) && scatter_on(tile, digit, {&d, 1}, pads, scattered)) std::erase(left, digit);
     }
   }
   if (scatter != Scatter::kAll && scatter != Scatter::kElsewhere) return scattered;
@@ -88,7 +79,7 @@ std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scat
   for (size_t d = 0; d < tile.ndim(); ++d) {
     if (d != rest) dims.push_back(d);
   }
-  for (const Digit digit : left) scatter_on(tile, digit, dims, scattered);
+  for (const Digit digit : left) scatter_on(tile, digit, dims, pads, scattered);
   return scattered;
 }
 
@@ -99,7 +90,8 @@ struct Reduced {
 };
 
 // Slices what the target slices, and reduces.
-std::optional<Reduced> reduce_first(const ReshardProblem& problem, const Digits& digits, Scatter scatter, size_t rest) {
+std::optional<Reduced> reduce_first(const ReshardProblem& problem, const Digits& digits, Scatter scatter, Pads pads,
+                                    size_t rest) {
   TileInProgress tile(problem, digits);
   for (size_t d = 0; d < tile.ndim(); ++d) {
     if (!tile.continues(d)) continue;
@@ -107,7 +99,7 @@ std::optional<Reduced> reduce_first(const ReshardProblem& problem, const Digits&
     size_t next = tile.now(d).size();
     while (next < wanted.size() && tile.is_unused(wanted[next]) && tile.slice(d, {wanted[next]})) ++next;
   }
-  const std::vector<DigitList> scattered = scattered_digits(tile, scatter, rest);
+  const std::vector<DigitList> scattered = scattered_digits(tile, scatter, pads, rest);
   if (!std::ranges::all_of(scattered, &DigitList::empty) && !tile.reduce_scatter(scattered)) return std::nullopt;
   tile.all_reduce();
   Reduced reduced{.plan = {}, .rest = problem};
@@ -146,7 +138,7 @@ Reduced all_reduce_first(const ReshardProblem& problem) {
 }
 
 // All ways to reduce that are tried; an all-reduce first.
-std::vector<Reduced> reductions(const ReshardProblem& problem) {
+std::vector<Reduced> reductions(const ReshardProblem& problem, Pads pads) {
   check_internal(difference(problem.to.unreduced, problem.from.unreduced).empty(),
                  "a reshard cannot make a value unreduced");
   std::vector<Reduced> found{all_reduce_first(problem)};
@@ -154,7 +146,7 @@ std::vector<Reduced> reductions(const ReshardProblem& problem) {
   const auto digits = digits_to_scatter(problem);
   if (!digits) return found;
   const auto add = [&](Scatter scatter, size_t rest = 0) {
-    if (auto reduced = reduce_first(problem, *digits, scatter, rest)) found.push_back(std::move(*reduced));
+    if (auto reduced = reduce_first(problem, *digits, scatter, pads, rest)) found.push_back(std::move(*reduced));
   };
   add(Scatter::kNothing);
   add(Scatter::kWhereItContinues);
@@ -173,7 +165,7 @@ ReshardPlan joined(const ReshardProblem& problem, ReshardPlan first, ReshardPlan
 
 ReshardPlan plan_reduction(const ReshardProblem& problem) {
   std::optional<ReshardPlan> best;
-  for (Reduced& reduced : reductions(problem)) {
+  for (Reduced& reduced : reductions(problem, Pads::kNo)) {
     ReshardPlan plan = joined(problem, std::move(reduced.plan), plan_movement(reduced.rest));
     if (!best || (plan.seconds < best->seconds && fits(problem, plan))) best = std::move(plan);
   }
@@ -211,8 +203,11 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
     for (ReshardPlan& plan : movements(problem)) add(std::move(plan));
     return best;
   }
-  for (const Reduced& reduced : reductions(problem)) {
-    for (ReshardPlan& plan : movements(reduced.rest)) add(joined(problem, reduced.plan, std::move(plan)));
+  for (const Pads pads : {Pads::kNo, Pads::kYes}) {
+    for (const Reduced& reduced : reductions(problem, pads)) {
+      for (ReshardPlan& plan : movements(reduced.rest)) add(joined(problem, reduced.plan, std::move(plan)));
+    }
+    if (best) break;
   }
   return best;
 }

@@ -58,6 +58,7 @@ struct ReshardProblem {
   double tile_bytes(const Placement& placement) const {
     return static_cast<double>(item_size) * static_cast<double>(element_count(placement.local_shape()));
   }
+  friend bool operator==(const ReshardProblem&, const ReshardProblem&) = default;
 };
 
 inline double seconds_of(const ReshardProblem& problem, ReshardMove move, double bytes) {

@@ -107,6 +107,12 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
   }
 }
 
+bool Executable::accepts(size_t i, const ShardedArray& array) const {
+  const TensorType& type = argument_type(i);
+  return array.dtype() == type.dtype && array.shape() == type.shape && is_placed(array, arguments_[i]) &&
+         (array.devices().is_all() || array.devices() == options_.devices);
+}
+
 std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vector<ShardedArray> arguments,
                                           const RunOptions& options) const {
   const DeviceSet& devices = options_.devices;

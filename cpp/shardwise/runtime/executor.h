@@ -50,6 +50,9 @@ class Executable {
   const TensorType& argument_type(size_t i) const;
   const Placement& argument_placement(size_t i) const { return arguments_[i]; }
 
+  // Whether `array` has the type, the placement and the devices that argument i must have.
+  bool accepts(size_t i, const ShardedArray& array) const;
+
   // `communicator` reaches the devices of other processes, which run the same program. Arguments hold the shards of all
   // devices or of the owned ones, results those of the owned ones. ShapeError, DTypeError or ShardingError for
   // arguments that are not as `argument(i)` says.

@@ -2,10 +2,12 @@
 //
 // GSPMD's annotations of ops: mhlo.sharding attributes, and custom_call @Sharding.
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/text_words.h"
 #include "shardwise/text/op_parser.h"
 
 namespace shardwise {
@@ -47,12 +49,22 @@ Dims unspecified_dims(const OpSyntax& op) {
   return dims;
 }
 
+// Calls around a manual region, and annotations inside: they stay calls, and keep the text of their sharding.
+bool is_of_manual_region(const std::string& target, const std::string& sharding) {
+  return target.starts_with("SPMD") || (target == "Sharding" && sharding.find("manual") != sharding.npos);
+}
+
 }  // namespace
 
 // custom_call @Sharding annotates a value, as sdy.sharding_constraint does.
 void OpParser::make_constraint(OpSyntax& op) {
   const std::string* target = op.def->name == "stablehlo.custom_call" ? call_target(op) : nullptr;
-  if (target == nullptr || *target != "Sharding") return;
+  if (target == nullptr) return;
+  if (is_of_manual_region(*target, op.gspmd)) {
+    op.attributes.emplace_back(text_words::kGspmdSharding, std::exchange(op.gspmd, {}));
+    return;
+  }
+  if (*target != "Sharding") return;
   if (op.operands.size() != 1) fail_at(op.start, "@Sharding must have one operand", str(op.operands.size()));
   const TypeId type = type_of(op.operands[0]);
   op.shardings = {gspmd_sharding(op.gspmd, context().type(type), unspecified_dims(op), op.gspmd_start)};

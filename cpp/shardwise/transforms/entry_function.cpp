@@ -17,6 +17,14 @@ namespace {
 
 constexpr std::string_view kMain = "main";
 
+// Also those in lists: called_computations = [@compare].
+void append_symbols(const Attribute& attribute, std::vector<std::string>& names) {
+  if (const auto* symbol = std::get_if<Symbol>(&attribute.base())) names.push_back(symbol->name);
+  const auto* elements = std::get_if<AttrArray>(&attribute.base());
+  if (elements == nullptr) return;
+  for (const Attribute& element : *elements) append_symbols(element, names);
+}
+
 class EntryChooser {
  public:
   explicit EntryChooser(Module& module) : module_(module) {
@@ -45,9 +53,7 @@ class EntryChooser {
       const auto body = bodies_.find(name);
       if (body == bodies_.end() || !reached_.insert(name).second) continue;
       walk(module_, body->second, [&](OpId op) {
-        for (const auto& entry : module_.attrs(op).entries()) {
-          if (const auto* symbol = std::get_if<Symbol>(&entry.second.base())) waiting.push_back(symbol->name);
-        }
+        for (const auto& entry : module_.attrs(op).entries()) append_symbols(entry.second, waiting);
       });
     }
   }

@@ -10,12 +10,16 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/custom_call.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/transforms/decompose.h"
 
 namespace shardwise {
 namespace {
+
+// Its decomposition may refer to functions of the module, which may be dropped with the calls.
+bool needs_functions(const OpDef& def) { return is_composite(def) || is_custom_call(def); }
 
 ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding) {
   if (!sharding) return value;
@@ -227,7 +231,7 @@ std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
 }
 
 void inline_small_calls(Module& module) {
-  decompose_ops(module, is_composite);
+  decompose_ops(module, needs_functions);
   expand_calls(module);
 }
 

@@ -12,8 +12,9 @@
 // A sharding of a result of @f, or of the call's result, becomes a constraint at the call, and so does a sharding of an
 // argument. Each call gets its own copy of the ops, so that two calls do not tie their shardings together.
 //
-// Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition. CallGraph states
-// which programs are rejected, before anything is copied.
+// Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition, and custom calls that
+// other ops make up (ApproxTopK) are replaced by these. CallGraph states which programs are rejected, before anything is
+// copied.
 #pragma once
 
 #include <set>

@@ -191,6 +191,9 @@ class OpDefinition:
     def no_vjp_reason(self) -> str:
         ...
     @property
+    def refusal(self) -> tuple[str, str] | None:
+        ...
+    @property
     def runnable(self) -> bool:
         ...
 class Value:

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -80,9 +81,7 @@ class Ranks:
 
     def begin(self, what: str, program: bytes, arrays: Mapping[str, Any]) -> Finish:
         """Compare with the other ranks what they do next; see :meth:`Place.begin`."""
-        return self._agreement.begin(
-            what, hashlib.blake2b(program, digest_size=16, key=what.encode()[:64]).digest(), arrays
-        )
+        return self._agreement.begin(what, _key(what, program), arrays)
 
     @contextmanager
     def _waiting(self, what: str) -> Iterator[None]:
@@ -127,6 +126,7 @@ class RankPlace:
     def __init__(self, ranks: Ranks, mesh: CoreMesh) -> None:
         self._ranks = ranks
         self._mesh = mesh
+        self._mesh_text = mesh.text().encode()
         self._positions: list[int] = process_positions(mesh, ranks.size)
         self._rank_at = {position: rank for rank, position in enumerate(self._positions)}
         self.devices = DeviceSet.at(mesh, ranks.size, self._positions[ranks.rank])
@@ -142,7 +142,7 @@ class RankPlace:
         self, what: str, program: bytes, arrays: Mapping[str, Any], executable: Executable | None = None
     ) -> Finish:
         """Compare with the other ranks what they do next."""
-        self._agreed = self._ranks.begin(what, program + self._mesh.text().encode(), arrays)
+        self._agreed = self._ranks.begin(what, program + self._mesh_text, arrays)
         self._what, self._executable = what, executable
         return self._agreed
 
@@ -258,6 +258,11 @@ class RankPlace:
 
 def _nothing() -> None:
     pass
+
+
+@lru_cache(maxsize=1024)
+def _key(what: str, program: bytes) -> bytes:
+    return hashlib.blake2b(program, digest_size=16, key=what.encode()[:64]).digest()
 
 
 def _bytes(array: np.ndarray) -> memoryview:

@@ -19,7 +19,21 @@ from ..tracing import Tracer
 from ._primitives import iota
 from .calls import call, gradient_of
 
-__all__ = ["cholesky", "det", "eigh", "eigvalsh", "lu", "qr", "slogdet", "solve", "svd", "svdvals", "triangular_solve"]
+__all__ = [
+    "cholesky",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "lu",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "triangular_solve",
+]
 
 _TRANSPOSES = {t: _core.ir.EnumValue("stablehlo", "transpose", t) for t in ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")}
 
@@ -27,6 +41,11 @@ _TRANSPOSES = {t: _core.ir.EnumValue("stablehlo", "transpose", t) for t in ("NO_
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float32 of float32 and complex64, else float64."""
     return np.dtype(np.float32 if dtype in (np.float32, np.complex64) else np.float64)
+
+
+def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """complex64 of float32 and complex64, else complex128."""
+    return np.dtype(np.complex64 if dtype in (np.float32, np.complex64) else np.complex128)
 
 
 # ---- the calls ------------------------------------------------------------------------------------------------------
@@ -108,6 +127,19 @@ def eigvalsh(x: Tracer, lower: bool = True) -> Tracer:
 
 def _uplo(lower: bool) -> dict[str, int]:
     return {"uplo": ord("L" if lower else "U")}
+
+
+def eig(x: Tracer) -> tuple[Tracer, Tracer]:
+    """Complex eigenvalues and eigenvectors, which have length 1 and a largest component that is real."""
+    dtype = complex_dtype(x.dtype)
+    values, vectors = call("shardwise.eig", x._trace, [x], [(x.shape[:-1], dtype), (x.shape, dtype)])
+    return values, vectors
+
+
+def eigvals(x: Tracer) -> Tracer:
+    """Complex eigenvalues."""
+    (values,) = call("shardwise.eigvals", x._trace, [x], [(x.shape[:-1], complex_dtype(x.dtype))])
+    return values
 
 
 def svd(x: Any, full_matrices: bool = False) -> tuple[Tracer, Tracer, Tracer]:
@@ -284,6 +316,37 @@ def _eigh_vjp(operands: Any, results: Any, cotangents: Any, uplo: int) -> Any:
 def _eigvalsh_vjp(operands: Any, results: Any, cotangents: Any, uplo: int) -> Any:
     v, _ = eigh(operands[0], uplo == ord("L"))
     return (_symmetric_part((v * cotangents[0][..., None, :].astype(v.dtype)) @ adjoint(v)),)
+
+
+def _by_eigenvectors(v: Any, inner: Any, like: Tracer) -> Any:
+    """The cotangent of ``like`` whose matrix is ``inner`` in the basis of the eigenvectors."""
+    found = solve(adjoint(v), inner @ adjoint(v))
+    return found if _is_complex(like) else np.real(found)
+
+
+@gradient_of("shardwise.eigvals")
+@_conjugated
+def _eigvals_vjp(operands: Any, results: Any, cotangents: Any) -> Any:
+    _, v = eig(operands[0])
+    return (_by_eigenvectors(v, diagonal_matrix(cotangents[0], v), operands[0]),)
+
+
+@gradient_of("shardwise.eig")
+@_conjugated
+def _eig_vjp(operands: Any, results: Any, cotangents: Any) -> Any:
+    (w, v), (gw, gv) = results, cotangents
+    # LAPACK turns each vector so that its largest component is real, which takes the cotangent of its phase.
+    sizes = np.real(v * np.conj(v))
+    rows, columns = _indices(v)
+    largest = rows == np.argmax(sizes, axis=-2)[..., None, :].astype(np.int32)
+    phase = np.imag(np.sum(np.conj(v) * gv, axis=-2, keepdims=True))
+    gv = gv - np.where(largest, (1j * phase).astype(v.dtype) / np.where(largest, v, 1), 0)
+    overlap = adjoint(v) @ gv
+    along = np.real(np.sum(np.where(rows == columns, overlap, 0), axis=-2, keepdims=True))
+    inner = overlap - adjoint(v) @ (v * along.astype(v.dtype))
+    gaps = np.where(rows == columns, 1, w[..., None, :] - w[..., :, None])
+    inner = np.where(rows == columns, gw[..., None, :], inner / np.conj(gaps))
+    return (_by_eigenvectors(v, inner, operands[0]),)
 
 
 @gradient_of("shardwise.svdvals")

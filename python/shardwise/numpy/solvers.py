@@ -41,6 +41,13 @@ class EighResult(NamedTuple):
     eigenvectors: Any
 
 
+class EigResult(NamedTuple):
+    """The result of ``np.linalg.eig``."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
 class SVDResult(NamedTuple):
     """The result of ``np.linalg.svd``."""
 
@@ -127,6 +134,18 @@ def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
     """``numpy.linalg.eigvalsh``."""
     return decompositions.eigvalsh(_square("eigvalsh", a), _lower("eigvalsh", UPLO))
+
+
+@implements("linalg.eig")
+def eig(a: Any) -> Any:
+    """``numpy.linalg.eig``. Complex, also where all imaginary parts are zero: the values are unknown while tracing."""
+    return EigResult(*decompositions.eig(_square("eig", a)))
+
+
+@implements("linalg.eigvals")
+def eigvals(a: Any) -> Any:
+    """``numpy.linalg.eigvals``. Complex, also where all imaginary parts are zero."""
+    return decompositions.eigvals(_square("eigvals", a))
 
 
 @implements("linalg.svd")

@@ -38,8 +38,6 @@ NOT_ON_TPU = {
     "linalg.hessenberg": "the same for the Hessenberg decomposition",
     "linalg.sqrtm": "it uses the Schur decomposition",
 }
-# These must be refused with this text.
-REFUSED = {"sort.approx_max_k": "custom_call @ApproxTopK: a target must be known to run"}
 
 
 @dataclass
@@ -113,13 +111,6 @@ def checked(name: str, platform: str, expected: Sequence[np.ndarray[Any, Any]]) 
     return None
 
 
-def expected_refusal(name: str, platform: str, finding: Finding | None) -> Finding | None:
-    """Nothing where the refusal is the expected one; otherwise what to tell."""
-    if finding is None:
-        return Finding(name, platform, "whole", "it runs: take it off REFUSED")
-    return None if REFUSED[name] in finding.message else finding
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.jax.corpus", description=__doc__)
     parser.add_argument("--only", action="append", help="functions whose names begin so")
@@ -138,9 +129,6 @@ def main() -> None:
                 continue
             finding = checked(name, platform, expected)
             states.append(finding.stage if finding else "equal")
-            if name in REFUSED:
-                finding = expected_refusal(name, platform, finding)
-                states[-1] = "refused" if finding is None else finding.stage
             findings += [finding] if finding else []
         rows.append((name, *states))
     table("functions of JAX", ("function", *PLATFORMS), rows)

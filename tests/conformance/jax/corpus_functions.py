@@ -116,6 +116,13 @@ SORTS: Rows = {
     "lexsort": (lambda x, y: jnp.lexsort((x, y)), (INTS[:, 0], INTS[:, 1])),
     "top_k": (lambda x: lax.top_k(x, 3), (X,)),
     "approx_max_k": (lambda x: lax.approx_max_k(x, 3, recall_target=1.0)[0], (X,)),
+    "approx_min_k of columns": (lambda x: lax.approx_min_k(x, 2, reduction_dimension=0), (X,)),
+    "approx_max_k of bfloat16": (lambda x: lax.approx_max_k(x.astype(jnp.bfloat16) + 1, 2)[0], (X,)),
+    "approx_max_k in parts": (
+        lambda x: lax.approx_max_k(x, 2, aggregate_to_topk=False, reduction_input_size_override=64),
+        (X,),
+    ),
+    "gradient of approx_max_k": (jax.grad(lambda x: jnp.sum(lax.approx_max_k(x * x, 2)[0])), (X,)),
     "quantile": (lambda x: jnp.quantile(x, jnp.array([0.1, 0.9]), axis=1), (X,)),
     "searchsorted": (lambda x, y: jnp.searchsorted(jnp.sort(x[0]), y), (X, Y)),
     "partition": (lambda x: jnp.sort(jnp.partition(x, 2, axis=1)[:, :2], axis=1), (X,)),

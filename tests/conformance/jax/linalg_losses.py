@@ -42,5 +42,6 @@ def losses(np_: Any) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         "slogdet": (lambda x: weighted(linalg.slogdet(x)[1]), (a,)),
         "qr": (lambda x: weighted(linalg.qr(x)[0]) + weighted(linalg.qr(x)[1]), (tall,)),
         "eigh": (lambda x: weighted(linalg.eigh(x)[1] ** 2) + weighted(linalg.eigh(x)[0]), (s,)),
+        "eigvals": (lambda x: weighted(abs(linalg.eigvals(x)) ** 2) + weighted(np_.real(linalg.eigvals(x)) ** 3), (a,)),
         "svd": (lambda x: sum(weighted(part**2) for part in linalg.svd(x, full_matrices=False)), (tall,)),
     }

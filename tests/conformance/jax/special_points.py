@@ -253,8 +253,8 @@ WITHOUT_ARRAY = {"shape", "ndim", "size", "result_type", "iscomplexobj", "isreal
 OTHER_TESTS = {
     "angle", "real_if_close",
     *(f"linalg.{name}" for name in (
-        "cholesky", "cond", "det", "eigh", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv", "qr", "slogdet", "solve",
-        "svd", "svdvals", "tensorinv", "tensorsolve",
+        "cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_rank", "pinv", "qr",
+        "slogdet", "solve", "svd", "svdvals", "tensorinv", "tensorsolve",
     )),
     *(f"fft.{name}" for name in (
         "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",

@@ -121,6 +121,39 @@ def test_other_shardings_are_errors(sharding: str, requirement: str) -> None:
     assert "test_gspmd_texts.py:" in place
 
 
+# As JAX prints jax.shard_map without Shardy; a region over some axes has shardings of the second form.
+MANUAL = """module @jit_f {{
+  sdy.mesh @mesh = <["_axis_0"=4, "_axis_1"=2]>
+  func.func public @main(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {{
+    %0 = sdy.sharding_constraint %arg0 <@mesh, [{{"_axis_0"}}, {{"_axis_1"}}]> : tensor<8x8xf32>
+    %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {{backend_config = "", mhlo.sharding = "{manual}"}} : (tensor<8x8xf32>) -> tensor<2x4xf32>
+    %2 = stablehlo.sine %1 : tensor<2x4xf32>
+    %3 = stablehlo.custom_call @Sharding(%2) {{backend_config = "", mhlo.sharding = "{manual}"}} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %4 = stablehlo.custom_call @SPMDShardToFullShape(%3) {{backend_config = "", mhlo.sharding = "{{devices=[4,2]<=[8]}}"}} : (tensor<2x4xf32>) -> tensor<8x8xf32>
+    return %4 : tensor<8x8xf32>
+  }}
+}}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("manual", ["{manual}", "{devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}"])
+def test_calls_around_a_manual_region_are_kept_and_not_run(manual: str) -> None:
+    read = MANUAL.format(manual=manual)
+    constraint = 'sdy.sharding_constraint %arg0 <@mesh, [{"_axis_0"}, {"_axis_1"}]> : tensor<8x8xf32>'
+    call = """stablehlo.custom_call @Sharding(%arg0) {backend_config = "", mhlo.sharding = "{devices=[4,2]<=[8]}"}"""
+    written = read.replace(constraint, f"{call} : (tensor<8x8xf32>) -> tensor<8x8xf32>").split("\n")
+    module = sw.parse("\n".join(line for line in written if "sdy.mesh" not in line), "f.mlir")
+    assert str(module) == read
+    assert str(sw.parse(str(module))) == read
+    module.propagate()
+    with pytest.raises(sw.UnsupportedError) as refused:
+        module.compile()
+    assert str(refused.value) == (
+        "custom_call @SPMDFullToShardShape: manual regions can be read, propagated and printed, but not run; write the "
+        "function on whole arrays, and annotate them with sw.shard (at f.mlir:4)"
+    )
+
+
 def devices_of(form: str) -> np.ndarray:
     if not form.startswith("<="):
         return np.array([int(d) for d in form.split(",")]).reshape(2, 4)

@@ -58,26 +58,30 @@ module @jit_argmax attributes {shardwise.stage = "local"} {
       %28 = stablehlo.select %26, %arg3, %arg4 : tensor<i1>, tensor<i32>
       stablehlo.return %27, %28 : tensor<f32>, tensor<i32>
     }
-    %29 = stablehlo.reshape %19#0 : (tensor<8xf32>) -> tensor<1x8xf32>
-    %30 = "shardwise.all_to_all"(%29) <{mesh = @mesh, moves = [{axes = #sdy<axis_ref_list{"x"}>, from_dim = 0 : i64, to_dim = 1 : i64}], cause = "partial results of reduce along dim 1"}> : (tensor<1x8xf32>) -> tensor<4x2xf32>
-    %31 = stablehlo.reshape %19#1 : (tensor<8xi32>) -> tensor<1x8xi32>
-    %32 = "shardwise.all_to_all"(%31) <{mesh = @mesh, moves = [{axes = #sdy<axis_ref_list{"x"}>, from_dim = 0 : i64, to_dim = 1 : i64}], cause = "partial results of reduce along dim 1"}> : (tensor<1x8xi32>) -> tensor<4x2xi32>
-    %33:2 = stablehlo.reduce(%30 init: %6), (%32 init: %7) across dimensions = [0] : (tensor<4x2xf32>, tensor<4x2xi32>, tensor<f32>, tensor<i32>) -> (tensor<2xf32>, tensor<2xi32>)
+    %29 = stablehlo.pad %19#0, %6, low = [0], high = [0], interior = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+    %30 = stablehlo.pad %19#1, %7, low = [0], high = [0], interior = [0] : (tensor<8xi32>, tensor<i32>) -> tensor<8xi32>
+    %31 = stablehlo.reshape %29 : (tensor<8xf32>) -> tensor<1x8xf32>
+    %32 = "shardwise.all_to_all"(%31) <{mesh = @mesh, moves = [{axes = #sdy<axis_ref_list{"x"}>, from_dim = 0 : i64, to_dim = 1 : i64}], cause = "partial results of reduce along dim 1"}> : (tensor<1x8xf32>) -> tensor<4x2xf32>
+    %33 = stablehlo.reshape %30 : (tensor<8xi32>) -> tensor<1x8xi32>
+    %34 = "shardwise.all_to_all"(%33) <{mesh = @mesh, moves = [{axes = #sdy<axis_ref_list{"x"}>, from_dim = 0 : i64, to_dim = 1 : i64}], cause = "partial results of reduce along dim 1"}> : (tensor<1x8xi32>) -> tensor<4x2xi32>
+    %35:2 = stablehlo.reduce(%32 init: %6), (%34 init: %7) across dimensions = [0] : (tensor<4x2xf32>, tensor<4x2xi32>, tensor<f32>, tensor<i32>) -> (tensor<2xf32>, tensor<2xi32>)
      reducer(%arg5: tensor<f32>, %arg6: tensor<f32>) (%arg7: tensor<i32>, %arg8: tensor<i32>) {
-      %34 = stablehlo.compare GT, %arg5, %arg6, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %35 = stablehlo.compare NE, %arg5, %arg5, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %36 = stablehlo.or %34, %35 : tensor<i1>
-      %37 = stablehlo.compare EQ, %arg5, %arg6, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %38 = stablehlo.compare LT, %arg7, %arg8, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      %39 = stablehlo.and %37, %38 : tensor<i1>
-      %40 = stablehlo.or %36, %39 : tensor<i1>
-      %41 = stablehlo.select %36, %arg5, %arg6 : tensor<i1>, tensor<f32>
-      %42 = stablehlo.select %40, %arg7, %arg8 : tensor<i1>, tensor<i32>
-      stablehlo.return %41, %42 : tensor<f32>, tensor<i32>
+      %36 = stablehlo.compare GT, %arg5, %arg6, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %37 = stablehlo.compare NE, %arg5, %arg5, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %38 = stablehlo.or %36, %37 : tensor<i1>
+      %39 = stablehlo.compare EQ, %arg5, %arg6, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      %40 = stablehlo.compare LT, %arg7, %arg8, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %41 = stablehlo.and %39, %40 : tensor<i1>
+      %42 = stablehlo.or %38, %41 : tensor<i1>
+      %43 = stablehlo.select %38, %arg5, %arg6 : tensor<i1>, tensor<f32>
+      %44 = stablehlo.select %42, %arg7, %arg8 : tensor<i1>, tensor<i32>
+      stablehlo.return %43, %44 : tensor<f32>, tensor<i32>
     }
-    %43 = "shardwise.all_gather"(%33#0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "partial results of reduce along dim 1"}> : (tensor<2xf32>) -> tensor<8xf32>
-    %44 = "shardwise.all_gather"(%33#1) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "partial results of reduce along dim 1"}> : (tensor<2xi32>) -> tensor<8xi32>
-    %45 = stablehlo.convert %44 : (tensor<8xi32>) -> tensor<8xi64>
-    return %45 : tensor<8xi64>
+    %45 = "shardwise.all_gather"(%35#0) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "partial results of reduce along dim 1"}> : (tensor<2xf32>) -> tensor<8xf32>
+    %46 = stablehlo.slice %45 [0:8] : (tensor<8xf32>) -> tensor<8xf32>
+    %47 = "shardwise.all_gather"(%35#1) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "partial results of reduce along dim 1"}> : (tensor<2xi32>) -> tensor<8xi32>
+    %48 = stablehlo.slice %47 [0:8] : (tensor<8xi32>) -> tensor<8xi32>
+    %49 = stablehlo.convert %48 : (tensor<8xi32>) -> tensor<8xi64>
+    return %49 : tensor<8xi64>
   }
 }

@@ -32,7 +32,7 @@ module @jit_cumsum attributes {shardwise.stage = "local"} {
       stablehlo.return %12 : tensor<f32>
     }) : (tensor<5xf32>, tensor<f32>) -> tensor<5xf32>
     %13 = stablehlo.slice %11 [4:5] : (tensor<5xf32>) -> tensor<1xf32>
-    %14 = "shardwise.all_gather"(%13) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "totals of reduce_window along dim 0"}> : (tensor<1xf32>) -> tensor<4xf32>
+    %14 = "shardwise.all_gather"(%13) <{gather = #sdy<list_of_axis_ref_lists[{"x"}]>, mesh = @mesh, cause = "gathered totals of reduce_window along dim 0"}> : (tensor<1xf32>) -> tensor<4xf32>
     %15 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<i32>) -> tensor<4xi32>
     %16 = stablehlo.iota dim = 0 : tensor<4xi32>
     %17 = stablehlo.compare LT, %16, %15 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi1>

@@ -54,10 +54,13 @@ TEST(ProcessCommunicator, AllReducesTogether) {
     const DType dtype = kDTypes[round % 13];
     const Case c = random_case(random, dtype, round % 10 == 0 ? Dims{3, 30011} : Dims{2, 3});
     const AxisList axes = some_of(random, c.digits);
-    const std::vector<Reducer> reducers{random_reducer(random, dtype), random_reducer(random, dtype)};
-    for (size_t which = 0; which < 2; ++which) {
+    const Reducer first = random_reducer(random, dtype);
+    const std::vector<Reducer> reducers{first, random_reducer(random, dtype), first};  // two travel as one array
+    for (size_t which = 0; which < 3; ++which) {
       expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
-        return communicator.all_reduce_together(std::vector<Shards>{operand, operand}, axes, reducers)[which];
+        const NdArray stack = operand.stack();
+        const Shards part(operand.axes(), stack.sliced(stack.ndim() - 1, 1, 2));
+        return communicator.all_reduce_together(std::vector<Shards>{operand, operand, part}, axes, reducers)[which];
       });
     }
     if (HasFailure()) FAIL() << round << " " << name(reducers[0]) << " " << axis_list_text(*c.mesh, axes);

@@ -36,13 +36,20 @@ ShardingRule rule_custom_call(const OpView& op) {
   return call == nullptr || !call->rule ? ShardingRule{} : call->rule(op);
 }
 
+// Nothing for a call that has a kernel.
+void decompose_custom_call(DecomposeContext& context) {
+  const CustomCallPtr call = find_custom_call(custom_call_target(context.op()));
+  if (call != nullptr && call->decompose) call->decompose(context);
+}
+
 void verify_custom_call(const OpView& op) {
   const CustomCallPtr call = known_call(op);
   if (call->check) call->check(op);
 }
 
 std::optional<Kernel> prepare_custom_call(const OpView& op, const KernelTypes& types) {
-  return known_call(op)->prepare(op, types);
+  const CustomCallPtr call = known_call(op);
+  return call->prepare ? call->prepare(op, types) : std::nullopt;
 }
 
 OpCost cost_custom_call(const OpView& op) {
@@ -69,6 +76,7 @@ constexpr OpDef kCustomCallOps[] = {
     {.name = "stablehlo.custom_call",
      .infer = infer_custom_call,
      .rule = rule_custom_call,
+     .decompose = decompose_custom_call,
      .prepare = prepare_custom_call,
      .cost = cost_custom_call,
      .vjp = vjp_custom_call,
@@ -84,5 +92,7 @@ static_assert(all_complete(kCustomCallOps));
 }  // namespace
 
 std::span<const OpDef> custom_call_ops() { return kCustomCallOps; }
+
+bool is_custom_call(const OpDef& def) { return def.decompose == decompose_custom_call; }
 
 }  // namespace shardwise

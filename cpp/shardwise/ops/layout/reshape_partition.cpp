@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
 
 #include "shardwise/ops/build/collectives.h"
-#include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/shared/padding.h"
-#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -40,34 +41,87 @@ std::vector<Group> groups_of(const Dims& from, const Dims& to) {
   return groups;
 }
 
-// The dim whose shards are consecutive elements of the group: the first of more than one element. `end` if there is none.
+// The first dim of more than one element: its shards are consecutive elements of the group. `end` if there is none.
 size_t major_dim(const Dims& shape, Side side) {
   size_t dim = side.begin;
   while (dim < side.end && shape[dim] == 1) ++dim;
   return dim;
 }
 
-int64_t elements_below(const Dims& shape, Side side, size_t dim) {
-  int64_t count = 1;
-  for (size_t d = dim + 1; d < side.end; ++d) count *= shape[d];
-  return count;
+int64_t size_of(const Dims& shape, size_t begin, size_t end) {
+  return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(begin),
+                         shape.begin() + static_cast<std::ptrdiff_t>(end), int64_t{1}, std::multiplies());
 }
 
-// Whether a shard of the group's first dim has a part of a row of the other side's dims.
+// Whether a shard of the group is not a range of rows that divides the other side's dims: the sharded dim does not
+// divide, or it is not the first one that could be sharded.
 bool is_uneven(const OpView& op, ValueId value, const Dims& shape, Side side, Side other) {
   const ShardingId id = op.module().value(value).sharding;
   if (!id || side.end - side.begin + other.end - other.begin < 3) return false;
   const TensorSharding& sharding = op.module().context().sharding(id);
+  bool is_split = false;  // all dims before have one element on each device
   for (size_t d = side.begin; d < side.end; ++d) {
     const int64_t shards = product(sharding.dims[d].axes);
-    if (shards > 1 && shape[d] % shards != 0) return true;
+    if (shards > 1 && (is_split || shape[d] % shards != 0)) return true;
+    is_split = is_split || shape[d] > shards;
   }
   return false;
 }
 
-class RowsOfReshape {
+// One side of a group, as rows of a line of consecutive elements that is sharded:
+//
+//   (24,) [{"x"}]            1 row of 24
+//   (3, 8) [{}, {"x"}]       3 rows of 8
+//   (4, 6, 5) [{}, {"x"}, {}]   4 rows of 30
+struct Line {
+  int64_t rows = 1;
+  DimLayout layout;
+};
+
+using Layouts = std::vector<DimLayout>;
+
+// None if several dims are sharded.
+std::optional<Line> line_of(const Layouts& layouts, const Dims& shape, Side side) {
+  const auto is_sharded = [&](size_t d) { return !layouts[d].axes.empty(); };
+  size_t dim = side.begin;
+  while (dim < side.end && !is_sharded(dim)) ++dim;
+  const int64_t size = size_of(shape, side.begin, side.end);
+  if (dim == side.end) return Line{.rows = 1, .layout = {.size = size, .axes = {}, .shards = 1, .block = size}};
+  for (size_t d = dim + 1; d < side.end; ++d) {
+    if (is_sharded(d)) return std::nullopt;
+  }
+  Line line{.rows = size_of(shape, side.begin, dim), .layout = layouts[dim]};
+  const int64_t below = size_of(shape, dim + 1, side.end);
+  line.layout.size *= below;
+  line.layout.block *= below;
+  return line;
+}
+
+// By group.
+struct Lines {
+  std::vector<Line> from, to;
+};
+
+// Each row is an operand of the exchange.
+constexpr int64_t kMostRows = 16;
+
+int64_t row_count(const Lines& lines) {
+  int64_t count = 1;
+  for (size_t g = 0; g < lines.from.size(); ++g) count *= lines.from[g].rows * lines.to[g].rows;
+  return count;
+}
+
+Dims local_shape(const Layouts& layouts) {
+  Dims shape;
+  for (const DimLayout& dim : layouts) shape.push_back(dim.block);
+  return shape;
+}
+
+// One exchange if at most one side of each group has several rows, and they are few. Otherwise the shards of a group with
+// several rows become ranges of its first dim, before or after that exchange.
+class ExchangedReshape {
  public:
-  explicit RowsOfReshape(PartitionContext& context)
+  explicit ExchangedReshape(PartitionContext& context)
       : context_(context),
         builder_(context.builder()),
         from_(context.op().operand_type(0).shape),
@@ -75,44 +129,47 @@ class RowsOfReshape {
         groups_(groups_of(from_, to_)) {}
 
   ValueId run() {
-    const ValueId rows = gathered();
-    ExchangeMap map{.to = {}, .from = {{}}};
-    Dims flat;
-    for (const Group& group : groups_) {
-      const auto [from, have] = flattened(context_.operand_layout(0), from_, group.from);
-      const auto [to, want] = flattened(context_.result_layout(0), to_, group.to);
-      flat.push_back(have);
-      map.from[0].push_back({.axes = from.axes, .block = have, .size = from.size});
-      map.to.push_back({.axes = to.axes, .rows = want, .step = want, .size = to.size});
-    }
-    const ValueId operand = build_reshape(builder_, rows, flat);
-    const ValueId moved = explained(create_exchange(builder_, context_.mesh(), {&operand, 1}, {}, map));
-    Dims shape = to_;
-    for (const Group& group : groups_) {
-      const size_t major = major_dim(to_, group.to);
-      if (major < group.to.end) shape[major] = context_.result_layout(0).dims[major].block;
-    }
-    return sliced(build_reshape(builder_, moved, shape));
+    const Layouts &have = context_.operand_layout(0).dims, &want = context_.result_layout(0).dims;
+    if (const auto lines = lines_between(have, want)) return exchanged(context_.operand(0), *lines, want);
+    const Layouts given = in_rows(have, from_, &Group::from), made = in_rows(want, to_, &Group::to);
+    // One side may be read as it is.
+    if (const auto lines = lines_between(given, want))
+      return exchanged(moved(context_.operand(0), have, given), *lines, want);
+    if (const auto lines = lines_between(have, made))
+      return moved(exchanged(context_.operand(0), *lines, made), made, want);
+    const ValueId rows = moved(context_.operand(0), have, given);
+    return moved(exchanged(rows, *lines_between(given, made), made), made, want);
   }
 
  private:
-  struct Flat {
-    DimLayout layout;
-    int64_t block = 1;
-  };
-
-  // A group as one dim.
-  static Flat flattened(const LocalLayout& layout, const Dims& shape, Side side) {
-    const size_t major = major_dim(shape, side);
-    if (major == side.end) return {.layout = {.size = 1, .axes = {}, .shards = 1, .block = 1}, .block = 1};
-    const int64_t below = elements_below(shape, side, major);
-    Flat flat{.layout = layout.dims[major], .block = layout.dims[major].block * below};
-    flat.layout.size *= below;
-    return flat;
+  // None if one exchange cannot go from one to the other.
+  std::optional<Lines> lines_between(const Layouts& from, const Layouts& to) const {
+    Lines lines;
+    for (const Group& group : groups_) {
+      auto source = line_of(from, from_, group.from), target = line_of(to, to_, group.to);
+      if (!source || !target || (source->rows > 1 && target->rows > 1)) return std::nullopt;
+      lines.from.push_back(std::move(*source));
+      lines.to.push_back(std::move(*target));
+    }
+    return row_count(lines) <= kMostRows ? std::optional(std::move(lines)) : std::nullopt;
   }
 
-  bool is_major(const std::vector<Group>& groups, const Dims& shape, size_t dim, Side Group::* side) const {
-    return std::ranges::any_of(groups, [&](const Group& group) { return major_dim(shape, group.*side) == dim; });
+  // The first dim of each group gets all axes of the group if another dim has some.
+  Layouts in_rows(Layouts layouts, const Dims& shape, Side Group::* side) const {
+    for (const Group& group : groups_) {
+      const auto [begin, end] = group.*side;
+      if (const auto line = line_of(layouts, shape, group.*side); line && line->rows == 1) continue;
+      AxisList axes;
+      for (size_t d = begin; d < end; ++d) {
+        append_merged(axes, layouts[d].axes);
+        layouts[d] = {.size = shape[d], .axes = {}, .shards = 1, .block = shape[d]};
+      }
+      DimLayout& major = layouts[std::min(major_dim(shape, group.*side), end - 1)];
+      major.shards = product(axes);
+      major.block = ceil_div(major.size, major.shards);
+      major.axes = std::move(axes);
+    }
+    return layouts;
   }
 
   ValueId explained(ValueId collective) {
@@ -122,42 +179,89 @@ class RowsOfReshape {
     return collective;
   }
 
-  // The operand, whole along dims that do not hold consecutive elements.
-  ValueId gathered() {
-    const LocalLayout& layout = context_.operand_layout(0);
-    std::vector<AxisList> axes(from_.size());
-    Dims limit = layout.local_shape();
-    bool gathers = false;
-    for (size_t d = 0; d < from_.size(); ++d) {
-      if (layout.dims[d].axes.empty() || is_major(groups_, from_, d, &Group::from)) continue;
-      axes[d] = layout.dims[d].axes;
-      limit[d] = from_[d];
-      gathers = true;
-    }
-    if (!gathers) return context_.operand(0);
-    const ValueId whole = explained(create_all_gather(builder_, context_.mesh(), context_.operand(0), axes));
-    return build_slice(builder_, whole, Dims(limit.size(), 0), limit, Dims(limit.size(), 1));
+  static ExchangeTarget target_of(const DimLayout& layout) {
+    return {.axes = layout.axes, .rows = layout.block, .step = layout.block, .size = layout.size};
+  }
+  static ExchangeSource source_of(const DimLayout& layout) {
+    return {.axes = layout.axes, .block = layout.block, .size = layout.size};
   }
 
-  // This device's part along such dims of the result.
-  ValueId sliced(ValueId value) {
-    const LocalLayout& layout = context_.result_layout(0);
-    Dims high(to_.size(), 0);
-    std::vector<ValueId> starts;
-    bool slices = false;
-    for (size_t d = 0; d < to_.size(); ++d) {
-      const DimLayout& dim = layout.dims[d];
-      const bool is_part = !dim.axes.empty() && !is_major(groups_, to_, d, &Group::to);
-      if (is_part) high[d] = dim.block * dim.shards - dim.size;
-      starts.push_back(is_part ? build_convert(builder_, context_.shard_offset(dim), DType::kI64)
-                               : build_scalar(builder_, scalar_of(DType::kI64, 0)));
-      slices = slices || is_part;
+  // In other shards of the same dims.
+  ValueId moved(ValueId value, const Layouts& have, const Layouts& want) {
+    if (have == want) return value;
+    ExchangeMap map{.to = {}, .from = {{}}};
+    for (size_t d = 0; d < have.size(); ++d) {
+      map.to.push_back(target_of(want[d]));
+      map.from[0].push_back(source_of(have[d]));
     }
-    if (!slices) return value;
-    const ValueId zero = build_scalar(builder_, scalar_of(builder_.module().type(value).dtype, 0));
-    const Dims none(to_.size(), 0);
-    return build_dynamic_slice(builder_, build_pad(builder_, value, zero, none, high, none), starts,
-                               layout.local_shape());
+    return explained(create_exchange(builder_, context_.mesh(), {&value, 1}, {}, map));
+  }
+
+  ValueId exchanged(ValueId value, const Lines& lines, const Layouts& want) {
+    Dims rows;  // of the operand: each group is one dim, or rows of one
+    ExchangeMap map;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto &from = lines.from[g], &to = lines.to[g];
+      if (from.rows > 1) rows.push_back(from.rows);
+      rows.push_back(from.layout.block);
+      if (to.rows > 1) map.to.push_back({.axes = {}, .rows = to.rows, .step = to.rows, .size = to.rows});
+      map.to.push_back(target_of(to.layout));
+    }
+    const ValueId whole = build_reshape(builder_, value, rows);
+    std::vector<ValueId> operands;
+    for (int64_t k = 0; k < row_count(lines); ++k) {
+      operands.push_back(row(whole, lines, k));
+      map.from.push_back(sources(lines, k));
+    }
+    const ValueId made = explained(create_exchange(builder_, context_.mesh(), operands, {}, map));
+    return build_reshape(builder_, made, local_shape(want));
+  }
+
+  // The row that operand k has of a group with so many, and k without it.
+  static int64_t next_row(int64_t& k, const Line& from, const Line& to) {
+    const int64_t count = from.rows * to.rows, found = k % count;
+    k /= count;
+    return found;
+  }
+
+  ValueId row(ValueId whole, const Lines& lines, int64_t k) {
+    const Dims shape = builder_.module().type(whole).shape;
+    Dims start(shape.size(), 0), limit = shape, result;
+    size_t d = 0;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const int64_t at = next_row(k, lines.from[g], lines.to[g]);
+      if (lines.from[g].rows > 1) {
+        start[d] = at;
+        limit[d++] = at + 1;
+      }
+      if (lines.to[g].rows > 1) result.push_back(1);
+      result.push_back(shape[d++]);
+    }
+    const ValueId part = limit == shape && start == Dims(shape.size(), 0)
+                             ? whole
+                             : build_slice(builder_, whole, start, limit, Dims(shape.size(), 1));
+    return build_reshape(builder_, part, result);
+  }
+
+  std::vector<ExchangeSource> sources(const Lines& lines, int64_t k) const {
+    std::vector<ExchangeSource> sources;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto &from = lines.from[g], &to = lines.to[g];
+      const int64_t at = next_row(k, from, to);
+      ExchangeSource source = source_of(from.layout);
+      if (from.rows > 1) {
+        source.offset = -at * from.layout.size;
+        source.begin = at * from.layout.size;
+        source.end = source.begin + from.layout.size;
+      }
+      if (to.rows > 1) {
+        sources.push_back({.axes = {}, .block = 1, .size = 1, .offset = -at, .begin = at, .end = at + 1});
+        source.offset = at * to.layout.size;
+        source.end = to.layout.size;
+      }
+      sources.push_back(std::move(source));
+    }
+    return sources;
   }
 
   PartitionContext& context_;
@@ -169,7 +273,7 @@ class RowsOfReshape {
 }  // namespace
 
 void partition_by_rows(PartitionContext& context) {
-  context.set_result(0, RowsOfReshape(context).run(), result_padding(context.result_layout(0)));
+  context.set_result(0, ExchangedReshape(context).run(), result_padding(context.result_layout(0)));
 }
 
 std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const ShardingRule& rule) {

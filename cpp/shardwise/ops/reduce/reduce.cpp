@@ -88,18 +88,24 @@ std::vector<FactorId> factors_without_collective(const OpView&, const ShardingRu
   return factors;
 }
 
+// The results are whole along the reduced axes.
+void placements_of_gathered_results(const OpView&, const ShardingRule& rule, std::span<const AxisList> axes,
+                                    std::vector<OpPlacement>& found) {
+  found.push_back(placement_by_rule(rule, axes));
+  found.back().unreduced.clear();
+}
+
 // The results are whole along the reduced axes, or split over them after the axes of one kept dim.
 void placements_of_partial_results(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                                    std::vector<OpPlacement>& found) {
-  OpPlacement whole = placement_by_rule(rule, axes);
-  whole.unreduced.clear();
+  placements_of_gathered_results(op, rule, axes, found);
+  const OpPlacement whole = found.back();
   AxisList combined;
   size_t reduced = 0;
   for (const FactorId id : factors_without_collective(op, rule)) {
     reduced += axes[id].empty() ? 0 : 1;
     append_merged(combined, axes[id]);
   }
-  found.push_back(whole);
   // No single dim could hold the axes of two reduced factors.
   const size_t result = rule.result_tensor(0);
   for (size_t dim = 0; reduced == 1 && dim < rule.ndim(result); ++dim) {
@@ -193,7 +199,11 @@ void batch_reduce(BatchContext& context) {
 constexpr Method kReduceMethods[] = {{.name = "partial results",
                                       .factors = factors_without_collective,
                                       .placements = placements_of_partial_results,
-                                      .partition = combine_partial_results}};
+                                      .partition = combine_partial_results},
+                                     {.name = "gathered partial results",
+                                      .factors = factors_without_collective,
+                                      .placements = placements_of_gathered_results,
+                                      .partition = combine_gathered_results}};
 
 constexpr OpDef kReduce{
     .name = "stablehlo.reduce",

@@ -10,7 +10,6 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/regions.h"
-#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
@@ -21,18 +20,19 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-// How the partial results are split, so that each device combines a part of them.
+// How the partial results are split, so that each device combines a part of them. The dim is padded to a multiple of the
+// shards. Without `stays`, all dims are flattened to one, and the results are gathered.
 struct Split {
   size_t dim = 0;
-  bool flat = false;    // all dims flattened, and padded to a multiple of the shards
-  bool stays = false;   // the results keep this sharding
-  int64_t padding = 0;  // of the dim, if they do
+  bool stays = false;  // the results keep this sharding
+  int64_t padding = 0;
 };
 
 class PartialResults {
  public:
-  explicit PartialResults(PartitionContext& context)
+  PartialResults(PartitionContext& context, bool splits)
       : context_(context),
+        splits_(splits),
         builder_(context.builder()),
         op_(context.op()),
         pairs_(region_argument_reducer(op_.module(), op_.regions()[0])),
@@ -94,7 +94,7 @@ class PartialResults {
     const DType dtype = first ? type(first).dtype : DType::kI64;
     const auto number = [&](int64_t value) { return build_splat(builder_, Dims{count}, Scalar::of_int(dtype, value)); };
     ValueId index = build_iota(builder_, dtype, Dims{count}, 0);
-    if (step != 1) index = builder_.create("stablehlo.multiply", {index, number(step)});
+    index = builder_.create("stablehlo.multiply", {index, number(step)});
     if (first) index = builder_.create("stablehlo.add", {index, build_broadcast(builder_, first, Dims{count}, {})});
     return build_compare(builder_, "LT", index, number(size));
   }
@@ -137,7 +137,7 @@ class PartialResults {
 
   // ---- the devices' partial results ----
 
-  // Returns none when gathering all partial results is cheaper. The reduced dims from `first` on are already dropped.
+  // Returns none if all partial results are gathered. The reduced dims from `first` on are already dropped.
   std::optional<Split> split_for(int64_t shards, int64_t first) const {
     const Dims shape = this->shape();
     const Dims kept = other_dims(op_.operand_type(0).ndim(), dims_);
@@ -146,15 +146,11 @@ class PartialResults {
       if (layout.axes == context_.operand_layout(0).dims[static_cast<size_t>(kept[r])].axes) continue;
       const auto is_gone = [&](int64_t dim) { return dim >= first && dim < kept[r]; };
       const auto dim = static_cast<size_t>(kept[r] - std::count_if(dims_.begin(), dims_.end(), is_gone));
-      return Split{.dim = dim, .flat = false, .stays = true, .padding = layout.block * shards - shape[dim]};
-    }
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (shape[d] > 0 && shape[d] % shards == 0) return Split{.dim = d};
+      return Split{.dim = dim, .stays = true, .padding = layout.block * shards - shape[dim]};
     }
     const int64_t size = element_count(shape);
-    // Compares received partial results: one part each by all_to_all and all_gather, or all parts at once.
-    if (size > 0 && 2 * ceil_div(size, shards) <= size) return Split{.flat = true};
-    return std::nullopt;
+    if (!splits_ || size == 0) return std::nullopt;
+    return Split{.padding = ceil_div(size, shards) * shards - size};
   }
 
   ValueId explained(ValueId collective, int64_t dim) {
@@ -165,8 +161,8 @@ class PartialResults {
   void combine_shards(const DimLayout& layout, int64_t dim, bool is_last) {
     const Dims whole = shape();
     const std::optional<Split> split = split_for(layout.shards, dim);
-    if (split && split->flat) flatten(layout.shards);
-    if (split && split->stays) pad(split->dim, split->padding);
+    if (split && !split->stays) flatten();
+    if (split) pad(split->dim, split->padding);
     const auto ndim = static_cast<int64_t>(shape().size());
     for (ValueId& value : values_) {
       value = build_reshape(builder_, value, with_leading(1, shape_of(value)));
@@ -180,7 +176,7 @@ class PartialResults {
       }
     }
     ValueId inside;
-    if (!pairs_ && layout.block * (layout.shards - 1) >= layout.size) {  // the last shards are empty
+    if (!pairs_ && layout.uneven()) {  // the last shards may be empty
       const ValueId shards = before_end({}, layout.shards, layout.block, layout.size);
       inside = build_broadcast(builder_, shards, shape(), Dims{0});
     }
@@ -190,30 +186,35 @@ class PartialResults {
       std::vector<AxisList> gather(static_cast<size_t>(ndim));
       gather[split->dim] = layout.axes;
       value = explained(create_all_gather(builder_, context_.mesh(), value, gather), dim);
-      if (!split->flat) continue;
-      const Dims size{element_count(whole)};
-      value = build_reshape(builder_, build_slice(builder_, value, Dims{0}, size, Dims{1}), whole);
+      value = build_reshape(builder_, first_elements(value, element_count(whole)), whole);
     }
   }
 
   Dims shape_of(ValueId value) const { return type(value).shape; }
 
-  void flatten(int64_t shards) {
+  void flatten() {
     const Dims size{element_count(shape())};
     for (ValueId& value : values_) value = build_reshape(builder_, value, size);
-    pad(0, ceil_div(size[0], shards) * shards - size[0]);
   }
 
+  // Pads and slices even if that changes nothing, so that the program is the same text for every number of devices.
   void pad(size_t dim, int64_t count) {
     const Dims none(shape().size(), 0);
     Dims high = none;
     high[dim] = count;
+    const Attrs attrs{{"edge_padding_low", none}, {"edge_padding_high", high}, {"interior_padding", none}};
     for (size_t i = 0; i < values_.size(); ++i) {
-      values_[i] = build_pad(builder_, values_[i], init(i), none, high, none);
+      values_[i] = builder_.create("stablehlo.pad", {values_[i], init(i)}, attrs);
     }
   }
 
+  ValueId first_elements(ValueId value, int64_t count) {
+    return builder_.create("stablehlo.slice", {value},
+                           Attrs{{"start_indices", Dims{0}}, {"limit_indices", Dims{count}}, {"strides", Dims{1}}});
+  }
+
   PartitionContext& context_;
+  bool splits_;
   Builder& builder_;
   OpView op_;
   std::optional<Reducer> pairs_;
@@ -223,6 +224,8 @@ class PartialResults {
 
 }  // namespace
 
-void combine_partial_results(PartitionContext& context) { PartialResults(context).run(); }
+void combine_partial_results(PartitionContext& context) { PartialResults(context, true).run(); }
+
+void combine_gathered_results(PartitionContext& context) { PartialResults(context, false).run(); }
 
 }  // namespace shardwise

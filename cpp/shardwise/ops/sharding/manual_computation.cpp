@@ -3,9 +3,12 @@
 
 #include <algorithm>
 
+#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/sharding/manual_computation_verify.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/refusals.h"
 
 namespace shardwise {
 namespace {
@@ -113,6 +116,16 @@ TensorSharding seen_from_outside(const TensorSharding& inside, const TensorShard
   }
   std::sort(outside.replicated.begin(), outside.replicated.end());
   return outside;
+}
+
+void register_manual_calls() {
+  for (const std::string_view target : {"SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding"}) {
+    register_custom_call({.name = std::string(target), .check = [](const OpView& op) {
+                            fail<UnsupportedError>(str("custom_call @", custom_call_target(op)),
+                                                   "manual regions can be read, propagated and printed, but not run",
+                                                   {}, std::string(kNoManualRegion));
+                          }});
+  }
 }
 
 bool is_named_computation(const Module& module, OpId id) { return module.op(id).def->regions == Regions::kInline; }

@@ -27,6 +27,8 @@ struct CustomCallDef {
   std::function<void(const OpView&)> check = {};         // when a program is compiled; empty: any types and attributes
   std::function<ShardingRule(const OpView&)> rule = {};  // empty: replicated
   std::function<std::optional<Kernel>(const OpView&, const KernelTypes&)> prepare = {};
+  // In place of a kernel: other ops, which replace the call together with the calls of the module's functions.
+  std::function<void(DecomposeContext&)> decompose = {};
   std::function<OpCost(const OpView&)> cost = {};  // empty: by the rule
   std::function<void(VjpContext&)> vjp = {};
   std::string no_vjp_reason = {};  // what to do, where vjp is empty

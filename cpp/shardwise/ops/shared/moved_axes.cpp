@@ -10,7 +10,7 @@ void placements_along_other_dims(const ShardingRule& rule, std::span<const Facto
   for (const FactorId moved : whole) {
     for (size_t f = 0; f < axes.size(); ++f) {
       const Factor& factor = rule.factors()[f];
-      if (factor.kind != FactorKind::kPassThrough || factor.size < product(axes[moved]) || !axes[f].empty()) continue;
+      if (factor.kind != FactorKind::kPassThrough || factor.size < 2 || !axes[f].empty()) continue;
       std::vector<AxisList> exchanged(axes.begin(), axes.end());
       std::swap(exchanged[f], exchanged[moved]);
       const bool is_done = std::ranges::all_of(whole, [&](FactorId other) { return exchanged[other].empty(); });

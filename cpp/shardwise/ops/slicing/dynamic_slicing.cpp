@@ -123,11 +123,9 @@ class OwnedWindow {
 
  private:
   ValueId number(int64_t value) { return build_scalar(builder_, scalar_of(DType::kI64, value)); }
-  bool is_whole() const { return sizes_ == builder_.module().type(operand_).shape; }
-  ValueId window() { return is_whole() ? operand_ : build_dynamic_slice(builder_, operand_, starts_, sizes_); }
-  ValueId with_window(ValueId rows) {
-    return is_whole() ? rows : build_dynamic_update_slice(builder_, operand_, rows, starts_);
-  }
+  // Also if the window is the whole shard, so that the program is the same text for every number of devices.
+  ValueId window() { return build_dynamic_slice(builder_, operand_, starts_, sizes_); }
+  ValueId with_window(ValueId rows) { return build_dynamic_update_slice(builder_, operand_, rows, starts_); }
   ValueId with_margin(ValueId rows, Scalar fill) {
     return build_pad(builder_, rows, build_scalar(builder_, fill), margin_, margin_, Dims(margin_.size(), 0));
   }

@@ -41,14 +41,6 @@ ShardingRule rule_top_k(const OpView& op) {
   return rule.build();
 }
 
-struct Winners {
-  ValueId values, places;
-};
-Winners build_top_k(Builder& builder, ValueId operand, int64_t k) {
-  const OpId made = builder.create_op("chlo.top_k", {&operand, 1}, Attrs{{"k", IntAttr{k}}});
-  return {builder.module().result(made, 0), builder.module().result(made, 1)};
-}
-
 std::optional<Kernel> prepare_top_k(const OpView& op, const KernelTypes&) {
   return select_first({.descending = true}, op.attrs().get_int("k"));
 }
@@ -123,5 +115,10 @@ static_assert(kTopKOps[0].complete());
 }  // namespace
 
 std::span<const OpDef> top_k_ops() { return kTopKOps; }
+
+Winners build_top_k(Builder& builder, ValueId operand, int64_t k) {
+  const OpId made = builder.create_op("chlo.top_k", {&operand, 1}, Attrs{{"k", IntAttr{k}}});
+  return {builder.module().result(made, 0), builder.module().result(made, 1)};
+}
 
 }  // namespace shardwise

@@ -14,4 +14,9 @@ namespace shardwise {
 
 std::span<const OpDef> top_k_ops();
 
+struct Winners {
+  ValueId values, places;
+};
+Winners build_top_k(Builder& builder, ValueId operand, int64_t k);
+
 }  // namespace shardwise

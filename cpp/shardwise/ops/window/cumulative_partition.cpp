@@ -18,20 +18,35 @@
 namespace shardwise {
 namespace {
 
+// The program must be the same text for every number of devices. So these ops are emitted even if they change nothing,
+// as where a shard has one row.
+
 // The slice [start, limit) of one dim.
 ValueId part(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t limit) {
   Dims limits = builder.module().type(value).shape, starts(limits.size(), 0);
   starts[dim] = start;
   limits[dim] = limit;
-  return build_slice(builder, value, starts, limits, Dims(limits.size(), 1));
+  return builder.create(
+      "stablehlo.slice", {value},
+      Attrs{{"start_indices", starts}, {"limit_indices", limits}, {"strides", Dims(limits.size(), 1)}});
 }
+
+// `row` has one row where `shape` has several.
+ValueId repeated(Builder& builder, ValueId row, const Dims& shape) {
+  return builder.create("stablehlo.broadcast_in_dim", {row},
+                        Attrs{{"broadcast_dimensions", identity_dims(static_cast<int64_t>(shape.size()))}},
+                        {builder.context().tensor(builder.module().type(row).dtype, shape)});
+}
+
+enum class Totals : uint8_t { kGathered, kByColumns };
 
 // The exclusive scan of the totals of one dim's shards.
 class TotalsScan {
  public:
-  TotalsScan(PartitionContext& context, Reducer reducer, size_t dim, Prefix prefix)
+  TotalsScan(PartitionContext& context, Totals form, Reducer reducer, size_t dim, Prefix prefix)
       : context_(context),
         builder_(context.builder()),
+        form_(form),
         reducer_(reducer),
         dim_(dim),
         layout_(context.result_layout(0).dims[dim]),
@@ -41,8 +56,8 @@ class TotalsScan {
   ValueId run(ValueId totals) {
     const TensorType type = builder_.module().type(totals);
     neutral_ = neutral_element(reducer_, type.dtype);
-    const int64_t columns = ceil_div(type.size(), layout_.shards);
-    return 2 * columns < type.size() ? by_columns(totals, columns) : by_gathering(totals);
+    if (form_ == Totals::kGathered) return by_gathering(totals);
+    return by_columns(totals, ceil_div(type.size(), layout_.shards));
   }
 
  private:
@@ -68,7 +83,6 @@ class TotalsScan {
     return build_reshape(builder_, reduced, builder_.module().type(totals).shape);
   }
 
-  // Pads and slices even when that changes nothing, so that the program is the same text for every number of devices.
   ValueId by_columns(ValueId totals, int64_t columns) {
     const TensorType type = builder_.module().type(totals);
     const int64_t count = type.size(), whole = columns * layout_.shards;
@@ -104,6 +118,7 @@ class TotalsScan {
 
   PartitionContext& context_;
   Builder& builder_;
+  Totals form_;
   Reducer reducer_;
   size_t dim_;
   const DimLayout& layout_;
@@ -132,12 +147,10 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
   const ValueId init = context.operand(1);
   const ValueId share = build_init_share(builder, init, reducer, window, from);
   const ValueId slice = build_dynamic_slice(builder, build_pad(builder, share, init, none, high, none), starts, local);
-  return build_broadcast(builder, slice, layout.local_shape(), identity_dims(static_cast<int64_t>(ndim)));
+  return repeated(builder, slice, layout.local_shape());
 }
 
-}  // namespace
-
-void partition_by_totals(PartitionContext& context) {
+void partition_cumulative(PartitionContext& context, Totals form) {
   Builder& builder = context.builder();
   const OpView op = context.op();
   const Window window = Window::of(op);
@@ -157,7 +170,8 @@ void partition_by_totals(PartitionContext& context) {
   }
   const std::optional<Scalar> known = splat_value(op.module(), op.operand(1));
   const bool apart = !is_idempotent(reducer) && !(known && is_neutral(reducer, *known));
-  ValueId value = build_reduce_window(builder, operand, apart ? ValueId{} : context.operand(1), reducer, local);
+  const ValueId init = apart ? build_scalar(builder, neutral) : context.operand(1);
+  ValueId value = build_reduce_window(builder, operand, init, reducer, local);
   for (int64_t entry : sharded) {
     const auto dim = static_cast<size_t>(entry);
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
@@ -165,12 +179,18 @@ void partition_by_totals(PartitionContext& context) {
     const int64_t last = prefix == Prefix::kForward ? block - 1 : 0;
     const Dims shape = builder.module().type(value).shape;
     if (element_count(shape) == 0) break;
-    const ValueId before = TotalsScan(context, reducer, dim, prefix).run(part(builder, value, dim, last, last + 1));
-    const ValueId repeated = build_broadcast(builder, before, shape, identity_dims(static_cast<int64_t>(shape.size())));
-    value = builder.create(reducer_op_name(reducer), {repeated, value});
+    const ValueId totals = part(builder, value, dim, last, last + 1);
+    const ValueId before = TotalsScan(context, form, reducer, dim, prefix).run(totals);
+    value = builder.create(reducer_op_name(reducer), {repeated(builder, before, shape), value});
   }
   if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window), value});
   context.set_result(0, value, result_padding(layout));
 }
+
+}  // namespace
+
+void partition_by_gathered_totals(PartitionContext& context) { partition_cumulative(context, Totals::kGathered); }
+
+void partition_by_totals(PartitionContext& context) { partition_cumulative(context, Totals::kByColumns); }
 
 }  // namespace shardwise

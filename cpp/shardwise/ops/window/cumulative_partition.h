@@ -8,8 +8,8 @@
 //     before the shard   0      3      10
 //     result            [1 3]  [6 10] [15 21]
 //
-// The scan of the totals takes one of two forms, whichever receives less. The length of neither depends on the number
-// of devices:
+// The scan of the totals takes one of two forms, which are two methods. The length of neither depends on the number of
+// devices:
 //
 //   rows of w elements, n shards       all_gather, mask, reduce                 (n - 1) * w
 //                                      all_to_all, prefix, all_to_all       2 * (n - 1) * ceil(w / n)
@@ -22,6 +22,7 @@
 namespace shardwise {
 
 // For a reduce_window in which each sharded dim has the prefix form or passes through.
-void partition_by_totals(PartitionContext& context);
+void partition_by_gathered_totals(PartitionContext& context);  // the first form
+void partition_by_totals(PartitionContext& context);           // the second form
 
 }  // namespace shardwise

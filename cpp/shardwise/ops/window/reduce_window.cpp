@@ -209,6 +209,10 @@ void batch_reduce_window(BatchContext& context) {
 // ---- the family ----------------------------------------------------------------------------------------------------
 
 constexpr Method kReduceWindowMethods[] = {
+    {.name = "gathered totals",
+     .factors = cumulative_factors,
+     .placements = placements_by_rule,
+     .partition = partition_by_gathered_totals},
     {.name = "totals",
      .factors = cumulative_factors,
      .placements = placements_by_rule,

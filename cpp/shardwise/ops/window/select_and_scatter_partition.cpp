@@ -6,7 +6,6 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
-#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/window/select_and_scatter.h"
@@ -82,7 +81,10 @@ class SelectAndScatterOfShards {
     parts.source = moves ? exchanged(1, source) : context_.operand(1);
     parts.window = window_;
     const ValueId found = build_select_and_scatter(builder_, context_.op(), parts);
-    return build_slice(builder_, found, start, limit, Dims(ndim, 1));
+    if (!moves) return found;
+    // Also if it is whole, so that the program is the same text for every number of devices.
+    return builder_.create("stablehlo.slice", {found},
+                           Attrs{{"start_indices", start}, {"limit_indices", limit}, {"strides", Dims(ndim, 1)}});
   }
 
  private:
@@ -124,7 +126,6 @@ class SelectAndScatterOfShards {
     const ValueId after = build_compare(builder_, "GE", index, splat(0));
     const ValueId before = build_compare(builder_, "LE", index, splat((size - 1) * holes));
     const ValueId found = builder_.create("stablehlo.and", {after, before});
-    if (holes == 1) return found;
     const ValueId rest = builder_.create("stablehlo.remainder", {index, splat(holes)});
     return builder_.create("stablehlo.and", {found, build_compare(builder_, "EQ", rest, splat(0))});
   }

@@ -94,11 +94,17 @@ class VariationFinder {
     for (size_t i = 0; i < op.result_count(); ++i) set(op.result(i), after);
   }
 
-  // An axis that stays whole is varied along where a part of it is gathered; the placement of the result tells more.
+  // An axis that stays whole is varied along where a part of it is gathered; the placement of the result tells more, or
+  // that of the operand.
   DigitSet varying_after(const OpView& op, const CollectiveCall& call) const {
     const DigitSet after = call.varying_after(digits(), operands_);
-    const PlacementId placement = module_.part(op.result()).placement;
-    return placement ? after & digits().touched(axes_of(module_.context().placement(placement))) : after;
+    if (const PlacementId placement = module_.part(op.result()).placement) {
+      return after & digits().touched(axes_of(module_.context().placement(placement)));
+    }
+    const bool unites = call.kind == CollectiveKind::kAllGather || call.kind == CollectiveKind::kAllReduce;
+    const PlacementId before = unites ? module_.part(op.operand(0)).placement : PlacementId{};
+    if (!before) return after;
+    return after & digits().touched(difference(axes_of(module_.context().placement(before)), call.axes_used()));
   }
 
   // The sets only grow from one round to the next, so there are at most as many rounds as carries and digits.

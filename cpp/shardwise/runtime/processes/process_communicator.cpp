@@ -86,6 +86,68 @@ NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const Axi
   return dense(reorder_dims(view, order));
 }
 
+// Operands of one dtype and reducer: their elements, one operand after the other, are reduced as one array.
+struct Pack {
+  DType dtype;
+  Reducer reducer;
+  AxisList axes;  // of all of them
+  std::vector<size_t> members = {};
+  int64_t elements = 0;  // of one device
+  int64_t begin = 0;     // in bytes, in the message of a process
+
+  int64_t nbytes() const { return product(axes) * elements * item_size(dtype); }
+  Dims shape() const { return concatenated(sizes_of(axes), Dims{elements}); }
+};
+
+std::vector<Pack> packed(std::span<const Shards> operands, std::span<const Reducer> reducers) {
+  constexpr int64_t kAlignment = 16;
+  std::vector<Pack> packs;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Shards& operand = operands[i];
+    auto found = std::ranges::find_if(packs, [&](const Pack& pack) {
+      return pack.dtype == operand.dtype() && pack.reducer == reducers[i] && pack.axes == operand.axes();
+    });
+    if (found == packs.end()) found = packs.insert(found, {operand.dtype(), reducers[i], operand.axes()});
+    found->members.push_back(i);
+    found->elements += element_count(operand.local_shape());
+  }
+  int64_t end = 0;
+  for (Pack& pack : packs) {
+    pack.begin = ceil_div(end, kAlignment) * kAlignment;
+    end = pack.begin + pack.nbytes();
+  }
+  return packs;
+}
+
+// Writes the elements of a pack to their place in the message.
+void fill(const NdArray& message, const Pack& pack, std::span<const Shards> operands) {
+  const Dims shape{product(pack.axes), pack.elements};
+  const NdArray rows(pack.dtype, shape, row_major_strides(shape, item_size(pack.dtype)), message.data() + pack.begin,
+                     message.owner());
+  int64_t begin = 0;
+  for (size_t i : pack.members) {
+    const NdArray stack = dense(operands[i].stack());
+    const int64_t size = stack.size() / shape[0];
+    if (size == 0) continue;
+    if (shape[0] == 1) {
+      std::memcpy(rows.data() + begin * item_size(pack.dtype), stack.data(), static_cast<size_t>(stack.nbytes()));
+    } else {
+      copy_parallel(rows.sliced(1, begin, size), reshaped(stack, {shape[0], size}));
+    }
+    begin += size;
+  }
+}
+
+// The last dim, which is contiguous, split into these dims.
+NdArray with_last_dim_as(const NdArray& array, DimSpan shape) {
+  Dims whole(array.shape().begin(), array.shape().end() - 1);
+  Dims strides(array.strides().begin(), array.strides().end() - 1);
+  const Dims inner = row_major_strides(shape, item_size(array.dtype()));
+  whole.insert(whole.end(), shape.begin(), shape.end());
+  strides.insert(strides.end(), inner.begin(), inner.end());
+  return {array.dtype(), std::move(whole), std::move(strides), array.data(), array.owner()};
+}
+
 }  // namespace
 
 ProcessCommunicator::ProcessCommunicator(DeviceSet devices, std::shared_ptr<Transport> transport)
@@ -135,35 +197,29 @@ std::vector<Shards> ProcessCommunicator::all_reduce_together(std::span<const Sha
                                                              std::span<const Reducer> reducers) {
   const ProcessGroup& group = group_along(axes);
   if (group.count == 1) return Communicator::all_reduce_together(operands, axes, reducers);
-  std::vector<NdArray> stacks;
-  int64_t bytes = 0;
-  for (const Shards& operand : operands) {
-    stacks.push_back(dense(operand.stack()));
-    bytes += stacks.back().nbytes();
-  }
+  std::vector<Pack> packs = packed(operands, reducers);
+  const int64_t bytes = packs.back().begin + packs.back().nbytes();
   if (bytes * (group.count - 2) > kWholeBytes) return Communicator::all_reduce_together(operands, axes, reducers);
   const NdArray own = pooled_empty(DType::kU8, {bytes});
   const NdArray all = pooled_empty(DType::kU8, {group.count, bytes});
-  const auto copy = [](std::byte* to, const std::byte* from, int64_t count) {
-    if (count > 0) std::memcpy(to, from, static_cast<size_t>(count));
-  };
-  int64_t begin = 0;
-  for (const NdArray& stack : stacks) {
-    copy(own.data() + begin, stack.data(), stack.nbytes());
-    begin += stack.nbytes();
-  }
+  for (const Pack& pack : packs) fill(own, pack, operands);
   transport_->all_gather(group, bytes_of(own), memory_of(all));
-  std::vector<Shards> results;
-  begin = 0;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const NdArray& stack = stacks[i];
-    const NdArray whole = pooled_empty(stack.dtype(), concatenated(sizes_of(group.axes), stack.shape()));
-    for (int64_t member = 0; member < group.count; ++member) {
-      copy(whole.data() + member * stack.nbytes(), all.data() + member * bytes + begin, stack.nbytes());
+  std::vector<Shards> results(operands.size());
+  for (const Pack& pack : packs) {
+    const Dims shape = concatenated(sizes_of(group.axes), pack.shape());
+    Dims strides = row_major_strides(shape, item_size(pack.dtype));
+    int64_t stride = bytes;  // between two members of the group
+    for (size_t d = group.axes.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
+    const NdArray whole(pack.dtype, shape, std::move(strides), all.data() + pack.begin, all.owner());
+    const Shards reduced = own_.all_reduce(labelled(joined(group.axes, pack.axes), whole), axes, pack.reducer);
+    const NdArray sums = dense(reduced.stack());
+    int64_t begin = 0;
+    for (size_t i : pack.members) {
+      const Dims local = operands[i].local_shape();
+      const NdArray own_sums = sums.sliced(sums.shape().size() - 1, begin, element_count(local));
+      results[i] = {reduced.axes(), with_last_dim_as(own_sums, local)};
+      begin += element_count(local);
     }
-    begin += stack.nbytes();
-    const Shards gathered = labelled(joined(group.axes, operands[i].axes()), whole);
-    results.push_back(own_.all_reduce(gathered, axes, reducers[i]));
   }
   return results;
 }

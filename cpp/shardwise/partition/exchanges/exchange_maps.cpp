@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/exchanges/exchange_maps.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardwise {
+namespace {
+
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+// Result indices [begin, end).
+struct Span {
+  int64_t begin = 0, end = 0;
+};
+
+// The result indices t with low <= (scale·t + offset) / holes < high.
+Span indices_within(const ExchangeSource& source, int64_t low, int64_t high) {
+  const int64_t first = low * source.holes - source.offset, last = (high - 1) * source.holes - source.offset;
+  const int64_t scale = std::abs(source.scale);
+  if (source.scale > 0) return {-floor_div(-first, scale), floor_div(last, scale) + 1};
+  return {-floor_div(last, scale), floor_div(-first, scale) + 1};
+}
+
+std::optional<ExchangeSource> composed(const ExchangeSource& outer, const ExchangeTarget& to,
+                                       const ExchangeSource& inner) {
+  if (to.step != to.rows || outer.axes != to.axes || outer.size != to.size) return std::nullopt;
+  if (std::gcd(inner.scale, outer.holes) != 1) return std::nullopt;
+  ExchangeSource source = outer;
+  const Span known = indices_within(outer, std::max<int64_t>(inner.begin, 0), std::min(inner.end, to.size));
+  source.begin = std::max(source.begin, known.begin);
+  source.end = std::max(source.begin, std::min(source.end, known.end));
+  source.axes = inner.axes;
+  source.block = inner.block;
+  source.size = inner.size;
+  source.scale = inner.scale * outer.scale;
+  source.offset = inner.scale * outer.offset + inner.offset * outer.holes;
+  source.holes = inner.holes * outer.holes;
+  return source;
+}
+
+// The result indices below `size` that the operand has, as far as `begin` and `end` do not cut them off.
+Span known_indices(const ExchangeTarget& to, const ExchangeSource& from) {
+  const Span known = indices_within(from, 0, from.size);
+  return {std::max<int64_t>(known.begin, 0), std::min(known.end, to.size)};
+}
+
+bool is_cut_off(const ExchangeTarget& to, const ExchangeSource& from) {
+  const Span known = known_indices(to, from);
+  return known.begin < known.end && (from.begin > known.begin || from.end < known.end);
+}
+
+// Adds a dim to the hull and its parts.
+bool add_dim(std::span<const ExchangeMap> maps, size_t d, Hull& hull) {
+  const ExchangeTarget& to = maps[0].to[d];
+  const ExchangeSource& from = maps[0].from[0][d];
+  int64_t low = from.offset, high = from.offset;
+  for (const ExchangeMap& map : maps) {
+    const ExchangeTarget& target = map.to[d];
+    const ExchangeSource& source = map.from[0][d];
+    const bool same_axes =
+        target.axes == to.axes && source.axes == from.axes && source.block == from.block && source.size == from.size;
+    const bool is_shifted =
+        to.axes.empty() ? source.scale > 0 && target.rows == target.size : source.scale == 1 && target == to;
+    if (!same_axes || !is_shifted || source.holes != 1 || is_cut_off(target, source)) return false;
+    low = std::min(low, source.offset);
+    high = std::max(high, source.offset + source.scale * (target.rows - 1));
+  }
+  ExchangeTarget all = to;
+  const int64_t more = high - low + 1 - to.rows;
+  all.rows += more;
+  all.size += more;
+  if (to.axes.empty()) all.step = all.rows;
+  hull.map.to.push_back(std::move(all));
+  hull.map.from[0].push_back({.axes = from.axes, .block = from.block, .size = from.size, .offset = low});
+  for (size_t k = 0; k < maps.size(); ++k) {
+    const ExchangeSource& source = maps[k].from[0][d];
+    Hull::Part& part = hull.parts[k];
+    part.starts.push_back(source.offset - low);
+    part.limits.push_back(source.offset - low + source.scale * (maps[k].to[d].rows - 1) + 1);
+    part.strides.push_back(source.scale);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<ExchangeMap> composed(const ExchangeMap& outer, size_t k, const ExchangeMap& inner) {
+  if (inner.from.size() != 1) return std::nullopt;
+  ExchangeMap map = outer;
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    const auto source = composed(outer.from[k][d], inner.to[d], inner.from[0][d]);
+    if (!source) return std::nullopt;
+    map.from[k][d] = *source;
+  }
+  return map;
+}
+
+bool needs_no_fill(const ExchangeMap& map) {
+  if (map.from.size() != 1) return false;
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    const ExchangeTarget& to = map.to[d];
+    const ExchangeSource& from = map.from[0][d];
+    const Span known = known_indices(to, from);
+    const bool has_all = known.begin == 0 && known.end == to.size && !is_cut_off(to, from);
+    if (to.size > 0 && (from.holes != 1 || !has_all)) return false;
+  }
+  return true;
+}
+
+std::optional<Hull> hull_of(std::span<const ExchangeMap> maps) {
+  Hull hull{.map = {.to = {}, .from = {{}}}, .parts = std::vector<Hull::Part>(maps.size())};
+  for (const ExchangeMap& map : maps) {
+    if (map.from.size() != 1) return std::nullopt;
+    for (const ExchangeTarget& to : map.to) {
+      if (to.rows == 0) return std::nullopt;
+    }
+  }
+  for (size_t d = 0; d < maps[0].to.size(); ++d) {
+    if (!add_dim(maps, d, hull)) return std::nullopt;
+  }
+  return hull;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled program on the devices of one process: what its calls need is made once, and a call checks little."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core
+from .array import Array, ShapeDtypeStruct, put
+from .dtypes import numpy_dtype
+from .errors import DTypeError, ShapeError, message
+from .processes import ALONE, Finish, Place
+
+if TYPE_CHECKING:
+    from .stages import Traced
+
+__all__ = ["PlacedProgram"]
+
+
+class PlacedProgram:
+    """A compiled program on the devices of ``place``."""
+
+    __slots__ = (
+        "_argument_shardings", "_hidden", "_identity", "_place", "_results", "_traced", "_what", "executable",
+    )  # fmt: skip
+
+    def __init__(self, compiled: _core.passes.CompileUnit, traced: Traced, place: Place) -> None:
+        self.executable = _core.runtime.Executable(compiled, place.devices)
+        self._traced = traced
+        self._place = place
+        self._argument_shardings = compiled.argument_shardings
+        self._hidden: list[Any] | None = None  # the closed-over arrays, from the first run on
+        self._results = [(tuple(type.shape), numpy_dtype(type.dtype)) for type in traced._core.result_types]
+        self._what = f"the program of {traced._donation[0]}"
+        self._identity = b""
+        if place.communicator is not None:
+            text: str = compiled.stages["local"].text()
+            texts = [text, *[sharding.text() for sharding in self._argument_shardings]]
+            self._identity = hashlib.blake2b("\n".join(texts).encode(), digest_size=16).digest()
+
+    def run(self, leaves: list[Any], **switches: bool) -> list[Array]:
+        """The results for these argument leaves."""
+        traced, place, executable = self._traced, self._place, self.executable
+        options: dict[str, Any] = switches
+        arguments: list[Any] = [leaf._data if isinstance(leaf, Array) else None for leaf in leaves]
+        if not executable.accepts(arguments):
+            arguments, options = self._arguments(leaves, switches)
+        for i, limit in traced._limits:
+            limit.check(int(leaves[i]))
+        finish = self._begin(leaves)
+        if self._hidden is None:
+            rest = self._argument_shardings[len(traced.in_avals) :]
+            self._hidden = [_placed(array, sharding, place) for array, sharding in zip(traced._hoisted, rest)]
+        function, given = traced._donation
+        donated = [i for i in given if isinstance(leaves[i], Array)]
+        for i in donated:  # before the run, which may write them
+            leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
+        arguments += self._hidden
+        results = executable.run(arguments, donated=donated, processes=place.communicator, **options)
+        finish()
+        return [Array._of(result, place, *type) for result, type in zip(results, self._results)]
+
+    def _begin(self, leaves: list[Any]) -> Finish:
+        """Make sure that all processes run this program on the same arrays. Each takes its part of a NumPy array."""
+        if self._place.communicator is None:
+            return ALONE.begin("", b"", {})
+        names = self._traced.in_names
+        given = {name: np.asarray(leaf) for name, leaf in zip(names, leaves) if not isinstance(leaf, Array)}
+        if self._hidden is None:
+            given |= {f"closed-over array {i}": np.asarray(x) for i, x in enumerate(self._traced._hoisted)}
+        return self._place.begin(self._what, self._identity, given, self.executable)
+
+    def _arguments(self, leaves: list[Any], switches: dict[str, bool]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of the executable, and the switches of its run."""
+        poison = switches.get("poison", False)
+        rows = zip(leaves, self._traced.in_avals, self._traced.in_names, self._argument_shardings)
+        arguments = [self._argument(*row, poison) for row in rows]
+        borrowed = [i for i, leaf in enumerate(leaves) if not isinstance(leaf, Array)]
+        return arguments, {**switches, "borrowed": borrowed}
+
+    def _argument(self, leaf: Any, aval: ShapeDtypeStruct, name: str, sharding: Any, poison: bool) -> Any:
+        if isinstance(leaf, ShapeDtypeStruct):
+            raise ShapeError(
+                message("call", "a program runs on arrays", f"{leaf!r} for {name}", "pass arrays, or only compile it")
+            )
+        array = leaf if isinstance(leaf, Array) else np.asarray(leaf)
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        if array.shape != aval.shape or array.dtype != aval.dtype:
+            wrong = ShapeError if array.shape != aval.shape else DTypeError
+            raise wrong(
+                message(
+                    "call",
+                    f"argument {name} must be {aval.dtype.name}{list(aval.shape)} as compiled",
+                    f"{array.dtype.name}{list(array.shape)}",
+                    self._traced._wrong_type,
+                )
+            )
+        if isinstance(array, Array):
+            return _placed(array, sharding, self._place)
+        scatter = _core.runtime.ShardedArray.scatter
+        return scatter(array, sharding, poison=poison, borrow=True, devices=self._place.devices)
+
+
+def _placed(array: Any, sharding: Any, place: Place) -> Any:
+    """The extension's array of a NumPy array or an Array, sharded as a program wants it."""
+    if not isinstance(array, Array):
+        return put(array, sharding)._data
+    is_here = array._data.devices in (place.devices, ALONE.devices)
+    return array._data if is_here and array._data.sharding == sharding else array._moved(sharding, place, True)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""With pinned choices, a program has the same local ops on meshes with larger axes.
+
+    python -m tests.conformance.pinned_choices
+
+Each program of the op table and of the communication benchmark is compiled on a small mesh. Its choices are pinned on
+meshes whose axes are 4 to half a million times as large. The ops of the local programs are compared. They may differ
+where a dim is sharded evenly on one of the meshes alone. Choices can be impossible on another mesh: a reshape may split
+by its rule over 2 devices, and not over 8. The tool exits with 1 if other ops differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from tests.conformance.pinned_choices.comparing import DIFFERENT, EVENNESS, SAME, compare, compiled_with
+from tests.conformance.pinned_choices.programs import Grown, of_ops, of_the_benchmark
+from tests.conformance.results import table, write
+
+REFUSED = "impossible there"
+COLUMNS = (SAME, EVENNESS, REFUSED, DIFFERENT)
+
+
+def outcomes(programs: Iterable[Grown]) -> Iterator[tuple[Grown, int, str]]:
+    """Each program with each of its factors, and one of COLUMNS."""
+    for program in programs:
+        compiled = compiled_with(*program.at(1))
+        for factor in program.factors:
+            larger = compiled_with(*program.at(factor), compiled.choices())
+            yield program, factor, REFUSED if larger is None else compare(compiled, larger)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance.pinned_choices",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", default="", help="programs whose name contains this text")
+    options = parser.parse_args()
+    counts: dict[str, Counter[str]] = {}
+    found: list[str] = []
+    wanted = (p for programs in (of_ops(), of_the_benchmark()) for p in programs if options.only in p.name)
+    for program, factor, outcome in outcomes(wanted):
+        counts.setdefault(program.group, Counter())[outcome] += 1
+        if outcome == DIFFERENT:
+            found.append(f"{program.name}: other ops on axes {factor} times as large")
+    rows = [(group, *(row[column] for column in COLUMNS)) for group, row in sorted(counts.items())]
+    total = Counter[str]()
+    for row in counts.values():
+        total.update(row)
+    table("pinned choices", ("programs", *COLUMNS), [*rows, ("total", *(total[column] for column in COLUMNS))])
+    print("\n".join(found[:40]))
+    if not options.only:
+        write("pinned_choices", [dict(zip(("programs", *COLUMNS), row)) for row in rows])
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sample of ``python -m tests.conformance.random_programs``, and what the tool relies on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shardwise import _core
+from tests.conformance.random_programs import checking
+from tests.conformance.random_programs.__main__ import run_there
+from tests.conformance.random_programs.checking import KINDS, check, counted, program_of
+from tests.conformance.random_programs.instances import InstanceProgram
+from tests.op.dtype_values import ALL_DTYPES
+
+SAMPLE, SEED = 300, 0
+# Programs of seed 1 that were wrong once: a branch on a value that was gathered over a part of an axis.
+WRONG_ONCE = (1905,)
+
+
+def test_random_programs_give_the_results_of_the_unpartitioned_run() -> None:
+    checked = [check(SEED, index) for index in range(SAMPLE)]
+    wrong = [f"program {index}: {found.wrong}" for index, found in enumerate(checked) if found.wrong]
+    assert not wrong, f"{len(wrong)} are wrong:\n" + "\n".join(wrong[:3])
+    counts = sum(map(counted, checked), start=type(counted(checked[0]))())
+    assert counts["programs"] == SAMPLE
+    assert {name for name in counts if name.startswith("kind ")} == {f"kind {kind}" for kind in KINDS}
+    assert {name for name in counts if name.startswith("dtype ")} == {f"dtype {dtype}" for dtype in ALL_DTYPES}
+    assert all(counts[f"axes {count}"] for count in range(1, 5))
+    assert all(counts[f"axis size {size}"] for size in range(1, 10))
+    for annotation in (
+        "even", "uneven", "empty shards", "sub-axes", "several axes on a dim", "permuted devices", "unreduced",
+        "replicated axes", "priority", "constraint", "loop", "branch", "call",
+    ):  # fmt: skip
+        assert counts[f"annotation {annotation}"] > 5, annotation
+    assert sum(name.startswith("op ") for name in counts) > 100
+
+
+@pytest.mark.parametrize("index", WRONG_ONCE)
+def test_programs_that_were_wrong_once(index: int) -> None:
+    assert check(1, index).wrong == ""
+
+
+def test_programs_are_drawn_again_alike() -> None:
+    for index in range(len(KINDS)):
+        (_, first), (_, second) = program_of(5, index), program_of(5, index)
+        assert first.record().text() == second.record().text()
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(first.arguments, second.arguments))
+
+
+@pytest.mark.parametrize("kind", ["numbers", "bits", "instances"])
+def test_a_wrong_bit_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program that is compiled has another argument than the one that the results are compared with."""
+    index = next(
+        i for i in range(1000) if KINDS[i % 5] == kind and (found := _moved_argument(i)) is not None and found.size
+    )
+    drawn = program_of(SEED, index)
+
+    def with_another_argument(seed: int, index: int, several_meshes: bool) -> object:
+        kind, program = drawn
+        if isinstance(program, InstanceProgram):
+            program.whole  # noqa: B018 - computed before the argument changes
+        changed = program.arguments[-1].copy()
+        changed.reshape(-1).view(np.uint8)[0] ^= 1
+        program.arguments[-1] = changed
+        return kind, program
+
+    monkeypatch.setattr(checking, "program_of", with_another_argument)
+    assert "once per shard, poisoned: " in check(SEED, index).wrong
+
+
+def _moved_argument(index: int) -> np.ndarray | None:
+    """The last argument of a program that returns it, moved at most."""
+    program = program_of(SEED, index)[1]
+    if isinstance(program, InstanceProgram):
+        moves = program.instances[-1].op in ("stablehlo.reverse", "stablehlo.transpose", "stablehlo.reshape")
+        return program.arguments[-1] if moves else None
+    if not program.arguments[-1].size or program.arguments[-1].dtype == np.bool_:
+        return None
+    return program.arguments[-1] if len(program.arguments) - 1 in program.outputs else None
+
+
+def test_a_process_that_dies_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program is one of the failures, and the programs after it run in another process."""
+    monkeypatch.setattr("tests.conformance.random_programs.__main__.sys.executable", "/bin/false")
+    counts, failures = run_there(SEED, 3, 5, False)
+    assert [failure["index"] for failure in failures] == [3, 4]
+    assert counts["crashes"] == counts["wrong"] == 2
+
+
+def test_every_program_is_a_module_that_verifies() -> None:
+    for index in range(20):
+        module = program_of(SEED, index)[1].record()
+        module.verify()
+        assert _core.ir.parse(module.text()).structurally_equal(module)
