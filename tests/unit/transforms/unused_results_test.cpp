@@ -59,9 +59,9 @@ TEST(Calls, WithoutEffectGoAndAreMerged) {
   const std::string unused = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
                                         "return %x : tensor<4xf32>\n}" + kFunctions);
   EXPECT_EQ(count(unused, "call @pair"), 0U) << unused;
-  const std::string equal = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
-                                       "%1:2 = " + kCall + "%2 = stablehlo.add %0#0, %1#1 : tensor<4xf32>\n" +
-                                       "return %2 : tensor<4xf32>\n}" + kFunctions);
+  const std::string equal =
+      simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall + "%1:2 = " + kCall +
+                 "%2 = stablehlo.add %0#0, %1#1 : tensor<4xf32>\n" + "return %2 : tensor<4xf32>\n}" + kFunctions);
   EXPECT_EQ(count(equal, "call @pair"), 1U) << equal;
 }
 
