@@ -11,6 +11,7 @@ bytecode.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,18 +44,23 @@ def warning_of_draws(fun: Callable[..., Any], static: tuple[Any, ...] = ()) -> I
         yield
         return
     before = list(map(_state, reached.generators))
+    shared = [generator for generator in reached.generators if _is_named_by_another_thread(generator)]
     try:
         yield
     finally:
         states = zip(reached.generators, before)
         changed = [generator for generator, state in states if _state(generator) != state]
         if changed or reached.makes:
-            for file, line, name in _lines(fun, changed):
+            for file, line, name in _lines(fun, changed, shared):
                 _warn_of_draw(file, line, name)
 
 
-def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, str], None]:
-    """File, line and method name of each draw from a changed generator, and of each new generator."""
+def _lines(fun: Callable[..., Any], changed: list[Any], shared: list[Any]) -> dict[tuple[str, int, str], None]:
+    """File, line and method name of each draw from a changed generator, and of each new generator.
+
+    A changed generator that no line of the function draws from is drawn from in a way that the bytecode does not show,
+    at the function's first line; or by another thread that names it, as the `shared` ones are, and then nowhere.
+    """
     sites = draw_sites(fun)
     # A new generator leaves no evidence, so a site under a condition may not have run.
     found = [site for site in sites if site.makes and site.is_certain]
@@ -63,12 +69,38 @@ def _lines(fun: Callable[..., Any], changed: list[Any]) -> dict[tuple[str, int, 
         own = own or [site for site in sites if site.generator is None and not site.makes]
         if own:
             found.append(min(own, key=lambda site: not site.is_certain))
-        elif threading.active_count() == 1:  # else another thread may have drawn
+        elif generator not in shared and not _is_named_by_another_thread(generator):
             function, _ = function_of(fun)
             if function is not None:
                 code = function.__code__
                 found.append(DrawSite(generator, "", code.co_filename, code.co_firstlineno, True, False))
     return {(site.file, site.line, site.name): None for site in found}
+
+
+def _is_named_by_another_thread(generator: Any) -> bool:
+    """Whether a function that another thread is in has the generator as a local, or names it."""
+    frames = sys._current_frames()
+    del frames[threading.get_ident()]
+    while frames:
+        outer = {}
+        for thread, frame in frames.items():
+            names = set(frame.f_code.co_names)
+            values = [*frame.f_locals.values(), *(frame.f_globals[n] for n in names if n in frame.f_globals)]
+            values += [member for base in values for member in _attributes(base, names)]
+            if any(_draws_from(value, generator) for value in values):
+                return True
+            if frame.f_back is not None:
+                outer[thread] = frame.f_back
+        frames = outer
+    return False
+
+
+def _draws_from(value: Any, generator: Any) -> bool:
+    if isinstance(value, MethodType):
+        value = value.__self__
+    if value is np or value is np.random:
+        return generator is np.random.mtrand._rand
+    return isinstance(value, generators()) and _bits(value) is _bits(generator)
 
 
 def _warn_of_draw(file: str, line: int, name: str) -> None:

@@ -190,6 +190,24 @@ def test_a_generator_that_another_thread_draws_from() -> None:
         thread.join()
 
 
+def hidden(x: Any) -> Any:  # here
+    return x + getattr(RNG, "nor" + "mal")(size=4)
+
+
+def test_a_draw_that_no_line_shows_is_one_of_the_function() -> None:
+    """Threads that do not name the generator, such as those of a notebook, are no reason to be silent."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=stop.wait) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert [w.lineno for w in warnings_of(lambda: sw.jit(hidden, mesh=MESH)(X))] == [line_of(hidden)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
 def test_a_generator_under_a_condition_that_does_not_hold() -> None:
     def seeded(x: Any, seed: int | None = None) -> Any:
         if seed is not None:

@@ -532,8 +532,8 @@ CASES: list[OpCase] = (
 PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 # Ops that refer to functions of the module, which a trace does not have: test_composites and test_calls.
 OF_FUNCTIONS = {"func.call", "stablehlo.composite"}
-# Ops made of ops that have no kernel: test_composed.
-OF_OTHERS_WITHOUT_KERNEL = {"stablehlo.dynamic_conv"}
+# Ops made of ops that have no kernel: test_convolution, test_scans.
+OF_OTHERS_WITHOUT_KERNEL = {"stablehlo.dynamic_conv", "chlo.scan"}
 # Ops whose regions are programs: test_control_flow.
 CONTROL_FLOW = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 

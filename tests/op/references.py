@@ -14,6 +14,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from shardwise import dtypes
+
 Array = np.ndarray[Any, Any]
 Reference = Callable[..., Array]
 
@@ -22,7 +24,7 @@ SMALL_FLOATS = (np.dtype(np.float16), BFLOAT16)
 
 
 def is_float(dtype: Any) -> bool:
-    return np.dtype(dtype).kind == "f" or np.dtype(dtype) == BFLOAT16
+    return bool(dtypes.is_float(np.dtype(dtype)))
 
 
 def in_float32(function: Reference) -> Reference:
@@ -270,12 +272,18 @@ def _exactly(x: Array, init: Array) -> tuple[Array, Array]:
 def neutral(reducer: str, dtype: Any) -> Array:
     """The element that changes nothing."""
     to = np.dtype(dtype)
-    lowest = -np.inf if is_float(to) else False if to == np.bool_ else np.iinfo(to).min
-    highest = np.inf if is_float(to) else True if to == np.bool_ else np.iinfo(to).max
-    all_bits = ~np.zeros((), to) if not is_float(to) else None
-    return np.asarray(
-        {"add": 0, "multiply": 1, "maximum": lowest, "minimum": highest, "and": all_bits, "or": 0}[reducer], to
-    )
+    if reducer in ("add", "multiply", "or"):
+        return np.asarray(reducer == "multiply", to)
+    if reducer == "and":
+        return np.asarray(~np.zeros((), to))
+    if to == np.bool_:
+        return np.asarray(reducer == "minimum")
+    if to.kind in "iu":
+        limits = np.iinfo(to)
+        return np.asarray(limits.min if reducer == "maximum" else limits.max, to)
+    sign = -1 if reducer == "maximum" else 1
+    infinite = np.asarray(sign * np.inf, to)
+    return infinite if np.isinf(infinite) else np.asarray(sign * float(ml_dtypes.finfo(to).max), to)
 
 
 # A reduction of several operands: what the rows (x0, x1, …) of elements are combined by.

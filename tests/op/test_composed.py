@@ -11,16 +11,14 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core, errors
-from tests.op.case import OpCase
 from tests.op.cases import OF_FUNCTIONS, OF_OTHERS_WITHOUT_KERNEL
 from tests.op.composed_cases import COMPOSED
 from tests.op.pooling_cases import POOLING
 from tests.op.random_cases import NUMBERS
-from tests.support.partitioned import ONE_DEVICE, SCENARIOS, difference, execute, record, run, same_bits, sharding
+from tests.support.partitioned import execute, same_bits
 
 # Ops that have neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
 WITHOUT_KERNEL = {
-    "chlo.scan",
     "sdy.manual_computation",
     "sdy.replicated_to_unreduced",
     "sdy.sharded_to_unreduced",
@@ -111,46 +109,6 @@ def test_types_of_no_program_that_runs_are_refused_when_read(declared: str, mess
 def test_the_cases_of_composed_ops_are_those_of_the_registry() -> None:
     composed = {op.name for op in _core.ir.all_ops() if op.composed}
     assert composed - OF_FUNCTIONS - OF_OTHERS_WITHOUT_KERNEL == {case.name for case in (*COMPOSED, *NUMBERS, *POOLING)}
-
-
-# ---- vmap -----------------------------------------------------------------------------------------------------------
-
-ROWS = 3
-BATCHED = [case for case in COMPOSED if case.name not in ("chlo.constant", "stablehlo.dynamic_iota")]
-
-
-@pytest.mark.parametrize("case", BATCHED, ids=[case.id for case in BATCHED])
-def test_a_batched_op_computes_row_by_row(case: OpCase) -> None:
-    dtype = case.dtypes[0]
-    for application in case.applications(5, dtype):
-        fixed = application.fixed
-        first, *others = (case.operands(application, dtype, draw) for draw in (case.draw,) * ROWS)
-        rows = [
-            first,
-            *([np.roll(x, i + 1) if k not in fixed else x for k, x in enumerate(o)] for i, o in enumerate(others)),
-        ]
-        whole = [run(record(case, application, dtype), ONE_DEVICE, row)[0] for row in rows]
-        mesh = SCENARIOS[1].mesh()
-        trace = _core.ir.Trace("batched")
-        region = trace.begin_region()
-        inner = [trace.region_argument(x.shape, x.dtype.name) for x in first]
-        trace.end_region([case.emit(trace, inner, application, dtype)])
-        flags = [k not in fixed for k in range(len(first))]
-        stacked = [np.stack([row[k] for row in rows]) if flag else first[k] for k, flag in enumerate(flags)]
-        outer = [
-            trace.argument(x.shape, x.dtype.name, "", sharding(mesh, [("x",), *[()] * (x.ndim - 1)]) if flag else None)
-            for x, flag in zip(stacked, flags)
-        ]
-        ((value, batched),) = trace.batch(region, outer, flags, ROWS)
-        module = trace.finish([value])
-        for (got,) in execute(_core.passes.compile(module, mesh), stacked):
-            for i, want in enumerate(whole):
-                found = got[i] if batched else got
-                where = f"{case.id} {application.label}"
-                if case.kind == "exact":
-                    assert same_bits(np.asarray(found), want), where
-                else:
-                    assert not difference(case, application, rows[i], found), where
 
 
 # ---- texts ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def test_a_loop_whose_carry_is_returned_beside_the_loss_runs_once() -> None:
 
     function = sw.jit(sw.value_and_grad(f, has_aux=True), mesh=MESHES["one"])
     text = str(function.lower(w).compile().as_text("local"))
-    assert text.count("stablehlo.while") == 2
+    assert text.count("shardwise.scan") == 2
     (_, last), _ = function(w)
     np.testing.assert_allclose(last, sw.jit(lambda w: f(w)[1], mesh=MESHES["one"])(w), rtol=1e-6)
 
@@ -115,10 +116,14 @@ ROWS = f"tensor<{STEPS}x{WIDTH}xf32>"
 
 
 def stacked(f: Any, *arrays: Any) -> int:
-    """The number of stacks of rows among the carries of the first loop."""
+    """The number of stacks of rows that the first loop makes."""
     text = str(sw.jit(sw.grad(f), mesh=MESHES["one"]).lower(*arrays).compile().as_text("local"))
-    first = next(line for line in text.splitlines() if "stablehlo.while" in line)
-    return first.count(ROWS)
+    first = min(text.find(name) for name in ("shardwise.scan", "stablehlo.while") if name in text)
+    if not text.startswith("shardwise.scan", first):
+        return text[first : text.index("\n", first)].count(ROWS)
+    last = re.compile(r"^    \}\) : .* -> (.*)$", re.MULTILINE).search(text, first)
+    assert last is not None
+    return last[1].count(ROWS)
 
 
 def test_only_what_varies_and_is_expensive_is_saved() -> None:

@@ -174,7 +174,7 @@ def test_the_text_of_each_stage_reads_back(name: str) -> None:
         again = _core.ir.parse(stage.text())
         assert again.structurally_equal(stage)
         assert again.text() == stage.text()
-    to_local = ["localize", "optimize_collectives"]
+    to_local = ["localize", "optimize_collectives", "form_scans"]
     resharded = _core.ir.parse(stages["resharded"].text())
     assert _core.passes.run_passes(resharded, to_local).text() == stages["local"].text()
 

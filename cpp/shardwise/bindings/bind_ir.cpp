@@ -2,6 +2,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ir/verifier.h"
+#include "shardwise/ops/elementwise/special_decompositions.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/rules_by_op.h"
@@ -248,6 +250,15 @@ std::vector<const OpDef*> definitions() {
   return list;
 }
 
+// By branch: its upper limit, the offset of its argument, and the coefficients of its polynomial.
+std::vector<std::tuple<double, double, std::vector<double>>> erf_inv_rows(const std::string& dtype) {
+  std::vector<std::tuple<double, double, std::vector<double>>> rows;
+  for (const auto& [below, offset, coefficients] : erf_inv_branches(dtype_from_python(dtype))) {
+    rows.emplace_back(below, offset, std::vector<double>(coefficients.begin(), coefficients.end()));
+  }
+  return rows;
+}
+
 // Name and kind ("b", "i", "u", "f" or "c") of each dtype of arrays.
 std::vector<std::pair<std::string, std::string>> dtype_rows() {
   std::vector<std::pair<std::string, std::string>> rows;
@@ -294,6 +305,7 @@ void bind_ir(py::module_& module) {
       py::arg("text"));
   module.def("all_ops", &definitions, py::return_value_policy::reference);
   module.def("dtypes", &dtype_rows);
+  module.def("erf_inv_branches", &erf_inv_rows, py::arg("dtype"));
 }
 
 }  // namespace shardwise

@@ -9,6 +9,7 @@
 #include "shardwise/partition/optimize_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/propagate.h"
+#include "shardwise/transforms/form_scans.h"
 #include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/simplify.h"
 #include "shardwise/transforms/simplify_loops.h"
@@ -17,8 +18,8 @@ namespace shardwise {
 namespace {
 
 constexpr std::array kPipeline{
-    kInlineCalls,  kSimplify, kPropagate,           kLegalize, kSimplifyLoops, kAssign,
-    kPlanReshards, kLocalize, kOptimizeCollectives,
+    kInlineCalls,  kSimplify, kPropagate,           kLegalize,  kSimplifyLoops, kAssign,
+    kPlanReshards, kLocalize, kOptimizeCollectives, kFormScans,
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "shardwise/ops/contraction/ragged_dot.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/custom_call.h"
+#include "shardwise/ops/control/scan.h"
 #include "shardwise/ops/control/tokens.h"
 #include "shardwise/ops/create/chlo_constant.h"
 #include "shardwise/ops/create/create.h"
@@ -82,6 +83,7 @@ std::vector<const OpDef*> join_families() {
                                         rng_ops(),
                                         stablehlo_collective_ops(),
                                         control_ops(),
+                                        scan_ops(),
                                         manual_computation_ops(),
                                         propagation_control_ops(),
                                         shardy_collective_ops()}) {

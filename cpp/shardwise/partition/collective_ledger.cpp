@@ -12,7 +12,7 @@
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/ops/control/scan.h"
 #include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {
@@ -122,9 +122,9 @@ struct Executions {
   Executions in(const OpView& op) const {
     if (op.def().regions == Regions::kBranches) return {count, bound.empty() ? kAtMost : bound};
     if (op.def().regions != Regions::kLoop) return *this;
-    const auto loop = counted_loop(op);
+    const auto trips = trip_count(op);
     int64_t product = 0;
-    if (!loop || __builtin_mul_overflow(count, loop->trips, &product)) return {count, kPerTrip};
+    if (!trips || __builtin_mul_overflow(count, *trips, &product)) return {count, kPerTrip};
     return {product, bound};
   }
 

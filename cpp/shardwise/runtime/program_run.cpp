@@ -15,6 +15,7 @@
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/poison.h"
+#include "shardwise/runtime/scan_rows.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
@@ -97,6 +98,11 @@ void ProgramRun::execute() {
 }
 
 void ProgramRun::run_block(const Block& block) {
+  run_steps(block);
+  move(block.moves);
+}
+
+void ProgramRun::run_steps(const Block& block) {
   free(block.dead);
   for (const Step& step : block.steps) {
     if (options_.between_ops) options_.between_ops();
@@ -124,13 +130,18 @@ void ProgramRun::run_block(const Block& block) {
       throw;
     }
   }
-  move(block.moves);
 }
 
 void ProgramRun::run_loop(const Step& step, const Loop& loop) {
+  if (loop.rows) return run_scan(step, loop);
   const bool is_empty = loop.condition.steps.empty() && loop.body.steps.empty();
   move(loop.enter);
-  if (is_rehearsal()) rehearse_trips(loop);
+  if (is_rehearsal()) {
+    rehearse_trips(loop, [&](int64_t) {
+      run_block(loop.condition);
+      run_block(loop.body);
+    });
+  }
   while (true) {
     run_block(loop.condition);
     if (is_rehearsal() || predicate(step, loop.condition.results[0]) == 0) break;
@@ -140,14 +151,62 @@ void ProgramRun::run_loop(const Step& step, const Loop& loop) {
   free(step.dead);
 }
 
+void ProgramRun::run_scan(const Step& step, const Loop& loop) {
+  const ScanRows& rows = *loop.rows;
+  const int64_t trips = *loop.trips;
+  move(loop.enter);
+  for (const ScanRows::Write& write : rows.writes) slots_[write.to] = Shards();
+  const auto run_trip = [&](int64_t trip) {
+    const int64_t row = rows.is_reverse ? trips - 1 - trip : trip;
+    read_rows(rows, row);
+    if (loop.body.steps.empty() && options_.between_ops) options_.between_ops();
+    run_steps(loop.body);
+    write_rows(rows, trips, row);
+    move(loop.body.moves);
+  };
+  if (is_rehearsal()) {
+    rehearse_trips(loop, run_trip);
+  } else {
+    for (int64_t trip = 0; trip < trips; ++trip) run_trip(trip);
+  }
+  for (const ScanRows::Write& write : rows.writes) {
+    if (trips == 0) slots_[write.to] = no_rows(module_.type(plan_.slots[write.to]), plan_.slot_axes[write.to]);
+    if (options_.poison) poison_padding(write.to);
+  }
+  free(step.dead);
+}
+
+void ProgramRun::read_rows(const ScanRows& rows, int64_t row) {
+  for (const ScanRows::Read& read : rows.reads) {
+    const int64_t at = row + read.offset;
+    const bool is_border = read.border && (at < 0 || at == slots_[read.from].local_shape()[rows.dim]);
+    const AxisList& axes = plan_.slot_axes[read.to];
+    slots_[read.to] =
+        is_border ? slots_[*read.border].along(axes) : row_of(slots_[read.from], rows.dim, at).along(axes);
+    if (options_.poison) poison_padding(read.to);
+  }
+}
+
+void ProgramRun::write_rows(const ScanRows& rows, int64_t trips, int64_t row) {
+  for (const ScanRows::Write& write : rows.writes) {
+    const Shards value = slots_[write.from].along(plan_.slot_axes[write.to]);
+    Shards& stack = slots_[write.to];
+    if (stack.axes().empty() && stack.stacked().data() == nullptr) {
+      if (AllocationLog* log = AllocationLog::current()) log->set_label(plan_.slots[write.to].index);
+      stack = empty_stack_of(value, trips, rows.dim);
+    }
+    if (!leaves_out(bytes_of(stack) / stack.count())) copy_row(stack, rows.dim, row, value);
+    if (write.is_last) slots_[write.from] = Shards();
+  }
+}
+
 // The first trips enter with buffers of others. Once a trip ends with carries that share buffers as they did before it,
 // all later trips allocate the same.
-void ProgramRun::rehearse_trips(const Loop& loop) {
+void ProgramRun::rehearse_trips(const Loop& loop, const std::function<void(int64_t trip)>& run_trip) {
   const int64_t most = std::min<int64_t>(loop.trips.value_or(INT64_MAX), std::ssize(loop.enter) + 2);
   std::vector<int64_t> before;
   for (int64_t trip = 0; trip < most; ++trip) {
-    run_block(loop.condition);
-    run_block(loop.body);
+    run_trip(trip);
     std::vector<int64_t> now = sharing_of_carries(loop);
     if (now == before) break;
     before = std::move(now);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/communicator.h"
@@ -34,11 +35,15 @@ class ProgramRun {
 
  private:
   void run_block(const Block& block);
+  void run_steps(const Block& block);
   void run_step(const Step& step);
   void run_loop(const Step& step, const Loop& loop);
+  void run_scan(const Step& step, const Loop& loop);
+  void read_rows(const ScanRows& rows, int64_t row);
+  void write_rows(const ScanRows& rows, int64_t trips, int64_t row);
   void run_branch(const Step& step, const Branches& branches);
   void run_call(const Step& step, const Call& call);
-  void rehearse_trips(const Loop& loop);
+  void rehearse_trips(const Loop& loop, const std::function<void(int64_t trip)>& run_trip);
   std::vector<int64_t> sharing_of_carries(const Loop& loop) const;
   int64_t rehearsed_branch(OpId op) const;
   int64_t predicate(const Step& step, uint32_t slot) const;  // the same on all devices

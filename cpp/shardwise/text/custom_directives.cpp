@@ -311,8 +311,8 @@ const CustomDirective kDirectives[] = {
 }  // namespace
 
 const CustomDirective* find_custom_directive(std::string_view name) {
-  for (const CustomDirective* own : {&kReduceDirective, &kWhileDirective, &kManualDirective, &kNamedDirective,
-                                     &kConvolutionDims, &kConvolutionWindow}) {
+  for (const CustomDirective* own : {&kReduceDirective, &kWhileDirective, &kScanDirective, &kManualDirective,
+                                     &kNamedDirective, &kConvolutionDims, &kConvolutionWindow}) {
     if (name == own->name) return own;
   }
   const auto* it =

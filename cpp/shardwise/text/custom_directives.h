@@ -12,7 +12,7 @@
 namespace shardwise {
 
 extern const CustomDirective kReduceDirective;
-extern const CustomDirective kWhileDirective, kManualDirective, kNamedDirective;
+extern const CustomDirective kWhileDirective, kScanDirective, kManualDirective, kNamedDirective;
 extern const CustomDirective kConvolutionDims, kConvolutionWindow;
 
 }  // namespace shardwise

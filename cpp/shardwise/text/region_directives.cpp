@@ -5,6 +5,8 @@
 //   stablehlo.while(%arg2 = %0, %arg3 = %arg0) : tensor<i32>, tensor<8xf32> attributes {…}
 //     cond { … }
 //     do { … }
+//   chlo.scan(%xs) inits (%h0) dimension=0  attributes {is_reverse = true} {
+//   ^bb0(%arg2: tensor<8xf32>, %arg3: tensor<8xf32>): … } : …
 //   sdy.manual_computation(%0) in_shardings=[<…>] out_shardings=[<…>] manual_axes={"x"}
 //       (%arg2: tensor<4xf32>) { … } : …
 //   sdy.named_computation<"f">(%0) in_shardings=[<…>] (%arg2: tensor<8xf32>) { … } : …
@@ -21,6 +23,12 @@
 
 namespace shardwise {
 namespace {
+
+void parse_operands(OpParser& parser, OpSyntax& op) {
+  parser.expect("(", "before the operands");
+  parser.parse_operand_list(op.operands);
+  parser.expect(")", "after the operands");
+}
 
 // ---- while ---------------------------------------------------------------------------------------------------------
 
@@ -113,6 +121,62 @@ void parse_while(OpParser& parser, OpSyntax& op, std::string_view) {
   parse_while_region(parser, op, "do", names);
 }
 
+// ---- scan ----------------------------------------------------------------------------------------------------------
+
+constexpr std::string_view kDimension = "dimension", kOperandSegments = "operandSegmentSizes",
+                           kResultSegments = "resultSegmentSizes";
+constexpr std::string_view kScanAttributes[] = {kDimension, kOperandSegments, kResultSegments};
+
+// The op has been inferred, so that the sizes fit.
+bool fits_scan(const OpView& op, std::string_view) {
+  return op.attrs().get<IntAttr>(kDimension).bits == 64 && !op.attrs().get<IntAttr>(kDimension).is_unsigned;
+}
+
+void print_scan(OpPrinter& printer, const OpView& op, std::string_view) {
+  const auto inputs = static_cast<size_t>(op.attrs().get<NarrowIntArray>(kOperandSegments).values[0]);
+  printer.out += '(';
+  printer.values(op.operands().first(inputs));
+  printer.out += ") inits (";
+  printer.values(op.operands().subspan(inputs));
+  printer.out.append(") dimension=").append(std::to_string(op.attrs().get<IntAttr>(kDimension).value)).append(" ");
+  const size_t start = printer.out.size();
+  printer.out += " attributes";
+  const size_t before = printer.out.size();
+  printer.attr_dict(op, assembly_format(op.def()));
+  if (printer.out.size() == before) printer.out.resize(start);
+  printer.out += ' ';
+  printer.region_body(op.regions()[0]);
+  printer.out += " : ";
+  printer.functional_type(op);
+}
+
+void add_segments(OpParser& parser, OpSyntax& op, std::string_view name, size_t stacked, size_t carries) {
+  parser.add_attribute(op, name, NarrowIntArray{32, {static_cast<int64_t>(stacked), static_cast<int64_t>(carries)}});
+}
+
+void parse_scan(OpParser& parser, OpSyntax& op, std::string_view) {
+  parse_operands(parser, op);
+  const size_t inputs = op.operands.size();
+  parser.expect("inits", "before the carries of a scan");
+  parse_operands(parser, op);
+  const size_t carries = op.operands.size() - inputs;
+  parser.expect("dimension", "after the carries of a scan");
+  parser.expect("=", "after 'dimension'");
+  parser.add_attribute(op, kDimension, IntAttr{parser.take_integer("the dimension of a scan")});
+  if (parser.take_keyword("attributes")) parser.parse_optional_attr_dict(op);
+  op.regions.push_back(parser.parse_region());
+  parser.expect(":", "before the type of a scan");
+  parser.skip_space();
+  const size_t start = parser.pos;
+  parser.parse_functional_type(op);
+  if (op.declared.size() < carries) {
+    parser.fail_at(start, str("a scan must have a result for each of its ", carries, " carries"),
+                   str(op.declared.size()));
+  }
+  add_segments(parser, op, kOperandSegments, inputs, carries);
+  add_segments(parser, op, kResultSegments, op.declared.size() - carries, carries);
+}
+
 // ---- manual_computation, named_computation -------------------------------------------------------------------------
 
 bool has_body(const OpView& op) {
@@ -137,12 +201,6 @@ void print_body(OpPrinter& printer, const OpView& op) {
   printer.attr_dict(op, assembly_format(op.def()));
   printer.out += " : ";
   printer.functional_type(op);
-}
-
-void parse_operands(OpParser& parser, OpSyntax& op) {
-  parser.expect("(", "before the operands");
-  parser.parse_operand_list(op.operands);
-  parser.expect(")", "after the operands");
 }
 
 std::vector<ShardingId> parse_shardings(OpParser& parser, std::string_view name) {
@@ -269,6 +327,13 @@ void parse_named(OpParser& parser, OpSyntax& op, std::string_view argument) {
 
 const CustomDirective kWhileDirective{
     .name = "while", .attributes = {}, .fits = fits_while, .print = print_while, .parse = parse_while, .whole = true};
+
+const CustomDirective kScanDirective{.name = "scan",
+                                     .attributes = kScanAttributes,
+                                     .fits = fits_scan,
+                                     .print = print_scan,
+                                     .parse = parse_scan,
+                                     .whole = true};
 
 const CustomDirective kManualDirective{.name = "manual_computation",
                                        .attributes = {},

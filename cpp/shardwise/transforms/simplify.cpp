@@ -72,13 +72,14 @@ int64_t fold_ops(Module& module) {
   return folded;
 }
 
-// Annotations of the scalars in a combiner have no effect.
+// Annotations of the scalars in a combiner have no effect. The body of a scan of rows is no combiner.
 void drop_combiner_annotations(Module& module) {
   Rewrite rewrite(module);
   walk(module, [&](OpId id) {
     const OpId owner = module.region(module.op(id).parent).op;
     const Traits& traits = module.op(id).def->traits;
     if (!owner || module.op(owner).def->regions != Regions::kCombiner || !(traits.constraint || traits.reshard)) return;
+    if (module.type(module.result(id)).ndim() != 0) return;
     rewrite.replace(module.result(id), module.operands(id)[0]);
     rewrite.erase(id);
   });

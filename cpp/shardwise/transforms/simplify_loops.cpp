@@ -8,70 +8,10 @@
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/transforms/live_carries.h"
 
 namespace shardwise {
 namespace {
-
-// The carries that the condition, an op with an effect, or a used result of the loop depends on.
-class LiveCarries {
- public:
-  LiveCarries(Module& module, OpId loop)
-      : module_(module), loop_(loop), live_(module.op(loop).operand_count), reached_(module.value_count()) {}
-
-  std::vector<bool> find() {
-    for (const RegionId region : module_.regions(loop_)) {
-      walk(module_, region, [&](OpId id) {
-        const OpView op(module_, id);
-        if (op.def().has_side_effect(op)) reach_operands(id);
-      });
-    }
-    for (const ValueId result : module_.region(module_.regions(loop_)[0]).results) reach(result);
-    for (uint32_t i = 0; i < live_.size(); ++i) {
-      if (!module_.uses(module_.result(loop_, i)).empty()) mark(i);
-    }
-    while (!open_.empty()) {
-      const ValueId next = open_.back();
-      open_.pop_back();
-      follow(module_.value(next));
-    }
-    return std::move(live_);
-  }
-
- private:
-  void follow(const Value& value) {
-    if (value.op) {
-      reach_operands(value.op);
-    } else if (module_.region(value.region).op == loop_) {
-      mark(value.index);
-    } else if (module_.region(value.region).op) {
-      reach_operands(module_.region(value.region).op);
-    }
-  }
-  void mark(uint32_t carry) {
-    if (live_[carry]) return;
-    live_[carry] = true;
-    reach(module_.region(module_.regions(loop_)[1]).results[carry]);
-  }
-  // Also reaches every value that the regions of the op read.
-  void reach_operands(OpId id) {
-    for (const ValueId operand : module_.operands(id)) reach(operand);
-    for (const RegionId region : module_.regions(id)) {
-      for (const OpId inner : module_.region(region).ops) reach_operands(inner);
-      for (const ValueId result : module_.region(region).results) reach(result);
-    }
-  }
-  void reach(ValueId value) {
-    if (reached_[value.index]) return;
-    reached_[value.index] = true;
-    open_.push_back(value);
-  }
-
-  Module& module_;
-  OpId loop_;
-  std::vector<bool> live_;     // by carry
-  std::vector<bool> reached_;  // by value
-  std::vector<ValueId> open_;
-};
 
 class LoopSimplifier {
  public:
@@ -101,7 +41,9 @@ class LoopSimplifier {
       kept[i] = false;
       ++captured_;
     }
-    const std::vector<bool> live = LiveCarries(module_, loop).find();
+    LiveCarries carries(module_, loop);
+    for (const ValueId result : module_.region(module_.regions(loop)[0]).results) carries.reach(result);
+    const std::vector<bool> live = carries.find();
     for (uint32_t i = 0; i < count; ++i) {
       if (!kept[i] || live[i]) continue;
       kept[i] = false;

@@ -7,7 +7,7 @@ import collections.abc
 import numpy
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'dtypes', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'register_custom_call', 'set_custom_call_vjp']
+__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'dtypes', 'erf_inv_branches', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'register_custom_call', 'set_custom_call_vjp']
 class Module:
     def __repr__(self) -> str:
         ...
@@ -344,6 +344,8 @@ def all_ops() -> list[OpDefinition]:
 def current_location() -> tuple[str, int]:
     ...
 def dtypes() -> list[tuple[str, str]]:
+    ...
+def erf_inv_branches(dtype: str) -> list[tuple[float, float, list[float]]]:
     ...
 def hide_frames_of(paths: collections.abc.Sequence[str]) -> None:
     ...

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from .hlo import HloCollective, collectives_of, instructions_of, op_class
 from .optional import jax, needs_jax
 from .to_jax.program import JaxProgram
 
-__all__ = ["Comparison", "compare", "compiled_texts"]
+__all__ = ["Comparison", "compare", "compiled_texts", "sent"]
 
 _COMPUTES = ("dot", "reduce", "elementwise", "movement", "other")
 
@@ -32,7 +32,7 @@ class Totals:
     """The work of one side in a class of ops.
 
     Attributes:
-        count: ops, each once, also those in loops.
+        count: the executions of collectives, as far as they are known; other ops, each once, also those in loops.
         bytes: received by one device for collectives; of the results on one device for other ops.
         seconds: of all devices together, in one run; 0 if the profiler gives no times.
     """
@@ -41,9 +41,9 @@ class Totals:
     bytes: float = 0.0
     seconds: float = 0.0
 
-    def add(self, size: float) -> None:
-        self.count += 1
-        self.bytes += size
+    def add(self, size: float, times: int = 1) -> None:
+        self.count += times
+        self.bytes += size * times
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,13 @@ class Comparison(Report[ComparisonRow]):
         self.theirs = tuple(theirs)
 
     def same_collectives(self) -> bool:
-        """Whether both sides have the same collectives, by kind and bytes, in any order."""
-        ours = sorted((row.kind, row.bytes) for row in self.ours)
-        return ours == sorted((row.kind, row.bytes) for row in self.theirs)
+        """Whether both sides run the same collectives, by kind and bytes, as often, in any order."""
+        return sent(self.ours) == sent(self.theirs)
 
     def summary(self) -> str:
         """One line for the whole report."""
-        sent = [sum(each.bytes for each in side) for side in (self.ours.rows, self.theirs)]
-        return f"received per device: {format_bytes(sent[0])} here, {format_bytes(sent[1])} in JAX"
+        ours, theirs = [sum(each.bytes * each.count for each in side) for side in (self.ours.rows, self.theirs)]
+        return f"received per device: {format_bytes(ours)} here, {format_bytes(theirs)} in JAX"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as values that JSON supports."""
@@ -150,7 +149,7 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3) -> Compa
     found = collectives_of(partitioned)
     theirs: dict[str, Totals] = defaultdict(Totals)
     for row in found:
-        theirs[row.kind].add(row.bytes)
+        theirs[row.kind].add(row.bytes, row.count)
     for instruction in instructions_of(compiled):
         own = theirs[instruction.op_class]
         if instruction.op_class in _COMPUTES:
@@ -158,6 +157,14 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3) -> Compa
         own.seconds += seconds.get(instruction.name, 0.0)
     names = [name for name in (*COLLECTIVE_KINDS, *_COMPUTES) if name in ours or name in theirs]
     return Comparison([ComparisonRow(name, ours[name], theirs[name]) for name in names], ledger, found)
+
+
+def sent(rows: Iterable[Any]) -> Counter[tuple[str, float]]:
+    """How often a collective of a kind and of as many bytes runs."""
+    times: Counter[tuple[str, float]] = Counter()
+    for row in rows:
+        times[row.kind, row.bytes] += row.count
+    return times
 
 
 def _class_of(op: Op) -> str:
@@ -168,7 +175,7 @@ def _class_of(op: Op) -> str:
 def _ours(program: Program, ledger: Ledger, trace: Sequence[dict[str, Any]]) -> dict[str, Totals]:
     totals: dict[str, Totals] = defaultdict(Totals)
     for row in ledger:
-        totals[row.kind].add(row.bytes)
+        totals[row.kind].add(row.bytes, row.count)
     module: Module = program._compiled.stages["local"]
     classes: dict[str, str] = {}
     for op in _computing(module.main.body):
@@ -185,7 +192,7 @@ def _computing(region: Any) -> list[Op]:
     """The ops that compute or move something, also those in loops and branches; not those of combiners."""
     found: list[Op] = []
     for op in region.ops:
-        if op.name in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+        if op.name in ("stablehlo.while", "shardwise.scan", "stablehlo.case", "stablehlo.if"):
             for inner in op.regions:
                 found += _computing(inner)
         elif not op.definition.collective and op.name != "stablehlo.constant":

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 from ..dtypes import numpy_dtype
 
@@ -45,6 +48,7 @@ class HloCollective:
         group_size: the number of devices of a group; for a permute, 0.
         bytes: received by one device in one execution.
         dtype, shape: of the result of one device.
+        count: the number of executions in one run; a loop of an unknown number of trips counts as one trip.
     """
 
     name: str
@@ -53,6 +57,7 @@ class HloCollective:
     bytes: float
     dtype: str
     shape: tuple[int, ...]
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -107,30 +112,102 @@ def _received(kind: str, size: int, item: int, group: int) -> float:
     return float(size * (group - 1)) if kind == "reduce_scatter" else size * (group - 1) / group
 
 
-def _lines(text: str) -> Iterator[tuple[str, str, str, str]]:
-    """Name, type, opcode and text of each instruction."""
+class _Line(NamedTuple):
+    """The line of an instruction."""
+
+    computation: str
+    name: str
+    kind: str
+    opcode: str
+    text: str
+
+    def named(self, attribute: str) -> str:
+        """What an attribute names, ``condition=%name``; "" without it."""
+        match = re.search(rf"\b{attribute}=%?([\w.-]+)", self.text)
+        return "" if match is None else match[1]
+
+    @property
+    def operands(self) -> list[str]:
+        """The names of the operands."""
+        return re.findall(r"%([\w.-]+)", self.text.partition(f" {self.opcode}(")[2].partition(")")[0])
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    computation = ""
     for line in text.splitlines():
-        match = _INSTRUCTION.match(line)
+        begin, match = _COMPUTATION.match(line), _INSTRUCTION.match(line)
+        computation = computation if begin is None else begin[1]
         if match is not None:
-            yield match[1], match[2], match[3], line
+            yield _Line(computation, match[1], match[2], match[3], line)
 
 
 def collectives_of(text: str) -> list[HloCollective]:
-    """The collectives in program order, once each, also those in loops."""
+    """The collectives in program order, once each, with the number of their executions."""
+    lines = list(_lines(text))
+    counts = _executions(text, lines)
     found = []
-    for name, kind_text, opcode, line in _lines(text):
-        kind = _KINDS.get(opcode.removesuffix("-start"))
+    for line in lines:
+        kind = _KINDS.get(line.opcode.removesuffix("-start"))
         if kind is None:
             continue
-        types = _types(kind_text)
-        if opcode.endswith("-start") and len(types) > 1:
+        types = _types(line.kind)
+        if line.opcode.endswith("-start") and len(types) > 1:
             types = types[len(types) // 2 :]  # a pair of operands and results
         size = sum(_size(*each) for each in types)
         dtype, shape = types[0]
-        group = _group_size(line)
-        item = numpy_dtype(dtype).itemsize
-        found.append(HloCollective(name, kind, group, _received(kind, size, item, group), dtype, shape))
+        group = _group_size(line.text)
+        received = _received(kind, size, numpy_dtype(dtype).itemsize, group)
+        found.append(HloCollective(line.name, kind, group, received, dtype, shape, counts[line.computation]))
     return found
+
+
+def _executions(text: str, lines: Sequence[_Line]) -> dict[str, int]:
+    """How often each computation runs: those called twice run twice, those of a loop once per trip."""
+    by_name = {line.name: line for line in lines}
+    callers: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for line in lines:
+        if line.opcode == "while":
+            trips = _trips(line, lines, by_name)
+            for attribute in ("body", "condition"):
+                callers[line.named(attribute)].append((line.computation, trips))
+        elif line.opcode == "conditional":
+            names = re.search(r"branch_computations=\{(.*?)\}", line.text)
+            listed = re.findall(r"%?([\w.-]+)", names[1]) if names is not None else []
+            for name in (*listed, line.named("true_computation"), line.named("false_computation")):
+                callers[name].append((line.computation, 1))
+        else:
+            callers[line.named("calls") or line.named("to_apply")].append((line.computation, 1))
+    entry = re.search(r"^ENTRY %?([\w.-]+)", text, re.MULTILINE)
+
+    @cache
+    def count(computation: str) -> int:
+        own = int(entry is not None and computation == entry[1])
+        return own + sum(count(caller) * trips for caller, trips in callers.get(computation, ()))
+
+    return {line.computation: count(line.computation) for line in lines}
+
+
+def _trips(loop: _Line, lines: Sequence[_Line], by_name: Mapping[str, _Line]) -> int:
+    """The trips of a loop that counts from a constant up to one; 1 for any other."""
+    known = re.search(r'"known_trip_count":\{"n":"(\d+)"\}', loop.text)
+    if known is not None:
+        return int(known[1])
+    constants = {
+        name: int(match[1])
+        for name, line in by_name.items()
+        if line.opcode == "constant" and (match := re.search(r" constant\((-?\d+)\)", line.text)) is not None
+    }
+    inside = [line for line in lines if line.computation == loop.named("condition")]
+    test = next((line for line in inside if line.text.lstrip().startswith("ROOT")), None)
+    carries = by_name.get(loop.operands[0]) if loop.operands else None
+    if test is None or carries is None or "direction=LT" not in test.text or len(test.operands) != 2:
+        return 1
+    counter, limit = test.operands
+    place = re.search(r"index=(\d+)", by_name[counter].text) if counter in by_name else None
+    if place is None or limit not in constants or int(place[1]) >= len(carries.operands):
+        return 1
+    first = carries.operands[int(place[1])]
+    return max(constants[limit] - constants[first], 0) if first in constants else 1
 
 
 def op_class(opcodes: set[str]) -> str:
@@ -141,25 +218,18 @@ def op_class(opcodes: set[str]) -> str:
 
 def instructions_of(text: str) -> list[Instruction]:
     """The instructions that run by themselves."""
-    computations: dict[str, set[str]] = {}
-    name, lines = "", list(text.splitlines())
+    lines = list(_lines(text))
+    computations: dict[str, set[str]] = defaultdict(set)
     for line in lines:
-        begin = _COMPUTATION.match(line)
-        name = begin[1] if begin is not None else name
-        match = _INSTRUCTION.match(line)
-        if match is not None:
-            computations.setdefault(name, set()).add(match[3])
-    inner = set(re.findall(r"(?:calls|to_apply)=%?([\w.-]+)", text))
+        computations[line.computation].add(line.opcode)
+    called = {line.named("calls") for line in lines}
+    called |= {line.named("to_apply") for line in lines if line.opcode != "call"}
     found = []
     for line in lines:
-        begin = _COMPUTATION.match(line)
-        name = begin[1] if begin is not None else name
-        match = _INSTRUCTION.match(line)
-        if match is None or name in inner or match[3] in _FREE:
+        if line.computation in called or line.opcode in _FREE:
             continue
-        kind = _KINDS.get(match[3].removesuffix("-start"))
-        called = re.search(r"calls=%?([\w.-]+)", line)
-        opcodes = computations.get(called[1], set()) if called is not None else {match[3]}
-        size = float(sum(_size(*each) for each in _types(match[2])))
-        found.append(Instruction(match[1], kind or op_class(opcodes), size))
+        kind = _KINDS.get(line.opcode.removesuffix("-start"))
+        opcodes = computations[line.named("calls")] if line.named("calls") else {line.opcode}
+        size = float(sum(_size(*each) for each in _types(line.kind)))
+        found.append(Instruction(line.name, kind or op_class(opcodes), size))
     return found

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +24,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import shardwise as sw
-from shardwise.interop.comparison import compiled_texts
+from shardwise.interop.comparison import compiled_texts, sent
 from shardwise.interop.hlo import collectives_of
 from tests.conformance.results import table, write
 from tests.op.cases import CASES, OpCase
@@ -49,8 +48,8 @@ _ULPS = 8
 
 def other_collectives(function: Any) -> str:
     """The collectives of the HLO that the ledger has not; "" if there are none."""
-    found = Counter((row.kind, row.bytes) for row in collectives_of(compiled_texts(function.lower())[0]))
-    ours = Counter((row.kind, row.bytes) for row in function.collectives())
+    found = sent(collectives_of(compiled_texts(function.lower())[0]))
+    ours = sent(function.collectives())
     return f"{found - ours} in the HLO, {ours - found} in the ledger" if found - ours else ""
 
 

@@ -13,9 +13,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import shardwise as sw
 from shardwise import P
+from shardwise.interop.comparison import compiled_texts, sent
 from shardwise.interop.hlo import collectives_of, instructions_of
 from tests.interop.process.handed_programs import PROGRAMS, Handed
-from tests.interop.process.to_jax_checks import MESHES, compiled
+from tests.interop.process.to_jax_checks import MESHES, compiled, text_with_calls
 
 NAMES = ("mlp", "uneven_product", "extremes", "integer_sums", "narrow_floats", "gradients", "resharded", "exchanges")
 MESH = MESHES["4x2"]
@@ -25,9 +26,16 @@ MESH = MESHES["4x2"]
 def test_the_ledger_is_that_of_the_partitioned_hlo(handed: Handed) -> None:
     program = compiled(handed, MESH)
     report = sw.interop.compare(program, program.to_jax(), *handed.arguments, runs=1)
-    ours, found = (Counter((row.kind, row.bytes) for row in side) for side in (report.ours, report.theirs))
+    ours, found = sent(report.ours), sent(report.theirs)
     assert found - ours == Counter(), f"{found}\n{report.ours}"
     assert report.same_collectives() or handed.name == "exchanges"  # two of its permutes are the same, XLA drops one
+
+
+def test_collectives_of_functions_and_loops_count_as_often_as_they_run() -> None:
+    function = sw.parse(text_with_calls(3)).compile().to_jax()
+    found = collectives_of(compiled_texts(function.lower())[0])
+    assert sent(found) == sent(function.collectives()) == {("all_gather", 216.0): 6, ("all_reduce", 40.0): 12}
+    assert sorted({row.count for row in found}) == [1, 3]
 
 
 def layer(x: Any, w: Any) -> Any:

@@ -180,12 +180,6 @@ void decompose_map(DecomposeContext& context) {
   context.set_result(0, apply_region(context.builder(), op.module(), op.regions()[0], op.operands())[0]);
 }
 
-void infer_scan(const InferContext& op, std::vector<TypeId>& results) {
-  op.attr<IntAttr>("dimension");
-  op.expect_regions(1);
-  infer_declared(op, results);
-}
-
 // ---- data flow -----------------------------------------------------------------------------------------------------
 
 void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
@@ -299,7 +293,6 @@ constexpr OpDef kControlOps[] = {
     call(),
     map(),
     composite(),
-    with_combiner(propagation_only_op("chlo.scan", infer_scan, no_rule, {}, "A loop over one dim (CHLO scan).")),
     {.name = "stablehlo.optimization_barrier",
      .infer = infer_barrier,
      .rule = rule_barrier,
@@ -311,7 +304,7 @@ constexpr OpDef kControlOps[] = {
      .format = "attr-dict operands `:` result-type",
      .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier)."},
 };
-static_assert(all_complete(kControlOps, 1));
+static_assert(all_complete(kControlOps));
 
 }  // namespace
 

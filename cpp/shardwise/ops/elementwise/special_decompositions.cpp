@@ -207,18 +207,22 @@ constexpr std::array kDoubleTail{
     4.849906401408584,
 };
 
-// Polynomials in w = -log(1 - x^2) for the centre, and in its root for the tails.
+constexpr ErfInvBranch kSingleBranches[] = {{5.0, 2.5, kSingleCentre}, {kInfinity, 3.0, kSingleTail}};
+constexpr ErfInvBranch kDoubleBranches[] = {
+    {6.25, 3.125, kDoubleCentre}, {16.0, 3.25, kDoubleMiddle}, {kInfinity, 5.0, kDoubleTail}};
+
 Term erf_inv(Term x) {
   // The product is precise near 1, where x^2 is not.
   const Term w = -((1.0 - x) * (x + 1.0)).op("stablehlo.log");
   const Term root = w.op("stablehlo.maximum", w.splat(0.0)).op("stablehlo.sqrt");
-  const auto below = [&](double limit) { return w.compare("LT", w.splat(limit)); };
-  const Term factor =
-      x.type().dtype == DType::kF64
-          ? below(6.25).select(
-                polynomial(w + -3.125, kDoubleCentre),
-                below(16.0).select(polynomial(root + -3.25, kDoubleMiddle), polynomial(root + -5.0, kDoubleTail)))
-          : below(5.0).select(polynomial(w + -2.5, kSingleCentre), polynomial(root + -3.0, kSingleTail));
+  const std::span<const ErfInvBranch> branches = erf_inv_branches(x.type().dtype);
+  const auto value = [&](size_t i) {
+    return polynomial((i == 0 ? w : root) + -branches[i].offset, branches[i].coefficients);
+  };
+  Term factor = value(branches.size() - 1);
+  for (size_t i = branches.size() - 1; i-- > 0;) {
+    factor = w.compare("LT", w.splat(branches[i].below)).select(value(i), factor);
+  }
   const Term is_end = x.op("stablehlo.abs").compare("EQ", x.splat(1.0));
   return is_end.select(x * kInfinity, factor * x);
 }
@@ -235,6 +239,11 @@ void decompose_erf_inv(DecomposeContext& context) {
   const DType dtype = context.op().result_type().dtype;
   const Term x = converted(operand(context), computed_in(dtype));
   context.set_result(0, converted(erf_inv(x), dtype).id);
+}
+
+std::span<const ErfInvBranch> erf_inv_branches(DType dtype) {
+  if (dtype == DType::kF64) return kDoubleBranches;
+  return kSingleBranches;
 }
 
 void vjp_digamma(VjpContext& context) {

@@ -11,6 +11,8 @@
 // zeta and bessel_i1e are differentiated by their ops, which holds for zeta's two operands.
 #pragma once
 
+#include <span>
+
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
@@ -23,5 +25,13 @@ void decompose_erf_inv(DecomposeContext& context);
 void vjp_digamma(VjpContext& context);
 void vjp_polygamma(VjpContext& context);
 void vjp_erf_inv(VjpContext& context);
+
+// erf_inv(x) is x times a polynomial: that of the first branch with w < below for w = -log(1 - x^2). Its argument is w in
+// the first branch and the root of w in the others, less the offset. sw.random computes with the same numbers.
+struct ErfInvBranch {
+  double below, offset;
+  std::span<const double> coefficients;  // the highest power first
+};
+std::span<const ErfInvBranch> erf_inv_branches(DType dtype);  // of float64, and of float32 for the others
 
 }  // namespace shardwise

@@ -50,7 +50,7 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
   const OpView op = context.op();
   const Dims dims = sorted_dims(op);
   const TensorType type = op.operand_type(0);
-  if (!is_float(type.dtype)) return;
+  if (!is_inexact(type.dtype)) return;
   const Dims kept = other_dims(type.ndim(), dims);
   const auto repeat = [&](ValueId value) { return build_broadcast(builder, value, type.shape, kept); };
   const ValueId hit = build_compare(builder, "EQ", context.operand(1), repeat(context.result(1)));

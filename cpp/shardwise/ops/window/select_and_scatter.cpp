@@ -166,7 +166,9 @@ ValueId build_select_and_scatter(Builder& builder, const OpView& op, const Selec
   const ValueId none = build_scalar(builder, scalar_of(place, -1));
   const ValueId places =
       build_masked(builder, build_broadcast(builder, iota, shape, windowed), none, parts.rows_inside);
-  const std::array operands{parts.operand, places, parts.init, none};
+  // No window selects an init value, which has no place: any number will do, and vmap batches no scalar.
+  const ValueId unused = build_scalar(builder, scalar_of(op.operand_type(0).dtype, 0));
+  const std::array operands{parts.operand, places, unused, none};
   const RegionId selecting = build_selecting_region(builder, op, place);
   const OpId selected =
       builder.create_op("stablehlo.reduce_window", operands, window_attrs(parts.window), {}, {&selecting, 1});

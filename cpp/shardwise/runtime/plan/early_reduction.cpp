@@ -9,6 +9,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/use_lists.h"
+#include "shardwise/ops/control/scan.h"
 #include "shardwise/ops/shared/linearity.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -82,17 +83,48 @@ class Web {
   bool follow_maker(ValueId id) {
     const Value& value = module_.value(id);
     const OpId maker = value.op ? value.op : module_.region(value.region).op;
-    if (is_loop(maker)) return admit_carry(OpView(module_, maker), value.index);
+    if (is_loop(maker)) {
+      return value.op ? admit_result(OpView(module_, maker), value.index)
+                      : admit_argument(OpView(module_, maker), value.index);
+    }
     if (!value.op) return false;
     const OpView op(module_, maker);
     return admit_linear(op) || add_maker(op);
   }
 
-  bool admit_carry(const OpView& loop, size_t i) {
-    const Region& condition = module_.region(loop.regions()[0]);
-    const Region& body = module_.region(loop.regions()[1]);
-    return admit_operand(loop.operand(i)) && admit_operand(body.results[i]) && admit(condition.arguments[i]) &&
-           admit(body.arguments[i]) && admit(loop.result(i));
+  bool admit_carry(const LoopParts& parts, size_t i) {
+    const LoopParts::Carry& carry = parts.carries[i];
+    return admit_operand(carry.entry) && admit_operand(carry.next) && admit(carry.argument) && admit(carry.result) &&
+           (!parts.condition || admit(module_.region(parts.condition).arguments[i]));
+  }
+
+  // Operands are inputs, borders, and carries.
+  bool admit_entry(const OpView& loop, size_t i) {
+    const LoopParts parts = loop_parts(loop);
+    const size_t first_carry = loop.operand_count() - parts.carries.size();
+    if (i >= first_carry) return admit_carry(parts, i - first_carry);
+    return std::ranges::all_of(parts.inputs, [&](const LoopParts::Input& input) {
+      const bool reads = input.stack == loop.operand(i) || input.border == loop.operand(i);
+      return !reads || admit_input(input);
+    });
+  }
+
+  // Of an argument of the body: a row, or a carry.
+  bool admit_argument(const OpView& loop, size_t i) {
+    const LoopParts parts = loop_parts(loop);
+    if (i >= parts.inputs.size()) return admit_carry(parts, i - parts.inputs.size());
+    return admit_input(parts.inputs[i]);
+  }
+
+  bool admit_input(const LoopParts::Input& input) {
+    return admit_operand(input.stack) && admit(input.row) && (!input.border || admit_operand(input.border));
+  }
+
+  // Of a result of the body, and of the loop.
+  bool admit_result(const OpView& loop, size_t i) {
+    const LoopParts parts = loop_parts(loop);
+    if (i >= parts.outputs.size()) return admit_carry(parts, i - parts.outputs.size());
+    return admit_operand(parts.outputs[i].row) && admit(parts.outputs[i].stack);
   }
 
   bool admit_linear(const OpView& op) {
@@ -122,7 +154,8 @@ class Web {
     const OpId user = use.op ? use.op : module_.region(use.region).op;
     if (is_loop(user)) {
       const OpView loop(module_, user);
-      return (use.op || use.region == loop.regions()[1]) && admit_carry(loop, use.index);
+      if (use.op) return admit_entry(loop, use.index);
+      return use.region == loop_parts(loop).body && admit_result(loop, use.index);
     }
     if (!use.op) return false;
     const auto call = variation_.collectives.find(user);

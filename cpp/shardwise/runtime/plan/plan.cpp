@@ -11,7 +11,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/ops/control/scan.h"
 #include "shardwise/runtime/plan/batch_reductions.h"
 #include "shardwise/runtime/plan/early_reduction.h"
 #include "shardwise/runtime/plan/fuse.h"
@@ -44,6 +44,9 @@ void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
 // The captures of the blocks become inputs of the step.
 void add_captures(Step& step) {
   std::unordered_set<uint32_t> known(step.outputs.begin(), step.outputs.end());
+  if (const auto* loop = std::get_if<Loop>(&step.work); loop != nullptr && loop->rows) {
+    for (const ScanRows::Read& read : loop->rows->reads) known.insert(read.to);
+  }
   const auto read = [&](std::span<const uint32_t> values) {
     for (uint32_t value : values) {
       if (known.insert(value).second) step.inputs.push_back(value);
@@ -166,25 +169,40 @@ class BlockMaker {
   }
 
   Step make_loop(const OpView& op) {
+    const LoopParts parts = loop_parts(op);
     Step step{.op = op.id()};
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      const ValueId init = op.operand(i);
-      step.inputs.push_back(index_of(init));
-      for (RegionId region : op.regions()) {
-        const ValueId carry = module_.region(region).arguments[i];
-        carries_[carry] = index_of(op.result(i));
-        homes_.copy(init, carry);
-      }
+    Loop loop{.condition = {}, .body = {}, .trips = trip_count(op), .carries = parts.carries.size()};
+    for (size_t i = 0; i < parts.carries.size(); ++i) {
+      const LoopParts::Carry& carry = parts.carries[i];
+      step.inputs.push_back(index_of(carry.entry));
+      step.outputs.push_back(index_of(carry.result));
+      carries_[carry.argument] = index_of(carry.result);
+      if (parts.condition) carries_[module_.region(parts.condition).arguments[i]] = index_of(carry.result);
     }
-    add_outputs(op, step);
-    Block condition = make_block(op.regions()[0]);
-    step.work = Loop{.condition = std::move(condition), .body = make_block(op.regions()[1])};
-    if (const auto counted = counted_loop(op)) std::get<Loop>(step.work).trips = counted->trips;
+    if (const auto order = scan_order(op)) loop.rows = make_rows(*order, parts, step);
+    const size_t dim = loop.rows ? loop.rows->dim : 0;
+    homes_.enter_loop(parts, dim);
+    if (parts.condition) loop.condition = make_block(parts.condition);
+    loop.body = make_block(parts.body);
+    std::ranges::rotate(loop.body.results, loop.body.results.end() - std::ssize(parts.carries));
+    step.work = std::move(loop);
     add_captures(step);
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      homes_.copy(module_.region(op.regions()[1]).results[i], op.result(i));
-    }
+    homes_.leave_loop(parts, dim);
     return step;
+  }
+
+  // The stacks become inputs and outputs of the step.
+  ScanRows make_rows(const ScanOrder& order, const LoopParts& parts, Step& step) const {
+    ScanRows rows{.dim = static_cast<size_t>(order.dimension), .is_reverse = order.is_reverse};
+    for (const LoopParts::Input& input : parts.inputs) {
+      rows.reads.push_back({.from = index_of(input.stack), .to = index_of(input.row), .offset = input.offset});
+      step.inputs.push_back(rows.reads.back().from);
+      if (!input.border) continue;
+      rows.reads.back().border = index_of(input.border);
+      step.inputs.push_back(*rows.reads.back().border);
+    }
+    for (const LoopParts::Output& output : parts.outputs) step.outputs.push_back(index_of(output.stack));
+    return rows;
   }
 
   Step make_branches(const OpView& op) {

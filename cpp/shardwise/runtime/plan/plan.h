@@ -16,6 +16,9 @@
 //
 //   %5 = while(%i = %0) cond {…} do {… return %9}     enter %0 → %5     condition, body, %9 → %5, condition, …
 //
+// A scan has rows beside its carries: before each trip a row of each input becomes a view in a slot of its own, and after
+// it a row of each output is copied to its place in one buffer.
+//
 // A call is one step, too. All calls of a function share one block and its slots: a function does not call itself, so that
 // it runs once at a time.
 //

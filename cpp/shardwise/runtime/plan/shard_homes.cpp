@@ -20,6 +20,29 @@ ShardHomes::ShardHomes(const Module& module, const Variation& variation)
   }
 }
 
+void ShardHomes::enter_loop(const LoopParts& loop, size_t dim) {
+  for (size_t i = 0; i < loop.carries.size(); ++i) {
+    copy(loop.carries[i].entry, loop.carries[i].argument);
+    if (loop.condition) copy(loop.carries[i].entry, module_.region(loop.condition).arguments[i]);
+  }
+  for (const LoopParts::Input& input : loop.inputs) {
+    copy(input.stack, input.row);
+    for (uint8_t& home : homes_[input.row.index]) {
+      if (home >= dim) home = static_cast<uint8_t>(home == dim ? 0 : home - 1);
+    }
+  }
+}
+
+void ShardHomes::leave_loop(const LoopParts& loop, size_t dim) {
+  for (const LoopParts::Carry& carry : loop.carries) copy(carry.next, carry.result);
+  for (const LoopParts::Output& output : loop.outputs) {
+    copy(output.row, output.stack);
+    for (uint8_t& home : homes_[output.stack.index]) {
+      if (home >= dim) home = static_cast<uint8_t>(home + 1);
+    }
+  }
+}
+
 void ShardHomes::add_merged(const OpView& op, const Merge& merge) {
   for (size_t i = 0; i < op.result_count(); ++i) {
     Homes home(variation_.digits.size(), 0);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "shardwise/ops/control/scan.h"
 #include "shardwise/runtime/plan/merge.h"
 #include "shardwise/runtime/plan/variation.h"
 
@@ -19,6 +20,9 @@ class ShardHomes {
 
   const std::vector<Homes>& all() const { return homes_; }  // by value
   void copy(ValueId from, ValueId to) { homes_[to.index] = homes_[from.index]; }
+  // The arguments of a loop's regions, and its results. Rows lack the dim `dim` of their stacks.
+  void enter_loop(const LoopParts& loop, size_t dim);
+  void leave_loop(const LoopParts& loop, size_t dim);
   // A merged call leaves its shards adjacent along the factor.
   void add_merged(const OpView& op, const Merge& merge);
   // A chain keeps the order of its first full-size input.

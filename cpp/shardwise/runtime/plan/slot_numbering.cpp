@@ -25,6 +25,13 @@ class SlotNumbering {
     for (Step& step : block.steps) {
       number(step.inputs);
       number(step.outputs);
+      if (auto* loop = std::get_if<Loop>(&step.work); loop != nullptr && loop->rows) {
+        for (ScanRows::Read& read : loop->rows->reads) {
+          read.from = slot_of(read.from);
+          read.to = slot_of(read.to);
+          if (read.border) read.border = slot_of(*read.border);
+        }
+      }
       const bool repeats = is_repeated || std::holds_alternative<Loop>(step.work);
       step.for_each_block([&](Block& inner) { number(inner, repeats); });
       auto* chain = std::get_if<FusedChain>(&step.work);
@@ -65,7 +72,7 @@ class SlotNumbering {
       for (const auto* slots : {&step.outputs, &step.inputs}) {
         for (uint32_t slot : *slots) use(slot, step.dead);
       }
-      if (auto* loop = std::get_if<Loop>(&step.work)) loop->enter = moves_into(step, step.outputs);
+      if (auto* loop = std::get_if<Loop>(&step.work)) loop->enter = moves_into(step, carries(step, *loop));
       if (auto* call = std::get_if<Call>(&step.work)) add_moves(step, *call);
     }
     for (uint32_t slot : given) use(slot, block.dead);
@@ -76,7 +83,7 @@ class SlotNumbering {
   void find_dead_inside(Step& step) {
     if (auto* loop = std::get_if<Loop>(&step.work)) {
       find_dead(loop->condition, {}, {});  // the body reads the carries after it
-      find_dead(loop->body, step.outputs, step.outputs);
+      find_dead_in_body(step, *loop);
     }
     auto* branches = std::get_if<Branches>(&step.work);
     if (branches == nullptr) return;
@@ -85,6 +92,24 @@ class SlotNumbering {
       if (contains(step.inputs, slot)) last.push_back(slot);
     }
     for (Block& branch : branches->blocks) find_dead(branch, last, step.outputs);
+  }
+
+  static Slots carries(const Step& step, const Loop& loop) { return Slots(step.outputs).first(loop.carries); }
+
+  // The body may free the carries and the rows that it reads.
+  void find_dead_in_body(const Step& step, Loop& loop) {
+    std::vector<uint32_t> given(carries(step, loop).begin(), carries(step, loop).end());
+    if (!loop.rows) return find_dead(loop.body, given, given);
+    for (const ScanRows::Read& read : loop.rows->reads) given.push_back(read.to);
+    find_dead(loop.body, given, carries(step, loop));
+    std::unordered_set<uint32_t> own(given.begin() + static_cast<std::ptrdiff_t>(loop.carries), given.end());
+    for (const Step& inner : loop.body.steps) own.insert(inner.outputs.begin(), inner.outputs.end());
+    const Slots next = Slots(loop.body.results).first(loop.carries),
+                rows = Slots(loop.body.results).subspan(loop.carries);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const bool is_last = own.contains(rows[i]) && !contains(next, rows[i]) && !contains(rows.subspan(i + 1), rows[i]);
+      loop.rows->writes.push_back({rows[i], step.outputs[loop.carries + i], is_last});
+    }
   }
 
   void own(Slots slots) {
@@ -124,7 +149,7 @@ class SlotNumbering {
 
   // A value that the block made, or may free, moves. The rest are captures.
   static std::vector<Move> moves_between(const Block& block, Slots given, Slots to) {
-    const Slots from(block.results);
+    const Slots from = Slots(block.results).first(to.size());
     std::unordered_set<uint32_t> own(given.begin(), given.end());
     for (const Step& step : block.steps) own.insert(step.outputs.begin(), step.outputs.end());
     const auto stays = [&](uint32_t slot) {  // a carry that is returned as it is

@@ -48,10 +48,31 @@ struct FusedChain {
   std::optional<uint32_t> runner = {};  // in a loop or function, with few lanes: the number of a workspace that is kept
 };
 
+// The rows that a scan reads and writes in its trips (ops/control/scan.h).
+struct ScanRows {
+  struct Read {
+    uint32_t from = 0, to = 0;  // the stack, and a view of one row
+    int64_t offset = 0;
+    std::optional<uint32_t> border = {};  // the row that the stack lacks
+  };
+  struct Write {
+    uint32_t from = 0, to = 0;  // a row, and the stack
+    bool is_last = false;       // nothing reads `from` any more
+  };
+  size_t dim = 0;
+  bool is_reverse = false;
+  std::vector<Read> reads = {};
+  std::vector<Write> writes = {};
+};
+
+// The first outputs of the step are the carries, and so are the first results of the body; those of a scan are then the
+// stacks and their rows.
 struct Loop {
-  Block condition, body;
+  Block condition, body;              // a scan has no condition
   std::vector<Move> enter = {};       // the initial values to the carries
   std::optional<int64_t> trips = {};  // where the program says how many
+  std::optional<ScanRows> rows = {};  // of a scan
+  size_t carries = 0;
 };
 
 struct Branches {

@@ -8,6 +8,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/scan.h"
 
 namespace shardwise {
 namespace {
@@ -109,22 +110,29 @@ class VariationFinder {
 
   // The sets only grow from one round to the next, so there are at most as many rounds as carries and digits.
   void visit_loop(const OpView& op) {
-    const Region& condition = module_.region(op.regions()[0]);
-    const Region& body = module_.region(op.regions()[1]);
-    for (size_t i = 0; i < op.result_count(); ++i) add(op.result(i), varying_[op.operand(i).index]);
+    const LoopParts parts = loop_parts(op);
+    for (const LoopParts::Carry& carry : parts.carries) add(carry.result, varying_[carry.entry.index]);
+    for (const LoopParts::Input& input : parts.inputs) {
+      set(input.row, varying_[input.stack.index] | (input.border ? varying_[input.border.index] : 0));
+    }
     for (bool is_stable = false; !is_stable;) {
-      for (size_t i = 0; i < op.result_count(); ++i) {
-        for (ValueId argument : {condition.arguments[i], body.arguments[i]}) {
-          set(argument, varying_[op.result(i).index]);
-        }
-      }
-      visit_region(op.regions()[1]);
+      for (const LoopParts::Carry& carry : parts.carries) set(carry.argument, varying_[carry.result.index]);
+      visit_region(parts.body);
       is_stable = true;
-      for (size_t i = 0; i < op.result_count(); ++i) {
-        is_stable = !add(op.result(i), varying_[body.results[i].index]) && is_stable;
+      for (const LoopParts::Carry& carry : parts.carries) {
+        is_stable = !add(carry.result, varying_[carry.next.index]) && is_stable;
       }
     }
-    visit_region(op.regions()[0]);
+    for (const LoopParts::Output& output : parts.outputs) set(output.stack, varying_[output.row.index]);
+    if (parts.condition) visit_condition(op, parts);
+  }
+
+  void visit_condition(const OpView& op, const LoopParts& parts) {
+    const Region& condition = module_.region(parts.condition);
+    for (size_t i = 0; i < parts.carries.size(); ++i) {
+      set(condition.arguments[i], varying_[parts.carries[i].result.index]);
+    }
+    visit_region(parts.condition);
     expect_same_everywhere(op, condition.results[0], "the condition");
   }
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._core.ir import Op, Region, Value
+from ...dtypes import numpy_dtype
 from .target import attributes
 
-__all__ = ["cumulative_dim", "is_narrow_float", "is_neutral_of", "op_of_combiner", "window_of"]
+__all__ = ["cumulative_dim", "is_narrow_float", "is_neutral_of", "neutral_of", "op_of_combiner", "window_of"]
 
 Window = dict[str, Any]
 _ADD, _MUL, _MAX, _MIN, _AND, _OR, _XOR = (
@@ -62,6 +63,15 @@ def _neutral(name: str | None, dtype: np.dtype[Any]) -> Any:
         low, high = (limits.min, limits.max) if limits is not None else (-np.inf, np.inf)
         return dtype.type(low if name == _MAX else high)
     return None
+
+
+def neutral_of(name: str | None, dtype: str) -> Any:
+    """The neutral element of a combiner as a scalar of the dtype; None if it has none that is known."""
+    kind = numpy_dtype(dtype)
+    value = _neutral(name, kind)
+    if value is None or value != value:  # infinity in a dtype without one
+        return None
+    return kind.type(value)
 
 
 def is_neutral_of(init: Value, name: str | None) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.ir import Module, Op, Region, Value
+from ...dtypes import numpy_dtype
 from ...errors import UnsupportedError, composed
 from .library import names_of
 from .literals import array_text, identifier, scalar_text, wrapped
@@ -131,6 +132,14 @@ class Scope:
     def fresh(self, op: Op) -> list[str]:
         """Names for the results of an op."""
         return [self._fresh(self._wanted(op, value)) for value in op.results]
+
+    def fresh_name(self, wanted: str) -> str:
+        """A name that nothing else has."""
+        return self._fresh(wanted)
+
+    def empty(self, value: Value) -> str:
+        """An array of zeros with the type of a value."""
+        return self.constant(np.broadcast_to(np.zeros((), numpy_dtype(value.type.dtype)), value.type.shape))
 
     def constant(self, array: np.ndarray) -> str:
         """The literal of a constant, or its name among the larger ones."""

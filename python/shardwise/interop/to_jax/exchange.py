@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An exchange as collectives of `jax.lax`: permutes of boxes, or one gather where a device sends a box to many.
+"""An exchange as collectives of `jax.lax`: permutes of boxes, or one gather, whichever sends least.
 
-Tables say, for each device, where its box begins and where a received box goes. Their steps are the same everywhere.
+A box that goes to many travels along a tree: whoever has it sends it on, so p - 1 receivers take ⌈log2 p⌉ permutes.
+Rows of boxes are arithmetic on the device's indices where they can be, else tables by device.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, count, product
 from typing import Any
+
+import numpy as np
 
 from ..._core.ir import Op
 from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, mesh_of, size_of
@@ -21,6 +24,9 @@ from .collectives import along_of, item_size
 from .target import emits
 
 __all__: list[str] = []
+
+_MOST_PERMUTES = 16
+_WASTES = (math.inf, 2.0, 1.5, 1.0)  # elements of a round's shape for each one of its smallest box
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,10 @@ class Box:
     sender: int
     receiver: int
     pieces: tuple[Piece, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(piece.count for piece in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -140,29 +150,25 @@ class Operand:
         texts = [self._move("None", self._block, (1,) * len(self._block), {}, [own])] if own else []
         if not sent:
             return texts
-        rounds = min((_first_fit(sent), _by_distance(sent)), key=self._elements)
         along = along_of(self._scope, self._op, self._refs)
         size = item_size(self._op.operands[0].type.dtype)
         starts, ends = self._bounds(sent)
         whole = tuple(max(ends[i][d] - starts[i][d] for i in starts) for d in range(len(self._block)))
+        ways = [_by_distance(sent), *[_first_fit(sent, waste) for waste in _WASTES]]
+        rounds = min([way for way in ways if _cost(way)[1] <= _MOST_PERMUTES] or ways, key=_cost)
         gathered = math.prod(whole) * (along.size - 1)
-        if len(rounds) > 2 and gathered <= self._elements(rounds):
+        permutes = sum(len(each.steps) for each in rounds)
+        if permutes > _MOST_PERMUTES or (permutes > 2 and gathered <= _cost(rounds)[0]):
             self._scope.transfer("all_gather", along.size, float(gathered * size), self._op)
             way = f"dict(axis_name={along.arguments})"
             return [*texts, self._move(way, whole, (1,) * len(whole), starts, _slots(sent))]
         strides = tuple(abs(line.at_step) for line in self._lines)
-        for boxes in rounds:
-            shape = self._shape(boxes)
-            self._scope.transfer("collective_permute", along.size, float(math.prod(shape) * size), self._op)
-            way = repr([(box.sender, box.receiver) for box in boxes])
-            texts.append(self._move(way, shape, strides, self._bounds(boxes)[0], [boxes]))
+        for each in rounds:
+            for _ in each.steps:
+                self._scope.transfer("collective_permute", along.size, float(math.prod(each.shape) * size), self._op)
+            boxes = each.boxes
+            texts.append(self._move(repr(each.steps), each.shape, strides, self._bounds(boxes)[0], [boxes]))
         return texts
-
-    def _shape(self, boxes: Sequence[Box]) -> tuple[int, ...]:
-        return tuple(max(box.pieces[d].count for box in boxes) for d in range(len(self._block)))
-
-    def _elements(self, rounds: Sequence[Sequence[Box]]) -> int:
-        return sum(math.prod(self._shape(boxes)) for boxes in rounds)
 
     def _bounds(self, boxes: Sequence[Box]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """The first row, and the row after the last, of what each device sends."""
@@ -187,49 +193,108 @@ class Operand:
             i: [min(x, n - k) if stride == 1 else x for x, n, k, stride in zip(own, self._block, shape, strides)]
             for i, own in starts.items()
         }
-        zeros = [0] * len(shape)
-        sent = _table([inside.get(i, zeros) for i in range(self._mesh.size)])
+        sent = self._table([inside.get(i) for i in range(self._mesh.size)] if inside else [[0] * len(shape)])
         placed = [self._slot(boxes, strides, inside) for boxes in slots]
         return f"({self._place}, {way}, {shape}, {strides}, {sent}, [{', '.join(placed)}])"
 
     def _slot(self, boxes: Sequence[Box], strides: tuple[int, ...], starts: dict[int, list[int]]) -> str:
         """One received box of each device: the sender's place, and (to, count, first row of the box) of each dim."""
-        senders, rows = [0] * self._mesh.size, [[(0, 0, 0)] * len(strides) for _ in range(self._mesh.size)]
+        senders: list[int | None] = [None] * self._mesh.size
+        rows = [[(0, 0, 0)] * len(strides) for _ in range(self._mesh.size)]
         zeros = [0] * len(strides)
         for box in boxes:
             senders[box.receiver] = int(self._position[box.sender])
             own = zip(box.pieces, starts.get(box.sender, zeros), strides)
             rows[box.receiver] = [(piece.to, piece.count, (piece.at - at) // stride) for piece, at, stride in own]
         steps = [(line.to_step, line.at_step // stride) for line, stride in zip(self._lines, strides)]
-        return f"({_table(senders)}, {steps}, {_table(rows)})"
+        return f"({self._table(senders)}, {steps}, {self._table(rows)})"
+
+    def _table(self, rows: Sequence[Any]) -> str:
+        """A row for each device, None for any: (row, steps) is the row plus a step times the index along each axis."""
+        sizes = self._scope.axes.sizes
+        known = {i: np.array(row) for i, row in enumerate(rows) if row is not None}
+        coordinates = np.stack(np.unravel_index(np.arange(self._mesh.size), tuple(sizes.values())), 1)
+        places = list(known)
+        matrix = np.column_stack([np.ones(len(places)), coordinates[places]])
+        wanted = np.stack([known[i].reshape(-1) for i in places]).astype(np.float64)
+        found = np.rint(np.linalg.lstsq(matrix, wanted, rcond=None)[0]).astype(np.int64)
+        if not np.array_equal(matrix @ found, wanted):
+            some = known[places[0]] * 0
+            return repr([known.get(i, some).tolist() for i in range(len(rows))])
+        base, *steps = [each.reshape(known[places[0]].shape) for each in found]
+        return repr((base.tolist(), {axis: step.tolist() for axis, step in zip(sizes, steps) if step.any()}))
 
 
-def _table(rows: Sequence[Any]) -> str:
-    """A value for each device: one in a list stands for all."""
-    rows = list(rows)
-    return repr(rows[:1] if all(row == rows[0] for row in rows) else rows)
+@dataclass(frozen=True)
+class Round:
+    """Boxes that travel together: in each step a device sends the box that it has to at most one other."""
+
+    boxes: list[Box]
+    steps: list[list[tuple[int, int]]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(map(max, zip(*[box.shape for box in self.boxes])))
 
 
-def _by_distance(boxes: Sequence[Box]) -> list[list[Box]]:
+def _cost(rounds: Sequence[Round]) -> tuple[int, int]:
+    """The elements that one device receives, the most of all, and the number of permutes."""
+    received: dict[int, int] = defaultdict(int)
+    for each in rounds:
+        for box in each.boxes:
+            received[box.receiver] += math.prod(each.shape)
+    return max(received.values()), sum(len(each.steps) for each in rounds)
+
+
+def _by_distance(boxes: Sequence[Box]) -> list[Round]:
     rounds: dict[int, list[Box]] = defaultdict(list)
     for box in boxes:
         rounds[box.sender - box.receiver].append(box)
-    return list(rounds.values())
+    return [Round(each, [[(box.sender, box.receiver) for box in each]]) for each in rounds.values()]
 
 
-def _first_fit(boxes: Sequence[Box]) -> list[list[Box]]:
-    """Rounds in which no device sends or receives twice."""
-    rounds: list[list[Box]] = []
-    busy: list[set[tuple[str, int]]] = []
+def _first_fit(boxes: Sequence[Box], waste: float) -> list[Round]:
+    """Rounds in which no device has two boxes to send, or receives two, and no box is padded by more than ``waste``."""
+    sent: dict[Any, list[Box]] = defaultdict(list)
     for box in boxes:
-        ends = {("sends", box.sender), ("receives", box.receiver)}
-        at = next((i for i, others in enumerate(busy) if not ends & others), len(rounds))
+        sent[box.sender, tuple((piece.at, piece.count) for piece in box.pieces)].append(box)
+    rounds: list[list[list[Box]]] = []
+    busy: list[set[tuple[str, int]]] = []
+    for group in sent.values():
+        sender, receivers = group[0].sender, [box.receiver for box in group]
+        ends = {("sends", sender), *[("receives", i) for i in receivers]}
+        if len(group) > 1:  # all of them may send it on
+            ends |= {("receives", sender), *[("sends", i) for i in receivers]}
+        fits = (i for i, round in enumerate(rounds) if not ends & busy[i] and _is_filled([*round, group], waste))
+        at = next(fits, len(rounds))
         if at == len(rounds):
             rounds.append([])
             busy.append(set())
-        rounds[at].append(box)
+        rounds[at].append(group)
         busy[at] |= ends
-    return rounds
+    return [Round(list(chain.from_iterable(groups)), _tree(groups)) for groups in rounds]
+
+
+def _is_filled(groups: Sequence[Sequence[Box]], waste: float) -> bool:
+    shapes = [group[0].shape for group in groups]
+    return bool(math.prod(map(max, zip(*shapes))) <= waste * min(map(math.prod, shapes)))
+
+
+def _tree(groups: Sequence[Sequence[Box]]) -> list[list[tuple[int, int]]]:
+    """The pairs of each step; in a step, each device that has the box of its group sends it to one that has not."""
+    steps: list[list[tuple[int, int]]] = []
+    for group in groups:
+        having, missing = [group[0].sender], [box.receiver for box in group]
+        for step in count():
+            if not missing:
+                break
+            pairs = list(zip(having, missing))
+            if step == len(steps):
+                steps.append([])
+            steps[step] += pairs
+            having += [receiver for _, receiver in pairs]
+            missing = missing[len(pairs) :]
+    return steps
 
 
 def _slots(boxes: Sequence[Box]) -> list[list[Box]]:

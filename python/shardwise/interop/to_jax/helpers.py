@@ -149,7 +149,7 @@ def exchange_boxes(operands, fill, shape, moves):
     for place, way, sizes, strides, starts, received in moves:
         box = box_at(operands[place], own_row(starts), sizes, strides)
         if isinstance(way, list):
-            box = lax.ppermute(box, ALL, way)
+            box = sent_on(box, way)
         elif way is not None:
             box = lax.all_gather(box, **way)
         for sender, steps, places in received:
@@ -158,10 +158,20 @@ def exchange_boxes(operands, fill, shape, moves):
     return result
 
 
+def sent_on(box, steps):
+    """The box that a device receives in one of the steps; in later steps it sends that."""
+    for pairs in steps:
+        is_new = len(steps) == 1 or (lax.axis_index(ALL) == np.array([receiver for _, receiver in pairs])).any()
+        box = jnp.where(is_new, lax.ppermute(box, ALL, pairs), box)
+    return box
+
+
 def own_row(table):
-    """This device's row of a table; a table of one row has it for all devices."""
-    rows = np.array(table, "int32")
-    return rows[0] if len(rows) == 1 else jnp.asarray(rows)[lax.axis_index(ALL)]
+    """This device's row: of a list with a row for each, or (row, steps by axis) for row + step * index."""
+    if isinstance(table, list):
+        return jnp.asarray(np.array(table, "int32"))[lax.axis_index(ALL)]
+    row, steps = table
+    return sum((lax.axis_index(axis) * np.array(step, "int32") for axis, step in steps.items()), np.array(row, "int32"))
 
 
 def box_at(x, starts, sizes, strides):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..._core.ir import Op, Region
-from ..source.regions import cumulative_dim, is_narrow_float, is_neutral_of, op_of_combiner, window_of
+from ..source.regions import cumulative_dim, is_narrow_float, is_neutral_of, neutral_of, op_of_combiner, window_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .elementwise import binary_function
@@ -40,16 +40,30 @@ def _operands(scope: Scope, op: Op) -> tuple[str, str]:
     return (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
 
 
+def _started(scope: Scope, op: Op, dtype: str, init: str) -> tuple[str, str]:
+    """The initial value for XLA, which may leave out one that is not neutral, and what is combined afterwards."""
+    name = op_of_combiner(op.regions[0])
+    count = len(op.results)
+    neutral = neutral_of(name, dtype) if count == 1 and not is_neutral_of(op.operands[1], name) else None
+    if neutral is None:
+        return init, ""
+    shape = op.results[0].type.shape
+    return scope.scalar(neutral), f"jnp.broadcast_to({init}, {shape})" if shape else init
+
+
 @emits("stablehlo.reduce")
 def reduce(scope: Scope, op: Op) -> str:
     combiner = _combiner(scope, op)
     x, init = _operands(scope, op)
     dims = tuple(attributes(op)["dimensions"])
     dtype = op.results[0].type.dtype
-    if combiner in ("lax.add", "lax.mul") and is_narrow_float(dtype):
-        reduced = call("lax.reduce", f'{x}.astype("float32")', f'{init}.astype("float32")', combiner, dims)
-        return f'{reduced}.astype("{dtype}")'
-    return call("lax.reduce", x, init, combiner, dims)
+    is_widened = combiner in ("lax.add", "lax.mul") and is_narrow_float(dtype)
+    if is_widened:
+        x, init = f'{x}.astype("float32")', f'{init}.astype("float32")'
+    first, rest = _started(scope, op, "float32" if is_widened else dtype, init)
+    reduced = call("lax.reduce", x, first, combiner, dims)
+    reduced = call(combiner, reduced, rest) if rest else reduced
+    return f'{reduced}.astype("{dtype}")' if is_widened else reduced
 
 
 @emits("stablehlo.reduce_window")
@@ -70,6 +84,7 @@ def reduce_window(scope: Scope, op: Op) -> str:
         sides[:count] = [call("lax.pad", x, init, rows) for x, init in zip(sides, sides[count:])]
         window["padding"], window["base_dilation"] = ((0, 0),) * len(ones), ones
     inputs, inits = sides[:count], sides[count:]
+    inits[0], rest = _started(scope, op, op.results[0].type.dtype, inits[0])
     given = (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
     default = {"padding": ((0, 0),) * len(ones)}
     options = [
@@ -77,7 +92,8 @@ def reduce_window(scope: Scope, op: Op) -> str:
         for name, value in window.items()
         if name != "window_dimensions" and value != default.get(name, ones)
     ]
-    return call("lax.reduce_window", *given, combiner, window["window_dimensions"], *options)
+    reduced = call("lax.reduce_window", *given, combiner, window["window_dimensions"], *options)
+    return call(combiner, reduced, rest) if rest else reduced
 
 
 @emits("stablehlo.dot_general")

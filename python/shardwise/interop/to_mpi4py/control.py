@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..._core.ir import Op, Region
+from ..source.scans import InputOfScan, RowsOfScan
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .target import emits
@@ -29,6 +30,39 @@ def while_loop(scope: Scope, op: Op) -> str:
         scope.line(f"{names} = {results}")
     scope.rename(op.results, carry)
     return ""
+
+
+@emits("shardwise.scan")
+def scan(scope: Scope, op: Op) -> str:
+    rows = RowsOfScan(op)
+    arguments = [scope.argument(x, x.name or f"a{i}") for i, x in enumerate(rows.body.arguments)]
+    stacks, carries = scope.fresh(op)[: rows.outputs], arguments[len(rows.inputs) :]
+    for name, stack in zip(stacks, op.results):
+        scope.line(f"{name} = {scope.empty(stack)}{scope.comment(op)}")
+    if carries:
+        scope.line(f"{', '.join(carries)} = {', '.join(map(scope, rows.carries))}{scope.comment(op)}")
+    index, trips = scope.fresh_name("row"), f"range({rows.trips})"
+    scope.line(f"for {index} in {f'reversed({trips})' if rows.is_reverse else trips}:")
+    before = ":, " * rows.dimension
+    with scope.indented():
+        for name, given in zip(arguments, rows.inputs):
+            scope.line(f"{name} = {_row(scope, given, before, index, rows.trips)}")
+        scope.region(rows.body)
+        results = list(map(scope, rows.body.results))
+        for name, value in zip(stacks, results):
+            scope.line(f"{name}[{before}{index}] = {value}")
+        scope.line(f"{', '.join(carries)} = {', '.join(results[rows.outputs :])}" if carries else "pass")
+    scope.rename(op.results, [*stacks, *carries])
+    return ""
+
+
+def _row(scope: Scope, given: InputOfScan, before: str, index: str, trips: int) -> str:
+    """The row of one trip: a view of the stack, or the border."""
+    offset = f" {'-' if given.offset < 0 else '+'} {abs(given.offset)}" if given.offset else ""
+    row = f"{scope(given.stack)}[{before}{index}{offset}]"
+    if given.border is None:
+        return row
+    return f"{scope(given.border)} if {index} == {0 if given.offset < 0 else trips - 1} else {row}"
 
 
 def _branch(scope: Scope, region: Region, names: Sequence[str]) -> None:

@@ -41,6 +41,25 @@ def while_(b: Build) -> None:
     b.op(["%zero", x], [((), "int32"), (shape, b.dtype)], regions=f"{cond}, {body}", types=[i, t])
 
 
+def scan(b: Build) -> None:
+    """Rows along any dim, in both directions; the body returns another row than the next carry."""
+    shape = b.filled_shape(1, 3)
+    dim = b.below(0, len(shape) - 1)
+    row = shape[:dim] + shape[dim + 1 :]
+    t = tensor(row, b.dtype)
+    operands = [b.argument(b.tame(shape)), b.argument(b.tame(row))]
+    properties = f"dimension = {dim} : i64"
+    if b.chance(0.5):
+        properties += ", is_reverse = true"
+    properties += ", operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 1, 1>"
+    region = (
+        f"{{\n  ^bb0(%u: {t}, %v: {t}):\n    %w = stablehlo.{step(b.dtype, b.rng)} %u, %v : {t}\n"
+        f"    %z = stablehlo.{step(b.dtype, b.rng)} %w, %u : {t}\n"
+        f'    "stablehlo.return"(%z, %w) : ({t}, {t}) -> ()\n  }}'
+    )
+    b.op(operands, [(shape, b.dtype), (row, b.dtype)], properties, region)
+
+
 def branch(name: str, op: str, x: str, y: str, t: str) -> str:
     return f'{{\n    %{name} = stablehlo.{op} {x}, {y} : {t}\n    "stablehlo.return"(%{name}) : ({t}) -> ()\n  }}'
 
@@ -116,6 +135,7 @@ DRAWN = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint32"
 
 ROWS: Table = {
     "stablehlo.while": Row(SIMPLE, while_),
+    "chlo.scan": Row(SIMPLE, scan),
     "stablehlo.if": Row(SIMPLE, if_),
     "stablehlo.case": Row(SIMPLE, case),
     "stablehlo.map": Row(SIMPLE, map_),

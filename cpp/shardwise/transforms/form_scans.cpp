@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/form_scans.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/control/loop_rows.h"
+#include "shardwise/ops/control/scan.h"
+#include "shardwise/transforms/live_carries.h"
+
+namespace shardwise {
+namespace {
+
+// The part of a value without the dim `dim`, along which it is not sharded.
+GlobalPart part_of_row(const Module& module, GlobalPart part, size_t dim) {
+  Context& context = module.context();
+  const auto at = static_cast<std::ptrdiff_t>(dim);
+  if (part.type) {
+    TensorType type = context.type(part.type);
+    type.shape.erase(type.shape.begin() + at);
+    part.type = context.tensor(type.dtype, type.shape);
+  }
+  if (part.placement) {
+    Placement placement = context.placement(part.placement);
+    placement.dims.erase(placement.dims.begin() + at);
+    part.placement = context.intern(placement);
+  }
+  return part;
+}
+
+// Keeps the reads and writes of the course that most of them have.
+std::optional<Course> choose_course(std::vector<RowRead>& reads, std::vector<RowWrite>& writes) {
+  std::map<Course, int> count;
+  for (const RowRead& read : reads) ++count[read.course];
+  for (const RowWrite& write : writes) ++count[write.course];
+  if (count.empty()) return std::nullopt;
+  const Course best = std::ranges::max_element(count, {}, [](const auto& entry) { return entry.second; })->first;
+  std::erase_if(reads, [&](const RowRead& read) { return read.course != best; });
+  std::erase_if(writes, [&](const RowWrite& write) { return write.course != best; });
+  return best;
+}
+
+class ScanFormer {
+ public:
+  explicit ScanFormer(Module& module) : module_(module), rewrite_(module) {}
+
+  int64_t run() {
+    std::vector<OpId> loops;
+    walk<Order::kRegionsFirst>(module_, [&](OpId id) {
+      if (module_.op(id).def->regions == Regions::kLoop && loop_parts(OpView(module_, id)).condition)
+        loops.push_back(id);
+    });
+    return std::ranges::count_if(loops, [&](OpId loop) { return form(loop); });
+  }
+
+ private:
+  bool form(OpId id) {
+    for (const RegionId region : module_.regions(id)) rewrite_.commit(region);  // the loops in it are new ops
+    const OpView loop(module_, id);
+    const auto counted = counted_loop(loop);
+    if (!counted || counted->trips < 1 || has_effect_in_condition(loop)) return false;
+    std::vector<RowRead> reads = find_row_reads(module_, loop, *counted);
+    std::vector<RowWrite> writes = find_row_writes(module_, loop, *counted);
+    const auto course = choose_course(reads, writes);
+    if (!course) return false;
+    replace(id, {static_cast<int64_t>(course->dim), counted->trips, course->is_reverse}, reads, writes);
+    return true;
+  }
+
+  bool has_effect_in_condition(const OpView& loop) const {
+    return std::ranges::any_of(module_.region(loop.regions()[0]).ops,
+                               [&](OpId op) { return has_effect(module_, op, UnusedConstraints::kRemove); });
+  }
+
+  void replace(OpId loop, const ScanOrder& order, const std::vector<RowRead>& reads,
+               const std::vector<RowWrite>& writes) {
+    const RegionId body = module_.regions(loop)[1];
+    const auto dim = static_cast<size_t>(order.dimension);
+    std::vector<ValueId> operands, arguments, results;
+    Dims offsets;
+    for (const RowRead& read : reads) {
+      operands.push_back(read.stack);
+      offsets.push_back(read.low);
+    }
+    for (const RowRead& read : reads) {
+      if (read.instead) operands.push_back(read.instead);
+    }
+    const size_t borders = operands.size() - reads.size();
+    for (const RowRead& read : reads) arguments.push_back(row_argument(body, read, dim));
+    for (const RowWrite& write : writes) results.push_back(without_dim(body, write.row, dim, write));
+    const std::vector<uint32_t> kept = kept_carries(loop, writes, results);
+    for (const uint32_t carry : kept) {
+      operands.push_back(module_.operands(loop)[carry]);
+      arguments.push_back(module_.region(body).arguments[carry]);
+      results.push_back(module_.region(body).results[carry]);
+    }
+    rewrite_.commit(body);
+    module_.drop_uses(loop);
+    module_.release_regions(loop);
+    module_.region(body).arguments = arguments;
+    for (uint32_t i = 0; i < arguments.size(); ++i) module_.value(arguments[i]).index = i;
+    module_.region(body).results = results;
+    const OpId scan = create(loop, operands, body, scan_attrs(order, offsets, {borders, writes.size(), kept.size()}));
+    uint32_t next = 0;
+    for (const RowWrite& write : writes) hand_over(module_.result(loop, write.carry), module_.result(scan, next++));
+    for (const uint32_t carry : kept) hand_over(module_.result(loop, carry), module_.result(scan, next++));
+    rewrite_.erase(loop);
+  }
+
+  template <class Make>
+  auto insert(OpId loop, Make&& make) {
+    const Operation old = module_.op(loop);
+    return rewrite_.insert(rewrite_.before(loop), old.loc, [&](Builder& builder) {
+      builder.set_loc(old.loc, old.origin);
+      return make(builder);
+    });
+  }
+
+  // The argument that takes the place of the rows.
+  ValueId row_argument(RegionId body, const RowRead& read, size_t dim) {
+    TensorType type = module_.type(read.stack);
+    type.shape.erase(type.shape.begin() + static_cast<std::ptrdiff_t>(dim));
+    const ValueId first = read.rows.front();
+    const ValueId row =
+        module_.add_argument(body, module_.context().tensor(type.dtype, type.shape), rewrite_.loc(first));
+    module_.set_part(row, part_of_row(module_, module_.part(read.stack), dim));
+    module_.value(row).origin = module_.value(first).origin;
+    for (const ValueId value : read.rows) {
+      if (module_.value(value).type == module_.value(row).type) {
+        rewrite_.replace(value, row);
+        continue;
+      }
+      const ValueId shaped = rewrite_.insert(rewrite_.behind(value), rewrite_.loc(value), [&](Builder& builder) {
+        return build_reshape(builder, row, module_.type(value).shape);
+      });
+      module_.set_part(shaped, module_.part(value));
+      rewrite_.replace(value, shaped);
+    }
+    return row;
+  }
+
+  ValueId without_dim(RegionId body, ValueId value, size_t dim, const RowWrite& write) {
+    const ValueId stack = module_.region(body).arguments[write.carry];
+    Dims shape = module_.type(stack).shape;
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
+    if (module_.type(value).shape == shape) return value;
+    const ValueId row = rewrite_.insert(rewrite_.end(body), rewrite_.loc(value),
+                                        [&](Builder& builder) { return build_reshape(builder, value, shape); });
+    module_.set_part(row, part_of_row(module_, module_.part(value), dim));
+    return row;
+  }
+
+  // The carries beside the outputs that the scan needs.
+  std::vector<uint32_t> kept_carries(OpId loop, const std::vector<RowWrite>& writes, const std::vector<ValueId>& rows) {
+    LiveCarries carries(module_, loop);
+    for (const ValueId row : rows) carries.reach(row);
+    std::vector<bool> is_output(module_.op(loop).operand_count, false);
+    for (const RowWrite& write : writes) {
+      carries.keep(write.carry);
+      is_output[write.carry] = true;
+    }
+    const std::vector<bool> live = carries.find();
+    std::vector<uint32_t> kept;
+    for (uint32_t i = 0; i < live.size(); ++i) {
+      if (live[i] && !is_output[i]) kept.push_back(i);
+    }
+    return kept;
+  }
+
+  OpId create(OpId loop, const std::vector<ValueId>& operands, RegionId body, const Attrs& attrs) {
+    const RegionId regions[] = {body};
+    return insert(loop, [&](Builder& builder) {
+      return builder.create_op(local_scan(), operands, builder.context().intern(attrs), {}, regions);
+    });
+  }
+
+  void hand_over(ValueId before, ValueId now) {
+    module_.value(now).sharding = module_.value(before).sharding;
+    module_.value(now).origin = module_.value(before).origin;
+    module_.set_part(now, module_.part(before));
+    rewrite_.replace(before, now);
+  }
+
+  Module& module_;
+  Rewrite rewrite_;
+};
+
+}  // namespace
+
+Module form_scans(Module module, PassContext& context) {
+  const int64_t formed = ScanFormer(module).run();
+  context.counters.add("form_scans.formed", formed);
+  if (formed != 0) dce(module);
+  return module;
+}
+
+}  // namespace shardwise
