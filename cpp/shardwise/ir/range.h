@@ -41,7 +41,8 @@ struct Blocks {
 struct Range {
   int64_t scale = 1;  // not 0; negative: in reverse
   int64_t offset = 0;
-  int64_t window = 1, dilation = 1;
+  int64_t window = 1;
+  int64_t dilation = 1;
   int64_t holes = 1;  // elements of the operand are so far apart
   // An operand that gives a place, clamped so that all rows fit; -1: none. It is added to the offset: the rows are read
   // from there. With kAbsent it is subtracted: the rows of this operand begin there in the result.
