@@ -16,7 +16,6 @@
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/placement.h"
 #include "shardwise/ops/build/decomposition.h"
-#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/shared/refusals.h"
 
 namespace py = pybind11;
