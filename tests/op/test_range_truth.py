@@ -78,8 +78,10 @@ def range_of(
     start = 0
     if fields["start"] >= 0:
         shape = np.asarray(application.reference(*operands)).shape
-        room = fields["sign"] * (size - shape[result_dim])
-        start = fields["sign"] * min(max(int(operands[fields["start"]]), 0), room)
+        # The rows are read from there; where another operand has the rest, those of this operand begin there.
+        sign = -1 if fields["outside"] == "absent" else 1
+        room = sign * (size - shape[result_dim])
+        start = sign * min(max(int(operands[fields["start"]]), 0), room)
     return RangeOf(operand, dim, result_dim, size, start, fields)
 
 

@@ -346,3 +346,68 @@ def test_a_comparator_holds_no_calls() -> None:
     for a, b in execute(made._compiled, ARGUMENTS):
         np.testing.assert_array_equal(a, np.sort(ARGUMENTS[0], 0))
         np.testing.assert_array_equal(b, np.sort(ARGUMENTS[0], 1))
+
+
+# ---- calls without effects ------------------------------------------------------------------------------------------
+
+
+def simplified(text: str) -> str:
+    return _core.passes.run_passes(_core.ir.parse(text), ["simplify"]).text()
+
+
+CALLS_AND_RESULTS = f"""  %0 = func.call @layer(%x, %w, %v) : {CALL}
+  %1 = func.call @layer(%x, %w, %v) : {CALL}
+  %2 = func.call @layer(%0, %w, %v) : {CALL}
+  %3 = stablehlo.add %0, %1 : {X}
+  return %3 : {X}"""
+
+
+def test_calls_that_nothing_uses_go_and_equal_calls_are_merged() -> None:
+    assert simplified(program("8", CALLS_AND_RESULTS)).count("call @layer") == 1
+
+
+def test_a_call_of_a_function_with_an_effect_stays() -> None:
+    log = f"  %e = stablehlo.custom_call @print(%x) {{has_side_effect = true}} : ({X}) -> {X}\n"
+    inner = LAYER.replace("  %low", log + "  %low", 1)
+    outer = f"""
+func.func private @twice(%x: {X}, %w: {W}, %v: {V}) -> {X} {{
+  %0 = func.call @layer(%x, %w, %v) : {CALL}
+  return %0 : {X}
+}}
+"""
+    body = f"  %0 = func.call @twice(%x, %w, %v) : {CALL}\n  return %x : {X}"
+    assert simplified(program("8", body, inner + outer)).count("call @twice") == 1
+    assert simplified(program("8", body, LAYER + outer)).count("call @twice") == 0
+
+
+PAIR = f"""
+func.func private @pair(%x: {X}, %w: {W}, %v: {V}) -> ({X}, {W}) {{
+  %0:2 = func.call @inner(%x, %w, %v) : ({X}, {W}, {V}) -> ({X}, {W})
+  %1 = func.call @layer(%0#0, %w, %v) : {CALL}
+  return %1, %0#1 : {X}, {W}
+}}
+func.func private @inner(%x: {X}, %w: {W}, %v: {V}) -> ({X}, {W}) {{
+  %0 = stablehlo.sine %w : {W}
+  %1 = func.call @layer(%x, %w, %v) : {CALL}
+  return %1, %0 : {X}, {W}
+}}
+"""
+
+
+def test_results_that_no_call_uses_go_through_all_functions() -> None:
+    call = f"({X}, {W}, {V}) -> ({X}, {W})"
+    body = f"""  %0:2 = func.call @pair(%x, %w, %v) : {call}
+  %1:2 = func.call @pair(%0#0, %w, %v) : {call}
+  return %1#0 : {X}"""
+    text = simplified(program("8", body, LAYER + PAIR))
+    assert "sine" not in text
+    assert f"({X}, {W})" not in text
+    results = execute(_core.passes.compile(_core.ir.parse(program("2x3", body, LAYER + PAIR))), ARGUMENTS)
+    for (got,) in results:
+        np.testing.assert_array_equal(got, layers(*ARGUMENTS, 4))
+    used = body.replace(
+        "return %1#0",
+        "%2 = stablehlo.dot_general %1#0, %0#1, contracting_dims = [1] x [0] : "
+        f"({X}, {W}) -> tensor<6x12xf32>\n  return %2",
+    ).replace(f": {X}", ": tensor<6x12xf32>")
+    assert "sine" in simplified(program("8", used, LAYER + PAIR, "tensor<6x12xf32>"))

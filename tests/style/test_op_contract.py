@@ -13,6 +13,7 @@ from shardwise.propagation_options import PropagationOptions
 from tests.style.source_tree import CORE, ROOT, cpp_files, python_files, relative
 
 FACTOR = ["size", "kind", "reducer", "blocked"]
+RANGE = ["scale", "offset", "window", "dilation", "holes", "start", "outside"]
 TRAITS = [
     "elementwise",
     "commutative",
@@ -44,6 +45,43 @@ def readers(trait: str) -> list[str]:
 
 def test_a_factor_says_what_sharding_it_means() -> None:
     assert fields_of(CORE / "ir" / "sharding_rule.h", "Factor") == FACTOR
+
+
+def readers_in_ranges(field: str) -> list[str]:
+    """Files that read a field of a range. Bindings show it only."""
+    rules = CORE / "ir" / "sharding_rule.cpp"
+    reads = re.compile(rf"\brange(?:->|\.){field}\b")
+    files = [path for path in cpp_files(CORE) if CORE / "bindings" not in path.parents]
+    found = [relative(path) for path in files if path != rules and reads.search(path.read_text())]
+    of_methods = re.findall(r"^\w+ Range::.*?^}", rules.read_text(), re.MULTILINE | re.DOTALL)
+    header = re.search(r"bool is_static\(\) const \{.*\}", (CORE / "ir" / "range.h").read_text())
+    assert of_methods
+    assert header is not None
+    methods = [relative(rules)] if re.search(rf"\b{field}\b", "".join(of_methods) + header[0]) else []
+    return [*found, *methods]
+
+
+def test_the_fields_of_a_range_are_these() -> None:
+    assert fields_of(CORE / "ir" / "range.h", "Range") == RANGE
+
+
+@pytest.mark.parametrize("field", RANGE)
+def test_a_field_of_a_range_has_several_readers(field: str) -> None:
+    assert len(readers_in_ranges(field)) >= 2, readers_in_ranges(field)
+
+
+NAMED = re.compile(r'name(?:\(\))? ?[=!]= ?"(?:stablehlo|chlo|func|sdy|shardwise)\.')
+COMPARED = re.compile(r"\b(?:verify|vjp|batch|prepare|decompose|infer|partition|fold|effect) ?[=!]= ?(?!nullptr|0)\w+")
+
+
+def test_passes_ask_the_definition_of_an_op() -> None:
+    # Its regions, traits and functions answer, so that a new op needs no change of a pass.
+    free = {CORE / "ops", CORE / "text", CORE / "propagation" / "shardy"}
+    passes = [path for path in cpp_files(CORE) if not free & set(path.parents) and path.name != "op_def.h"]
+    found = {
+        relative(path): [*NAMED.findall(text), *COMPARED.findall(text)] for path in passes if (text := path.read_text())
+    }
+    assert {path: names for path, names in found.items() if names} == {}
 
 
 def test_the_traits_are_these() -> None:

@@ -95,7 +95,6 @@ py::list ranges_of_ops(const Module& module) {
         fields["dilation"] = range->dilation;
         fields["holes"] = range->holes;
         fields["start"] = range->start;
-        fields["sign"] = range->sign;
         fields["outside"] = kOutside[static_cast<size_t>(range->outside)];
         ranges[py::make_tuple(i, d)] = fields;
       }

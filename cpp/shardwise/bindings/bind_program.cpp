@@ -16,7 +16,6 @@
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/placement.h"
 #include "shardwise/ops/build/decomposition.h"
-#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/shared/refusals.h"
 
 namespace py = pybind11;
@@ -176,18 +175,14 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
   definitions.def_property_readonly("name", [](const OpDef& self) { return std::string(self.name); })
       .def_property_readonly("doc", [](const OpDef& self) { return std::string(self.doc); })
       .def_property_readonly("runnable", &OpDef::runnable)
+      .def_property_readonly("complete", &OpDef::complete)
       .def_property_readonly("refusal",
                              [](const OpDef& self) -> std::optional<std::pair<std::string, std::string>> {
                                const Refusal* refusal = refusal_of(self.name);
                                if (refusal == nullptr) return std::nullopt;
                                return std::pair{std::string(refusal->reason), std::string(refusal->way_out)};
                              })
-      .def_property_readonly("differentiable",
-                             [](const OpDef& self) {
-                               return self.is_control_flow() || self.name == kCallName ||
-                                      (self.runnable() && self.vjp != not_differentiable &&
-                                       self.vjp != static_cast<VjpFn>(propagation_only));
-                             })
+      .def_property_readonly("differentiable", &OpDef::differentiable)
       .def_property_readonly("composed", [](const OpDef& self) { return is_composed(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })
       .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })

@@ -9,6 +9,8 @@
 #include "shardwise/base/text.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/transforms/differentiate.h"
@@ -97,50 +99,18 @@ OpId Trace::emit_op(std::string_view name, std::span<const ValueId> operands, co
   return op;
 }
 
-bool Trace::is_inside(ValueId value, RegionId region) const {
-  const Value& known = module_->value(value);
-  RegionId at = known.op ? module_->op(known.op).parent : known.region;
-  while (at && at != region) {
-    const OpId owner = module_->region(at).op;
-    at = owner ? module_->op(owner).parent : RegionId{};
-  }
-  return at == region;
-}
-
 std::vector<std::pair<ValueId, ValueId>> Trace::capture(RegionId region) {
   if (!is_recorded(region)) {
     fail<ShapeError>("trace", "a region must be one that was recorded", std::to_string(region.index));
   }
   std::vector<std::pair<ValueId, ValueId>> captured;
-  std::unordered_map<ValueId, ValueId> arguments;
-  const auto own = [&](ValueId& value) {
-    if (is_inside(value, region)) return;
-    auto [it, inserted] = arguments.try_emplace(value);
-    if (inserted) {
-      it->second = module_->add_argument(region, module_->value(value).type, builder_here().loc());
-      captured.emplace_back(value, it->second);
-    }
-    value = it->second;
-  };
-  std::vector<RegionId> open{region};
-  while (!open.empty()) {
-    const RegionId next = open.back();
-    open.pop_back();
-    for (size_t i = 0; i < module_->region(next).ops.size(); ++i) {
-      const OpId op = module_->region(next).ops[i];
-      for (uint32_t o = 0; o < module_->op(op).operand_count; ++o) {
-        ValueId operand = module_->operands(op)[o];
-        own(operand);
-        module_->set_operand(op, o, operand);
-      }
-      for (const RegionId inner : module_->regions(op)) open.push_back(inner);
-    }
-    for (uint32_t r = 0; r < module_->region(next).results.size(); ++r) {
-      ValueId result = module_->region(next).results[r];
-      own(result);
-      module_->set_region_result(next, r, result);
-    }
+  Redirection own(*module_);
+  for (const ValueId value : captures_of(*module_, region)) {
+    captured.emplace_back(value, module_->add_argument(region, module_->value(value).type, builder_here().loc()));
+    own.add(value, captured.back().second);
   }
+  for (const OpId op : std::vector<OpId>(module_->region(region).ops)) own.apply(op);
+  for (ValueId& result : module_->region(region).results) result = own(result);
   return captured;
 }
 
@@ -206,8 +176,9 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
 
 RegionId Trace::import_text(std::string_view text) {
   builder_here();
+  const auto known = static_cast<uint32_t>(module_->region_count());
   const RegionId region = import_program(parse(text, module_->shared_context()), *module_);
-  ++loose_regions_;
+  count_loose_regions(known);
   return region;
 }
 
@@ -218,11 +189,16 @@ std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, s
   const auto known = static_cast<uint32_t>(module_->region_count());
   Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
   if (!gradients.replaced.empty()) ++loose_regions_;  // of an op that was replaced
-  for (uint32_t region = known; region < module_->region_count(); ++region) {
-    if (!module_->region(RegionId{region}).op) ++loose_regions_;
-  }
+  count_loose_regions(known);
   for (const auto& [from, to] : gradients.replaced.targets()) substituted_[from] = to;
   return std::move(gradients.values);
+}
+
+// Bodies of functions count, since calls of them may go.
+void Trace::count_loose_regions(uint32_t first) {
+  for (uint32_t region = first; region < module_->region_count(); ++region) {
+    if (!module_->region(RegionId{region}).op) ++loose_regions_;
+  }
 }
 
 ValueId Trace::checked(uint32_t index) const {
@@ -256,7 +232,9 @@ std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs, std::vec
   auto reached = std::make_shared<Module>(module_->shared_context());
   reached->name = module_->name;
   reached->meshes = module_->meshes;
-  GraphCopy(*module_, *reached).function(module_->main());
+  std::vector<size_t> functions = CallGraph(*module_).reached();
+  std::ranges::sort(functions);
+  for (const size_t f : functions) GraphCopy(*module_, *reached).function(module_->functions[f]);
   return reached;
 }
 

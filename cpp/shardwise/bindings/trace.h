@@ -69,8 +69,8 @@ class Trace {
   std::shared_ptr<Module> finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings);
 
  private:
-  bool is_recorded(RegionId region) const;  // and belongs to no op yet
-  bool is_inside(ValueId value, RegionId region) const;
+  bool is_recorded(RegionId region) const;   // and belongs to no op yet
+  void count_loose_regions(uint32_t first);  // from this one on
   RegionId reduction_region(std::string_view op, DType dtype);
 
   std::shared_ptr<Module> module_;

@@ -102,7 +102,8 @@ void check_op(const OpView& op, Needs needs) {
     }
   }
   const bool is_replaced = is_composed(op.def()) && (op.def().methods.empty() || module.stage >= Stage::kLocal);
-  if (op.def().runnable() && !(needs == Needs::kKernel && is_replaced)) return;
+  const bool is_inline = op.def().regions == Regions::kInline;
+  if (op.def().runnable() && !is_inline && !(needs == Needs::kKernel && is_replaced)) return;
   const std::string_view pass = pass_that_replaces(op);
   const Refusal* refusal = refusal_of(op.name());
   const std::string way_out = !pass.empty()        ? str("run ", pass, " first")

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/rewrite/redirection.h"
 
 namespace shardwise {
 namespace {
@@ -22,34 +23,24 @@ std::string types_text(const Context& context, std::span<const TypeId> types) {
   return text;
 }
 
-// The scalar constants that a region of scalars captures become constants of its own.
+// The scalar constants that a combiner captures become constants of its own.
 void copy_captured_constants(Module& module, RegionId region) {
-  std::unordered_map<ValueId, ValueId> copies;
-  const auto own = [&](ValueId value) {
-    const OpId id = module.value(value).op;
-    if (!id || module.op(id).parent == region || module.op(id).operand_count != 0) return value;
-    if (!module.op(id).def->traits.constant_like || module.type(value).ndim() != 0) return value;
-    const auto [known, is_new] = copies.try_emplace(value);
-    if (is_new) {
-      const Operation constant = module.op(id);
-      const std::array type{module.value(value).type};
-      const OpId made = module.append_op(region, *constant.def, {}, constant.attrs, type, constant.loc);
-      module.op(made).origin = constant.origin;
-      known->second = module.result(made);
-    }
-    return known->second;
-  };
   const std::vector<OpId> ops = module.region(region).ops;
-  for (const OpId op : ops) {
-    for (uint32_t i = 0; i < module.op(op).operand_count; ++i) {
-      const ValueId value = module.operands(op)[i];
-      if (const ValueId copy = own(value); copy != value) module.set_operand(op, i, copy);
-    }
+  Redirection own(module);
+  for (const ValueId value : captures_of(module, region)) {
+    const OpId id = module.value(value).op;
+    if (!id || module.op(id).operand_count != 0 || module.type(value).ndim() != 0) continue;
+    const Operation constant = module.op(id);
+    if (!constant.def->traits.constant_like) continue;
+    const std::array type{module.value(value).type};
+    const OpId made = module.append_op(region, *constant.def, {}, constant.attrs, type, constant.loc);
+    module.op(made).origin = constant.origin;
+    own.add(value, module.result(made));
   }
-  std::vector<ValueId> results = module.region(region).results;
-  for (ValueId& result : results) result = own(result);
+  if (own.empty()) return;
+  for (const OpId op : ops) own.apply(op);
   Region& edited = module.region(region);
-  edited.results = std::move(results);
+  for (ValueId& result : edited.results) result = own(result);
   std::ranges::rotate(edited.ops, edited.ops.begin() + std::ssize(ops));
 }
 
@@ -115,12 +106,13 @@ void Builder::expect_tensors(const OpDef& def, std::span<const ValueId> operands
 
 OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs,
                         std::span<const TypeId> declared, std::span<const RegionId> regions) {
-  if (def.regions == Regions::kNone) {
+  if (def.regions == Regions::kCombiner) {
     for (const RegionId region : regions) copy_captured_constants(*module_, region);
   }
   std::vector<TypeId> results;
   try {
     const InferContext inferred(*module_, def, operands, context().attrs(attrs), declared, regions);
+    if (def.regions == Regions::kNone || def.regions == Regions::kCall) inferred.expect_regions(0);
     def.infer(inferred, results);
     // Values that pass into regions may be tokens.
     if (!inferred.accepts_tokens() && def.flow == nullptr) expect_tensors(def, operands, results);

@@ -73,8 +73,4 @@ bool is_local_collective(const OpView& op) {
   return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
 }
 
-bool OpDef::runnable() const {
-  return is_control_flow() || decompose != nullptr || prepare != static_cast<PrepareFn>(propagation_only);
-}
-
 }  // namespace shardwise

@@ -64,8 +64,8 @@ class KernelContext {
 //   }
 using Kernel = std::function<void(KernelContext& context)>;
 
-// The types of the buffers: those of the op, or those of one call for several shards (runtime/merge.h), in which the
-// dims of some factors of the rule are larger: each passes through, or is reduced for all these shards at once.
+// The types of the buffers: those of the op, or those of one call for several shards (runtime/plan/merge.h), in which
+// the dims of some factors of the rule are larger: each passes through, or is reduced for all these shards at once.
 struct KernelTypes {
   std::span<const TensorType> operands, results;
 };
@@ -189,14 +189,16 @@ class DecomposeContext {
   virtual void set_result(size_t i, ValueId value) = 0;
 };
 
-// The meaning of an op's regions.
-//   kNone       there are none, or they are functions of scalars that the op's kernel applies     reduce, sort
+// The meaning of an op's regions, or of the function that it names.
+//   kNone       there are none
+//   kCombiner   functions of scalars that the op's kernel applies                                 reduce, scatter, sort
 //   kBranches   one of them runs: its result i is the op's result i                               case, if
 //   kLoop       a condition and a body. Carry i is operand i, argument i of both regions, result i of the body and
 //               result i of the op; the condition's one result is the predicate                   while
 //   kInline     runs once, in place of the op                                                     named_computation
+//   kCall       none: a function of the module runs once, in place of the op                      call, composite
 //   kManual     runs once, on the shards of the operands                                          manual_computation
-enum class Regions : uint8_t { kNone, kBranches, kLoop, kInline, kManual };
+enum class Regions : uint8_t { kNone, kCombiner, kBranches, kLoop, kInline, kCall, kManual };
 
 struct OpCost {
   double flops = 0;
@@ -278,6 +280,8 @@ using CostFn = OpCost (*)(const OpView& op);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
 using DecomposeFn = void (*)(DecomposeContext& context);
+// A value that equals the op's one result, by fewer ops: one that exists, or one that it appends. None if it finds none.
+using FoldFn = ValueId (*)(Builder& builder, const OpView& op);
 // Checks what `infer` cannot see: the shardings of results and of region arguments, and other functions of the module.
 using VerifyFn = void (*)(const OpView& op);
 // Appends the edges of an op with regions, or of one that passes its operands through.
@@ -304,6 +308,7 @@ struct OpDef {
   InferFn infer = nullptr;
   RuleFn rule = nullptr;
   DecomposeFn decompose = nullptr;  // where `prepare` is missing; `vjp` and `batch` may be, too
+  FoldFn fold = nullptr;
   PartitionFn partition = partition_by_rule;
   std::span<const Method> methods = {};
   PrepareFn prepare = nullptr;
@@ -322,20 +327,37 @@ struct OpDef {
   std::string_view doc = {};            // one line, with its source
   Traits traits = {};
 
-  bool runnable() const;  // not propagation_only
   // The executor runs the regions, which are code like the body of main.
   constexpr bool is_control_flow() const { return regions == Regions::kBranches || regions == Regions::kLoop; }
+  // A call of a function of the module. A composite becomes one when it is decomposed.
+  constexpr bool is_call() const { return regions == Regions::kCall && decompose == nullptr; }
+  // Its results are its operands, though passes do not look through it.
+  constexpr bool passes_through() const { return regions == Regions::kNone && flow != nullptr; }
+  // By a kernel, by the ops that make it up, or by its regions or its function.
+  constexpr bool runnable() const {
+    const bool has_kernel = prepare != nullptr && prepare != static_cast<PrepareFn>(propagation_only);
+    return has_kernel || decompose != nullptr || runs_code();
+  }
+  constexpr bool differentiable() const {
+    return runnable() && (runs_code() || (vjp != not_differentiable && vjp != static_cast<VjpFn>(propagation_only)));
+  }
   bool has_side_effect(const OpView& op) const {  // never removed or merged
     return traits.side_effect && (effect == nullptr || effect(op));
   }
-  constexpr bool complete() const {
-    const bool has_kernel = prepare != nullptr && vjp != nullptr && batch != nullptr;
+  // It can be read, propagated and printed.
+  constexpr bool is_described() const {
     return !name.empty() && infer != nullptr && rule != nullptr && partition != nullptr && cost != nullptr &&
-           !doc.empty() && (has_kernel || decompose != nullptr) &&
-           (vjp != not_differentiable || !no_vjp_reason.empty()) &&
-           (!traits.elementwise || tile != nullptr || decompose != nullptr ||
-            prepare == static_cast<PrepareFn>(propagation_only));
+           !doc.empty() && (vjp != not_differentiable || !no_vjp_reason.empty());
   }
+  // It can be run, differentiated and batched as well.
+  constexpr bool complete() const {
+    const bool transforms = (vjp != nullptr && batch != nullptr) || decompose != nullptr;
+    return is_described() && runnable() && transforms &&
+           (!traits.elementwise || tile != nullptr || decompose != nullptr);
+  }
+
+ private:
+  constexpr bool runs_code() const { return is_control_flow() || regions == Regions::kInline || is_call(); }
 };
 
 // Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.

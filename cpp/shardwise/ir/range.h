@@ -10,6 +10,7 @@
 //   second operand of concatenate       {.offset = -4, .outside = kAbsent}               the first has 4 rows
 //   window 3, stride 2, low = 1         {.scale = 2, .offset = -1, .window = 3, .outside = kNeutral}
 //   dynamic_slice                       {.start = 1}                                     plus operand 1, clamped
+//   update of dynamic_update_slice      {.start = 2, .outside = kAbsent}                 minus operand 2, clamped
 //
 // A dim without a range is read at i.
 #pragma once
@@ -40,10 +41,12 @@ struct Blocks {
 struct Range {
   int64_t scale = 1;  // not 0; negative: in reverse
   int64_t offset = 0;
-  int64_t window = 1, dilation = 1;
-  int64_t holes = 1;   // elements of the operand are so far apart
-  int32_t start = -1;  // an operand that is added to the offset, clamped so that the range fits; -1: none
-  int32_t sign = 1;    // -1: the start is subtracted instead
+  int64_t window = 1;
+  int64_t dilation = 1;
+  int64_t holes = 1;  // elements of the operand are so far apart
+  // An operand that gives a place, clamped so that all rows fit; -1: none. It is added to the offset: the rows are read
+  // from there. With kAbsent it is subtracted: the rows of this operand begin there in the result.
+  int32_t start = -1;
   Outside outside = Outside::kNever;
   friend bool operator==(const Range&, const Range&) = default;
 

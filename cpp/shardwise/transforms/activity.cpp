@@ -25,11 +25,17 @@ void Activity::visit(OpId op) {
     case Regions::kBranches: return visit_branches(op);
     case Regions::kInline: return visit_inline(op);
     case Regions::kNone:
+    case Regions::kCombiner:
+    case Regions::kCall:
     case Regions::kManual: break;
   }
   check_no_capture(op);
-  if (std::ranges::none_of(module_.operands(op), *this)) return;
+  if (!reads_active(op)) return;
   for (uint32_t i = 0; i < module_.op(op).result_count; ++i) mark(module_.result(op, i));
+}
+
+bool Activity::reads_active(OpId op) const {
+  return std::ranges::any_of(module_.operands(op), [this](ValueId value) { return (*this)(value); });
 }
 
 void Activity::visit_ops(RegionId region) {
@@ -65,7 +71,7 @@ void Activity::visit_branches(OpId op) {
 
 void Activity::visit_inline(OpId op) {
   if (has_given_derivative(module_, op)) {  // its ops may break the path: a straight-through round does
-    if (std::ranges::none_of(module_.operands(op), *this)) return;
+    if (!reads_active(op)) return;
     for (uint32_t i = 0; i < module_.op(op).result_count; ++i) mark(module_.result(op, i));
     return;
   }
@@ -77,12 +83,11 @@ void Activity::visit_inline(OpId op) {
 
 // The regions of other ops have one kernel with the op.
 void Activity::check_no_capture(OpId op) const {
-  for (const RegionId region : module_.regions(op)) {
-    visit_region_reads(module_, region, [&](ValueId value) {
-      if (!(*this)(value)) return;
-      fail<ShapeError>(module_.op(op).def->name, "a value that is differentiated must reach the region as an operand",
-                       "a captured value", "pass it as an argument");
-    });
+  if (module_.regions(op).empty()) return;
+  for (const ValueId value : captures_of(module_, op)) {
+    if (!(*this)(value)) continue;
+    fail<ShapeError>(module_.op(op).def->name, "a value that is differentiated must reach the region as an operand",
+                     "a captured value", "pass it as an argument");
   }
 }
 

@@ -7,7 +7,6 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/minimum_cut.h"
 
 namespace shardwise {
@@ -38,9 +37,7 @@ class Splitter {
 
  private:
   bool is_local(ValueId value) const { return region_of(module_, value) == joint_.region; }
-  bool is_made_barrier(OpId op) const {
-    return op.index >= joint_.first_made && is_optimization_barrier(*module_.op(op).def);
-  }
+  bool is_made_barrier(OpId op) const { return op.index >= joint_.first_made && module_.op(op).def->passes_through(); }
 
   bool is_cheap(OpId op) const {
     const OpDef& def = *module_.op(op).def;

@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
@@ -30,8 +31,8 @@ class BatchWalk::Context final : public BatchContext {
     const TensorType& type = walk_.module_.type(result);
     Dims wanted{walk_.size_};
     wanted.insert(wanted.end(), type.shape.begin(), type.shape.end());
-    check_internal(walk_.module_.type(value).shape == wanted,
-                   str("result ", i, " of the batched ", op().name(), " is ", walk_.module_.type(value).text()));
+    const TensorType& got = walk_.module_.type(value);
+    if (got.shape != wanted) fail<InternalError>(op().name(), str("result ", i, " must be batched"), got.text());
     walk_.map(result, value, true);
   }
 
@@ -126,12 +127,10 @@ void BatchWalk::expand(OpId id) {
 
 // The region of a reduction works on scalars.
 void BatchWalk::check_no_capture(OpId owner) const {
-  for (const RegionId region : module_.regions(owner)) {
-    for (const OpId id : module_.region(region).ops) {
-      if (!depends_on_batched(id)) continue;
-      fail<ShapeError>(module_.op(owner).def->name, "a batched value must reach the region as an operand",
-                       "a captured value", "pass it as an argument");
-    }
+  for (const ValueId value : captures_of(module_, owner)) {
+    if (!is_batched(value)) continue;
+    fail<ShapeError>(module_.op(owner).def->name, "a batched value must reach the region as an operand",
+                     "a captured value", "pass it as an argument");
   }
 }
 

@@ -3,20 +3,13 @@
 
 #include <algorithm>
 
+#include "shardwise/ir/rewrite/reads.h"
+
 namespace shardwise {
 
 bool BatchDependence::uses_batched(OpId op) {
-  return std::ranges::any_of(module_.operands(op), [&](ValueId operand) { return is_batched(operand); }) ||
-         std::ranges::any_of(module_.regions(op), [&](RegionId region) { return captures_batched(region); });
-}
-
-bool BatchDependence::captures_batched(RegionId id) const {
-  const Region& region = module_.region(id);
   const auto batched = [&](ValueId value) { return is_batched(value); };
-  return std::ranges::any_of(region.results, batched) || std::ranges::any_of(region.ops, [&](OpId op) {
-           return std::ranges::any_of(module_.operands(op), batched) ||
-                  std::ranges::any_of(module_.regions(op), [&](RegionId inner) { return captures_batched(inner); });
-         });
+  return std::ranges::any_of(module_.operands(op), batched) || std::ranges::any_of(captures_of(module_, op), batched);
 }
 
 LoopBatching BatchDependence::loop(OpId op) {

@@ -36,7 +36,6 @@ class BatchDependence {
  private:
   void visit(RegionId region);
   void visit(OpId op);
-  bool captures_batched(RegionId region) const;
   void mark(ValueId value, bool batched) {
     if (batched) batched_.insert(value);
   }

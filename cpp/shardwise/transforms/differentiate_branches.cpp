@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <unordered_set>
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
@@ -44,14 +43,8 @@ class BranchGradient {
  private:
   // Active values from around the op that its branches read.
   void find_captured() {
-    std::unordered_set<ValueId> known;
-    for (const RegionId region : module_.regions(id_)) {
-      std::unordered_set<RegionId> inside{region};
-      walk(module_, region, [&](OpId op) { inside.insert(module_.regions(op).begin(), module_.regions(op).end()); });
-      visit_region_reads(module_, region, [&](ValueId value) {
-        if (!walk_.is_active(value) || inside.contains(region_of(module_, value))) return;
-        if (known.insert(value).second) captured_.push_back(value);
-      });
+    for (const ValueId value : captures_of(module_, id_)) {
+      if (walk_.is_active(value)) captured_.push_back(value);
     }
   }
 

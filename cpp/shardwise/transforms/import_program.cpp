@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/import_program.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/inline_calls.h"
 
@@ -65,15 +72,70 @@ void name_values(Module& program) {
   rewrite.commit();
 }
 
+class FunctionImporter {
+ public:
+  FunctionImporter(const Module& program, Module& into) : program_(program), into_(into), same_regions_(into) {
+    for (const Function& function : into.functions) taken_.insert(function.name);
+  }
+
+  RegionId run() {
+    const CallGraph calls(program_);
+    const std::vector<size_t>& reached = calls.reached();
+    for (auto f = reached.rbegin(); f != reached.rend(); ++f) {
+      const Function& function = program_.functions[*f];
+      const RegionId body = copy(function.body);
+      if (&function == &program_.main()) return body;
+      names_.emplace(function.name, name_of(function, body));
+    }
+    fail<InternalError>("import", "main is reached");
+  }
+
+ private:
+  RegionId copy(RegionId body) {
+    const RegionId made = GraphCopy(program_, into_).region(body);
+    walk(into_, made, [&](OpId op) {
+      if (!is_call(into_, op)) return;
+      Attrs attrs = into_.attrs(op);
+      attrs.set("callee", Symbol{names_.at(callee_of(into_, op))});
+      into_.op(op).attrs = into_.context().intern(std::move(attrs));
+    });
+    return made;
+  }
+
+  // Of the function with this body: an existing one, or a new one.
+  std::string name_of(const Function& function, RegionId body) {
+    std::string name = function.name;
+    for (int64_t i = 0; taken_.contains(name); ++i) {
+      const auto known = std::ranges::find(into_.functions, name, &Function::name);
+      const bool is_equal = !known->is_public() && known->result_shardings == function.result_shardings &&
+                            same_regions_(known->body, body);
+      if (is_equal) return name;
+      name = str(function.name, "_", i);
+    }
+    taken_.insert(name);
+    into_.functions.push_back({.name = name,
+                               .visibility = Visibility::kPrivate,
+                               .body = body,
+                               .result_shardings = function.result_shardings});
+    return name;
+  }
+
+  const Module& program_;
+  Module& into_;
+  SameRegions same_regions_;
+  std::set<std::string> taken_;
+  std::unordered_map<std::string, std::string> names_;  // by name in the program
+};
+
 }  // namespace
 
 RegionId import_program(Module program, Module& into) {
   drop_names(program);
   mark_names(program);
-  inline_all_calls(program);
+  inline_small_calls(program);
   name_values(program);
   for (const MeshPtr& mesh : program.meshes) into.declare_mesh(mesh);
-  return GraphCopy(program, into).region(program.main().body);
+  return FunctionImporter(program, into).run();
 }
 
 }  // namespace shardwise

@@ -31,7 +31,7 @@ int64_t count_ops(const Module& module, RegionId region) {
   int64_t count = 0;
   for (const OpId id : module.region(region).ops) {
     ++count;
-    if (module.op(id).def->regions == Regions::kNone) continue;
+    if (module.op(id).def->regions == Regions::kCombiner) continue;
     for (const RegionId inner : module.regions(id)) count += count_ops(module, inner);
   }
   return count;
@@ -83,7 +83,7 @@ class CallInliner {
         inline_region(id, in_combiner);
       } else {
         const std::vector<RegionId> inner(module_.regions(id).begin(), module_.regions(id).end());
-        const bool combines = in_combiner || module_.op(id).def->regions == Regions::kNone;
+        const bool combines = in_combiner || module_.op(id).def->regions == Regions::kCombiner;
         for (const RegionId body : inner) expand(body, combines);
       }
     }
@@ -163,9 +163,7 @@ bool has_named_computations(const Module& module) {
   return false;
 }
 
-enum class Chosen : uint8_t { kAll, kSmallOrOnce };
-
-void expand_calls(Module& module, Chosen chosen) {
+void expand_calls(Module& module) {
   std::set<std::string> inlined, called;
   const CallGraph calls(module);
   const std::vector<bool> is_small = find_inlined(module, calls);
@@ -173,7 +171,7 @@ void expand_calls(Module& module, Chosen chosen) {
     for (const OpId call : calls.calls(f)) {
       const size_t callee = calls.callee(call);
       called.insert(module.functions[callee].name);
-      if (chosen == Chosen::kAll || is_small[callee]) inlined.insert(module.functions[callee].name);
+      if (is_small[callee]) inlined.insert(module.functions[callee].name);
     }
   }
   if (called.empty() && !has_named_computations(module)) return;
@@ -232,15 +230,14 @@ std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
   return results;
 }
 
-Module inline_calls(Module module, PassContext&) {
+void inline_small_calls(Module& module) {
   decompose_ops(module, needs_functions);
-  expand_calls(module, Chosen::kSmallOrOnce);
-  return module;
+  expand_calls(module);
 }
 
-void inline_all_calls(Module& module) {
-  decompose_ops(module, needs_functions);
-  expand_calls(module, Chosen::kAll);
+Module inline_calls(Module module, PassContext&) {
+  inline_small_calls(module);
+  return module;
 }
 
 }  // namespace shardwise

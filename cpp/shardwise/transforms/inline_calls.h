@@ -36,8 +36,8 @@ inline constexpr Pass kInlineCalls{
     .run = inline_calls,
     .checks_input = true};
 
-// All calls, whatever the size of their functions.
-void inline_all_calls(Module& module);
+// The same, of a module that is no program yet.
+void inline_small_calls(Module& module);
 
 // Whether the op is a call or a named computation: the ops of a function, or of its region, replace it.
 bool is_inlined(const Module& module, OpId op);

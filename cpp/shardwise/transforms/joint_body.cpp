@@ -11,7 +11,6 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/transforms/differentiate.h"
 
 namespace shardwise {
@@ -48,17 +47,10 @@ class WantedCotangents {
   ValueId seen_from_outside(ValueId value) const {
     const auto argument = std::ranges::find(region().arguments, value);
     if (argument == region().arguments.end()) {
-      return is_inside(region_of(loop_.module(), value)) ? ValueId{} : value;
+      return is_inside(loop_.module(), value, loop_.regions()[1]) ? ValueId{} : value;
     }
     const auto carry = static_cast<size_t>(argument - region().arguments.begin());
     return region().results[carry] == value ? loop_.operand(carry) : ValueId{};
-  }
-
-  bool is_inside(RegionId at) const {
-    const Module& module = loop_.module();
-    while (at && at != loop_.regions()[1])
-      at = module.region(at).op ? module.op(module.region(at).op).parent : RegionId{};
-    return bool{at};
   }
 
   void reach(ValueId value) {
@@ -111,11 +103,26 @@ std::optional<ValueId> elementwise_source(const Module& module, ValueId result) 
   return source;
 }
 
+// Whether the op copies a part of operand 0, at places that the operands after it give.
+bool reads_part(const Module& module, OpId id) {
+  const OpView op(module, id);
+  if (!op.def().traits.movement || op.result_count() != 1) return false;
+  const ShardingRule& rule = module.context().sharding_rule(op);
+  bool is_part = false;
+  for (size_t d = 0; d < static_cast<size_t>(op.operand_type(0).ndim()); ++d) {
+    const Range* range = rule.range(0, d);
+    if (range == nullptr) continue;
+    if (range->start != static_cast<int32_t>(d + 1) || range->outside != Outside::kNever) return false;
+    is_part = true;
+  }
+  return is_part;
+}
+
 // A value from around the loop whose cotangent is summed over the trips: whole, or only the rows that the body reads.
 struct Captured {
   ValueId value = {};
   bool is_read_whole = false;
-  std::vector<OpId> rows = {};         // the dynamic_slices
+  std::vector<OpId> rows = {};         // the ops that read them
   bool is_each_row_read_once = false;  // and nothing else of it
 };
 
@@ -234,7 +241,7 @@ class JointBodyBuilder {
     LinearIntegers linear_integers(loop_, counted_);
     for (size_t i = 0; i < originals.size(); ++i) {
       const OpId op = module_.region(joint_.region).ops[i];
-      if (!is_dynamic_slice(*module_.op(op).def) || module_.operands(op)[0] != value) continue;
+      if (!reads_part(module_, op) || module_.operands(op)[0] != value) continue;
       captured.rows.push_back(op);
       captured.is_each_row_read_once = linear_integers.visits_distinct_rows(originals[i]);
     }

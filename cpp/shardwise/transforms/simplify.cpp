@@ -8,8 +8,8 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/decomposition.h"
-#include "shardwise/ops/build/reverse.h"
 #include "shardwise/transforms/decompose.h"
+#include "shardwise/transforms/unused_results.h"
 
 namespace shardwise {
 namespace {
@@ -54,17 +54,19 @@ bool replace(Rewrite& rewrite, Module& module, OpId id, ValueId by) {
   return true;
 }
 
-int64_t fold_reverses(Module& module) {
-  std::vector<OpId> reverses;
+// By OpDef::fold.
+int64_t fold_ops(Module& module) {
+  std::vector<OpId> ops;
   walk(module, [&](OpId id) {
-    if (is_reverse(*module.op(id).def)) reverses.push_back(id);
+    if (module.op(id).def->fold != nullptr) ops.push_back(id);
   });
-  if (reverses.size() < 2) return 0;
+  if (ops.empty()) return 0;
   Rewrite rewrite(module);
   int64_t folded = 0;
-  for (const OpId id : reverses) {
-    const ValueId by = rewrite.insert(rewrite.before(id), module.op(id).loc,
-                                      [&](Builder& builder) { return folded_reverse(builder, OpView(module, id)); });
+  for (const OpId id : ops) {
+    const ValueId by = rewrite.insert(rewrite.before(id), module.op(id).loc, [&](Builder& builder) {
+      return module.op(id).def->fold(builder, OpView(module, id));
+    });
     folded += replace(rewrite, module, id, by) ? 1 : 0;
   }
   return folded;
@@ -76,7 +78,7 @@ void drop_combiner_annotations(Module& module) {
   walk(module, [&](OpId id) {
     const OpId owner = module.region(module.op(id).parent).op;
     const Traits& traits = module.op(id).def->traits;
-    if (!owner || module.op(owner).def->regions != Regions::kNone || !(traits.constraint || traits.reshard)) return;
+    if (!owner || module.op(owner).def->regions != Regions::kCombiner || !(traits.constraint || traits.reshard)) return;
     if (module.type(module.result(id)).ndim() != 0) return;
     rewrite.replace(module.result(id), module.operands(id)[0]);
     rewrite.erase(id);
@@ -97,9 +99,10 @@ int64_t fold_splats(Module& module) {
 Module simplify(Module module, PassContext& context) {
   drop_combiner_annotations(module);
   context.counters.add("simplify.decomposed", decompose_ops(module, is_opaque));
-  context.counters.add("simplify.folded", fold_splats(module) + fold_reverses(module));
+  context.counters.add("simplify.folded", fold_splats(module) + fold_ops(module));
   context.counters.add("simplify.merged", cse(module));
   context.counters.add("simplify.removed", dce(module));
+  context.counters.add("simplify.dropped_results", drop_unused_results(module));
   return module;
 }
 

@@ -164,3 +164,62 @@ def test_a_function_in_a_scan_with_gradients() -> None:
     found = sw.jit(sw.grad(ours, argnums=(0, 1)), mesh=MESH)(X[0], X)
     for got, want in zip(found, jax.grad(theirs, argnums=(0, 1))(X[0], X)):
         np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5)
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------------
+
+
+@jax.jit
+def block(x: Any, w: Any) -> Any:
+    """A layer of more than 12 ops."""
+    mean = x.mean(-1, keepdims=True)
+    normal = (x - mean) / jnp.sqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-3)
+    return x + jnp.tanh(jax.nn.softmax(normal @ w) * normal)
+
+
+def blocks(count: int) -> Any:
+    def loss(weights: Any, x: Any) -> Any:
+        for w in weights[:count]:
+            x = block(x, w)
+        return (x * x).mean()
+
+    return loss
+
+
+@pytest.mark.parametrize("transform", ["value", "gradient", "batched"])
+def test_a_jitted_layer_that_is_called_often_is_one_function(transform: str) -> None:
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((6, 6), dtype=np.float32) for _ in range(8)]
+    x = rng.standard_normal((8, 6), dtype=np.float32)
+    lines = {}
+    for count in (4, 8):
+        loss = blocks(count)
+        if transform == "value":
+            ours, theirs = sw.from_jax(loss), loss
+        elif transform == "gradient":
+            ours, theirs = sw.value_and_grad(sw.from_jax(loss), argnums=(0, 1)), jax.value_and_grad(loss, (0, 1))
+        else:
+            ours, theirs = sw.vmap(sw.from_jax(loss), (None, 0)), jax.vmap(loss, (None, 0))
+        arguments = (weights, x)
+        program = sw.jit(ours, mesh=MESH, in_shardings=(None, P("data")))
+        expected = jax.tree.leaves(jax.jit(theirs)(*arguments))
+        found = jax.tree.leaves(program(*arguments))
+        assert len(found) == len(expected)
+        for got, want in zip(found, expected):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-5)
+        lines[count] = program.lower(*arguments).compile().as_text("local").splitlines()
+        if transform != "batched":  # vmap expands calls
+            calls = [line for line in lines[count] if "call @block" in line]
+            assert len(calls) >= count
+    if transform != "batched":
+        bodies = [sum("func.func private @block" in line for line in lines[count]) for count in (4, 8)]
+        assert bodies[0] == bodies[1] <= 2 + 2 * (transform == "gradient")
+        assert len(lines[8]) - len(lines[4]) <= 4 * (2 if transform == "value" else 8)
+
+
+def test_two_functions_of_jax_share_an_equal_layer() -> None:
+    weights = [np.full((6, 6), 0.1, np.float32)] * 2
+    first, second = sw.from_jax(blocks(2)), sw.from_jax(lambda ws, x: 2 * blocks(2)(ws, x))
+    program = sw.jit(lambda ws, x: first(ws, x) + second(ws, x), mesh=MESH).lower(weights, X).compile()
+    assert program.as_text("traced").count("func.func private @block") == 1
+    assert program.as_text("traced").count("call @block") == 4

@@ -44,6 +44,11 @@ constexpr OpDef test_op(std::string_view name, InferFn infer, std::string_view f
           .traits = traits};
 }
 
+constexpr OpDef with_regions(OpDef def) {
+  def.regions = Regions::kCombiner;
+  return def;
+}
+
 inline constexpr OpDef kTestOps[] = {
     test_op("stablehlo.add", infer_first_operand, "operands attr-dict `:` same-or-functional-type",
             {.commutative = true}),
@@ -70,7 +75,7 @@ inline constexpr OpDef kTestOps[] = {
             "result-type"),
     test_op("sdy.reshard", infer_first_operand, "operands sharding attr-dict `:` result-type", {.reshard = true}),
     test_op("test.pair", infer_declared, "operand(0) `with` operand(1) attr-dict `:` functional-type"),
-    test_op("test.any", infer_declared, ""),
+    with_regions(test_op("test.any", infer_declared, "")),
     test_op("test.effect", infer_declared, "", {.side_effect = true}),
     test_op("test.constraint", infer_first_operand, "", {.constraint = true}),
     test_op("test.gather", infer_first_operand, "", {.collective = CollectiveKind::kAllGather}),

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/called.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
-#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 namespace {
@@ -73,12 +73,9 @@ class EqualOps {
   ValueId replacement(ValueId value) const { return replacement_[value.index]; }
 
   bool is_mergeable(OpId id) const {
-    const Operation& op = module_.op(id);
-    bool has_reshard = op.def->traits.reshard;
-    for (const RegionId region : module_.regions(id)) {
-      walk(module_, region, [&](OpId inner) { has_reshard = has_reshard || module_.op(inner).def->traits.reshard; });
-    }
-    return op.result_count != 0 && !has_reshard && !has_effect(module_, id, UnusedConstraints::kKeep);
+    const auto is_reshard = [&](OpId inner) { return module_.op(inner).def->traits.reshard; };
+    return module_.op(id).result_count != 0 && !any_executed(module_, id, is_reshard) &&
+           !has_effect(module_, id, UnusedConstraints::kKeep);
   }
 
   bool merge(OpId id, OpTable& known) {

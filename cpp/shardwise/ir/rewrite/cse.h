@@ -9,7 +9,7 @@
 // Equal ops have the same definition, attributes and operands (in any order, of a commutative op), and results of equal
 // types and shardings, and hold equal parts of global values: the same bits may be padding in one of two values. Their
 // regions are equal by structure. The cause of a collective does not count: the first one stays. Ops with a side
-// effect, constraints, reshards, and ops with one of these inside are never merged.
+// effect, constraints, reshards, and ops that execute one of these are never merged.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/called.h"
 
 namespace shardwise {
 namespace {
@@ -52,12 +53,10 @@ class UnusedOps {
 }  // namespace
 
 bool has_effect(const Module& module, OpId id, UnusedConstraints constraints) {
-  const OpView op(module, id);
-  if (op.def().has_side_effect(op)) return true;
-  if (op.def().traits.constraint && constraints == UnusedConstraints::kKeep) return true;
-  return std::ranges::any_of(op.regions(), [&](RegionId region) {
-    return std::ranges::any_of(module.region(region).ops,
-                               [&](OpId inner) { return has_effect(module, inner, constraints); });
+  return any_executed(module, id, [&](OpId inner) {
+    const OpView op(module, inner);
+    if (op.def().traits.constraint && constraints == UnusedConstraints::kKeep) return true;
+    return !op.def().is_call() && op.def().has_side_effect(op);
   });
 }
 

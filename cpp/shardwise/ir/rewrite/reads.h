@@ -4,7 +4,11 @@
 // too; they are never defined where the op is.
 //
 //   %1 = case %i { %0 = tanh %x; return %0 }        visits %i, %x, %0
+//
+// The captures of a region are the values from around that it reads: %x.
 #pragma once
+
+#include <vector>
 
 #include "shardwise/ir/rewrite/walk.h"
 
@@ -34,5 +38,35 @@ inline RegionId region_of(const Module& module, ValueId value) {
   const Value& known = module.value(value);
   return known.op ? module.op(known.op).parent : known.region;
 }
+
+// Whether the value belongs to the region, or to one inside it.
+inline bool is_inside(const Module& module, ValueId value, RegionId region) {
+  RegionId at = region_of(module, value);
+  while (at && at != region) {
+    const OpId owner = module.region(at).op;
+    at = owner ? module.op(owner).parent : RegionId{};
+  }
+  return bool{at};
+}
+
+// Visits each use of a capture, in the order of the program: visit(value, op). The op is none where the region returns
+// the value; it may be in a region inside, which returns it if the op has that region.
+template <class Visit>
+void visit_captures(const Module& module, RegionId region, Visit&& visit) {
+  const auto visit_all = [&](std::span<const ValueId> values, OpId user) {
+    for (const ValueId value : values) {
+      if (!is_inside(module, value, region)) visit(value, user);
+    }
+  };
+  walk(module, region, [&](OpId op) {
+    visit_all(module.operands(op), op);
+    for (const RegionId inner : module.regions(op)) visit_all(module.region(inner).results, op);
+  });
+  visit_all(module.region(region).results, {});
+}
+
+// Each capture once, in the order of the first uses.
+std::vector<ValueId> captures_of(const Module& module, RegionId region);
+std::vector<ValueId> captures_of(const Module& module, OpId op);  // of all its regions
 
 }  // namespace shardwise

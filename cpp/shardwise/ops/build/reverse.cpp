@@ -40,10 +40,8 @@ ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse
 
 }  // namespace
 
-bool is_reverse(const OpDef& def) { return def.name == "stablehlo.reverse"; }
-
 // reverse(reverse(x)) is x; windows between two reverses begin at the other end.
-ValueId folded_reverse(Builder& builder, const OpView& op) {
+ValueId fold_reverse(Builder& builder, const OpView& op) {
   const Module& module = builder.module();
   const OpId maker = module.value(op.operand(0)).op;
   if (!maker || module.value(op.operand(0)).sharding) return {};

@@ -10,9 +10,7 @@
 
 namespace shardwise {
 
-bool is_reverse(const OpDef& def);
-// The result of the reverse `op`, with fewer ops; none if that is not possible. Annotated values and those that others
-// read stay.
-ValueId folded_reverse(Builder& builder, const OpView& op);
+// OpDef::fold of reverse. Annotated values and those that others read stay.
+ValueId fold_reverse(Builder& builder, const OpView& op);
 
 }  // namespace shardwise

@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
@@ -194,13 +195,7 @@ constexpr OpDef kCollectiveOps[] = {
                      "Elements that each device reads at another place, from the devices that hold them, in one step."),
 };
 
-constexpr bool all_complete() {
-  for (const OpDef& def : kCollectiveOps) {
-    if (!def.complete()) return false;
-  }
-  return true;
-}
-static_assert(all_complete());
+static_assert(all_complete(kCollectiveOps));
 
 }  // namespace
 

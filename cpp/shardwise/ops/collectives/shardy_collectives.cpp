@@ -9,6 +9,7 @@
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
@@ -347,13 +348,7 @@ constexpr OpDef kGlobalCollectiveOps[] = {
                  "Turns shards along axes into addends, zeros outside them (Shardy sharded_to_unreduced)."),
 };
 
-constexpr bool all_complete() {
-  for (const OpDef& def : kGlobalCollectiveOps) {
-    if (!def.complete()) return false;
-  }
-  return true;
-}
-static_assert(all_complete());
+static_assert(all_complete(kGlobalCollectiveOps, 2));
 
 }  // namespace
 

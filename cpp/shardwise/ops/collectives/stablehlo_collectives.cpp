@@ -197,10 +197,11 @@ constexpr Traits kSynchronizing{.side_effect = true};
 constexpr OpDef kDeviceCollectiveOps[] = {
     propagation_only_op("stablehlo.all_gather", infer_all_gather, rule_all_gather, {},
                         "Concatenates over groups of devices (StableHLO all_gather).", kSynchronizing),
-    propagation_only_op("stablehlo.all_reduce", infer_all_reduce, rule_all_reduce, {},
-                        "Reduces over groups of devices (StableHLO all_reduce).", kSynchronizing),
-    propagation_only_op("stablehlo.reduce_scatter", infer_reduce_scatter, rule_reduce_scatter, {},
-                        "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).", kSynchronizing),
+    with_combiner(propagation_only_op("stablehlo.all_reduce", infer_all_reduce, rule_all_reduce, {},
+                                      "Reduces over groups of devices (StableHLO all_reduce).", kSynchronizing)),
+    with_combiner(propagation_only_op("stablehlo.reduce_scatter", infer_reduce_scatter, rule_reduce_scatter, {},
+                                      "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).",
+                                      kSynchronizing)),
     propagation_only_op("stablehlo.all_to_all", infer_all_to_all, rule_all_to_all, {},
                         "Exchanges parts in groups of devices (StableHLO all_to_all).", kSynchronizing),
     propagation_only_op("stablehlo.collective_permute", infer_permute, rule_like_first_result, {},
@@ -214,7 +215,7 @@ constexpr OpDef kDeviceCollectiveOps[] = {
     propagation_only_op("stablehlo.replica_id", infer_device_number, no_rule, kNumberFormat,
                         "The number of this replica (StableHLO replica_id)."),
 };
-static_assert(all_complete(kDeviceCollectiveOps));
+static_assert(all_complete(kDeviceCollectiveOps, std::size(kDeviceCollectiveOps)));
 
 }  // namespace
 

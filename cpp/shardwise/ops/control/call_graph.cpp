@@ -86,12 +86,6 @@ CallGraph::Size CallGraph::size_of_call(OpId call, int depth) {
   return known;
 }
 
-const Function& called_function(const Module& module, OpId call) {
-  const auto it = std::ranges::find(module.functions, callee_of(module, call), &Function::name);
-  check_internal(it != module.functions.end(), "a call was verified");
-  return *it;
-}
-
 Module empty_copy(const Module& source, const CallGraph& calls) {
   Module target = empty_copy(source);
   std::vector<size_t> reached = calls.reached();

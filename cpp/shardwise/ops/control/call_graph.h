@@ -51,8 +51,6 @@ class CallGraph {
   std::unordered_set<size_t> open_;         // functions that are being counted
 };
 
-const Function& called_function(const Module& module, OpId call);
-
 // As empty_copy (graph_copy.h), with all functions that are reached, in the order of the source.
 Module empty_copy(const Module& source, const CallGraph& calls);
 

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
@@ -253,22 +254,21 @@ void batch_barrier(BatchContext& context) {
   }
 }
 
-// The executor runs the function instead.
-std::optional<Kernel> prepare_call(const OpView&, const KernelTypes&) { return std::nullopt; }
+// That of the function.
+bool effect_of_call(const OpView& op) { return has_effect(op.module(), op.id(), UnusedConstraints::kRemove); }
 
-// The function may have side effects, so the call is kept.
 constexpr OpDef call() {
-  OpDef def = region_op(kCallName, infer_call, Regions::kNone, nullptr, verify_call,
+  OpDef def = region_op(kCallName, infer_call, Regions::kCall, nullptr, verify_call,
                         "$callee `(` operands `)` attr-dict `:` functional-type",
                         "The results of a function of the module (MLIR func.call).");
-  def.prepare = prepare_call;
+  def.effect = effect_of_call;
   def.traits.side_effect = true;
   return def;
 }
 
 constexpr OpDef map() {
-  OpDef def = composed_op("stablehlo.map", infer_map, rule_like_first_result, decompose_map, {},
-                          "A region applied to each element (StableHLO map).");
+  OpDef def = with_combiner(composed_op("stablehlo.map", infer_map, rule_like_first_result, decompose_map, {},
+                                        "A region applied to each element (StableHLO map)."));
   def.verify_runnable = verify_map;
   return def;
 }
@@ -278,6 +278,7 @@ constexpr OpDef composite() {
       composed_op("stablehlo.composite", infer_composite, no_rule, decompose_composite,
                   "$name operands attr-dict `:` functional-type",
                   "A named op that a function of the module defines (StableHLO composite).", {.side_effect = true});
+  def.regions = Regions::kCall;
   def.verify_runnable = verify_composite;
   return def;
 }
@@ -309,17 +310,13 @@ static_assert(all_complete(kControlOps));
 
 std::span<const OpDef> control_ops() { return kControlOps; }
 
-bool is_composite(const OpDef& def) { return def.decompose == decompose_composite; }
-
-bool is_optimization_barrier(const OpDef& def) { return def.prepare == static_cast<PrepareFn>(prepare_barrier); }
+bool is_composite(const OpDef& def) { return def.regions == Regions::kCall && !def.is_call(); }
 
 ValueId create_optimization_barrier(Builder& builder, ValueId value) {
   return builder.create("stablehlo.optimization_barrier", {value});
 }
 
-bool is_call(const Module& module, OpId id) { return module.op(id).def->verify == verify_call; }
-
-const std::string& callee_of(const Module& module, OpId call) { return module.attrs(call).get<Symbol>("callee").name; }
+bool is_call(const Module& module, OpId id) { return module.op(id).def->is_call(); }
 
 OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
                  std::span<const ValueId> results) {

@@ -14,17 +14,16 @@
 #include <string>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/called.h"
 
 namespace shardwise {
 
 std::span<const OpDef> control_ops();
 
 bool is_composite(const OpDef& def);  // stablehlo.composite, which is a call of its decomposition
-bool is_optimization_barrier(const OpDef& def);
 ValueId create_optimization_barrier(Builder& builder, ValueId value);
 bool is_call(const Module& module, OpId id);
 inline constexpr std::string_view kCallName = "func.call";
-const std::string& callee_of(const Module& module, OpId call);  // the name of the function
 // A call with the result types of `results`.
 OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
                  std::span<const ValueId> results);

@@ -335,8 +335,8 @@ class ScanAsWhile {
 void decompose_scan(DecomposeContext& context) { ScanAsWhile(context).run(); }
 
 constexpr OpDef kScanOps[] = {
-    composed_op("chlo.scan", infer_chlo_scan, no_rule, decompose_scan, "custom<scan>",
-                "A loop over the rows of stacked values (CHLO scan)."),
+    with_combiner(composed_op("chlo.scan", infer_chlo_scan, no_rule, decompose_scan, "custom<scan>",
+                              "A loop over the rows of stacked values (CHLO scan).")),
     region_op("shardwise.scan", infer_local_scan, Regions::kLoop, nullptr, verify_local_scan, {},
               "A loop over the rows of stacked values in the program of one device (shardwise)."),
 };

@@ -63,7 +63,7 @@ constexpr OpDef kTokenOps[] = {
     propagation_only_op("stablehlo.recv", infer_receiver, no_rule, {}, "Receives from a channel (StableHLO recv).",
                         kEffect),
 };
-static_assert(all_complete(kTokenOps));
+static_assert(all_complete(kTokenOps, std::size(kTokenOps)));
 
 }  // namespace
 

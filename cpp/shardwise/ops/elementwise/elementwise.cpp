@@ -12,6 +12,7 @@
 #include "shardwise/ops/elementwise/elementwise_infer.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
@@ -204,13 +205,7 @@ constexpr OpDef kElementwiseOps[] = {
         "Rounds to fewer exponent and mantissa bits (StableHLO reduce_precision)."),
 };
 
-constexpr bool all_complete() {
-  for (const OpDef& def : kElementwiseOps) {
-    if (!def.complete()) return false;
-  }
-  return true;
-}
-static_assert(all_complete());
+static_assert(all_complete(kElementwiseOps));
 
 }  // namespace
 

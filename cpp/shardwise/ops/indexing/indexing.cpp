@@ -88,6 +88,7 @@ constexpr OpDef kScatter{
     .prepare = prepare_scatter,
     .vjp = vjp_scatter,
     .batch = batch_scatter,
+    .regions = Regions::kCombiner,
     .doc =
         "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
         "scatter).",

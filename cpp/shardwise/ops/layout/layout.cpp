@@ -8,6 +8,7 @@
 #include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/reverse.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -317,6 +318,7 @@ constexpr OpDef kReverse{
     .name = "stablehlo.reverse",
     .infer = infer_reverse,
     .rule = rule_reverse,
+    .fold = fold_reverse,
     .partition = partition_movement,
     .methods = kByExchange,
     .prepare = prepare_reverse,

@@ -215,6 +215,7 @@ constexpr OpDef kReduce{
     .vjp = vjp_reduce,
     .batch = batch_reduce,
     .linear = {Linear::kFirst, kAllReducers},
+    .regions = Regions::kCombiner,
     .format = "custom<reduce>",
     .doc = "Combines the elements along dims (StableHLO reduce).",
 };

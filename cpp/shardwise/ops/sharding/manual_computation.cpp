@@ -83,7 +83,7 @@ constexpr OpDef kManualComputationOps[] = {
               "custom<named_computation>($name)",
               "A region with a name, such as an inlined function (Shardy named_computation)."),
 };
-static_assert(all_complete(kManualComputationOps));
+static_assert(all_complete(kManualComputationOps, 1));
 
 }  // namespace
 
@@ -128,7 +128,7 @@ void register_manual_calls() {
   }
 }
 
-bool is_named_computation(const Module& module, OpId id) { return module.op(id).def == &kManualComputationOps[1]; }
+bool is_named_computation(const Module& module, OpId id) { return module.op(id).def->regions == Regions::kInline; }
 
 OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
                               RegionId body) {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/control/control.h"
 
 namespace shardwise {
@@ -170,43 +170,6 @@ class ManualVerifier {
   std::vector<RegionId> waiting_;  // bodies of callees
 };
 
-class IsolationVerifier {
- public:
-  explicit IsolationVerifier(const OpView& op) : op_(op), module_(op.module()) {}
-
-  void run() {
-    for (RegionId region : op_.regions()) enter(region);
-    for (RegionId region : op_.regions()) verify(region);
-  }
-
- private:
-  void enter(RegionId region) {
-    inside_.insert(region);
-    for (OpId op : module_.region(region).ops) {
-      for (RegionId inner : module_.regions(op)) enter(inner);
-    }
-  }
-
-  void verify(RegionId region) const {
-    for (OpId id : module_.region(region).ops) {
-      for (ValueId operand : module_.operands(id)) verify_use(module_.op(id).def->name, operand);
-      for (RegionId inner : module_.regions(id)) verify(inner);
-    }
-    for (ValueId result : module_.region(region).results) verify_use("what the region returns", result);
-  }
-
-  void verify_use(std::string_view user, ValueId value) const {
-    const Value& used = module_.value(value);
-    if (inside_.contains(used.op ? module_.op(used.op).parent : used.region)) return;
-    fail<ShapeError>(op_.name(), "its region must use no value from around it", str(user, " with one"),
-                     "make it an operand");
-  }
-
-  const OpView op_;
-  const Module& module_;
-  std::unordered_set<RegionId> inside_;
-};
-
 }  // namespace
 
 void verify_manual_computation(const OpView& op) {
@@ -214,6 +177,15 @@ void verify_manual_computation(const OpView& op) {
   verify_isolated(op);
 }
 
-void verify_isolated(const OpView& op) { IsolationVerifier(op).run(); }
+void verify_isolated(const OpView& op) {
+  const Module& module = op.module();
+  for (const RegionId region : op.regions()) {
+    visit_captures(module, region, [&](ValueId, OpId user) {
+      fail<ShapeError>(op.name(), "its region must use no value from around it",
+                       str(user ? module.op(user).def->name : "what the region returns", " with one"),
+                       "make it an operand");
+    });
+  }
+}
 
 }  // namespace shardwise

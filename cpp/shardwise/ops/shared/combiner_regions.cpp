@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/region_tiles.h"
 
@@ -12,11 +13,6 @@ namespace shardwise {
 namespace {
 
 // ---- what stands in a region ---------------------------------------------------------------------------------------
-
-bool is_inside(const Module& module, RegionId region, ValueId id) {
-  const Value& value = module.value(id);
-  return value.op ? module.op(value.op).parent == region : value.region == region;
-}
 
 // ---- the canonical form of argmax ----------------------------------------------------------------------------------
 
@@ -137,20 +133,17 @@ void expect_elementwise_region(const InferContext& op) {
     op.fail_shape("the region must be elementwise ops and constants", other,
                   "compute the rest outside, on whole tensors");
   }
-  const auto expect_inside = [&](ValueId value) {
-    if (is_inside(module, id, value)) return;
+  if (!captures_of(module, id).empty()) {
     op.fail_shape("the region must use its own arguments and constants alone", "a value from around it",
                   "pass the value as one more tensor");
-  };
+  }
   for (const OpId inner : region.ops) {
     const OpView view(module, inner);
-    for (const ValueId operand : view.operands()) expect_inside(operand);
     if (view.result_type().ndim() != 0) {
       op.fail_shape("the region must compute with scalars", str(view.name(), " of ", view.result_type().text()),
                     "combine one row with another, not whole tensors");
     }
   }
-  for (const ValueId result : region.results) expect_inside(result);
 }
 
 std::optional<Reducer> region_argument_reducer(const Module& module, RegionId id) {

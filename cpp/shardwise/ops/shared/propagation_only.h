@@ -40,13 +40,19 @@ constexpr OpDef composed_op(std::string_view name, InferFn infer, RuleFn rule, D
                .traits = traits};
 }
 
+// Its region is a function of scalars.
+constexpr OpDef with_combiner(OpDef def) {
+  def.regions = Regions::kCombiner;
+  return def;
+}
+
 constexpr OpDef without_gradient(OpDef def, std::string_view reason) {
   def.vjp = not_differentiable;
   def.no_vjp_reason = reason;
   return def;
 }
 
-// An op that runs regions or a function: propagated along its edges; it has no kernel. Its gradient is not an OpDef::vjp
+// An op that runs regions or a function: propagated along its edges, without a kernel. Its gradient is not an OpDef::vjp
 // either (transforms/differentiate_regions.h).
 constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions, FlowFn flow, VerifyFn verify,
                           std::string_view format, std::string_view doc) {
@@ -63,12 +69,16 @@ constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions,
                .doc = doc};
 }
 
+// Whether all but `propagation_only` of the ops are complete. Nobody raises that number: an op without kernel is one of
+// those that tests/op/test_composed.py lists.
 template <size_t Count>
-constexpr bool all_complete(const OpDef (&ops)[Count]) {
+constexpr bool all_complete(const OpDef (&ops)[Count], size_t propagation_only = 0) {
+  size_t without_kernel = 0;
   for (const OpDef& def : ops) {
-    if (!def.complete()) return false;
+    if (!def.is_described() || (def.runnable() && !def.complete())) return false;
+    if (!def.runnable()) ++without_kernel;
   }
-  return true;
+  return without_kernel == propagation_only;
 }
 
 inline ShardingRule rule_like_first_result(const OpView& op) { return RuleBuilder(op).pointwise().build(); }

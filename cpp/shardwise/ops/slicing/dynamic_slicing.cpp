@@ -280,7 +280,7 @@ ShardingRule rule_dynamic_update_slice(const OpView& op) {
     const FactorId update = whole[dim] == part[dim] ? factor : rule.need_replication(part[dim]);
     rule.map(0, dim, factor).map(1, dim, update).map(rule.result_tensor(0), dim, factor);
     if (update == factor) continue;
-    rule.range(1, dim, {.start = static_cast<int32_t>(2 + dim), .sign = -1, .outside = Outside::kAbsent});
+    rule.range(1, dim, {.start = static_cast<int32_t>(2 + dim), .outside = Outside::kAbsent});
   }
   return rule.build();
 }
@@ -367,7 +367,5 @@ constexpr OpDef kDynamicSlicingOps[] = {kDynamicSlice, kDynamicUpdateSlice};
 }  // namespace
 
 std::span<const OpDef> dynamic_slicing_ops() { return kDynamicSlicingOps; }
-
-bool is_dynamic_slice(const OpDef& def) { return def.vjp == vjp_dynamic_slice; }
 
 }  // namespace shardwise

@@ -20,7 +20,6 @@
 namespace shardwise {
 
 std::span<const OpDef> dynamic_slicing_ops();
-bool is_dynamic_slice(const OpDef& def);
 
 std::optional<Kernel> prepare_dynamic_slice(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_dynamic_update_slice(const OpView& op, const KernelTypes& types);

@@ -161,6 +161,7 @@ constexpr OpDef kSort{
     .cost = cost_sort,
     .vjp = vjp_sort,
     .batch = batch_sort,
+    .regions = Regions::kCombiner,
     .verify_runnable = verify_comparator,
     .doc = "Sorts several tensors alike along one dim by a comparison; stable (StableHLO sort).",
 };

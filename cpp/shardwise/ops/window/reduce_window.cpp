@@ -245,6 +245,7 @@ constexpr OpDef kReduceWindow{
     .cost = cost_reduce_window,
     .vjp = vjp_reduce_window,
     .batch = batch_reduce_window,
+    .regions = Regions::kCombiner,
     .doc =
         "Combines the elements under a moving window; cumulative sums are its prefix form (StableHLO reduce_window).",
 };

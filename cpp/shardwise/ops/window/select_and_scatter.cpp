@@ -140,6 +140,7 @@ constexpr OpDef kSelectAndScatterOps[] = {{
     .decompose = decompose_select_and_scatter,
     .partition = partition_select_and_scatter,
     .methods = kSelectAndScatterMethods,
+    .regions = Regions::kCombiner,
     .doc = "Adds to the place that each window selects (StableHLO select_and_scatter).",
 }};
 static_assert(all_complete(kSelectAndScatterOps));

@@ -9,7 +9,6 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/scan.h"
 #include "shardwise/runtime/plan/batch_reductions.h"

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/unused_results.h"
+
+#include <gtest/gtest.h>
+
+#include "shardwise/ir/rewrite/called.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/verifier.h"
+#include "shardwise/text/parser.h"
+#include "shardwise/text/printer.h"
+#include "shardwise/transforms/import_program.h"
+#include "shardwise/transforms/simplify.h"
+#include "support/program_text.h"
+
+namespace shardwise {
+namespace {
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+std::string simplified(const std::string& text) {
+  PassContext context;
+  return print(simplify(parse_program(text), context));
+}
+
+const std::string kFunctions = R"(
+  func.func private @pair(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0:2 = func.call @inner(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+  }
+  func.func private @inner(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = stablehlo.sine %x : tensor<4xf32>
+    %1 = stablehlo.cosine %x : tensor<4xf32>
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  })";
+const std::string kCall = "func.call @pair(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)\n";
+
+TEST(UnusedResults, GoThroughAllFunctions) {
+  const std::string text = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
+                                      "return %0#1 : tensor<4xf32>\n}" + kFunctions);
+  EXPECT_EQ(text.find("sine %"), text.find("cosine %") + 2) << text;  // cosine alone
+  EXPECT_EQ(count(text, "(tensor<4xf32>, tensor<4xf32>)"), 0U) << text;
+  verify(parse_program(text));
+}
+
+TEST(UnusedResults, StayIfOneCallUsesThem) {
+  const std::string text = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
+                                      "%y = stablehlo.abs %0#0 : tensor<4xf32>\n"
+                                      "%1:2 = func.call @pair(%y) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)\n"
+                                      "return %1#1 : tensor<4xf32>\n}" +
+                                      kFunctions);
+  EXPECT_EQ(count(text, "sine %"), 2U) << text;
+}
+
+TEST(Calls, WithoutEffectGoAndAreMerged) {
+  const std::string unused = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
+                                        "return %x : tensor<4xf32>\n}" + kFunctions);
+  EXPECT_EQ(count(unused, "call @pair"), 0U) << unused;
+  const std::string equal =
+      simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall + "%1:2 = " + kCall +
+                 "%2 = stablehlo.add %0#0, %1#1 : tensor<4xf32>\n" + "return %2 : tensor<4xf32>\n}" + kFunctions);
+  EXPECT_EQ(count(equal, "call @pair"), 1U) << equal;
+}
+
+TEST(Calls, WithEffectStay) {
+  const std::string text = simplified(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = func.call @outer(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %x : tensor<4xf32>
+  }
+  func.func private @outer(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = func.call @logged(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func private @logged(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.custom_call @log(%x) {has_side_effect = true} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })");
+  EXPECT_EQ(count(text, "call @outer"), 1U) << text;
+}
+
+TEST(Captures, AreTheValuesFromAround) {
+  const Module module = parse_program(R"(func.func @main(%i: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+    %y = stablehlo.sine %x : tensor<4xf32>
+    %0 = "stablehlo.case"(%i) ({
+      %1 = "stablehlo.case"(%i) ({
+        %2 = stablehlo.add %y, %x : tensor<4xf32>
+        stablehlo.return %2 : tensor<4xf32>
+      }) : (tensor<i32>) -> tensor<4xf32>
+      stablehlo.return %1 : tensor<4xf32>
+    }, {
+      stablehlo.return %x : tensor<4xf32>
+    }) : (tensor<i32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })");
+  const Region& body = module.region(module.main().body);
+  const std::vector<ValueId> expected{body.arguments[0], module.result(body.ops[0]), body.arguments[1]};
+  EXPECT_EQ(captures_of(module, body.ops[1]), expected);
+  EXPECT_EQ(captures_of(module, module.regions(body.ops[1])[1]), std::vector{body.arguments[1]});
+}
+
+// ---- functions of an imported program ------------------------------------------------------------------------------
+
+std::string layers(const std::string& op) {
+  std::string text = R"(func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = func.call @layer(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = func.call @layer(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = func.call @small(%1) : (tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
+  func.func private @small(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.abs %x : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+  func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+)";
+  std::string value = "%x";
+  for (int i = 0; i < 13; ++i) {
+    const std::string next = "%v" + std::to_string(i);
+    text += next + " = stablehlo." + op + " " + value + " : tensor<4xf32>\n";
+    value = next;
+  }
+  return text + "return " + value + " : tensor<4xf32>\n}";
+}
+
+TEST(ImportProgram, KeepsFunctionsThatAreCalledSeveralTimes) {
+  Module into = parse_program("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\nreturn %x : tensor<4xf32>\n}");
+  const auto import = [&](const std::string& op) {
+    return import_program(parse(layers(op), into.shared_context()), into);
+  };
+  const RegionId first = import("sine");
+  EXPECT_EQ(into.region(first).ops.size(), 3U);
+  import("sine");
+  EXPECT_EQ(into.functions.size(), 2U);
+  const RegionId other = import("cosine");
+  ASSERT_EQ(into.functions.size(), 3U);
+  EXPECT_EQ(into.functions[1].name, "layer");
+  EXPECT_EQ(into.functions[2].name, "layer_0");
+  EXPECT_EQ(callee_of(into, into.region(other).ops[0]), "layer_0");
+}
+
+}  // namespace
+}  // namespace shardwise
