@@ -105,3 +105,29 @@ func.func public @main() -> {brain} {{
 """
     result = np.asarray(sw.parse(text).run())
     assert set(result.reshape(-1).view(np.uint16).tolist()) == {0xFC9F}
+
+
+SCATTER = """
+sdy.mesh @mesh = <["x"=7]>
+func.func public @main(%0: tensor<6x8x1xf64> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"x"}]>},
+    %1: tensor<1x4xi8>, %2: tensor<3x4x1x4xf64> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"x"}, {}]>}) -> (
+    tensor<6x8x1xf64> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}, {"x"}]>}) {
+  %x = stablehlo.reverse %0, dims = [0, 2] : tensor<6x8x1xf64>
+  %u = stablehlo.reverse %2, dims = [0, 2] : tensor<3x4x1x4xf64>
+  %3 = "stablehlo.scatter"(%x, %1, %u) <{scatter_dimension_numbers = #stablehlo.scatter<
+    update_window_dims = [0, 1, 2], scatter_dims_to_operand_dims = [2], index_vector_dim = 0>}> ({
+  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+    %m = stablehlo.maximum %a, %b : tensor<f64>
+    "stablehlo.return"(%m) : (tensor<f64>) -> ()
+  }) : (tensor<6x8x1xf64>, tensor<1x4xi8>, tensor<3x4x1x4xf64>) -> tensor<6x8x1xf64>
+  return %3 : tensor<6x8x1xf64>
+}
+"""
+
+
+def test_windows_of_a_scatter_are_not_merged_along_an_indexed_dim() -> None:
+    """The windows of all devices together reached from -2 into the operand, where those of each device are outside."""
+    program = sw.parse(SCATTER).compile()
+    x, indices = -np.arange(1.0, 49).reshape(6, 8, 1), np.array([[7, -2, -2, 3]], np.int8)
+    for mode in MODES:
+        np.testing.assert_array_equal(program.run(x, indices, np.full((3, 4, 1, 4), 5.0), **mode), x[::-1])

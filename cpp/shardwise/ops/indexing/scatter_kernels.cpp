@@ -218,9 +218,11 @@ void scatter_by_region(KernelContext& context, const ScatterPlan& plan, size_t i
 std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types) {
   const Combiner combiner = scatter_combiner(op);
   Indexing indexing = scatter_indexing(op.attrs(), types);
-  for (const int64_t dim : indexing.dims.collapsed) {
-    const auto d = static_cast<size_t>(dim);
-    if (indexing.operand[d] != op.operand_type(0).shape[d]) return std::nullopt;
+  for (const auto* dims : {&indexing.dims.collapsed, &indexing.dims.index_map}) {
+    for (const int64_t dim : *dims) {
+      const auto d = static_cast<size_t>(dim);
+      if (indexing.operand[d] != op.operand_type(0).shape[d]) return std::nullopt;
+    }
   }
   const size_t inputs = types.results.size();
   const bool has_loop = combiner.replaces || !is_complex(types.operands[0].dtype);
