@@ -155,16 +155,16 @@ def test_a_scan_of_a_local_program_reads_back() -> None:
     ("old", "new", "message"),
     [
         ("0, -1>", "0, -2>", "shardwise.scan: input 1 must have the rows of 4 trips from -2 on, but for one before its "
-         "first or behind its last, got tensor<4x5xf32>; correct its offset"),
+         "first or after its last, got tensor<4x5xf32>; correct its offset"),
         ("0, -1>", "0, 2>", "shardwise.scan: input 1 must have the rows of 4 trips from 2 on, but for one before its "
-         "first or behind its last, got tensor<4x5xf32>; correct its offset"),
+         "first or after its last, got tensor<4x5xf32>; correct its offset"),
         ("0, -1>", "0, 0>", "shardwise.scan: there must be a border for each of the 0 inputs that lack a row, got 1; "
          "correct operandSegmentSizes"),
         ("0, -1>", "-1, -1>", "shardwise.scan: input 1 must have a border, the row that it lacks: tensor<5xf32>, got "
          "tensor<4x5xf32>, tensor<4x5xf32>, tensor<5xf32>, tensor<5xf32>; add it behind the inputs"),
         ("0, -1>", "0>", "shardwise.scan: there must be an offset for each of the 2 inputs, got 1"),
         ("size = 4", "size = 7", "shardwise.scan: input 0 must have the rows of 7 trips from 0 on, but for one before "
-         "its first or behind its last, got tensor<4x5xf32>; correct its offset"),
+         "its first or after its last, got tensor<4x5xf32>; correct its offset"),
         ("size = 4", "size = -4", "shardwise.scan: scan_dim_size must not be negative, got -4"),
         (": 2, 1, 1>", ": 2, 1, 2>", "shardwise.scan: operandSegmentSizes must have 3 sizes, whose sum is 4, got "
          "[2, 1, 2]; correct it"),

@@ -167,6 +167,9 @@ class OpDefinition:
     def collective(self) -> bool:
         ...
     @property
+    def complete(self) -> bool:
+        ...
+    @property
     def composed(self) -> bool:
         ...
     @property

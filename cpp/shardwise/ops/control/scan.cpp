@@ -124,7 +124,7 @@ class ScanInference {
     const int64_t begin = offsets_[i] + (lacks.first ? 1 : 0);
     if (begin < 0 || offsets_[i] > rows || trips_ > rows - offsets_[i] + (lacks.last ? 1 : 0)) {
       op_.fail_shape(str("input ", i, " must have the rows of ", trips_, " trips from ", offsets_[i],
-                         " on, but for one before its first or behind its last"),
+                         " on, but for one before its first or after its last"),
                      op_.operand(i).text(), "correct its offset");
     }
     if (!lacks.first && !lacks.last) return;

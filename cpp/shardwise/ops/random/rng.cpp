@@ -225,7 +225,7 @@ void decompose_rng(DecomposeContext& context) {
   if (!is_float(type.dtype)) return;
   const DType wide = computed_in(type.dtype);
   const Term unit = unit_interval(builder, wide, type.shape, stream), first = all(0, wide), second = all(1, wide);
-  // The smallest argument of erf_inv is behind -1, whose value is -infinity.
+  // The smallest argument of erf_inv is just above -1, whose value is -infinity.
   const Term place = unit * 2.0 + (wide == DType::kF64 ? -1 + std::ldexp(1.0, -53) : -1 + std::ldexp(1.0, -24));
   const Term drawn =
       is_normal ? first + second * (place.op("chlo.erf_inv") * std::sqrt(2.0)) : first + unit * (second - first);

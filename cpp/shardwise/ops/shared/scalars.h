@@ -3,7 +3,7 @@
 // Single elements: a small number of any dtype, and the element that fills a value.
 //
 //   scalar_of(DType::kF32, 1)        1.0f
-//   splat_value(module, zeros)       0, also behind a broadcast of a scalar constant; nothing for an argument
+//   splat_value(module, zeros)       0, also through a broadcast of a scalar constant; nothing for an argument
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace shardwise {
 
 // A number of any dtype: a small integer that the dtype can hold.
 Scalar scalar_of(DType dtype, int64_t value);
-// The element that a value is filled with when it is made by a constant that is a splat, also behind a broadcast.
+// The element that a value is filled with when it is made by a constant that is a splat, also through a broadcast.
 std::optional<Scalar> splat_value(const Module& module, ValueId value);
 
 }  // namespace shardwise
