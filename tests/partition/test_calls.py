@@ -401,8 +401,8 @@ def test_results_that_no_call_uses_go_through_all_functions() -> None:
   return %1#0 : {X}"""
     text = simplified(program("8", body, LAYER + PAIR))
     assert "sine" not in text
-    assert f"({X}, {W})" not in text
-    results = execute(_core.passes.compile(_core.ir.parse(program("2x3", body, LAYER + PAIR))), ARGUMENTS)
+    assert f"-> ({X}, {W})" not in text
+    results = execute(compiled(program("2x3", body, LAYER + PAIR))._compiled, ARGUMENTS)
     for (got,) in results:
         np.testing.assert_array_equal(got, layers(*ARGUMENTS, 4))
     used = body.replace(

@@ -109,9 +109,11 @@ def test_moe_layer_agrees_with_numpy_and_learns(tmp_path: Path, options: tuple[s
     assert report["max_relative_difference"] <= (1e-12 if "float64" in options else 1e-5)
     assert report["routing_disagreements"] == 0
     kinds = [row["kind"] for row in report["collectives"]["collectives"]]
-    assert kinds.count("all_to_all") == (4 if "4" in options else 2)
+    # 8 groups on 6 devices are 4 shards of 2: an all_to_all would send padding to the other two.
+    moves = kinds.count("all_to_all") + (kinds.count("exchange") if "6" in options else 0)
+    assert moves == (4 if "4" in options else 2)
     if "--hidden-axis" not in options:  # with it, attention gathers heads where that is less than a reduction
-        assert set(kinds) == {"all_to_all"}
+        assert set(kinds) <= ({"all_to_all", "exchange"} if "6" in options else {"all_to_all"})
     assert all(report[name] > 0 for name in ("ops_local", "seconds_numpy", "seconds_virtual", "peak_bytes"))
     losses = report["losses"]
     assert len(losses) == 20

@@ -29,8 +29,11 @@ def test_what_jax_refuses_is_an_error_of_jax() -> None:
 
 
 def test_an_op_that_does_not_run_is_named_with_the_line_of_jax() -> None:
+    mesh = jax.sharding.AbstractMesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    doubled = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P("data"))
+
     def f(x: Any) -> Any:
-        return jax.lax.approx_max_k(x, 2)  # the line
+        return doubled(x)  # the line
 
     with pytest.raises(sw.UnsupportedError) as caught:
         sw.from_jax(f, mesh=MESH)(X[:4])

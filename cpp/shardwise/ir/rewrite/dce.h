@@ -6,8 +6,8 @@
 //   %2 = cosine %1
 //   return %0
 //
-// Ops with a side effect stay, and those with such an op in a region or in a function that they call. A constraint stays even when unused, since
-// propagation reads it, unless kRemove is given.
+// Ops with a side effect stay, and those with such an op in a region or in a function that they call. A constraint stays
+// even when unused, since propagation reads it, unless kRemove is given.
 #pragma once
 
 #include <cstdint>
