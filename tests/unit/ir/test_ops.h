@@ -53,7 +53,7 @@ inline constexpr OpDef kTestOps[] = {
     test_op("stablehlo.add", infer_first_operand, "operands attr-dict `:` same-or-functional-type",
             {.commutative = true}),
     test_op("stablehlo.constant", infer_value, "attr-dict $value"),
-    test_op("stablehlo.reduce", infer_declared, "custom<reduce>"),
+    with_regions(test_op("stablehlo.reduce", infer_declared, "custom<reduce>")),
     test_op("stablehlo.slice", infer_declared, "operands custom<slice_ranges> attr-dict `:` functional-type"),
     test_op("stablehlo.dot_general", infer_declared,
             "operands `,` custom<dot_dimensions> attr-dict `:` functional-type"),
