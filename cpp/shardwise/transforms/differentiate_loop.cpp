@@ -75,6 +75,7 @@ OpId create_while_counting_down(Builder& builder, const OpDef& def, const std::v
     arguments.push_back(module.add_argument(condition.region(), module.value(operand).type, builder.loc()));
   }
   const DType dtype = module.type(operands[0]).dtype;
+  // The counter passes below 0 in the end, so index_dtype has no unsigned dtypes.
   const ValueId last = build_scalar(condition, scalar_of(dtype, 0));
   module.region(condition.region()).results = {build_compare(condition, "GE", arguments[0], last)};
   const RegionId regions[] = {condition.region(), body};
@@ -110,6 +111,7 @@ class ForwardLoop {
   }
 
   // The cost of a row that the loop stacks anyway is next to nothing.
+  // The row itself costs 1 and its carry 2, so that the cut prefers the row where both would do.
   int64_t cost_of_saving(ValueId value) const {
     if (known_stacks_.contains(value)) return 1;
     if (const auto carry = carry_of_.find(value); carry != carry_of_.end()) {
@@ -117,6 +119,7 @@ class ForwardLoop {
     }
     constexpr int64_t kMost = int64_t{1} << 50;  // sums of costs stay below the capacities of a cut
     const int64_t rows = varying_.contains(value) ? counted_.trips : 1;
+    // Bounded before the product, which could overflow. An invariant is kept once, not once a trip.
     return std::min(bytes_of(module_, value), kMost / rows) * rows;
   }
 
@@ -125,6 +128,7 @@ class ForwardLoop {
     SavedValues saved;
     if (split.saved.empty()) return saved;
     const size_t known = module_.region(walk_.builder().region()).ops.size();
+    // After `known`, so that put_in_place_of moves the hoisted ops in front of the new loop, too.
     saved.invariants = hoist(split);
     std::vector<ValueId> stacked, shifted;
     for (const ValueId value : split.saved) {
@@ -153,6 +157,8 @@ class ForwardLoop {
     if (carry == carry_of_.end()) return false;
     const ValueId next = joint_.results[carry->second];
     const bool is_saved = varying_.contains(next) && std::ranges::find(saved, next) != saved.end();
+    // %h is read before tanh, and the next %h after it: one stack of the next one serves both. A next value that is
+    // itself a carry does not count: its own rows may be shifted, too.
     return (is_saved && !carry_of_.contains(next)) || known_stacks_.contains(next);
   }
 
@@ -165,6 +171,7 @@ class ForwardLoop {
     SavedStack rows = known != known_stacks_.end() ? SavedStack{next, results[known->second.carry], known->second.row}
                                                    : *std::ranges::find(saved, next, &SavedStack::value);
     rows.value = value;
+    // Trip t reads the row of trip t - 1: at 3 + 2 t for the result, so at 1 + 2 t for the carry.
     rows.row.offset -= rows.row.stride;
     rows.first = loop_.operand(carry);
     return rows;
@@ -174,6 +181,7 @@ class ForwardLoop {
     const Region& joint = module_.region(joint_.region);
     varying_.insert(joint.arguments.begin(), joint.arguments.end());
     for (const OpId op : joint.ops) {
+      // An op with an effect must run in each trip, so that its results are never hoisted.
       bool is_varying = module_.op(op).def->has_side_effect(OpView(module_, op));
       visit_reads(module_, op, [&](ValueId value) { is_varying = is_varying || varying_.contains(value); });
       if (!is_varying) continue;
@@ -207,6 +215,7 @@ class ForwardLoop {
       hoisted.emplace_back(value, copy(value));
       in_body.add(value, copy(value));
     }
+    // The body reads the hoisted values; its own ops for them are read by nothing now, and dce removes them.
     for (const OpId op : split.forward) in_body.apply(op);
     for (ValueId& result : joint_.results) result = in_body(result);
     return hoisted;
@@ -225,6 +234,7 @@ class ForwardLoop {
       operands.push_back(loop_.operand(i));
       results.push_back(joint_.results[i]);
     }
+    // The joint region's other arguments are cotangents, which only the backward part reads.
     body.arguments.resize(operands.size());  // the first ones
 
     Builder in_body(module_, joint_.region, loop_.loc());
@@ -233,6 +243,7 @@ class ForwardLoop {
       const TypeId type = stack_type(module_, value, counted_.trips);
       const ValueId stack = module_.add_argument(joint_.region, type, loop_.loc());
       results.push_back(write_row(in_body, stack, value, trip));
+      // Every trip writes its row, so the zeros are never read; while needs an initial value.
       operands.push_back(build_zeros(builder, TensorType(module_.context().type(type))));
     }
     module_.region(joint_.region).results = results;
@@ -255,6 +266,7 @@ class ForwardLoop {
     for (size_t i = 0; i < loop_.operand_count(); ++i) {
       const DType dtype = loop_.operand_type(i).dtype;
       const auto& induction = counted_.inductions[i];
+      // A counter that exists is taken, because a second one would be one more carry to keep and to partition.
       if ((dtype != DType::kI32 && dtype != DType::kI64) || !induction || induction->stride != 1) continue;
       if (induction->offset == 0) return joint_.arguments[i];
       const ValueId start = build_scalar(in_body, scalar_of(dtype, induction->offset));
@@ -277,6 +289,7 @@ class ForwardLoop {
     }
     GraphCopy copy(module_, module_);
     for (size_t i = 0; i < original.arguments.size(); ++i) {
+      // The new loop has no carry for an invariant; its condition captures the operand.
       copy.map(original.arguments[i], counted_.is_invariant[i] ? loop_.operand(i) : arguments[position[i]]);
     }
     copy.ops(loop_.regions()[0], condition);
@@ -308,8 +321,10 @@ class BackwardLoop {
 
   void append(const std::vector<OpId>& ops, const SavedValues& saved) {
     Builder& builder = walk_.builder();
+    // The backward loop runs the trips in reverse: the first carry is the number of the trip, from trips - 1 to 0.
     std::vector<ValueId> operands{build_scalar(builder, scalar_of(dtype_, counted_.trips - 1))};
     for (const CotangentCarry& carry : joint_.cotangents) {
+      // Zeros for a carry whose result nobody differentiates, and for the sums over the trips.
       operands.push_back(carry.init ? carry.init : build_zeros(builder, TensorType(module_.type(carry.argument))));
     }
     const OpId made = create_while_counting_down(builder, loop_.def(), operands, build_body(ops, saved));
@@ -340,6 +355,7 @@ class BackwardLoop {
   }
 
   ValueId saved_row(Builder& builder, ValueId trip, const SavedStack& rows) {
+    // In trip 0 a shifted row has the index -1. dynamic_slice clamps it, and the select below discards that row.
     const ValueId row = read_row(builder, rows.stack, linear_value(builder, trip, rows.row));
     if (!rows.first) return row;
     const ValueId is_first = build_compare(builder, "EQ", trip, build_scalar(builder, scalar_of(dtype_, 0)));
@@ -352,6 +368,7 @@ class BackwardLoop {
     for (const CotangentCarry& carry : joint_.cotangents) read.insert(carry.next);
     for (const OpId op : ops) visit_reads(module_, op, [&](ValueId value) { read.insert(value); });
     for (size_t i = 0; i < loop_.operand_count(); ++i) {
+      // Only where it is read, so that the loop has no ops that nothing uses.
       if (counted_.is_invariant[i] || !counted_.inductions[i] || !read.contains(joint_.arguments[i])) continue;
       const ValueId converted = build_convert(builder, trip, loop_.operand_type(i).dtype);
       copy.map(joint_.arguments[i], linear_value(builder, converted, *counted_.inductions[i]));
@@ -380,6 +397,7 @@ void differentiate_loop(ReverseWalk& walk, OpId id) {
   if (!counted) refuse_uncounted(loop);
   for (size_t i = 0; i < loop.operand_count(); ++i) {
     const ValueId cotangent = walk.cotangent_of_result(loop.result(i));
+    // Such a result is the operand itself, so that its cotangent passes by the loop.
     if (cotangent && (counted->is_invariant[i] || counted->trips == 0)) walk.accumulate(loop.operand(i), cotangent);
   }
   if (counted->trips == 0) return;
@@ -403,6 +421,8 @@ void differentiate_loop(ReverseWalk& walk, OpId id) {
   }
   for (const OutputCotangent& output : joint.outputs) region.cotangents.push_back(output.argument);
   const BackwardSplit split = split_backward(walk.module(), region);
+  // save() runs before append(): it turns the joint region into the body of the forward loop. The backward ops leave
+  // that region but stay in the module, and append() copies them from there.
   BackwardLoop backward(walk, loop, *counted, joint);
   backward.append(split.backward, forward.save(split));
 }
