@@ -64,8 +64,7 @@ void Activity::visit_loop(OpId op) {
   for (uint32_t i = 0; i < arguments.size(); ++i) mark_if((*this)(arguments[i]), module_.result(op, i));
 }
 
-// Branches have no arguments: what is active in them comes from around, and is marked already. The selector is no
-// float.
+// Branches have no arguments: what is active in them comes from around and is marked already.
 void Activity::visit_branches(OpId op) {
   for (const RegionId branch : module_.regions(op)) {
     visit_ops(branch);

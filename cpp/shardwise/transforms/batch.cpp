@@ -81,8 +81,7 @@ void BatchWalk::visit(OpId id) {
     copy_.op(id, builder_->region());
     for (uint32_t i = 0; i < module_.op(id).result_count; ++i) batched_.erase(module_.result(id, i));
   } else if (expands(id)) {
-    // Before the kinds of regions: select_and_scatter has one, but no batch of its own, so its decomposition is
-    // batched.
+    // Tested before the kinds of regions: select_and_scatter has a region, but no batch of its own.
     expand(id);
   } else if (def.regions == Regions::kLoop) {
     loop(id);
