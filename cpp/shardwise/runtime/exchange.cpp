@@ -29,6 +29,7 @@ Dims counts_of(const Box& box) {
 class Message {
  public:
   void add(DType dtype, Dims shape, const Box& box) {
+    // A message needs no header, because both sides list the boxes in the same order: tile, operand, shard.
     bytes_ += element_count(shape) * item_size(dtype);
     parts_.push_back({dtype, std::move(shape), box});
   }
@@ -78,6 +79,7 @@ class ShardExchange {
   void receive_from_others(Transport& transport) {
     std::map<int64_t, Message> sent, awaited;
     for (int64_t process = 0; process < product(devices_.pinned); ++process) {
+      // Each process works out what the others lack, so that nobody has to ask.
       if (process != devices_.position) add_parts_for(process, sent);
     }
     std::map<int64_t, std::vector<Box*>> waiting;
@@ -85,6 +87,7 @@ class ShardExchange {
       for (Box& box : tile.boxes) {
         if (box.process == devices_.position) continue;
         awaited[box.process].add(operands_[box.operand].dtype(), counts_of(box), box);
+        // Pointers into tiles_, which nothing changes until `run`.
         waiting[box.process].push_back(&box);
       }
     }
@@ -100,10 +103,12 @@ class ShardExchange {
       for (size_t i = 0; i < parts.size(); ++i) waiting[process][i]->received = parts[i];
       incoming.push_back({process, message.bytes()});
     }
+    // Also without messages: all processes must make the same calls.
     transport.exchange(outgoing, incoming);
   }
 
   Shards run() {
+    // All tiles or none: one tile that must be copied makes the stack a new buffer.
     bool is_view = true;
     for (const Tile& tile : tiles_) is_view = is_view && is_part_of_one_shard(tile);
     return is_view ? views() : copies();
@@ -121,6 +126,7 @@ class ShardExchange {
   void find_result_axes() {
     const auto digits = Digits::covering(used_axes());
     if (!digits) {
+      // Cuts that no single split has: the result gets one ref per axis, which keeps all tiles apart.
       axes_ = devices_.free(device_.grid());
       return;
     }
@@ -160,12 +166,14 @@ class ShardExchange {
         const ExchangePiece piece = piece_between(map_.to[d], from[d], i, j);
         if (piece.count > 0) pieces[d].emplace_back(j, piece);
       }
+      // No shard has rows of this dim, so that the operand gives nothing to the tile.
       if (pieces[d].empty()) return;
       counts.push_back(static_cast<int64_t>(pieces[d].size()));
     }
     Dims index(from.size(), 0);
     do {
       Box box{.operand = operand, .dims = {}};
+      // Along axes that do not shard the operand the sender is in the receiver's place (mesh/exchange.h).
       Coordinates sender = device_;
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
@@ -197,6 +205,7 @@ class ShardExchange {
     for (size_t d = 0; d < box.dims.size(); ++d) {
       const ExchangePiece& piece = box.dims[d];
       if (piece.to != 0 || piece.count != tile.real[d] || (piece.to_step != 1 && piece.count > 1)) return false;
+      // The view has the rows of the whole tile, so the shard must have rows in the place of the padding, too.
       const int64_t last = piece.from + piece.from_step * (shape_[d] - 1);
       if (last < 0 || last >= map_.from[box.operand][d].block) return false;
     }
@@ -217,6 +226,7 @@ class ShardExchange {
     for (size_t p = 0; p < tiles_.size(); ++p) {
       const NdArray to = result[static_cast<int64_t>(p)];
       if (to.size() == 0) continue;
+      // The whole tile first, boxes over it: the gaps between boxes may have any form.
       if (!is_covered(tiles_[p])) fill(to, static_cast<int64_t>(p));
       for (const Box& box : tiles_[p].boxes) {
         Dims start, count, step;
@@ -266,6 +276,7 @@ class ShardExchange {
 // An operand that is not sharded along an axis sends what devices hold in the receiver's place along it.
 DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands) {
   DigitSet after = 0;
+  // Tiles at different positions may differ, even if the operand is the same on all devices.
   for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
   for (size_t k = 0; k < operands.size(); ++k) {
     AxisList sharded;
