@@ -135,7 +135,7 @@ class Splitter {
     while (!open.empty()) {
       const ValueId value = open.back();
       open.pop_back();
-      // The walk ends at the cut: behind it, everything is known when the backward part runs.
+      // The walk ends at the cut: everything before it is known when the backward part runs.
       if (saved_.contains(value) || is_available(value) || !is_local(value)) continue;
       const OpId op = module_.value(value).op;
       if (!backward_.insert(op).second) continue;
