@@ -404,6 +404,8 @@ Shards ProcessCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
   return {total.axes(), std::move(results)};
 }
 
+// `rest` is major in givers and takers, so that row + c is the device that differs from this one along the route only.
+// Messages need no header: both sides order the shards by their places in the receiver's grid.
 Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
   const AxisList free = part_of(pieces_of(route.sources, devices_.pinned), devices_.pinned, false);
   const AxisList grid = in_mesh_order(joined(free, without(operand.axes(), route.sources)));
@@ -423,7 +425,6 @@ Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
   std::vector<NdArray> list(static_cast<size_t>(product(grid)));
   for (int64_t i = 0; i < product(grid); ++i) {
     const auto place_along = [&](AxisSpan axes) { return devices_.position_along(axes, grid, i); };
-    // `rest` is major in givers and takers: row + c is the device that differs from this one along the route only.
     const int64_t row = place_along(rest) * devices;
     const auto giver = route.moved(place_along(route.targets), -route.offset);
     if (giver && (!route.only || giver == route.only)) {
@@ -446,7 +447,6 @@ Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
   std::vector<NdArray> buffers;  // alive until all have arrived
   std::vector<Transport::Outgoing> outgoing;
   for (auto& [process, shards] : sent) {
-    // By place in the receiver's grid, the order in which the receiver lists what it awaits.
     std::ranges::sort(shards);
     const NdArray buffer = pooled_empty(dtype, concatenated({std::ssize(shards)}, local));
     for (size_t k = 0; k < shards.size(); ++k) {
