@@ -66,6 +66,8 @@ struct Tile {
   std::vector<Box> boxes;
 };
 
+// Each process works out what the others lack, so that nobody has to ask. All processes call the transport, also those
+// without a message, because its calls must match.
 class ShardExchange {
  public:
   ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
@@ -79,7 +81,6 @@ class ShardExchange {
   void receive_from_others(Transport& transport) {
     std::map<int64_t, Message> sent, awaited;
     for (int64_t process = 0; process < product(devices_.pinned); ++process) {
-      // Each process works out what the others lack, so that nobody has to ask.
       if (process != devices_.position) add_parts_for(process, sent);
     }
     std::map<int64_t, std::vector<Box*>> waiting;
@@ -87,7 +88,6 @@ class ShardExchange {
       for (Box& box : tile.boxes) {
         if (box.process == devices_.position) continue;
         awaited[box.process].add(operands_[box.operand].dtype(), counts_of(box), box);
-        // Pointers into tiles_, which nothing changes until `run`.
         waiting[box.process].push_back(&box);
       }
     }
@@ -103,7 +103,6 @@ class ShardExchange {
       for (size_t i = 0; i < parts.size(); ++i) waiting[process][i]->received = parts[i];
       incoming.push_back({process, message.bytes()});
     }
-    // Also without messages: all processes must make the same calls.
     transport.exchange(outgoing, incoming);
   }
 
@@ -166,7 +165,6 @@ class ShardExchange {
         const ExchangePiece piece = piece_between(map_.to[d], from[d], i, j);
         if (piece.count > 0) pieces[d].emplace_back(j, piece);
       }
-      // No shard has rows of this dim, so that the operand gives nothing to the tile.
       if (pieces[d].empty()) return;
       counts.push_back(static_cast<int64_t>(pieces[d].size()));
     }

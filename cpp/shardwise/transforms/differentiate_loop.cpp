@@ -97,6 +97,12 @@ struct SavedValues {
   std::vector<std::pair<ValueId, ValueId>> invariants;  // and what holds them around the loop
 };
 
+// A row that the loop stacks anyway costs 1 and its carry 2, so that the cut prefers the row where both would do. One
+// stack of the next values serves a carry, too: %h is read before tanh, and the next %h after it. A next value that is
+// itself a carry does not count, because its own rows may be shifted.
+// An op with an effect runs in each trip, and is never hoisted; dce removes what the body no longer reads after
+// hoisting. A counter that exists is taken, because a second one would be one more carry to keep and to partition. Each
+// trip writes its row of a stack, so that the zeros which it begins with are never read.
 class ForwardLoop {
  public:
   ForwardLoop(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted, JointBody& joint)
@@ -111,7 +117,6 @@ class ForwardLoop {
   }
 
   // The cost of a row that the loop stacks anyway is next to nothing.
-  // The row itself costs 1 and its carry 2, so that the cut prefers the row where both would do.
   int64_t cost_of_saving(ValueId value) const {
     if (known_stacks_.contains(value)) return 1;
     if (const auto carry = carry_of_.find(value); carry != carry_of_.end()) {
@@ -157,8 +162,6 @@ class ForwardLoop {
     if (carry == carry_of_.end()) return false;
     const ValueId next = joint_.results[carry->second];
     const bool is_saved = varying_.contains(next) && std::ranges::find(saved, next) != saved.end();
-    // %h is read before tanh, and the next %h after it: one stack of the next one serves both. A next value that is
-    // itself a carry does not count: its own rows may be shifted, too.
     return (is_saved && !carry_of_.contains(next)) || known_stacks_.contains(next);
   }
 
@@ -181,7 +184,6 @@ class ForwardLoop {
     const Region& joint = module_.region(joint_.region);
     varying_.insert(joint.arguments.begin(), joint.arguments.end());
     for (const OpId op : joint.ops) {
-      // An op with an effect must run in each trip, so that its results are never hoisted.
       bool is_varying = module_.op(op).def->has_side_effect(OpView(module_, op));
       visit_reads(module_, op, [&](ValueId value) { is_varying = is_varying || varying_.contains(value); });
       if (!is_varying) continue;
@@ -215,7 +217,6 @@ class ForwardLoop {
       hoisted.emplace_back(value, copy(value));
       in_body.add(value, copy(value));
     }
-    // The body reads the hoisted values; its own ops for them are read by nothing now, and dce removes them.
     for (const OpId op : split.forward) in_body.apply(op);
     for (ValueId& result : joint_.results) result = in_body(result);
     return hoisted;
@@ -234,7 +235,6 @@ class ForwardLoop {
       operands.push_back(loop_.operand(i));
       results.push_back(joint_.results[i]);
     }
-    // The joint region's other arguments are cotangents, which only the backward part reads.
     body.arguments.resize(operands.size());  // the first ones
 
     Builder in_body(module_, joint_.region, loop_.loc());
@@ -243,7 +243,6 @@ class ForwardLoop {
       const TypeId type = stack_type(module_, value, counted_.trips);
       const ValueId stack = module_.add_argument(joint_.region, type, loop_.loc());
       results.push_back(write_row(in_body, stack, value, trip));
-      // Every trip writes its row, so the zeros are never read; while needs an initial value.
       operands.push_back(build_zeros(builder, TensorType(module_.context().type(type))));
     }
     module_.region(joint_.region).results = results;
@@ -266,7 +265,6 @@ class ForwardLoop {
     for (size_t i = 0; i < loop_.operand_count(); ++i) {
       const DType dtype = loop_.operand_type(i).dtype;
       const auto& induction = counted_.inductions[i];
-      // A counter that exists is taken, because a second one would be one more carry to keep and to partition.
       if ((dtype != DType::kI32 && dtype != DType::kI64) || !induction || induction->stride != 1) continue;
       if (induction->offset == 0) return joint_.arguments[i];
       const ValueId start = build_scalar(in_body, scalar_of(dtype, induction->offset));
@@ -289,7 +287,6 @@ class ForwardLoop {
     }
     GraphCopy copy(module_, module_);
     for (size_t i = 0; i < original.arguments.size(); ++i) {
-      // The new loop has no carry for an invariant; its condition captures the operand.
       copy.map(original.arguments[i], counted_.is_invariant[i] ? loop_.operand(i) : arguments[position[i]]);
     }
     copy.ops(loop_.regions()[0], condition);

@@ -62,6 +62,11 @@ void add_captures(Step& step) {
 
 // Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
 // several values, are of the loop's result.
+// Unneeded steps go before kernels are prepared: a constant that went into a chain needs none. Carries get their
+// indices before the blocks of a loop are made, which name them. The captures of blocks become inputs of the step, so
+// that the liveness around it sees them.
+// A function is planned at its first call, which decides what order of shards the plan expects; run_merged checks the
+// order at each call. A faithful run computes each device on its own, so that its kernels share no call.
 class BlockMaker {
  public:
   BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options,
@@ -94,7 +99,6 @@ class BlockMaker {
       if (!options_.fuse || !in_chain_[op.index] || groups_.contains(op)) block.steps.push_back(make_step(op));
     }
     for (ValueId result : region.results) block.results.push_back(index_of(result));
-    // Before kernels are prepared: a constant that went into a chain needs none.
     drop_unneeded(block);
     for (Step& step : block.steps) {
       if (auto* call = std::get_if<KernelCall>(&step.work)) prepare_kernel(module_, step.op, *call);
@@ -107,7 +111,6 @@ class BlockMaker {
     std::vector<Step> kept;
     const uint32_t number = ++blocks_;
     for (uint32_t result : block.results) needed_in_[result] = number;
-    // From the end, so that the makers of what a dropped step reads are dropped, too.
     for (size_t i = block.steps.size(); i-- > 0;) {
       Step& step = block.steps[i];
       const bool is_needed = std::ranges::any_of(step.outputs, [&](uint32_t v) { return needed_in_[v] == number; });
@@ -121,7 +124,6 @@ class BlockMaker {
 
   Step make_step(OpId id) {
     const OpView op(module_, id);
-    // Control flow has no kernel: it becomes a step of blocks.
     if (op.def().regions == Regions::kLoop) return make_loop(op);
     if (op.def().regions == Regions::kBranches) return make_branches(op);
     if (is_call(module_, id)) return make_call(op);
@@ -155,7 +157,6 @@ class BlockMaker {
     const Reduction reduction = found == reductions_.end() ? Reduction{} : found->second;
     call.reduced = variation_.digits.axes(reduction.digits);
     call.reducer = reduction.reducer;
-    // A faithful run computes each device on its own, so that its kernels must not share a call.
     if (!options_.faithful) {
       call.merge = find_merge(op, variation_.digits, variation_.varying, homes_.all(), reduction);
     }
@@ -168,7 +169,6 @@ class BlockMaker {
     });
     const int64_t count = variation_.digits.count(varying(result));
     const int64_t lanes = module_.type(result).size();
-    // Divided, because the product may overflow.
     return same && lanes <= kFewLanes / count ? count * lanes : 0;
   }
 
@@ -180,7 +180,6 @@ class BlockMaker {
       const LoopParts::Carry& carry = parts.carries[i];
       step.inputs.push_back(index_of(carry.entry));
       step.outputs.push_back(index_of(carry.result));
-      // Before the blocks are made: their steps then read the slot of the result wherever they name an argument.
       carries_[carry.argument] = index_of(carry.result);
       if (parts.condition) carries_[module_.region(parts.condition).arguments[i]] = index_of(carry.result);
     }
@@ -189,10 +188,8 @@ class BlockMaker {
     homes_.enter_loop(parts, dim);
     if (parts.condition) loop.condition = make_block(parts.condition);
     loop.body = make_block(parts.body);
-    // The body of a scan returns rows first, a Loop has its carries first. A while has no rows, and nothing moves.
     std::ranges::rotate(loop.body.results, loop.body.results.end() - std::ssize(parts.carries));
     step.work = std::move(loop);
-    // So that the liveness of slots around the step sees what its blocks read.
     add_captures(step);
     homes_.leave_loop(parts, dim);
     return step;
@@ -229,7 +226,6 @@ class BlockMaker {
     const RegionId called = called_function(module_, op.id()).body;
     const Region& body = module_.region(called);
     auto known = function_numbers_.find(called);
-    // The first call decides which order of shards the plan expects; run_merged checks it at each call.
     if (known == function_numbers_.end()) {
       PlannedFunction function;
       for (size_t i = 0; i < op.operand_count(); ++i) {
