@@ -28,7 +28,7 @@ struct Known {
 };
 
 const std::vector<Known>& known_algorithms() {
-  // Part i of a bfloat16 algorithm is about 2^-8 of part i - 1, so the sum of a pair's indices tells the size of its
+  // Part i of a bfloat16 algorithm is about 2^-8 of part i - 1, so the sum of a pair's indices gives the size of its
   // product. Small products are added first, which keeps their bits. Three drop 1·1; six drop 1·2, 2·1 and 2·2.
   const std::vector<std::pair<int, int>> one{{0, 0}}, three{{0, 1}, {1, 0}, {0, 0}};
   const std::vector<std::pair<int, int>> six{{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}};
@@ -59,7 +59,7 @@ bool is(const Attrs& fields, std::string_view name, int64_t value) {
 
 bool matches(const Attrs& fields, const Known& known) {
   const auto* imprecise = fields.find<bool>("allow_imprecise_accumulation");
-  // JAX's presets have one component on each side: the number of products alone tells how many parts there are.
+  // JAX's presets have one component on each side: the number of products alone gives the number of parts.
   return word(fields, "lhs_precision_type") == known.precision &&
          word(fields, "rhs_precision_type") == known.precision &&
          word(fields, "accumulation_type") == known.accumulation && is(fields, "lhs_component_count", 1) &&

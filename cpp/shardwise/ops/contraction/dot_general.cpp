@@ -61,8 +61,8 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   expect_dims(op, "batching and contracting dims of rhs", joined(dims.rhs_batching, dims.rhs_contracting), rhs.ndim());
   const NumberClass left = number_class(lhs.dtype), right = number_class(rhs.dtype);
   const bool has_one_bool = left != right && std::min(left, right) == NumberClass::kBool;
-  // Without a declared type there is no wider result to compute in. A boolean product is "or of ands", which has no
-  // meaning for a boolean and a number.
+  // Two dtypes need a declared result to compute in. A boolean product is "or of ands", which has no meaning for a
+  // boolean and a number.
   if (lhs.dtype != rhs.dtype && (op.declared().empty() || has_one_bool)) {
     op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them");
   }

@@ -153,7 +153,7 @@ void infer_composite(const InferContext& op, std::vector<TypeId>& results) {
   infer_declared(op, results);
 }
 
-// A composite names its function in an attribute: only the whole module can tell whether it exists.
+// A composite names its function in an attribute: only the whole module shows whether it exists.
 void verify_composite(const OpView& op) { verify_calls(op, op.attrs().get<Symbol>("decomposition").name); }
 
 void decompose_composite(DecomposeContext& context) {

@@ -69,7 +69,7 @@ void ScatterPlan::place(int64_t begin, int64_t end, const Dims& out_strides, con
     for (const Component& component : components) {
       const int64_t index = *start++;
       inside = inside && index > component.after && index < component.before;
-      // Of an index far outside, the offset could overflow.
+      // The offset of an index far outside could overflow.
       if (inside) to += index * component.stride;
     }
     from_[place] = from;
@@ -84,7 +84,7 @@ void ScatterPlan::cut(int64_t place, PairedDims& box, int64_t& from, int64_t& to
     const int64_t start = starts_[place][component];
     const int64_t whole = indexing_.operand[static_cast<size_t>(indexing_.dims.index_map[component])];
     PairedDims::Dim& dim = box.dims[d];
-    // Of a window of 3 that starts at -2, row 2 is left: low 2, high 3.
+    // A window of 3 that starts at -2 keeps its row 2: low 2, high 3.
     const int64_t low = std::max<int64_t>(0, -start), high = std::min(dim.size, whole - start);
     dim.size = high - low;
     from += low * dim.first;

@@ -38,7 +38,7 @@ ShardingRule rule_broadcast(const OpView& op) {
 void decompose_broadcast(DecomposeContext& context) {
   const OpView op = context.op();
   const int64_t ndim = op.operand_type(0).ndim();
-  // Dims of the operand keep their order behind the new ones: {1, 2} for tensor<8x2> -> tensor<4x8x2>.
+  // Dims of the operand keep their order after the new ones: {1, 2} for tensor<8x2> -> tensor<4x8x2>.
   const Dims dims = identity_dims(ndim, op.result_type().ndim() - ndim);
   context.set_result(0, build_broadcast(context.builder(), context.operand(0), op.result_type().shape, dims));
 }
