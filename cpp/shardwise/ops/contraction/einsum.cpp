@@ -81,7 +81,7 @@ ShardingRule rule_einsum(const OpView& op) {
       if (dim != std::string::npos) return op.operand_type(i).shape[dim];
     }
   };
-  // Letters of the result first, so that equal equations have their factors in the same order.
+  // As in the rule of dot_general: the factors of the result come first, then those that are summed.
   std::string order = kept;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     for (char label : labels[i]) {

@@ -120,7 +120,7 @@ void catch_up(ReshapeSide& behind, const ReshapeSide& ahead) {
 //
 //   (4, 6) -> (6, 4)     shared 2, then the private rests 2 and 3; products 4 and 6
 //                        the operand catches up by a private 3, the result by a private 2; products 12 and 12
-//                        shared 2: ([i, k, l], …) has i at stride 12 and the last factor at stride 1 on both sides
+//                        shared 2; the shared factors have the strides 12 and 1 on both sides
 ShardingRule rule_reshape(const OpView& op) {
   // The products of the two sides need not match if there are no elements.
   if (op.operand_type(0).size() == 0) return {};

@@ -281,7 +281,7 @@ void partition_by_rows(PartitionContext& context) {
 std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const ShardingRule& rule) {
   if (op.module().meshes.empty() || rule.empty()) return {};
   const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
-  // A reshape that was assigned this method has layouts that no longer show why: the annotations may be gone.
+  // An assigned program may have lost the annotations that led to this method.
   const bool is_assigned = op.attrs().find(kMethodAttr) != nullptr;
   std::vector<FactorId> factors;
   for (const Group& group : groups_of(from, to)) {

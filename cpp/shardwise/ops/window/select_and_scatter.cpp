@@ -88,7 +88,7 @@ RegionId build_selecting_region(Builder& builder, const OpView& op, DType place)
   Builder inner(module, id, builder.loc());
   const ValueId keeps = apply_region(inner, op.module(), op.regions()[0], std::array{a, b})[0];
   const ValueId none = build_scalar(inner, scalar_of(place, 0));
-  // Left stays if the region selects it, or if the right one is padding. With padding on the left, the right one wins.
+  // The left one stays if the region selects it, or if the right one is padding. Padding never wins over data.
   const ValueId is_first = inner.create("stablehlo.and", {keeps, build_compare(inner, "GE", i, none, "SIGNED")});
   const ValueId left = inner.create("stablehlo.or", {is_first, build_compare(inner, "LT", j, none, "SIGNED")});
   module.region(id).results = {inner.create("stablehlo.select", {left, a, b}),
