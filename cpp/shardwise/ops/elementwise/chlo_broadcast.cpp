@@ -144,7 +144,7 @@ constexpr OpDef kChloBroadcastOps[] = {
     broadcast("chlo.broadcast_minimum", "Smaller one (CHLO broadcast_minimum)."),
     broadcast("chlo.broadcast_multiply", "Product (CHLO broadcast_multiply)."),
     stepped<BroadcastKind::kSame>("chlo.broadcast_next_after", "it steps from one float to the next",
-                                    "The next float (CHLO broadcast_next_after)."),
+                                  "The next float (CHLO broadcast_next_after)."),
     stepped<BroadcastKind::kIntegers>("chlo.broadcast_or", kBitwise, "Logical or bitwise or (CHLO broadcast_or)."),
     broadcast<BroadcastKind::kFloats>("chlo.broadcast_polygamma", "Derivatives of digamma (CHLO broadcast_polygamma)."),
     broadcast("chlo.broadcast_power", "x^y (CHLO broadcast_power)."),
