@@ -63,6 +63,7 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
   const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
   if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
+  // Each shard reads only its own block, so nothing has to move.
   if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
   fail<ShardingError>(context.op().name(), "a dim that is read at another place must be whole on every device",
                       dim_text(context, tensor, dim), "run assign on the program before");
@@ -76,6 +77,7 @@ void check_sharded_alike(const PartitionContext& context) {
   for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
     for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
       const auto factors = rule.dim(tensor, dim);
+      // The axes of a compound dim may belong to any of its factors, so that it is not compared.
       if (factors.size() != 1) continue;
       auto& [known_tensor, known_dim] = first[factors[0]];
       if (known_tensor == kNone) {
@@ -99,6 +101,7 @@ void split_among_factors(const ShardingRule& rule, std::span<const FactorId> fac
                          std::vector<std::optional<AxisList>>& found) {
   for (const FactorId id : factors) {
     if (!found[id]) found[id] = factors.size() == 1 ? axes : dividing_prefix(axes, rule.factors()[id].size);
+    // [{"x", "y"}] of factors 4·6 with x=4, y=2: the first takes "x", the second what is left.
     axes = difference(axes, *found[id]);
   }
 }
@@ -107,6 +110,7 @@ void split_among_factors(const ShardingRule& rule, std::span<const FactorId> fac
 std::vector<AxisList> factor_axes(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   std::vector<std::optional<AxisList>> found(rule.factors().size());
+  // Dims of one factor first, since they tell its axes exactly, even where they do not divide it.
   for (const bool is_compound : {false, true}) {
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
       for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
@@ -147,6 +151,7 @@ const Method* chosen_method(const PartitionContext& context) {
     if (factors.empty() && !is_needed) continue;
     if (axes.empty()) axes = factor_axes(context);
     for (const FactorId id : factors) is_needed = is_needed || !axes[id].empty();
+    // Where a method without a partition has placed the op, the rule computes it.
     if (!is_needed || method.partition == nullptr || (name != nullptr && *name != method.name)) continue;
     placements.clear();
     method.placements(op, context.rule(), axes, placements);
@@ -165,8 +170,10 @@ std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const
   if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
   const Reducer reducer = results[0].layout->reducer;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
+  // If the op reduces, the parts come from its sharded operands, and whole ones must stay whole.
   const auto reduces = [](const Factor& factor) { return factor.kind == FactorKind::kReduction; };
   if (std::ranges::any_of(rule.factors(), reduces) || linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  // `operands` will point to its elements, so it must not move them.
   parts.reserve(operands.size());
   for (const LocalValue*& operand : operands) {
     if (!operand->layout->unreduced.empty()) continue;
@@ -217,6 +224,7 @@ class Emitters {
   // The builder's region is the body of the function.
   Emitters(Builder& builder, const ProgramPlacements& placements) : context_(builder.context()) {
     emitters_.emplace_back(builder, placements.mesh());
+    // Each mesh has its own axis indices, and an op has one mesh.
     for (const MeshPtr& mesh : placements.other_meshes()) emitters_.emplace_back(builder, mesh);
   }
 
@@ -261,6 +269,7 @@ class Localization {
   void add_function(const Function& function) {
     Function& made = *std::ranges::find(target_.functions, function.name, &Function::name);
     builder_ = Builder(target_, made.body);
+    // The offsets and masks that an emitter keeps are values of this function's body.
     emitters_.emplace(builder_, placements_);
     const Region& body = source_.region(function.body);
     for (const ValueId argument : body.arguments) add_argument(argument);
@@ -269,6 +278,7 @@ class Localization {
     for (const ValueId result : body.results) {
       target_.region(made.body).results.push_back(values_[result.index].value);
     }
+    // Local values have parts in place of shardings.
     made.result_shardings.assign(made.result_shardings.size(), ShardingId{});
   }
 
@@ -277,6 +287,7 @@ class Localization {
     const Value& value = source_.value(global);
     const PlacementId chosen = source_.part(global).placement;
     const PlacementId placement = chosen ? chosen : placements_.of(value.sharding, value.type);
+    // Local values point to their layouts. The map keeps its entries in place when it grows.
     std::optional<LocalLayout>& layout = layouts_[uint64_t{placement.index} << 32 | value.type.index];
     if (!layout) {
       const Dims& shape = source_.type(global).shape;
@@ -342,6 +353,7 @@ class Localization {
     std::vector<TypeId> types;
     for (size_t i = 0; i < op.result_count(); ++i) {
       results.push_back(expected(op.result(i)));
+      // The function was made local once for all of its calls, so a call cannot choose.
       expect_placed(op, results[i], expected(body.results[i]),
                     str("result ", i, " must be placed like that of @", called.name));
       types.push_back(context().tensor(op.result_type(i).dtype, results[i].layout->local_shape()));
@@ -367,13 +379,16 @@ class Localization {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const LocalValue& operand = values_[op.operand(i).index];
+      // The operand of branches is the predicate, which corresponds to no result.
       operands.push_back(is_loop ? entry_value(op, i, operand, results[i]) : operand.value);
     }
     std::vector<RegionId> regions;
     for (const RegionId region : op.regions()) {
+      // Its result is the predicate, which is no carry.
       const bool is_condition = is_loop && region == op.regions()[0];
       regions.push_back(add_region(op, source_.region(region), results, is_condition));
     }
+    // The ops of the regions have set other locations.
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);
     const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
     for (size_t i = 0; i < results.size(); ++i) {
