@@ -149,7 +149,7 @@ const PlacedValues::Version* PlacedValues::cheapest(ValueId source, PlacementId 
   if (!operand) return from;
   double narrow_bytes = 0;
   ValueId further;
-  // The operand may itself be made again of a narrower one.
+  // The operand may itself be made again from a narrower one.
   cheapest(operand, need, narrow_bytes, further);
   if (narrow_bytes >= bytes) return from;
   bytes = narrow_bytes;
