@@ -249,6 +249,9 @@ class Emitters {
   std::deque<LocalEmitter> emitters_;
 };
 
+// A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each function
+// has emitters of its own, because the offsets and masks that they keep are values of its body. Local values point to
+// their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of shardings.
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -269,7 +272,6 @@ class Localization {
   void add_function(const Function& function) {
     Function& made = *std::ranges::find(target_.functions, function.name, &Function::name);
     builder_ = Builder(target_, made.body);
-    // The offsets and masks that an emitter keeps are values of this function's body.
     emitters_.emplace(builder_, placements_);
     const Region& body = source_.region(function.body);
     for (const ValueId argument : body.arguments) add_argument(argument);
@@ -278,7 +280,6 @@ class Localization {
     for (const ValueId result : body.results) {
       target_.region(made.body).results.push_back(values_[result.index].value);
     }
-    // Local values have parts in place of shardings.
     made.result_shardings.assign(made.result_shardings.size(), ShardingId{});
   }
 
@@ -287,7 +288,6 @@ class Localization {
     const Value& value = source_.value(global);
     const PlacementId chosen = source_.part(global).placement;
     const PlacementId placement = chosen ? chosen : placements_.of(value.sharding, value.type);
-    // Local values point to their layouts. The map keeps its entries in place when it grows.
     std::optional<LocalLayout>& layout = layouts_[uint64_t{placement.index} << 32 | value.type.index];
     if (!layout) {
       const Dims& shape = source_.type(global).shape;
@@ -353,7 +353,6 @@ class Localization {
     std::vector<TypeId> types;
     for (size_t i = 0; i < op.result_count(); ++i) {
       results.push_back(expected(op.result(i)));
-      // The function was made local once for all of its calls, so a call cannot choose.
       expect_placed(op, results[i], expected(body.results[i]),
                     str("result ", i, " must be placed like that of @", called.name));
       types.push_back(context().tensor(op.result_type(i).dtype, results[i].layout->local_shape()));
@@ -379,17 +378,14 @@ class Localization {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const LocalValue& operand = values_[op.operand(i).index];
-      // The operand of branches is the predicate, which corresponds to no result.
       operands.push_back(is_loop ? entry_value(op, i, operand, results[i]) : operand.value);
     }
     std::vector<RegionId> regions;
     for (const RegionId region : op.regions()) {
-      // Its result is the predicate, which is no carry.
       const bool is_condition = is_loop && region == op.regions()[0];
       regions.push_back(add_region(op, source_.region(region), results, is_condition));
     }
-    // The ops of the regions have set other locations.
-    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+    builder_.set_loc(op.loc(), source_.op(op.id()).origin);  // the ops of the regions have set others
     const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
     for (size_t i = 0; i < results.size(); ++i) {
       results[i].value = target_.result(made, static_cast<uint32_t>(i));

@@ -61,6 +61,12 @@ class ShardingColumn {
   bool changed_ = true;
 };
 
+// When a value grows, its defining op is pushed before its users, and so visited after them: the queue gives the last
+// one first. The op that changed it is not pushed, as in Shardy, but unsettled: it may change more in the next sweep. A
+// change by a result of main pushes nothing, because it happens between sweeps.
+//
+// A visit of a data-flow edge compares the edge as its sources see it: an identity is between values of the same axes.
+// In a text without edge ops, as Shardy's module passes read it, the owner of an edge has its sharding.
 class Propagation {
  public:
   Propagation(Module& module, const CompileOptions& options, Provenance& provenance, Setting setting)
@@ -78,7 +84,6 @@ class Propagation {
     }
     // The initial sharding of an edge holds for all its targets.
     for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
-    // Shardy's module passes read texts that may lack edges: there the owner has the sharding itself.
     for (const DataFlowEdge& edge : bare) {
       if (const Value& owner = module.value(edge.owner); owner.op) start(owner.op, edge, owner.sharding);
     }
@@ -91,8 +96,7 @@ class Propagation {
     for (const int64_t priority : user.waiting()) {
       recorder_.begin_turn(priority);
       user.release(priority);
-      // Released dims changed without a visit, so that any op may have work again.
-      queue_.unsettle_all();
+      queue_.unsettle_all();  // released dims changed without a visit
       run_rounds(priorities);
     }
   }
@@ -105,7 +109,6 @@ class Propagation {
   void run_rounds(Priorities priorities) {
     column_.read();
     int& round = recorder_.round;
-    // The last round has all ops in all directions: without priorities it is all there is.
     for (round = priorities == Priorities::kNone ? kLastRound : 0; round < kRounds; ++round) {
       propagate_results();
       sweep();
@@ -136,8 +139,7 @@ class Propagation {
 
   // Most ops take no part in the first rounds: they are passed by without a look at the program.
   void take(OpId id) {
-    // First of all: as in Shardy, an unused op goes even in a round in which it takes no part.
-    if (!queue_.take(id)) return;
+    if (!queue_.take(id)) return;  // first: an unused op goes even in a round in which it takes no part
     const PropagationGraph::Role role = graph_.role(id);
     const Participation part = role.turn.participation(recorder_.round);
     if (part.direction == Direction::kNone || queue_.is_settled(id, part)) return;
@@ -150,8 +152,7 @@ class Propagation {
   }
 
   void visit(OpId id, Participation part, bool elementwise) {
-    // Before the visit, which unsettles the op again if its own tensors grow.
-    queue_.settle(id, part);
+    queue_.settle(id, part);  // unsettled again below if its own tensors grow
     if (!look_at(graph_.operands(id), graph_.first_result(id), graph_.result_count(id))) return;
     const ShardingRule& rule = rules_[id];
     if (tensors_.before.size() < 2 || rule.empty()) return;
@@ -184,7 +185,6 @@ class Propagation {
     const ValueId result = module_.result(id);
     look_at(edge.sources, result, 1);
     std::vector<ShardingId>& before = tensors_.before;
-    // The identity is between values with the same axes, so the edge is compared as its sources see it.
     before.back() = seen_from_sources(module_.context(), edge, before.back());
     if (std::ranges::none_of(before, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
     recorder_.begin_visit();
@@ -213,9 +213,7 @@ class Propagation {
   void set_sharding(OpId id, size_t index, ValueId target, ShardingId sharding) {
     const Value& value = module_.value(target);
     column_.set(id, target, index, value.sharding, sharding);
-    // Pushed before the users, and so visited after them: the queue gives the last one first.
     if (value.op && value.op != id) queue_.push(value.op);
-    // The op itself is not pushed, as in Shardy. It may still change more in the next sweep.
     queue_.unsettle(id);
     for (OpId user : graph_.users(target)) {
       if (user == id) continue;
@@ -252,7 +250,6 @@ class Propagation {
     const std::span<const ValueId> members = classes_.members(returned);
     for (const ValueId member : members.empty() ? std::span(&returned, 1) : members) {
       column_.set({}, member, index, before, after);
-      // No push: this runs between sweeps, and the next sweep visits all ops.
       if (const OpId defining = module_.value(member).op) queue_.unsettle(defining);
       for (OpId user : graph_.users(member)) queue_.unsettle(user);
     }
