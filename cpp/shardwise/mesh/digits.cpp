@@ -97,7 +97,7 @@ std::optional<Digits> Digits::covering(AxisSpan used) {
     if (next % first.pre != 0) return std::nullopt;
     digits.clear();
     if (!append_digits({first.axis, first.pre, next / first.pre}, used, borders, digits)) return std::nullopt;
-    // Of (1)2 and (4)2 of 8, the digit (2)2 between them is unused. It would only make the lists of digits longer.
+    // (1)2 and (4)2 of 8 leave out the digit (2)2 between them. It would only make the lists of digits longer.
     std::copy_if(digits.begin(), digits.end(), std::back_inserter(result.digits_),
                  [&](const AxisRef& digit) { return overlaps(used, digit); });
   }

@@ -98,7 +98,7 @@ void Mesh::verify_device_ids() const {
   }
   std::vector<bool> seen(device_ids_.size(), false);
   for (int64_t id : device_ids_) {
-    // With as many ids as devices, ids in range and no repetition make a permutation.
+    // There are as many ids as devices, so ids in range without a repetition are a permutation.
     if (id >= count || seen[static_cast<size_t>(id)]) {
       fail<MeshError>("mesh", "device ids must be a permutation of 0 to " + std::to_string(count - 1),
                       std::to_string(id) + (id >= count ? "" : " twice"));
@@ -143,7 +143,7 @@ int64_t Mesh::device_at(int64_t logical_index) const {
     fail<MeshError>("mesh " + reference(), "a logical index must be from 0 to " + std::to_string(device_count_ - 1),
                     std::to_string(logical_index));
   }
-  // Without ids there is no table, so a mesh of millions of devices takes constant memory.
+  // A mesh without ids needs no table, so one of millions of devices takes constant memory.
   return device_ids_.empty() ? logical_index : device_ids_[static_cast<size_t>(logical_index)];
 }
 

@@ -172,7 +172,7 @@ bool TensorSharding::is_fully_replicated() const {
 }
 
 Reducer TensorSharding::pending_reducer() const {
-  // A reducer that was left behind when its axes were dropped has no meaning, and must not make two shardings unequal.
+  // A reducer whose axes were dropped has no meaning, and must not make two shardings unequal.
   if (unreduced.empty()) return Reducer::kNone;
   return reducer == Reducer::kNone ? Reducer::kSum : reducer;
 }

@@ -80,7 +80,7 @@ class Assignment {
     } else {
       const ShardingRule& rule = source_.context().sharding_rule(op);
       if (rule.empty()) {
-        // Without a rule nothing is known about the dims, so each device computes all of it.
+        // Nothing is known about the dims of an op without a rule, so each device computes all of it.
         ops_.add_replicated(op);
       } else {
         ops_.add_by_rule(op, rule, chooser_.choose(op, rule));

@@ -137,7 +137,7 @@ struct Executions {
     if (op.def().regions != Regions::kLoop) return *this;
     const auto trips = trip_count(op);
     int64_t product = 0;
-    // The count stays that of one trip, which the bound says.
+    // The count stays that of one trip, as the bound states.
     if (!trips || __builtin_mul_overflow(count, *trips, &product)) return {count, kPerTrip};
     return {product, bound};
   }

@@ -110,7 +110,7 @@ void split_among_factors(const ShardingRule& rule, std::span<const FactorId> fac
 std::vector<AxisList> factor_axes(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   std::vector<std::optional<AxisList>> found(rule.factors().size());
-  // Dims of one factor first, since they tell its axes exactly, even where they do not divide it.
+  // Dims of one factor first, since they have exactly its axes, even if these do not divide it.
   for (const bool is_compound : {false, true}) {
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
       for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
@@ -151,7 +151,7 @@ const Method* chosen_method(const PartitionContext& context) {
     if (factors.empty() && !is_needed) continue;
     if (axes.empty()) axes = factor_axes(context);
     for (const FactorId id : factors) is_needed = is_needed || !axes[id].empty();
-    // Where a method without a partition has placed the op, the rule computes it.
+    // A method without a partition has placed the op so that the rule can compute it.
     if (!is_needed || method.partition == nullptr || (name != nullptr && *name != method.name)) continue;
     placements.clear();
     method.placements(op, context.rule(), axes, placements);

@@ -211,7 +211,7 @@ struct Localizer {
 
   ValueId collective_permute() const {
     const PermuteAxes axes = permute_axes(dim_axes(from), dim_axes(to));
-    // The two sides differ in nothing that tells devices apart, such as axes of size 1.
+    // The two sides differ in axes of size 1 at most, along which there is one device.
     if (axes.from.empty()) return operand;
     const ValueId permuted = create_collective_permute(builder(), mesh(), operand, axes.from, axes.to);
     set_cause(module(), permuted, op);

@@ -49,7 +49,7 @@ void OpChooser::add_candidates_on(const MeshPtr& mesh, const OpView& op, const S
                                   const Pending& pending, ComputeShardings& shardings) {
   shardings.set_mesh(mesh);
   project(op, rule, false, mesh);
-  // With the operands where propagation has them, their pending reductions completed.
+  // The operands where propagation has them, their pending reductions completed.
   shardings.add(projection_, tensors_, {}, Reducer::kNone);
   const bool elsewhere = project(op, rule, true, mesh);
   // Computing where the operands currently are may save a reshard.
@@ -195,7 +195,7 @@ Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
 bool OpChooser::is_summed_on(const OpView& op, Reducer reducer) const {
   size_t count = 0;
   for (const Use use : source_.uses(op.result())) {
-    // With one user in the same region, the parts are added there and reduced once.
+    // If there is one user, in the same region, the parts are added there and reduced once.
     if (!use.op || ++count > 1 || source_.op(use.op).parent != source_.op(op.id()).parent) return false;
     if (!combines_by(*source_.op(use.op).def, reducer)) return false;
   }

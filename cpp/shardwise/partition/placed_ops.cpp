@@ -81,7 +81,7 @@ void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const Op
   if (!compute.reduced.empty()) cause = reduction_cause(op, rule, compute);
   const bool is_wide = has_wide_addends(op, compute);
   const OpId made = is_wide ? create_wide(op, operands) : copy_.op(op.id(), builder_.region(), operands);
-  // `localize` reads the method's name, since placements alone do not always tell it.
+  // `localize` reads the method's name, since placements alone may fit several methods.
   if (compute.has_own_partition()) {
     Attrs attrs = op.attrs();
     attrs.set(kMethodAttr, std::string(compute.method->name));

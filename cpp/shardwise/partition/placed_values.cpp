@@ -69,7 +69,7 @@ void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view 
     wanted = module.context().intern(kept);
   }
   get(original, wanted, cause);
-  // With all versions of the original, which hold the same elements.
+  // All versions of the original come along, because they hold the same elements.
   Placed placed = placed_[original.index];
   const auto made = std::ranges::find(placed.versions, wanted, &Version::placement);
   std::rotate(placed.versions.begin(), made, made + 1);  // the home comes first

@@ -26,7 +26,7 @@ class ConstraintApplier {
         if (target != edge.owner) targets_.emplace(target, result);
       }
     }
-    // Ids do not tell the order: earlier passes have inserted ops.
+    // Ids are not in the order of the program: earlier passes have inserted ops.
     walk(module_, [&](OpId id) { order_[id.index] = ++position_; });
     // In the order of MLIR's walk, since one constraint that is applied can keep another one from being applied.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) {

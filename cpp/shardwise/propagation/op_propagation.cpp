@@ -9,12 +9,12 @@ namespace shardwise {
 
 const uint32_t* OpPropagation::after(const ShardingRule& rule, Participation part, bool elementwise, bool conservative,
                                      std::span<const ShardingId> before) {
-  // With the rule and the shardings, all that a visit depends on.
+  // All that a visit depends on, together with the rule and the shardings.
   const uint32_t variant = 4U * part.code() + (elementwise ? 2 : 0) + (conservative ? 1 : 0);
   if (const uint32_t* known = cache_.find(&rule, variant, before)) return known;
   after_.clear();
   for (ShardingId id : before) after_.push_back(id.index);
-  // Without one, nothing grows; that is cached, too.
+  // If there is none, nothing grows; that is cached, too.
   if (const MeshPtr* mesh = common_mesh(context_, before)) {
     grow({.rule = rule, .part = part, .elementwise = elementwise, .conservative = conservative}, *mesh, before, {});
   }

@@ -94,7 +94,7 @@ MeshPtr program_mesh(const Module& module) {
 MeshPtr only_mesh(const Module& module) {
   MeshFinder finder(module, MeshFinder::Several::kNoted);
   finder.see_main();
-  // With several meshes, found() is null: a value that nothing shards is on none of them in particular.
+  // found() is null for several meshes: a value that nothing shards is on none of them in particular.
   return finder.has_several() || finder.found() != nullptr ? finder.found() : first_declared(module);
 }
 

@@ -53,7 +53,7 @@ void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) 
 
 // A counting sort, filled from the back.
 void PropagationGraph::index_users() {
-  // Without edges, the users of a value are its uses as an operand, which have been counted.
+  // If there are no edges, the users of a value are its uses as an operand, which have been counted.
   if (edges_.empty()) {
     use_begin_ = uses_;
   } else {

@@ -57,7 +57,7 @@ void PlanCache::keep(const ReshardProblem& problem, size_t hash, const ReshardPl
   if (entries_.size() <= most_) return;
   const auto oldest = std::prev(entries_.end());
   const auto [begin, end] = by_hash_.equal_range(hash_of(oldest->problem));
-  // Entries with the same hash are told apart by their place in the list.
+  // Several entries may have the same hash, so the one to erase is found by its place in the list.
   by_hash_.erase(std::find_if(begin, end, [&](const auto& entry) { return entry.second == oldest; }));
   entries_.erase(oldest);
 }

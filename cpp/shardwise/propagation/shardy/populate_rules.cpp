@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-// Propagation treats these ops by other means, so that a rule on them would tell nothing.
+// Propagation treats these ops by other means, and would ignore a rule on them.
 bool places_values(const OpDef& def) {
   const Traits& traits = def.traits;
   return def.flow != nullptr || traits.reshard || traits.data_flow_edge || traits.barrier || traits.sharding_group ||

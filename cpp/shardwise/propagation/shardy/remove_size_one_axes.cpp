@@ -63,7 +63,7 @@ class CollectiveAxes {
       had_axes = drop(mesh, replaced) || had_axes;
       attrs.set(name, std::move(replaced));
     }
-    // Without axes it only moves between two shardings that are equal, or differ in axes of size 1.
+    // A collective without axes is between two shardings that are equal, or differ in axes of size 1.
     if (had_axes && left_ == 0) {
       module_.op(id).def = &get_op("sdy.reshard");
       attrs = Attrs();
