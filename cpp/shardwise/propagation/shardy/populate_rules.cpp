@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-// Propagation treats these ops by other means, and would ignore a rule on them.
+// Shardy's registry has no rule for these ops either.
 bool places_values(const OpDef& def) {
   const Traits& traits = def.traits;
   return def.flow != nullptr || traits.reshard || traits.data_flow_edge || traits.barrier || traits.sharding_group ||
