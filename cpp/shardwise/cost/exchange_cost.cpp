@@ -28,6 +28,7 @@ std::vector<std::vector<size_t>> independent_groups(const ExchangeMap& map) {
       for (const AxisRef& axis : operand[d].axes) mine.insert(axis.axis);
     }
     std::vector<size_t> dims{d};
+    // A dim on {"x", "y"} joins the groups of "x" and of "y" to one. From the back, since groups are erased on the way.
     for (size_t g = groups.size(); g-- > 0;) {
       if (std::ranges::none_of(mine, [&](int32_t axis) { return used[g].contains(axis); })) continue;
       mine.insert(used[g].begin(), used[g].end());
@@ -84,6 +85,7 @@ std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& di
     exact = false;
     return {most_shares(map, dims)};
   }
+  // Most devices have the same shares: a set keeps the few that differ, and the combinations below stay few.
   std::set<Shares> found;
   for (int64_t i = 0; i < positions; ++i) {
     device.set_grid(i);
@@ -108,6 +110,7 @@ ExchangeCost cost_across_meshes(const ExchangeMap& map, int64_t most_positions) 
 
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
   if (map.is_across_meshes()) return cost_across_meshes(map, most_positions);
+  // First, because its work does not grow with the mesh.
   if (const auto elements = elements_received(map)) return {.elements = *elements};
   ExchangeCost cost;
   std::set<Shares> all{Shares(map.from.size())};
@@ -117,6 +120,7 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
       cost.exact = false;
       more = {most_shares(map, dims)};
     }
+    // Groups have no axis in common, so every share of one occurs together with every share of the others.
     std::set<Shares> combined;
     for (const Shares& some : all) {
       for (const Shares& others : more) {
@@ -133,6 +137,7 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
   for (const Shares& device : all) {
     double elements = 0;
     for (const Share& share : device) {
+      // The operands have disjoint ranges of the result, so the device receives the sum of their parts.
       elements += static_cast<double>(share.needed) - static_cast<double>(share.held);
     }
     cost.elements = std::max(cost.elements, elements);
@@ -163,6 +168,7 @@ double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) 
   Coordinates device(axes);
   const int64_t positions = product(device.grid());
   double most = 0;
+  // The sum of the maxima is a bound: the device that receives most may be another one in each exchange.
   if (maps.size() == 1 || positions > most_positions) {
     for (const ExchangeMap& map : maps) most += exchange_cost(map).elements;
     return most;

@@ -12,6 +12,8 @@ namespace {
 std::optional<AxisRef> digit_at(const Mesh& main, int64_t stride, std::span<const int64_t> steps) {
   for (int axis = 0; axis < main.ndim(); ++axis) {
     const int64_t unit = main.axis_stride(axis), whole = main.axis_size(axis);
+    // A digit moves a device by `unit` times the sizes of the more minor digits of its axis. Axis x=4 of x=4, y=2 has
+    // unit 2: stride 4 is its major digit (1)2, and stride 2 is all of it, or (2)2.
     if (stride < unit || stride >= unit * whole || stride % unit != 0 || whole % (stride / unit) != 0) continue;
     const int64_t room = whole / (stride / unit);  // positions of the axis from this digit on
     const auto count = static_cast<int64_t>(steps.size());
@@ -56,11 +58,13 @@ std::optional<AxisList> on_mesh(const Mesh& mesh, const AxisRef& ref, const Mesh
     if (!digit) return std::nullopt;
     axes.insert(axes.begin(), *digit);
     std::vector<int64_t> rest;
+    // The positions where this digit is 0 are counted by the digits that are more major.
     for (size_t c = 0; c < steps.size(); c += static_cast<size_t>(digit->size)) rest.push_back(steps[c]);
     steps = std::move(rest);
   }
   AxisList merged;
   append_merged(merged, axes);
+  // The steps are those from one device. With arbitrary ids, they may be others elsewhere.
   return is_same_position(mesh, ref, main, merged) ? std::optional(std::move(merged)) : std::nullopt;
 }
 
@@ -77,6 +81,7 @@ std::optional<TensorSharding> on_mesh(const TensorSharding& sharding, const Mesh
   for (AxisList* list : {&found.replicated, &found.unreduced}) {
     auto axes = on_mesh(mesh, *list, *main);
     if (!axes) return std::nullopt;
+    // Both lists are sets in mesh order, and `main` may order the digits otherwise.
     *list = sort_and_merge(*axes);
   }
   return found;

@@ -13,6 +13,7 @@ Module optimize_collectives(Module module, PassContext& context) {
   // needs.
   const int64_t merged = merge_exchanges(module);
   context.counters.add("optimize_collectives.removed", dce(module));
+  // After dce: exchanges that the merge left unused would widen the tiles that are joined.
   const int64_t joined = join_ranges(module);
   context.counters.add("optimize_collectives.merged", merged + joined + cse(module));
   return module;

@@ -20,6 +20,7 @@ ProgramPlacements::ProgramPlacements(const Module& module)
     : module_(module), context_(module.context()), mesh_(main_mesh(module)) {
   const MeshPtr* last = &mesh_;
   const auto add = [&](ShardingId id) {
+    // Nearly all values are on one mesh, so that most comparisons are of two pointers.
     if (!id || context_.sharding(id).mesh == *last) return;
     last = &context_.sharding(id).mesh;
     const MeshPtr& mesh = *last;
@@ -46,6 +47,7 @@ PlacementId ProgramPlacements::result(const Function& function, size_t i) {
 
 PlacementId ProgramPlacements::reduced(ShardingId sharding, TypeId type) {
   if (mesh_ == nullptr) return {};
+  // The type decides the blocks, so a sharding alone is not enough.
   PlacementId& known = reduced_[uint64_t{sharding.index} << 32 | type.index];
   if (known) return known;
   std::vector<AxisList> dims(context_.type(type).shape.size());
@@ -80,6 +82,7 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
   if (mesh_ == nullptr) return {};
   const Dims& shape = context_.type(type).shape;
   const bool is_replicated = unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty);
+  // One id for a replicated value on any mesh, so that no reshard is between two of them.
   Placement placement{
       .mesh = mesh == nullptr || is_replicated ? mesh_ : mesh, .dims = {}, .unreduced = std::move(unreduced)};
   placement.dims.reserve(dims.size());

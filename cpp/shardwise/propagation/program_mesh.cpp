@@ -24,9 +24,11 @@ class MeshFinder {
   }
 
   void see(ShardingId id, LocId loc) {
+    // Most values in a row have one sharding.
     if (!id || id == last_) return;
     last_ = id;
     const MeshPtr& mesh = module_.context().sharding(id).mesh;
+    // The empty mesh is a placeholder, which takes any mesh.
     if (mesh == nullptr || mesh->is_empty() || mesh == found_) return;
     if (several_ == Several::kNoted) {
       has_several_ = has_several_ || mesh->is_maximal() || (found_ != nullptr && !found_->same_devices(*mesh));
@@ -41,6 +43,7 @@ class MeshFinder {
                str(found_->reference(), " ", found_->text(), " and ", mesh->reference(), " ", mesh->text()),
                "give both as many devices, or use one of them", loc);
       }
+      // By declaration, so that the mesh does not depend on which value is annotated first.
       if (is_declared_before(*mesh, *found_)) found_ = mesh;
     }
   }
@@ -91,6 +94,7 @@ MeshPtr program_mesh(const Module& module) {
 MeshPtr only_mesh(const Module& module) {
   MeshFinder finder(module, MeshFinder::Several::kNoted);
   finder.see_main();
+  // found() is null for several meshes: a value that nothing shards is on none of them in particular.
   return finder.has_several() || finder.found() != nullptr ? finder.found() : first_declared(module);
 }
 

@@ -73,12 +73,15 @@ class RangeJoiner {
     const auto gathers = gathers_.find(op.operand(0));
     if (gathers == gathers_.end()) return false;
     const ExchangeMap map = exchange_map(op);
+    // A gathered value has no fill. An exchange that receives nothing is no better as a slice.
     if (!needs_no_fill(map) || exchange_cost(map).elements == 0) return false;
     for (Gather& gather : gathers->second) {
       const ExchangeMap maps[] = {gather_map(OpView(module_, gather.op), map.from[0]), map};
       const auto hull = hull_of(maps);
+      // A hull that equals the gather's map: the gathered tile has all rows that the exchange needs.
       if (module_.op(gather.op).parent != module_.op(id).parent || !hull || hull->map != maps[0]) continue;
       if (gather.exchanges_before > index) {
+        // The gather comes later in the region. It reads the operand of the exchange alone, so it can come first.
         rewrite_.move_before(gather.op, id);
         gather.exchanges_before = index;
       }
@@ -111,6 +114,7 @@ class RangeJoiner {
 
   bool may_join(const Ranges& ranges, OpId id, const ExchangeMap& map) const {
     const OpView first(module_, ranges.ops[0]), op(module_, id);
+    // Only with the first of the group, which keeps this linear; join() tests all of them together.
     const ExchangeMap pair[] = {ranges.maps[0], map};
     return collective_mesh(first) == collective_mesh(op) && hull_of(pair) &&
            same_fill(module_, op.result_type().dtype, fill_of(first), fill_of(op));
@@ -126,6 +130,7 @@ class RangeJoiner {
     }
     if (distinct.size() < 2) return;
     const auto hull = hull_of(ranges.maps);
+    // Two far ranges of a long dim would make a tile of everything between them.
     if (!hull || tile_elements(hull->map) > elements) return;
     if (most_elements({&hull->map, 1}) >= most_elements(distinct)) return;
     const OpView first(module_, ranges.ops[0]);
