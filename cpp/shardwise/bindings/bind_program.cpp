@@ -183,6 +183,7 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
                                return std::pair{std::string(refusal->reason), std::string(refusal->way_out)};
                              })
       .def_property_readonly("differentiable", &OpDef::differentiable)
+      .def_property_readonly("control_flow", &OpDef::is_control_flow)
       .def_property_readonly("composed", [](const OpDef& self) { return is_composed(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })
       .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })
