@@ -76,6 +76,7 @@ class TotalsScan {
     const Dims row{layout_.shards};
     const ValueId own = build_broadcast(builder_, context_.axis_index(layout_.axes), row, {});
     const ValueId index = build_iota(builder_, builder_.module().type(own).dtype, row, 0);
+    // Not the own total: the rows of this shard have it already.
     const char* direction = prefix_ == Prefix::kForward ? "LT" : "GT";
     const ValueId before = build_compare(builder_, direction, index, own);
     const ValueId mask = build_broadcast(builder_, before, shape, Dims{dim});
@@ -92,12 +93,15 @@ class TotalsScan {
     const DType dtype = builder_.module().type(own).dtype;
     const ValueId end = build_scalar(builder_, scalar_of(dtype, forward ? 0 : layout_.shards - 1));
     const Dims shape = builder_.module().type(totals).shape;
+    // The chain gives zeros to the device where it begins; they are not neutral for every reducer.
     const ValueId is_end = build_broadcast(builder_, build_compare(builder_, "EQ", own, end), shape, {});
     return builder_.create("stablehlo.select", {is_end, build_splat(builder_, shape, neutral_), before});
   }
 
   ValueId by_columns(ValueId totals, int64_t columns) {
     const TensorType type = builder_.module().type(totals);
+    // 5 columns on 4 shards are 2 columns each, 3 of which are padding. [1, 8] on each device becomes [4, 2]: the
+    // totals of all shards, for 2 columns.
     const int64_t count = type.size(), whole = columns * layout_.shards;
     const ValueId zero = build_scalar(builder_, scalar_of(type.dtype, 0));
     const ValueId row = build_reshape(builder_, totals, Dims{1, count});
@@ -153,6 +157,7 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
     const DimLayout& side = layout.dims[dim];
     if (window.is_trivial(dim)) from[dim] = local[dim] = 1;
     const bool own = !window.is_trivial(dim) && !side.axes.empty();
+    // Past the end, so that the slice of the last shard is not clamped to begin earlier.
     if (own) high[dim] = side.block * side.shards - side.size;
     starts[dim] = own ? build_convert(builder, context.shard_offset(side), DType::kI64)
                       : build_scalar(builder, scalar_of(DType::kI64, 0));
@@ -189,6 +194,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     const auto dim = static_cast<size_t>(entry);
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
     const int64_t block = layout.dims[dim].block;
+    // Padding was neutral, so the last row of a block has its total even where the block is not full. One dim after the
+    // other: the prefixes along several dims commute.
     const int64_t last = prefix == Prefix::kForward ? block - 1 : 0;
     const Dims shape = builder.module().type(value).shape;
     if (element_count(shape) == 0) break;

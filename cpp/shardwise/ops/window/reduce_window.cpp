@@ -40,6 +40,7 @@ ShardingRule rule_reduce_window(const OpView& op) {
   const Dims& to = op.result_type().shape;
   for (size_t dim = 0; dim < to.size(); ++dim) {
     const FactorId factor = window.is_trivial(dim) ? rule.factor(to[dim]) : rule.permutation(to[dim]);
+    // Several operands share their windows, and so one factor and one range per dim.
     for (size_t i = 0; i < op.result_count(); ++i) {
       rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
       if (!window.is_trivial(dim)) rule.range(i, dim, window.range(dim));
