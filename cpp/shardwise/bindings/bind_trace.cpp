@@ -221,9 +221,9 @@ void bind_trace(py::module_& module) {
           "vjp",
           [](Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt,
              const std::optional<DerivativeFromPython>& derivative) {
-            return numbers_of(trace.append_gradients(values_from_python(trace, outputs),
-                                                     values_from_python(trace, cotangents),
-                                                     values_from_python(trace, wrt), derivative_source(derivative.value_or(DerivativeFromPython()))));
+            return numbers_of(trace.append_gradients(
+                values_from_python(trace, outputs), values_from_python(trace, cotangents),
+                values_from_python(trace, wrt), derivative_source(derivative.value_or(DerivativeFromPython()))));
           },
           py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
       .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })

@@ -32,7 +32,7 @@ struct Step {
 };
 
 template <class F>
-// Shardy's lists of edges, steps and targets are never empty, and none is accepted here.
+// At least one item: an empty list of steps, edges or targets records nothing.
 void parse_list(SdyCursor& cursor, F&& item) {
   cursor.expect("[", "before a list of propagation edges");
   do {
