@@ -25,8 +25,8 @@ namespace {
 
 using ModulePtr = std::shared_ptr<Module>;
 
-template <class Id>
 // Each view holds its module: Python may keep an op after it has dropped the program.
+template <class Id>
 struct View {
   ModulePtr module;
   Id id;

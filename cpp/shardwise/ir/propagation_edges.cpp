@@ -31,8 +31,8 @@ struct Step {
   std::vector<Edge> edges;
 };
 
-template <class F>
 // At least one item: an empty list of steps, edges or targets records nothing.
+template <class F>
 void parse_list(SdyCursor& cursor, F&& item) {
   cursor.expect("[", "before a list of propagation edges");
   do {

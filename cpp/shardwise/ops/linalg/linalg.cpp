@@ -56,8 +56,8 @@ void infer_triangular_solve(const InferContext& op, std::vector<TypeId>& results
 }
 
 // The rule, kernel and cost of a batched call as those of an op.
+// `call` is a template argument, not a capture: the fields of OpDef are plain function pointers.
 template <const BatchedCall& call>
-// A template argument, not a capture: the fields of OpDef are plain function pointers.
 constexpr OpDef batched_op(InferFn infer, VjpFn vjp, std::string_view format, std::string_view doc) {
   return OpDef{.name = {},
                .infer = infer,

@@ -21,7 +21,7 @@ class LexicographicPattern {
     // less = lt(first key) or (eq(first key) and less of the other keys), as JAX writes a sort by several keys.
     if (const std::optional<SortKey> key = comparison(less, true)) return std::vector<SortKey>{*key};
     const std::optional<OpView> either = made_by(less, "stablehlo.or");
-    // `or` and `and` are commutative, and simplify may have ordered their operands.
+    // `or` and `and` are commutative, so each may have its operands in either order.
     for (size_t first = 0; either && first < 2; ++first) {
       const std::optional<SortKey> key = comparison(either->operand(first), true);
       if (!key) continue;
