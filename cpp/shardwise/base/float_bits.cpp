@@ -9,9 +9,11 @@
 namespace shardwise {
 
 uint64_t float_bits(DType dtype, double value) {
+  // The value is exact in `dtype` (header), so 0 is returned only for specials that the format lacks.
   if (is_narrow_float(dtype)) return narrow_float_bits(dtype, value).value_or(0);
   std::array<std::byte, 8> bytes{};
   store(Scalar::of_float(dtype, value), bytes.data());
+  // Little-endian: the two bytes of an f16 are the low bits of the word, and the other six stay 0.
   uint64_t bits = 0;
   std::memcpy(&bits, bytes.data(), bytes.size());
   return bits;

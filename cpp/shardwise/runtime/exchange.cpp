@@ -29,6 +29,7 @@ Dims counts_of(const Box& box) {
 class Message {
  public:
   void add(DType dtype, Dims shape, const Box& box) {
+    // A message needs no header, because both sides list the boxes in the same order: tile, operand, shard.
     bytes_ += element_count(shape) * item_size(dtype);
     parts_.push_back({dtype, std::move(shape), box});
   }
@@ -65,6 +66,8 @@ struct Tile {
   std::vector<Box> boxes;
 };
 
+// Each process works out what the others lack, so that nobody has to ask. All processes call the transport, also those
+// without a message, because its calls must match.
 class ShardExchange {
  public:
   ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
@@ -104,6 +107,7 @@ class ShardExchange {
   }
 
   Shards run() {
+    // All tiles or none: one tile that must be copied makes the stack a new buffer.
     bool is_view = true;
     for (const Tile& tile : tiles_) is_view = is_view && is_part_of_one_shard(tile);
     return is_view ? views() : copies();
@@ -121,6 +125,7 @@ class ShardExchange {
   void find_result_axes() {
     const auto digits = Digits::covering(used_axes());
     if (!digits) {
+      // Cuts that no single split has: the result gets one ref per axis, which keeps all tiles apart.
       axes_ = devices_.free(device_.grid());
       return;
     }
@@ -166,6 +171,7 @@ class ShardExchange {
     Dims index(from.size(), 0);
     do {
       Box box{.operand = operand, .dims = {}};
+      // Along axes that do not shard the operand the sender is in the receiver's place (mesh/exchange.h).
       Coordinates sender = device_;
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
@@ -197,6 +203,7 @@ class ShardExchange {
     for (size_t d = 0; d < box.dims.size(); ++d) {
       const ExchangePiece& piece = box.dims[d];
       if (piece.to != 0 || piece.count != tile.real[d] || (piece.to_step != 1 && piece.count > 1)) return false;
+      // The view has the rows of the whole tile, so the shard must have rows in the place of the padding, too.
       const int64_t last = piece.from + piece.from_step * (shape_[d] - 1);
       if (last < 0 || last >= map_.from[box.operand][d].block) return false;
     }
@@ -217,6 +224,7 @@ class ShardExchange {
     for (size_t p = 0; p < tiles_.size(); ++p) {
       const NdArray to = result[static_cast<int64_t>(p)];
       if (to.size() == 0) continue;
+      // The whole tile first, boxes over it: the gaps between boxes may have any form.
       if (!is_covered(tiles_[p])) fill(to, static_cast<int64_t>(p));
       for (const Box& box : tiles_[p].boxes) {
         Dims start, count, step;
@@ -266,6 +274,7 @@ class ShardExchange {
 // An operand that is not sharded along an axis sends what devices hold in the receiver's place along it.
 DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands) {
   DigitSet after = 0;
+  // Tiles at different positions may differ, even if the operand is the same on all devices.
   for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
   for (size_t k = 0; k < operands.size(); ++k) {
     AxisList sharded;

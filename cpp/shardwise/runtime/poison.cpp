@@ -15,6 +15,7 @@ namespace {
 
 // How many rows of a dim's block are real at position `index` along `axes`.
 int64_t real_rows(const DimLayout& dim, const DeviceSet& devices, AxisSpan axes, int64_t index) {
+  // 17 rows in blocks of 5: position 3 has 17 - 15 = 2 real rows, and position 4, if there is one, none.
   return std::clamp<int64_t>(dim.size - devices.position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
 }
 
@@ -26,6 +27,7 @@ int64_t real_rows(const DimLayout& dim, const DeviceOrder& order, const DeviceSe
 
 NdArray with_poison(const NdArray& shard, std::span<const int64_t> real) {
   NdArray copy = pooled_empty(shard.dtype(), shard.shape());
+  // A copy, because the array may be a view of an argument or of another value, where these rows are data.
   copy.copy_from(NdArray::full(shard.dtype(), shard.shape(), poison_value(shard.dtype())));
   NdArray to = copy;
   NdArray from = shard;
@@ -41,6 +43,7 @@ NdArray with_poison(const NdArray& shard, std::span<const int64_t> real) {
 std::optional<Scalar> other_than(const Scalar& fill, const NdArray& shard, std::span<const int64_t> real) {
   for (size_t d = 0; d < real.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
+    // The slab after the real rows of each dim; slabs overlap in the corners, which are then read twice.
     const NdArray padding = shard.sliced(dim, real[d], shard.shape()[d] - real[d]).contiguous();
     for (int64_t i = 0; i < padding.size(); ++i) {
       if (const Scalar found = padding.scalar_at(i); found != fill) return found;

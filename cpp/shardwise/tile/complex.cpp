@@ -16,6 +16,7 @@ DType complex_of(DType part) { return part == DType::kF64 ? DType::kC128 : DType
 
 // The parts of an input, a scalar or a function's result, each created once.
 TileBuilder::Parts TileBuilder::parts(uint32_t reg) {
+  // A copy, because `append` and `scalar` below grow registers_ and would leave a reference dangling.
   const Register r = registers_[reg];
   if (r.parts[0] != 0) return {r.parts[0] - 1, r.parts[1] - 1};
   const DType part = part_of_complex(r.dtype);
@@ -33,6 +34,7 @@ TileBuilder::Parts TileBuilder::parts(uint32_t reg) {
 }
 
 uint32_t TileBuilder::pair(uint32_t real, uint32_t imag) {
+  // No instruction: a chain of sums and products stays in real registers, and only `packed` joins them.
   registers_.push_back({complex_of(dtype(real)), Origin::kPair, 0, 0, {real + 1, imag + 1}});
   return static_cast<uint32_t>(registers_.size() - 1);
 }
@@ -62,6 +64,7 @@ uint32_t TileBuilder::convert_complex(uint32_t reg, DType to) {
     const uint32_t real = convert(x.real, part_of_complex(to));
     return pair(real, convert(x.imag, part_of_complex(to)));
   }
+  // As in NumPy, a number is true if either part is not 0; all other dtypes drop the imaginary part.
   if (to != DType::kBool) return convert(x.real, to);
   return emit(TileCode::kOr, {convert(x.real, to), convert(x.imag, to)}, to);
 }
@@ -69,6 +72,7 @@ uint32_t TileBuilder::convert_complex(uint32_t reg, DType to) {
 uint32_t TileBuilder::complex_product(Parts a, Parts b) {
   const DType part = dtype(a.real);
   const auto times = [&](uint32_t x, uint32_t y) { return emit(TileCode::kMultiply, {x, y}, part); };
+  // NumPy's product. The C library would also repair infinities (annex G), which NumPy does not.
   const uint32_t real = emit(TileCode::kSubtract, {times(a.real, b.real), times(a.imag, b.imag)}, part);
   return pair(real, emit(TileCode::kAdd, {times(a.real, b.imag), times(a.imag, b.real)}, part));
 }
@@ -78,12 +82,14 @@ uint32_t TileBuilder::complex_comparison(TileCode code, Parts a, Parts b) {
   constexpr DType kBool = DType::kBool;
   const auto compare = [&](TileCode with, uint32_t x, uint32_t y) { return emit(with, {x, y}, kBool); };
   if (code == TileCode::kNotEqual) {
+    // One different part is enough. A NaN part differs from itself, which complex_extremum relies on.
     return emit(TileCode::kOr, {compare(code, a.real, b.real), compare(code, a.imag, b.imag)}, kBool);
   }
   const uint32_t is_tie = compare(TileCode::kEqual, a.real, b.real);
   const uint32_t decided = emit(TileCode::kAnd, {is_tie, compare(code, a.imag, b.imag)}, kBool);
   if (code == TileCode::kEqual) return decided;
   const bool less = code == TileCode::kLess || code == TileCode::kLessEqual;
+  // The real parts compare strictly also for <= and >=: 1 + 5i <= 1 + 2i must be left to the imaginary parts.
   const uint32_t before = compare(less ? TileCode::kLess : TileCode::kGreater, a.real, b.real);
   return emit(TileCode::kOr, {before, decided}, kBool);
 }
@@ -99,6 +105,7 @@ uint32_t TileBuilder::complex_extremum(TileCode code, uint32_t a, uint32_t b) {
 
 uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> operands, DType result) {
   if (code == TileCode::kComplex) return pair(operands[0], operands[1]);
+  // The last operand, because the first one of select is the predicate.
   const DType from = dtype(operands.back()), part = part_of_complex(from);
   const auto each_part = [&](TileCode with) {
     std::array<std::array<uint32_t, 2>, 2> list{};
@@ -117,6 +124,7 @@ uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> oper
     case TileCode::kImagPart: return parts(operands[0]).imag;
     case TileCode::kAbs: {
       const Parts x = parts(operands[0]);
+      // The root of a sum of squares would overflow for 3e38 + 1i, whose absolute value is finite.
       return emit(TileCode::kHypot, {x.real, x.imag}, part);
     }
     case TileCode::kNegate:
@@ -137,6 +145,7 @@ uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> oper
       return pair(real, emit(code, {operands[0], x.imag, y.imag}, part));
     }
     case TileCode::kClamp: {
+      // Operands are (min, x, max). x is the first number of the first step, because a tie or two NaNs keep the first.
       const uint32_t low = complex_extremum(TileCode::kMaximum, operands[1], operands[0]);
       return complex_extremum(TileCode::kMinimum, low, operands[2]);
     }

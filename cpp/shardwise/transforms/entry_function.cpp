@@ -38,6 +38,7 @@ class EntryChooser {
     reach(std::string(name));
     std::erase_if(module_.functions, [&](const Function& function) { return !reached_.contains(function.name); });
     if (name != kMain && reached_.contains(std::string(kMain))) rename_main();
+    // Module::main() is the first function where none is called main.
     std::ranges::stable_partition(module_.functions, [&](const Function& function) { return function.name == name; });
     for (Function& function : module_.functions) {
       function.visibility = function.name == name ? Visibility::kPublic : Visibility::kPrivate;
@@ -52,6 +53,7 @@ class EntryChooser {
       waiting.pop_back();
       const auto body = bodies_.find(name);
       if (body == bodies_.end() || !reached_.insert(name).second) continue;
+      // By all symbols, not by calls alone: a reduction may name its combiner, and a composite its decomposition.
       walk(module_, body->second, [&](OpId op) {
         for (const auto& entry : module_.attrs(op).entries()) append_symbols(entry.second, waiting);
       });

@@ -37,6 +37,7 @@ struct SizeClass {
 SizeClass size_class(uint64_t bytes) {
   bytes = std::max(bytes, kSmallest);
   const int exponent = 63 - std::countl_zero(bytes);
+  // 100 bytes: 64 + 3 * 16 = 112, class 4 * 6 + 3 = 27. Four quarters are the next power, whose class is 4 * 7.
   const uint64_t step = (uint64_t{1} << exponent) / 4;
   const uint64_t quarters = (bytes - (uint64_t{1} << exponent) + step - 1) / step;  // 0 … 4
   return {4 * exponent + static_cast<int>(quarters), (uint64_t{1} << exponent) + quarters * step};
@@ -52,12 +53,14 @@ class Store {
       auto& list = free_[static_cast<size_t>(wanted.index)];
       if (!list.empty()) {
         void* memory = list.back();
+        // The buffer that was freed last, which is most likely still in the cache.
         list.pop_back();
         kept_ -= static_cast<int64_t>(wanted.bytes);
         return memory;
       }
     }
     try {
+      // Outside the lock: the system may take long, and other threads allocate meanwhile.
       return ::operator new(wanted.bytes, kAlignment);
     } catch (...) {
       const std::lock_guard lock(mutex_);
@@ -86,6 +89,7 @@ class Store {
   void set_capacity(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     capacity_ = bytes;
+    // Largest buffers first: few calls free much. Class 4 e + q has 2^e * (4 + q) / 4 bytes.
     for (size_t i = free_.size(); i-- > 0 && kept_ > capacity_;) {
       const uint64_t size = (uint64_t{1} << (i / 4)) / 4 * (4 + i % 4);
       while (!free_[i].empty() && kept_ > capacity_) {

@@ -53,12 +53,14 @@ class Web {
         rejected_(rejected) {}
 
   bool grow(ValueId first) {
+    // One value that cannot take part rejects the whole web: its reader would see a sum where it expects a part of it.
     bool holds = admit(first);
     while (holds && !pending_.empty()) {
       const ValueId value = pending_.back();
       pending_.pop_back();
       holds = follow_maker(value) && follow_uses(value);
     }
+    // A web without a product starts from neutral values alone, and has nothing to reduce.
     return holds && !makers_.empty();
   }
 
@@ -134,6 +136,7 @@ class Web {
     if (count == 0) return false;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const bool varies = (variation_.varying[op.operand(i).index] & reduction_.digits) != 0;
+      // The other operands are factors: a * x + b * y is a * (x + y) only where a and b are the same.
       if (i < count ? !admit_operand(op.operand(i)) : varies) return false;
     }
     return admit(op.result());
@@ -156,6 +159,7 @@ class Web {
     if (is_loop(user)) {
       const OpView loop(module_, user);
       if (use.op) return admit_entry(loop, use.index);
+      // A condition that returns the value would see the total where the program gives it a part.
       return use.region == loop_parts(loop).body && admit_result(loop, use.index);
     }
     if (!use.op) return false;
@@ -196,6 +200,7 @@ std::unordered_map<OpId, Reduction> reduce_early(const Module& module, Variation
     Web::Values& known = rejected[{reduction.digits, reduction.reducer}];
     Web web(module, uses, variation, homes, reduction, known);
     if (!web.grow(OpView(module, op).operand(0))) {
+      // The next web that reaches one of these values fails at once: values of a web hold together or not at all.
       known.insert(web.values().begin(), web.values().end());
       continue;
     }
