@@ -25,6 +25,7 @@ namespace {
 
 using ModulePtr = std::shared_ptr<Module>;
 
+// Each view holds its module: Python may keep an op after it has dropped the program.
 template <class Id>
 struct View {
   ModulePtr module;
@@ -35,6 +36,7 @@ using ValueOf = View<ValueId>;
 using OpOf = View<OpId>;
 using RegionOf = View<RegionId>;
 
+// Functions are elements of a vector, so a view is an index.
 struct FunctionOf {
   ModulePtr module;
   size_t index = 0;
@@ -56,6 +58,7 @@ std::optional<Placement> placement_of_value(const ValueOf& value) {
   const Module& module = *value.module;
   if (module.stage < Stage::kAssigned) return std::nullopt;
   const Value& held = module.value(value.id);
+  // A part wins: its blocks may differ from those that the sharding gives.
   if (const PlacementId placement = module.part(value.id).placement) return module.context().placement(placement);
   if (!held.sharding) return std::nullopt;
   return placement_of(module.context().sharding(held.sharding), module.type(value.id).shape);
@@ -93,6 +96,7 @@ void def_identity(Class& views) {
   views.def_property_readonly("number", [](const T& self) { return self.id.index; })
       .def("__eq__", [](const T& self, const T& other) { return self == other; })
       .def("__eq__", [](const T&, const py::object&) { return false; })
+      // Equal numbers of two modules collide, which equality tells apart; sets hold views of one module.
       .def("__hash__", [](const T& self) { return std::hash<uint32_t>()(self.id.index); });
 }
 
@@ -226,6 +230,7 @@ std::vector<std::optional<TensorSharding>> optional_shardings(const Module& modu
 void bind_program(py::module_& module, py::class_<Module, ModulePtr>& modules) {
   // All classes before any property, whose signature names them.
   py::class_<ResolvedSource> locations(module, "Location");
+  // Definitions are constants of the extension, which Python must not free.
   py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>> definitions(module, "OpDefinition");
   py::class_<ValueOf> values(module, "Value");
   py::class_<OpOf> ops(module, "Op");

@@ -10,6 +10,7 @@ namespace shardwise {
 
 ExchangeTarget exchange_target(const PartitionContext& context, size_t dim) {
   const DimLayout& layout = context.result_layout(0).dims[dim];
+  // Tiles of the result are its blocks: step = rows.
   return {.axes = layout.axes, .rows = layout.block, .step = layout.block, .size = layout.size};
 }
 
@@ -22,6 +23,8 @@ ExchangeSource exchange_source(const PartitionContext& context, size_t operand, 
   source.offset = range->offset;
   source.holes = range->holes;
   if (range->outside == Outside::kAbsent) {
+    // The second operand of a concatenate with offset -4 has rows [4, 4 + size) of
+    // the result, other operands the others.
     source.begin = -range->offset;
     source.end = source.begin + layout.size;
   }
@@ -32,11 +35,13 @@ ValueId emit_exchange(PartitionContext& context, std::span<const ValueId> operan
                       const ExchangeMap& map) {
   const ValueId made = create_exchange(context.builder(), context.mesh(), operands, fill, map);
   size_t dim = 0;
+  // The first dim that is read at another place is the cause of the communication.
   while (dim + 1 < map.to.size() && context.rule().range(0, dim) == nullptr) ++dim;
   context.explain(made, static_cast<int64_t>(dim));
   return made;
 }
 
+// A start that the program computes is no part of an exchange, whose map is static.
 std::vector<FactorId> moved_factors(const OpView& op, const ShardingRule& rule) {
   std::vector<FactorId> factors;
   for (size_t d = 0; d < rule.ndim(0); ++d) {
@@ -58,6 +63,7 @@ void partition_by_exchange(PartitionContext& context) {
   bool has_scalar = false;
   for (size_t d = 0; d < ndim; ++d) {
     const Range* range = context.rule().range(0, d);
+    // Operand 1 of a pad is its padding value, no tensor that moves. Operand 1 of a concatenate is one.
     has_scalar = has_scalar || (range != nullptr && range->outside == Outside::kScalar);
   }
   for (size_t i = 0; i < op.operand_count(); ++i) {

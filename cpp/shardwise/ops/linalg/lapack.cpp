@@ -63,6 +63,7 @@ SHARDWISE_COMPLEX_LAPACK(z, ComplexDouble, double)
 namespace shardwise::lapack {
 namespace {
 
+// LAPACK refuses a leading dimension of 0, which an empty matrix would have.
 Int leading(Int rows) { return std::max<Int>(rows, 1); }
 
 // Calls f(work, length, info) once for the length of its workspace, then with it. Returns info.
@@ -70,6 +71,7 @@ template <class T, class F>
 Int with_workspace(F&& f) {
   Int info = 0;
   T length{};
+  // A length of -1 is a query: the routine writes the best length into the first item of its workspace.
   f(&length, Int{-1}, info);
   if (info != 0) return info;
   std::vector<T> work(static_cast<size_t>(std::max(std::real(length), Real<T>{1})));
@@ -89,6 +91,8 @@ Int gesdd_real_count(char job, Int m, Int n) {
   return std::max(5 * small * small + 5 * small, 2 * large * small + 2 * small * small + small);
 }
 
+// Job A returns all n rows of vᵀ, job S the first min(m, n); with job N nothing is
+// written, but the argument is checked.
 Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::min(m, n)); }
 
 }  // namespace
