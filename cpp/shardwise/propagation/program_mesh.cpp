@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/other_mesh.h"
 
 namespace shardwise {
@@ -21,6 +22,25 @@ class MeshFinder {
       for (size_t i = 0; i < op.result_count(); ++i) see(module_.value(op.result(i)).sharding, op.loc());
     }
     for (const ShardingId id : module_.main().result_shardings) see(id, {});
+  }
+
+  // The values of regions and of the other functions, which main may call.
+  void see_inner() {
+    const auto see_region = [&](RegionId region) {
+      for (const ValueId argument : module_.region(region).arguments) {
+        see(module_.value(argument).sharding, module_.value(argument).loc);
+      }
+    };
+    for (const Function& function : module_.functions) {
+      see_region(function.body);
+      for (const ShardingId id : function.result_shardings) see(id, {});
+      walk(module_, function.body, [&](OpId op) {
+        for (const RegionId region : module_.regions(op)) see_region(region);
+        for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
+          see(module_.value(module_.result(op, i)).sharding, module_.op(op).loc);
+        }
+      });
+    }
   }
 
   void see(ShardingId id, LocId loc) {
@@ -83,6 +103,7 @@ MeshPtr first_declared(const Module& module) {
 MeshPtr main_mesh(const Module& module) {
   MeshFinder finder(module, MeshFinder::Several::kRefused);
   finder.see_main();
+  finder.see_inner();
   return finder.found();
 }
 
