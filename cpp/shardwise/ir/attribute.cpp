@@ -35,10 +35,18 @@ size_t hash_axes(const std::vector<RawAxisRef>& axes) {
   return seed;
 }
 
+NdArray first_element(const NdArray& data) { return NdArray(data.dtype(), {1}, {0}, data.data(), data.owner()); }
+
 // The bytes that equality compares: one element for a splat, else all elements in row-major order.
 NdArray significant_bytes(const NdArray& data) {
-  if (data.size() == 0 || !data.is_splat()) return data.contiguous();
-  return NdArray(data.dtype(), {1}, {0}, data.data(), data.owner());
+  return data.size() == 0 || !data.is_splat() ? data.contiguous() : first_element(data);
+}
+
+// Whether all elements have the same bytes, though each is stored: such an array equals a splat, so it has its hash.
+bool is_uniform(const NdArray& data) {
+  if (data.size() == 0 || data.is_splat() || !data.is_contiguous()) return false;
+  const int64_t item = item_size(data.dtype());
+  return std::memcmp(data.data(), data.data() + item, static_cast<size_t>(data.nbytes() - item)) == 0;
 }
 
 struct HashVisitor {
@@ -62,7 +70,7 @@ struct HashVisitor {
     return seed;
   }
   size_t operator()(const DenseAttr& a) const {
-    const NdArray bytes = significant_bytes(a.data);
+    const NdArray bytes = is_uniform(a.data) ? first_element(a.data) : significant_bytes(a.data);
     return hash_combine(hash_bytes(bytes.data(), static_cast<size_t>(bytes.nbytes())),
                         static_cast<size_t>(a.data.dtype()));
   }

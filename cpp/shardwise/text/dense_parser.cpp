@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "shardwise/base/float_bits.h"
 #include "shardwise/base/narrow_float.h"
 
 namespace shardwise {
@@ -124,15 +125,15 @@ class DenseParser {
     const char* end = text.data() + text.size();
     double value = 0;
     float narrow = 0;
-    // An f32 is read as a float at once: through a double it would be rounded twice.
-    const bool is_wide = dtype == DType::kF64 || is_narrow_float(dtype);
+    // An f32 is read as a float at once: through a double it would be rounded twice. MLIR rounds all narrower types from
+    // the double.
+    const bool is_wide = dtype != DType::kF32;
     const auto result = is_wide ? std::from_chars(text.data(), end, value) : std::from_chars(text.data(), end, narrow);
-    const std::optional<uint8_t> bits =
-        is_narrow_float(dtype) ? narrow_float_bits(dtype, value) : std::optional<uint8_t>(uint8_t{0});
-    if (result.ec != std::errc{} || result.ptr != end || !bits) {
+    const bool is_in_range = dtype == DType::kF32 || nearest_float(dtype, value).has_value();
+    if (result.ec != std::errc{} || result.ptr != end || !is_in_range) {
       reader_.fail_at(start, str("an element must be a number that fits ", mlir_name(dtype)), text);
     }
-    if (is_narrow_float(dtype)) return put(dtype, *bits);
+    if (is_narrow_float(dtype)) return put(dtype, narrow_float_bits(dtype, value).value_or(0));
     store(Scalar::of_float(dtype, is_wide ? value : narrow), next_);
     next_ += item_size(dtype);
   }

@@ -15,7 +15,6 @@ namespace shardwise {
 namespace {
 
 constexpr int64_t kPlainSymbols = 'z' - 'i' + 1;  // factors that are one letter
-constexpr size_t kMaxMapped = std::numeric_limits<uint16_t>::max();
 
 using List = Dims RuleAttr::*;
 constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction", &RuleAttr::reduction},

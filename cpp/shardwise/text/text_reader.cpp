@@ -209,7 +209,7 @@ TypeId TextReader::parse_type_at_cursor() {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     // The product is checked by division before it is formed. A dim of size 0 is left out, so that it cannot
     // hide an overflow of the other dims.
-    const bool fits = error == std::errc{} && (size == 0 || elements <= kMaxElements / size);
+    const bool fits = error == std::errc{} && (size == 0 || elements <= (kMaxElements - 1) / size);
     if (!fits || type.shape.size() == kMaxDims) fail_too_large(start);
     if (size != 0) elements *= size;
     type.shape.push_back(size);

@@ -131,8 +131,9 @@ void check(const InferContext& op, const ExchangeTarget& to, size_t dim) {
 }
 
 void check(const InferContext& op, const ExchangeTarget& to, const ExchangeSource& from, size_t dim) {
-  const int64_t scale = std::abs(from.scale);
-  const bool is_bounded = from.scale > -kMost && scale <= kMost && from.offset > -kMost && from.offset < kMost &&
+  // The smallest int64 has no magnitude; 0 is refused below.
+  const int64_t scale = from.scale > -kMost && from.scale <= kMost ? std::abs(from.scale) : 0;
+  const bool is_bounded = from.offset > -kMost && from.offset < kMost &&
                           // The lower bound 1 also refuses a scale of 0, which would read
                           // one row for all rows of the result.
                           in_bounds(from.holes, 1) && in_bounds(times(scale, std::max(to.size, from.holes)), 1) &&

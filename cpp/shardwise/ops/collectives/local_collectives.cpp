@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/collectives/local_collectives.h"
 
-#include <cstdlib>
-
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -93,6 +93,14 @@ int64_t split_dim(const InferContext& op, const Dims& shape, size_t d, int64_t p
   return shape[d] / parts;
 }
 
+// The size of a dim after `parts` shards of it are gathered.
+int64_t gathered_dim(const InferContext& op, int64_t size, int64_t parts) {
+  if (size > kMaxElements / parts) {
+    op.fail_shape("a gathered dim must have fewer than 2^56 elements", str(size, " on each of ", parts, " devices"));
+  }
+  return size * parts;
+}
+
 void expect_one_list_per_dim(const InferContext& op, size_t lists) {
   if (lists == op.operand(0).shape.size()) return;
   op.fail_shape("takes one list of axes per dim", std::to_string(lists) + " for " + op.operand_types_text());
@@ -104,7 +112,7 @@ void infer_all_gather(const InferContext& op, std::vector<TypeId>& results) {
   const auto gather = dim_axes_of(*mesh, op.attrs(), "gather", op.name());
   expect_one_list_per_dim(op, gather.size());
   Dims shape = op.operand(0).shape;
-  for (size_t d = 0; d < shape.size(); ++d) shape[d] *= product(gather[d]);
+  for (size_t d = 0; d < shape.size(); ++d) shape[d] = gathered_dim(op, shape[d], product(gather[d]));
   results.push_back(op.context().tensor(op.operand(0).dtype, shape));
 }
 
@@ -135,7 +143,8 @@ void infer_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
     const auto to = static_cast<size_t>(move.to_dim);
     // The axes leave from_dim, which is gathered, and split to_dim.
     shape[to] = split_dim(op, shape, to, product(move.axes));
-    shape[static_cast<size_t>(move.from_dim)] *= product(move.axes);
+    int64_t& gathered = shape[static_cast<size_t>(move.from_dim)];
+    gathered = gathered_dim(op, gathered, product(move.axes));
   }
   results.push_back(op.context().tensor(op.operand(0).dtype, shape));
 }
@@ -150,7 +159,7 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
     if (op.attrs().find("reducer") != nullptr) {
       reducer_of(op.attrs(), op.name());
       // A chain folds the parts of all devices in order, so it goes from neighbour to neighbour and has a first device.
-      if (wrap || std::abs(shift) != 1) {
+      if (wrap || (shift != 1 && shift != -1)) {
         fail<ShardingError>(op.name(), "with a reducer, 'shift' must be 1 or -1, without 'wrap'",
                             std::to_string(shift));
       }
