@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.ir import Op
 from ...dtypes import numpy_dtype
 from ...errors import UnsupportedError, message
 from ...stages import Program
@@ -103,6 +104,12 @@ class Script:
         """The definitions without the constants, for a process that has them."""
         return f"{self.head}\n\n\n{self.body}"
 
+    def ops_by_line(self) -> dict[int, Op]:
+        """The op of the local program that each line of :meth:`runnable` is written for, by line number."""
+        first = len(self.runnable().splitlines()) - len(self.local) + 1
+        ops = ((i, getattr(line, "op", None)) for i, line in enumerate(self.local, first))
+        return {i: op for i, op in ops if op is not None}
+
     def whole(self, title: str, file: str | None) -> str:
         """The script; ``file``: the name of the file beside it that holds the constants."""
         rows = [f"    {listed(repr(x) for x in (b.shape, b.padded, b.dtype.name))}," for b in self.inputs]
@@ -147,8 +154,8 @@ def _embedded(array: np.ndarray, dtypes: str) -> str:
     return f'np.frombuffer(base64.b85decode("{data}"), {kind}).reshape({array.shape})'
 
 
-def script_of(program: Program, target: Target) -> Script:
-    """Write a compiled program for a target."""
+def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
+    """Write a compiled program for a target. ``is_read``: for people to read, not only to run."""
     module = program._compiled.stages["local"]
     body = module.main.body
     mesh = program.mesh._core
@@ -158,7 +165,7 @@ def script_of(program: Program, target: Target) -> Script:
     own = [each for each in placements if (each.mesh.axis_names, each.mesh.axis_sizes) == same]
     used = [ref for placement in own for refs, _ in placement.dims for ref in refs]
     axes = MeshAxes.of(mesh, used, refs_used(module, mesh))
-    shared = Shared(module, axes, target)
+    shared = Shared(module, axes, target, is_read)
     traced = program._traced
     border = _Borders(axes, target)
     inputs = [

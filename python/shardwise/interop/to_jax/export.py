@@ -4,31 +4,38 @@
 JAX lowers the handed-over program; then groups of devices become mesh axes, so that the text does not grow with them:
 
     replica_groups = dense<[[0, 2], [1, 3]]>    becomes    replica_group_mesh_axes<mesh = @mesh, axes = ["x"]>
+
+and a line of the script that JAX traced becomes the line of the user's program that it was written for:
+
+    loc("tanh"("local"("<to_jax>":21:9)))       becomes    loc("h"("train.py":12:0))
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import chain, permutations
 from typing import Any
 
 import numpy as np
 
+from ..._core.ir import Op
 from ...stages import Program
 from ..optional import jax
 from ..source.script import script_of
-from .program import JaxProgram
+from .program import SCRIPT, JaxProgram
 from .target import JAX
 
 __all__ = ["export_text"]
 
 _GROUPS = "replica_groups"
+_LINE = re.compile(rf'"{SCRIPT}":(\d+)')
 
 
-def export_text(program: Program, generic: bool) -> str:
-    """The text of a program; it needs no devices."""
-    script = script_of(program, JAX)
+def export_text(program: Program, locations: bool, generic: bool) -> str:
+    """The text of a program; it needs no devices. ``locations``: with the user's lines."""
+    script = script_of(program, JAX, is_read=False)
     sizes = script.axes.sizes
     mesh = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
     module = JaxProgram(program, script, None, mesh).lower().compiler_ir("stablehlo")
@@ -38,7 +45,34 @@ def export_text(program: Program, generic: bool) -> str:
                 text = _axes_text(sizes, np.array(op.attributes[_GROUPS]).tolist())
                 if text:
                     op.attributes[_GROUPS] = type(op.attributes[_GROUPS]).parse(text)
-        return str(module.operation.get_asm(print_generic_op_form=generic))
+        options = {"print_generic_op_form": generic}
+        if locations:
+            _set_locations(module, script.ops_by_line())
+            options |= {"enable_debug_info": True, "use_local_scope": True}
+        return str(module.operation.get_asm(**options))
+
+
+def _set_locations(module: Any, ops: dict[int, Op]) -> None:
+    """Give each op the user's line. ``ops`` has the lines of the script that were written for an op."""
+    known: dict[Op | None, Any] = {}
+    for each in [module.operation, *_walk(module.operation)]:
+        lines = map(int, _LINE.findall(str(each.location)))  # a line of a helper, then the one that calls it
+        op = next((ops[line] for line in lines if line in ops), None)
+        if op not in known:
+            known[op] = _location(type(each.location), op)
+        each.location = known[op]
+        for block in [] if each.name == "func.func" else chain.from_iterable(each.regions):
+            for argument in block.arguments:
+                argument.set_location(type(each.location).unknown())
+
+
+def _location(kind: Any, op: Op | None) -> Any:
+    """The place of an op as a location of MLIR; ``kind``: the class that makes them."""
+    place = None if op is None else op.location
+    if place is None or not place.file:
+        return kind.unknown()
+    line = kind.file(place.file, place.line, 0)
+    return kind.name(place.variable, line) if place.variable else line
 
 
 def _walk(op: Any) -> Iterator[Any]:

@@ -21,7 +21,9 @@ from ..source.literals import identifier
 from ..source.mesh_axes import MeshAxes
 from ..source.script import Border, Script
 
-__all__ = ["JaxProgram", "jax_mesh", "named_sharding"]
+__all__ = ["SCRIPT", "JaxProgram", "jax_mesh", "named_sharding"]
+
+SCRIPT = "<to_jax>"  # the name of its file in tracebacks
 
 
 def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any) -> Any:
@@ -105,7 +107,7 @@ class JaxProgram:
         self.in_shardings = unflatten(self._traced.in_tree, self._inputs[:arguments])[0]
         self.out_shardings = unflatten(self._traced.out_tree, outputs[:results])
         namespace: dict[str, Any] = {"CONSTANTS": script.constants}
-        exec(compile(script.runnable(), "<to_jax>", "exec"), namespace)
+        exec(compile(script.runnable(), SCRIPT, "exec"), namespace)
         namespace["local"].__name__ = identifier(script.name)
         specs = {"in_specs": namespace["IN_SPECS"], "out_specs": namespace["OUT_SPECS"]}
         local = jax.shard_map(namespace["local"], mesh=self.mesh, **specs, check_vma=False)
