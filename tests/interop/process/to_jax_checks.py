@@ -82,6 +82,20 @@ def test_uneven_arrays_are_padded_on_the_devices_and_cropped_by_get() -> None:
     assert found["sum"] == X.sum()
 
 
+@pytest.mark.parametrize("spec", [P("x"), P()])
+def test_placed_arguments_do_not_change_with_the_arrays_they_were_made_of(spec: P) -> None:
+    """JAX would share memory that begins at a multiple of 64 bytes."""
+    memory = np.ones(64 + 8 * 512, np.uint8)
+    x = memory[-memory.ctypes.data % 64 :][: 8 * 512].view(np.float32).reshape(64, 16)
+    x[:] = np.arange(16)
+    function = sw.jit(lambda x: x * 2, mesh=MESH, in_shardings=(spec,)).lower(x).compile().to_jax()
+    (placed,) = function.put(x)
+    result = function(x)
+    x[:] = -1
+    np.testing.assert_array_equal(np.asarray(placed), np.tile(np.arange(16), (64, 1)))
+    np.testing.assert_array_equal(np.asarray(result), np.tile(2 * np.arange(16), (64, 1)))
+
+
 def test_lowered_text_has_the_collectives_of_the_ledger() -> None:
     function = DOUBLED.to_jax()
     assert function.as_text().count("stablehlo.all_reduce") == 1

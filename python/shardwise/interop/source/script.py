@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ir import Op
 from ...dtypes import numpy_dtype
 from ...errors import UnsupportedError, message
 from ...stages import Program
@@ -53,7 +52,7 @@ class Script:
     """A script, and what it has of the program.
 
     Attributes:
-        local: the definition of ``local``, the program of one device.
+        local: the lines of ``local``, the program of one device, and of the functions that it calls.
         helpers: the functions that it uses.
         tables: the globals that it uses, by their text.
         constants: the larger constants, by name.
@@ -95,20 +94,10 @@ class Script:
         return "\n".join([*modules, *([""] if modules else []), self.target.head(self)])
 
     @property
-    def body(self) -> str:
-        """The helpers, the tables and ``local``."""
+    def definitions(self) -> list[str]:
+        """The helpers and the tables that ``local`` uses."""
         tables = [f"{name} = {text}" for text, name in self.tables.items()]
-        return "\n".join([*self.helpers, *tables, *(["", ""] if tables else []), *self.local])
-
-    def runnable(self) -> str:
-        """The definitions without the constants, for a process that has them."""
-        return f"{self.head}\n\n\n{self.body}"
-
-    def ops_by_line(self) -> dict[int, Op]:
-        """The op of the local program that each line of :meth:`runnable` is written for, by line number."""
-        first = len(self.runnable().splitlines()) - len(self.local) + 1
-        ops = ((i, getattr(line, "op", None)) for i, line in enumerate(self.local, first))
-        return {i: op for i, op in ops if op is not None}
+        return [*self.helpers, *tables, *(["", ""] if tables else [])]
 
     def whole(self, title: str, file: str | None) -> str:
         """The script; ``file``: the name of the file beside it that holds the constants."""
@@ -126,7 +115,8 @@ class Script:
                 "RESULTS = [\n" + "\n".join(results) + "\n]",
                 "",
                 "",
-                self.body,
+                *self.definitions,
+                *self.local,
                 "",
                 "",
                 self.target.main(self),

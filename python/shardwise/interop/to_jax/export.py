@@ -5,9 +5,9 @@ JAX lowers the handed-over program; then groups of devices become mesh axes, so 
 
     replica_groups = dense<[[0, 2], [1, 3]]>    becomes    replica_group_mesh_axes<mesh = @mesh, axes = ["x"]>
 
-and a line of the script that JAX traced becomes the line of the user's program that it was written for:
+and of all lines that JAX keeps of an op, only that of the user's program stays:
 
-    loc("tanh"("local"("<to_jax>":21:9)))       becomes    loc("h"("train.py":12:0))
+    loc("tanh"(callsite("train.py":12:0 at …)))     becomes    loc("train.py":12:0)
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ir import Op
+from ..._core.ir import Module
 from ...stages import Program
 from ..optional import jax
 from ..source.script import script_of
-from .program import SCRIPT, JaxProgram
+from .program import JaxProgram
 from .target import JAX
 
 __all__ = ["export_text"]
 
 _GROUPS = "replica_groups"
-_LINE = re.compile(rf'"{SCRIPT}":(\d+)')
+_LINE = re.compile(r'"([^"]+)":(\d+)')
 
 
 def export_text(program: Program, locations: bool, generic: bool) -> str:
@@ -47,32 +47,23 @@ def export_text(program: Program, locations: bool, generic: bool) -> str:
                     op.attributes[_GROUPS] = type(op.attributes[_GROUPS]).parse(text)
         options = {"print_generic_op_form": generic}
         if locations:
-            _set_locations(module, script.ops_by_line())
+            _set_locations(module, _lines(program._compiled.stages["local"]))
             options |= {"enable_debug_info": True, "use_local_scope": True}
         return str(module.operation.get_asm(**options))
 
 
-def _set_locations(module: Any, ops: dict[int, Op]) -> None:
-    """Give each op the user's line. ``ops`` has the lines of the script that were written for an op."""
-    known: dict[Op | None, Any] = {}
-    for each in [module.operation, *_walk(module.operation)]:
-        lines = map(int, _LINE.findall(str(each.location)))  # a line of a helper, then the one that calls it
-        op = next((ops[line] for line in lines if line in ops), None)
-        if op not in known:
-            known[op] = _location(type(each.location), op)
-        each.location = known[op]
-        for block in [] if each.name == "func.func" else chain.from_iterable(each.regions):
-            for argument in block.arguments:
-                argument.set_location(type(each.location).unknown())
+def _set_locations(module: Any, lines: set[tuple[str, int]]) -> None:
+    """Give each op the user's line, one of ``lines``."""
+    for op in [module.operation, *_walk(module.operation)]:
+        found = ((file, int(number)) for file, number in _LINE.findall(str(op.location)))  # the innermost one first
+        line = next((each for each in found if each in lines), None)
+        kind = type(op.location)
+        op.location = kind.unknown() if line is None else kind.file(*line, 0)
 
 
-def _location(kind: Any, op: Op | None) -> Any:
-    """The place of an op as a location of MLIR; ``kind``: the class that makes them."""
-    place = None if op is None else op.location
-    if place is None or not place.file:
-        return kind.unknown()
-    line = kind.file(place.file, place.line, 0)
-    return kind.name(place.variable, line) if place.variable else line
+def _lines(module: Module) -> set[tuple[str, int]]:
+    places = [op.location for op in module.ops]
+    return {(place.file, place.line) for place in places if place.file}
 
 
 def _walk(op: Any) -> Iterator[Any]:
