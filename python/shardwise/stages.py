@@ -294,13 +294,16 @@ class Program:
             kind: ``"global"`` (StableHLO), ``"propagated"`` (with every value's sharding), ``"resharded"`` (with
                 collectives on global types), ``"local"`` (one device's program), or ``"export"`` (one
                 ``sdy.manual_computation`` of StableHLO alone, for other compilers; JAX must be installed).
-            locations: append ``loc(...)`` with the user's lines; not for ``"export"``.
+            locations: append ``loc(...)`` with the user's lines.
             generic: MLIR's generic form instead of StableHLO's pretty forms.
+
+        Raises:
+            UnsupportedError: ``"export"``, and JAX is missing or too old.
         """
         if not is_one_of(kind, _KINDS):
             raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
         if kind == "export":
-            text: str = IMPLEMENTATIONS.export_text(self, generic)
+            text: str = IMPLEMENTATIONS.export_text(self, **text_options(locations, generic))
             return text
         stage: _core.ir.Module = self._compiled.stages[kind]
         return stage.text(**text_options(locations, generic))

@@ -83,6 +83,20 @@ def test_uneven_arrays_are_padded_on_the_devices_and_cropped_by_get() -> None:
     assert found["sum"] == X.sum()
 
 
+@pytest.mark.parametrize("spec", [P("x"), P()])
+def test_placed_arguments_do_not_change_with_the_arrays_they_were_made_of(spec: P) -> None:
+    """JAX would share memory that begins at a multiple of 64 bytes."""
+    memory = np.ones(64 + 8 * 512, np.uint8)
+    x = memory[-memory.ctypes.data % 64 :][: 8 * 512].view(np.float32).reshape(64, 16)
+    x[:] = np.arange(16)
+    function = sw.jit(lambda x: x * 2, mesh=MESH, in_shardings=(spec,)).lower(x).compile().to_jax()
+    (placed,) = function.put(x)
+    result = function(x)
+    x[:] = -1
+    np.testing.assert_array_equal(np.asarray(placed), np.tile(np.arange(16), (64, 1)))
+    np.testing.assert_array_equal(np.asarray(result), np.tile(2 * np.arange(16), (64, 1)))
+
+
 def test_lowered_text_has_the_collectives_of_the_ledger() -> None:
     function = DOUBLED.to_jax()
     assert function.as_text().count("stablehlo.all_reduce") == 1
@@ -247,6 +261,49 @@ def test_subnormals_and_payloads_survive_movement_of_narrow_floats() -> None:
     function = program.lower(x).compile().to_jax()
     found = np.asarray(function.get(function(x)))
     np.testing.assert_array_equal(found.view(np.uint16), bits[::-1])
+
+
+# ---- initial values of reductions ------------------------------------------------------------------------------------
+
+WINDOW = "window_dimensions = array<i64: 3, 1>, padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>"
+COMBINERS = {"add": 2.5, "multiply": -1.5, "maximum": 0.75, "minimum": -0.25}
+
+
+def reduction(op: str, is_window: bool, init: str) -> str:
+    """A reduction of %x whose initial value is the argument or a constant."""
+    value = "" if init == "%init" else f"%value = stablehlo.constant dense<{init}> : tensor<f32>\n"
+    name, options = ("reduce_window", WINDOW) if is_window else ("reduce", "dimensions = array<i64: 0>")
+    result = "12x4" if is_window else "4"
+    return f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<12x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}, %init: tensor<f32>)
+    -> tensor<{result}xf32> {{
+  {value}%r = "stablehlo.{name}"(%x, {"%init" if init == "%init" else "%value"}) <{{{options}}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.{op} %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }}) : (tensor<12x4xf32>, tensor<f32>) -> tensor<{result}xf32>
+  return %r : tensor<{result}xf32>
+}}"""
+
+
+@pytest.mark.parametrize("is_window", [False, True], ids=["reduce", "reduce_window"])
+@pytest.mark.parametrize("is_constant", [False, True], ids=["argument", "constant"])
+@pytest.mark.parametrize("op", COMBINERS)
+def test_an_initial_value_that_is_not_neutral_is_combined_once(op: str, is_constant: bool, is_window: bool) -> None:
+    """XLA may leave it out, and each device or each step of a window would combine it again."""
+    x = np.random.default_rng(5).uniform(-2, 2, (12, 4)).astype(np.float32)
+    init = np.float32(COMBINERS[op])
+    program = sw.parse(reduction(op, is_window, str(init) if is_constant else "%init")).compile()
+    function = program.to_jax()
+    found = function.get(function(x, init))
+    combine = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}[op]
+    border = np.full((1, 4), init)
+    rows = np.concatenate([border, x, border]) if is_window else x
+    windows = [rows[i : i + 3] for i in range(12)] if is_window else [rows]
+    want = np.array([combine(combine.reduce(each, 0), init) for each in windows])
+    np.testing.assert_allclose(found, want if is_window else want[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(program(x, init)), want if is_window else want[0], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["int2", "uint4", "int4", "float4_e2m1fn"])

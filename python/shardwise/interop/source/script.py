@@ -80,7 +80,7 @@ class Script:
     """A script, and what it has of the program.
 
     Attributes:
-        local: the definition of ``local``, the program of one device.
+        local: the lines of ``local``, the program of one device, and of the functions that it calls.
         helpers: the functions that it uses.
         tables: the globals that it uses, by their text.
         constants: the larger constants, by name.
@@ -135,14 +135,10 @@ class Script:
         return "\n".join([*modules, *([""] if modules else []), self.target.head(self)])
 
     @property
-    def body(self) -> str:
-        """The helpers, the tables and ``local``."""
+    def definitions(self) -> list[str]:
+        """The helpers and the tables that ``local`` uses."""
         tables = [f"{name} = {text}" for text, name in self.tables.items()]
-        return "\n".join([*self.helpers, *tables, *(["", ""] if tables else []), *self.local])
-
-    def runnable(self) -> str:
-        """The definitions without the constants, for a process that has them."""
-        return f"{self.head}\n\n\n{self.body}"
+        return [*self.helpers, *tables, *(["", ""] if tables else [])]
 
     def whole(self, title: str, file: str | None) -> str:
         """The script; ``file``: the name of the file beside it that holds the constants."""
@@ -161,7 +157,8 @@ class Script:
                 *self._places(),
                 "",
                 "",
-                self.body,
+                *self.definitions,
+                *self.local,
                 "",
                 "",
                 self.target.main(self),
@@ -189,8 +186,8 @@ def _embedded(array: np.ndarray, dtypes: str) -> str:
     return f'np.frombuffer(base64.b85decode("{data}"), {kind}).reshape({array.shape})'
 
 
-def script_of(program: Program, target: Target) -> Script:
-    """Write a compiled program for a target."""
+def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
+    """Write a compiled program for a target. ``is_read``: for people to read, not only to run."""
     module = program._compiled.stages["local"]
     body = module.main.body
     mesh = program.mesh._core
@@ -200,7 +197,7 @@ def script_of(program: Program, target: Target) -> Script:
     own = [each for each in placements if (each.mesh.axis_names, each.mesh.axis_sizes) == same]
     used = [ref for placement in own for refs, _ in placement.dims for ref in refs]
     axes = MeshAxes.of(mesh, used, refs_used(module, mesh))
-    shared = Shared(module, axes, target)
+    shared = Shared(module, axes, target, is_read)
     traced = program._traced
     border = _Borders(axes, target)
     inputs = [

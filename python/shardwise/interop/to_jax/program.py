@@ -29,6 +29,7 @@ from ..optional import jax
 from ..source.literals import identifier
 from ..source.mesh_axes import MeshAxes
 from ..source.script import Border, Script
+from .statements import functions_of
 
 __all__ = ["JaxProgram", "jax_mesh", "named_sharding"]
 
@@ -113,11 +114,10 @@ class JaxProgram:
         arguments, results = script.visible
         self.in_shardings = unflatten(self._traced.in_tree, self._inputs[:arguments])[0]
         self.out_shardings = unflatten(self._traced.out_tree, outputs[:results])
-        namespace: dict[str, Any] = {"CONSTANTS": script.constants}
-        exec(compile(script.runnable(), "<to_jax>", "exec"), namespace)
-        namespace["local"].__name__ = identifier(script.name)
-        specs = {"in_specs": namespace["IN_SPECS"], "out_specs": namespace["OUT_SPECS"]}
-        local = jax.shard_map(namespace["local"], mesh=self.mesh, **specs, check_vma=False)
+        names = functions_of(script)
+        names["local"].__name__ = identifier(script.name)
+        specs = {"in_specs": names["IN_SPECS"], "out_specs": names["OUT_SPECS"]}
+        local = jax.shard_map(names["local"], mesh=self.mesh, **specs, check_vma=False)
         self._run = jax.jit(local, donate_argnums=self._traced._donation[1])
         self._hidden: list[Any] | None = None
 
@@ -247,11 +247,13 @@ class JaxProgram:
         return self._placed(np.asarray(leaf), border, sharding)
 
     def _placed(self, array: np.ndarray, border: Border, sharding: Any) -> Any:
+        parts: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
+
         def part(index: tuple[slice, ...]) -> np.ndarray:
-            ranges = [dim.indices(n) for dim, n in zip(index, border.padded)]
-            own = array[tuple(slice(min(a, n), min(b, n)) for (a, b, _), n in zip(ranges, border.shape))]
-            missing = [(0, b - a - n) for (a, b, _), n in zip(ranges, own.shape)]
-            return np.pad(own, missing) if any(high for _, high in missing) else own
+            ranges = tuple([dim.indices(n)[:2] for dim, n in zip(index, border.padded)])
+            if ranges not in parts:
+                parts[ranges] = _copied(array, ranges)
+            return parts[ranges]
 
         return jax.make_array_from_callback(border.padded, sharding, part)
 
@@ -278,3 +280,10 @@ def _is_placed(leaf: Any, border: Border, sharding: Any) -> bool:
     if not isinstance(leaf, jax.Array) or leaf.shape != border.padded or leaf.dtype != border.dtype:
         return False
     return bool(leaf.sharding.is_equivalent_to(sharding, leaf.ndim))
+
+
+def _copied(array: np.ndarray, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
+    """A copy of a part, with zeros after the end of the array. JAX may use its memory as long as it needs the part."""
+    own = array[tuple(slice(min(a, n), min(b, n)) for (a, b), n in zip(ranges, array.shape))]
+    missing = [(0, b - a - n) for (a, b), n in zip(ranges, own.shape)]
+    return np.pad(own, missing) if any(high for _, high in missing) else np.array(own)
