@@ -27,7 +27,10 @@ ABOVE_BOUND: dict[str, tuple[int, str]] = {
     "MoE, Algorithm 2": (8512, f"{_ALONE}: masks are computed where the experts are, and moved back"),
     "MoE gradients, Algorithm 2": (10304, f"{_ALONE}: masks are computed where the experts are, and moved back"),
     "one-hot embedding": (10752, f"{_ALONE}: the one-hot rows are computed by rows, and moved to columns"),
-    "matmul of 64, 3-D layout": (9216, "no candidate gathers each operand along one axis and scatters the sum along the third"),
+    "matmul of 64, 3-D layout": (
+        9216,
+        "no candidate gathers each operand along one axis and scatters the sum along the third",
+    ),
 }
 
 
