@@ -185,6 +185,7 @@ std::vector<AccumulatorChooser::Candidate> AccumulatorChooser::candidates(const 
   for (const PlacementId carry : carry_placements(argument)) {
     Candidate candidate{{carry, {}, addends_[0].value}, {{argument, carry}}};
     if (!place_ops(accumulator, candidate.placed, candidate.choice.ops)) continue;
+    // The body must return the carry as it takes it, for the next trip.
     if (candidate.placed[body.results[accumulator.carry]] == carry) found.push_back(std::move(candidate));
   }
   return found;
@@ -195,14 +196,16 @@ const AccumulatorChooser::Candidate* AccumulatorChooser::cheapest(std::span<cons
                                                                   const AccumulatorSite& site) {
   const TypeId type = source_.value(site.result).type;
   const PlacementId declared = placements_.declared(site.result);
-  const double behind = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
+  // A loop around this one may defer the reduction of the result further.
+  const double after = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
+  // PlacedValues::bytes spreads a reshard before the loop over its trips, so that the product counts it once.
   double best = site.trips * (bytes_if_reduced() + values_.bytes(site.entry, declared));
   const Candidate* found = nullptr;
   for (const Candidate& candidate : candidates) {
     const PlacementId carry = candidate.choice.carry;
     const double entry = values_.bytes(site.entry, values_.entry(site.entry, carry));
     const double in_trip = entry + bytes_in_trip(accumulator, candidate.placed, candidate.choice.ops);
-    const double bytes = site.trips * in_trip + behind * planner_.bytes(type, carry, declared);
+    const double bytes = site.trips * in_trip + after * planner_.bytes(type, carry, declared);
     const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
     const bool wins = bytes < best || (bytes == best && found == nullptr && !grows);
     if (!wins) continue;
