@@ -79,7 +79,7 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
 }
 
 // The carry sharded as propagation has it, or as an addend is.
-std::vector<PlacementId> AccumulatorChooser::candidates(ValueId carry) const {
+std::vector<PlacementId> AccumulatorChooser::carry_placements(ValueId carry) const {
   std::vector<PlacementId> found;
   const TypeId type = source_.value(carry).type;
   const auto add = [&](std::vector<AxisList> dims) {
@@ -168,34 +168,58 @@ double AccumulatorChooser::bytes_if_reduced() {
   return bytes;
 }
 
+std::vector<AccumulatorChooser::Candidate> AccumulatorChooser::candidates(const Region& body,
+                                                                          const Accumulator& accumulator) const {
+  std::vector<Candidate> found;
+  const ValueId argument = body.arguments[accumulator.carry];
+  for (const PlacementId carry : carry_placements(argument)) {
+    Candidate candidate{{carry, {}, addends_[0].value}, {{argument, carry}}};
+    if (!place_ops(accumulator, candidate.placed, candidate.choice.ops)) continue;
+    if (candidate.placed[body.results[accumulator.carry]] == carry) found.push_back(std::move(candidate));
+  }
+  return found;
+}
+
+const AccumulatorChooser::Candidate* AccumulatorChooser::cheapest(std::span<const Candidate> candidates,
+                                                                  const Accumulator& accumulator,
+                                                                  const AccumulatorSite& site) {
+  const TypeId type = source_.value(site.result).type;
+  const PlacementId declared = placements_.declared(site.result);
+  const double behind = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
+  double best = site.trips * (bytes_if_reduced() + values_.bytes(site.entry, declared));
+  const Candidate* found = nullptr;
+  for (const Candidate& candidate : candidates) {
+    const PlacementId carry = candidate.choice.carry;
+    const double entry = values_.bytes(site.entry, values_.entry(site.entry, carry));
+    const double in_trip = entry + bytes_in_trip(accumulator, candidate.placed, candidate.choice.ops);
+    const double bytes = site.trips * in_trip + behind * planner_.bytes(type, carry, declared);
+    const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
+    const bool wins = bytes < best || (bytes == best && found == nullptr && !grows);
+    if (!wins) continue;
+    best = bytes;
+    found = &candidate;
+  }
+  return found;
+}
+
 std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, const Accumulator& accumulator,
                                                             const AccumulatorSite& site) {
   const Region& body = source_.region(loop.regions()[1]);
-  const ValueId argument = body.arguments[accumulator.carry];
-  Placed dependents{{argument, {}}};
+  Placed dependents{{body.arguments[accumulator.carry], {}}};
   for (const OpId op : accumulator.ops) dependents[source_.result(op)] = {};
   read_addends(accumulator, dependents);
   if (axes_.empty()) return std::nullopt;
 
-  const TypeId type = source_.value(argument).type;
-  const PlacementId declared = placements_.declared(site.result);
-  const double behind = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
-  double best = site.trips * (bytes_if_reduced() + values_.bytes(site.entry, declared));
-  std::optional<AccumulatorChoice> chosen;
-  for (const PlacementId carry : candidates(argument)) {
-    Placed placed{{argument, carry}};
-    std::vector<OpChoice> choices;
-    if (!place_ops(accumulator, placed, choices) || placed[body.results[accumulator.carry]] != carry) continue;
-    const double entry = values_.bytes(site.entry, values_.entry(site.entry, carry));
-    const double in_trip = entry + bytes_in_trip(accumulator, placed, choices);
-    const double bytes = site.trips * in_trip + behind * planner_.bytes(type, carry, declared);
-    const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
-    const bool wins = bytes < best || (bytes == best && !chosen && !grows);
-    if (!wins) continue;
-    best = bytes;
-    chosen = {carry, std::move(choices), addends_[0].value};
-  }
-  return chosen;
+  const std::vector<Candidate> possible = candidates(body, accumulator);
+  const auto text_of = [&](const Candidate& candidate) { return placements_.text(candidate.choice.carry); };
+  const std::string carry = carries_.next([&] {
+    const Candidate* best = cheapest(possible, accumulator, site);
+    return best == nullptr ? std::string() : text_of(*best);
+  });
+  if (carry.empty()) return std::nullopt;
+  const auto found = std::ranges::find(possible, carry, text_of);
+  if (found == possible.end()) carries_.fail_as_impossible();
+  return found->choice;
 }
 
 }  // namespace shardwise
