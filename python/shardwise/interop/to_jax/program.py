@@ -169,7 +169,7 @@ class JaxProgram:
 
         A product over devices, for example, is an all_to_all and an all_gather here.
         """
-        rows = self._program.collectives().rows
+        rows = self._program._all_collectives().rows
         sent = self._script.transfers
         return Ledger([replace(rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, bound="") for x in sent])
 
