@@ -10,11 +10,13 @@ namespace shardwise {
 
 ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer) {
   const ValueId all = context.operand(operand);
+  // It is counted in addends already along the axes over which it comes unreduced.
+  const AxisList axes = difference(unreduced, context.operand_layout(operand).unreduced);
   const std::optional<Scalar> value = splat_value(context.op().module(), context.op().operand(operand));
-  if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
+  if (axes.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
   Builder& builder = context.builder();
   const TensorType type = builder.module().type(all);
-  const ValueId index = context.axis_index(unreduced);
+  const ValueId index = context.axis_index(axes);
   const ValueId first = build_compare(builder, "EQ", index, build_zeros(builder, builder.module().type(index)));
   const ValueId neutral = build_splat(builder, type.shape, exact_neutral(reducer, type.dtype));
   return builder.create("stablehlo.select", {first, all, neutral});
