@@ -2,6 +2,7 @@
 #include "shardwise/base/float_bits.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "shardwise/base/narrow_float.h"
@@ -26,9 +27,12 @@ double float_of_bits(DType dtype, uint64_t bits) {
 }
 
 std::optional<double> nearest_float(DType dtype, double value) {
-  if (!is_narrow_float(dtype)) return float_of_bits(dtype, float_bits(dtype, value));
-  const std::optional<uint8_t> bits = narrow_float_bits(dtype, value);
-  return bits ? std::optional(narrow_float_value(dtype, *bits)) : std::nullopt;
+  if (is_narrow_float(dtype)) {
+    const std::optional<uint8_t> bits = narrow_float_bits(dtype, value);
+    return bits ? std::optional(narrow_float_value(dtype, *bits)) : std::nullopt;
+  }
+  const double nearest = float_of_bits(dtype, float_bits(dtype, value));
+  return std::isfinite(value) && std::isinf(nearest) ? std::nullopt : std::optional(nearest);
 }
 
 double real_at(DType dtype, const std::byte* element) {

@@ -51,34 +51,18 @@ double narrow_float_limit(DType dtype, bool is_largest) {
   return narrow_float_value(dtype, static_cast<uint8_t>(magnitude | (is_largest ? 0U : format.sign_bit())));
 }
 
-// A linear search suffices, because there are at most 256 patterns.
 std::optional<uint8_t> narrow_float_bits(DType dtype, double value) {
-  const int width = bit_width(dtype);
-  std::optional<uint8_t> best;
-  double distance = std::numeric_limits<double>::infinity();
-  double largest = 0, step = 0;
-  for (unsigned pattern = 0; pattern < 1U << width; ++pattern) {
-    const auto bits = static_cast<uint8_t>(pattern);
-    const double candidate = narrow_float_value(dtype, bits);
-    if (std::isnan(value) || std::isinf(value)) {
-      if (std::isnan(value) ? std::isnan(candidate) : candidate == value) return bits;
-      continue;
-    }
-    if (!std::isfinite(candidate)) continue;
-    // Patterns without the sign ascend in value, so in the end `step` is the distance of the two largest values.
-    if (candidate > largest) {
-      step = candidate - largest;
-      largest = candidate;
-    }
-    if (candidate == value && std::signbit(candidate) == std::signbit(value)) return bits;
-    const double away = std::abs(candidate - value);
-    if (away < distance || (away == distance && (pattern & 1U) == 0)) {
-      best = bits;
-      distance = away;
-    }
-  }
-  // From half a step above the largest value on, rounding would reach a value that the format does not have.
-  return std::abs(value) < largest + step / 2 ? best : std::nullopt;
+  const NarrowFormat format = *narrow_format(dtype);
+  const uint8_t bits = round_to_narrow(format, value);
+  const double found = narrow_float_value(dtype, bits);
+  if (std::isnan(value)) return std::isnan(found) ? std::optional(bits) : std::nullopt;
+  if (std::isinf(value)) return found == value ? std::optional(bits) : std::nullopt;
+  if (!std::isfinite(found)) return std::nullopt;
+  // A format without NaNs saturates. From half a step above the largest value on, rounding would leave it.
+  const double largest = magnitude_of(format, format.largest());
+  const double step = largest - magnitude_of(format, format.largest() - 1);
+  const bool saturates = format.specials == NarrowSpecials::kNone && std::abs(value) >= largest + step / 2;
+  return saturates ? std::nullopt : std::optional(bits);
 }
 
 }  // namespace shardwise

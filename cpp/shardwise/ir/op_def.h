@@ -294,7 +294,9 @@ using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<cons
 // Defaults that follow from the rule, or that state why a field is missing. ops/shared/defaults_by_rule.cpp defines
 // them; op_def.cpp defines the first one.
 void not_differentiable(VjpContext& context);  // contributes no cotangent
-ShardingRule no_rule(const OpView& op);        // does not propagate; computed replicated
+// The OpDef::no_vjp_reason of ops of one device's program.
+inline constexpr std::string_view kAfterGradients = "created by passes that run after differentiation";
+ShardingRule no_rule(const OpView& op);  // does not propagate; computed replicated
 void partition_by_rule(PartitionContext& context);
 void partition_by_rule(PartitionContext& context, AttrsId local_attrs);  // that suit the local types
 OpCost cost_by_rule(const OpView& op);
@@ -339,7 +341,8 @@ struct OpDef {
     return has_kernel || decompose != nullptr || runs_code();
   }
   constexpr bool differentiable() const {
-    return runnable() && (runs_code() || (vjp != not_differentiable && vjp != static_cast<VjpFn>(propagation_only)));
+    if (!runnable() || vjp == not_differentiable) return false;
+    return runs_code() || vjp != static_cast<VjpFn>(propagation_only);
   }
   bool has_side_effect(const OpView& op) const {  // never removed or merged
     return traits.side_effect && (effect == nullptr || effect(op));

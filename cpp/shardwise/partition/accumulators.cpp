@@ -22,6 +22,7 @@ class Dependents {
 
   std::optional<Accumulator> find() {
     const ValueId argument = module_.region(body_).arguments[carry_];
+    // All devices must take the same number of trips, which parts of a sum cannot decide.
     if (is_read(module_.region(condition_).arguments[carry_])) return std::nullopt;
     if (is_relayed(argument)) return Accumulator{carry_, {}};
     open_.push_back(argument);
@@ -32,6 +33,7 @@ class Dependents {
         if (!follow(use)) return std::nullopt;
       }
     }
+    // A carry that is returned unchanged has no addends.
     if (!is_returned_ || ops_.empty()) return std::nullopt;
     return Accumulator{carry_, {ops_.begin(), ops_.end()}};
   }
@@ -66,9 +68,11 @@ class Dependents {
   bool follow(const Use& use) {
     if (!use.op) {
       is_returned_ = true;
+      // To return it as another carry as well would need it whole there.
       return is_returned_as_carry(use);
     }
     const Operation& op = module_.op(use.op);
+    // An op in an inner region may run any number of times in one trip.
     if (op.parent != body_ || op.region_count != 0 || op.result_count != 1 || !is_linear(*op.def)) return false;
     if (ops_.insert(use.op).second) open_.push_back(module_.result(use.op));
     return true;
@@ -93,6 +97,7 @@ std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop) {
     for (const OpId op : accumulator->ops) ++owners[op];
     found.push_back(std::move(*accumulator));
   }
+  // add %a, %b of two carries: the placements of both would have to be chosen together.
   std::erase_if(found, [&](const Accumulator& accumulator) {
     return std::ranges::any_of(accumulator.ops, [&](OpId op) { return owners[op] > 1; });
   });
@@ -121,6 +126,7 @@ std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std
     }
     return is_used;
   };
+  // Users before makers, so that one walk follows chains: %2 = dot, %3 = transpose %2, add %dw, %3 defers both.
   for (const OpId id : module.region(loop.regions()[1]).ops | std::views::reverse) {
     const Operation& op = module.op(id);
     if (deferring.contains(id)) continue;

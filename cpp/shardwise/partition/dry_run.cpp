@@ -19,6 +19,7 @@ MethodCost DryRuns::cost(const OpView& op, const ShardingRule& rule, const Metho
 
 MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
                         const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const {
+  // It shares the context, so that types and placements have the same ids.
   Module scratch = empty_copy(source_);
   Context& context = scratch.context();
   Builder builder(scratch, scratch.main().body);
@@ -33,6 +34,7 @@ MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method
     const TypeId type = context.tensor(op.module().type(global).dtype, layouts[t].local_shape());
     values[t].value = scratch.add_argument(builder.region(), type);
   }
+  // Only now: the vector of layouts does not move any more.
   for (size_t t = 0; t < values.size(); ++t) values[t].layout = &layouts[t];
   std::vector<const LocalValue*> operands;
   for (size_t t = 0; t < op.operand_count(); ++t) operands.push_back(&values[t]);
@@ -44,6 +46,7 @@ MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method
   for (size_t i = 0; i < made.size(); ++i) {
     if (is_used[i]) scratch.region(builder.region()).results.push_back(made[i].value);
   }
+  // A method may emit collectives for results that nothing uses.
   dce(scratch);
   MethodCost cost;
   for (const LedgerRow& row : collective_ledger(scratch)) {

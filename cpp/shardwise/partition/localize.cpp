@@ -63,6 +63,7 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
   const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
   if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
+  // Each shard reads only its own block, so nothing has to move.
   if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
   fail<ShardingError>(context.op().name(), "a dim that is read at another place must be whole on every device",
                       dim_text(context, tensor, dim), "run assign on the program before");
@@ -76,6 +77,7 @@ void check_sharded_alike(const PartitionContext& context) {
   for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
     for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
       const auto factors = rule.dim(tensor, dim);
+      // The axes of a compound dim may belong to any of its factors, so that it is not compared.
       if (factors.size() != 1) continue;
       auto& [known_tensor, known_dim] = first[factors[0]];
       if (known_tensor == kNone) {
@@ -99,6 +101,7 @@ void split_among_factors(const ShardingRule& rule, std::span<const FactorId> fac
                          std::vector<std::optional<AxisList>>& found) {
   for (const FactorId id : factors) {
     if (!found[id]) found[id] = factors.size() == 1 ? axes : dividing_prefix(axes, rule.factors()[id].size);
+    // [{"x", "y"}] of factors 4·6 with x=4, y=2: the first takes "x", the second what is left.
     axes = difference(axes, *found[id]);
   }
 }
@@ -107,6 +110,7 @@ void split_among_factors(const ShardingRule& rule, std::span<const FactorId> fac
 std::vector<AxisList> factor_axes(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   std::vector<std::optional<AxisList>> found(rule.factors().size());
+  // Dims of one factor first, since they have exactly its axes, even if these do not divide it.
   for (const bool is_compound : {false, true}) {
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
       for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
@@ -147,6 +151,7 @@ const Method* chosen_method(const PartitionContext& context) {
     if (factors.empty() && !is_needed) continue;
     if (axes.empty()) axes = factor_axes(context);
     for (const FactorId id : factors) is_needed = is_needed || !axes[id].empty();
+    // A method without a partition has placed the op so that the rule can compute it.
     if (!is_needed || method.partition == nullptr || (name != nullptr && *name != method.name)) continue;
     placements.clear();
     method.placements(op, context.rule(), axes, placements);
@@ -165,8 +170,10 @@ std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const
   if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
   const Reducer reducer = results[0].layout->reducer;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
+  // If the op reduces, the parts come from its sharded operands, and whole ones must stay whole.
   const auto reduces = [](const Factor& factor) { return factor.kind == FactorKind::kReduction; };
   if (std::ranges::any_of(rule.factors(), reduces) || linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  // `operands` will point to its elements, so it must not move them.
   parts.reserve(operands.size());
   for (const LocalValue*& operand : operands) {
     if (!operand->layout->unreduced.empty()) continue;
@@ -217,6 +224,7 @@ class Emitters {
   // The builder's region is the body of the function.
   Emitters(Builder& builder, const ProgramPlacements& placements) : context_(builder.context()) {
     emitters_.emplace_back(builder, placements.mesh());
+    // Each mesh has its own axis indices, and an op has one mesh.
     for (const MeshPtr& mesh : placements.other_meshes()) emitters_.emplace_back(builder, mesh);
   }
 
@@ -241,6 +249,9 @@ class Emitters {
   std::deque<LocalEmitter> emitters_;
 };
 
+// A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each function
+// has emitters of its own, because the offsets and masks that they keep are values of its body. Local values point to
+// their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of shardings.
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -374,7 +385,7 @@ class Localization {
       const bool is_condition = is_loop && region == op.regions()[0];
       regions.push_back(add_region(op, source_.region(region), results, is_condition));
     }
-    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+    builder_.set_loc(op.loc(), source_.op(op.id()).origin);  // the ops of the regions have set others
     const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
     for (size_t i = 0; i < results.size(); ++i) {
       results[i].value = target_.result(made, static_cast<uint32_t>(i));

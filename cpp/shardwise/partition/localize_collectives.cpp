@@ -63,6 +63,7 @@ Padding moved_padding(const LocalValue& from, const LocalValue& to, bool with_ze
   const Padding zeros{Padding::Kind::kFill, scalar_of(dtype, 0)};
   const bool had_padding = from.layout->uneven();
   if (!had_padding && with_zeros) return zeros;
+  // Old and new padding may be in one dim, so they must have the same fill for the result to have one.
   if (had_padding && given.kind == Padding::Kind::kFill && (!with_zeros || given == zeros)) return given;
   return {Padding::Kind::kGarbage, {}};
 }
@@ -84,6 +85,7 @@ bool has_one_owner(const Module& module, ValueId value) {
     if (!is_moved && def.traits.collective == CollectiveKind::kNone) return false;
     id = module.value(module.operands(id)[0]).op;
   }
+  // Nothing has been added up on the way, so each element is on one device, and −0 on all others.
   return id && reads_owned_rows(OpView(module, id));
 }
 
@@ -157,6 +159,7 @@ struct Localizer {
   ValueId padded_to_split(const std::vector<AxisList>& axes) const {
     Dims shape = module().type(operand).shape;
     for (size_t d = 0; d < shape.size(); ++d) {
+      // 17 rows split over x=4 are padded to 20: four blocks of 5.
       if (!axes[d].empty()) shape[d] = to.dims[d].block * product(axes[d]);
     }
     return padded(builder(), operand, shape);
@@ -198,6 +201,7 @@ struct Localizer {
       const Attrs fields(std::get<AttrDict>(entry.base()).fields);
       moves.push_back(
           {resolve(mesh(), fields.get<AxesAttr>("axes").axes), fields.get_int("from_dim"), fields.get_int("to_dim")});
+      // The dim that is split must have equal parts; the one that is gathered is trimmed afterwards.
       split[static_cast<size_t>(moves.back().to_dim)] = moves.back().axes;
     }
     const ValueId exchanged = create_all_to_all(builder(), mesh(), padded_to_split(split), moves);
@@ -207,6 +211,7 @@ struct Localizer {
 
   ValueId collective_permute() const {
     const PermuteAxes axes = permute_axes(dim_axes(from), dim_axes(to));
+    // The two sides differ in axes of size 1 at most, along which there is one device.
     if (axes.from.empty()) return operand;
     const ValueId permuted = create_collective_permute(builder(), mesh(), operand, axes.from, axes.to);
     set_cause(module(), permuted, op);
@@ -234,6 +239,7 @@ struct Localizer {
   template <class Reduce>
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
+    // Among the bits, −0 is 0: the integer sum is the element of the owner, NaNs included.
     const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum &&
                             has_one_owner(op.module(), op.operand(0));
     if (moves_bits) value = build_bits(builder(), value);
@@ -267,6 +273,7 @@ void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalVal
   if (operand.part.placement) {
     const Placement& placement = op.module().context().placement(operand.part.placement);
     const bool is_other = placement.mesh != emitter.mesh() && !placement.mesh->same_devices(*emitter.mesh());
+    // A replicated operand is on every mesh, whichever its placement names.
     if (is_other && !placement.is_fully_replicated()) localizer.from_mesh = placement.mesh;
   }
   const auto set = [&](ValueId value) { result.value = value; };

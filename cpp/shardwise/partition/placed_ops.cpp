@@ -39,7 +39,9 @@ std::string reduction_cause(const OpView& op, const ShardingRule& rule, const Co
 // Addends that round, or overflow, where the whole sum does not: they stay float32 until they are reduced.
 bool has_wide_addends(const OpView& op, const ComputeSharding& compute) {
   const DType dtype = op.result_type().dtype;
+  // bfloat16 has the exponents of float32, so its addends do not overflow; they round once, and are folded in float32.
   const bool is_narrow = is_float(dtype) && item_size(dtype) <= 2 && dtype != DType::kBF16;
+  // Dots and convolutions can make a result of float32 from narrow operands. Elementwise products sum nothing.
   const bool is_product = op.operand_count() == 2 && op.regions().empty() && op.def().linear.kind == Linear::kEach;
   return is_narrow && is_product && !op.def().traits.elementwise && !compute.reduced.empty() &&
          compute.reducer == Reducer::kSum && op.attrs().find("algorithm") == nullptr;
@@ -75,9 +77,11 @@ void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const Op
     operands.push_back(values_.get(op.operand(i), need, cause_of_operand(op, rule, i, need)));
     if (!compute.passed.empty() && pending.operands[i]) cause = values_.pending_cause(op.operand(i));
   }
+  // Two reductions, passed on and its own, are completed together; the report names its own.
   if (!compute.reduced.empty()) cause = reduction_cause(op, rule, compute);
   const bool is_wide = has_wide_addends(op, compute);
   const OpId made = is_wide ? create_wide(op, operands) : copy_.op(op.id(), builder_.region(), operands);
+  // `localize` reads the method's name, since placements alone may fit several methods.
   if (compute.has_own_partition()) {
     Attrs attrs = op.attrs();
     attrs.set(kMethodAttr, std::string(compute.method->name));
@@ -106,6 +110,7 @@ void PlacedOps::add_narrowed(const OpView& op, ValueId sum, PlacementId placemen
   for (const ValueId value : {sum, whole, narrow}) {
     target().value(value).origin = op.module().value(op.result()).origin;
   }
+  // The sum ends here: a narrow value that stayed unreduced would round its addends.
   values_.add(op.result(), narrow, reduced, {});
 }
 

@@ -289,7 +289,7 @@ Shards VirtualCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
     const int64_t at = step > 0 ? k : count - 1 - k;
     const NdArray& own = members[static_cast<size_t>(at)];
     // A device receives the total of those before it, its own part excluded; the first one receives zeros.
-    select(array, 0, at).copy_from(total);
+    copy_parallel(select(array, 0, at), total);
     const NdArray both[] = {total, own};
     total = k == 0 ? own : fold(reducer, both);
   }

@@ -25,6 +25,15 @@ void append_symbols(const Attribute& attribute, std::vector<std::string>& names)
   for (const Attribute& element : *elements) append_symbols(element, names);
 }
 
+void rename_symbols(Attribute& attribute, std::string_view from, const std::string& to) {
+  Attribute::variant& value = attribute;
+  if (auto* symbol = std::get_if<Symbol>(&value)) {
+    if (symbol->name == from) symbol->name = to;
+  } else if (auto* elements = std::get_if<AttrArray>(&value)) {
+    for (Attribute& element : *elements) rename_symbols(element, from, to);
+  }
+}
+
 class EntryChooser {
  public:
   explicit EntryChooser(Module& module) : module_(module) {
@@ -66,8 +75,9 @@ class EntryChooser {
     walk(module_, [&](OpId op) {
       Attrs attrs = module_.attrs(op);
       for (const auto& [key, value] : module_.attrs(op).entries()) {
-        const auto* symbol = std::get_if<Symbol>(&value.base());
-        if (symbol != nullptr && symbol->name == kMain) attrs.set(key, Symbol{name});
+        Attribute renamed = value;
+        rename_symbols(renamed, kMain, name);
+        attrs.set(key, std::move(renamed));
       }
       if (attrs != module_.attrs(op)) module_.op(op).attrs = module_.context().intern(attrs);
     });

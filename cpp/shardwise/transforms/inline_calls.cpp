@@ -10,7 +10,6 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/custom_call.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/transforms/decompose.h"
@@ -18,8 +17,11 @@
 namespace shardwise {
 namespace {
 
-// Its decomposition may refer to functions of the module, which may be dropped with the calls.
-bool needs_functions(const OpDef& def) { return is_composite(def) || is_custom_call(def); }
+// Its decomposition may refer to functions of the module, which may be dropped with the calls: that of a composite is
+// one, and an op that has a kernel or a decomposition, depending on its target, may name some (ApproxTopK's comparator).
+bool needs_functions(const OpDef& def) {
+  return is_composite(def) || (def.decompose != nullptr && def.prepare != nullptr);
+}
 
 ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding) {
   if (!sharding) return value;

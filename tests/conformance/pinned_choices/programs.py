@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 import shardwise as sw
-from benchmarks.communication.layers import LAYERS
-from benchmarks.communication.programs import MOVEMENT, RESHARDS, Library, Program
+from benchmarks.communication.compiled import PROGRAMS, arguments_of, jitted
+from benchmarks.communication.programs import Program
 from shardwise import _core
 from tests.op.cases import CASES
 from tests.support.partitioned import Scenario, assignments, record
@@ -73,22 +71,13 @@ def of_ops(scenarios: Any = SCENARIOS) -> Iterator[Grown]:
 
 
 def of_the_benchmark(factors: tuple[int, ...] = (4, 16, 4096)) -> Iterator[Grown]:
-    for program in (*MOVEMENT, *RESHARDS, *LAYERS):
+    for program in PROGRAMS:
         yield Grown("benchmark", program.name, lambda factor, program=program: traced(program, factor), factors)
 
 
 def traced(program: Program, factor: int) -> tuple[Any, Any]:
     """The module and the mesh of a program of the benchmark, with axes ``factor`` times as large."""
-    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, sw.P(*axes)))
-    mesh = sw.Mesh({axis: size * factor for axis, size in program.mesh.items()})
-    wanted = program.wanted
-    out = tuple(sw.P(*axes) for axes in wanted) if isinstance(wanted, list) else sw.P(*wanted)
-    shapes = [shape if shape and isinstance(shape[0], tuple) else (shape, np.float32) for shape in program.shapes]
-    function = sw.jit(
-        lambda *arrays: program.function(library, *arrays),
-        mesh=mesh,
-        in_shardings=tuple(sw.P(*axes) for axes in program.given),
-        out_shardings=out,
-    )
-    recorded = function.trace(*(sw.ShapeDtypeStruct(*shape) for shape in shapes))
-    return _core.ir.parse(recorded.as_text()), _core.mesh.Mesh("mesh", list(mesh.shape.items()))
+    function = jitted(program, factor)
+    recorded = function.trace(*(sw.ShapeDtypeStruct(*argument) for argument in arguments_of(program)))
+    sizes = [(axis, size * factor) for axis, size in program.mesh.items()]
+    return _core.ir.parse(recorded.as_text()), _core.mesh.Mesh("mesh", sizes)

@@ -32,6 +32,7 @@ struct RaggedDims {
     return dims;
   }
   bool contracts_ragged() const { return contains_dim(lhs_contracting, lhs_ragged[0]); }
+  bool batches_ragged() const { return contains_dim(lhs_batching, lhs_ragged[0]); }
   Dims lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
   Dims rhs_free(int64_t ndim) const {
     Dims used = rhs_batching;
@@ -55,7 +56,7 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
   expect_dims(op, "rhs_group_dimensions", dims.rhs_group, rhs.ndim());
   const TensorType& groups = op.operand(2);
   bool fits = dims.lhs_batching.size() == dims.rhs_batching.size() && groups.ndim() >= 1 &&
-              dims.lhs_contracting.size() == dims.rhs_contracting.size() && dims.rhs_group.size() <= 1;
+              dims.lhs_contracting.size() == dims.rhs_contracting.size();
   const auto same = [&](const Dims& a, const Dims& b) {
     for (size_t i = 0; fits && i < a.size(); ++i) {
       fits = lhs.shape[static_cast<size_t>(a[i])] == rhs.shape[static_cast<size_t>(b[i])];
@@ -64,6 +65,11 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
   same(dims.lhs_batching, dims.rhs_batching);
   same(dims.lhs_contracting, dims.rhs_contracting);
   if (!fits) op.fail_shape("batching and contracting dims must have the same sizes", op.operand_types_text());
+  // Only the rows of a free ragged dim choose among right sides (CHLO).
+  expect_length(op, "rhs_group_dimensions", dims.rhs_group, dims.contracts_ragged() || dims.batches_ragged() ? 0 : 1);
+  if (!dims.rhs_group.empty() && rhs.shape[static_cast<size_t>(dims.rhs_group[0])] != groups.shape.back()) {
+    op.fail_shape("the group dim of the right side must have one element per group", op.operand_types_text());
+  }
   Dims shape;
   // A ragged contracting dim gives one product per group (CHLO): the groups are the first dim of the result.
   if (dims.contracts_ragged()) shape.push_back(groups.shape.back());
@@ -143,7 +149,7 @@ void decompose_ragged_dot(DecomposeContext& context) {
   DotDims dot{dims.lhs_batching, dims.rhs_batching, dims.lhs_contracting, dims.rhs_contracting};
   const DType dtype = op.result_type().dtype;
   // The groups of a ragged batching dim select nothing: each of its indices has a product of its own.
-  if (contains_dim(dims.lhs_batching, dims.lhs_ragged[0])) {
+  if (dims.batches_ragged()) {
     return context.set_result(0, build_dot(builder, context.operand(0), context.operand(1), dot, dtype));
   }
   dot.lhs_batching = shifted(dot.lhs_batching);

@@ -109,7 +109,7 @@ std::optional<Wide> read_step(const OpView& loop, const LoopConstants& constant_
 
 // Whether start + n * step, the value that ends the loop included, are numbers of the dtype.
 bool fits(Wide value, DType dtype) {
-  const int bits = static_cast<int>(item_size(dtype)) * 8;
+  const int bits = bit_width(dtype);
   const Wide one = 1;
   if (is_signed_integer(dtype)) return value >= -(one << (bits - 1)) && value < (one << (bits - 1));
   return value >= 0 && value < (one << bits);

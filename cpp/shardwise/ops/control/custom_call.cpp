@@ -96,7 +96,4 @@ static_assert(all_complete(kCustomCallOps));
 
 std::span<const OpDef> custom_call_ops() { return kCustomCallOps; }
 
-// Definitions are found by target, so all calls share one OpDef, which this function identifies.
-bool is_custom_call(const OpDef& def) { return def.decompose == decompose_custom_call; }
-
 }  // namespace shardwise

@@ -342,12 +342,19 @@ class ScanAsWhile {
 
 void decompose_scan(DecomposeContext& context) { ScanAsWhile(context).run(); }
 
+constexpr OpDef local_scan_op() {
+  OpDef def = region_op("shardwise.scan", infer_local_scan, Regions::kLoop, nullptr, verify_local_scan, {},
+                        "A loop over the rows of stacked values in the program of one device (shardwise).");
+  def.vjp = not_differentiable;
+  def.no_vjp_reason = kAfterGradients;
+  return def;
+}
+
 constexpr OpDef kScanOps[] = {
     // A scan's region is closed in MLIR, as that of a combiner: it may capture constants only.
     with_combiner(composed_op("chlo.scan", infer_chlo_scan, no_rule, decompose_scan, "custom<scan>",
                               "A loop over the rows of stacked values (CHLO scan).")),
-    region_op("shardwise.scan", infer_local_scan, Regions::kLoop, nullptr, verify_local_scan, {},
-              "A loop over the rows of stacked values in the program of one device (shardwise)."),
+    local_scan_op(),
 };
 static_assert(all_complete(kScanOps));
 

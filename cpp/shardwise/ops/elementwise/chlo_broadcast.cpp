@@ -2,6 +2,7 @@
 #include "shardwise/ops/elementwise/chlo_broadcast.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
@@ -21,9 +22,20 @@ Dims broadcast_dims(const Attrs& attrs, int64_t ndim, int64_t result_ndim) {
 
 Dims broadcast_shape(const InferContext& op) {
   int64_t ndim = 0;
-  for (size_t i = 0; i < op.operand_count(); ++i) ndim = std::max(ndim, op.operand(i).ndim());
+  int64_t least_ndim = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    ndim = std::max(ndim, op.operand(i).ndim());
+    least_ndim = std::min(least_ndim, op.operand(i).ndim());
+  }
   if (op.attrs().find("broadcast_dimensions") != nullptr) {
-    expect_dims(op, "broadcast_dimensions", op.attr<IntArray>("broadcast_dimensions"), ndim);
+    const auto& dims = op.attr<IntArray>("broadcast_dimensions");
+    expect_length(op, "broadcast_dimensions", dims, least_ndim);
+    expect_dims(op, "broadcast_dimensions", dims, ndim);
+    // Between operands of one ndim the attribute has nothing to place, so another order would be ignored.
+    if (least_ndim == ndim && !std::ranges::is_sorted(dims)) {
+      op.fail_shape("broadcast_dimensions of operands with the same ndim must be in order", str(dims),
+                    "transpose first");
+    }
   }
   Dims shape(static_cast<size_t>(ndim), 1);
   for (size_t i = 0; i < op.operand_count(); ++i) {

@@ -19,10 +19,12 @@ Linear linear_in(const OpView& op, const ShardingRule& rule, Reducer reducer) {
   if (reducer == Reducer::kNone) return Linear::kNone;
   if (combines_by(op.def(), reducer)) return Linear::kJoint;  // it is associative and commutative
   const Linearity& linear = op.def().linear;
+  // Linear in exact arithmetic, but f(a) + f(b) rounds twice where f(a + b) rounds once.
   if ((linear.reducers & reducer_bit(reducer)) == 0 || loses_bits(op)) return Linear::kNone;
   bool reduces = false;
   for (const Factor& factor : rule.factors()) {
     if (factor.kind != FactorKind::kReduction) continue;
+    // A sum of products is no product of sums.
     if (factor.reducer != reducer) return Linear::kNone;
     reduces = true;
   }

@@ -17,6 +17,8 @@ constexpr std::string_view kChannel = "it exchanges data with another program wh
 constexpr std::string_view kSummands = "only a sum that is pending has summands; a whole value has none";
 constexpr std::string_view kDropIt = "leave it out: it is the identity on whole arrays";
 
+// One reason and way out for each op that can be read, propagated and printed, but not run: errors and the op pages
+// show them.
 constexpr std::array kRefusals{
     Refusal{"sdy.manual_computation", "its region computes on the shards of each device", kNoManualRegion},
     Refusal{"sdy.replicated_to_unreduced", kSummands, kDropIt},

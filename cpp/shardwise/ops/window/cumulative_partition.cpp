@@ -85,10 +85,19 @@ class TotalsScan {
     return build_reshape(builder_, reduced, builder_.module().type(totals).shape);
   }
 
+  // Each device of a chain would round sums of narrow floats. So they travel as float32, and are rounded once, as the
+  // other forms round them.
+  ValueId passed_on(ValueId totals, int64_t step) {
+    const DType dtype = builder_.module().type(totals).dtype;
+    const bool is_rounded = is_float(dtype) && bit_width(dtype) < 32 && !is_idempotent(reducer_);
+    const ValueId wide = is_rounded ? build_convert(builder_, totals, DType::kF32) : totals;
+    const ValueId before = explained(create_chain(builder_, context_.mesh(), wide, layout_.axes, step, reducer_));
+    return is_rounded ? build_convert(builder_, before, dtype) : before;
+  }
+
   ValueId by_chain(ValueId totals) {
     const bool forward = prefix_ == Prefix::kForward;
-    const ValueId before =
-        explained(create_chain(builder_, context_.mesh(), totals, layout_.axes, forward ? 1 : -1, reducer_));
+    const ValueId before = passed_on(totals, forward ? 1 : -1);
     const ValueId own = context_.axis_index(layout_.axes);
     const DType dtype = builder_.module().type(own).dtype;
     const ValueId end = build_scalar(builder_, scalar_of(dtype, forward ? 0 : layout_.shards - 1));

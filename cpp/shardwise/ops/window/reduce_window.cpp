@@ -75,13 +75,6 @@ std::vector<FactorId> cumulative_factors(const OpView& op, const ShardingRule& r
   return factors.empty() || op_reducer(op) ? factors : std::vector<FactorId>{};
 }
 
-// Each device of a chain would round the sum of narrow floats.
-void placements_of_chain(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
-                         std::vector<OpPlacement>& found) {
-  const DType dtype = op.operand_type(0).dtype;
-  if (!is_float(dtype) || bit_width(dtype) >= 32) placements_by_rule(op, rule, axes, found);
-}
-
 void placements_of_cumulative(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                               std::vector<OpPlacement>& found) {
   placements_along_other_dims(rule, cumulative_factors(op, rule), axes, found);
@@ -225,10 +218,7 @@ constexpr Method kReduceWindowMethods[] = {
      .factors = cumulative_factors,
      .placements = placements_by_rule,
      .partition = partition_by_totals},
-    {.name = "chain",
-     .factors = cumulative_factors,
-     .placements = placements_of_chain,
-     .partition = partition_by_chain},
+    {.name = "chain", .factors = cumulative_factors, .placements = placements_by_rule, .partition = partition_by_chain},
     {.name = "another dim",
      .factors = cumulative_factors,
      .placements = placements_of_cumulative,
