@@ -132,9 +132,8 @@ template <class T>
 void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 2 * (p - 1)) {
     for (int64_t k = 0; k < stage.s; ++k) {
-      for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
-        odd_element(stage, p, turns, roots, k, q, lane);
-      });
+      for_each_register<T>([&](int64_t lane)
+                               __attribute__((always_inline)) { odd_element(stage, p, turns, roots, k, q, lane); });
     }
   }
 }
