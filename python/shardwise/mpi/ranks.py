@@ -89,7 +89,7 @@ class Ranks:
         try:
             yield
         finally:
-            self._ranks._watch.leave()
+            self._watch.leave()
 
     def group(self, count: int, ranks: tuple[int, ...]) -> Any:
         """The sub-communicator of this rank, where ``ranks`` lists all groups of ``count``, one after the other."""
