@@ -35,6 +35,7 @@ constexpr std::array<DTypeInfo, kTextDTypeCount> kInfos{{
     {"f64", "float64", 8, Kind::kFloat},
     {"complex<f32>", "complex64", 8, Kind::kComplex},
     {"complex<f64>", "complex128", 16, Kind::kComplex},
+    // Numbers of less than a byte take a whole one, as in ml_dtypes: strides count bytes.
     {"i2", "int2", 1, Kind::kSigned},
     {"i4", "int4", 1, Kind::kSigned},
     {"ui2", "uint2", 1, Kind::kUnsigned},
@@ -77,6 +78,8 @@ bool is_unsigned_integer(DType dtype) { return info(dtype).kind == Kind::kUnsign
 DType part_of_complex(DType dtype) { return dtype == DType::kC64 ? DType::kF32 : DType::kF64; }
 
 DType computed_in(DType dtype) {
+  // Sums, differences, products and quotients of f16 and bf16 that are rounded to f32 first and then to 16 bits equal
+  // one exact rounding, because f32 has twice their digits and two more (24 = 2 * 11 + 2).
   if (is_float(dtype)) return dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   if (dtype == DType::kI2 || dtype == DType::kI4) return DType::kI8;
   return dtype == DType::kU2 || dtype == DType::kU4 ? DType::kU8 : dtype;
@@ -97,6 +100,7 @@ Float16::Float16(float value) {
   } else if (magnitude >= 0x47800000U) {
     result = 0x7C00U;  // 65536 and more, infinity
   } else if (magnitude >= 0x38800000U) {
+    // 0x38800000 is 2^-14, the smallest normal f16. Subtracting 112 << 23 turns f32's bias 127 into f16's bias 15.
     // Normal: add half of the last kept bit, less one if that bit is even. The carry may correctly reach infinity.
     result = (magnitude - 0x38000000U + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
   } else {
@@ -114,6 +118,7 @@ Float16::operator float() const {
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;  // exact
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
   }
+  // The largest exponent means infinity or NaN in both formats; the others only change their bias, by 127 - 15.
   const uint32_t widened = exponent == 0x1FU ? 0xFFU : exponent + 112U;
   return std::bit_cast<float>(sign | (widened << 23) | (mantissa << 13));
 }
@@ -121,8 +126,10 @@ Float16::operator float() const {
 BFloat16::BFloat16(float value) {
   const uint32_t all = std::bit_cast<uint32_t>(value);
   if ((all & 0x7FFFFFFFU) > 0x7F800000U) {
+    // A NaN with its payload in the lower half, such as 0x7F800001, would be cut to 0x7F80, an infinity.
     bits = static_cast<uint16_t>((all >> 16) | 0x40U);  // NaN: quiet
   } else {
+    // bf16 is the upper half of f32: add half of the last kept bit, less one if that bit is even, and cut.
     bits = static_cast<uint16_t>((all + 0x7FFFU + ((all >> 16) & 1U)) >> 16);
   }
 }

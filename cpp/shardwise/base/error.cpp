@@ -17,6 +17,7 @@ OutOfMemoryError::OutOfMemoryError(std::string_view subject, std::string_view bu
       bytes_(bytes) {}
 
 ParseError::ParseError(std::string message, int line, int column)
+    // Line and column come first, as in the messages of MLIR and of compilers, so that editors can jump there.
     : Error(std::to_string(line) + ":" + std::to_string(column) + ": " + message), line_(line), column_(column) {}
 
 std::string error_message(std::string_view subject, std::string_view must_hold, std::string_view got,
@@ -29,6 +30,7 @@ std::string error_message(std::string_view subject, std::string_view must_hold, 
 }
 
 void check_internal(bool condition, std::string_view what, std::source_location where) {
+  // Nothing is built before the check fails, because kernels and executors check on hot paths.
   if (condition) return;
   std::string message = "a bug in shardwise: ";
   message.append(what).append(" [").append(where.file_name()).append(":");

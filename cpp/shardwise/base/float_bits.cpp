@@ -2,6 +2,7 @@
 #include "shardwise/base/float_bits.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "shardwise/base/narrow_float.h"
@@ -9,9 +10,11 @@
 namespace shardwise {
 
 uint64_t float_bits(DType dtype, double value) {
+  // The value is exact in `dtype` (header), so 0 is returned only for specials that the format lacks.
   if (is_narrow_float(dtype)) return narrow_float_bits(dtype, value).value_or(0);
   std::array<std::byte, 8> bytes{};
   store(Scalar::of_float(dtype, value), bytes.data());
+  // Little-endian: the two bytes of an f16 are the low bits of the word, and the other six stay 0.
   uint64_t bits = 0;
   std::memcpy(&bits, bytes.data(), bytes.size());
   return bits;
@@ -24,9 +27,12 @@ double float_of_bits(DType dtype, uint64_t bits) {
 }
 
 std::optional<double> nearest_float(DType dtype, double value) {
-  if (!is_narrow_float(dtype)) return float_of_bits(dtype, float_bits(dtype, value));
-  const std::optional<uint8_t> bits = narrow_float_bits(dtype, value);
-  return bits ? std::optional(narrow_float_value(dtype, *bits)) : std::nullopt;
+  if (is_narrow_float(dtype)) {
+    const std::optional<uint8_t> bits = narrow_float_bits(dtype, value);
+    return bits ? std::optional(narrow_float_value(dtype, *bits)) : std::nullopt;
+  }
+  const double nearest = float_of_bits(dtype, float_bits(dtype, value));
+  return std::isfinite(value) && std::isinf(nearest) ? std::nullopt : std::optional(nearest);
 }
 
 double real_at(DType dtype, const std::byte* element) {

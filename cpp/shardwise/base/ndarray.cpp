@@ -14,6 +14,7 @@ constexpr std::align_val_t kAlignment{64};  // a cache line, and the widest vect
 
 // Returns null when the machine does not have that much memory.
 std::shared_ptr<void> allocate(int64_t bytes) {
+  // Null means "out of memory" here and "not yet there" to callers, so an empty array gets a byte, too.
   void* memory = ::operator new(static_cast<size_t>(bytes > 0 ? bytes : 1), kAlignment, std::nothrow);
   return {memory, [](void* p) { ::operator delete(p, kAlignment); }};
 }
@@ -65,6 +66,7 @@ bool NdArray::is_contiguous() const {
   bool dense = true;
   int64_t stride = item_size(dtype_);
   for (size_t d = shape_.size(); d-- > 0;) {
+    // No early return for a wrong stride: a dim of size 0 further left still makes the array empty, hence contiguous.
     if (shape_[d] == 0) return true;
     if (shape_[d] == 1) continue;  // its stride is never used
     dense = dense && strides_[d] == stride;
@@ -83,6 +85,7 @@ bool NdArray::is_splat() const {
 NdArray NdArray::sliced(int64_t dim, int64_t start, int64_t size) const {
   check_internal(dim >= 0 && dim < ndim(), "NdArray::sliced: the dim exists");
   const auto d = static_cast<size_t>(dim);
+  // Written as a difference, because start + size may overflow.
   check_internal(start >= 0 && size >= 0 && start <= shape_[d] - size, "NdArray::sliced: the slice lies inside");
   NdArray view = *this;
   view.shape_[d] = size;
@@ -106,6 +109,7 @@ Scalar NdArray::scalar_at(int64_t linear_index) const {
   check_internal(linear_index >= 0 && linear_index < size(), "NdArray::scalar_at: the index lies inside");
   int64_t offset = 0;
   for (size_t d = shape_.size(); d-- > 0;) {
+    // Element 4 of shape {2, 3} is [1][1]: 4 % 3 = 1 in the last dim, and 4 / 3 = 1 in the one before.
     offset += linear_index % shape_[d] * strides_[d];
     linear_index /= shape_[d];
   }

@@ -78,6 +78,7 @@ Scalar Scalar::of_float(DType dtype, double value) {
 
 Scalar Scalar::of_int(DType dtype, int64_t value) {
   if (is_inexact(dtype)) return of_float(dtype, static_cast<double>(value));
+  // As a cast in C: modulo the width, so that -1 as ui8 is 255. of_uint and of_int hand over at most once.
   if (is_unsigned_integer(dtype)) return of_uint(dtype, static_cast<uint64_t>(value));
   Scalar scalar;
   scalar.dtype = dtype;
@@ -96,6 +97,8 @@ Scalar Scalar::of_uint(DType dtype, uint64_t value) {
 }
 
 bool operator==(const Scalar& a, const Scalar& b) {
+  // Padding whose fill equals the wanted one is not masked again: -0, the neutral element of a sum, must not match 0,
+  // and NaN must match itself.
   return a.dtype == b.dtype && std::memcmp(&a.natural, &b.natural, sizeof(a.natural)) == 0 &&
          std::memcmp(&a.imag, &b.imag, sizeof(a.imag)) == 0;
 }
@@ -106,6 +109,7 @@ void store_dispatched(const Scalar& scalar, void* element) {
   dispatch(scalar.dtype, [&]<class T>() {
     T value{};
     if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+      // No second rounding: `rounded` already made this a value of the 16-bit dtype, which f32 holds exactly.
       value = T(static_cast<float>(scalar.real));
     } else if constexpr (std::is_floating_point_v<T>) {
       value = static_cast<T>(scalar.real);
@@ -171,6 +175,7 @@ Scalar load(DType dtype, const void* element) {
   uint8_t byte = 0;
   std::memcpy(&byte, element, 1);
   if (is_float(dtype)) return Scalar::of_float(dtype, narrow_float_value(dtype, byte));
+  // The low bits decide: the byte 0x0F of i4 is -1, and whatever foreign memory has in the high bits is ignored.
   return Scalar::of_uint(dtype, byte);
 }
 

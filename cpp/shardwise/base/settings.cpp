@@ -20,10 +20,12 @@ constexpr std::array<SettingRow, 6> kTable{{
     {"SHARDWISE_MPI_TIMEOUT", "0", "seconds that a rank waits for others before it ends all ranks; 0: it only warns"},
 }};
 
+// An upper limit reports a typo before the system is asked for a million threads.
 constexpr int kMostThreads = 1024;
 constexpr int kLongestTimeout = 1'000'000;
 
 int read_int(const char* name, const char* text, int largest) {
+  // `SHARDWISE_LOG= python train.py` is how a shell unsets a variable for one command.
   if (text == nullptr || *text == '\0') return 0;
   const std::string_view digits(text);
   int value = 0;

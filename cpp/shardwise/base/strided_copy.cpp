@@ -27,10 +27,14 @@ std::vector<CopyDim> normalised(DimSpan shape, DimSpan to_strides, DimSpan from_
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] != 1) dims.push_back({shape[d], to_strides[d], from_strides[d]});
   }
+  // By magnitude, because a reversed dim runs along memory, too. The destination decides: writes that jump cost more
+  // than reads, as each one first loads its cache line.
   std::stable_sort(dims.begin(), dims.end(),
                    [](const CopyDim& a, const CopyDim& b) { return std::abs(a.to) > std::abs(b.to); });
   std::vector<CopyDim> merged;
   for (const CopyDim& dim : dims) {
+    // Two dims nest if a step of the outer one is a whole pass of the inner one: strides {12, 4} of {2, 3} floats are 6
+    // in a row.
     // Fewer, longer rows: contiguous arrays become a single memcpy.
     if (!merged.empty() && merged.back().to == dim.to * dim.size && merged.back().from == dim.from * dim.size) {
       merged.back() = {merged.back().size * dim.size, dim.to, dim.from};
@@ -73,6 +77,7 @@ void copy_row(const CopyDim& row, std::byte* to, const std::byte* from) {
   const auto* source = reinterpret_cast<const T*>(from);
   if (row.to == kItem) {  // a separate case, so that the compiler knows the stride of the stores
     auto line = xtensor_line(target, row.size);
+    // A broadcast source has stride 0: one load serves the whole row.
     if (row.from == 0) {
       line.fill(*source);
     } else {
@@ -119,6 +124,8 @@ void copy_items(std::vector<CopyDim> dims, std::byte* to, const std::byte* from)
   }
   const CopyDim row = dims.back();
   dims.pop_back();
+  // Another dim that is dense in the source makes this a transpose. A row of stride 0 reads one item only, so it has no
+  // cache lines to save.
   const auto column = std::find_if(dims.begin(), dims.end(), [](const CopyDim& dim) { return dim.from == kItem; });
   if (row.from != kItem && row.from != 0 && column != dims.end()) {
     const CopyDim along_source = *column;
@@ -145,6 +152,7 @@ void copy_strided(int64_t item_size, DimSpan shape, std::byte* to, DimSpan to_st
   if (element_count(shape) == 0) return;
   std::vector<CopyDim> dims = normalised(shape, to_strides, from_strides);
   if (!is_aligned(item_size, dims, to, from)) {  // a misaligned user array: copy byte by byte
+    // The bytes of an item are one more dim, the innermost one, dense on both sides.
     dims.push_back({item_size, 1, 1});
     item_size = 1;
   }

@@ -43,6 +43,7 @@ Attribute options_dict(py::handle options) {
 
 }  // namespace
 
+// A copy: an attribute is interned by its contents, so it must not change when the user writes the array.
 NdArray constant_from_python(py::handle array) {
   const NdArray view = from_numpy(py::reinterpret_borrow<py::array>(array));
   if (view.size() > 0 && view.is_splat()) {  // by its bytes, because a NaN may have a payload
@@ -56,11 +57,13 @@ NdArray constant_from_python(py::handle array) {
 }
 
 Attribute attribute_from_python(py::handle value) {
+  // Before int: True is an int in Python.
   if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
   if (py::isinstance<py::int_>(value)) return IntAttr{integer_from_python("attribute", value)};
   if (py::isinstance<py::float_>(value)) return FloatAttr{value.cast<double>()};
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+    // An empty list is one of ints: most lists are dims.
     return is_text_list(value) ? text_array(value) : int_array(value);
   }
   if (py::isinstance<py::dict>(value)) return options_dict(value);
@@ -69,6 +72,7 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<AxesAttr>(value)) return value.cast<AxesAttr>();
   if (py::isinstance<TensorSharding>(value)) return value.cast<TensorSharding>();
   if (py::isinstance<py::array>(value)) return DenseAttr{constant_from_python(value)};
+  // A NumPy scalar keeps its width: np.int32(1) is 1 : i32, where 1 alone is 1 : i64.
   if (py::isinstance(value, py::module_::import("numpy").attr("integer"))) {
     return IntAttr{value.attr("item")().cast<int64_t>(), 8 * value.attr("itemsize").cast<int>()};
   }

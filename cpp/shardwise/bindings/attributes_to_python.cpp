@@ -27,6 +27,7 @@ struct ToPython {
   py::object operator()(const IntArray& values) const { return shape_tuple(values); }
   py::object operator()(const NarrowIntArray& array) const {
     return tuple_of(array.values, [&](int64_t value) -> py::object {
+      // array<i1: true> is a list of flags.
       if (array.bits == 1) return py::bool_(value != 0);
       return py::int_(value);
     });

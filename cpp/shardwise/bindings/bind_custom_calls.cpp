@@ -63,6 +63,8 @@ bool has_own_types(const OpView& op, const KernelTypes& types) {
 
 // Shards are never merged: the function sees the block of one device.
 std::optional<Kernel> prepare_callback(const Callback& run, const OpView& op, const KernelTypes& types) {
+  // The runtime also offers the types of one call for several shards, and runs them
+  // one by one without a kernel for that.
   if (!has_own_types(op, types)) return std::nullopt;
   std::vector<TensorType> results(types.results.begin(), types.results.end());
   return [run, attrs = op.attrs(), operands = op.operand_count(), results = std::move(results),
@@ -73,6 +75,7 @@ std::optional<Kernel> prepare_callback(const Callback& run, const OpView& op, co
     for (const TensorType& type : results) result_types.append(type_tuple(type));
     const py::list made = (*run)(arrays, result_types, options_of(attrs), place);
     for (size_t i = 0; i < results.size(); ++i) {
+      // Copied: the function may return a view of its operands, or an array that it keeps.
       context.allocate_result(i).copy_from(from_numpy(made[i].cast<py::array>()));
     }
   };
@@ -87,6 +90,7 @@ ShardingRule rule_of_callback(const Callback& rule, const OpView& op) {
     for (size_t i = 0; i < op.result_count(); ++i) results.append(shape_tuple(op.result_type(i).shape));
     text = (*rule)(operands, results).cast<std::string>();
   }
+  // The text is `#sdy.op_sharding_rule<…>`, which Python has checked; parse_rule begins at the '<'.
   SdyCursor cursor(text, text.find('<'));
   const RuleAttr attribute = parse_rule(cursor);
   verify(attribute, op);
@@ -99,6 +103,7 @@ ShardingRule rule_of_callback(const Callback& rule, const OpView& op) {
 class Recording {
  public:
   explicit Recording(Builder& builder) : builder_(builder) {
+    // On the context of the builder's module: GraphCopy copies ids of types and attributes, which belong to a context.
     auto made = std::make_unique<Trace>("rule", builder.module().shared_context());
     trace_ = made.get();
     core_ = py::cast(std::move(made));
@@ -122,6 +127,7 @@ class Recording {
     }
     const std::shared_ptr<Module> module = trace_->finish(recorded, {});
     const Region& body = module->region(module->main().body);
+    // The function may have annotated a value, on a mesh that the program does not have yet.
     for (const MeshPtr& mesh : module->meshes) builder_.module().declare_mesh(mesh);
     GraphCopy copy(*module, builder_.module());
     for (size_t i = 0; i < outer_.size(); ++i) copy.map(body.arguments[i], outer_[i]);
@@ -142,6 +148,7 @@ class Recording {
 void vjp_of_callback(const Callback& vjp, VjpContext& context) {
   const OpView op = context.op();
   const size_t operand_count = op.operand_count(), result_count = op.result_count();
+  // A copy: recording adds ops, which moves those of the module.
   const Attrs attrs = op.attrs();
   const WithGil held;
   Recording recording(context.builder());
@@ -152,6 +159,7 @@ void vjp_of_callback(const Callback& vjp, VjpContext& context) {
   const py::object made = (*vjp)(recording.core(), operands, results, cotangents, options_of(attrs));
   const std::vector<ValueId> values = recording.append(made.cast<std::vector<std::optional<uint32_t>>>());
   for (size_t i = 0; i < operand_count; ++i) {
+    // None is a zero cotangent, and one that nobody asks for would be dead ops.
     if (values.at(i) && context.needs(i)) context.set(i, values[i]);
   }
 }
@@ -178,6 +186,7 @@ void batch_of_callback(const Callback& batch, BatchContext& context) {
   }
   const std::vector<ValueId> values = recording.append(results);
   for (size_t i = 0; i < values.size(); ++i) {
+    // A result without the dim is the same for all examples.
     context.set_result(i, has_dim[i] ? values[i] : append_leading_dim(context.builder(), values[i], context.size()));
   }
 }

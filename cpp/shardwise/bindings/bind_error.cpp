@@ -39,6 +39,7 @@ PyObject* make_type(py::module_& module, const char* name, const char* doc, PyOb
                     PyObject* base = types().error) {
   const std::string qualified = std::string("shardwise.") + name;
   py::list bases;
+  // Two bases, such as (Error, ValueError): `except ValueError` catches what a NumPy user expects.
   if (base != nullptr) bases.append(py::handle(base));
   bases.append(py::handle(builtin));
   PyObject* type = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, py::tuple(bases).ptr(), nullptr);
@@ -71,6 +72,8 @@ void set_parse_error(const ParseError& error) {
 
 void translate(std::exception_ptr pointer) {
   if (!pointer) return;
+  // Derived classes are caught before Error, which is the base of all. An InternalError
+  // gets no user's line: it is our bug.
   try {
     std::rethrow_exception(pointer);
   } catch (ParseError& error) {
@@ -110,6 +113,7 @@ void translate(std::exception_ptr pointer) {
     Error error(error_message("shardwise", "an argument has a type that the function does not take", {},
                               "see the function's documentation"));
     locate(error);
+    // pybind11 would raise RuntimeError, and name C++ types.
     PyErr_SetObject(PyExc_TypeError, text_of(error).ptr());
   }
 }
@@ -149,6 +153,7 @@ void warn(const std::vector<std::string>& warnings) {
   static auto* told = new py::dict();  // what Python's filters need to tell a line the same thing only once
   const ResolvedSource source = current_source();
   for (const std::string& text : warnings) {
+    // The file and line are the user's, so that Python's filters show one warning per line of the user, not one in all.
     const int failed = source.file.empty() ? PyErr_WarnEx(types().warning, text.c_str(), 1)
                                            : PyErr_WarnExplicit(types().warning, text.c_str(), source.file.c_str(),
                                                                 source.line, nullptr, told->ptr());

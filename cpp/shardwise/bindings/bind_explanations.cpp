@@ -18,6 +18,7 @@ std::string explain_query(const CompileUnit& unit, const std::string& query, boo
 }
 
 std::string explain_number(const CompileUnit& unit, uint32_t number, bool counterfactual) {
+  // Number 0 is "no value" in every module.
   if (number == 0 || number >= unit.propagated->value_count()) throw py::index_error("a program has no such value");
   const NamedValue value{ValueId{number}, {}};
   return explanations_json(unit, std::span(&value, 1), counterfactual);

@@ -70,6 +70,7 @@ std::vector<std::pair<std::string, std::string>> sharding_rules(const Module& mo
   for (const OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);
     const ShardingRule& rule = rules_by_op[op];
+    // An op with regions propagates through its data-flow edges, as in Shardy, so its rule is not shown.
     const bool has_rule = view.def().flow == nullptr && !rule.empty();
     rules.emplace_back(view.name(), has_rule ? rule.text() : std::string());
   }
@@ -106,6 +107,7 @@ py::list ranges_of_ops(const Module& module) {
 
 // A copy in which ops, by their place in Module.ops, have these rules.
 ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::string>& rules) {
+  // Modules are immutable for Python, and other objects may hold this one.
   auto copy = std::make_shared<Module>(module);
   const std::vector<OpId> ops = ops_in_text_order(*copy);
   for (const auto& [index, text] : rules) {
@@ -114,6 +116,7 @@ ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::
     cursor.subject = "sharding rule";
     cursor.expect("#sdy.op_sharding_rule", "before a sharding rule");
     RuleAttr rule = parse_rule(cursor);
+    // parse_rule stops at its '>'.
     cursor.expect_end();
     verify(rule, OpView(*copy, ops[index]));
     Attrs attrs = copy->attrs(ops[index]);
@@ -150,7 +153,6 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                if (self.meshes.empty()) return std::nullopt;
                                return std::const_pointer_cast<Mesh>(self.meshes.front());
                              })
-      // The mesh of the shardings, or the first declared mesh of several devices.
       .def_property_readonly("meshes",
                              [](const Module& self) {
                                py::typing::Dict<py::str, Mesh> meshes;  // in order
@@ -159,6 +161,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                }
                                return meshes;
                              })
+      // The mesh of the shardings, or the first declared mesh of several devices.
       .def_property_readonly("program_mesh",
                              [](const Module& self) -> std::optional<std::shared_ptr<Mesh>> {
                                const MeshPtr mesh = program_mesh(self);
@@ -180,6 +183,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
 template <class Class>
 void def_equality(Class& attributes) {
   using T = typename Class::type;
+  // pybind11 tries overloads in order. The second one makes a comparison with another type False, not a TypeError.
   attributes.def("__eq__", [](const T& self, const T& other) { return self == other; })
       .def("__eq__", [](const T&, const py::object&) { return false; })
       .def("__hash__", [](const T& self) { return hash_value(Attribute(self)); })
@@ -229,6 +233,7 @@ void bind_attributes(py::module_& module) {
   structs
       .def(py::init([](const std::string& name, const py::typing::Dict<py::str, py::object>& fields) {
              StructAttr value{name, attrs_from_python(fields).entries()};
+             // As the parser does: an empty list of dims and a missing one must give equal attributes.
              std::erase_if(value.fields, [](const NamedAttribute& field) {
                const auto* list = std::get_if<IntArray>(&field.second);
                return list != nullptr && list->empty();

@@ -39,6 +39,7 @@ AxisRef axis_from_python(const Mesh& mesh, const AxisLike& axis) {
   if (const auto* name = std::get_if<std::string>(&axis)) return resolve(mesh, RawAxisRef{*name, {}});
   const auto& [name, pre, size] = std::get<AxisRow>(axis);
   const auto position = mesh.find_axis(name);
+  // resolve() refuses "x":(1)4 on x=4, as Shardy's text does, but Python reads rows of all axes in this form.
   if (position && pre == 1 && size == mesh.axis_size(*position)) return full_axis(mesh, *position);
   return resolve(mesh, RawAxisRef{name, std::make_pair(pre, size)});
 }
@@ -64,6 +65,7 @@ TensorSharding make_sharding(const PyMesh& mesh, const std::vector<DimLike>& dim
   for (const auto& [axes, open, priority] : dims) {
     sharding.dims.push_back({axes_from_python(*mesh, axes), open, priority});
   }
+  // Lists without an order are kept in mesh order, which verify() expects.
   sharding.replicated = sort_and_merge(axes_from_python(*mesh, replicated));
   sharding.unreduced = sort_and_merge(axes_from_python(*mesh, unreduced));
   if (!reducer.empty()) {
@@ -71,11 +73,13 @@ TensorSharding make_sharding(const PyMesh& mesh, const std::vector<DimLike>& dim
     if (!known) fail<ShardingError>("sharding", "the reducer must be sum, prod, max, min, and or or", reducer);
     sharding.reducer = *known;
   }
+  // No tensor is known here: the sizes of the shape are not looked at, only their number.
   verify(sharding, Dims(sharding.dims.size(), 0));
   return sharding;
 }
 
 TensorSharding parse_any_sharding(const PyMesh& mesh, const std::string& text) {
+  // '[{"x"}, {}]' is on this mesh; '<@mesh, [{"x"}, {}]>' names one, which must be this mesh.
   if (text.find('<') == std::string::npos) return parse_short_sharding(text, mesh);
   return parse_sharding(text, [&](std::string_view name) -> MeshPtr { return name == mesh->name() ? mesh : nullptr; });
 }
@@ -116,6 +120,7 @@ AlgebraResult algebra(const Mesh& mesh, const std::string& op, const AxesLike& l
   if (op == "sort_and_merge") return axes_to_python(mesh, sort_and_merge(a));
   if (op == "is_prefix_of") return is_prefix_of(a, b);
   if (op == "greatest_common_prefix") return axes_to_python(mesh, greatest_common_prefix(AxisSpan(a), AxisSpan(b)));
+  // The operations above are on lists, those below on single axes.
   if (a.size() != 1 || b.size() != 1) fail<ShardingError>(op, "takes one axis on each side");
   if (op == "contains") return contains(a[0], b[0]);
   if (op == "overlaps") return overlaps(a[0], b[0]);
@@ -172,6 +177,7 @@ void bind_sharding_class(py::module_& module) {
                   [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::fully_replicated(mesh, ndim); })
       .def_static("open", [](const PyMesh& mesh, int64_t ndim) { return TensorSharding::open(mesh, ndim); })
       .def_static("from_json", [](const std::string& json) { return sharding_from_json(json); })
+      // The class is bound with a holder of non-const meshes; Python can only read one.
       .def_property_readonly("mesh", [](const TensorSharding& s) { return std::const_pointer_cast<Mesh>(s.mesh); })
       .def_property_readonly("ndim", &TensorSharding::ndim)
       .def_property_readonly("dims", &dims_to_python)

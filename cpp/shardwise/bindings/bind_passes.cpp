@@ -56,9 +56,11 @@ SharedModule on_mesh(const std::shared_ptr<Module>& module, const MeshPtr& mesh)
   if (const MeshPtr own = main_mesh(*module); own != nullptr && !are_over_same_devices(*own, *mesh)) {
     fail<MeshError>("compile", str("the mesh must be that of the program's shardings, ", own->text()), mesh->text());
   }
+  // Shared, not copied: most programs are on their mesh already.
   if (!module->meshes.empty() && equal(module->meshes.front(), mesh)) return module;
   auto changed = std::make_shared<Module>(*module);
   const MeshPtr declared = changed->declare_mesh(named_apart(*module, mesh));
+  // The first mesh is the one that the program runs on.
   std::ranges::stable_partition(changed->meshes, [&](const MeshPtr& m) { return m == declared; });
   return changed;
 }
@@ -79,6 +81,7 @@ CompileOptions options_from(const py::kwargs& given) {
   CompileOptions options;
   for (const auto& [key, value] : given) {
     const auto name = key.cast<std::string>();
+    // The table of options is the only list: a new option needs no change here.
     const auto* known = std::ranges::find(kCompileOptions, name, &CompileOption::name);
     if (known == std::end(kCompileOptions)) throw py::type_error("no such option: " + name);
     if (known->flag != nullptr) {
@@ -99,27 +102,25 @@ py::dict counters_dict(const Counters& counters) {
   return counts;
 }
 
-// (op, method, operands, results) of each op, and the moves of each reshard.
-using ChosenOpRow = std::tuple<std::string, std::string, std::vector<std::string>, std::vector<std::string>>;
-using ChoiceRows = std::pair<std::vector<ChosenOpRow>, std::vector<std::vector<std::string>>>;
+// (op, method, operands, results) of each op, the moves of each reshard, then sources, carries and exchanges.
+using Texts = std::vector<std::string>;
+using ChosenOpRow = std::tuple<std::string, std::string, Texts, Texts>;
+using ChoiceRows = std::tuple<std::vector<ChosenOpRow>, std::vector<Texts>, Texts, Texts, Texts>;
 
 std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows) {
   if (!rows) return nullptr;
   auto choices = std::make_shared<Choices>();
-  for (const auto& [op, method, operands, results] : rows->first) {
-    choices->ops.push_back({op, method, operands, results});
-  }
-  choices->plans = rows->second;
+  std::vector<ChosenOpRow> ops;
+  std::tie(ops, choices->plans, choices->sources, choices->carries, choices->exchanges) = *rows;
+  for (const auto& [op, method, operands, results] : ops) choices->ops.push_back({op, method, operands, results});
   return choices;
 }
 
 ChoiceRows choices_of(const CompileUnit& unit) {
-  ChoiceRows rows;
-  for (const ChosenOp& op : unit.context.choices.ops) {
-    rows.first.emplace_back(op.op, op.method, op.operands, op.results);
-  }
-  rows.second = unit.context.choices.plans;
-  return rows;
+  const Choices& made = unit.context.choices;
+  std::vector<ChosenOpRow> ops;
+  for (const ChosenOp& op : made.ops) ops.emplace_back(op.op, op.method, op.operands, op.results);
+  return {std::move(ops), made.plans, made.sources, made.carries, made.exchanges};
 }
 
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
@@ -128,6 +129,7 @@ UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_
   CompileOptions options = options_from(given);
   options.objective = objective_from_name(objective);
   const SharedModule traced = on_mesh(module, mesh);
+  // The GIL is back before warn(), which may raise.
   auto unit = [&] {
     const WithoutGil released;
     return std::make_shared<CompileUnit>(compile(traced, options, choices_from_python(choices)));
@@ -171,6 +173,7 @@ UnitPtr propagate_annotated(const Module& module, uint32_t index, const std::str
   auto annotated = std::make_shared<Module>(module);
   MeshPtr mesh = program_mesh(module);
   if (mesh == nullptr) fail<MeshError>("annotate", "the program must have a mesh", {}, "declare one");
+  // Numbers of values stay the same in a copy.
   annotate(*annotated, ValueId{index}, parse_short_sharding(sharding, std::move(mesh)));
   return propagate_program(std::move(annotated), usual_passes(), given);
 }
@@ -193,6 +196,7 @@ py::dict describe_options() {
   for (const Pass& pass : named_passes()) {
     py::list reads;
     for (size_t i = 0; i < std::size(kCompileOptions); ++i) {
+      // Pass::reads has a bit for each row of kCompileOptions.
       if ((pass.reads >> i & 1) != 0) reads.append(std::string(kCompileOptions[i].name));
     }
     const py::object own = pass.strategy
@@ -230,6 +234,7 @@ py::list ledger(const CompileUnit& unit) {
 py::dict plan_of_reshard(const Dims& shape, int64_t item, const TensorSharding& from, const TensorSharding& to,
                          int64_t repetitions) {
   using Clock = std::chrono::steady_clock;
+  // The two shardings may be on meshes that are other views of the same devices.
   const ReshardProblem problem = with_common_mesh(
       {.shape = shape, .item_size = item, .from = placement_of(from, shape), .to = placement_of(to, shape)});
   ReshardPlan plan;
@@ -237,6 +242,7 @@ py::dict plan_of_reshard(const Dims& shape, int64_t item, const TensorSharding& 
   for (int64_t i = 0; i < std::max<int64_t>(repetitions, 1); ++i) {
     const Clock::time_point start = Clock::now();
     plan = plan_reshard(problem);
+    // The minimum is the time without disturbances.
     seconds = std::min(seconds, std::chrono::duration<double>(Clock::now() - start).count());
   }
   py::list moves, tiles;
@@ -269,6 +275,7 @@ UnitPtr with_local_stage(const CompileUnit& unit, const std::shared_ptr<Module>&
     fail<ShapeError>("with_local_stage", str("the module must have ", before.size(), " values"), str(after.size()));
   }
   auto module = std::make_shared<Module>(*local);
+  // A text does not show the parts of inner values, so those of the stage before the edit are put back, in order.
   for (size_t i = 0; i < before.size(); ++i) module->set_part(after[i], part_in(*unit.module, before[i], *module));
   auto edited = std::make_shared<CompileUnit>(unit);
   edited->module = std::move(module);
@@ -298,17 +305,22 @@ py::dict step_seconds(const CompileUnit& unit) {
   return seconds;
 }
 
-// A value on the empty mesh is whole on every device, like one without a sharding.
-TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value) {
-  if (id && !module.context().sharding(id).mesh->is_empty()) return module.context().sharding(id);
-  return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+// As the executable takes and returns it (unify_meshes.h). A value on the empty mesh is whole on every device, like one
+// without a sharding.
+TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value, const MeshPtr& main) {
+  if (!id || module.context().sharding(id).mesh->is_empty())
+    return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+  const TensorSharding& sharding = module.context().sharding(id);
+  if (main == nullptr || sharding.mesh->same_devices(*main)) return sharding;
+  return on_mesh(sharding, main).value_or(sharding);
 }
 
 py::list argument_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
+  const MeshPtr mesh = main_mesh(module);
   py::list list;
   for (ValueId value : module.region(module.main().body).arguments) {
-    list.append(sharding_of(module, module.value(value).sharding, value));
+    list.append(sharding_of(module, module.value(value).sharding, value, mesh));
   }
   return list;
 }
@@ -317,10 +329,11 @@ py::list result_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
   const Function& main = module.main();
   const std::vector<ValueId>& results = module.region(main.body).results;
+  const MeshPtr mesh = main_mesh(module);
   py::list list;
   for (size_t i = 0; i < results.size(); ++i) {
     const ShardingId id = i < main.result_shardings.size() ? main.result_shardings[i] : ShardingId();
-    list.append(sharding_of(module, id, results[i]));
+    list.append(sharding_of(module, id, results[i], mesh));
   }
   return list;
 }

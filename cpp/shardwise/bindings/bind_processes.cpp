@@ -49,6 +49,7 @@ class PyTransport final : public Transport {
 
  private:
   static py::memoryview bytes(std::span<const std::byte> bytes) {
+    // A shard may be empty, and an empty span may have no address, which memoryview does not accept.
     static constexpr std::byte kNothing{};
     return py::memoryview::from_memory(bytes.empty() ? &kNothing : static_cast<const void*>(bytes.data()),
                                        static_cast<py::ssize_t>(bytes.size()));

@@ -14,8 +14,11 @@
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
+#include "shardwise/mesh/digit_map.h"
 #include "shardwise/mesh/placement.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/shared/refusals.h"
 
 namespace py = pybind11;
@@ -25,6 +28,7 @@ namespace {
 
 using ModulePtr = std::shared_ptr<Module>;
 
+// Each view holds its module: Python may keep an op after it has dropped the program.
 template <class Id>
 struct View {
   ModulePtr module;
@@ -35,6 +39,7 @@ using ValueOf = View<ValueId>;
 using OpOf = View<OpId>;
 using RegionOf = View<RegionId>;
 
+// Functions are elements of a vector, so a view is an index.
 struct FunctionOf {
   ModulePtr module;
   size_t index = 0;
@@ -56,6 +61,7 @@ std::optional<Placement> placement_of_value(const ValueOf& value) {
   const Module& module = *value.module;
   if (module.stage < Stage::kAssigned) return std::nullopt;
   const Value& held = module.value(value.id);
+  // A part wins: its blocks may differ from those that the sharding gives.
   if (const PlacementId placement = module.part(value.id).placement) return module.context().placement(placement);
   if (!held.sharding) return std::nullopt;
   return placement_of(module.context().sharding(held.sharding), module.type(value.id).shape);
@@ -80,6 +86,14 @@ std::vector<ValueOf> results_of(const OpOf& op) {
 
 AttributeDict attributes_of(const OpOf& op) { return attributes_to_python(op.module->attrs(op.id).entries()); }
 
+// Of an exchange: the logical index of the sender of each device, by step; none if its tiles do not nest.
+std::optional<std::vector<std::vector<int64_t>>> sender_steps_of(const OpOf& op) {
+  const OpView view(*op.module, op.id);
+  if (view.def().traits.collective != CollectiveKind::kExchange) return std::nullopt;
+  const auto map = digit_map_of(exchange_map(view));
+  return map ? std::optional(sender_steps(*map, *collective_mesh(view))) : std::nullopt;
+}
+
 LocId without_names(const Context& context, LocId id) {
   while (id && context.location(id).kind == Location::Kind::kName) id = context.location(id).child;
   return id;
@@ -93,6 +107,7 @@ void def_identity(Class& views) {
   views.def_property_readonly("number", [](const T& self) { return self.id.index; })
       .def("__eq__", [](const T& self, const T& other) { return self == other; })
       .def("__eq__", [](const T&, const py::object&) { return false; })
+      // Equal numbers of two modules collide, which equality tells apart; sets hold views of one module.
       .def("__hash__", [](const T& self) { return std::hash<uint32_t>()(self.id.index); });
 }
 
@@ -139,6 +154,7 @@ void bind_ops(py::class_<OpOf>& ops) {
                                const OpCost cost = op.def().cost(op);
                                return std::pair(cost.flops, cost.bytes);
                              })
+      .def_property_readonly("sender_steps", &sender_steps_of)
       .def_property_readonly("location",
                              [](const OpOf& self) { return source_of(*self.module, self.module->op(self.id).loc); })
       // Equal for the ops of one recorded call; in a text, for those of one line and column. 0 where it is unknown.
@@ -183,6 +199,7 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
                                return std::pair{std::string(refusal->reason), std::string(refusal->way_out)};
                              })
       .def_property_readonly("differentiable", &OpDef::differentiable)
+      .def_property_readonly("control_flow", &OpDef::is_control_flow)
       .def_property_readonly("composed", [](const OpDef& self) { return is_composed(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })
       .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })
@@ -225,6 +242,7 @@ std::vector<std::optional<TensorSharding>> optional_shardings(const Module& modu
 void bind_program(py::module_& module, py::class_<Module, ModulePtr>& modules) {
   // All classes before any property, whose signature names them.
   py::class_<ResolvedSource> locations(module, "Location");
+  // Definitions are constants of the extension, which Python must not free.
   py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>> definitions(module, "OpDefinition");
   py::class_<ValueOf> values(module, "Value");
   py::class_<OpOf> ops(module, "Op");

@@ -50,6 +50,7 @@ NdArray owned_copy(const NdArray& array) {
 }
 
 void collect_owners(const Shards& shards, std::unordered_set<const void*>& owners) {
+  // One buffer holds all shards.
   if (shards.is_stacked()) {
     owners.insert(shards.stacked().owner().get());
     return;
@@ -97,6 +98,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
   if (!borrow) refuse_unreduced(sharding);
   const WithoutGil released;
   const PaddingFill fill = poison ? PaddingFill::kPoison : PaddingFill::kZero;
+  // The array is copied once: before it is cut, if all its shards stay here, and else only the shards of this process.
   const bool copies_whole = !borrow && devices.is_all();
   const ArrayPtr placed =
       owned_by(devices, scatter(copies_whole ? owned_copy(view) : view, sharding.closed(), {}, fill));
@@ -178,11 +180,13 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
   std::vector<ShardedArray> values;
   for (const py::handle argument : arguments) values.push_back(argument.cast<const ShardedArray&>());
   std::unordered_set<const void*> borrowed_owners;
+  // Before the run, which takes the arguments.
   for (size_t i : borrowed) collect_owners(values.at(i).shards(), borrowed_owners);
   for (size_t i : donated) arguments[i] = py::none();
   RunOptions options{
       .faithful = faithful, .poison = poison, .donated = donated, .trace = nullptr, .between_ops = SignalCheck()};
   std::vector<TraceRow> rows;
+  // Rows of this run replace those of the last one only when it succeeds.
   if (trace) options.trace = &rows;
   std::vector<ArrayPtr> results;
   {
@@ -214,8 +218,10 @@ bool accepts(const PyExecutable& self, const py::list& arguments) {
 std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
                                          const std::vector<py::array>& arguments) {
   auto program = std::make_shared<Module>(*global);
+  // Ops that others make up have no kernel, and `legalize` has not seen this program.
   decompose_ops(*program, is_composed);
   const std::unique_ptr<Executable> executable = Executable::unpartitioned(std::move(program));
+  // Python checks the arguments of calls; here only a mistake of ours can differ.
   check_internal(arguments.size() == executable->argument_count(), "run_unpartitioned: an array for each argument");
   std::vector<ShardedArray> values;
   for (size_t i = 0; i < arguments.size(); ++i) {

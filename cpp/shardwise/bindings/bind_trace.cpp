@@ -27,6 +27,7 @@ namespace {
 
 using ShardingPtr = std::optional<TensorSharding>;
 
+// Values cross to Python as numbers: an object for each would take longer to make than the op that it stands for.
 using Numbers = std::vector<uint32_t>;                                // of values
 using ValueTuple = py::typing::Tuple<uint32_t, ShapeTuple, py::str>;  // number, shape, dtype name
 using TypeLike = std::pair<ShapeLike, std::string>;
@@ -58,6 +59,7 @@ ValueTuple emit(Trace& trace, const std::string& name, const Numbers& operands, 
   const std::vector<ValueId> values = values_from_python(trace, operands);
   std::vector<TypeId> declared;
   if (shape || dtype) {
+    // Either may be missing: the first operand then gives it.
     if (values.empty() && !(shape && dtype)) fail<ShapeError>(name, "an op without operands needs a shape and a dtype");
     const Dims dims = shape ? shape_from_python(*shape) : trace.module().type(values[0]).shape;
     const DType element = dtype ? dtype_from_python(*dtype) : trace.module().type(values[0]).dtype;
@@ -96,6 +98,7 @@ std::vector<std::tuple<uint32_t, std::string, int32_t>> unused_constraints(const
     for (ValueId result : module.region(RegionId{region}).results) used[result.index] = true;
   }
   std::vector<std::tuple<uint32_t, std::string, int32_t>> unused;
+  // Only what main reaches: regions that vmap has consumed still hold their constraints.
   std::vector<RegionId> reached{trace.body()};
   for (size_t i = 0; i < reached.size(); ++i) {
     for (OpId op : module.region(reached[i]).ops) {
@@ -132,6 +135,7 @@ DerivativeSource derivative_source(const DerivativeFromPython& derivative) {
     const auto [forward, backward, has_gradient, has_cotangent] = derivative(number);
     const auto program = [&](const ProgramTuple& given) {
       const auto& [name, own, text] = given;
+      // A derivative was traced on its own, and comes as text in this program's context.
       const RegionId body = import_program(parse(text, module.shared_context()), module);
       return GivenProgram{.name = name, .derivative = own, .body = body};
     };
@@ -159,6 +163,7 @@ std::shared_ptr<Module> finish(Trace& trace, const Numbers& outputs, const std::
   std::vector<ShardingId> ids(values.size());
   for (size_t i = 0; i < shardings.size() && i < values.size(); ++i) {
     if (!shardings[i]) continue;
+    // A sharding of main's result is its own, beside that of the value: one value may be returned twice.
     verify(*shardings[i], trace.module().type(values[i]).shape);
     trace.module().declare_mesh(shardings[i]->mesh);
     ids[i] = trace.context().intern(*shardings[i]);
@@ -216,9 +221,9 @@ void bind_trace(py::module_& module) {
           "vjp",
           [](Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt,
              const std::optional<DerivativeFromPython>& derivative) {
-            return numbers_of(trace.append_gradients(values_from_python(trace, outputs),
-                                                     values_from_python(trace, cotangents),
-                                                     values_from_python(trace, wrt), derivative_source(derivative.value_or(DerivativeFromPython()))));
+            return numbers_of(trace.append_gradients(
+                values_from_python(trace, outputs), values_from_python(trace, cotangents),
+                values_from_python(trace, wrt), derivative_source(derivative.value_or(DerivativeFromPython()))));
           },
           py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
       .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })

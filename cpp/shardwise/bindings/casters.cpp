@@ -19,6 +19,7 @@ DType dtype_from_python(std::string_view name) {
 
 py::object numpy_dtype_object(DType dtype) {
   const std::string name(numpy_name(dtype));
+  // NumPy's own dtypes are the first ones of DType, up to kF64, and the complex ones; ml_dtypes has all others.
   const bool is_numpys = dtype != DType::kBF16 && (is_complex(dtype) || dtype <= DType::kF64);
   if (is_numpys) return py::dtype(name);
   return py::module_::import("numpy").attr("dtype")(py::module_::import("ml_dtypes").attr(name.c_str()));
@@ -29,6 +30,7 @@ namespace {
 // NumPy works a dtype's name out in Python, which takes longer than to record an op. Each known descriptor is kept
 // alive, so that its address stays its own.
 DType dtype_of(const py::dtype& dtype) {
+  // A bound, because a program may make new descriptors without end (dtypes with metadata).
   constexpr size_t kMostDescriptors = 64;
   static auto* known = new std::unordered_map<PyObject*, DType>;
   const auto found = known->find(dtype.ptr());
@@ -61,10 +63,12 @@ NdArray from_numpy(const py::array& array) {
 }
 
 py::array to_numpy(const NdArray& array) {
+  // The capsule keeps the buffer alive as long as NumPy has a view of it.
   auto* owner = new std::shared_ptr<void>(array.owner());
   py::capsule base(owner, [](void* pointer) { delete static_cast<std::shared_ptr<void>*>(pointer); });
   py::array result(py::reinterpret_borrow<py::dtype>(numpy_dtype_object(array.dtype())), array.shape(), array.strides(),
                    array.data(), base);
+  // Read-only: the buffer may be shared by several shards, results and arguments.
   py::detail::array_proxy(result.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return result;
 }

@@ -46,6 +46,7 @@ bool must_sleep() { return !t_shuts_down && state().shutting_down.load(std::memo
 void count(int change) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
+  // Counted per thread as well, so that a thread that goes to sleep takes back all that it has added.
   t_running += change;
   all.running += change;
   if (all.running <= 0) all.idle.notify_all();
@@ -63,6 +64,7 @@ bool try_enter() {
 
 // The thread does not hold the GIL here.
 [[noreturn]] void sleep_until_exit() {
+  // The exit must not wait for this thread any longer.
   count(-t_running);
   while (true) pause();
 }
@@ -75,7 +77,10 @@ WithoutGil::WithoutGil() : state_(PyEval_SaveThread()) {
 
 WithoutGil::~WithoutGil() {
   count(-1);
+  // Asking for the GIL of an interpreter that shuts down would unwind this thread's stack.
   if (must_sleep()) sleep_until_exit();
+  // The shutdown may begin after the check. CPython then ends this thread by pthread_exit, which unwinds by this
+  // exception: a handler that does not return stops it.
   try {
     PyEval_RestoreThread(state_);
   } catch (abi::__forced_unwind&) {

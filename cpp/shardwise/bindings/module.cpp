@@ -4,6 +4,7 @@
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "The compiled core of shardwise: one submodule per layer. Private: use the shardwise package.";
+  // First, because the submodules look up ops.
   shardwise::register_ops();
   auto error = module.def_submodule("error", "Exceptions");
   auto mesh = module.def_submodule("mesh", "Meshes, axes, shardings");

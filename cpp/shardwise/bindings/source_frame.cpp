@@ -23,6 +23,7 @@ bool is_hidden(PyCodeObject* code) {
   if (hidden->contains(code)) return true;
   Py_ssize_t length = 0;
   const char* file = PyUnicode_AsUTF8AndSize(code->co_filename, &length);
+  // A file name that is no UTF-8; its frames count as the user's.
   if (file == nullptr) {
     PyErr_Clear();
     return false;
@@ -52,6 +53,7 @@ struct UserFrame {
 
 UserFrame nearest_user_frame() {
   auto frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  // The innermost frame that is not of the package: the line that the user wrote.
   while (frame) {
     auto* raw = reinterpret_cast<PyFrameObject*>(frame.ptr());
     auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(raw)));
@@ -77,6 +79,7 @@ class PythonFrame final : public SourceFrame {
   ~PythonFrame() override {
     // A context may outlive the thread that traced it, and even the interpreter.
     if (!Py_IsInitialized()) {
+      // No reference can be dropped without an interpreter; the memory goes with the process.
       code_.release();
       return;
     }
@@ -100,6 +103,8 @@ LocId current_location(Context& context) {
   UserFrame frame = nearest_user_frame();
   if (!frame.code) return {};
   return context.source_location(frame.code.ptr(), frame.offset,
+                                 // Made once per code object. It keeps the code alive, so that
+                                 // the key, its address, stays its own.
                                  [&] { return std::make_unique<PythonFrame>(frame.code); });
 }
 

@@ -20,6 +20,7 @@ namespace shardwise {
 
 Trace::Trace(const std::string& name, std::shared_ptr<Context> context)
     : module_(std::make_shared<Module>(std::move(context))) {
+  // As JAX names its modules.
   module_->name = "jit_" + name;
   body_ = module_->add_region();
   Function main;
@@ -38,6 +39,7 @@ Builder Trace::builder_here() {
 
 ValueId Trace::argument(TypeId type, const std::string& name, const TensorSharding* sharding) {
   LocId loc = builder_here().loc();
+  // The name is around the place, where shown_name finds it.
   if (!name.empty()) loc = context().named_location(name, loc);
   const ValueId value = module_->add_argument(body_, type, loc);
   if (sharding != nullptr) set_sharding(value, *sharding);
@@ -47,6 +49,7 @@ ValueId Trace::argument(TypeId type, const std::string& name, const TensorShardi
 RegionId Trace::begin_region() {
   builder_here();
   regions_.push_back(module_->add_region());
+  // A region belongs to no op until emit_op takes it; one that vmap consumes stays loose, and finish() leaves it out.
   ++loose_regions_;
   return regions_.back();
 }
@@ -63,6 +66,7 @@ RegionId Trace::reduction_region(std::string_view op, DType dtype) {
   const RegionId region = module_->add_region();
   const TypeId scalar = context().tensor(dtype, {});
   const ValueId lhs = module_->add_argument(region, scalar), rhs = module_->add_argument(region, scalar);
+  // The region of a scatter that overwrites returns the update, its second argument.
   const ValueId result = op.empty() ? rhs : Builder(*module_, region).create(op, {lhs, rhs});
   module_->region(region).results = {result};
   return region;
@@ -84,12 +88,14 @@ ValueId Trace::emit(std::string_view name, std::span<const ValueId> operands, co
 bool Trace::is_recorded(RegionId region) const {
   const bool exists = region.index > 0 && region.index < module_->region_count() && region != body_;
   const bool is_open = std::find(regions_.begin(), regions_.end(), region) != regions_.end();
+  // An op takes a region once, and a body that is being recorded never.
   return exists && !is_open && !module_->region(region).op;
 }
 
 OpId Trace::emit_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
                     std::span<const TypeId> declared, std::span<const RegionId> regions) {
   Builder builder = builder_here();
+  // Python passes numbers, so any number may come.
   for (const RegionId region : regions) {
     if (is_recorded(region)) continue;
     fail<ShapeError>(name, "a region must be one that was recorded for this op", std::to_string(region.index));
@@ -110,6 +116,7 @@ std::vector<std::pair<ValueId, ValueId>> Trace::capture(RegionId region) {
     own.add(value, captured.back().second);
   }
   for (const OpId op : std::vector<OpId>(module_->region(region).ops)) own.apply(op);
+  // A region may return a value from around it directly.
   for (ValueId& result : module_->region(region).results) result = own(result);
   return captured;
 }
@@ -128,12 +135,14 @@ ValueId Trace::constrain(ValueId value, const TensorSharding& sharding) {
 void Trace::set_name(ValueId id, const std::string& name) {
   Value& value = module_->value(id);
   LocId& loc = value.op ? module_->op(value.op).loc : value.loc;
+  // A new name replaces the old one.
   const bool named = loc && context().location(loc).kind == Location::Kind::kName;
   loc = context().named_location(name, named ? context().location(loc).child : loc);
 }
 
 ValueId Trace::variable(ValueId value) {
   const ValueId stand_in = module_->add_argument(current(), module_->value(value).type, builder_here().loc());
+  // Only ops and regions made from now on can use it: substitute() need not look at the others.
   variables_[stand_in] = {.first_op = static_cast<uint32_t>(module_->op_count()),
                           .first_region = static_cast<uint32_t>(module_->region_count()),
                           .region = current()};
@@ -151,6 +160,7 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
     first.first_op = std::min(first.first_op, found->second.first_op);
     first.first_region = std::min(first.first_region, found->second.first_region);
     regions.insert(found->second.region);
+    // Tracers in Python may still hold the variable's number; checked() then gives them the value.
     by[variables[i]] = substituted_[variables[i]] = values[i];
     variables_.erase(found);
   }
@@ -170,6 +180,7 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
   for (const RegionId region : regions) {
     std::vector<ValueId>& arguments = module_->region(region).arguments;
     std::erase_if(arguments, [&](ValueId argument) { return by.contains(argument); });
+    // The variables were arguments of the region; those after them move up.
     for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
   }
 }
@@ -190,6 +201,7 @@ std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, s
   Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
   if (!gradients.replaced.empty()) ++loose_regions_;  // of an op that was replaced
   count_loose_regions(known);
+  // A forward op may have been replaced by one that also returns what the gradient needs.
   for (const auto& [from, to] : gradients.replaced.targets()) substituted_[from] = to;
   return std::move(gradients.values);
 }
@@ -214,6 +226,7 @@ ValueId Trace::operand(uint32_t index) const {
   const ValueId value = checked(index);
   const Value& known = module_->value(value);
   const RegionId at = known.op ? module_->op(known.op).parent : known.region;
+  // The value's region must still be open, or it is out of scope here.
   if (at == body_ || std::ranges::find(regions_, at) != regions_.end()) return value;
   const TensorType& type = module_->type(value);
   const std::string sizes = join(type.shape, ",", [](int64_t size) { return std::to_string(size); });
@@ -227,12 +240,14 @@ std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs, std::vec
   module_->region(body_).results.assign(outputs.begin(), outputs.end());
   module_->main().result_shardings = std::move(shardings);
   finished_ = true;
+  // Nothing to leave out, so the recorded module itself is the program.
   if (loose_regions_ == 0) return module_;
   // Regions that vmap has consumed belong to nothing: only what main reaches is handed on.
   auto reached = std::make_shared<Module>(module_->shared_context());
   reached->name = module_->name;
   reached->meshes = module_->meshes;
   std::vector<size_t> functions = CallGraph(*module_).reached();
+  // In the order of the module, so that the text does not depend on the order of calls.
   std::ranges::sort(functions);
   for (const size_t f : functions) GraphCopy(*module_, *reached).function(module_->functions[f]);
   return reached;

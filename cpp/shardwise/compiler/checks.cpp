@@ -60,6 +60,7 @@ LocId place_of(const Module& module) {
 // A program that is not resharded may hold collectives that its user wrote. Only propagation knows what to do with
 // them.
 void check_collectives(std::string_view what, const Module& module) {
+  // A function that nothing calls does not run, so its collectives do no harm.
   std::set<std::string> called{module.main().name};
   walk(module, [&](OpId id) {
     if (is_call(module, id)) called.insert(callee_of(module, id));
@@ -101,11 +102,15 @@ void check_op(const OpView& op, Needs needs) {
       throw;
     }
   }
+  // `legalize` leaves the ops that have methods: one of these, or the decomposition,
+  // takes their place in the local program.
   const bool is_replaced = is_composed(op.def()) && (op.def().methods.empty() || module.stage >= Stage::kLocal);
+  // Its ops are put where it is before anything runs.
   const bool is_inline = op.def().regions == Regions::kInline;
   if (op.def().runnable() && !is_inline && !(needs == Needs::kKernel && is_replaced)) return;
   const std::string_view pass = pass_that_replaces(op);
   const Refusal* refusal = refusal_of(op.name());
+  // From the most to the least specific advice.
   const std::string way_out = !pass.empty()        ? str("run ", pass, " first")
                               : refusal != nullptr ? std::string(refusal->way_out)
                                                    : "replace it by other ops";
@@ -114,6 +119,7 @@ void check_op(const OpView& op, Needs needs) {
 }
 
 void check_runnable_region(const Module& module, RegionId region, Needs needs) {
+  // Arguments are checked by their own location, which is the user's line too.
   for (const ValueId argument : module.region(region).arguments) {
     check_type(module, argument, module.value(argument).loc);
   }
@@ -140,6 +146,7 @@ void check_stage(std::string_view what, StageRange takes, const Module& module) 
   if (module.stage > takes.last) {
     refuse_late(what, module, module.stage, place_of(module), str("a program at stage ", stage_name(module.stage)));
   }
+  // The stage of a text without one is the first, whatever its ops are.
   if (takes.last < Stage::kResharded) check_collectives(what, module);
 }
 
@@ -151,6 +158,7 @@ void check_input(const Module& module) {
   const Context& context = module.context();
   const Function& main = module.main();
   const CallGraph calls(module);
+  // Only functions that main reaches run; a text may hold others.
   for (const size_t f : calls.reached()) {
     check_runnable_region(module, module.functions[f].body, Needs::kKernelOrDecomposition);
   }

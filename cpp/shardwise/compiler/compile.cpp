@@ -10,6 +10,7 @@ namespace shardwise {
 namespace {
 
 void keep_snapshot(CompileUnit& unit, const Pass& pass, const Pass* step) {
+  // Snapshots are of whole passes. Each one makes the next pass copy the module.
   if (step != nullptr) return;
   if (pass.checks_input) {
     check_input(*unit.module);
@@ -29,8 +30,10 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options, std::sha
   CompileUnit unit(std::move(traced), options);
   unit.context.pinned = std::move(pinned);
   unit.dump_folder = new_dump_folder(*unit.module);
+  // Passes are numbered from 1, so that the traced program sorts first.
   dump(*unit.module, unit.dump_folder, numbered(0, "trace"));
   run_passes(unit, pipeline(), {.after = keep_snapshot});
+  // For counterfactuals, which run the same pass again.
   unit.propagated_by = &kPropagate;
   return unit;
 }

@@ -25,6 +25,7 @@ Module take(SharedModule& held) {
     held.reset();
     return copy;
   }
+  // The object was made non-const, and nobody else can see it.
   Module moved = std::move(*std::const_pointer_cast<Module>(held));
   held.reset();
   return moved;
@@ -32,7 +33,9 @@ Module take(SharedModule& held) {
 
 PassRecord run_timed(CompileUnit& unit, const Pass& pass) {
   Module module = take(unit.module);
+  // Once, on the traced program: later passes keep the numbers.
   if (!std::exchange(unit.has_origins, true)) module.mark_origins();
+  // After the copy, which is the price of a snapshot and not of the pass.
   const auto start = std::chrono::steady_clock::now();
   module = pass.run(std::move(module), unit.context);
   const auto end = std::chrono::steady_clock::now();
@@ -70,6 +73,7 @@ void print_log(const PassRecord& record, const Counters& counters) {
   if (settings().log < kLogSteps) return;
   for (const PassRecord& step : record.steps) print_row("  ", step);
   for (const auto& [name, count] : counters.entries()) {
+    // Counters are named "pass.what".
     if (name.starts_with(record.name + ".")) {
       std::fprintf(stderr, "shardwise:   %-30s %lld\n", name.c_str(), static_cast<long long>(count));
     }
@@ -77,6 +81,7 @@ void print_log(const PassRecord& record, const Counters& counters) {
 }
 
 void run_pass(CompileUnit& unit, const Pass& pass, const Hooks& hooks) {
+  // Once per program: later passes make only ops that can run.
   if (pass.needs_runnable && !unit.is_runnable) check_runnable(*unit.module);
   unit.is_runnable = unit.is_runnable || pass.needs_runnable;
   check_stage(pass.name, pass.takes, *unit.module);
@@ -94,6 +99,7 @@ std::string kept_for_report(const Module& snapshot, std::span<const Pass> passes
                             const Pass& failed) {
   try {
     Module module = snapshot;
+    // A context of its own: the report must not add to the warnings and counters of the user's program.
     PassContext context{.options = unit.context.options};
     for (const Pass& pass : passes_since) module = pass.run(std::move(module), context);
     return keep_for_report(module, unit.dump_folder, failed.name).string();
@@ -115,6 +121,7 @@ void run_passes(CompileUnit& unit, std::span<const Pass> passes, const Hooks& ho
       throw InternalError(str(error.message(), ", in the pass ", passes[i].name,
                               path.empty() ? "" : "; please report it with the program before the pass, ", path));
     }
+    // A hook has kept this module, so keeping it here costs no copy.
     if (unit.module.use_count() > 1) {
       snapshot = unit.module;
       since = i + 1;

@@ -65,6 +65,7 @@ Json calls_around(const CompileUnit& unit, ValueId id) {
   const Module& module = *unit.propagated;
   const Value& value = module.value(id);
   Json calls = Json::array();
+  // From the innermost region outwards; each call goes to the front of the list.
   OpId op = module.region(value.op ? module.op(value.op).parent : value.region).op;
   for (; op; op = module.region(module.op(op).parent).op) {
     const std::string location = module.context().location_text(module.op(op).loc);
@@ -108,6 +109,7 @@ std::string explanations_json(const CompileUnit& unit, std::span<const NamedValu
   const Json rows = list_of(values, [&](const NamedValue& named) {
     Explanation explanation = explainer.explain(named.value);
     const bool is_made = is_made_constraint(program.after, provenance, named.value);
+    // The name that the user asked by may be that of a variable, which the value itself does not have.
     if (explanation.name.empty() && !is_made) explanation.name = named.name;
     Json row = value_row(unit, explanation);
     if (with_counterfactuals) {
@@ -124,6 +126,7 @@ std::string edges_json(const CompileUnit& unit) {
   return text_of(list_of(axis_edges(history, module), [&](const AxisEdge& edge) -> Json {
     const std::vector<TensorRef> tensors = history.tensors(edge.at);
     const bool is_op = edge.at.op && history.edge_of(edge.at.op) == nullptr;
+    // A data-flow edge, or a result of main, has one result: its owner, which is the last tensor.
     const size_t operands = is_op ? module.operands(edge.at.op).size() : tensors.size() - 1;
     const auto place = [&](size_t tensor) {
       return tensor < operands ? "operand-" + std::to_string(tensor) : "result-" + std::to_string(tensor - operands);

@@ -19,6 +19,7 @@ namespace {
 
 void change_nothing(Module&) {}
 
+// The names by which readers of Shardy look for these passes.
 constexpr Pass renamed(Pass pass, std::string_view name, std::string_view doc) {
   pass.name = name;
   pass.doc = doc;
@@ -39,6 +40,7 @@ const std::vector<Pass>& all_passes() {
 }
 
 bool same_name(std::string_view a, std::string_view b) {
+  // Command lines such as sdy_opt's separate the words of a pass by '-'.
   const auto plain = [](char c) { return c == '-' ? '_' : c; };
   return std::ranges::equal(a, b, {}, plain, plain);
 }
@@ -82,9 +84,11 @@ void run_named_passes(std::span<const std::string> names, CompileUnit& unit) {
 
 void run_to_explain(std::span<const std::string> names, CompileUnit& unit) {
   std::vector<Pass> passes = passes_called(names);
+  // The passes before it only prepare the program that is explained.
   const size_t last = passes.empty() ? 0 : passes.size() - 1;
   run_passes(unit, std::span(passes).first(last), {.after = {}, .verify = true});
   unit.global = unit.module;
+  // why() explains values inside of called functions, which the last step turns back into calls.
   if (!passes.empty() && passes[last].run == kPropagate.run) passes[last] = kPropagateRegions;
   const auto keep_regions = [](CompileUnit& changed, const Pass&, const Pass* step) {
     if (step != nullptr && step->name == kMakesRegions) changed.global = changed.module;

@@ -17,6 +17,9 @@
 namespace shardwise {
 namespace {
 
+// Ops are decomposed after propagation, so that why() shows what the user wrote, and before the choice of placements,
+// which is made for ops that run. Carries become captures before the choice, so that what a loop does not change is
+// resharded once. Scans are formed last, of the loops that are left in the local program.
 constexpr std::array kPipeline{
     kInlineCalls,  kSimplify, kPropagate,           kLegalize,  kSimplifyLoops, kAssign,
     kPlanReshards, kLocalize, kOptimizeCollectives, kFormScans,

@@ -18,6 +18,7 @@
 namespace shardwise {
 namespace {
 
+// File systems limit names, and a module may be named after a function of any length.
 constexpr size_t kLongestName = 60;
 
 std::string padded(int number, size_t digits) {
@@ -36,6 +37,7 @@ std::string file_name(std::string_view name) {
 bool write(const Module& module, const std::filesystem::path& path) {
   std::ofstream file(path);
   file << print(module, {.locations = true});
+  // A full disk shows only when the buffer is written.
   file.close();
   return static_cast<bool>(file);
 }
@@ -43,6 +45,7 @@ bool write(const Module& module, const std::filesystem::path& path) {
 }  // namespace
 
 std::filesystem::path new_dump_folder(const Module& module) {
+  // Programs are numbered in the order of compiling, also when several threads compile.
   static std::atomic<int> programs = 0;
   if (settings().dump_dir.empty()) return {};
   const std::string name = file_name(module.name);
@@ -75,6 +78,7 @@ std::filesystem::path keep_for_report(const Module& module, const std::filesyste
     std::random_device random;
     const std::filesystem::path own = std::filesystem::temp_directory_path() /
                                       str("shardwise_bug_", std::to_string(random()), std::to_string(random()));
+    // False if it exists: somebody else's folder is not written to.
     if (!std::filesystem::create_directory(own)) return {};
     const std::filesystem::path path = own / str("before_", pass, ".mlir");
     return write(module, path) ? path : std::filesystem::path();

@@ -101,6 +101,7 @@ void ValueNames::add_names(Entry& entry, bool is_inner) {
   if (const std::optional<TextNames> text = text_names(given)) {
     entry.function = text->function;
     const std::string name = name_in_text(text->names, value.op ? value.index : 0);
+    // %h and "@main %h" both find a value of main. Elsewhere "@f %h" is the name to show: %h alone may be main's.
     entry.names = {name, in_full(entry.function, name)};
     if (entry.function != main_symbol(module_)) std::swap(entry.names[0], entry.names[1]);
     loc = context.location(loc).child;
@@ -122,6 +123,7 @@ std::vector<NamedValue> ValueNames::find(const std::string& query) const {
     if (!entry.is_repeated && matches_name(entry.names, query)) add(entry);
   }
   const std::optional<Numbered> line = numbered(query, separator_of_line(query), "");
+  // A name wins over a line, and a line over the name of an op: "dot_general[1]" is the second one of the program.
   if (found.empty() && line) {
     for (const Entry& entry : entries_) {
       const ResolvedSource source = module_.context().resolve(loc_of(module_, entry.value));
@@ -136,6 +138,7 @@ std::vector<NamedValue> ValueNames::find(const std::string& query) const {
   OpId last;
   for (const Entry& entry : entries_) {
     if (entry.op.empty() || !ends_with_part(entry.op, op_name, '.')) continue;
+    // The results of one op follow each other and share its number.
     if (const OpId op = module_.value(entry.value).op; std::exchange(last, op) != op) ++number;
     if (!one || number == one->number) add(entry);
   }
@@ -150,12 +153,14 @@ std::vector<std::string> ValueNames::meanings(const std::string& query) const {
     std::string meaning = in_full(entry.function, query);
     if (std::ranges::find(found, meaning) == found.end()) found.push_back(std::move(meaning));
   }
+  // One meaning is no ambiguity.
   return found.size() == 1 ? std::vector<std::string>() : found;
 }
 
 std::vector<std::string> ValueNames::all() const {
   std::set<std::string> names, ops;
   for (const Entry& entry : entries_) names.insert(entry.names.begin(), entry.names.end());
+  // Ops of other functions would fill the list of suggestions.
   for (size_t i = 0; i < main_count_; ++i) {
     if (!entries_[i].op.empty()) ops.insert(entries_[i].op);
   }

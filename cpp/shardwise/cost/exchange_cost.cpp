@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "shardwise/cost/mesh_pair.h"
 #include "shardwise/cost/tile_overlap.h"
 
 namespace shardwise {
@@ -28,6 +29,7 @@ std::vector<std::vector<size_t>> independent_groups(const ExchangeMap& map) {
       for (const AxisRef& axis : operand[d].axes) mine.insert(axis.axis);
     }
     std::vector<size_t> dims{d};
+    // A dim on {"x", "y"} joins the groups of "x" and of "y" to one. From the back, since groups are erased on the way.
     for (size_t g = groups.size(); g-- > 0;) {
       if (std::ranges::none_of(mine, [&](int32_t axis) { return used[g].contains(axis); })) continue;
       mine.insert(used[g].begin(), used[g].end());
@@ -84,6 +86,7 @@ std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& di
     exact = false;
     return {most_shares(map, dims)};
   }
+  // Most devices have the same shares: a set keeps the few that differ, and the combinations below stay few.
   std::set<Shares> found;
   for (int64_t i = 0; i < positions; ++i) {
     device.set_grid(i);
@@ -92,13 +95,41 @@ std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& di
   return found;
 }
 
-ExchangeCost cost_across_meshes(const ExchangeMap& map, int64_t most_positions) {
+constexpr int64_t kMostDevicesAcrossMeshes = 65'536;
+
+// The most elements of one operand that a device receives.
+int64_t most_across_meshes(const ExchangeMap& map, size_t operand) {
+  const std::shared_ptr<const MeshPairPositions> positions = positions_of_mesh_pair(map, operand);
+  std::vector<Shares> shares;  // by dim and pair of positions
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    Shares& of_dim = shares.emplace_back();
+    const ExchangeSource& from = map.from[operand][d];
+    for (const auto& [tile, shard] : positions->dims[d]) {
+      of_dim.push_back({rows_needed(map.to[d], from, tile), piece_between(map.to[d], from, tile, shard).count});
+    }
+  }
+  if (shares.empty()) return 0;
+  int64_t most = 0;
+  for (size_t at = 0; at < positions->devices.size(); at += shares.size()) {
+    Share device;
+    for (size_t d = 0; d < shares.size(); ++d) {
+      const Share& own = shares[d][positions->devices[at + d]];
+      device.needed *= own.needed;
+      device.held *= own.held;
+    }
+    most = std::max(most, device.needed - device.held);
+  }
+  return most;
+}
+
+ExchangeCost cost_across_meshes(const ExchangeMap& map) {
   const int64_t devices = map.to_mesh->device_count();
-  if (devices > std::max<int64_t>(most_positions, 4'096)) {
+  if (devices > kMostDevicesAcrossMeshes) {
     double tile = 1;
     for (const ExchangeTarget& to : map.to) tile *= static_cast<double>(to.rows);
     return {.elements = tile, .exact = false};
   }
+  if (map.from.size() == 1) return {.elements = static_cast<double>(most_across_meshes(map, 0)), .exact = true};
   int64_t most = 0;
   for (int64_t i = 0; i < devices; ++i) most = std::max(most, received_across_meshes(map, i));
   return {.elements = static_cast<double>(most), .exact = true};
@@ -107,7 +138,8 @@ ExchangeCost cost_across_meshes(const ExchangeMap& map, int64_t most_positions) 
 }  // namespace
 
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
-  if (map.is_across_meshes()) return cost_across_meshes(map, most_positions);
+  if (map.is_across_meshes()) return cost_across_meshes(map);
+  // First, because its work does not grow with the mesh.
   if (const auto elements = elements_received(map)) return {.elements = *elements};
   ExchangeCost cost;
   std::set<Shares> all{Shares(map.from.size())};
@@ -117,6 +149,7 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
       cost.exact = false;
       more = {most_shares(map, dims)};
     }
+    // Groups have no axis in common, so every share of one occurs together with every share of the others.
     std::set<Shares> combined;
     for (const Shares& some : all) {
       for (const Shares& others : more) {
@@ -133,6 +166,7 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
   for (const Shares& device : all) {
     double elements = 0;
     for (const Share& share : device) {
+      // The operands have disjoint ranges of the result, so the device receives the sum of their parts.
       elements += static_cast<double>(share.needed) - static_cast<double>(share.held);
     }
     cost.elements = std::max(cost.elements, elements);
@@ -163,6 +197,7 @@ double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) 
   Coordinates device(axes);
   const int64_t positions = product(device.grid());
   double most = 0;
+  // The sum of the maxima is a bound: the device that receives most may be another one in each exchange.
   if (maps.size() == 1 || positions > most_positions) {
     for (const ExchangeMap& map : maps) most += exchange_cost(map).elements;
     return most;

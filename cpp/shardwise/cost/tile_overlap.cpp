@@ -56,6 +56,7 @@ struct Line {
   }
   // The tiles that begin in [first, last].
   Interval beginning_in(int64_t first, int64_t last) const {
+    // All tiles begin at `base`, and the divisions by `step` below have no meaning.
     if (step == 0) return base >= first && base <= last ? Interval{0, tiles - 1} : Interval{0, -1};
     Interval found{-floor_div(base - first, step), floor_div(last - base, step)};
     if (direction < 0) found = {-floor_div(last - base, step), floor_div(base - first, step)};
@@ -67,6 +68,8 @@ void append_boxes(const Digits& digits, std::span<const Coefficient> major_first
                   std::vector<Box>& boxes) {
   int64_t count = 1;
   for (const Coefficient& digit : major_first) count *= digits[digit.digit].size;
+  // Tiles 3 … 9 of digits 4·4 are the boxes [0]·[3], [1]·[0, 3] and [2]·[0, 1]: a part of a major digit at either end,
+  // and whole ones between them.
   const size_t length = front.size();
   if (tiles.low == 0 && tiles.high == count - 1) {
     for (const Coefficient& digit : major_first) front.push_back({digit.digit, 0, digits[digit.digit].size - 1});
@@ -106,6 +109,8 @@ void add_cells(const Digits& digits, Interval tiles, double needed, Line& line) 
 bool find_cells(const Digits& digits, Line& line) {
   const int64_t range = line.high - line.low;
   if (range <= 0 || line.rows <= 0) return true;
+  // A tile needs something if it begins after low - rows and before high, and the most if it is inside the range or the
+  // range is inside it.
   const Interval some = line.beginning_in(line.low - line.rows + 1, line.high - 1);
   const Interval most =
       line.beginning_in(std::min(line.low, line.high - line.rows), std::max(line.low, line.high - line.rows));
@@ -124,6 +129,7 @@ bool find_cells(const Digits& digits, Line& line) {
 std::vector<Coefficient> coefficients(const Digits& digits, const AxisList& axes, int64_t step) {
   std::vector<Coefficient> list;
   const DigitList order = digits.encode(axes);
+  // From the minor digit on: a digit moves the start by `step` times the positions of all digits after it.
   for (size_t i = order.size(); i-- > 0;) {
     list.push_back({order[i], step});
     step *= digits[order[i]].size;
@@ -146,6 +152,7 @@ Line line_of(const Digits& digits, const ExchangeTarget& to, const ExchangeSourc
     line.low = std::max<int64_t>(from.begin + from.offset, 0);
     line.high = std::min(end + from.offset, from.size);
   } else {
+    // In reverse, the last row of a tile has its lowest index in the operand. `base` is that of tile 0.
     line.base = from.offset - to.rows + 1;
     line.low = std::max<int64_t>(from.offset - end + 1, 0);
     line.high = std::min(from.offset - from.begin + 1, from.size);
@@ -163,6 +170,8 @@ struct Share {
 };
 
 void add_share(std::vector<Share>& shares, const Share& share) {
+  // Only needed - held counts in the end, and both are multiplied by those of other groups: a dominated share cannot
+  // win.
   if (std::ranges::any_of(shares, [&](const Share& known) { return known.dominates(share); })) return;
   std::erase_if(shares, [&](const Share& known) { return share.dominates(known); });
   shares.push_back(share);
@@ -192,6 +201,7 @@ class Group {
     for (size_t number = 0; number < combinations; ++number) {
       std::vector<DigitRange> ranges;
       for (size_t i = 0; i < digits.size(); ++i) {
+        // Digits of other groups change nothing here, so they stay at 0.
         ranges.push_back({static_cast<Digit>(i), 0, digits_ >> i & 1 ? digits[i].size - 1 : 0});
       }
       Share share;
@@ -203,6 +213,7 @@ class Group {
         for (const DigitRange& range : cell.box) ranges[range.digit] = range;
       }
       share.held = 0;
+      // held is 0 so far, the best case: if even that is dominated, the corners need not be visited.
       if (std::ranges::any_of(found, [&](const Share& known) { return known.dominates(share); })) continue;
       if (!find_least_held(ranges, share.held)) return std::nullopt;
       add_share(found, share);
@@ -242,6 +253,7 @@ class Group {
       least = corner == 1 ? held : std::min(least, held);
       if (least == 0 || corner >> free.size() != 0) return true;
       size_t turned = 0;
+      // Corner numbers 1, 2, 3, 4, … turn the digits 0, 1, 0, 2, …
       while ((corner >> turned & 1) == 0) ++turned;
       const int64_t sign = is_high[turned] ? -1 : 1;
       is_high[turned] = !is_high[turned];

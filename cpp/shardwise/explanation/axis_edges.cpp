@@ -17,6 +17,7 @@ void append_edges(AxisHistory& history, const Module& module, size_t s, AxisEdge
   for (size_t d = 0; d < after.dims.size(); ++d) {
     for (const AxisRef& axis : after.dims[d].axes) {
       if (before != nullptr && std::ranges::find(before->dims[d].axes, axis) != before->dims[d].axes.end()) continue;
+      // Digits that the dim itself had are no edge.
       for (const AxisSource& source : history.sources(s, d, axis) | std::views::reverse) {
         if (source.own) continue;
         edge.axis = axis;

@@ -31,6 +31,7 @@ const std::vector<AxisOrigin>& AxisTracer::origins(const TensorRef& tensor, size
     const Predecessors& before = found.emplace(at, predecessors(at)).first->second;
     for (const auto& [earlier, step] : before.list) stack.push_back(earlier);
   }
+  // In the order of HeldAxis: what an axis was made of comes first, and is in origins_ when it is needed.
   for (const auto& [at, before] : found) origins_.emplace(at, merged_origins(at, before));
   return origins_.at(start);
 }
@@ -63,6 +64,7 @@ std::vector<AxisOrigin> AxisTracer::merged_origins(const HeldAxis& at, const Pre
 
 PathId AxisTracer::extended(PathId path, const PathStep& step) {
   const auto next = static_cast<PathId>(paths_.size());
+  // Paths share their beginnings: a list per value would take memory quadratic in the depth of the program.
   const auto [known, is_new] = known_paths_.try_emplace({path, step.op, step.from, step.to, step.factor}, next);
   if (is_new) paths_.emplace_back(step).before = path;
   return known->second;

@@ -13,6 +13,7 @@ namespace shardwise {
 
 Explainer::Explainer(const Module& module, const Provenance& provenance)
     : module_(module), history_(module, provenance), tracer_(module, history_), lost_(module, history_, tracer_) {
+  // The replay must end where propagation did, or the explanation is of something else.
   if (settings().verify) history_.verify();
 }
 

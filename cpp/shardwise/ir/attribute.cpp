@@ -16,6 +16,7 @@ size_t hash_bytes(const void* data, size_t count) {
 
 size_t hash_string(std::string_view text) { return std::hash<std::string_view>()(text); }
 
+// The order of fields counts: equal dictionaries have the same one.
 size_t hash_fields(const std::vector<NamedAttribute>& fields) {
   size_t seed = fields.size();
   for (const auto& [name, value] : fields)
@@ -34,13 +35,22 @@ size_t hash_axes(const std::vector<RawAxisRef>& axes) {
   return seed;
 }
 
+NdArray first_element(const NdArray& data) { return NdArray(data.dtype(), {1}, {0}, data.data(), data.owner()); }
+
 // The bytes that equality compares: one element for a splat, else all elements in row-major order.
 NdArray significant_bytes(const NdArray& data) {
-  if (data.size() == 0 || !data.is_splat()) return data.contiguous();
-  return NdArray(data.dtype(), {1}, {0}, data.data(), data.owner());
+  return data.size() == 0 || !data.is_splat() ? data.contiguous() : first_element(data);
+}
+
+// Whether all elements have the same bytes, though each is stored: such an array equals a splat, so it has its hash.
+bool is_uniform(const NdArray& data) {
+  if (data.size() == 0 || data.is_splat() || !data.is_contiguous()) return false;
+  const int64_t item = item_size(data.dtype());
+  return std::memcmp(data.data(), data.data() + item, static_cast<size_t>(data.nbytes() - item)) == 0;
 }
 
 struct HashVisitor {
+  // The index of the alternative is mixed in by hash_value, so that equal numbers of two kinds differ.
   size_t operator()(Unit) const { return 1; }
   size_t operator()(bool value) const { return value ? 3 : 2; }
   size_t operator()(const IntAttr& a) const {
@@ -60,7 +70,7 @@ struct HashVisitor {
     return seed;
   }
   size_t operator()(const DenseAttr& a) const {
-    const NdArray bytes = significant_bytes(a.data);
+    const NdArray bytes = is_uniform(a.data) ? first_element(a.data) : significant_bytes(a.data);
     return hash_combine(hash_bytes(bytes.data(), static_cast<size_t>(bytes.nbytes())),
                         static_cast<size_t>(a.data.dtype()));
   }
@@ -102,9 +112,11 @@ struct HashVisitor {
 }  // namespace
 
 bool operator==(const FloatAttr& a, const FloatAttr& b) {
+  // By bits: -0.0 is not 0.0, and a NaN equals itself, or a module with one would not equal its own copy.
   return a.dtype == b.dtype && std::bit_cast<uint64_t>(a.value) == std::bit_cast<uint64_t>(b.value);
 }
 
+// Defined here because an Attribute contains them and is incomplete in the header.
 bool operator==(const StructAttr& a, const StructAttr& b) { return a.name == b.name && a.fields == b.fields; }
 
 bool operator==(const AttrDict& a, const AttrDict& b) { return a.fields == b.fields; }
@@ -112,6 +124,7 @@ bool operator==(const AttrDict& a, const AttrDict& b) { return a.fields == b.fie
 bool operator==(const DenseAttr& a, const DenseAttr& b) {
   if (a.data.dtype() != b.data.dtype() || a.data.shape() != b.data.shape() || a.is_index != b.is_index) return false;
   if (a.data.size() == 0) return true;
+  // Two splats compare one element; a splat and the same elements written out compare all.
   const NdArray lhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? a.data : a.data.contiguous());
   const NdArray rhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? b.data : b.data.contiguous());
   return lhs.nbytes() == rhs.nbytes() && std::memcmp(lhs.data(), rhs.data(), static_cast<size_t>(lhs.nbytes())) == 0;
@@ -121,6 +134,7 @@ size_t hash_value(const Attribute& attribute) {
   return hash_combine(attribute.index(), std::visit(HashVisitor(), attribute.base()));
 }
 
+// Linear, because an op has a handful of attributes, and their order is that of the text.
 const Attribute* Attrs::find(std::string_view name) const {
   for (const auto& [key, value] : entries_) {
     if (key == name) return &value;

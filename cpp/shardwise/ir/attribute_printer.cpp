@@ -13,6 +13,7 @@
 namespace shardwise {
 namespace {
 
+// MLIR's bare-id; any other name is quoted.
 bool is_plain_name(std::string_view name) {
   auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
@@ -60,6 +61,7 @@ struct Printer {
   void operator()(const std::string& text) const { out += quote(text); }
   void operator()(const IntArray& values) const {
     out += "array<i64";
+    // MLIR prints an empty array as array<i64>.
     if (!values.empty()) out += ": ";
     print_list(out, values, [&](int64_t value) { append_integer(out, value); });
     out += '>';
@@ -83,6 +85,7 @@ struct Printer {
   }
   void operator()(const DenseAttr& a) const { print_dense(out, a); }
   void operator()(const EnumAttr& a) const {
+    // A word in a field of a struct has no dialect of its own: `lhs_precision_type = bf16`.
     if (a.dialect.empty()) {
       out += a.value;
     } else {
@@ -96,6 +99,7 @@ struct Printer {
     } else {
       print_list(out, a.fields, [&](const NamedAttribute& field) {
         out += field.first;
+        // The presence of a unit is its value.
         if (std::holds_alternative<Unit>(field.second.base())) return;
         out += " = ";
         print_field(field.second);
@@ -144,6 +148,7 @@ std::string attribute_text(const Attribute& attribute) {
 void print_dictionary(std::string& out, const std::vector<NamedAttribute>& fields) {
   print_list(out, fields, [&](const NamedAttribute& field) {
     out += is_plain_name(field.first) ? field.first : quote(field.first);
+    // As in MLIR, {jax.donor} is short for {jax.donor = unit}.
     if (std::holds_alternative<Unit>(field.second.base())) return;
     out += " = ";
     print_attribute(out, field.second);

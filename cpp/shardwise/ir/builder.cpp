@@ -12,6 +12,7 @@
 namespace shardwise {
 namespace {
 
+// ops/ links ir, not the other way round: the registry of ops installs itself here.
 OpLookup installed_lookup = nullptr;
 
 std::string types_text(const Context& context, std::span<const TypeId> types) {
@@ -25,11 +26,14 @@ std::string types_text(const Context& context, std::span<const TypeId> types) {
 
 // The scalar constants that a combiner captures become constants of its own.
 void copy_captured_constants(Module& module, RegionId region) {
+  // A copy: the constants are appended to the same list.
   const std::vector<OpId> ops = module.region(region).ops;
   Redirection own(module);
   for (const ValueId value : captures_of(module, region)) {
     const OpId id = module.value(value).op;
+    // Any other capture stays, and the op's infer refuses it.
     if (!id || module.op(id).operand_count != 0 || module.type(value).ndim() != 0) continue;
+    // A copy, because append_op may move the module's ops.
     const Operation constant = module.op(id);
     if (!constant.def->traits.constant_like) continue;
     const std::array type{module.value(value).type};
@@ -41,6 +45,7 @@ void copy_captured_constants(Module& module, RegionId region) {
   for (const OpId op : ops) own.apply(op);
   Region& edited = module.region(region);
   for (ValueId& result : edited.results) result = own(result);
+  // The appended constants go to the front, before the ops that read them.
   std::ranges::rotate(edited.ops, edited.ops.begin() + std::ssize(ops));
 }
 
@@ -101,12 +106,14 @@ void Builder::expect_tensors(const OpDef& def, std::span<const ValueId> operands
   const bool any =
       std::any_of(operands.begin(), operands.end(), [&](ValueId id) { return is_token(module_->type(id)); }) ||
       std::any_of(results.begin(), results.end(), [&](TypeId id) { return is_token(context().type(id)); });
+  // Once here rather than in each op: only ops that order effects, or pass values into regions, take tokens.
   if (any) fail<DTypeError>(def.name, "operands and results must be tensors", mlir_name(DType::kToken));
 }
 
 OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs,
                         std::span<const TypeId> declared, std::span<const RegionId> regions) {
   if (def.regions == Regions::kCombiner) {
+    // Before the types are inferred, which checks that the combiner is closed.
     for (const RegionId region : regions) copy_captured_constants(*module_, region);
   }
   std::vector<TypeId> results;
@@ -116,11 +123,13 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
     def.infer(inferred, results);
     // Values that pass into regions may be tokens.
     if (!inferred.accepts_tokens() && def.flow == nullptr) expect_tensors(def, operands, results);
+    // A text declares result types; a pass usually declares none and takes what is inferred.
     if (!declared.empty() && !std::equal(declared.begin(), declared.end(), results.begin(), results.end())) {
       fail<ShapeError>(def.name, "the declared result types must be " + types_text(context(), results),
                        types_text(context(), declared));
     }
   } catch (Error& error) {
+    // infer knows the op, but not the user's line.
     error.at(context().location_text(loc_));
     throw;
   }

@@ -48,9 +48,11 @@ LocId Context::named_location(std::string name, LocId child) {
 }
 
 ResolvedSource Context::resolve(LocId id) const {
+  // Names are around a place: loc("h"("train.py":8:3)).
   while (id && location(id).kind == Location::Kind::kName) id = location(id).child;
   if (!id) return {};
   const Location& loc = location(id);
+  // A traced op stores a code object and an offset in it. Its line is worked out only when somebody asks.
   if (loc.kind == Location::Kind::kSource) return sources_[loc.source.index - 1]->resolve(loc.line);
   if (loc.kind == Location::Kind::kFile) return {.file = loc.text, .line = loc.line, .column = loc.column};
   return {};
@@ -71,6 +73,7 @@ void Context::append_region_signature(const OpView& op, RuleKey& key) {
   const Module& module = op.module();
   for (RegionId id : op.regions()) {
     const Region& region = module.region(id);
+    // Relative operands make equal regions of two ops, which have different values, one key.
     const uint32_t base = region.arguments.empty() ? 0 : region.arguments.front().index;
     for (OpId inner : region.ops) {
       key.defs.push_back(module.op(inner).def);

@@ -16,27 +16,27 @@
 namespace shardwise {
 namespace {
 
+// MLIR's default: constants with more elements print as hex.
 constexpr int64_t kMaxListed = 100;
 constexpr std::string_view kHexDigits = "0123456789ABCDEF";
 
 void print_bits(std::string& out, DType dtype, uint64_t bits) {
   out += "0x";
+  // All digits of the type, leading zeros too, as MLIR prints them.
   for (int64_t digit = 2 * item_size(dtype) - 1; digit >= 0; --digit) out += kHexDigits[(bits >> (4 * digit)) & 15];
 }
 
 // Parses `text` as a float of `dtype`, to check that it round-trips.
 double read_back(DType dtype, std::string_view text) {
-  double value = 0;
-  if (dtype == DType::kF64) {
+  // Rounded as the parser rounds: an f32 at once, narrower types from the double.
+  if (dtype == DType::kF32) {
+    float value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
   }
-  float narrow = 0;
-  std::from_chars(text.data(), text.data() + text.size(), narrow);
-  if (is_narrow_float(dtype)) return narrow_float_value(dtype, narrow_float_bits(dtype, narrow).value_or(0));
-  if (dtype == DType::kF16) return static_cast<float>(Float16(narrow));
-  if (dtype == DType::kBF16) return static_cast<float>(BFloat16(narrow));
-  return narrow;
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return nearest_float(dtype, value).value_or(value);
 }
 
 // i2 to ui4, in the low bits of a byte.
@@ -106,12 +106,15 @@ void print_float(std::string& out, DType dtype, double value) {
   std::array<char, 64> buffer;
   char* const begin = buffer.data();
   char* const limit = begin + buffer.size();
+  // As MLIR: six digits if they read back as the same value, else as many as it takes.
   auto result = std::to_chars(begin, limit, value, std::chars_format::scientific, 6);
   std::string_view digits(begin, static_cast<size_t>(result.ptr - begin));
   if (std::bit_cast<uint64_t>(read_back(dtype, digits)) != std::bit_cast<uint64_t>(value)) {
     // Narrow floats never get here: their six digits always suffice.
     result = dtype == DType::kF64
                  ? std::to_chars(begin, limit, value, std::chars_format::scientific)
+                 // The shortest digits of the float. Those of the double would be
+                 // longer, 0.1f as 1.0000000149011612e-01.
                  : std::to_chars(begin, limit, static_cast<float>(value), std::chars_format::scientific);
     digits = std::string_view(begin, static_cast<size_t>(result.ptr - begin));
   }
@@ -135,6 +138,7 @@ void print_dense(std::string& out, const DenseAttr& attribute) {
     print_nested(out, rows, 0, next);
   }
   std::string type = TensorType{data.dtype(), data.shape()}.text();
+  // The numbers are stored as i64: tensor<2xi64> becomes tensor<2xindex>.
   if (attribute.is_index) type.replace(type.rfind(mlir_name(data.dtype())), mlir_name(data.dtype()).size(), "index");
   out.append("> : ").append(type);
 }

@@ -8,6 +8,7 @@ namespace {
 
 using Precision = std::optional<DType>;
 
+// The implicit leading bit is included.
 int significand_bits(DType dtype) {
   switch (dtype) {
     case DType::kBF16: return 8;
@@ -25,6 +26,7 @@ Precision precision_of(DType dtype) {
 
 Precision coarser(Precision a, Precision b) {
   if (!a || !b) return a ? a : b;
+  // bfloat16 is coarser than float16, although both have 16 bits: the significand bounds the rounding error.
   return significand_bits(*a) <= significand_bits(*b) ? a : b;
 }
 
@@ -50,6 +52,7 @@ std::vector<std::optional<DType>> coarsest_floats(const Module& module) {
     const OpView view(module, op);
     Precision found;
     for (ValueId operand : view.operands()) found = coarser(found, known[operand.index]);
+    // A reduce may sum in a narrower type than its operands and results have.
     for (RegionId region : view.regions()) found = coarser(found, inside(module, region));
     for (size_t i = 0; i < view.result_count(); ++i) {
       known[view.result(i).index] = coarser(found, precision_of(view.result_type(i).dtype));

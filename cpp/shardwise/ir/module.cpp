@@ -20,6 +20,7 @@ MeshPtr Module::find_mesh(std::string_view mesh_name) const {
   return nullptr;
 }
 
+// Declaring an equal mesh again is a no-op, so that passes need not know which meshes the program has.
 MeshPtr Module::declare_mesh(const MeshPtr& mesh) {
   if (MeshPtr known = find_mesh(mesh->name())) {
     if (!(*known == *mesh)) {
@@ -38,6 +39,7 @@ const Function& Module::main() const {
                            "add func.func @main(...) {...}");
   }
   for (const Function& function : functions) {
+    // A text may hold a single function of any name, which is then the program.
     if (function.name == "main") return function;
   }
   return functions.front();
@@ -74,11 +76,13 @@ OpId Module::append_op(RegionId region_id, const OpDef& def, std::span<const Val
                            .region_count = static_cast<uint32_t>(regions.size())});
   operand_pool_.insert(operand_pool_.end(), operands.begin(), operands.end());
   region_pool_.insert(region_pool_.end(), regions.begin(), regions.end());
+  // Regions are built before the op that owns them.
   for (RegionId owned : regions) region(owned).op = id;
   for (size_t i = 0; i < result_types.size(); ++i) {
     values_.push_back(Value{.type = result_types[i], .op = id, .index = static_cast<uint32_t>(i)});
   }
   region(region_id).ops.push_back(id);
+  // Only after the first edit; building a module keeps no lists.
   if (uses_.lists) uses_.lists->add(*this, id);
   return id;
 }
@@ -105,12 +109,14 @@ void Module::set_region_result(RegionId id, uint32_t index, ValueId value) {
 
 void Module::become_constant(OpId id, const OpDef& def, AttrsId attrs) {
   drop_uses(id);
+  // In place, so that the op's result, its users and its place in the region stay.
   Operation& operation = op(id);
   operation.def = &def;
   operation.attrs = attrs;
   operation.operand_count = operation.region_count = 0;
 }
 
+// For a pass that hands the regions to another op: a region has one owner.
 void Module::release_regions(OpId id) {
   for (const RegionId owned : regions(id)) region(owned).op = {};
   op(id).region_count = 0;
@@ -125,6 +131,7 @@ UseRange Module::uses(ValueId value) {
   return {*this, *uses_.lists, value};
 }
 
+// In the traced module every value is its own origin; copies and replacements keep the number.
 void Module::mark_origins() {
   for (uint32_t i = 1; i < values_.size(); ++i) values_[i].origin = ValueId{i};
   for (uint32_t i = 1; i < ops_.size(); ++i) ops_[i].origin = OpId{i};
@@ -136,6 +143,7 @@ const GlobalPart& Module::part(ValueId id) const {
 }
 
 void Module::set_part(ValueId id, GlobalPart part) {
+  // The column is empty until a program is partitioned.
   if (id.index >= parts_.size()) parts_.resize(values_.size());
   parts_[id.index] = part;
 }

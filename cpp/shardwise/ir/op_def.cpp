@@ -32,15 +32,19 @@ OpPlacement placement_by_rule(const ShardingRule& rule, std::span<const AxisList
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     std::vector<AxisList>& dims = placement.tensors.emplace_back(rule.ndim(t));
     for (size_t d = 0; d < dims.size(); ++d) {
+      // Factors of a dim are major to minor, and so are its axes: a dim [ij] with i
+      // on "x" and j on "y" is on {"x", "y"}.
       for (const FactorId id : rule.dim(t, d)) append_merged(dims[d], axes[id]);
     }
   }
   for (size_t f = 0; f < axes.size(); ++f) {
     const Factor& factor = rule.factors()[f];
     if (factor.kind != FactorKind::kReduction || axes[f].empty()) continue;
+    // Each device has summed its part of a reduction factor, so the result is unreduced along the factor's axes.
     placement.unreduced.insert(placement.unreduced.end(), axes[f].begin(), axes[f].end());
     placement.reducer = factor.reducer;
   }
+  // In mesh order, so that equal placements compare equal: a reduction has no major and minor axes.
   placement.unreduced = sort_and_merge(placement.unreduced);
   return placement;
 }
@@ -56,6 +60,7 @@ ShardingRule no_rule(const OpView&) { return {}; }
 
 namespace {
 
+// Ops that a program may contain although they cannot run: propagation, printing and why() still work.
 [[noreturn]] void refuse(const OpView& op, std::string_view what) {
   UnsupportedError error(error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
                                        "replace it by other ops"));
@@ -69,6 +74,7 @@ std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes&) { r
 void propagation_only(VjpContext& context) { refuse(context.op(), "differentiated"); }
 void propagation_only(BatchContext& context) { refuse(context.op(), "batched"); }
 
+// sdy's collectives take the mesh from their sharding; ours work on local values and name it.
 bool is_local_collective(const OpView& op) {
   return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
 }

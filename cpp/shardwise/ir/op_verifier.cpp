@@ -41,9 +41,11 @@ void verify_stage(const OpView& op) {
   const Traits& traits = op.def().traits;
   const Stage stage = op.module().stage;
   Stage first = Stage::kGlobal, last = Stage::kLocal;
+  // Choosing placements consumes the constraints, and planning consumes the reshards.
   if (traits.constraint) last = Stage::kPropagated;
   if (traits.reshard) last = Stage::kAssigned;
   if (traits.collective != CollectiveKind::kNone) {
+    // Local collectives need local shapes; Shardy's have global ones.
     is_local_collective(op) ? first = Stage::kLocal : last = Stage::kResharded;
   }
   if (stage >= first && stage <= last) return;
@@ -82,6 +84,7 @@ void verify_part(const Module& module, ValueId value) {
   const Placement& placement = module.context().placement(part.placement);
   verify(placement, global.shape);
   const TensorType block{global.dtype, placement.local_shape()};
+  // A part without a type belongs to a global value, whose type is not that of a block.
   if (part.type && block != module.type(value)) {
     fail<ShardingError>("placement", str("a local value must have the type of a block, ", block.text()),
                         module.type(value).text());
@@ -99,6 +102,7 @@ void verify_without_results(std::string_view op, const ShardingPerValue& shardin
                       "write []");
 }
 
+// Counts all uses at once, and only in the rare program that has a data_flow_edge.
 DataFlowEdgeUses::DataFlowEdgeUses(const Module& module) : module_(module) {
   bool any = false;
   for (uint32_t i = 1; i < module.op_count() && !any; ++i) any = module.op(OpId{i}).def->traits.data_flow_edge;
@@ -116,6 +120,7 @@ DataFlowEdgeUses::DataFlowEdgeUses(const Module& module) : module_(module) {
 void DataFlowEdgeUses::verify(OpId id) const {
   if (uses_.empty() || !module_.op(id).def->traits.data_flow_edge) return;
   const OpView op(module_, id);
+  // As Shardy verifies: the edge is the only reader, so that all other users take the sharding that it propagates.
   if (uses_[op.operand(0).index] != 1) {
     fail<ShardingError>(op.name(), "its operand must have no other user", str(uses_[op.operand(0).index] - 1, " more"),
                         "let them use the result");

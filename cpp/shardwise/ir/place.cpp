@@ -3,6 +3,7 @@
 
 namespace shardwise {
 
+// IPython calls a cell "Cell In[3]" and its tracebacks say "Cell In[3], line 2".
 std::string_view separator_of_line(std::string_view file) { return file.starts_with("Cell In[") ? ", line " : ":"; }
 
 std::string place_text(const std::string& file, int32_t line) {

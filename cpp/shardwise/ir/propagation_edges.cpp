@@ -31,6 +31,7 @@ struct Step {
   std::vector<Edge> edges;
 };
 
+// At least one item: an empty list of steps, edges or targets records nothing.
 template <class F>
 void parse_list(SdyCursor& cursor, F&& item) {
   cursor.expect("[", "before a list of propagation edges");
@@ -92,6 +93,7 @@ void verify_step(const OpView& op, const Step& step) {
   }
 }
 
+// An edge names axes without a mesh, so the shardings around it must agree on one.
 MeshPtr common_mesh(const OpView& op) {
   MeshPtr common;
   const auto see = [&](ValueId value) {
@@ -119,6 +121,7 @@ void verify_node(const OpView& op, const Node& node) {
 
 void verify_propagation_edges(const OpView& op, const Attribute& value) {
   const auto* edges = std::get_if<StructAttr>(&value.base());
+  // The attribute parser keeps the body as text because it is not a list of fields.
   const std::string* body =
       edges == nullptr || edges->name != text_words::kPropagationEdges || edges->fields.size() != 1
           ? nullptr
@@ -135,6 +138,7 @@ void verify_propagation_edges(const OpView& op, const Attribute& value) {
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     verify_step(op, steps[i]);
+    // Steps need not be in order, but each has one entry.
     for (size_t j = 0; j < i; ++j) {
       if (steps[j].number == steps[i].number) {
         refuse(op, "a step must be given once", str("step-", steps[i].number, " again"));

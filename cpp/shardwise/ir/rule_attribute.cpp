@@ -14,6 +14,7 @@ namespace shardwise {
 namespace {
 
 constexpr int64_t kPlainSymbols = 'z' - 'i' + 1;  // factors that are one letter
+// ShardingRule stores the end of each dim in 16 bits.
 constexpr size_t kMaxMapped = std::numeric_limits<uint16_t>::max();
 
 using List = Dims RuleAttr::*;
@@ -57,6 +58,7 @@ class RuleVerifier {
       verify_tensor(str("result ", i), rule_.results[i], op_.result_type(i));
     }
     for (size_t factor = 0; factor < used_.size(); ++factor) {
+      // A factor in no dim would never be sharded; it is a mistake in the text.
       if (!used_[factor]) refuse("must use every factor", str(factor_symbol(factor), " in no dim"), "drop its size");
     }
     for (const auto& [name, list] : kLists) verify_list(name, rule_.*list);
@@ -86,6 +88,7 @@ class RuleVerifier {
   }
 
   void verify_dim(const std::string& dim, const Dims& factors, Dims& seen) {
+    // A dim that shares no factor with another one has a factor of its own in Shardy's form.
     if (factors.empty()) refuse(str("must give ", dim, " a factor"), "none", "give it one of its own");
     for (int64_t factor : factors) {
       if (factor >= static_cast<int64_t>(rule_.sizes.size())) {
@@ -93,6 +96,7 @@ class RuleVerifier {
                str(factor_symbol(static_cast<size_t>(factor)), " in ", dim, " without one"));
       }
       const auto index = static_cast<size_t>(factor);
+      // As in Shardy: it changes no index of the dim, so that one sharding would have two forms.
       if (rule_.sizes[index] == 1 && factors.size() > 1) {
         refuse(str("must not have a factor of size 1 beside others in ", dim), factor_symbol(index), "leave it out");
       }
@@ -115,6 +119,7 @@ class RuleVerifier {
 
   void verify_one_kind() const {
     std::vector<std::string_view> kinds(rule_.sizes.size());
+    // The first three of kLists are kinds. The fourth, blocked_propagation, goes with any of them.
     for (size_t i = 0; i < 3; ++i) {
       const auto& [name, list] = kLists[i];
       for (int64_t factor : rule_.*list) {
@@ -172,12 +177,14 @@ void verify(const RuleAttr& rule, const OpView& op) { RuleVerifier(rule, op).run
 ShardingRule to_rule(const RuleAttr& rule) {
   RuleBuilder builder(shapes_of(rule), rule.operands.size());
   const auto has = [](const Dims& list, size_t factor) {
+    // Verified to be sorted.
     return std::binary_search(list.begin(), list.end(), static_cast<int64_t>(factor));
   };
   for (size_t factor = 0; factor < rule.sizes.size(); ++factor) {
     const int64_t size = rule.sizes[factor];
     const bool blocked = has(rule.blocked, factor);
     if (has(rule.reduction, factor)) {
+      // The text names no reducer: a reduction of a custom call is a sum, and propagation does not read it.
       builder.reduction(size, Reducer::kSum, blocked);
     } else if (has(rule.need_replication, factor)) {
       builder.need_replication(size, blocked);

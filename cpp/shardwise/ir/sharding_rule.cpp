@@ -32,6 +32,7 @@ std::string kind_text(const ShardingRule& rule, std::string_view label, auto&& b
 // Attributes may be any int64, so products of two need more bits.
 using Wide = __int128;
 
+// Rounds to minus infinity, where / rounds to 0: -1 / 2 is -1.
 Wide floor_div(Wide a, Wide b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 int64_t clamped(Wide index, int64_t size) { return static_cast<int64_t>(std::clamp<Wide>(index, 0, size)); }
@@ -43,8 +44,10 @@ int64_t clamped(Wide index, int64_t size) { return static_cast<int64_t>(std::cla
 Interval Range::reads(Interval result, int64_t size) const {
   if (result.begin >= result.end) return {};
   const auto index = [&](int64_t of) { return Wide{scale} * of + offset; };
+  // A negative scale reads from the end, so the two ends of the result may swap.
   const auto [first, end] = std::minmax({index(result.begin), index(result.end - 1)});
   const Wide last = end + Wide{window - 1} * dilation;
+  // pad low=2, interior=1 of 3 rows (offset -2, holes 2): results [0, 4) touch the places -2 … 1, row 0 alone.
   const Interval found{clamped(-floor_div(-first, holes), size), clamped(floor_div(last, holes) + 1, size)};
   return found.begin < found.end ? found : Interval{};
 }
@@ -53,6 +56,7 @@ bool Range::stays_local(Blocks operand, Blocks result) const {
   // Blocks that start at the same place in each shard need the same local op.
   if (!is_static() || Wide{scale} * result.block != Wide{holes} * operand.block) return false;
   const auto last = [&](int64_t count) { return offset + Wide{scale} * (count - 1) + Wide{window - 1} * dilation; };
+  // An offset above -holes begins in the holes before the block's first row, and reads nothing of the shard before.
   const bool inside_block = offset > -holes && last(result.block) < Wide{holes} * operand.block;
   return inside_block && (result.size == 0 || last(result.size) < Wide{holes} * operand.size);
 }
@@ -137,6 +141,7 @@ FactorId RuleBuilder::permutation(int64_t size, bool blocked) {
 
 RuleBuilder& RuleBuilder::map(size_t tensor, size_t dim, FactorId factor) {
   auto& factors = dims_[tensor][dim];
+  // Shardy allows a factor of size 1 only where it is alone in its dim.
   if (factors_[factor].size != 1 || factors.empty()) factors.push_back(factor);
   return *this;
 }
@@ -166,6 +171,7 @@ RuleBuilder& RuleBuilder::pointwise() {
   for (size_t d = 0; d < shape.size(); ++d) {
     const FactorId id = factor(shape[d]);
     for (size_t t = 0; t < shapes_.size(); ++t) {
+      // Operands of other shapes, such as the scalar bounds of a clamp, get no factor of the result.
       if (shapes_[t] == shape) map(t, d, id);
     }
   }
@@ -181,6 +187,7 @@ ShardingRule RuleBuilder::build() {
   ShardingRule rule;
   for (size_t t = 0; t < dims_.size(); ++t) {
     for (size_t d = 0; d < dims_[t].size(); ++d) {
+      // Every dim has a factor in Shardy's form; one of size 1 belongs to nothing else and is never sharded.
       if (dims_[t][d].empty()) dims_[t][d].push_back(factor(1));
     }
   }

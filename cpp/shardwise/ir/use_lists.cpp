@@ -21,6 +21,7 @@ void UseLists::add_all(const Module& module, RegionId region) {
   add_results(module, region);
 }
 
+// The op is new, but its regions may have been filled before the lists existed.
 void UseLists::add(const Module& module, OpId op) {
   operands_.resize(module.operand_pool().size());
   add_operands(module, op);
@@ -53,7 +54,9 @@ void UseLists::add_results(const Module& module, RegionId region) {
   uint32_t index = 0;
   for (const ValueId result : module.region(region).results) {
     const auto place = static_cast<uint32_t>(results_.size());
+    // Not 0, which marks a node in no list.
     results_.push_back({.user = place + 1});
+    // The results of a region are consecutive: result_begin_ and the index give the node.
     result_uses_.push_back({.op = {}, .region = region, .index = index++});
     link(place | kResult, result);
   }
@@ -74,6 +77,7 @@ void UseLists::remove(const Module& module, OpId op) {
 
 void UseLists::set_operand(const Module& module, OpId op, uint32_t index, ValueId value) {
   const uint32_t use = module.op(op).operand_begin + index;
+  // In no list: the op was removed, or it is in a region that no function holds yet.
   if (operands_[use].user == 0) return;
   unlink(use, module.operands(op)[index]);
   operands_[use].user = op.index;
@@ -83,6 +87,7 @@ void UseLists::set_operand(const Module& module, OpId op, uint32_t index, ValueI
 void UseLists::set_region_result(const Module& module, RegionId region, uint32_t index, ValueId value) {
   if (result_begin_.size() <= region.index || result_begin_[region.index] == kEnd) return;
   const uint32_t place = result_begin_[region.index] + index;
+  // Results must not be added or removed once the lists exist: the nodes of the next region would be taken.
   check_internal(place < results_.size() && result_uses_[place].region == region, "a region has lost a result");
   unlink(place | kResult, module.region(region).results[index]);
   results_[place].user = place + 1;
@@ -94,6 +99,7 @@ void UseLists::link(uint32_t use, ValueId value) {
   uint32_t& head = heads_[value.index];
   Node& added = node(use);
   added.prev = kEnd;
+  // At the front, in constant time. The order of uses means nothing.
   added.next = head;
   if (head != kEnd) node(head).prev = use;
   head = use;
@@ -101,6 +107,7 @@ void UseLists::link(uint32_t use, ValueId value) {
 
 void UseLists::unlink(uint32_t use, ValueId value) {
   Node& removed = node(use);
+  // remove() also visits ops of regions that were never added.
   if (removed.user == 0) return;
   if (removed.prev == kEnd) {
     heads_[value.index] = removed.next;

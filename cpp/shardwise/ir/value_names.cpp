@@ -15,6 +15,7 @@ LocId loc_of(const Module& module, ValueId id) {
 std::optional<TextNames> text_names(std::string_view given) {
   if (!given.starts_with('@')) return std::nullopt;
   size_t end = 1;
+  // A quoted symbol, @"f %x", may itself contain " %".
   if (given.size() > 1 && given[1] == '"') {
     for (end = 2; end < given.size() && given[end] != '"'; ++end) end += given[end] == '\\' ? 1 : 0;
   }
@@ -32,6 +33,7 @@ std::string name_in_text(std::string_view names, uint32_t index) {
     const uint32_t count =
         colon == std::string_view::npos ? 1 : static_cast<uint32_t>(std::stoul(std::string(entry.substr(colon + 1))));
     if (index < count || entry.size() == names.size()) return count == 1 ? name : str(name, "#", index);
+    // The next name covers the results that follow.
     index -= count;
     names.remove_prefix(entry.size() + 2);
   }
@@ -46,6 +48,7 @@ std::string shown_name(const Module& module, ValueId value) {
   const std::optional<TextNames> text = text_names(given);
   if (!text) return given;
   const std::string name = name_in_text(text->names, module.value(value).op ? module.value(value).index : 0);
+  // Most reports are about main, so only other functions are named.
   return text->function == main_symbol(module) ? name : in_full(text->function, name);
 }
 

@@ -30,6 +30,7 @@ class Verifier {
       region(function.body, OpId{});
       function_results(function);
     }
+    // After all regions, because uses may come later.
     const DataFlowEdgeUses uses(module_);
     for (uint32_t i = 1; i < seen_ops_.size(); ++i) {
       if (seen_ops_[i]) uses.verify(OpId{i});
@@ -38,6 +39,7 @@ class Verifier {
 
  private:
   void check(bool holds, std::string_view what) const {
+    // The text is built only on failure: a large module has millions of checks.
     if (!holds) check_internal(false, str(subject_, ": ", what));
   }
 
@@ -103,11 +105,13 @@ class Verifier {
     seen_ops_[id.index] = true;
     const Operation& operation = module_.op(id);
     check(operation.def != nullptr, "an op must have a definition");
+    // The ops of a region change the subject.
     const std::string outer = std::move(subject_);
     subject_ = operation.def->name;
     try {
       check(operation.parent == parent, "an op must know its region");
       for (ValueId operand : module_.operands(id)) use(operand, "an operand");
+      // Before the results are defined: a region must not read the results of its own op.
       for (RegionId inner : module_.regions(id)) region(inner, id);
       types(id);
       for (uint32_t i = 0; i < operation.result_count; ++i) {
@@ -128,6 +132,7 @@ class Verifier {
     const Operation& operation = module_.op(id);
     std::vector<TypeId> declared, inferred;
     for (uint32_t i = 0; i < operation.result_count; ++i) declared.push_back(module_.value(module_.result(id, i)).type);
+    // Inferred again from the operands, so that an edit of operands or attributes cannot leave a stale type.
     const InferContext context(module_, *operation.def, module_.operands(id), module_.attrs(id), declared,
                                module_.regions(id));
     operation.def->infer(context, inferred);

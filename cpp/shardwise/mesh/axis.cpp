@@ -14,6 +14,7 @@ AxisRef digits(int32_t axis, int64_t pre, int64_t next) { return {axis, pre, nex
 
 // The digits of `ref` that are in none of `others`, major first.
 AxisList digits_outside(const AxisRef& ref, AxisSpan others) {
+  // "x":(1)8 without (2)2: prefix (1)2 and suffix (4)2. Each of `others` cuts what the ones before it have left.
   AxisList left{ref};
   for (const AxisRef& other : others) {
     AxisList rest;
@@ -167,6 +168,7 @@ AxisList greatest_common_prefix(AxisSpan a, AxisSpan b) {
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     auto common = greatest_common_prefix(a[i], b[i]);
     if (common) result.push_back(*common);
+    // Past the first difference, equal refs would split different shards.
     if (a[i] != b[i]) break;
   }
   return result;
@@ -181,6 +183,7 @@ std::optional<AxisList> without_prefix(AxisSpan list, AxisSpan prefix) {
     // The two lists may cut an axis at different digits, so only the common digits are matched in each step.
     auto common = greatest_common_prefix(rest.back(), wanted.back());
     if (!common) return std::nullopt;
+    // {"x":(1)4, "y"} without {"x":(1)2}: the first step matches (1)2, and leaves "x":(2)2 in `rest`.
     for (AxisList* side : {&rest, &wanted}) {
       auto behind = suffix_without_overlap(side->back(), *common);
       side->pop_back();

@@ -13,6 +13,7 @@ namespace {
 
 // Appends the digits of `ref`; false when no single split of the axis has the borders, for which `borders` is storage.
 bool append_digits(const AxisRef& ref, AxisSpan others, Dims& borders, AxisList& digits) {
+  // (1)8 among (1)2 and (4)2 has the borders 1, 2, 4, 8 and the digits (1)2, (2)2, (4)2.
   borders.assign({ref.pre, ref.next()});
   for (const AxisRef& other : others) {
     if (other.axis != ref.axis) continue;
@@ -23,6 +24,7 @@ bool append_digits(const AxisRef& ref, AxisSpan others, Dims& borders, AxisList&
   std::sort(borders.begin(), borders.end());
   borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    // (1)2 and (1)3 of 6 give 1, 2, 3, 6: three is no multiple of two, so no digit ends at both.
     if (borders[i + 1] % borders[i] != 0) return false;
     digits.push_back({ref.axis, borders[i], borders[i + 1] / borders[i]});
   }
@@ -43,6 +45,8 @@ std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others) {
 AxisList dividing_prefix(AxisSpan axes, int64_t size) {
   AxisList prefix;
   for (AxisRef ref : axes) {
+    // A prefix of the axis can have any size that divides it. For {"x"=4, "y"=3} and size 6, the result is {"x":(1)2}:
+    // "y" may not follow a part of "x".
     const int64_t common = std::gcd(size, ref.size);
     if (common == ref.size) {
       prefix.push_back(ref);
@@ -62,6 +66,7 @@ Digits::Digits(const Mesh& mesh, AxisSpan used) {
     const size_t before = digits_.size();
     const AxisRef whole = full_axis(mesh, axis);
     if (append_digits(whole, used, borders, digits_)) continue;
+    // append_digits may have added digits before it failed.
     digits_.resize(before);
     digits_.push_back(whole);
   }
@@ -72,6 +77,7 @@ Digits::Digits(const Mesh& mesh, AxisSpan used) {
 }
 
 std::optional<Digits> Digits::covering(AxisSpan used) {
+  // Sorted, the refs of an axis are neighbors, and the first of them has the smallest `pre`.
   AxisList sorted(used.begin(), used.end());
   std::sort(sorted.begin(), sorted.end());
   Digits result;
@@ -87,9 +93,11 @@ std::optional<Digits> Digits::covering(AxisSpan used) {
       continue;
     }
     const AxisRef first = sorted[begin];
+    // The interval from the first to the last used digit must be a ref before it can be cut.
     if (next % first.pre != 0) return std::nullopt;
     digits.clear();
     if (!append_digits({first.axis, first.pre, next / first.pre}, used, borders, digits)) return std::nullopt;
+    // (1)2 and (4)2 of 8 leave out the digit (2)2 between them. It would only make the lists of digits longer.
     std::copy_if(digits.begin(), digits.end(), std::back_inserter(result.digits_),
                  [&](const AxisRef& digit) { return overlaps(used, digit); });
   }
@@ -100,6 +108,7 @@ void Digits::cut_inside(int32_t axis, int64_t border) {
   for (size_t i = 0; i < digits_.size(); ++i) {
     const AxisRef whole = digits_[i];
     if (whole.axis != axis || border <= whole.pre || border >= whole.next()) continue;
+    // The digit (1)6 can be cut at 2 or 3, not at 4.
     if (border % whole.pre != 0 || whole.next() % border != 0) return;
     digits_[i].size = border / whole.pre;
     digits_.insert(digits_.begin() + static_cast<std::ptrdiff_t>(i) + 1, {axis, border, whole.next() / border});
@@ -111,6 +120,7 @@ DigitList Digits::encode(AxisSpan axes) const {
   DigitList list;
   for (const AxisRef& ref : axes) {
     for (size_t i = 0; i < digits_.size(); ++i) {
+      // Digits are in mesh order, so those of one ref are found major first.
       if (contains(ref, digits_[i])) list.push_back(static_cast<Digit>(i));
     }
   }
@@ -129,6 +139,7 @@ int64_t Digits::count(const DigitList& list) const {
   return result;
 }
 
+// To shift by all 64 bits is undefined.
 DigitSet Digits::all() const { return digits_.size() == kMost ? ~DigitSet{0} : (DigitSet{1} << digits_.size()) - 1; }
 
 DigitSet Digits::touched(AxisSpan axes) const {

@@ -12,6 +12,7 @@
 namespace shardwise {
 namespace {
 
+// Offsets and scales may be negative, and C++ divides toward zero.
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 int64_t ceil_div_signed(int64_t a, int64_t b) { return -floor_div(-a, b); }
 
@@ -25,8 +26,10 @@ struct Progression {
 // The t for which holes divides scale·t + offset.
 Progression progression_of(const ExchangeSource& source) {
   const int64_t common = std::gcd(source.scale, source.holes);
+  // 2t + 1 is never a multiple of 4.
   if (source.offset % common != 0) return {.is_empty = true};
   const int64_t scale = source.scale / common, offset = source.offset / common, holes = source.holes / common;
+  // Holes 3 and offset -1: result indices 1, 4, 7, … are the elements 0, 1, 2, …
   Progression found{.to = 0, .to_step = holes, .from = 0, .from_step = scale};
   if (holes > 1) {
     // The extended Euclidean algorithm gives the inverse of the scale.
@@ -38,6 +41,7 @@ Progression progression_of(const ExchangeSource& source) {
     }
     const int64_t inverse = ((other_factor % holes) + holes) % holes;
     const int64_t wanted = ((-offset % holes) + holes) % holes;
+    // Both factors are below `holes`, but their product may exceed 64 bits.
     found.to = static_cast<int64_t>(static_cast<__int128>(inverse) * wanted % holes);
   }
   found.from = (scale * found.to + offset) / holes;
@@ -52,11 +56,13 @@ struct Span {
 
 Span cut(Span span, int64_t first, int64_t step, int64_t low, int64_t high) {
   if (low >= high) return {};
+  // The u with low <= first + step·u < high. A negative step swaps the bounds.
   const int64_t begin = step > 0 ? ceil_div_signed(low - first, step) : ceil_div_signed(first - high + 1, -step);
   const int64_t end = step > 0 ? floor_div(high - 1 - first, step) + 1 : floor_div(first - low, -step) + 1;
   return {std::max(span.begin, begin), std::min(span.end, end)};
 }
 
+// A quarter of the range, so that the difference of two bounds cannot overflow.
 constexpr Span kAll{std::numeric_limits<int64_t>::min() / 4, std::numeric_limits<int64_t>::max() / 4};
 
 // The elements that are in tile i, and at operand indices [low, high).
@@ -104,6 +110,7 @@ std::pair<int64_t, int64_t> senders(const ExchangeTarget& to, const ExchangeSour
   const Progression line = progression_of(from);
   const Span span = elements_in(line, to, from, i, 0, from.size);
   if (span.count() == 0) return {0, -1};
+  // The operand's indices only grow, or only fall, along the progression, so its two ends are in the outermost shards.
   const int64_t first = (line.from + line.from_step * span.begin) / from.block;
   const int64_t last = (line.from + line.from_step * (span.end - 1)) / from.block;
   return {std::min(first, last), std::max(first, last)};
@@ -115,6 +122,7 @@ Coordinates::Coordinates(AxisSpan used) {
     if (known == axes_.end()) {
       axes_.push_back({ref.axis, ref.next(), 0});
     } else {
+      // (1)2 and (1)3 of 12 need 6 positions, not 12: the digits after them change no position along `used`.
       known->size = std::lcm(known->size, ref.next());
     }
   }
@@ -154,6 +162,7 @@ void Coordinates::set(AxisSpan axes, int64_t position) {
     Axis& axis = axes_[find(axes[i].axis)];
     const int64_t unit = axis.size / axes[i].next();
     const int64_t digit = axis.coordinate / unit % axes[i].size;
+    // Only this digit changes, because other refs of the same axis may be set as well.
     axis.coordinate += (position % axes[i].size - digit) * unit;
     position /= axes[i].size;
   }
@@ -169,6 +178,8 @@ int64_t received_across_meshes(const ExchangeMap& map, int64_t device) {
       needed *= rows_needed(map.to[d], from[d], tile);
       held *= piece_between(map.to[d], from[d], tile, shard_index(*map.from_mesh, from[d].axes, other)).count;
     }
+    // The device has its own shard of the operand already. What it needs is a product over the dims, and so is what it
+    // has.
     elements += needed - held;
   }
   return elements;

@@ -19,6 +19,7 @@ bool is_iota(DimSpan ids) {
   return true;
 }
 
+// MLIR's bare-id: MLIR prints every other symbol in quotes.
 bool is_word(std::string_view name) {
   auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   auto is_inner = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '$' || c == '.'; };
@@ -78,6 +79,7 @@ void Mesh::verify_device_ids() const {
   for (int64_t id : device_ids_) {
     if (id < 0) fail<MeshError>("mesh", "device ids must not be negative", std::to_string(id));
   }
+  // The one id of a maximal mesh may be any device, so it is not checked against a number of devices.
   if (axes_.empty()) {
     if (device_ids_.size() > 1) {
       fail<MeshError>("mesh", "a mesh without axes must have at most one device id",
@@ -96,6 +98,7 @@ void Mesh::verify_device_ids() const {
   }
   std::vector<bool> seen(device_ids_.size(), false);
   for (int64_t id : device_ids_) {
+    // There are as many ids as devices, so ids in range without a repetition are a permutation.
     if (id >= count || seen[static_cast<size_t>(id)]) {
       fail<MeshError>("mesh", "device ids must be a permutation of 0 to " + std::to_string(count - 1),
                       std::to_string(id) + (id >= count ? "" : " twice"));
@@ -106,6 +109,7 @@ void Mesh::verify_device_ids() const {
 
 void Mesh::index_devices() {
   strides_.resize(axes_.size());
+  // Row-major: the last axis has stride 1, so that x=2, y=3 has the strides 3 and 1.
   for (size_t i = axes_.size(); i-- > 0;) {
     strides_[i] = device_count_;
     device_count_ *= axes_[i].size;
@@ -139,6 +143,7 @@ int64_t Mesh::device_at(int64_t logical_index) const {
     fail<MeshError>("mesh " + reference(), "a logical index must be from 0 to " + std::to_string(device_count_ - 1),
                     std::to_string(logical_index));
   }
+  // A mesh without ids needs no table, so one of millions of devices takes constant memory.
   return device_ids_.empty() ? logical_index : device_ids_[static_cast<size_t>(logical_index)];
 }
 
@@ -180,6 +185,7 @@ std::string quote(std::string_view name) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string text = "\"";
   for (char c : name) {
+    // A plain char may be signed: a byte of UTF-8 would then be a negative index of kHex.
     const auto byte = static_cast<unsigned char>(c);
     if (c == '\\') {
       text += "\\\\";

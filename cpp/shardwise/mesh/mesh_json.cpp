@@ -16,6 +16,7 @@
 namespace shardwise {
 namespace {
 
+// Keys keep the order in which they are added: the default type would sort "axes" before "name".
 using Json = nlohmann::ordered_json;
 
 // A value of a document with its path, so that an error can name it: `axes[0].size`.
@@ -85,6 +86,7 @@ Json parse_document(std::string_view text) {
                      cursor.line(at), cursor.column(at));
   } catch (const Json::out_of_range& error) {
     const SdyCursor cursor(text);
+    // For a number past the range of a double, the library throws an error without a position.
     const size_t at = place_of_large_number(text, error.what());
     throw ParseError(error_message("JSON", "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
   }
@@ -102,6 +104,7 @@ Json to_json(const Mesh& mesh) {
   Json axes = Json::array();
   for (const MeshAxis& axis : mesh.axes()) axes.push_back({{"name", axis.name}, {"size", axis.size}});
   Json json;
+  // An inline mesh has no name, and gets none when it is read back.
   if (!mesh.name().empty()) json["name"] = mesh.name();
   json["axes"] = std::move(axes);
   if (!mesh.device_ids().empty()) json["device_ids"] = mesh.device_ids();
@@ -138,6 +141,7 @@ AxisList axes_from(const Mesh& mesh, const Node& node) {
   AxisList axes;
   for (const Node& item : node.items()) {
     RawAxisRef raw;
+    // As in Shardy's text, a full axis is its name alone.
     if (item.is_string()) {
       raw.name = item.string();
     } else {
@@ -172,6 +176,7 @@ TensorSharding sharding_from(const Node& node) {
     if (!found) reducer.fail_form("must be sum, prod, max, min, and or or", quote(reducer.string()));
     sharding.reducer = *found;
   }
+  // As in the text form: a missing reducer means sum, and one without axes means nothing.
   sharding.reducer = sharding.pending_reducer();
   return sharding;
 }
@@ -191,6 +196,7 @@ std::string sharding_to_json(const TensorSharding& sharding) {
   for (const DimSharding& dim : sharding.dims) {
     Json entry;
     entry["axes"] = to_json(mesh, dim.axes);
+    // Defaults are left out, and read back as such.
     if (dim.open) entry["open"] = true;
     if (dim.priority) entry["priority"] = *dim.priority;
     dims.push_back(std::move(entry));

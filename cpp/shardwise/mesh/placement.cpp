@@ -35,6 +35,7 @@ bool Placement::has_default_blocks(DimSpan shape) const {
 }
 
 bool operator==(const Placement& a, const Placement& b) {
+  // The mesh last: its comparison may read many device ids.
   return a.dims == b.dims && a.unreduced == b.unreduced && a.reducer == b.reducer && equal(a.mesh, b.mesh);
 }
 
@@ -61,6 +62,7 @@ Placement placement_of(const TensorSharding& sharding, DimSpan shape, DimSpan bl
   return placement;
 }
 
+// The mesh may be null here: a program without a mesh has whole values.
 Placement replicated_placement(MeshPtr mesh, DimSpan shape) {
   Placement placement{.mesh = std::move(mesh), .dims = {}, .unreduced = {}};
   for (const int64_t size : shape) placement.dims.push_back({{}, size});
@@ -73,6 +75,7 @@ TensorSharding sharding_of(const Placement& placement) {
                           .replicated = {},
                           .unreduced = placement.unreduced,
                           .reducer = placement.reducer};
+  // Closed: after propagation nothing may add axes.
   for (const DimPlacement& dim : placement.dims) sharding.dims.push_back({dim.axes, false, {}});
   return sharding;
 }
@@ -80,6 +83,7 @@ TensorSharding sharding_of(const Placement& placement) {
 void verify(const Placement& placement, DimSpan shape) {
   const TensorSharding sharding = sharding_of(placement);
   verify(sharding, shape);
+  // Called for its check that the blocks cover the dims.
   local_shape(sharding, shape, placement.local_shape());
 }
 

@@ -10,6 +10,7 @@
 namespace shardwise {
 namespace {
 
+// The functions of <cctype> depend on the locale, and are undefined for negative chars.
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_word_char(char c) { return is_letter(c) || is_digit(c) || c == '$' || c == '.'; }
@@ -69,6 +70,7 @@ std::string_view SdyCursor::take_word() {
   if (end < text.size() && is_letter(text[end])) {
     while (end < text.size() && is_word_char(text[end])) ++end;
   }
+  // An empty word is no error here: the caller knows what it expected instead.
   std::string_view word = text.substr(pos, end - pos);
   pos = end;
   return word;
@@ -89,6 +91,7 @@ std::string SdyCursor::take_string() {
       value += c;
       continue;
     }
+    // A newline is no valid escape, so that a backslash at the end of the text is refused below.
     const char next = pos + 1 < text.size() ? text[pos + 1] : '\n';
     const int high = hex_value(next);
     const int low = pos + 2 < text.size() ? hex_value(text[pos + 2]) : -1;
@@ -127,6 +130,7 @@ int64_t SdyCursor::take_integer(std::string_view what) {
     fail_here(must_hold.append(what));
   }
   int64_t value = 0;
+  // The digits are known to be there, so the only error left is a number that is too large.
   const auto result = std::from_chars(text.data() + pos, text.data() + end, value);
   if (result.ec != std::errc{}) {
     std::string must_hold(what);
@@ -142,6 +146,7 @@ std::string SdyCursor::found() const {
   if (text[pos] == '"') return "'\"'";
   const size_t end =
       std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_word_char) - text.begin();
+  // A whole word, or the one character that begins no word.
   return quote(text.substr(pos, std::max<size_t>(end - pos, 1)));
 }
 

@@ -72,6 +72,8 @@ class Verifier {
     std::sort(used_.begin(), used_.end());
     for (size_t i = 0; i < used_.size(); ++i) {
       const bool same_axis = i > 0 && used_[i - 1].axis == used_[i].axis;
+      // Sorted by axis, pre and size, refs that conflict are neighbors, so that one pass finds them. A full axis
+      // together with its sub-axis also overlaps it; the first check has the better message.
       if (same_axis) verify_full_alone(used_[i - 1], used_[i]);
       verify_sub_axis(used_[i]);
       if (same_axis) verify_disjoint(used_[i - 1], used_[i]);
@@ -170,6 +172,7 @@ bool TensorSharding::is_fully_replicated() const {
 }
 
 Reducer TensorSharding::pending_reducer() const {
+  // A reducer whose axes were dropped has no meaning, and must not make two shardings unequal.
   if (unreduced.empty()) return Reducer::kNone;
   return reducer == Reducer::kNone ? Reducer::kSum : reducer;
 }
@@ -227,6 +230,7 @@ void verify(const TensorSharding& sharding, DimSpan shape) {
   // Before the number of dims: a sharding on one device has none.
   if (sharding.mesh->is_maximal()) return verifier.verify_maximal();
   verify_ndim(sharding, shape);
+  // In Shardy's order of checks; the digits come last, because they need all lists.
   for (size_t dim = 0; dim < sharding.dims.size(); ++dim) verifier.verify_dim(dim);
   verifier.verify_sorted_list(sharding.replicated, "replicated");
   verifier.verify_sorted_list(sharding.unreduced, "unreduced");

@@ -20,6 +20,7 @@ void parse_items(SdyCursor& cursor, std::string_view close, std::string_view whe
   must_hold.append(close).append("' ").append(where);
   while (true) {
     item();
+    // Tested only after an item: MLIR's lists have no trailing comma, so {"x",} is an error.
     if (cursor.take(close)) return;
     if (!cursor.take(",")) cursor.fail_here(must_hold);
   }
@@ -31,6 +32,7 @@ int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   if (word[0] != 'p' || !digits) {
     cursor.fail_at(start, "a priority must be 'p' and a number, such as p1", quote(word));
   }
+  // p01 and p1 would be two texts of one sharding; Shardy refuses p01, too.
   if (number.size() > 1 && number[0] == '0') {
     cursor.fail_at(start, "a priority must have no leading zero", quote(word));
   }
@@ -104,6 +106,7 @@ void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
     cursor.skip_space();
     const size_t start = cursor.pos;
     const std::string_view word = cursor.take_word();
+    // Shardy reads the two lists in either order, and prints `replicated` first.
     bool* given = word == "replicated" ? &has_replicated : word == "unreduced" ? &has_unreduced : nullptr;
     if (!given) {
       cursor.fail_at(start, "expected 'replicated' or 'unreduced' after ','",
@@ -131,6 +134,7 @@ MeshPtr parse_mesh_reference(SdyCursor& cursor, const MeshLookup& find_mesh) {
     return mesh;
   }
   if (!cursor.take("mesh")) cursor.fail_here("a sharding must begin with a mesh: '@name' or 'mesh<[...]>'");
+  // An inline mesh has no name, so that two of them with equal axes are equal.
   return std::make_shared<const Mesh>(parse_mesh(cursor, std::string()));
 }
 
@@ -196,6 +200,7 @@ std::vector<RawAxisRef> parse_axis_list(SdyCursor& cursor) {
 }
 
 TensorSharding parse_sharding(SdyCursor& cursor, const MeshLookup& find_mesh) {
+  // Attributes have the prefix, and the pretty forms of ops leave it out.
   cursor.take(kShardingPrefix);
   return parse_bare(cursor, find_mesh);
 }
@@ -264,6 +269,7 @@ Placement parse_placement(std::string_view text, const MeshLookup& find_mesh) {
 
 std::string dim_text(const Mesh& mesh, const DimSharding& dim) {
   std::string text = axis_list_text(mesh, dim.axes);
+  // Before the closing brace: {"a"} becomes {"a", ?}.
   if (dim.open) text.insert(text.size() - 1, dim.axes.empty() ? "?" : ", ?");
   if (dim.priority) text += "p" + std::to_string(*dim.priority);
   return text;

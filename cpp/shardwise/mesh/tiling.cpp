@@ -56,6 +56,7 @@ int64_t block_size(int64_t dim_size, int64_t shards) { return dim_size / shards 
 int64_t axis_coordinate(const Mesh& mesh, const AxisRef& ref, int64_t logical_index) {
   const int64_t size = mesh.axis_size(ref.axis);
   const int64_t coordinate = logical_index / mesh.axis_stride(ref.axis) % size;
+  // The digit (2)2 of an axis of 8 at coordinate 5: size / next = 2, 5 / 2 % 2 = 0.
   return coordinate / (size / ref.next()) % ref.size;
 }
 
@@ -79,6 +80,7 @@ LocalSlice slice_of(const TensorSharding& sharding, DimSpan shape, int64_t logic
 }
 
 std::vector<LocalSlice> slices(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
+  // Checked once, not once for each device.
   const Dims checked = blocks_of(sharding, shape, blocks);
   std::vector<LocalSlice> all;
   all.reserve(static_cast<size_t>(sharding.mesh->device_count()));

@@ -50,6 +50,8 @@ namespace {
 
 std::vector<const OpDef*> join_families() {
   std::vector<const OpDef*> ops;
+  // An explicit list, not registration by static objects: a linker drops those of a library file that nothing refers
+  // to, and their order is not defined. The order here is that of all_ops().
   for (std::span<const OpDef> family : {elementwise_ops(),
                                         reduce_ops(),
                                         reduce_window_ops(),
@@ -97,6 +99,7 @@ const OpDef* lookup(std::string_view name) {
   static const auto* index = [] {
     auto* ops = new std::unordered_map<std::string_view, const OpDef*>;
     for (const OpDef* def : all_ops()) {
+      // Two families are edited in two files: only here can a name that both define be found.
       check_internal(ops->emplace(def->name, def).second, "two ops share one name");
     }
     ops->emplace("sdy.constant", ops->at("stablehlo.constant"));  // the import of sdy renames every constant
@@ -109,18 +112,21 @@ const OpDef* lookup(std::string_view name) {
 }  // namespace
 
 std::span<const OpDef* const> all_ops() {
+  // Pointers into the families' constexpr tables: an OpDef is never copied, so that its address is its identity.
   static const auto* ops = new std::vector<const OpDef*>(join_families());
   return *ops;
 }
 
 void register_ops() {
   static const bool kOnce = [] {
+    // Custom calls are found by their target, which is an attribute, so they are no rows of the list above.
     register_linalg_calls();
     register_top_k_calls();
     register_manual_calls();
     return true;
   }();
   static_cast<void>(kOnce);
+  // ir/ creates ops by name, but must not link ops/.
   install_op_lookup(lookup);
 }
 

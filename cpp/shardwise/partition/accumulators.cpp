@@ -2,17 +2,28 @@
 #include "shardwise/partition/accumulators.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/shared/linearity.h"
 
 namespace shardwise {
 namespace {
 
-bool is_linear(const OpDef& def) { return def.linear.kind != Linear::kNone; }
+constexpr std::array kReducers{Reducer::kSum, Reducer::kProd, Reducer::kMax,
+                               Reducer::kMin, Reducer::kAnd,  Reducer::kOr};
+
+// Whether the op distributes over the reductions of some reducer.
+bool is_linear(const OpView& op) {
+  const OpDef& def = op.def();
+  const bool has_code = !op.regions().empty() && def.regions != Regions::kCombiner;
+  if (op.result_count() != 1 || has_code || def.linear.kind == Linear::kNone) return false;
+  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  return std::ranges::any_of(kReducers, [&](Reducer reducer) { return linear_in(op, rule, reducer) != Linear::kNone; });
+}
 
 // The ops that depend on one carry.
 class Dependents {
@@ -22,6 +33,7 @@ class Dependents {
 
   std::optional<Accumulator> find() {
     const ValueId argument = module_.region(body_).arguments[carry_];
+    // All devices must take the same number of trips, which parts of a sum cannot decide.
     if (is_read(module_.region(condition_).arguments[carry_])) return std::nullopt;
     if (is_relayed(argument)) return Accumulator{carry_, {}};
     open_.push_back(argument);
@@ -32,6 +44,7 @@ class Dependents {
         if (!follow(use)) return std::nullopt;
       }
     }
+    // A carry that is returned unchanged has no addends.
     if (!is_returned_ || ops_.empty()) return std::nullopt;
     return Accumulator{carry_, {ops_.begin(), ops_.end()}};
   }
@@ -66,10 +79,12 @@ class Dependents {
   bool follow(const Use& use) {
     if (!use.op) {
       is_returned_ = true;
+      // To return it as another carry as well would need it whole there.
       return is_returned_as_carry(use);
     }
     const Operation& op = module_.op(use.op);
-    if (op.parent != body_ || op.region_count != 0 || op.result_count != 1 || !is_linear(*op.def)) return false;
+    // An op in an inner region may run any number of times in one trip.
+    if (op.parent != body_ || !is_linear(OpView(module_, use.op))) return false;
     if (ops_.insert(use.op).second) open_.push_back(module_.result(use.op));
     return true;
   }
@@ -93,6 +108,7 @@ std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop) {
     for (const OpId op : accumulator->ops) ++owners[op];
     found.push_back(std::move(*accumulator));
   }
+  // add %a, %b of two carries: the placements of both would have to be chosen together.
   std::erase_if(found, [&](const Accumulator& accumulator) {
     return std::ranges::any_of(accumulator.ops, [&](OpId op) { return owners[op] > 1; });
   });
@@ -121,6 +137,7 @@ std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std
     }
     return is_used;
   };
+  // Users before makers, so that one walk follows chains: %2 = dot, %3 = transpose %2, add %dw, %3 defers both.
   for (const OpId id : module.region(loop.regions()[1]).ops | std::views::reverse) {
     const Operation& op = module.op(id);
     if (deferring.contains(id)) continue;
@@ -128,7 +145,7 @@ std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std
       const ValueId result = module.result(id, i);
       if (!only_reaches_them(result)) continue;
       deferred.push_back(result);
-      if (op.result_count == 1 && op.region_count == 0 && is_linear(*op.def)) deferring.insert(id);
+      if (is_linear(OpView(module, id))) deferring.insert(id);
     }
   }
   return deferred;

@@ -35,15 +35,19 @@ class Assignment {
         builder_(target_, target_.main().body),
         planner_(module.context()),
         placements_(module),
-        values_(source_, builder_, planner_, placements_),
+        sources_(context.begin("sources", &Choices::sources)),
+        carries_(context.begin("carries", &Choices::carries)),
+        values_(source_, builder_, planner_, placements_, sources_),
         chooser_(module, values_, placements_, planner_, context),
-        accumulators_(module, values_, placements_, planner_, chooser_),
+        accumulators_(module, values_, placements_, planner_, chooser_, carries_),
         loops_(module),
         ops_(source_, builder_, values_, placements_),
         regions_(source_, builder_, values_, placements_) {}
 
   Module run(Counters& counters) {
     for (const size_t f : calls_.reached()) add_function(source_.functions[f]);
+    sources_.check_all_made();
+    carries_.check_all_made();
     counters.add("assign.plans", planner_.plans());
     counters.add("assign.new_plans", planner_.new_plans());
     target_.stage = Stage::kAssigned;
@@ -72,12 +76,15 @@ class Assignment {
     } else if (op.def().regions == Regions::kBranches) {
       add_branches(op);
     } else if (traits.constraint || traits.reshard) {
+      // A user of the annotated value may start from the version before the annotation, if that is nearer.
       values_.add_alias(op.result(), op.operand(0), traits.constraint ? "annotation" : "reshard");
     } else if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) {
+      // Made where it is used, in the placement that the user needs: that sends nothing.
       values_.add_constant(op);
     } else {
       const ShardingRule& rule = source_.context().sharding_rule(op);
       if (rule.empty()) {
+        // Nothing is known about the dims of an op without a rule, so each device computes all of it.
         ops_.add_replicated(op);
       } else {
         ops_.add_by_rule(op, rule, chooser_.choose(op, rule));
@@ -123,6 +130,7 @@ class Assignment {
   // A carry has the placement that propagation gave to the result of the loop, unless it stays unreduced.
   void add_loop(const OpView& op) {
     const auto counted = counted_loop(op);
+    // At least 2, because PlacedValues takes a region of one trip for a branch.
     loops_.enter(op, std::max(static_cast<double>(counted ? counted->trips : kAssumedTrips), 2.0), placements_);
     share_reductions();
     std::vector<ValueId> operands(op.operand_count());
@@ -131,6 +139,7 @@ class Assignment {
     };
     const std::vector<OpenLoop::Carry> declared = loops_.innermost().carries;
     for (size_t i = 0; i < operands.size(); ++i) {
+      // The entries of accumulators come after the body, which decides how they are placed.
       if (!loops_.innermost().accumulates(i)) add_operand(i, declared[i].placement);
     }
     const RegionId regions[] = {add_condition(op), add_body(op)};
@@ -152,6 +161,7 @@ class Assignment {
     double share = 0;
     for (const Accumulator& accumulator : loop.accumulators) {
       const AccumulatorSite site = loops_.site(accumulator.carry);
+      // The value may reach any of the accumulators, so it is priced by the one that is reduced most often.
       share = std::max(share, chooser_.share(site.result) / site.trips);
     }
     for (const ValueId value : find_deferred(source_, loop.op, loop.accumulators)) chooser_.set_share(value, share);
@@ -213,6 +223,7 @@ class Assignment {
   Builder builder_;
   ReshardPlanner planner_;
   ProgramPlacements placements_;
+  ChoicesInProgress sources_, carries_;
   PlacedValues values_;
   OpChooser chooser_;
   AccumulatorChooser accumulators_;
@@ -225,8 +236,11 @@ class Assignment {
 
 Module assign(Module module, PassContext& context) {
   context.choices.ops.clear();
+  // Before placements are read: afterwards, only real differences of meshes are left.
   unify_meshes(module);
-  return Assignment(module, context).run(context.counters);
+  Module assigned = Assignment(module, context).run(context.counters);
+  check_all_made("ops", context.choices.ops, context.pinned ? &context.pinned->ops : nullptr);
+  return assigned;
 }
 
 }  // namespace shardwise

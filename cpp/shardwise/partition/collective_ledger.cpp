@@ -60,6 +60,7 @@ void read_permute(const OpView& op, LedgerRow& row) {
   } else {
     row.axes = axis_list_text(mesh, permute.axes) + " by " + std::to_string(permute.shift);
     row.group_size = product(permute.axes);
+    // A permute with a reducer passes a running total on, from neighbor to neighbor.
     row.is_chain = permute.reducer != Reducer::kNone;
   }
 }
@@ -85,6 +86,7 @@ void read_exchange(const OpView& op, LedgerRow& row) {
   }
   const ExchangeCost cost = exchange_cost(map);
   row.bytes = cost.elements * static_cast<double>(item_size(row.operand.dtype));
+  // A loop or a branch around it may have given the row a bound that is as weak already.
   if (!cost.exact && row.bound.empty()) row.bound = kAtMost;
 }
 
@@ -120,6 +122,7 @@ void read_collective(const OpView& op, LedgerRow& row) {
     case CollectiveKind::kExchange: read_exchange(op, row); break;
     case CollectiveKind::kNone:
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kAxisIndex: break;
   }
 }
@@ -130,16 +133,19 @@ struct Executions {
   std::string_view bound = {};
 
   Executions in(const OpView& op) const {
+    // Any of the branches may run, so each is counted as if it ran every time.
     if (op.def().regions == Regions::kBranches) return {count, bound.empty() ? kAtMost : bound};
     if (op.def().regions != Regions::kLoop) return *this;
     const auto trips = trip_count(op);
     int64_t product = 0;
+    // The count stays that of one trip, as the bound states.
     if (!trips || __builtin_mul_overflow(count, *trips, &product)) return {count, kPerTrip};
     return {product, bound};
   }
 
   void add(const Executions& more) {
     if (__builtin_add_overflow(count, more.count, &count)) count = std::numeric_limits<int64_t>::max();
+    // A sum of calls is as weak as its weakest part: per trip is weaker than at most.
     for (const std::string_view weaker : {kAtMost, kPerTrip}) {
       if (more.bound == weaker && bound != kPerTrip) bound = weaker;
     }
@@ -174,6 +180,7 @@ class LedgerMaker {
     for (const OpId id : local_.region(region).ops) {
       const OpView op(local_, id);
       for (const RegionId nested : op.regions()) add_rows(nested, executions.in(op));
+      // The count of a function's rows has all of its calls already, so its rows are added once.
       if (is_call(local_, id) && shown_.insert(calls_.callee(id)).second) {
         add_rows(called_function(local_, id).body, executions_[calls_.callee(id)]);
       }

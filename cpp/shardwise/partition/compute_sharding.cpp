@@ -4,12 +4,14 @@
 #include <algorithm>
 
 #include "shardwise/mesh/digits.h"
+#include "shardwise/ops/shared/addends.h"
 
 namespace shardwise {
 
 bool has_range(const ShardingRule& rule, FactorId factor) {
   for (size_t i = 0; rule.has_ranges() && i < rule.operand_count(); ++i) {
     for (size_t d = 0; d < rule.ndim(i); ++d) {
+      // A dim with a range has one factor.
       if (rule.dim(i, d)[0] == factor && rule.range(i, d) != nullptr) return true;
     }
   }
@@ -31,6 +33,7 @@ std::vector<size_t> pairs_of_factors(const ShardingRule& rule) {
   if (!rule.has_independent_pairs()) return pairs;
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
     for (size_t d = 0; d < rule.ndim(t); ++d) {
+      // Tensor t is operand t, or the result of the same number.
       for (const FactorId id : rule.dim(t, d)) pairs[id] = t % rule.operand_count();
     }
   }
@@ -68,8 +71,10 @@ bool leaves_pending(const Factor& factor) {
 
 bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, FactorId id) {
   switch (rule.factors()[id].kind) {
+    // Each device reduces its part, and the result is unreduced over the axes of the factor.
     case FactorKind::kReduction: return true;
     case FactorKind::kPassThrough:
+      // A broadcast: every device has what it needs to write its part of the new dim.
       if (!in_an_operand(rule, id)) return !operands_lose_factors(rule, pairs);
       return in_its_results(rule, pairs, id);
     case FactorKind::kPermutation: return has_range(rule, id);  // as far as it stays local
@@ -89,6 +94,7 @@ void for_dims_of(const ShardingRule& rule, size_t tensor, FactorId factor, Visit
 }  // namespace
 
 bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards) {
+  // ProgramPlacements::of gives the tensors of ops default blocks.
   const auto blocks = [shards](int64_t size) { return Blocks{size, ceil_div(size, shards)}; };
   bool local = true;
   for (size_t r = 0; r < op.result_count(); ++r) {
@@ -118,6 +124,7 @@ std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t ten
 
 double ComputeSharding::local_work(const OpView& op, const ShardingRule& rule) const {
   double work = 1;
+  // The factors of a slice have the operand's sizes, but its work is what it writes.
   if (op.def().traits.movement) {
     const std::vector<AxisList> axes = dims(rule, rule.result_tensor(0));
     const Dims& shape = op.result_type().shape;
@@ -140,6 +147,7 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
   for (const Method& method : op.def().methods) {
     methods_.push_back(method.factors(op, rule));
     if (method.placements == nullptr) continue;
+    // By the rule, such a factor is whole, even where its kind would let it be sharded.
     for (const FactorId id : methods_.back()) usable_[id] = false;
   }
   for (size_t m = 0; m < methods_.size(); ++m) {
@@ -221,9 +229,11 @@ void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Plac
     for (size_t t = 0; t < tensors.size(); ++t) {
       tensors[t].resize(rule_.ndim(t));
       for (size_t d = 0; placements[t] != nullptr && d < tensors[t].size(); ++d) {
+        // Another tensor may be sharded along an axis over which the op passes a reduction on.
         tensors[t][d] = truncate_at_overlap(placements[t]->dims[d].axes, wish.passed);
       }
     }
+    // Nothing would be exchanged: the rule does the same.
     if (!is_sharded_along(tensors, methods_[m])) continue;
     // The results are made together, so they have one placement: that of a result, or of the first operand.
     for (size_t from = rule_.operand_count(); from <= tensors.size(); ++from) {
@@ -292,6 +302,8 @@ ComputeSharding ComputeShardings::choose(const Wish& wish, std::span<const size_
       // An axis can shard only one factor of an op: otherwise devices would hold only the diagonal tiles.
       AxisList axes = truncate_at_overlap(wanted->axes, used[pairs_[f]]);
       if (compound_[f]) axes = dividing_prefix(axes, factor.size);
+      // A permutation factor that only a method shards is not usable by the rule; the method reads what its range
+      // needs.
       const bool moves = factor.kind == FactorKind::kPermutation && usable_[f];
       if (moves && !stays_local(op_, rule_, id, product(axes))) continue;
       used[pairs_[f]].insert(used[pairs_[f]].end(), axes.begin(), axes.end());
@@ -329,17 +341,20 @@ void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) con
 
 namespace {
 
-// Whether an op that is linear like that may leave exactly these operands unreduced.
-bool pass_together(Linear linear, const std::vector<bool>& pending) {
+// Whether the op may leave exactly these operands unreduced, if it is linear like that.
+bool pass_together(const OpView& op, Linear linear, const std::vector<bool>& pending) {
   const auto count = static_cast<size_t>(std::ranges::count(pending, true));
   switch (linear) {
-    case Linear::kNone: return false;
+    case Linear::kNone:
+    case Linear::kDividend: return false;
     case Linear::kFirst: return count == 1 && pending[0];
-    case Linear::kJoint: return count > 0;
     case Linear::kEach: return count == 1;
-    case Linear::kUpdate: return count == 2 && pending[0] && pending[1];
+    case Linear::kJoint: break;
   }
-  return false;
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (pending[i] && !op.def().is_joint(i)) return false;
+  }
+  return count > 0;
 }
 
 }  // namespace
@@ -352,6 +367,7 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
     if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
     const bool is_other = pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->reducer ||
                           pending.mesh != operands[i]->mesh;
+    // One reduction must complete the result, so all pending operands need the same axes, reducer and mesh.
     if (count > 0 && is_other) return {};
     pending.mesh = operands[i]->mesh;
     pending.axes = operands[i]->unreduced;
@@ -359,7 +375,7 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
     pending.operands[i] = true;
     ++count;
   }
-  return count != 0 && pass_together(linear_in(op, rule, pending.reducer), pending.operands) ? pending : Pending{};
+  return count != 0 && pass_together(op, linear_in(op, rule, pending.reducer), pending.operands) ? pending : Pending{};
 }
 
 PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
@@ -375,6 +391,14 @@ PlacementId result_placement(const ProgramPlacements& placements, const OpView& 
   unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
   return placements.of(op.module().value(op.result(i)).type, compute.dims(rule, rule.result_tensor(i)),
                        sort_and_merge(unreduced), compute.reducer, compute.mesh);
+}
+
+TypeId type_made(const ProgramPlacements& placements, const OpView& op, size_t i, PlacementId made) {
+  const TypeId type = op.module().value(op.result(i)).type;
+  const Placement* placement = placements.find(made);
+  if (placement == nullptr || placement->unreduced.empty() || placement->reducer != Reducer::kSum) return type;
+  const DType dtype = addend_dtype(op, i);
+  return dtype == op.result_type(i).dtype ? type : op.module().context().tensor(dtype, op.result_type(i).shape);
 }
 
 }  // namespace shardwise

@@ -33,6 +33,7 @@ ByPosition of_all_reduce(const OpView& op) {
   return {axes, [=](const Coordinates& device) {
             const int64_t part = ceil_div(elements, group);
             const int64_t own = std::clamp<int64_t>(elements - device.at(axes) * part, 0, part);
+            // The reduce-scatter brings (group - 1)·own addends, and the all-gather elements - own.
             return static_cast<double>(elements + (group - 2) * own);
           }};
 }
@@ -42,13 +43,16 @@ ByPosition of_permute(const OpView& op) {
   const auto tile = static_cast<double>(element_count(op.operand_type(0).shape));
   const PermuteAttrs permute = permute_attrs(op);
   if (permute.axes.empty()) {
+    // Both lists get the same digits, so that a device at equal positions is its own sender.
     const AxisList from = joined(permute.from, difference(permute.to, permute.from));
     const AxisList to = joined(permute.to, difference(permute.from, permute.to));
     return {joined(from, to), [=](const Coordinates& device) { return device.at(from) == device.at(to) ? 0 : tile; }};
   }
   const int64_t count = product(permute.axes), shift = permute.shift;
+  // A shift that wraps gives each device a sender, so all receive a tile.
   if (permute.wrap) return {};
   return {permute.axes, [=, axes = permute.axes](const Coordinates& device) {
+            // The devices at one end have no sender and take zeros.
             const int64_t sender = device.at(axes) - shift;
             return shift == 0 || sender < 0 || sender >= count ? 0 : tile;
           }};
@@ -58,6 +62,7 @@ ByPosition of_exchange(const OpView& op) {
   const ExchangeMap map = exchange_map(op);
   if (map.is_across_meshes()) {
     const auto received = [map](int64_t device) { return static_cast<double>(received_across_meshes(map, device)); };
+    // `elements` is set, because device_bytes takes a missing one for equal bytes on all devices.
     return {.used = {}, .elements = [](const Coordinates&) { return 0.0; }, .on_mesh = received};
   }
   return {map.axes(), [=](const Coordinates& device) { return elements_at(map, device); }};
@@ -73,6 +78,7 @@ ByPosition by_position(const OpView& op) {
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kNone:
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kAxisIndex: break;
   }
   return {};
@@ -124,6 +130,7 @@ DeviceBytes device_bytes(const OpView& collective, double most_bytes, int64_t mo
     sum += result.bytes.back();
   }
   result.axes = grid;
+  // So many devices are at each position: they differ along other axes only.
   result.sum = sum * devices / static_cast<double>(positions);
   return result;
 }

@@ -9,16 +9,39 @@
 #include "shardwise/partition/program_placements.h"
 
 namespace shardwise {
+namespace {
+
+// The constant that a value is made of by movement alone; none for other values.
+OpId constant_behind(const Module& module, ValueId value) {
+  OpId id = module.value(value).op;
+  while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {
+    id = module.value(module.operands(id)[0]).op;
+  }
+  return id && module.op(id).def->traits.constant_like ? id : OpId{};
+}
+
+std::vector<std::pair<size_t, AttrsId>> constant_operands(const OpView& op) {
+  std::vector<std::pair<size_t, AttrsId>> constants;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const OpId made = constant_behind(op.module(), op.operand(i));
+    if (made) constants.emplace_back(i, op.module().op(made).attrs);
+  }
+  return constants;
+}
+
+}  // namespace
 
 MethodCost DryRuns::cost(const OpView& op, const ShardingRule& rule, const Method& method,
                          const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
-  const auto [found, is_new] = known_.try_emplace(Key{&rule, &method, placements, is_used}, MethodCost{});
+  const auto [found, is_new] =
+      known_.try_emplace(Key{&rule, &method, placements, is_used, constant_operands(op)}, MethodCost{});
   if (is_new) found->second = run(op, rule, method, placements, is_used);
   return found->second;
 }
 
 MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
                         const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const {
+  // It shares the context, so that types and placements have the same ids.
   Module scratch = empty_copy(source_);
   Context& context = scratch.context();
   Builder builder(scratch, scratch.main().body);
@@ -33,6 +56,7 @@ MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method
     const TypeId type = context.tensor(op.module().type(global).dtype, layouts[t].local_shape());
     values[t].value = scratch.add_argument(builder.region(), type);
   }
+  // Only now: the vector of layouts does not move any more.
   for (size_t t = 0; t < values.size(); ++t) values[t].layout = &layouts[t];
   std::vector<const LocalValue*> operands;
   for (size_t t = 0; t < op.operand_count(); ++t) operands.push_back(&values[t]);
@@ -44,6 +68,7 @@ MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method
   for (size_t i = 0; i < made.size(); ++i) {
     if (is_used[i]) scratch.region(builder.region()).results.push_back(made[i].value);
   }
+  // A method may emit collectives for results that nothing uses.
   dce(scratch);
   MethodCost cost;
   for (const LedgerRow& row : collective_ledger(scratch)) {

@@ -26,8 +26,10 @@ Module legalize(Module module, PassContext& context) {
   const std::vector<ShardingId> results = module.main().result_shardings;
   PassContext own{.options = context.options};  // why() explains the propagation before
   propagate_shardings(module, own, context.options.strategy, Priorities::kOps);
+  // After `propagate`, all shardings are closed; those of the new values have to be, too.
   close_shardings(module);
   for (uint32_t v = 0; v < known.size(); ++v) {
+    // Only new values without a sharding get one here. All others keep what `propagate` gave them.
     if (v < first_made || known[v]) module.value(ValueId{v}).sharding = known[v];
   }
   module.main().result_shardings = results;

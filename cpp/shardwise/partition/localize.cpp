@@ -14,6 +14,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/localize_collectives.h"
@@ -63,6 +64,7 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
   const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
   if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
+  // Each shard reads only its own block, so nothing has to move.
   if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
   fail<ShardingError>(context.op().name(), "a dim that is read at another place must be whole on every device",
                       dim_text(context, tensor, dim), "run assign on the program before");
@@ -76,6 +78,7 @@ void check_sharded_alike(const PartitionContext& context) {
   for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
     for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
       const auto factors = rule.dim(tensor, dim);
+      // The axes of a compound dim may belong to any of its factors, so that it is not compared.
       if (factors.size() != 1) continue;
       auto& [known_tensor, known_dim] = first[factors[0]];
       if (known_tensor == kNone) {
@@ -99,6 +102,7 @@ void split_among_factors(const ShardingRule& rule, std::span<const FactorId> fac
                          std::vector<std::optional<AxisList>>& found) {
   for (const FactorId id : factors) {
     if (!found[id]) found[id] = factors.size() == 1 ? axes : dividing_prefix(axes, rule.factors()[id].size);
+    // [{"x", "y"}] of factors 4·6 with x=4, y=2: the first takes "x", the second what is left.
     axes = difference(axes, *found[id]);
   }
 }
@@ -107,6 +111,7 @@ void split_among_factors(const ShardingRule& rule, std::span<const FactorId> fac
 std::vector<AxisList> factor_axes(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   std::vector<std::optional<AxisList>> found(rule.factors().size());
+  // Dims of one factor first, since they have exactly its axes, even if these do not divide it.
   for (const bool is_compound : {false, true}) {
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
       for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
@@ -147,6 +152,7 @@ const Method* chosen_method(const PartitionContext& context) {
     if (factors.empty() && !is_needed) continue;
     if (axes.empty()) axes = factor_axes(context);
     for (const FactorId id : factors) is_needed = is_needed || !axes[id].empty();
+    // A method without a partition has placed the op so that the rule can compute it.
     if (!is_needed || method.partition == nullptr || (name != nullptr && *name != method.name)) continue;
     placements.clear();
     method.placements(op, context.rule(), axes, placements);
@@ -158,6 +164,20 @@ const Method* chosen_method(const PartitionContext& context) {
                       name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
 }
 
+// The axes of the result's reduction over which the op itself reduces: they shard its reduction factors.
+AxisList own_reduction(const ShardingRule& rule, const std::vector<const LocalValue*>& operands) {
+  AxisList axes;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    for (size_t d = 0; d < rule.ndim(i); ++d) {
+      const auto factors = rule.dim(i, d);
+      if (factors.size() != 1 || rule.factors()[factors[0]].kind != FactorKind::kReduction) continue;
+      const AxisList& sharded = operands[i]->layout->dims[d].axes;
+      axes.insert(axes.end(), sharded.begin(), sharded.end());
+    }
+  }
+  return axes;
+}
+
 // If an op passes on a reduction jointly, its whole operands become parts of the reduction, which are returned.
 std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
                                   std::vector<const LocalValue*>& operands) {
@@ -165,18 +185,31 @@ std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const
   if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
   const Reducer reducer = results[0].layout->reducer;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
-  const auto reduces = [](const Factor& factor) { return factor.kind == FactorKind::kReduction; };
-  if (std::ranges::any_of(rule.factors(), reduces) || linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  if (linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  const AxisList passed = difference(results[0].layout->unreduced, own_reduction(rule, operands));
+  if (passed.empty()) return parts;
+  // `operands` will point to its elements, so it must not move them.
   parts.reserve(operands.size());
-  for (const LocalValue*& operand : operands) {
-    if (!operand->layout->unreduced.empty()) continue;
-    LocalValue part = *operand;
-    part.value = emitter.as_parts(operand->value, results[0].layout->unreduced, reducer);
-    if (part.value != operand->value) part.part.padding = result_padding(*part.layout);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const LocalValue& operand = *operands[i];
+    if (!op.def().is_joint(i) || !operand.layout->unreduced.empty()) continue;
+    LocalValue part = operand;
+    part.value = emitter.as_parts(operand.value, passed, reducer, results[0].is_owned);
+    if (part.value != operand.value) part.part.padding = result_padding(*part.layout);
     parts.push_back(std::move(part));
-    operand = &parts.back();
+    operands[i] = &parts.back();
   }
   return parts;
+}
+
+// Whether one device has each element of the result, until it is reduced.
+bool is_owned(const OpView& op, const LocalValue& result, const std::vector<const LocalValue*>& operands) {
+  if (result.layout->unreduced.empty() || result.layout->reducer != Reducer::kSum) return false;
+  const auto* method = op.attrs().find<std::string>(kMethodAttr);
+  std::vector<AddendOperand> addends;
+  for (const LocalValue* operand : operands)
+    addends.push_back({!operand->layout->unreduced.empty(), operand->is_owned});
+  return gives_owned(op.def(), method == nullptr ? std::string_view() : std::string_view(*method), addends);
 }
 
 // A text may claim that it has been assigned: its results must be where the function declares them.
@@ -217,6 +250,7 @@ class Emitters {
   // The builder's region is the body of the function.
   Emitters(Builder& builder, const ProgramPlacements& placements) : context_(builder.context()) {
     emitters_.emplace_back(builder, placements.mesh());
+    // Each mesh has its own axis indices, and an op has one mesh.
     for (const MeshPtr& mesh : placements.other_meshes()) emitters_.emplace_back(builder, mesh);
   }
 
@@ -241,6 +275,9 @@ class Emitters {
   std::deque<LocalEmitter> emitters_;
 };
 
+// A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each function
+// has emitters of its own, because the offsets and masks that they keep are values of its body. Local values point to
+// their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of shardings.
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -302,6 +339,7 @@ class Localization {
       LocalValue result = expected(op.result());
       const LocalValue& operand = values_[op.operand(0).index];
       const PlacementId tensors[] = {result.part.placement, operand.part.placement};
+      result.is_owned = operand.is_owned;  // until it is reduced
       localize_collective(emitters_->of(tensors), op, operand, result);
       keep(op.result(), result);
       return;
@@ -311,6 +349,7 @@ class Localization {
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
+    for (LocalValue& result : results) result.is_owned = is_owned(op, result, operands);
     LocalEmitter& emitter = emitters_->of(operands, results);
     const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
     LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands), std::move(results));
@@ -374,7 +413,7 @@ class Localization {
       const bool is_condition = is_loop && region == op.regions()[0];
       regions.push_back(add_region(op, source_.region(region), results, is_condition));
     }
-    builder_.set_loc(op.loc(), source_.op(op.id()).origin);
+    builder_.set_loc(op.loc(), source_.op(op.id()).origin);  // the ops of the regions have set others
     const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
     for (size_t i = 0; i < results.size(); ++i) {
       results[i].value = target_.result(made, static_cast<uint32_t>(i));
@@ -391,7 +430,7 @@ class Localization {
       whole.reducer = Reducer::kNone;
       if (*placements_.find(entry.part.placement) == whole) {
         return emitters_->of({&carry.part.placement, 1})
-            .as_parts(entry.value, placement->unreduced, placement->reducer);
+            .as_parts(entry.value, placement->unreduced, placement->reducer, false);
       }
     }
     expect_placed(op, entry, carry, str("operand ", i, kLikeResult));

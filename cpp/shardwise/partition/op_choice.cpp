@@ -49,10 +49,12 @@ void OpChooser::add_candidates_on(const MeshPtr& mesh, const OpView& op, const S
                                   const Pending& pending, ComputeShardings& shardings) {
   shardings.set_mesh(mesh);
   project(op, rule, false, mesh);
+  // The operands where propagation has them, their pending reductions completed.
   shardings.add(projection_, tensors_, {}, Reducer::kNone);
   const bool elsewhere = project(op, rule, true, mesh);
   // Computing where the operands currently are may save a reshard.
   if (elsewhere) shardings.add(projection_, tensors_, {}, Reducer::kNone);
+  // A reduction stays pending only on the mesh of its axes.
   if (pending.axes.empty() || (mesh != nullptr && mesh != pending.mesh)) return;
   shardings.add(projection_, tensors_, pending.axes, pending.reducer);
 }
@@ -93,6 +95,7 @@ OpChoice OpChooser::cheapest(const OpView& op, const ShardingRule& rule) {
     Price best_price = price(op, rule, *best, pending);
     for (const ComputeSharding& candidate : std::span(shardings.candidates()).subspan(1)) {
       const Price candidate_price = price(op, rule, candidate, pending);
+      // The first of equal candidates stays, so that the choice does not depend on more than their order.
       if (!(candidate_price < best_price)) continue;
       best = &candidate;
       best_price = candidate_price;
@@ -119,6 +122,7 @@ ChosenOp OpChooser::described(const OpView& op, const ShardingRule& rule, const 
   const auto placed = [&](PlacementId id) {
     const Placement* placement = placements_.find(id);
     if (placement == nullptr) return std::string();
+    // The program's mesh is left out, so that the choices also hold for one of other sizes.
     const std::string mesh = placement->mesh->same_devices(*placements_.mesh()) ? "" : placement->mesh->reference();
     return mesh + short_text(sharding_of(*placement));
   };
@@ -148,6 +152,7 @@ bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_t
   for (size_t i = 0; i < op.result_count(); ++i) {
     tensors_.push_back(on_mesh(wanted(op, i)));
   }
+  // If nothing differs, `projection_` is that of the call before, of the same placements.
   if (!where_they_are || differs) projection_.project(rule, tensors_);
   return differs;
 }
@@ -181,15 +186,31 @@ Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
   std::vector<const Placement*> homes;
   for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
   Pending pending = pending_of(op, rule, homes);
-  const bool has_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint &&
-                         std::ranges::find(pending.operands, false) != pending.operands.end();
-  return has_parts && !is_summed_on(op, pending.reducer) ? Pending{} : pending;
+  const bool may_have_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint;
+  bool has_parts = false;
+  for (size_t i = 0; may_have_parts && i < op.operand_count(); ++i) {
+    const bool is_whole = op.def().is_joint(i) && !pending.operands[i];
+    has_parts = has_parts || (is_whole && !is_free_addend(op, i, pending.reducer));
+  }
+  const bool loses_bits = !pending.axes.empty() && mixes_owned(op, pending);
+  return loses_bits || (has_parts && !is_summed_on(op, pending.reducer)) ? Pending{} : pending;
+}
+
+// Whether the op copies elements of owners beside addends: their sum would make signalling NaNs quiet.
+bool OpChooser::mixes_owned(const OpView& op, const Pending& pending) const {
+  if (!only_copies(op.def()) || !is_inexact(op.result_type().dtype)) return false;
+  size_t owned = 0, others = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (pending.operands[i]) ++(values_.is_owned(op.operand(i)) ? owned : others);
+  }
+  return owned > 0 && others > 0;
 }
 
 // Whether all that reads the result combines it with something else by the reducer: x + A + M.
 bool OpChooser::is_summed_on(const OpView& op, Reducer reducer) const {
   size_t count = 0;
   for (const Use use : source_.uses(op.result())) {
+    // If there is one user, in the same region, the parts are added there and reduced once.
     if (!use.op || ++count > 1 || source_.op(use.op).parent != source_.op(op.id()).parent) return false;
     if (!combines_by(*source_.op(use.op).def, reducer)) return false;
   }
@@ -205,6 +226,7 @@ double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) co
   const RegionId region = source_.op(user.id()).parent;
   double count = 0;
   for (const Use use : source_.uses(value)) {
+    // A region takes and returns whole values, so another user reduces this one in any case.
     if (!use.op || source_.op(use.op).parent != region) return 0;
     const OpView op(source_, use.op);
     if (use.op != user.id() && !may_pass(op, source_.context().sharding_rule(op), reducer)) return 0;
@@ -245,10 +267,12 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
     if (has_own_partition) tensors.push_back(need);
     needs.push_back(need);
+    // multiply %x, %x: the version that the first operand needs serves the second.
     if (is_brought_before(op, needs)) continue;
     double bytes = values_.bytes(op.operand(i), need);
     if (reduces_early && pending.operands[i]) {
       const double count = sharers(op.operand(i), op, pending.reducer);
+      // No sharers: another user pays for the reduction in any case.
       bytes = count == 0 ? 0 : bytes / count;
     }
     price.bytes += bytes;
@@ -262,7 +286,11 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     if (has_own_partition) is_used.push_back(uses_result);
     if (!uses_result) continue;
     if (made == declared) continue;
-    price.bytes += share(op.result(i)) * planner_.bytes(type_of(op.result(i)), made, declared);
+    // As if each result went back to where propagation has it: its users are chosen later, and start from there.
+    // A wide sum is reduced at once, in each trip of a loop.
+    const TypeId type = type_made(placements_, op, i, made);
+    const double runs = type == type_of(op.result(i)) ? share(op.result(i)) : 1;
+    price.bytes += runs * planner_.bytes(type, made, declared);
     ++price.reshards;
     // A reshard writes the elements again.
     if (op.def().traits.movement) price.work += written(placements_.find(declared));

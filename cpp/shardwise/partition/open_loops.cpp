@@ -18,8 +18,11 @@ const Accumulator* OpenLoop::accumulator_with(OpId id) const {
 
 void OpenLoops::enter(const OpView& op, double trips, ProgramPlacements& placements) {
   OpenLoop loop{.op = op, .trips = trips, .accumulators = {}, .carries = {}};
+  // Nothing is ever unreduced in a program without a mesh.
   if (placements.mesh() != nullptr) loop.accumulators = find_accumulators(source_, op);
   for (size_t i = 0; i < op.result_count(); ++i) {
+    // The placement of the result, which has the same sharding as the arguments: they are targets of one data-flow
+    // edge.
     loop.carries.push_back({.placement = placements.declared(op.result(i)), .pending_cause = {}, .pending_loc = {}});
   }
   loops_.push_back(std::move(loop));
@@ -34,6 +37,7 @@ OpenLoop OpenLoops::leave() {
 bool OpenLoops::find_relay(const OpenLoop& loop, ValueId value, size_t& carry) const {
   const std::vector<ValueId>& arguments = source_.region(loop.op.regions()[1]).arguments;
   for (const Accumulator& accumulator : loop.accumulators) {
+    // An accumulator without ops only passes its carry on.
     if (!accumulator.ops.empty() || arguments[accumulator.carry] != value) continue;
     carry = accumulator.carry;
     return true;
@@ -44,6 +48,7 @@ bool OpenLoops::find_relay(const OpenLoop& loop, ValueId value, size_t& carry) c
 AccumulatorSite OpenLoops::site(size_t carry) {
   AccumulatorSite site;
   visit_relays(carry, [&](const OpenLoop& loop, size_t of_loop) {
+    // From the inner loop out: after the last visit, entry and result are those of the outermost loop.
     site.trips *= loop.trips;
     site.entry = loop.op.operand(of_loop);
     site.result = loop.op.result(of_loop);

@@ -15,6 +15,7 @@
 namespace shardwise {
 
 Builder& LocalEmitter::in_body() {
+  // The first op that needs the value is its location, although later ops use it, too.
   in_body_.set_loc(builder_.loc(), builder_.origin());
   return in_body_;
 }
@@ -31,6 +32,7 @@ ValueId LocalEmitter::axis_index(const AxisList& axes) {
 ValueId LocalEmitter::shard_offset(const DimLayout& dim) {
   ValueId& offset = offsets_[{dim.axes, dim.block}];
   if (offset) return offset;
+  // Padding counts, too: an empty shard has an offset past the size of the dim.
   const bool fits = dim.block * dim.shards <= std::numeric_limits<int32_t>::max();
   const DType dtype = fits ? DType::kI32 : DType::kI64;
   Builder& builder = in_body();
@@ -47,6 +49,7 @@ ValueId LocalEmitter::rows_inside(const DimLayout& layout) {
   Builder& builder = in_body();
   const DType dtype = builder.module().type(offset).dtype;
   const ValueId size = build_scalar(builder, Scalar::of_int(dtype, layout.size));
+  // Negative on devices that have only padding: then no row is inside.
   const ValueId rows = builder.create("stablehlo.subtract", {size, offset});
   const Dims shape{layout.block};
   const ValueId row = build_iota(builder, dtype, shape, 0);
@@ -60,9 +63,10 @@ ValueId LocalEmitter::masked(ValueId value, int64_t dim, const DimLayout& layout
   return builder_.create("stablehlo.select", {inside, value, build_splat(builder_, shape, fill)});
 }
 
-ValueId LocalEmitter::as_parts(ValueId value, const AxisList& axes, Reducer reducer) {
+ValueId LocalEmitter::as_parts(ValueId value, const AxisList& axes, Reducer reducer, bool owned) {
   const Module& module = builder_.module();
-  const std::optional<Scalar> splat = splat_value(module, value);
+  // max of equal values is the value, and a sum of zeros is zero: every device may keep them.
+  const std::optional<Scalar> splat = owned ? std::nullopt : splat_value(module, value);
   if (is_idempotent(reducer) || (splat && is_neutral(reducer, *splat))) return value;
   const TensorType type = module.type(value);
   const ValueId zero = build_scalar(builder_, Scalar::of_int(DType::kI32, 0));

@@ -12,6 +12,7 @@ namespace shardwise {
 
 void PlacedValues::add_argument(ValueId argument, bool is_of_main) {
   const Value& known = source_.value(argument);
+  // The caller of main may pass unreduced values; a call reduces what it passes.
   const PlacementId home = is_of_main ? placements_.of(known.sharding, known.type) : placements_.declared(argument);
   const ValueId made = target().add_argument(builder_.region(), known.type, known.loc);
   target().value(made).origin = known.origin;
@@ -21,6 +22,7 @@ void PlacedValues::add_argument(ValueId argument, bool is_of_main) {
 void PlacedValues::leave() {
   const size_t left = depth();
   for (const ValueId source : scopes_.back().versioned) {
+    // Ops after the region cannot use what was made in it.
     std::erase_if(placed_[source.index].versions, [&](const Version& version) { return version.depth == left; });
   }
   scopes_.pop_back();
@@ -67,6 +69,7 @@ void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view 
     wanted = module.context().intern(kept);
   }
   get(original, wanted, cause);
+  // All versions of the original come along, because they hold the same elements.
   Placed placed = placed_[original.index];
   const auto made = std::ranges::find(placed.versions, wanted, &Version::placement);
   std::rotate(placed.versions.begin(), made, made + 1);  // the home comes first
@@ -79,6 +82,7 @@ PlacementId PlacedValues::home(ValueId source, PlacementId of_constants) const {
   const PlacementId home = placed.versions[0].placement;
   const Placement* found = placements_.find(home);
   const bool is_pending = found != nullptr && !found->unreduced.empty();
+  // A region takes no pending reduction from around it: the value counts as completed.
   return is_pending && placed.depth < depth() ? placements_.declared(source) : home;
 }
 
@@ -86,6 +90,7 @@ PlacementId PlacedValues::entry(ValueId source, PlacementId carry) const {
   const Placement* placement = placements_.find(carry);
   if (placement == nullptr || placement->unreduced.empty()) return carry;
   const auto& versions = placed_[source.index].versions;
+  // Otherwise the whole entry value is turned into parts when the loop is made local, which sends nothing.
   if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
   return placements_.of(source_.value(source).type, placement->dim_axes(), {}, Reducer::kNone, placement->mesh);
 }
@@ -130,6 +135,7 @@ ValueId PlacedValues::narrower(ValueId source) const {
   if (from_type.shape != type.shape) return {};  // a bitcast of several elements to one
   const Placed& placed = placed_[source.index];
   const Placed& from = placed_[operand.index];
+  // The operand must be visible wherever a version of the result may be made.
   const bool is_movement = !from.versions.empty() && !from.constant && from.depth <= placed.depth;
   return is_movement && !is_pending(placed) && !is_pending(from) ? operand : ValueId{};
 }
@@ -143,11 +149,35 @@ const PlacedValues::Version* PlacedValues::cheapest(ValueId source, PlacementId 
   if (!operand) return from;
   double narrow_bytes = 0;
   ValueId further;
+  // The operand may itself be made again from a narrower one.
   cheapest(operand, need, narrow_bytes, further);
   if (narrow_bytes >= bytes) return from;
   bytes = narrow_bytes;
   narrow = operand;
   return nullptr;
+}
+
+const PlacedValues::Version* PlacedValues::chosen(ValueId source, PlacementId need, ValueId& narrow) {
+  constexpr std::string_view kOperand = "operand";  // the op is computed again
+  const std::vector<Version>& versions = placed_[source.index].versions;
+  std::vector<const Version*> possible;
+  for (const Version& version : versions) {
+    if (version.placement == need) return &version;
+    if (can_reach(version.placement, need)) possible.push_back(&version);
+  }
+  const ValueId operand = narrower(source);
+  double bytes = 0;
+  if (possible.size() < 2 && !operand) return cheapest(source, need, bytes, narrow);
+  const std::string text = sources_.next([&] {
+    const Version* best = cheapest(source, need, bytes, narrow);
+    return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
+  });
+  narrow = text == kOperand ? operand : ValueId{};
+  if (narrow) return nullptr;
+  const auto found =
+      std::ranges::find(possible, text, [&](const Version* version) { return placements_.text(version->placement); });
+  if (found == possible.end()) sources_.fail_as_impossible();
+  return *found;
 }
 
 double PlacedValues::bytes(ValueId source, PlacementId need) {
@@ -156,6 +186,7 @@ double PlacedValues::bytes(ValueId source, PlacementId need) {
   double bytes = 0;
   ValueId narrow;
   cheapest(source, need, bytes, narrow);
+  // A version before a loop serves all of its trips; the caller counts by trip.
   for (size_t d = depth_of_version(placed) + 1; d <= depth(); ++d) bytes /= scopes_[d].trips;
   return bytes;
 }
@@ -185,9 +216,8 @@ void PlacedValues::keep(ValueId source, PlacementId placement, ValueId made, siz
 ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cause) {
   const Placed& placed = placed_[source.index];
   if (placed.constant) make_constant(source, need);
-  double bytes = 0;
   ValueId narrow;
-  const Version* from = cheapest(source, need, bytes, narrow);
+  const Version* from = chosen(source, need, narrow);
   if (from == nullptr) return make_again(source, narrow, need, cause);
   if (from->placement == need) return from->value;
 

@@ -69,6 +69,7 @@ ReshardPlan next_plan(PassContext& context, ReshardPlanner& planner, TypeId type
     plans.push_back(moves_of(best));
     return best;
   }
+  // Reshards are numbered in the order of the program, which is the same on the mesh that the choices come from.
   const size_t number = plans.size();
   std::optional<ReshardPlan> pinned;
   if (number < context.pinned->plans.size())
@@ -89,6 +90,7 @@ ValueId emit(Builder& builder, PassContext& passes, ReshardPlanner& planner, con
   const Value result = module.value(reshard.result());
   const TypeId type = result.type;
   const ShardingId from = module.value(operand).sharding;
+  // A reshard to the whole value may have no sharding; then the operand has one, or nothing would be resharded.
   const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
   const ReshardPlan plan = next_plan(passes, planner, type, placement_in(module, operand, mesh),
                                      placement_in(module, reshard.result(), mesh));
@@ -143,6 +145,7 @@ ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementI
                             target.mesh->text()),
                         "give both as many devices, or use one of them");
   }
+  // A replicated side takes the mesh of the other one, so that most pairs of meshes need no exchange across them.
   return with_common_mesh({.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target});
 }
 
@@ -163,6 +166,7 @@ Module plan_reshards(Module module, PassContext& context) {
     rewrite.replace(id, std::span(&moved, 1));
   }
   rewrite.commit();
+  check_all_made("reshards", context.choices.plans, context.pinned ? &context.pinned->plans : nullptr);
   context.counters.add("plan_reshards.plans", planner.plans());
   context.counters.add("plan_reshards.new_plans", planner.new_plans());
   if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
@@ -20,6 +21,7 @@ ProgramPlacements::ProgramPlacements(const Module& module)
     : module_(module), context_(module.context()), mesh_(main_mesh(module)) {
   const MeshPtr* last = &mesh_;
   const auto add = [&](ShardingId id) {
+    // Nearly all values are on one mesh, so that most comparisons are of two pointers.
     if (!id || context_.sharding(id).mesh == *last) return;
     last = &context_.sharding(id).mesh;
     const MeshPtr& mesh = *last;
@@ -46,6 +48,7 @@ PlacementId ProgramPlacements::result(const Function& function, size_t i) {
 
 PlacementId ProgramPlacements::reduced(ShardingId sharding, TypeId type) {
   if (mesh_ == nullptr) return {};
+  // The type decides the blocks, so a sharding alone is not enough.
   PlacementId& known = reduced_[uint64_t{sharding.index} << 32 | type.index];
   if (known) return known;
   std::vector<AxisList> dims(context_.type(type).shape.size());
@@ -80,6 +83,7 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
   if (mesh_ == nullptr) return {};
   const Dims& shape = context_.type(type).shape;
   const bool is_replicated = unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty);
+  // One id for a replicated value on any mesh, so that no reshard is between two of them.
   Placement placement{
       .mesh = mesh == nullptr || is_replicated ? mesh_ : mesh, .dims = {}, .unreduced = std::move(unreduced)};
   placement.dims.reserve(dims.size());
@@ -89,6 +93,13 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
   }
   if (!placement.unreduced.empty()) placement.reducer = reducer;
   return context_.intern(placement);
+}
+
+std::string ProgramPlacements::text(PlacementId id) const {
+  const Placement* placement = find(id);
+  if (placement == nullptr) return {};
+  const std::string mesh = placement->mesh->same_devices(*mesh_) ? "" : placement->mesh->reference();
+  return mesh + short_text(sharding_of(*placement));
 }
 
 ShardingId ProgramPlacements::sharding(PlacementId placement) {

@@ -16,6 +16,7 @@ void RegionsInProgress::enter_function(const Function& source, const Function& m
 void RegionsInProgress::leave_function(const Function& source, Function& made) {
   const std::vector<ValueId>& results = source_.region(source.body).results;
   const std::string owner = &source == &source_.main() ? "" : " of @" + source.name;
+  // The shardings that are written down are those that the results now have, closed and without priorities.
   made.result_shardings.clear();
   for (size_t i = 0; i < results.size(); ++i) {
     const OpId op = source_.value(results[i]).op;
@@ -28,6 +29,7 @@ void RegionsInProgress::leave_function(const Function& source, Function& made) {
 
 void RegionsInProgress::enter(const OpView& op, RegionId source, double trips) {
   Module& target = builder_.module();
+  // A copy of the builder remembers the region and the location to come back to.
   outside_.push_back(builder_);
   builder_ = Builder(target, target.add_region());
   values_.enter(trips);
@@ -52,6 +54,7 @@ RegionId RegionsInProgress::leave(const OpView& op, RegionId source, std::span<c
 RegionId RegionsInProgress::leave_condition(const OpView& op, RegionId source) {
   builder_.set_loc(op.loc(), source_.op(op.id()).origin);
   const ValueId predicate = source_.region(source).results[0];
+  // Whole, so that all devices leave the loop together: a collective in it waits for each of them.
   const PlacementId whole = placements_.replicated(source_.value(predicate).type);
   add_result(predicate, whole, "condition of " + short_name(op.name()));
   return close();

@@ -14,6 +14,7 @@ class Unifier {
   Unifier(Context& context, MeshPtr main) : context_(context), main_(std::move(main)) {}
 
   void unify(ShardingId& id) {
+    // Most values in a row have one sharding.
     if (!id || id == last_) return;
     const MeshPtr& mesh = context_.sharding(id).mesh;
     if (mesh == nullptr || mesh == main_ || mesh->is_empty() || mesh->same_devices(*main_)) {
@@ -22,6 +23,7 @@ class Unifier {
     }
     const auto [found, is_new] = known_.try_emplace(id, id);
     if (is_new) {
+      // Once for each sharding, because on_mesh looks at all devices.
       if (auto unified = on_mesh(context_.sharding(id), main_)) found->second = context_.intern(std::move(*unified));
     }
     id = found->second;

@@ -26,7 +26,9 @@ class ConstraintApplier {
         if (target != edge.owner) targets_.emplace(target, result);
       }
     }
+    // Ids are not in the order of the program: earlier passes have inserted ops.
     walk(module_, [&](OpId id) { order_[id.index] = ++position_; });
+    // In the order of MLIR's walk, since one constraint that is applied can keep another one from being applied.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) {
       if (module_.op(id).def->flow != nullptr) find_in_shardings(id);
       if (is_constraint(id)) constraints_.push_back(id);
@@ -81,8 +83,11 @@ class ConstraintApplier {
     const bool is_target = edge != targets_.end();
     const bool is_inner_argument = !target.op && module_.region(target.region).op;
     const ShardingId known = is_target ? module_.value(edge->second).sharding : target.sharding;
+    // An open constraint may still grow, so that its value need not have the same sharding. An argument of an inner
+    // region without an edge is sharded by the op that owns it.
     if (!sharding || known || (is_inner_argument && !is_target) || !fully_closed(sharding)) return;
     for (const Use use : module_.uses(value)) {
+      // Two annotations of one value: neither is its own, and each needs a reshard.
       if (const std::optional<ShardingId> annotation = annotation_at(use); annotation && *annotation != sharding)
         return;
     }
@@ -111,6 +116,7 @@ class ConstraintApplier {
     const ValueId made = rewrite_.insert(rewrite_.behind(value), rewrite_.loc(value), [&](Builder& builder) {
       return create_sharding_constraint(builder, value, TensorSharding(module_.context().sharding(sharding)));
     });
+    // The new op has position 0, so that no tail of a chain takes over its operand.
     order_.resize(module_.op_count());
     return made;
   }

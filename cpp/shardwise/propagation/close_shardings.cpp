@@ -26,6 +26,7 @@ class Closer {
     function.result_shardings.resize(results.size());
     for (size_t i = 0; i < results.size(); ++i) {
       ShardingId& sharding = function.result_shardings[i];
+      // A result may be annotated otherwise than the value returned; `assign` reshards it then.
       sharding = sharding ? closed(sharding) : module_.value(results[i]).sharding;
     }
   }
@@ -45,6 +46,8 @@ class Closer {
     auto [it, inserted] = closed_.try_emplace(id);
     if (inserted) {
       TensorSharding sharding = context_.sharding(id).closed().without_priorities();
+      // The list kept propagation from using the axes. In a closed sharding, axes that are not named are replicated
+      // anyway.
       sharding.replicated.clear();
       it->second = context_.intern(sharding);
     }

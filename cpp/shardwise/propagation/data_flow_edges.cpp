@@ -33,6 +33,7 @@ class EdgeAdder {
 
   void run() {
     if (!has_flow_) return;
+    // Before edges are added: an edge starts with its owner's sharding.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) { keep_manual_axes(id); });
     for (const Function& function : module_.functions) add(function.body);
   }
@@ -59,6 +60,7 @@ class EdgeAdder {
     if (const OpId owner = module_.region(region).op) {
       add_edges(owner, [&](const Value& value) { return value.region == region; });
     }
+    // A copy, because edges are appended to the region on the way.
     const std::vector<OpId> ops = module_.region(region).ops;
     for (const OpId id : ops) {
       for (size_t r = 0; r < module_.regions(id).size(); ++r) add(module_.regions(id)[r]);
@@ -70,6 +72,7 @@ class EdgeAdder {
   void add_edges(OpId id, Belongs belongs) {
     std::optional<Cursor> at;  // after the first value: the others follow in order
     for (const DataFlowEdge& edge : edges_of(module_, id)) {
+      // A token has no dims to shard.
       if (!belongs(module_.value(edge.owner)) || module_.type(edge.owner).dtype == DType::kToken) continue;
       if (!known_.insert(edge.owner).second) continue;
       if (!at) at = rewrite_.behind(edge.owner);
@@ -102,6 +105,7 @@ class EdgeSinker {
 
   void run() {
     if (edges_.empty()) return;
+    // Kept after the ops are gone, because recorded steps name them.
     provenance_.edges = edges_.all();
     provenance_.edges_are_sunk = true;
     for (const auto& [op, edge] : edges_.all()) sink(op, edge);
@@ -117,6 +121,7 @@ class EdgeSinker {
     owner_[result] = edge.owner;
     if (edge.target_inside && edge.outside) inside_.emplace(result, &edge);
     const ShardingId sharding = as_owner_has_it(result, module_.value(result).sharding);
+    // A while: the result, and the carry's argument in condition and body.
     for (const ValueId target : edge.targets) module_.value(target).sharding = sharding;
   }
 
@@ -133,6 +138,7 @@ class EdgeSinker {
   void hand_on_history() {
     for (auto& [op, edge] : provenance_.edges) {
       for (ValueId& source : edge.sources) {
+        // In a loop within a loop, a source may be the result of another edge op, which is gone as well.
         if (const auto it = owner_.find(source); it != owner_.end()) source = it->second;
       }
     }
@@ -165,10 +171,12 @@ DataFlowEdges::DataFlowEdges(const Module& module) {
   walk(module, [&](OpId id) {
     if (is_edge(module, id)) edge_ops.push_back(id);
   });
+  // Most programs have no regions, and their ops need not be asked for edges.
   if (edge_ops.empty()) return;
   walk(module, [&](OpId id) {
     for (DataFlowEdge& edge : edges_of(module, id)) by_owner.emplace(edge.owner, std::move(edge));
   });
+  // find() searches in the order of ids, which is not that of the program.
   std::ranges::sort(edge_ops);
   for (const OpId id : edge_ops) {
     const ValueId owner = module.operands(id)[0];

@@ -22,6 +22,7 @@ class AxisCursor {
       next();
     } else {
       taken.size = size;
+      // 2 of "x" = 8: "x":(1)2 is taken, and "x":(2)4 is left.
       rest_ = AxisRef{rest_.axis, taken.next(), rest_.size / size};
     }
     return taken;
@@ -78,6 +79,7 @@ void FactorProjection::start(const ShardingRule& rule) {
 TensorFactors& FactorProjection::start_tensor(size_t index) {
   TensorFactors& tensor = tensors_[index];
   if (tensor.factors.size() < rule_->factors().size()) tensor.factors.resize(rule_->factors().size());
+  // The lists of unmapped factors keep their storage, and project_dim clears those that it maps.
   for (FactorSharding& factor : tensor.factors) factor.mapped = false;
   tensor.replicated.clear();
   tensor.unreduced.clear();
@@ -131,11 +133,13 @@ void FactorProjection::project_dim(TensorFactors& tensor, std::span<const Factor
     // After an overflow, the next factor is closed, and further factors are not available.
     factor.closed = closed || has_overflow;
     if (has_overflow) return;
+    // The last factor takes what is left, divisible or not: its shards are contiguous in the dim either way.
     if (factor.minor_most) return cursor.take_all(factor.axes);
 
     int64_t left = rule_->factors()[factors[i]].size;
     while (!cursor.done()) {
       const int64_t common = std::gcd(left, cursor.size());
+      // An axis of size 1 splits nothing, so any factor can take it.
       if (common == 1 && cursor.size() != 1) break;
       factor.axes.push_back(cursor.take(common));
       left /= common;
@@ -162,6 +166,8 @@ TensorSharding FactorProjection::sharding(size_t index, const MeshPtr& mesh) con
       if (factor.closed) dim.open = false;
       append_factor_axes(dim.axes, factor.axes);
       append_factor_axes(dim.axes, factor.overflow);
+      // 4x4 [{"a"}, {"b"}] reshaped to 16 on a=2, b=2: with "b", a device would hold rows 0, 1, 4 and 5, which is no
+      // tile.
       if (!factor.overflow.empty() || product(factor.axes) < rule_->factors()[id].size) break;
     }
   }

@@ -14,6 +14,7 @@ class Mapper {
     for (Function& function : module_.functions) {
       arguments(function.body);
       for (ShardingId& sharding : function.result_shardings) sharding = mapped(sharding);
+      // In the order of the text: lift_inlined_meshes numbers new meshes in the order in which they are met.
       ops(function.body);
     }
   }
@@ -43,9 +44,11 @@ class Mapper {
     return it->second;
   }
 
+  // Interned first, so that the function is called once for a sharding, wherever it occurs.
   TensorSharding mapped(const TensorSharding& sharding) { return context_.sharding(mapped(context_.intern(sharding))); }
 
   void attributes(OpId op) {
+    // A copy: interned attributes are shared by equal ops.
     Attrs attrs = module_.attrs(op);
     bool changed = false;
     for (const auto& [name, value] : module_.attrs(op).entries()) {

@@ -9,10 +9,12 @@ namespace shardwise {
 
 const uint32_t* OpPropagation::after(const ShardingRule& rule, Participation part, bool elementwise, bool conservative,
                                      std::span<const ShardingId> before) {
+  // All that a visit depends on, together with the rule and the shardings.
   const uint32_t variant = 4U * part.code() + (elementwise ? 2 : 0) + (conservative ? 1 : 0);
   if (const uint32_t* known = cache_.find(&rule, variant, before)) return known;
   after_.clear();
   for (ShardingId id : before) after_.push_back(id.index);
+  // If there is none, nothing grows; that is cached, too.
   if (const MeshPtr* mesh = common_mesh(context_, before)) {
     grow({.rule = rule, .part = part, .elementwise = elementwise, .conservative = conservative}, *mesh, before, {});
   }
@@ -31,6 +33,7 @@ void OpPropagation::grow(const Visit& visit, const MeshPtr& mesh, std::span<cons
   for (size_t t = 0; t < before.size(); ++t) {
     if (!factors_.updated()[t]) continue;
     const TensorSharding grown = projection_.sharding(t, mesh);
+    // A factor may have taken axes that its dim cannot show. As in Shardy, no value gets a sharding without axes then.
     const bool has_axes = std::ranges::any_of(grown.dims, [](const DimSharding& dim) { return !dim.axes.empty(); });
     if (before[t] ? grown == *shardings_[t] : !has_axes) continue;
     after_[t] = context_.intern(grown).index;
@@ -58,6 +61,7 @@ void OpPropagation::hide_all_but(const AxisObserver& observer, size_t only) {
     if (t == observer.tensor) {
       AxisList& own = tensor.factors[observer.factor].axes;
       const AxisList& others = projection_.find(only, observer.factor)->axes;
+      // Own axes with which the list of `only` begins stay: they are in nobody's way.
       while (!own.empty() && !is_prefix_of(own, others)) own.pop_back();
       continue;
     }
@@ -77,6 +81,7 @@ void OpPropagation::observe_dim(AxisObserver& observer) const {
   const size_t tensor = observer.verdict == Verdict::kTaken ? observer.tensor : observer.blocker.tensor;
   const ShardingRule& rule = projection_.rule();
   const std::span<const FactorId> parts = rule.dim(tensor, dim_of(rule, tensor, observer.factor));
+  // The whole dim is closed, which is the better reason.
   if (projection_.tensor(tensor).factors[parts.front()].closed) return;
   for (const FactorId part : parts) {
     if (part == observer.factor) return;

@@ -12,6 +12,8 @@ void drop_common_ends(AxisList& from, AxisList& to) {
   const auto [from_first, to_first] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());
   from.erase(from.begin(), from_first);
   to.erase(to.begin(), to_first);
+  // A common axis in the middle stays: "y" of {"x", "y", "z"} -> {"z", "y", "x"} is counted in other units if the sizes
+  // of "x" and "z" differ.
   while (!from.empty() && !to.empty() && from.back() == to.back()) {
     from.pop_back();
     to.pop_back();

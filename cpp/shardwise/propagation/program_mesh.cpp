@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/other_mesh.h"
 
 namespace shardwise {
@@ -23,10 +24,31 @@ class MeshFinder {
     for (const ShardingId id : module_.main().result_shardings) see(id, {});
   }
 
+  // The values of regions and of the other functions, which main may call.
+  void see_inner() {
+    const auto see_region = [&](RegionId region) {
+      for (const ValueId argument : module_.region(region).arguments) {
+        see(module_.value(argument).sharding, module_.value(argument).loc);
+      }
+    };
+    for (const Function& function : module_.functions) {
+      see_region(function.body);
+      for (const ShardingId id : function.result_shardings) see(id, {});
+      walk(module_, function.body, [&](OpId op) {
+        for (const RegionId region : module_.regions(op)) see_region(region);
+        for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
+          see(module_.value(module_.result(op, i)).sharding, module_.op(op).loc);
+        }
+      });
+    }
+  }
+
   void see(ShardingId id, LocId loc) {
+    // Most values in a row have one sharding.
     if (!id || id == last_) return;
     last_ = id;
     const MeshPtr& mesh = module_.context().sharding(id).mesh;
+    // The empty mesh is a placeholder, which takes any mesh.
     if (mesh == nullptr || mesh->is_empty() || mesh == found_) return;
     if (several_ == Several::kNoted) {
       has_several_ = has_several_ || mesh->is_maximal() || (found_ != nullptr && !found_->same_devices(*mesh));
@@ -41,6 +63,7 @@ class MeshFinder {
                str(found_->reference(), " ", found_->text(), " and ", mesh->reference(), " ", mesh->text()),
                "give both as many devices, or use one of them", loc);
       }
+      // By declaration, so that the mesh does not depend on which value is annotated first.
       if (is_declared_before(*mesh, *found_)) found_ = mesh;
     }
   }
@@ -80,6 +103,7 @@ MeshPtr first_declared(const Module& module) {
 MeshPtr main_mesh(const Module& module) {
   MeshFinder finder(module, MeshFinder::Several::kRefused);
   finder.see_main();
+  finder.see_inner();
   return finder.found();
 }
 
@@ -91,6 +115,7 @@ MeshPtr program_mesh(const Module& module) {
 MeshPtr only_mesh(const Module& module) {
   MeshFinder finder(module, MeshFinder::Several::kNoted);
   finder.see_main();
+  // found() is null for several meshes: a value that nothing shards is on none of them in particular.
   return finder.has_several() || finder.found() != nullptr ? finder.found() : first_declared(module);
 }
 

@@ -61,6 +61,12 @@ class ShardingColumn {
   bool changed_ = true;
 };
 
+// When a value grows, its defining op is pushed before its users, and so visited after them: the queue gives the last
+// one first. The op that changed it is not pushed, as in Shardy, but unsettled: it may change more in the next sweep. A
+// change by a result of main pushes nothing, because it happens between sweeps.
+//
+// A visit of a data-flow edge compares the edge as its sources see it: an identity is between values of the same axes.
+// In a text without edge ops, as Shardy's module passes read it, the owner of an edge has its sharding.
 class Propagation {
  public:
   Propagation(Module& module, const CompileOptions& options, Provenance& provenance, Setting setting)
@@ -90,7 +96,7 @@ class Propagation {
     for (const int64_t priority : user.waiting()) {
       recorder_.begin_turn(priority);
       user.release(priority);
-      queue_.unsettle_all();
+      queue_.unsettle_all();  // released dims changed without a visit
       run_rounds(priorities);
     }
   }
@@ -133,7 +139,7 @@ class Propagation {
 
   // Most ops take no part in the first rounds: they are passed by without a look at the program.
   void take(OpId id) {
-    if (!queue_.take(id)) return;
+    if (!queue_.take(id)) return;  // first: an unused op goes even in a round in which it takes no part
     const PropagationGraph::Role role = graph_.role(id);
     const Participation part = role.turn.participation(recorder_.round);
     if (part.direction == Direction::kNone || queue_.is_settled(id, part)) return;
@@ -146,7 +152,7 @@ class Propagation {
   }
 
   void visit(OpId id, Participation part, bool elementwise) {
-    queue_.settle(id, part);
+    queue_.settle(id, part);  // unsettled again below if its own tensors grow
     if (!look_at(graph_.operands(id), graph_.first_result(id), graph_.result_count(id))) return;
     const ShardingRule& rule = rules_[id];
     if (tensors_.before.size() < 2 || rule.empty()) return;
@@ -270,6 +276,7 @@ void propagate_shardings(Module& module, PassContext& context, Strategy strategy
 #ifndef SHARDWISE_NO_PROVENANCE
   provenance.steps.reserve(module.value_count());  // one for most values
 #endif
+  // why() replays visits with the options that they ran with.
   provenance.options = context.options;
   provenance.options.strategy = strategy;
   Propagation propagation(module, provenance.options, provenance, setting);

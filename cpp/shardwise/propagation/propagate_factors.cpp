@@ -38,12 +38,15 @@ bool fold_compatible(AxisList& axes, AxisSpan other, bool can_expand) {
   for (size_t i = 0; i < common; ++i) {
     if (axes[i] == other[i]) continue;
     if (begins(other[i], axes[i])) {
+      // {"x":(1)2} beside {"x", "y"}: a list that ends at a part of an axis contradicts nothing.
       if (i + 1 == other.size()) continue;
+      // {"x":(1)2, "z"} beside {"x", "y"}: both have "x":(1)2, and then they differ.
       axes[i] = other[i];
       axes.resize(i + 1);
       return false;
     }
     if (begins(axes[i], other[i])) {
+      // {"x":(1)2} so far, and {"x", "y"} now: the longer list is taken only if nothing follows the part.
       const bool grow = can_expand && i + 1 == axes.size();
       if (!grow) {
         axes.resize(i + 1);
@@ -74,6 +77,7 @@ void compatible_axes(AxisList& axes, const FactorProjection& projection, FactorI
   const size_t operands = projection.operand_count();
   const size_t tensors = projection.tensor_count();
   const bool both = direction == Direction::kBoth;
+  // Axes come from the tensors on one side. Those on the other side can only cut the list, except with kBoth.
   if (direction == Direction::kBackward) {
     fold_tensors(axes, projection, factor, operands, tensors, true);
     fold_tensors(axes, projection, factor, 0, operands, false);
@@ -104,6 +108,7 @@ std::optional<AxisRef> free_of_other_factors(std::optional<AxisRef> ref, const T
   for (size_t f = 0; f < factor_count; ++f) {
     const FactorSharding& other = tensor.factors[f];
     if (f == factor || !other.mapped) continue;
+    // An overflow shards the tensor, too, although no factor takes it.
     for (const AxisList* axes : {&other.overflow, &other.axes}) {
       if (!cut_before(ref, *axes, why, Verdict::kOtherFactor, static_cast<FactorId>(f))) return std::nullopt;
     }
@@ -121,9 +126,11 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
   }
   const bool has_already =
       std::any_of(factor.axes.begin(), factor.axes.end(), [&](const AxisRef& own) { return reaches_into(*ref, own); });
+  // An axis that the factor has already is no change, not even in a closed dim.
   if (has_already) return ref;
   if (!factor.closed && factor.overflow.empty()) {
     if (factor.minor_most) return ref;
+    // A factor of 4 after an axis of 2 takes "x":(1)2 of "x"=4.
     if (factor_size % before == 0) {
       const int64_t common = std::gcd(factor_size / before, ref->size);
       if (common == ref->size) return ref;
@@ -132,6 +139,7 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
     }
   }
   block_first(why, factor.closed ? Verdict::kClosedDim : Verdict::kUneven, id);
+  // The part of the axis that the factor has already stays in the list, which ends there.
   if (!factor.axes.empty() && begins(factor.axes.back(), *ref)) return factor.axes.back();
   return std::nullopt;
 }
@@ -236,6 +244,7 @@ void FactorPropagation::run_basic(FactorProjection& projection, Direction direct
     AxisObserver* const why = observer_of(factor, axes_);
     truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t before) {
       std::optional<AxisRef> left = wanted;
+      // Every tensor, also one without the factor: kBasic propagates no axis that another dim of some tensor uses.
       for (size_t t = 0; t < tensors && left; ++t) {
         const TensorFactors& tensor = projection.tensor(t);
         const Verdict verdict = why != nullptr ? why->verdict : Verdict::kTaken;
@@ -287,6 +296,7 @@ void FactorPropagation::order_candidates(const FactorProjection& projection, boo
     for (size_t t = 0; t < projection.tensor_count(); ++t) {
       const FactorSharding* sharding = projection.find(t, static_cast<FactorId>(f));
       if (sharding == nullptr || sharding->axes.empty()) continue;
+      // A source has the whole list: a tensor with only a beginning of it did not bring the rest.
       if (sharding->axes != candidates_[f] && !is_strict_prefix(candidates_[f], sharding->axes)) continue;
       const int64_t size = tensor_size(projection, t);
       if (size > source.size) source = {.size = size, .tensor = t};
@@ -294,6 +304,7 @@ void FactorPropagation::order_candidates(const FactorProjection& projection, boo
     if (elementwise) source.shards = product(candidates_[f]);
     order_.push_back(static_cast<FactorId>(f));
   }
+  // Ties go to the first tensor, then, by a stable sort, to the first factor, as in Shardy.
   std::stable_sort(order_.begin(), order_.end(), [&](FactorId a, FactorId b) {
     const CandidateSource& x = sources_[a];
     const CandidateSource& y = sources_[b];
@@ -334,6 +345,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
     }
     if (why != nullptr) why->block(Verdict::kOtherAxes, factor);
     if (!is_strict_prefix(sharding->axes, axes_)) continue;
+    // Against what the tensor has by now: factors earlier in `order_` have taken their axes, and win.
     truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t) {
       return free_of_other_factors(wanted, tensor, factors.size(), factor, why);
     });
@@ -350,6 +362,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
 void FactorPropagation::run_aggressive(FactorProjection& projection, Direction direction, bool elementwise) {
   if (!find_candidates(projection, direction)) return;
   order_candidates(projection, elementwise);
+  // Results first: an operand of an elementwise op looks at what its results have got.
   for (size_t t = projection.operand_count(); t < projection.tensor_count(); ++t) {
     grow_tensor(projection, t, elementwise);
   }

@@ -19,6 +19,7 @@ PropagationGraph::PropagationGraph(const Module& module, Setting setting)
   for (const Function& function : module.functions) collect(function.body, regions);
   if (holds_.edges) edges_ = DataFlowEdges(module);
   index_users();
+  // After index_users, which takes `uses_` for the uses as an operand alone.
   for (RegionId region : regions) {
     for (ValueId result : module.region(region).results) ++uses_[result.index];
   }
@@ -52,6 +53,7 @@ void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) 
 
 // A counting sort, filled from the back.
 void PropagationGraph::index_users() {
+  // If there are no edges, the users of a value are its uses as an operand, which have been counted.
   if (edges_.empty()) {
     use_begin_ = uses_;
   } else {
@@ -62,6 +64,7 @@ void PropagationGraph::index_users() {
   for (uint32_t& end : use_begin_) end = total += end;
   use_begin_.push_back(total);
   users_.resize(total);
+  // The last user comes first, as in MLIR's use lists.
   for_each_use([&](ValueId value, OpId user) { users_[--use_begin_[value.index]] = user; });
 }
 
@@ -105,6 +108,7 @@ void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<Op
     };
     const auto by_op = [&] {
       const DataFlowEdge* own = edge(id);
+      // An edge op reads the sources of its edge, and not its operand, except after a value that no edge owns.
       const bool is_identity = own != nullptr && own->sources.size() == 1 && own->sources[0] == own->owner;
       if (own == nullptr || is_identity) {
         for (ValueId operand : module_.operands(id)) visit(operand, id);

@@ -26,6 +26,7 @@ RoundOrder::RoundOrder(const OpView& op, const ShardyOps& table) {
 
 Participation RoundOrder::participation(int round) const {
   if (kind_ == Kind::kSilent) return {.direction = Direction::kNone};
+  // In every round, as in Shardy: it is the identity, and only its direction is limited.
   if (kind_ == Kind::kBarrier) return {.direction = allowed_};
   if (kind_ == Kind::kLate && round < 2) return {.direction = Direction::kNone};
   if (kind_ == Kind::kEarly) return {};

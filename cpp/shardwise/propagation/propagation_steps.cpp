@@ -75,6 +75,9 @@ Module make_calls(Module module, PassContext& context) {
   return module;
 }
 
+// The first steps rewrite the program as Shardy's import does, so that its rules apply. Annotations are recorded when
+// the values exist that propagation sees, and before anything adds to them. Groups go before unused ops, which they
+// would keep, and borders shrink while it is known which dims are open.
 constexpr Pass kSteps[] = {
     kLiftInlinedMeshes,
     kRemoveSizeOneAxes,

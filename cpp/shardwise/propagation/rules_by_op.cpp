@@ -18,6 +18,7 @@ uint32_t RulesByOp::find(OpId id) {
   bool neighbors = false;
   if (shardy.looks_around != nullptr) {
     neighbors = shardy.looks_around(op, neighbors_);
+    // The answer becomes a part of the key, since equal ops may have different neighbors.
     types_.push_back(TypeId{neighbors ? 1U : 0U});
   }
   // Types and attributes do not tell regions apart; the op's own rule does.

@@ -36,6 +36,7 @@ class GroupSync {
       for (const ValueId target : edge.targets) edge_of_.emplace(target, module.result(op));
     }
     for (const DataFlowEdge& edge : bare_edges(module)) {
+      // The argument of a region is a member by itself: a manual region sees other axes than the source outside.
       if (!module.value(edge.owner).op) continue;
       for (const ValueId target : edge.targets) edge_of_.emplace(target, edge.owner);
     }
@@ -45,6 +46,7 @@ class GroupSync {
   void run() {
     for (auto& [id, members] : merged()) {
       check(id, members);
+      // Interned: equal shardings have one id.
       std::set<ShardingId> distinct;
       for (const Member& member : members) {
         if (const ShardingId sharding = sharding_of(member)) distinct.insert(sharding);
@@ -110,6 +112,7 @@ class GroupSync {
       if (type.shape != other.shape) {
         refuse(member, "all members must have the same shape", other.text() + " and " + type.text());
       }
+      // Inside, shapes are local and manual axes are hidden, so that equal shardings would mean different tiles.
       if (member.manual != first.manual) {
         refuse(member, "all members must be inside the same manual computation", "members inside and outside of one");
       }
@@ -160,8 +163,10 @@ class GroupSync {
     std::unordered_set<ValueId> apart;
     for (const Member& member : members) {
       const ShardingId sharding = module_.value(member.holder).sharding;
+      // A value may be in a group twice.
       if (!sharding || !apart.insert(member.value).second) continue;
       const TensorSharding& known = module_.context().sharding(sharding);
+      // The annotation stays at the value. The constraint, which is in the group instead, takes what the group has.
       const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
       const Cursor at = rewrite_.behind(member.value);
       const ValueId made = rewrite_.insert(at, rewrite_.loc(member.value), [&](Builder& builder) {

@@ -46,7 +46,9 @@ class ConstantSplitter {
   Kind classify(OpId id) {
     if (!keeps_constants(id)) return Kind::kOrdinary;
     const auto operands = module_.operands(id);
+    // Also without operands: a constant, or an iota.
     if (std::ranges::all_of(operands, [&](ValueId operand) { return is_constant(operand); })) return Kind::kConstant;
+    // A broadcast of a scalar, which may be computed: its result is as cheap to make again as a constant.
     const bool expands = shardy_[*module_.op(id).def].precedence == Precedence::kBackwardFirst;
     return expands && is_scalar(operands[0]) ? Kind::kExpansion : Kind::kOrdinary;
   }
@@ -91,6 +93,7 @@ class ConstantSplitter {
   ValueId own_copy(ValueId value) {
     const OpId op = module_.value(value).op;
     if (!op || kind(op) == Kind::kOrdinary || is_scalar(value)) return value;
+    // The first use keeps the original: a constant with one use is not copied.
     if (take(op)) return value;
     std::unordered_map<OpId, OpId> copied;
     return ValueId{module_.op(copy(op, copied)).first_result + module_.value(value).index};
@@ -101,12 +104,14 @@ class ConstantSplitter {
     std::vector<OpId> parts{id};
     std::unordered_set<OpId> seen{id};
     for (size_t i = 0; i < parts.size(); ++i) {
+      // A chain is copied whole, or its parts would tie its uses together.
       if (taken_[parts[i].index]) return false;
       for (ValueId operand : module_.operands(parts[i])) {
         const OpId op = module_.value(operand).op;
         if (is_copied(operand) && seen.insert(op).second) parts.push_back(op);
       }
     }
+    // Only now: a chain that is refused must not claim any part.
     for (OpId part : parts) taken_[part.index] = true;
     return true;
   }

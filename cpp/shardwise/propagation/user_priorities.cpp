@@ -16,6 +16,7 @@ bool has_priorities(const TensorSharding& sharding) {
 void UserPriorities::hold_back() {
   if (!module_.context().any_sharding(has_priorities)) return;  // there are far fewer shardings than values
   for (uint32_t i = 1; i < module_.value_count(); ++i) hold_back({ValueId{i}, 0, module_.value(ValueId{i}).sharding});
+  // A copy, because hold_back writes to the list.
   const std::vector<ShardingId> results = module_.main().result_shardings;
   for (uint32_t i = 0; i < results.size(); ++i) hold_back({{}, i, results[i]});
 }
@@ -29,12 +30,14 @@ void UserPriorities::hold_back(Held held) {
     const int64_t priority = dim.priority.value_or(0);
     dim.priority.reset();
     if (priority == 0) continue;
+    // Also for an open dim without axes: it may take none before its turn.
     waiting_.insert(priority);
     withheld.insert(withheld.end(), dim.axes.begin(), dim.axes.end());
     dim = DimSharding{};
   }
   if (!withheld.empty()) {
     sharding.replicated.insert(sharding.replicated.end(), withheld.begin(), withheld.end());
+    // Sorted but not merged, as in Shardy: `release` finds the refs of a dim one by one.
     std::sort(sharding.replicated.begin(), sharding.replicated.end());
   }
   held_.push_back(held);
@@ -49,6 +52,7 @@ void UserPriorities::release(int64_t priority) {
     for (size_t d = 0; d < annotation.dims.size(); ++d) {
       if (annotation.dims[d].priority != priority) continue;
       any = true;
+      // Nothing can have reached the dim, because it was closed.
       sharding.dims[d] = annotation.dims[d];
       sharding.dims[d].priority.reset();
       std::erase_if(sharding.replicated, [&](const AxisRef& ref) {

@@ -13,6 +13,7 @@ class Union {
  public:
   explicit Union(size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0); }
   uint32_t find(uint32_t value) {
+    // Path halving keeps chains short without a rank.
     while (parent_[value] != value) value = parent_[value] = parent_[parent_[value]];
     return value;
   }
@@ -49,6 +50,7 @@ ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std
   }
   for (const auto& [op, edge] : edges.all()) {
     for (const ValueId target : edge.targets) {
+      // The owner's only user is the edge op, so nothing reads its sharding before the edge is sunk.
       if (target != edge.owner) classes.join(module.result(op), target);
     }
   }
@@ -57,11 +59,13 @@ ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std
   for (uint32_t i = 1; i < module.value_count(); ++i) found[classes.find(i)].push_back(ValueId{i});
   for (const std::vector<ValueId>& members : found) {
     if (members.size() < 2) continue;
+    // Only if there is a class: most programs have none.
     if (class_of_.empty()) class_of_.resize(module.value_count());
     for (const ValueId member : members) class_of_[member.index] = static_cast<uint32_t>(begin_.size()) + 1;
     begin_.push_back(static_cast<uint32_t>(members_.size()));
     members_.insert(members_.end(), members.begin(), members.end());
   }
+  // The end of the last class.
   if (!begin_.empty()) begin_.push_back(static_cast<uint32_t>(members_.size()));
 }
 

@@ -9,6 +9,7 @@ namespace shardwise {
 
 bool VisitQueue::remove_if_unused(OpId id) {
   const uint32_t count = graph_.result_count(id);
+  // An op without results is there for an effect, such as sdy.sharding_group.
   if (count == 0) return false;
   for (uint32_t i = 0; i < count; ++i) {
     if (graph_.uses(ValueId{graph_.first_result(id).index + i}) != 0) return false;
@@ -27,6 +28,7 @@ void VisitQueue::remove(OpId id) {
       graph_.drop_use(result);
       if (const OpId defining = module_.value(result).op) states_[defining.index].may_be_unused = true;
     }
+    // They go, too: their operands from around the region lose a user each.
     for (OpId op : module_.region(inner).ops) {
       if (!states_[op.index].dead) remove(op);
     }

@@ -38,6 +38,7 @@ std::span<const size_t> VisitReplay::steps_of(const TensorRef& tensor) const {
 
 ShardingId VisitReplay::at(const TensorRef& tensor, size_t time) const {
   const std::span<const size_t> changes = steps_of(tensor);
+  // The last change before step `time` gives the sharding.
   const auto end = std::ranges::lower_bound(changes, time);
   if (end != changes.begin()) return steps()[*std::prev(end)].after;
   const auto& list = tensor.value ? provenance_.initial : provenance_.initial_results;
@@ -71,6 +72,7 @@ const ShardingRule& VisitReplay::rule(VisitedOp visited) {
   if (const DataFlowEdge* edge = edge_of(visited.op)) {
     return identities_.of(module_.value(edge->owner).type, edge->sources.size());
   }
+  // Its data-flow edges are visited in its place.
   if (module_.op(visited.op).def->flow != nullptr) return kNone;
   return rules_[visited.op];
 }
@@ -116,6 +118,7 @@ std::span<const uint32_t> VisitReplay::replay(VisitedOp visited, size_t time, in
                                               std::optional<size_t> only) {
   const OpPropagation::Visit again = visit(visited, round);
   const std::span<const uint32_t> after = ops_.replay(again, seen_by(visited, time), observer, only);
+  // The op takes no part in this round; a later one decides.
   if (again.part.direction == Direction::kNone && round < kLastRound) observer.verdict = Verdict::kLaterRound;
   return after;
 }
@@ -124,6 +127,7 @@ void VisitReplay::verify() {
   bool has_begun = false;
   for (size_t begin = 0, end = 0; begin < steps().size(); begin = end) {
     end = begin + 1;
+    // The steps of one visit saw the same shardings, so they are replayed together.
     while (end < steps().size() && !steps()[end].first) ++end;
     has_begun = has_begun || !applies_annotations(module_, steps()[begin]);
     if (has_begun && steps()[begin].round != PropagationStep::kByPriority) verify_visit(begin, end);

@@ -12,6 +12,7 @@ void align(const AxisList& to, const AxisList& from, Digits& digits) {
     int64_t border = 1;
     for (const AxisRef& against : from) {
       border *= against.size;
+      // The border must be inside the ref, and both parts whole: with shards = 2 and size 6, borders 4 and 6, not 8.
       if (border % shards != 0 || border == shards || shards * ref.size % border != 0 || border == shards * ref.size) {
         continue;
       }

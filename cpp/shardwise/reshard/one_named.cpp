@@ -34,6 +34,8 @@ Plan by_gather(TileInProgress tile) {
     const DigitList& wanted = tile.wanted(d);
     if (tile.continues(d)) {
       const DigitList rest = from(wanted, tile.now(d).size());
+      // Devices along a digit that another dim has, or a pending reduction, hold different data: their slices would not
+      // make up the dim.
       if (unused_prefix(tile, rest) != rest || !tile.slice(d, rest)) return std::nullopt;
       kept.push_back(wanted.size());
     } else if (begins_with(tile.now(d), wanted)) {
@@ -70,11 +72,13 @@ std::optional<std::vector<Move>> find_moves(TileInProgress& tile) {
     if (!tile.slice(d, first)) return std::nullopt;
     rest = from(rest, first.size());
     if (rest.empty()) continue;
+    // The lost digits must follow what the dim has in one piece: [{"x", "y"}, {}] -> [{}, {"y", "x"}] is no all-to-all.
     const auto source = std::ranges::find_if(
         lost, [&](const DigitList& digits) { return !digits.empty() && begins_with(rest, digits); });
     if (source == lost.end()) return std::nullopt;
     Move move{static_cast<size_t>(source - lost.begin()), d, *source, from(rest, source->size())};
     if (unused_prefix(tile, move.after) != move.after) return std::nullopt;
+    // Marks the digits as moved: those that stay in `lost` have no dim to go to.
     source->clear();
     moves.push_back(std::move(move));
   }
@@ -96,6 +100,7 @@ Plan by_all_to_all(TileInProgress tile) {
   }
   if (!tile.all_to_all(dims, moved)) return std::nullopt;
   for (size_t d = 0; d < tile.ndim(); ++d) {
+    // Slices the digits of `after` that could not be sliced before the move.
     if (!tile.continues(d) || !tile.slice(d, from(tile.wanted(d), tile.now(d).size()))) {
       return std::nullopt;
     }
@@ -105,6 +110,8 @@ Plan by_all_to_all(TileInProgress tile) {
 
 // Slices digits that no dim has, until each dim has as many shards as it wants: first its own.
 bool slice_to_size(TileInProgress& tile) {
+  // [{"x"}, {}] -> [{"y"}, {"x"}]: dim 1 cannot take its own "x", which dim 0 has, so it takes "y". The sizes are right
+  // then, and the permute puts each digit in its place.
   for (const bool own : {true, false}) {
     for (size_t d = 0; d < tile.ndim(); ++d) {
       for (size_t giver = 0; giver < tile.ndim(); ++giver) {
@@ -121,6 +128,7 @@ bool slice_to_size(TileInProgress& tile) {
 
 Plan by_permute(TileInProgress tile) {
   for (size_t d = 0; d < tile.ndim(); ++d) {
+    // A permute keeps the number of shards, and a slice can only multiply it.
     if (tile.count(tile.wanted(d)) % tile.count(tile.now(d)) != 0) return std::nullopt;
   }
   if (!slice_to_size(tile)) return std::nullopt;

@@ -25,13 +25,28 @@ bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
                              [&](const ReshardStep& step) { return problem.tile_bytes(step.after) <= limit; });
 }
 
+// Whether input and output of no step are more than those of one exchange: the tiles before and after.
+bool fits_as_exchange(const ReshardProblem& problem, const ReshardPlan& plan) {
+  double before = problem.tile_bytes(problem.from);
+  const double limit = std::max(before + problem.tile_bytes(problem.to), 2 * static_cast<double>(problem.memory_limit));
+  for (const ReshardStep& step : plan.steps) {
+    const double after = problem.tile_bytes(step.after);
+    if (before + after > limit) return false;
+    before = after;
+  }
+  return true;
+}
+
 ReshardPlan plan_movement(const ReshardProblem& problem) {
   ReshardPlan named = gather_and_slice(problem);
+  // Only slices, or nothing: no other plan sends less.
   if (named.collective_count() == 0) return named;
   ReshardPlan exchange = one_exchange(problem);
   const auto keeps_name = [&](const ReshardPlan& plan) {
-    return plan.collective_count() <= 1 && plan.bytes <= exchange.bytes && fits(problem, plan);
+    return plan.collective_count() <= 1 && plan.bytes <= exchange.bytes && fits(problem, plan) &&
+           fits_as_exchange(problem, plan);
   };
+  // A lone all-gather: one_named_collective would find the same plan.
   if (named.steps.size() == 1 && keeps_name(named)) return named;
   if (auto other = one_named_collective(problem); other && keeps_name(*other)) return std::move(*other);
   return keeps_name(named) ? named : exchange;
@@ -51,6 +66,7 @@ bool scatter_on(const TileInProgress& tile, Digit digit, std::span<const size_t>
   for (const size_t d : dims) {
     scattered[d].push_back(digit);
     if (pads == Pads::kYes || tile.divides(d, scattered[d])) return true;
+    // The digit would make the dim uneven; maybe the next dim takes it.
     scattered[d].pop_back();
   }
   return false;
@@ -64,6 +80,7 @@ std::vector<DigitList> scattered_digits(const TileInProgress& tile, Scatter scat
   DigitList left = tile.pending();
   for (size_t d = 0; scatter != Scatter::kElsewhere && d < tile.ndim(); ++d) {
     const DigitList& wanted = tile.wanted(d);
+    // If the dim wants the pending digits next, it is at its target after the reduce-scatter, and no movement follows.
     const bool continues = tile.continues(d);
     if (scatter == Scatter::kWhereItContinues) {
       for (size_t i = tile.now(d).size(); continues && i < wanted.size() && tile.is_pending(wanted[i]); ++i) {
@@ -98,6 +115,7 @@ std::optional<Reduced> reduce_first(const ReshardProblem& problem, const Digits&
     if (!tile.continues(d)) continue;
     const DigitList& wanted = tile.wanted(d);
     size_t next = tile.now(d).size();
+    // Slices come first: they send nothing, and the reduction is of a smaller tile.
     while (next < wanted.size() && tile.is_unused(wanted[next]) && tile.slice(d, {wanted[next]})) ++next;
   }
   const std::vector<DigitList> scattered = scattered_digits(tile, scatter, pads, rest);
@@ -115,6 +133,8 @@ std::optional<Digits> digits_to_scatter(const ReshardProblem& problem) {
   if (!digits) return std::nullopt;
   for (const AxisRef& axis : difference(problem.from.unreduced, problem.to.unreduced)) {
     for (const Digit digit : digits->encode({&axis, 1})) {
+      // A pending axis of 8 and blocks of 6 rows: the digit (1)2 of the axis divides them, so it can be scattered by
+      // itself.
       const AxisRef ref = (*digits)[digit];
       for (const DimPlacement& dim : problem.from.dims)
         digits->cut_inside(ref.axis, ref.pre * std::gcd(dim.block, ref.size));
@@ -149,6 +169,7 @@ std::vector<Reduced> reductions(const ReshardProblem& problem, Pads pads) {
   const auto add = [&](Scatter scatter, size_t rest = 0) {
     if (auto reduced = reduce_first(problem, *digits, scatter, pads, rest)) found.push_back(std::move(*reduced));
   };
+  // Unlike all_reduce_first, this slices before the all-reduce.
   add(Scatter::kNothing);
   add(Scatter::kWhereItContinues);
   add(Scatter::kInItsDim);
@@ -168,6 +189,7 @@ ReshardPlan plan_reduction(const ReshardProblem& problem) {
   std::optional<ReshardPlan> best;
   for (Reduced& reduced : reductions(problem, Pads::kNo)) {
     ReshardPlan plan = joined(problem, std::move(reduced.plan), plan_movement(reduced.rest));
+    // The first plan reduces in place, so it is kept even if no plan fits the memory.
     if (!best || (plan.seconds < best->seconds && fits(problem, plan))) best = std::move(plan);
   }
   return std::move(*best);
@@ -206,6 +228,7 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
     for (ReshardPlan& plan : plans_across_meshes(problem, plan_reshard)) add(std::move(plan));
     return best;
   }
+  // The pinned moves are mostly those of the best plan. Only otherwise are all other plans made.
   add(plan_reshard(problem));
   if (best) return best;
   if (problem.from.unreduced == problem.to.unreduced) {
@@ -216,6 +239,7 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
     for (const Reduced& reduced : reductions(problem, pads)) {
       for (ReshardPlan& plan : movements(reduced.rest)) add(joined(problem, reduced.plan, std::move(plan)));
     }
+    // Padding is the last resort: the moves may come from a mesh whose digits divided the dim.
     if (best) break;
   }
   return best;

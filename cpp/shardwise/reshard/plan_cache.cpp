@@ -12,6 +12,7 @@ namespace {
 size_t hash_of(const ReshardProblem& problem) {
   size_t hash = hash_combine(hash_value(problem.from), hash_value(problem.to));
   for (const int64_t size : problem.shape) hash = hash_combine(hash, std::hash<int64_t>{}(size));
+  // The link and the memory limit are compared, but not hashed: few problems differ in them alone.
   return hash_combine(hash, std::hash<int64_t>{}(problem.item_size));
 }
 
@@ -36,6 +37,7 @@ PlanCache::Found PlanCache::plan(const ReshardProblem& problem) {
   {
     const std::scoped_lock lock(mutex_);
     if (const auto known = find(problem, hash); known != entries_.end()) {
+      // Moves the entry to the front without a copy, so that iterators in by_hash_ stay valid.
       entries_.splice(entries_.begin(), entries_, known);
       return {with_meshes_of(problem, known->problem, known->plan), false};
     }
@@ -48,12 +50,14 @@ PlanCache::Found PlanCache::plan(const ReshardProblem& problem) {
 
 void PlanCache::keep(const ReshardProblem& problem, size_t hash, const ReshardPlan& plan) {
   const std::scoped_lock lock(mutex_);
+  // Another thread has made it meanwhile.
   if (find(problem, hash) != entries_.end()) return;
   entries_.push_front({problem, plan});
   by_hash_.emplace(hash, entries_.begin());
   if (entries_.size() <= most_) return;
   const auto oldest = std::prev(entries_.end());
   const auto [begin, end] = by_hash_.equal_range(hash_of(oldest->problem));
+  // Several entries may have the same hash, so the one to erase is found by its place in the list.
   by_hash_.erase(std::find_if(begin, end, [&](const auto& entry) { return entry.second == oldest; }));
   entries_.erase(oldest);
 }

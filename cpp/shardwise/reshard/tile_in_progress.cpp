@@ -34,6 +34,7 @@ bool TileInProgress::continues(size_t dim) const {
 
 std::optional<int64_t> TileInProgress::sliced_block(size_t dim, const DigitList& digits) const {
   const int64_t parts = digits_.count(digits);
+  // A whole dim may get padding. Blocks of a sharded dim must be divided evenly, or rows would change their device.
   if (digits_.count(now_[dim]) == 1) return ceil_div(problem_.shape[dim], parts);
   if (blocks_[dim] % parts != 0) return std::nullopt;
   return blocks_[dim] / parts;
@@ -51,6 +52,7 @@ double TileInProgress::tile_bytes(const Dims& blocks) const {
 
 Placement TileInProgress::placement() const {
   DigitList unreduced = unreduced_;
+  // Mesh order, in which placements list unreduced axes; digits are numbered in it.
   std::ranges::sort(unreduced);
   Placement placement{.mesh = problem_.to.mesh, .dims = {}, .unreduced = digits_.decode(unreduced)};
   for (size_t d = 0; d < now_.size(); ++d) placement.dims.push_back({digits_.decode(now_[d]), blocks_[d]});
@@ -65,6 +67,7 @@ void TileInProgress::add(ReshardStep step, double bytes) {
 }
 
 void TileInProgress::finish_slice() {
+  // Slices are collected until another step needs them, so that those of several dims become one step.
   if (std::ranges::all_of(sliced_, &DigitList::empty)) return;
   ReshardStep step;
   for (DigitList& digits : sliced_) {
@@ -112,6 +115,7 @@ bool TileInProgress::reduce_scatter(const std::vector<DigitList>& scattered) {
     if (!block) return false;
     const int64_t parts = digits_.count(scattered[d]);
     blocks[d] = *block;
+    // A reduce-scatter sends equal parts, padding included: 10 rows in 4 parts are sent as 12.
     padded[d] = *block * parts;
     group *= parts;
   }
@@ -153,6 +157,7 @@ bool TileInProgress::all_to_all(const std::vector<std::pair<size_t, size_t>>& mo
     from.resize(from.size() - moved[i].size());
     to.insert(to.end(), moved[i].begin(), moved[i].end());
   }
+  // Shardy's all_to_all lists its source dims in ascending order.
   std::ranges::sort(step.dim_moves, {}, &DimMove::from_dim);
   blocks_ = std::move(blocks);
   add(std::move(step), all_to_all_bytes(tile_bytes(padded), group));
@@ -161,6 +166,7 @@ bool TileInProgress::all_to_all(const std::vector<std::pair<size_t, size_t>>& mo
 
 void TileInProgress::permute() {
   finish_slice();
+  // Each dim has as many shards as it wants, so blocks stay, and only the devices that hold them change.
   now_ = wanted_;
   ReshardStep step;
   step.move = ReshardMove::kPermute;

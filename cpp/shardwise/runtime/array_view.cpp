@@ -27,6 +27,7 @@ NdArray split_dim(const NdArray& array, size_t dim, DimSpan sizes) {
   check_internal(element_count(sizes) == array.shape()[dim], "split_dim: the sizes multiply to the dim's");
   Dims shape = array.shape();
   Dims strides = array.strides();
+  // The innermost part keeps the dim's stride: size 6 and stride 4, split into {2, 3}, have the strides {12, 4}.
   const Dims inner = row_major_strides(sizes, strides[dim]);
   const auto at = static_cast<std::ptrdiff_t>(dim);
   shape.erase(shape.begin() + at);
@@ -42,6 +43,7 @@ std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end
   int64_t size = 1;
   int64_t stride = item_size(array.dtype());
   const bool is_empty = array.size() == 0;  // then no address depends on strides, so any will do
+  // From the last dim to the first. A dim of size 1 may have any stride; broadcast dims merge, as 0 = 0 * size.
   for (size_t d = end; d-- > begin;) {
     if (shape[d] != 1) {
       if (size == 1) {
@@ -94,6 +96,7 @@ NdArray insert_dim(const NdArray& array, size_t dim, int64_t size) {
 std::vector<size_t> memory_order(const NdArray& array) {
   std::vector<size_t> order(array.shape().size());
   std::iota(order.begin(), order.end(), size_t{0});
+  // By magnitude, because reversed dims run along memory, too. Broadcast dims, of stride 0, keep their order.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return std::abs(array.strides()[a]) > std::abs(array.strides()[b]); });
   return order;
@@ -104,6 +107,7 @@ bool is_gapless(const NdArray& array) { return reorder_dims(array, memory_order(
 void copy_parallel(const NdArray& to, const NdArray& from) {
   check_internal(to.shape() == from.shape() && to.dtype() == from.dtype(), "copy_parallel: same shape and dtype");
   const int64_t bytes = to.nbytes();
+  // A rehearsal moves only what is small: its large buffers are address space without memory.
   if (leaves_out(bytes)) return;
   if (bytes <= kCopyGrainBytes) {
     to.copy_from(from);
@@ -112,6 +116,7 @@ void copy_parallel(const NdArray& to, const NdArray& from) {
   // Split the largest dim, so that there are enough pieces for all threads.
   const auto largest = std::max_element(to.shape().begin(), to.shape().end());
   const int64_t dim = largest - to.shape().begin();
+  // bytes / *largest is one row. It is not 0 here: an empty array has no more bytes than a grain.
   const int64_t rows = std::max<int64_t>(1, kCopyGrainBytes / (bytes / *largest));
   parallel_for(*largest, rows, [&](int64_t begin, int64_t end) {
     to.sliced(dim, begin, end - begin).copy_from(from.sliced(dim, begin, end - begin));
@@ -128,6 +133,7 @@ NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
     }
     std::optional<NdArray> merged = array;
     size_t end = array.shape().size();
+    // From the last group to the first, so that the positions of groups before a merged one stay valid.
     for (size_t i = groups.size(); i-- > 0 && merged;) {
       const size_t begin = end - groups[i];
       if (groups[i] != 1) merged = merge_dims(*merged, begin, end);
@@ -139,6 +145,7 @@ NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
 }
 
 Scalar poison_value(DType dtype) {
+  // Integers have no NaN. This pattern is neither 0 nor all ones, which programs often hold.
   constexpr uint64_t kPattern = 0xA5A5A5A5A5A5A5A5ULL;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (is_complex(dtype)) return Scalar::of_complex(dtype, kNan, kNan);

@@ -14,6 +14,7 @@ AxisList joined(AxisSpan a, AxisSpan b) {
   return all;
 }
 
+// Shards are indexed in mesh order, whatever the order of a collective's axes is.
 AxisList in_mesh_order(AxisList axes) {
   std::sort(axes.begin(), axes.end());
   return axes;
@@ -22,6 +23,7 @@ AxisList in_mesh_order(AxisList axes) {
 AxisList without(AxisSpan axes, AxisSpan others) {
   AxisList rest;
   for (const AxisRef& axis : axes) {
+    // One ref at a time: `difference` of the whole list would merge neighbors, which are dims of their own here.
     const AxisList left = difference(AxisSpan(&axis, 1), others);
     rest.insert(rest.end(), left.begin(), left.end());
   }
@@ -29,6 +31,7 @@ AxisList without(AxisSpan axes, AxisSpan others) {
 }
 
 AxisList pieces_of(AxisSpan axes, AxisSpan others) {
+  // No single split has (1)2 and (1)3 of 6. Then the refs stay whole, and Shards::along looks shards up one by one.
   auto pieces = cut_at(axes, others);
   return pieces ? std::move(*pieces) : AxisList(axes.begin(), axes.end());
 }

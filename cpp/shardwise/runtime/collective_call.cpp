@@ -12,6 +12,7 @@ namespace {
 void append(AxisList& all, AxisSpan axes) { all.insert(all.end(), axes.begin(), axes.end()); }
 
 DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits, DigitSet operand) {
+  // Axes in only one of the lists are swapped as well, as Communicator::permute does it.
   AxisList from = permute.from;
   AxisList to = permute.to;
   append(from, difference(permute.to, permute.from));
@@ -21,6 +22,7 @@ DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits
   if ((operand & moved) == 0) return operand;
   // Digits of different sizes mix in the permutation, so the result may vary along all of them.
   if (from.size() != to.size()) return operand | moved;
+  // Digit by digit: from = {x}, to = {y} takes what varied along x to y.
   DigitSet after = operand & ~digits.covered(from);
   for (size_t i = 0; i < from.size(); ++i) {
     if (from[i].size != to[i].size) return operand | moved;
@@ -46,12 +48,14 @@ AxisList CollectiveCall::axes_used() const {
 }
 
 DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const DigitSet> operands) const {
+  // Its axes are no digits of this mesh, so that the devices of any of its groups may differ in all of them.
   if (order != nullptr) return digits.all();
   const AxisList used = axes_used();
   const DigitSet operand = operands.empty() ? 0 : operands[0];
   switch (kind) {
     case CollectiveKind::kAxisIndex: return digits.touched(axes);
     case CollectiveKind::kAllReduce:
+    // `covered`: a digit that the axes only touch is still varied along afterwards.
     case CollectiveKind::kAllGather: return operand & ~digits.covered(used);
     case CollectiveKind::kReduceScatter: {
       AxisList scattered;
@@ -62,9 +66,11 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const Dig
     case CollectiveKind::kAllToAll: return operand | digits.touched(used);
     case CollectiveKind::kCollectivePermute:
       if (permute.axes.empty()) return varying_after_permute(permute, digits, operand);
+      // The ends of a shift or chain receive zeros, so that the result varies even if all devices had the same.
       return operand | digits.touched(permute.axes);
     case CollectiveKind::kExchange: return varying_after_exchange(exchange, digits, operands);
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kNone: break;
   }
   check_internal(false, "varying_after: a local collective");
@@ -82,6 +88,7 @@ Shards CollectiveCall::run(Communicator& communicator, std::span<const Shards> o
 Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<const Shards> operands) const {
   if (kind == CollectiveKind::kAxisIndex) return communicator.axis_index(axes);
   const Shards& operand = operands[0];
+  // Nothing is left to add (early_reduction.h), but a reduce_scatter must still give each device its part.
   if (is_reduced) return kind == CollectiveKind::kAllReduce ? operand : own_parts(operand, dims);
   switch (kind) {
     case CollectiveKind::kAllReduce: return communicator.all_reduce(operand, axes, reducer);
@@ -99,6 +106,7 @@ Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<con
                                    exchange);
     case CollectiveKind::kAxisIndex:
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kNone: break;
   }
   check_internal(false, "run: a local collective");
@@ -108,6 +116,7 @@ Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<con
 std::shared_ptr<const DeviceOrder> order_of(const MeshPtr& mesh, const Mesh& main, DeviceOrders& orders) {
   if (mesh == nullptr || mesh.get() == &main || mesh->same_devices(main)) return nullptr;
   std::shared_ptr<const DeviceOrder>& order = orders[mesh.get()];
+  // Kept for all collectives of that mesh, because it lists all devices.
   if (order == nullptr) order = std::make_shared<const DeviceOrder>(std::make_shared<const Mesh>(main), mesh);
   return order;
 }
@@ -132,9 +141,11 @@ CollectiveCall read_collective(const OpView& op, const Mesh& main, DeviceOrders&
     case CollectiveKind::kExchange:
       call.exchange = exchange_map(op);
       call.has_fill = has_fill(op);
+      // Across meshes, the mesh of the run may be that of the result; then the operands are on the other one.
       if (call.order == nullptr) call.order = order_of(call.exchange.from_mesh, main, orders);
       break;
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kNone: check_internal(false, "read_collective: a local collective");
   }
   return call;

@@ -12,6 +12,7 @@ int64_t elements_of(const Shards& shards) { return element_count(shards.local_sh
 
 // The elements of part `position` of `count` equal parts, the last of which may be short.
 int64_t part_of(int64_t elements, int64_t count, int64_t position) {
+  // 10 elements in 4 parts: 3, 3, 3, 1.
   const int64_t part = ceil_div(elements, count);
   return std::clamp<int64_t>(elements - position * part, 0, part);
 }
@@ -38,6 +39,8 @@ struct TileCounter {
       const ExchangeTarget& to = map.to[d];
       const int64_t first = shard_index(mesh, to.axes, device) * to.step;
       int64_t rows = 0;
+      // Dims are independent, so the elements of a box are the product of its rows. The arithmetic of mesh/exchange.cpp
+      // is avoided on purpose: this is the check of what it predicts.
       for (int64_t t = first; t < std::min(first + to.rows, to.size); ++t) rows += is_read(map.from[k][d], t, held);
       elements *= rows;
     }
@@ -47,6 +50,7 @@ struct TileCounter {
   bool is_read(const ExchangeSource& from, int64_t t, bool held) const {
     if (t < from.begin || t >= from.end) return false;
     const int64_t scaled = from.scale * t + from.offset;
+    // An index between two elements of a dilated operand is filled, not received.
     if (scaled < 0 || scaled % from.holes != 0 || scaled / from.holes >= from.size) return false;
     return !held || scaled / from.holes / from.block == shard_index(from_mesh, from.axes, from_device);
   }
@@ -64,6 +68,7 @@ void CountingCommunicator::add(Count&& elements_of, DType dtype) {
   std::vector<int64_t>& bytes = received_[op_];
   bytes.resize(static_cast<size_t>(mesh_->device_count()));
   for (size_t device = 0; device < bytes.size(); ++device) {
+    // Added up, because the op may run in each trip of a loop.
     bytes[device] += elements_of(static_cast<int64_t>(device)) * item_size(dtype);
   }
 }
@@ -102,6 +107,7 @@ Shards CountingCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes
 Shards CountingCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
   int64_t group = 1;
   for (const AllToAllMove& move : moves) group *= product(move.axes);
+  // A device splits its shard into as many parts as the group has devices and keeps one of them.
   add([&](int64_t) { return elements_of(operand) / group * (group - 1); }, operand.dtype());
   return devices_.all_to_all(operand, moves);
 }
@@ -124,6 +130,7 @@ Shards CountingCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t
   add(
       [&](int64_t device) {
         const int64_t sender = shard_index(*mesh_, axes, device) - offset;
+        // A full turn sends to itself, and devices past the end receive zeros, which nobody sends.
         if (wrap ? offset % count == 0 : offset == 0 || sender < 0 || sender >= count) return int64_t{0};
         return elements_of(operand);
       },
@@ -154,6 +161,7 @@ Shards CountingCommunicator::exchange(std::span<const Shards> operands, const Sh
 Shards CountingCommunicator::on_mesh(const DeviceOrder& order, std::span<const Shards> operands,
                                      const Collective& collective) {
   return devices_.on_mesh(order, operands, [&](Communicator& devices, std::span<const Shards> ordered) {
+    // A counter of its own, whose devices are numbered by the other mesh; its bytes are added in the order of this one.
     CountingCommunicator counter(devices, order.other);
     counter.op_ = op_;
     Shards result = collective(counter, ordered);

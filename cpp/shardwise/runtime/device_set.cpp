@@ -19,6 +19,7 @@ Shards DeviceSet::owned(const Shards& all) const {
   if (is_all()) return all;
   AxisList axes = free(all.axes());
   std::vector<NdArray> list;
+  // The pinned digits of all.axes() have the position of this process, the free ones count through i.
   for (int64_t i = 0; i < product(axes); ++i) list.push_back(all[position_along(all.axes(), axes, i)]);
   return {std::move(axes), std::move(list)};
 }
@@ -26,6 +27,7 @@ Shards DeviceSet::owned(const Shards& all) const {
 int64_t DeviceSet::position_along(AxisSpan axes, AxisSpan grid, int64_t index) const {
   AxisList all = pinned;
   all.insert(all.end(), grid.begin(), grid.end());
+  // x=4 pinned at 2 and grid {y=2}: index 1 is number 2 * 2 + 1 = 5 along {x, y}.
   return shardwise::position_along(axes, all, position * product(grid) + index);
 }
 
@@ -50,6 +52,7 @@ AxisList pinned_axes(const Mesh& mesh, int64_t processes) {
   AxisList pinned;
   int64_t rest = processes;
   for (int axis = 0; axis < mesh.ndim() && rest > 1; ++axis) {
+    // x=4, y=2 in 8 processes: gcd(4, 8) = 4 pins x, and the remaining 2 pin y. In 2 processes: "x":(1)2.
     const int64_t size = std::gcd(mesh.axis_size(axis), rest);
     if (size > 1) pinned.push_back({axis, 1, size});
     rest /= size;
@@ -66,6 +69,7 @@ std::vector<int64_t> process_positions(const Mesh& mesh, AxisSpan pinned) {
   std::vector<int64_t> positions(static_cast<size_t>(product(pinned)));
   std::iota(positions.begin(), positions.end(), 0);
   if (mesh.device_ids().empty()) return positions;  // logical indices, and so ids, grow with the position
+  // By the smallest id: if each process has one device, the id of a device is then the number of its process.
   std::vector<int64_t> first(positions.size(), std::numeric_limits<int64_t>::max());
   for (int64_t i = 0; i < mesh.device_count(); ++i) {
     int64_t& id = first[static_cast<size_t>(shard_index(mesh, pinned, i))];

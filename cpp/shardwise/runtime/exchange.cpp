@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "shardwise/mesh/digit_map.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
@@ -29,6 +30,7 @@ Dims counts_of(const Box& box) {
 class Message {
  public:
   void add(DType dtype, Dims shape, const Box& box) {
+    // A message needs no header, because both sides list the boxes in the same order: tile, operand, shard.
     bytes_ += element_count(shape) * item_size(dtype);
     parts_.push_back({dtype, std::move(shape), box});
   }
@@ -65,11 +67,18 @@ struct Tile {
   std::vector<Box> boxes;
 };
 
+// Each process works out what the others lack, so that nobody has to ask. All processes call the transport, also those
+// without a message, because its calls must match.
 class ShardExchange {
  public:
   ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
                 const DeviceSet& devices = {})
-      : operands_(operands), fill_(fill), map_(map), devices_(devices), device_(used_axes()) {
+      : operands_(operands),
+        fill_(fill),
+        map_(map),
+        digit_map_(digit_map_of(map).value_or(DigitMap())),
+        devices_(devices),
+        device_(used_axes()) {
     for (const ExchangeTarget& to : map.to) shape_.push_back(to.rows);
     find_result_axes();
     for (int64_t p = 0; p < product(axes_); ++p) tiles_.push_back(tile(devices_.position, p));
@@ -104,6 +113,7 @@ class ShardExchange {
   }
 
   Shards run() {
+    // All tiles or none: one tile that must be copied makes the stack a new buffer.
     bool is_view = true;
     for (const Tile& tile : tiles_) is_view = is_view && is_part_of_one_shard(tile);
     return is_view ? views() : copies();
@@ -121,6 +131,7 @@ class ShardExchange {
   void find_result_axes() {
     const auto digits = Digits::covering(used_axes());
     if (!digits) {
+      // Cuts that no single split has: the result gets one ref per axis, which keeps all tiles apart.
       axes_ = devices_.free(device_.grid());
       return;
     }
@@ -166,7 +177,11 @@ class ShardExchange {
     Dims index(from.size(), 0);
     do {
       Box box{.operand = operand, .dims = {}};
+      // Along axes that do not shard the operand the sender is in the receiver's place (mesh/exchange.h).
       Coordinates sender = device_;
+      for (const DigitMove& move : digit_map_) {
+        if (move.kind == DigitMove::Kind::kReplicated) sender.set(move.sender, device_.at(move.receiver));
+      }
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
         sender.set(from[d].axes, shard);
@@ -197,6 +212,7 @@ class ShardExchange {
     for (size_t d = 0; d < box.dims.size(); ++d) {
       const ExchangePiece& piece = box.dims[d];
       if (piece.to != 0 || piece.count != tile.real[d] || (piece.to_step != 1 && piece.count > 1)) return false;
+      // The view has the rows of the whole tile, so the shard must have rows in the place of the padding, too.
       const int64_t last = piece.from + piece.from_step * (shape_[d] - 1);
       if (last < 0 || last >= map_.from[box.operand][d].block) return false;
     }
@@ -217,6 +233,7 @@ class ShardExchange {
     for (size_t p = 0; p < tiles_.size(); ++p) {
       const NdArray to = result[static_cast<int64_t>(p)];
       if (to.size() == 0) continue;
+      // The whole tile first, boxes over it: the gaps between boxes may have any form.
       if (!is_covered(tiles_[p])) fill(to, static_cast<int64_t>(p));
       for (const Box& box : tiles_[p].boxes) {
         Dims start, count, step;
@@ -254,6 +271,7 @@ class ShardExchange {
   std::span<const Shards> operands_;
   const Shards* fill_;
   const ExchangeMap& map_;
+  const DigitMap digit_map_;  // empty: a sender is in the receiver's place along digits that do not shard the operand
   const DeviceSet devices_;
   Coordinates device_;
   Dims shape_;     // of a tile
@@ -263,9 +281,11 @@ class ShardExchange {
 
 }  // namespace
 
-// An operand that is not sharded along an axis sends what devices hold in the receiver's place along it.
+// An operand that is not sharded along an axis sends what devices hold in the receiver's place along it, or along the
+// digit that the digit map names.
 DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands) {
   DigitSet after = 0;
+  // Tiles at different positions may differ, even if the operand is the same on all devices.
   for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
   for (size_t k = 0; k < operands.size(); ++k) {
     AxisList sharded;
@@ -273,6 +293,12 @@ DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, st
       for (const ExchangeSource& dim : map.from[k]) sharded.insert(sharded.end(), dim.axes.begin(), dim.axes.end());
     }
     after |= operands[k] & ~digits.covered(sharded);
+  }
+  if (const auto moves = digit_map_of(map)) {
+    for (const DigitMove& move : *moves) {
+      const bool varies = (operands[0] & digits.touched(move.sender)) != 0;
+      if (varies && move.kind == DigitMove::Kind::kReplicated) after |= digits.touched(move.receiver);
+    }
   }
   return after;
 }

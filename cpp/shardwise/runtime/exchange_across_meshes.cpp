@@ -28,6 +28,7 @@ struct Box {
 
 Dims counts_of(const Box& box) {
   Dims counts;
+  // Also the shape of the part in a message: only these rows travel, without gaps.
   for (const ExchangePiece& piece : box.dims) counts.push_back(piece.count);
   return counts;
 }
@@ -60,6 +61,7 @@ class Exchange {
     for (int64_t process = 0; process < product(devices.pinned); ++process) {
       const DeviceSet its{.pinned = devices.pinned, .position = process};
       for (int64_t i = 0; i < product(axes_); ++i) {
+        // The inverse of logical_index_of for all processes, because each works out what the others send and lack.
         places_[static_cast<size_t>(logical_index_of(main, its, axes_, i))] = {process, i};
       }
     }
@@ -69,6 +71,7 @@ class Exchange {
 
   Shards run(Transport* transport) {
     std::vector<std::vector<Box>> tiles(static_cast<size_t>(product(axes_)));
+    // All processes visit all devices in one order, so that sender and receiver list the same boxes.
     std::map<int64_t, std::vector<Box>> sent, awaited;  // by process
     for (int64_t device = 0; device < main_.device_count(); ++device) {
       const Place receiver = places_[static_cast<size_t>(device)];
@@ -93,6 +96,7 @@ class Exchange {
       std::vector<std::vector<int64_t>>& holders = holders_.emplace_back(static_cast<size_t>(product(axes)));
       for (int64_t device = 0; device < main_.device_count(); ++device) {
         const int64_t index = device_in(main_, *map_.from_mesh, device);
+        // Replicas: all of these have the shard, and sender_to chooses one for each receiver.
         holders[static_cast<size_t>(shard_index(*map_.from_mesh, axes, index))].push_back(device);
       }
     }
@@ -115,6 +119,7 @@ class Exchange {
         }
         counts.push_back(std::ssize(pieces[d]));
       }
+      // A dim without rows makes the box empty, and next_index needs counts above 0.
       if (std::ranges::find(counts, 0) != counts.end()) continue;
       Dims at(from.size(), 0);
       do {
@@ -122,6 +127,7 @@ class Exchange {
         int64_t shard = 0;
         for (size_t d = 0; d < from.size(); ++d) {
           const auto& [number, piece] = pieces[d][static_cast<size_t>(at[d])];
+          // The number along the axes of all dims in order, as find_holders has joined them.
           shard = shard * product(from[d].axes) + number;
           box.dims.push_back(piece);
         }
@@ -137,6 +143,7 @@ class Exchange {
     if (std::ranges::find(holders, device) != holders.end()) return place(device);
     const int64_t process = place(device).process;
     const auto near = std::ranges::find_if(holders, [&](int64_t holder) { return place(holder).process == process; });
+    // Receivers take turns, so that one holder does not send to all of them.
     return place(near != holders.end() ? *near : holders[static_cast<size_t>(device) % holders.size()]);
   }
 
@@ -159,6 +166,7 @@ class Exchange {
       Message made(operands_[0].dtype(), boxes);
       for (size_t i = 0; i < boxes.size(); ++i) copy_parallel(made.parts[i], source(boxes[i]));
       outgoing.push_back({process, {made.memory.data(), bytes(made.memory)}});
+      // Kept until all bytes have arrived. The arrays share the memory, so that moving the message moves no bytes.
       messages.push_back(std::move(made));
     }
     for (const auto& [process, boxes] : awaited) {

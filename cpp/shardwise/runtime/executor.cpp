@@ -21,6 +21,7 @@ namespace {
 // On the mesh of the executable, whose devices are those of the program's mesh.
 Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value) {
   const GlobalPart& part = module.part(value);
+  // A value without a part is whole on each device, as in a program that was not partitioned.
   if (!part.placement) return replicated_placement(mesh, module.global_type(value).shape);
   Placement placement = module.context().placement(part.placement);
   if (placement.is_fully_replicated() || placement.mesh->same_devices(*mesh)) placement.mesh = mesh;
@@ -39,6 +40,7 @@ bool is_placed(const ShardedArray& array, const Placement& placement) {
   if (sharding.unreduced != placement.unreduced || sharding.pending_reducer() != placement.reducer) return false;
   for (size_t d = 0; d < placement.dims.size(); ++d) {
     const AxisSpan axes = d < sharding.dims.size() ? AxisSpan(sharding.dims[d].axes) : AxisSpan();
+    // Blocks, too: 17 rows on x=4 may be in blocks of 5, or of 8 if the program rounds them up.
     if (!std::ranges::equal(axes, placement.dims[d].axes) || array.blocks()[d] != placement.dims[d].block) return false;
   }
   return true;
@@ -90,12 +92,14 @@ const TensorType& Executable::argument_type(size_t i) const {
 
 const Plan& Executable::plan(bool faithful) const {
   if (!faithful) return *plan_;
+  // Made when the first faithful run asks for it: only tests and debugging do.
   std::call_once(faithful_once_,
                  [this] { faithful_plan_ = std::make_unique<Plan>(planned(true, options_.devices.pinned)); });
   return *faithful_plan_;
 }
 
 Plan Executable::planned(bool faithful, const AxisList& pinned) const {
+  // Batches only if there are several processes: in one, an all_reduce sends no message.
   return make_plan(
       *module_, *mesh_,
       {.fuse = options_.fuse, .faithful = faithful, .pinned = pinned, .batch = !options_.devices.pinned.empty()});
@@ -139,6 +143,7 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
   for (size_t i = 0; i < arguments.size(); ++i) {
     run.set(chosen.arguments[i], argument_shards(chosen, i, arguments[i]));
   }
+  // After `set`, so that the slot is the only owner, which lets a result take the memory.
   for (size_t i : options.donated) arguments.at(i) = ShardedArray();  // the others are held until the end
   run.execute();
   std::vector<ShardedArray> results;
@@ -152,6 +157,7 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
       const AxisList axes = options.faithful ? own.free(all_axes(*order->other)) : own.free(varying_axes(sharding));
       Shards ordered;
       const Shards shards[] = {run.take(chosen.main.results[i])};
+      // A collective that does nothing: on_mesh brings the shards into the order of the other mesh.
       communicator.on_mesh(*order, shards, [&](Communicator&, std::span<const Shards> there) {
         ordered = there[0];
         return ordered;
@@ -175,12 +181,14 @@ Shards Executable::argument_shards(const Plan& plan, size_t i, const ShardedArra
     if (argument.devices().is_all()) return devices.owned(order->in_main_order(argument.shards()));
     return argument.owned_by(devices_on_other_mesh(*order, devices));  // of one device
   }
+  // Only a replicated array may be on other devices (is_placed): its one array serves all of these.
   if (!argument.mesh().same_devices(*mesh_)) return argument.shards().along({});
   return argument.owned_by(options_.devices);
 }
 
 MemoryUse Executable::memory(const MemoryOptions& options) const {
   std::optional<Plan> of_one_device;
+  // All axes are pinned, which leaves one device. Blocks are equal, so that each device needs as much.
   if (options.per_device) {
     AxisList all;
     for (size_t axis = 0; axis < mesh_->axes().size(); ++axis) {
@@ -221,6 +229,7 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, c
     arguments.push_back(rehearsed_argument(i, options.per_device));
   }
   const int64_t argument_bytes = live();
+  // Outside the block below: intermediates die with the run, so that what remains are results and arguments.
   std::vector<Shards> results;
   {
     const RunOptions run_options{.rehearsed_branches = &branches};

@@ -20,6 +20,7 @@ constexpr size_t kMembersPerPass = 8;
 TileCode combining_code(Reducer reducer, DType dtype) {
   const bool is_bool = dtype == DType::kBool;
   switch (reducer) {
+    // StableHLO's add and max of booleans are `or`, its multiply and min are `and`.
     case Reducer::kSum: return is_bool ? TileCode::kOr : TileCode::kAdd;
     case Reducer::kProd: return is_bool ? TileCode::kAnd : TileCode::kMultiply;
     case Reducer::kMax: return is_bool ? TileCode::kOr : TileCode::kMaximum;
@@ -41,6 +42,7 @@ bool is_idempotent(Reducer reducer, DType dtype) {
 TileProgram pass_program(TileCode code, DType dtype, DType accumulator, size_t members, bool is_first, bool is_last) {
   TileBuilder tiles;
   std::vector<uint32_t> inputs;
+  // The accumulator comes first, so that members are combined from the first device to the last in all passes.
   if (!is_first) inputs.push_back(tiles.input(accumulator));
   for (size_t i = 0; i < members; ++i) inputs.push_back(tiles.input(dtype));
   uint32_t sum = 0;
@@ -70,6 +72,7 @@ bool is_same_view(const NdArray& a, const NdArray& b) {
 NdArray fold(Reducer reducer, std::span<const NdArray> members) {
   const DType dtype = members.front().dtype();
   if (members.size() == 1) return members.front();
+  // An operand that does not vary along the axes is one array, seen by each device.
   const bool is_one_copy = std::all_of(members.begin(), members.end(),
                                        [&](const NdArray& member) { return is_same_view(member, members.front()); });
   if (is_one_copy && is_idempotent(reducer, dtype)) {

@@ -35,6 +35,7 @@ StepResults::StepResults(std::string_view op, std::span<const TensorType> types,
 NdArray StepResults::allocate(size_t result, int64_t shard) {
   Result& slot = results_[result];
   // Allocated on first use: a kernel that only sets views needs no buffer.
+  // Shards may run on several threads, and they share the buffer.
   std::call_once(slot.once, [&] {
     Dims shape;
     for (const AxisRef& axis : axes_) shape.push_back(axis.size);
@@ -63,6 +64,7 @@ bool StepResults::is_view(size_t result, int64_t shard) const {
 Shards StepResults::take(size_t result) {
   Result& slot = results_[result];
   // One view among the shards makes the result a list, which the Shards constructor stacks again if it can.
+  // StepResults::set may have replaced an array that was allocated, so the flags count, not the buffer.
   const bool one_buffer = std::all_of(slot.allocated.begin(), slot.allocated.end(), [](uint8_t a) { return a != 0; });
   if (one_buffer) return std::move(slot.buffer);
   for (const NdArray& view : slot.views) {

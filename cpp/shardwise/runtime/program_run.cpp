@@ -34,10 +34,12 @@ const ParallelFor& pool_for() {
 // The scalar operand of a chain (a select's predicate, a clamp's bounds), with one stride-0 dim for each dim of the
 // result.
 NdArray stretched(NdArray array, DimSpan shape) {
+  // A scalar operand has the dims of the axes only: [x=4] becomes [x=4, 8, 16] with two strides of 0.
   for (size_t d = array.shape().size(); d < shape.size(); ++d) array = insert_dim(array, d, shape[d]);
   return array;
 }
 
+// A splat has the shape, but no order in memory that could be copied.
 bool has_shape(const NdArray& array, const Dims& shape) { return array.shape() == shape && !array.is_splat(); }
 
 // An array with the memory order of `like`, so that a chain runs along memory, and shards of one array stay adjacent.
@@ -54,6 +56,7 @@ NdArray empty_in_order_of(const NdArray& like, DType dtype) {
 
 // Whether the result may overwrite this buffer: it has no other owner, and the result's dtype and shape without gaps.
 bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
+  // is_gapless excludes broadcast arrays, whose elements share memory.
   return array.dtype() == dtype && array.shape() == shape && array.owner().use_count() == 1 && is_gapless(array);
 }
 
@@ -88,6 +91,7 @@ ProgramRun::ProgramRun(const Module& module, const Plan& plan, const RunOptions&
       start_(std::chrono::steady_clock::now()) {}
 
 void ProgramRun::set(uint32_t slot, const Shards& shards) {
+  // Steps read each slot along the axes that the plan has for it.
   slots_[slot] = shards.along(plan_.slot_axes[slot]);
   if (options_.poison) poison_padding(slot);
 }
@@ -134,6 +138,7 @@ void ProgramRun::run_steps(const Block& block) {
 
 void ProgramRun::run_loop(const Step& step, const Loop& loop) {
   if (loop.rows) return run_scan(step, loop);
+  // A loop without steps reaches no check between steps, and Ctrl-C could not end it.
   const bool is_empty = loop.condition.steps.empty() && loop.body.steps.empty();
   move(loop.enter);
   if (is_rehearsal()) {
@@ -144,6 +149,7 @@ void ProgramRun::run_loop(const Step& step, const Loop& loop) {
   }
   while (true) {
     run_block(loop.condition);
+    // A rehearsal has no values to decide by: it has run its trips above, and only evaluates the condition.
     if (is_rehearsal() || predicate(step, loop.condition.results[0]) == 0) break;
     if (is_empty && options_.between_ops) options_.between_ops();
     run_block(loop.body);
@@ -155,6 +161,7 @@ void ProgramRun::run_scan(const Step& step, const Loop& loop) {
   const ScanRows& rows = *loop.rows;
   const int64_t trips = *loop.trips;
   move(loop.enter);
+  // In a loop around this one, the stack of the trip before may still be read: each run of the step gets a new one.
   for (const ScanRows::Write& write : rows.writes) slots_[write.to] = Shards();
   const auto run_trip = [&](int64_t trip) {
     const int64_t row = rows.is_reverse ? trips - 1 - trip : trip;
@@ -162,6 +169,7 @@ void ProgramRun::run_scan(const Step& step, const Loop& loop) {
     if (loop.body.steps.empty() && options_.between_ops) options_.between_ops();
     run_steps(loop.body);
     write_rows(rows, trips, row);
+    // After the rows are written: a value may be a row and the next carry, and the move takes it away.
     move(loop.body.moves);
   };
   if (is_rehearsal()) {
@@ -179,6 +187,7 @@ void ProgramRun::run_scan(const Step& step, const Loop& loop) {
 void ProgramRun::read_rows(const ScanRows& rows, int64_t row) {
   for (const ScanRows::Read& read : rows.reads) {
     const int64_t at = row + read.offset;
+    // Offset -1 lacks row -1 in trip 0, offset +1 the row after the last one.
     const bool is_border = read.border && (at < 0 || at == slots_[read.from].local_shape()[rows.dim]);
     const AxisList& axes = plan_.slot_axes[read.to];
     slots_[read.to] =
@@ -191,6 +200,7 @@ void ProgramRun::write_rows(const ScanRows& rows, int64_t trips, int64_t row) {
   for (const ScanRows::Write& write : rows.writes) {
     const Shards value = slots_[write.from].along(plan_.slot_axes[write.to]);
     Shards& stack = slots_[write.to];
+    // Allocated by the first row, because only then the memory order of the rows is known (scan_rows.h).
     if (stack.axes().empty() && stack.stacked().data() == nullptr) {
       if (AllocationLog* log = AllocationLog::current()) log->set_label(plan_.slots[write.to].index);
       stack = empty_stack_of(value, trips, rows.dim);
@@ -203,6 +213,7 @@ void ProgramRun::write_rows(const ScanRows& rows, int64_t trips, int64_t row) {
 // The first trips enter with buffers of others. Once a trip ends with carries that share buffers as they did before it,
 // all later trips allocate the same.
 void ProgramRun::rehearse_trips(const Loop& loop, const std::function<void(int64_t trip)>& run_trip) {
+  // An initial buffer may pass through all carries before it is gone: (a, b, c) -> (b, c, new).
   const int64_t most = std::min<int64_t>(loop.trips.value_or(INT64_MAX), std::ssize(loop.enter) + 2);
   std::vector<int64_t> before;
   for (int64_t trip = 0; trip < most; ++trip) {
@@ -237,6 +248,7 @@ void ProgramRun::run_branch(const Step& step, const Branches& branches) {
   int64_t branch = is_rehearsal() ? rehearsed_branch(step.op) : predicate(step, step.inputs[0]);
   if (!is_rehearsal() && slots_[step.inputs[0]].dtype() == DType::kBool)
     branch = branch != 0 ? 0 : 1;  // if: the first one is for true
+  // StableHLO case: an index out of range selects the last branch.
   if (branch < 0 || branch >= count) branch = count - 1;
   run_block(branches.blocks[static_cast<size_t>(branch)]);
   free(step.dead);
@@ -271,6 +283,7 @@ int64_t ProgramRun::predicate(const Step& step, uint32_t slot) const {
 }
 
 void ProgramRun::move(const std::vector<Move>& moves) {
+  // All moves read before one writes: (a, b) -> (b, a) would otherwise lose a.
   moving_.clear();
   for (const Move& move : moves) {
     const AxisList& axes = plan_.slot_axes[move.to];
@@ -293,6 +306,7 @@ void ProgramRun::fail_out_of_memory(const Step& step, const OutOfMemoryError& er
   const OpView op(module_, step.op);
   std::string results;
   for (size_t i = 0; i < op.result_count(); ++i) results.append(i > 0 ? ", " : "").append(op.result_type(i).text());
+  // The buffer may hold the shards of all of them side by side, so that the result type alone would look too small.
   if (const int64_t count = product(step.axes); count > 1) results += str(" for each of ", count, " devices");
   OutOfMemoryError named = error.named(op.name(), results);
   named.at(module_.context().location_text(op.loc()));
@@ -317,6 +331,7 @@ void ProgramRun::run_step(const Step& step) {
 void ProgramRun::run_kernel(const Step& step, const KernelCall& call) {
   // Merging was possible by types; now the shards must also be adjacent in memory.
   if (call.merge && run_merged(step, call)) return;
+  // The result does not vary along the reduced axes, but without a merge each partial result is computed first.
   const AxisList axes = in_mesh_order(joined(step.axes, call.reduced));
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
@@ -342,6 +357,7 @@ bool ProgramRun::run_merged(const Step& step, const KernelCall& call) {
     return std::any_of(merge.digits.begin(), merge.digits.end(),
                        [&](const Merge::Digit& digit) { return digit.axis == axis; });
   });
+  // An operand that does not vary along the axes that stay apart is given to each of these calls.
   for (Shards& operand : *merged) operand = operand.along(rest);
   const double work = call.work * static_cast<double>(product(step.axes) * product(call.reduced));
   const std::vector<Shards> results = call_kernel(step, {merge.kernel, merge.results, work}, std::move(*merged), rest);
@@ -392,6 +408,7 @@ std::vector<Shards> ProgramRun::call_kernel(const Step& step, const ShardCall& c
 
 Shards ProgramRun::read(const Step& step, size_t input) {
   const uint32_t slot = step.inputs[input];
+  // Moved, so that the array has one owner and the chain may write its result over it.
   if (is_dead(step, slot) && slots_[slot].axes() == step.axes) return std::move(slots_[slot]);
   return slots_[slot].along(step.axes);
 }
@@ -409,6 +426,7 @@ bool ProgramRun::run_few_lanes(const Step& step, const FusedChain& chain) {
     return shards.stacked().owner().use_count() == 1 && shards.stacked().dtype() == dtype;
   };
   Shards& result = slots_[step.outputs[0]];  // with what the last trip left there
+  // In a loop, the slot holds the result of the last trip: its memory serves again unless something else refers to it.
   if (!is_free(result) || !result.stacked().is_contiguous()) result = Shards();
   for (uint32_t slot : step.inputs) {
     if (is_free(result)) break;
@@ -416,6 +434,7 @@ bool ProgramRun::run_few_lanes(const Step& step, const FusedChain& chain) {
   }
   if (!is_free(result)) result = Shards(step.axes, pooled_empty(dtype, stack_shape(step)));
   const std::array<void*, 1> output{result.stacked().data()};
+  // Outside loops and functions a workspace is used once, so that none is kept.
   if (!chain.runner) {
     TileRunner(chain.program, chain.lanes).run(few_lanes_, output, chain.lanes);
     return true;
@@ -504,6 +523,7 @@ void ProgramRun::reduce_together(std::span<const Step> batch) {
   }
   communicator_.begin(batch[0].op);
   reduced_ = communicator_.all_reduce_together(operands, std::get<CollectiveCall>(batch[0].work).axes, reducers);
+  // The steps of the batch follow one by one, and each takes the last of these.
   std::ranges::reverse(reduced_);
 }
 
@@ -517,6 +537,7 @@ void ProgramRun::run_collective(const Step& step, const CollectiveCall& collecti
   std::vector<Shards> operands;
   operands.reserve(step.inputs.size());
   for (const uint32_t slot : step.inputs) operands.push_back(slots_[slot]);
+  // Reports and counters name the op whose bytes travel.
   communicator_.begin(step.op);
   slots_[step.outputs[0]] = collective.run(communicator_, operands).along(step.axes);
 }

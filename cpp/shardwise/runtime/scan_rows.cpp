@@ -12,6 +12,7 @@
 namespace shardwise {
 
 Shards row_of(const Shards& stack, size_t dim, int64_t row) {
+  // The dims of the axes come before the local ones.
   if (stack.is_stacked()) return {stack.axes(), select(stack.stacked(), stack.axes().size() + dim, row)};
   std::vector<NdArray> rows;
   for (int64_t k = 0; k < stack.count(); ++k) rows.push_back(select(stack[k], dim, row));
@@ -26,6 +27,7 @@ Shards empty_stack_of(const Shards& row, int64_t rows, size_t dim) {
   std::vector<size_t> order(shape.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (row.is_stacked() && is_gapless(row.stacked())) order = memory_order(row.stacked());
+  // Rows are the outermost dim in memory, wherever the dim is in the shape: a trip then writes one block.
   Dims in_memory{rows};
   std::vector<size_t> place(shape.size());
   for (size_t i = 0; i < order.size(); ++i) {
@@ -38,6 +40,7 @@ Shards empty_stack_of(const Shards& row, int64_t rows, size_t dim) {
 
 void copy_row(const Shards& stack, size_t dim, int64_t row, const Shards& from) {
   const NdArray to = select(stack.stacked(), stack.axes().size() + dim, row);
+  // One copy of all shards, split between threads by size rather than by shard.
   if (from.is_stacked()) return copy_parallel(to, from.stacked());
   const Shards rows(stack.axes(), to);
   for (int64_t k = 0; k < from.count(); ++k) copy_parallel(rows[k], from[k]);

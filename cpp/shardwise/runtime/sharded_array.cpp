@@ -23,6 +23,7 @@ LocalSlice slice_at(const TensorSharding& sharding, DimSpan shape, DimSpan block
   LocalSlice slice;
   for (size_t d = 0; d < shape.size(); ++d) {
     const int64_t shard = d < sharding.dims.size() ? position_along(sharding.dims[d].axes, axes, index) : 0;
+    // 17 rows in blocks of 5: shard 3 has rows 15 and 16, and shards after it begin at 17, with no row.
     slice.start.push_back(std::min(shard * blocks[d], shape[d]));
     slice.size.push_back(std::min(blocks[d], shape[d] - slice.start[d]));
   }
@@ -46,6 +47,7 @@ NdArray padded_copy(const NdArray& part, const LocalSlice& slice, const Dims& bl
   NdArray copy = pooled_empty(dtype, blocks);
   if (leaves_out(copy.nbytes())) return copy;
   const Scalar padding = fill == PaddingFill::kPoison ? poison_value(dtype) : Scalar::of_int(dtype, 0);
+  // The whole block, then the part over it: the padding of several dims is no rectangle.
   copy.copy_from(NdArray::full(dtype, blocks, padding));
   without_padding(copy, slice).copy_from(part);
   return copy;
@@ -78,6 +80,7 @@ Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, Dim
   std::vector<size_t> order(found.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    // Axes come before local dims, in mesh order; the stable sort keeps the order of the local dims.
     if ((found[a].axis < 0) != (found[b].axis < 0)) return found[b].axis < 0;
     return found[a].axis >= 0 && found[a] < found[b];
   });
@@ -93,6 +96,7 @@ std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sh
   if (!shards.is_stacked()) return std::nullopt;
   AxisList all;
   for (const DimSharding& dim : sharding.dims) all.insert(all.end(), dim.axes.begin(), dim.axes.end());
+  // A dim may be sharded along {"x":(1)2} and another along the rest of x: each piece must be a dim of its own here.
   auto labels = cut_at(all, all);
   if (!labels) return std::nullopt;
   std::sort(labels->begin(), labels->end());
@@ -113,12 +117,14 @@ std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sh
     ends.push_back(order.size());
   }
   std::optional<NdArray> whole = reorder_dims(split.stacked(), order);
+  // The dims [x=4, 2, 3] merge to {8, 3}; there is no view if something else is between the shards.
   for (size_t d = ndim; d-- > 0 && whole;) whole = merge_dims(*whole, d == 0 ? 0 : ends[d - 1], ends[d]);
   return whole;
 }
 
 bool same_bytes(const NdArray& a, const NdArray& b) {
   if (a.shape() != b.shape()) return false;
+  // Bytes, not values: replicas must agree in NaNs and signs of zeros as well.
   const NdArray left = a.contiguous();
   const NdArray right = b.contiguous();
   return left.nbytes() == 0 || std::memcmp(left.data(), right.data(), static_cast<size_t>(left.nbytes())) == 0;
@@ -177,6 +183,7 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
   sharding.mesh->expect_runnable("array");
   const Dims local = local_shape(sharding, array.shape(), blocks);
   AxisList axes = varying_axes(sharding);
+  // All blocks are full, so that each is a part of the user's array, and nothing is copied.
   if (sharding.unreduced.empty() && is_even(sharding, array.shape(), local)) {
     Shards shards = scatter_by_view(array, sharding, local).along(axes);
     return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
@@ -212,6 +219,7 @@ NdArray gather(const ShardedArray& array) {
     shards = VirtualCommunicator().all_reduce(shards, sharding.unreduced, sharding.pending_reducer());
   }
   const LocalSlice whole{Dims(array.shape().size(), 0), array.shape()};
+  // Padding is at the end of a dim only, so that cutting it off is a view, too.
   if (const auto view = whole_view(shards, sharding)) return without_padding(*view, whole);
   NdArray result = pooled_empty(array.dtype(), array.shape());
   const int64_t count = shards.count();
@@ -234,6 +242,7 @@ NdArray gather(const ShardedArray& array, Communicator& communicator) {
   std::vector<AxisList> axes;
   for (const DimSharding& dim : sharding.dims) axes.push_back(dim.axes);
   axes.resize(array.shape().size());
+  // Whole blocks travel, padding included, which is cut off below.
   shards = communicator.all_gather(shards, axes);
   return without_padding(shards[0], {Dims(array.shape().size(), 0), array.shape()});
 }
@@ -276,6 +285,7 @@ ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorS
   for (int64_t i = 0; i < product(axes); ++i) {
     LocalSlice slice;
     for (size_t d = 0; d < shape.size(); ++d) {
+      // Rows in the part, not in the whole array: a process at y=1 has rows 1, 3, 5 and 7 side by side.
       const auto& [start, size] = rows[d][static_cast<size_t>(position_along(own[d], axes, i))];
       slice.start.push_back(start);
       slice.size.push_back(size);

@@ -13,6 +13,7 @@ namespace shardwise {
 namespace {
 
 bool same_form(const NdArray& a, const NdArray& b) {
+  // The same owner, because a view keeps one buffer alive, and addresses in different ones may look regular by chance.
   return a.shape() == b.shape() && a.strides() == b.strides() && a.owner() == b.owner();
 }
 
@@ -20,6 +21,7 @@ bool same_form(const NdArray& a, const NdArray& b) {
 bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) {
   const NdArray& base = list.front();
   const Dims grid = sizes_of(axes);
+  // For x=2, y=3 the list index of (1, 0) is 3, that of (0, 1) is 1.
   const Dims step = row_major_strides(grid, 1);  // of the list index
   Dims shape = grid;
   Dims strides;
@@ -32,6 +34,7 @@ bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) 
     if (!same_form(shard, base)) return false;
     int64_t offset = 0;
     for (size_t a = 0; a < grid.size(); ++a) offset += index[a] * strides[a];
+    // Each one is checked: shards 0, 1, 3, 2 of an array have a regular first step only.
     if (shard.data() - base.data() != offset) return false;
     next_index(index, grid);
   }
@@ -49,6 +52,7 @@ int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index) {
     coordinates[i] = index % grid[i].size;
     index /= grid[i].size;
   }
+  // For x = 8, grid {(1)2, (2)4} at {1, 1} is coordinate 1 * 4 + 1 = 5 of x, and along (2)2 that is 5 / 2 % 2 = 0.
   int64_t position = 0;
   for (const AxisRef& wanted : axes) {
     // Any common multiple will do as the axis size: the digits after the last cut are 0.
@@ -102,6 +106,7 @@ NdArray Shards::stack() const {
 Shards Shards::along(AxisSpan axes) const {
   if (std::equal(axes.begin(), axes.end(), axes_.begin(), axes_.end())) return *this;
   NdArray view;
+  // A view needs no list as long as the devices, and what it gives is a stack again.
   if (is_stacked() && along_by_view(axes, view)) return {{axes.begin(), axes.end()}, std::move(view)};
   return along_by_index(axes);
 }
@@ -141,6 +146,7 @@ bool Shards::along_by_view(AxisSpan axes, NdArray& view) const {
       ++end;
     if (end == i + 1) continue;
     auto merged = merge_dims(view, i, end);
+    // Pieces of one wanted axis have no single stride: some were there, others were added with stride 0.
     if (!merged) return false;
     view = std::move(*merged);
   }

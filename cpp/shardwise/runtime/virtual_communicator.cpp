@@ -21,6 +21,7 @@ struct Opened {
 };
 
 Opened open(const Shards& shards, AxisSpan pieces) {
+  // Also pieces along which the shards do not vary: `along` repeats the array there with stride 0.
   AxisList axes = in_mesh_order(joined(pieces, without(shards.axes(), pieces)));
   NdArray array = shards.along(axes).stack();
   return {std::move(axes), std::move(array)};
@@ -35,6 +36,7 @@ std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList&
   for (const AxisRef& piece : pieces) {
     const size_t dim = position_of(opened.axes, piece);
     sizes.push_back(piece.size);
+    // Only the pieces are walked below, in list order, because a reduction combines members in that order.
     strides.push_back(opened.array.strides()[dim]);
   }
   for (const AxisRef& axis : rest) order.push_back(position_of(opened.axes, axis));
@@ -65,6 +67,7 @@ NdArray parts_of(const NdArray& member, AxisSpan rest, std::span<const AxisList>
   size_t dim = rest.size();
   for (const AxisList& parts : scatter) {
     Dims sizes = sizes_of(parts);
+    // A dim of 8 rows scattered over x=4 becomes [x=4, 2]: device i keeps rows 2 i and 2 i + 1.
     sizes.push_back(view.shape()[dim] / product(parts));
     view = split_dim(view, dim, sizes);
     found.insert(found.end(), parts.begin(), parts.end());
@@ -99,6 +102,7 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
     return std::accumulate(state.groups.begin(), state.groups.begin() + static_cast<std::ptrdiff_t>(axes.size() + d),
                            size_t{0});
   };
+  // groups[d] dims make up tensor dim d, so that its first dim comes after those of all dims before it.
   const size_t split = start_of(to);
   Dims sizes = sizes_of(pieces);
   sizes.push_back(state.array.shape()[split] / product(pieces));
@@ -112,6 +116,7 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
     order.push_back(moved == pieces.end() ? a : split + static_cast<size_t>(moved - pieces.begin()));
   }
   for (size_t d = 0; axes.size() + d < state.groups.size(); ++d) {
+    // The gathered digits go in front of from_dim, major to minor: the merge then concatenates the shards in order.
     if (d == from) {
       for (const AxisRef& piece : pieces) order.push_back(position_of(axes, piece));
     }
@@ -136,6 +141,7 @@ Shards VirtualCommunicator::axis_index(AxisSpan axes) {
   const AxisList pieces = pieces_of(axes, axes);
   NdArray array = pooled_empty(DType::kI32, sizes_of(pieces));
   auto* values = reinterpret_cast<int32_t*>(array.data());
+  // Row-major in the order of the list, which need not be mesh order; the dims are reordered below.
   std::iota(values, values + array.size(), 0);
   AxisList sorted = in_mesh_order(pieces);
   std::vector<size_t> order;
@@ -147,6 +153,7 @@ Shards VirtualCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Red
   const AxisList pieces = pieces_of(axes, operand.axes());
   AxisList rest;
   const std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
+  // Members in list order, so that the sum has the same bits as with several processes.
   NdArray result = fold(reducer, members);
   return {std::move(rest), std::move(result)};
 }
@@ -217,6 +224,7 @@ Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSp
   for (const AxisRef& axis : joined(rest, out)) order.push_back(position_of(opened.axes, axis));
   for (size_t d = 0; d < locals; ++d) order.push_back(opened.axes.size() + d);
   NdArray array = reorder_dims(opened.array, order);
+  // from = {x=2, y=6}, to = {u=3, v=4}: sender and receiver have the same number, 6 x + y = 4 u + v.
   if (sizes_of(out) != sizes_of(in)) {  // digits of other sizes: merge them into one number, then split that
     std::vector<size_t> groups(rest.size(), 1);
     groups.push_back(out.size());
@@ -252,12 +260,14 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
       position_in -= index[a] * step[a];
     }
     int64_t giver = place - offset;
+    // C++ rounds towards zero: -1 % 4 is -1.
     if (wrap) giver = (giver % devices + devices) % devices;
     if (giver < 0 || giver >= devices) {
       list.push_back(zeros);
       continue;
     }
     for (size_t i = pieces.size(); i-- > 0;) {
+      // The digits of the giver's number, from the minor one on, in place of those of the receiver.
       position_in += giver % pieces[i].size * step[position_of(all, pieces[i])];
       giver /= pieces[i].size;
     }
@@ -278,7 +288,8 @@ Shards VirtualCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
   for (int64_t k = 0; k < count; ++k) {
     const int64_t at = step > 0 ? k : count - 1 - k;
     const NdArray& own = members[static_cast<size_t>(at)];
-    select(array, 0, at).copy_from(total);
+    // A device receives the total of those before it, its own part excluded; the first one receives zeros.
+    copy_parallel(select(array, 0, at), total);
     const NdArray both[] = {total, own};
     total = k == 0 ? own : fold(reducer, both);
   }

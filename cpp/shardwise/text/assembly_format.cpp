@@ -39,6 +39,7 @@ class FormatParser {
  private:
   [[noreturn]] void fail(std::string_view what) const {
     check_internal(false, str("format of ", op_name_, ": ", what, ", at '", format_.substr(pos_), "'"));
+    // The compiler does not know that check_internal never returns here, and fail is [[noreturn]].
     std::abort();  // not reached: check_internal throws
   }
 
@@ -58,6 +59,7 @@ class FormatParser {
     return format_.substr(start, pos_ - start);
   }
   // `($name)`, or nothing.
+  // `custom<axes>($reduction_axes)` names the attribute that the directive prints.
   std::string_view argument() {
     if (!take("(")) return {};
     if (!take("$")) fail("an argument must be an attribute");
@@ -73,6 +75,7 @@ class FormatParser {
       add({.kind = FormatKind::kLiteral, .text = format_.substr(pos_, end - pos_)});
       pos_ = end + 1;
     } else if (take("(")) {
+      // One level is all that StableHLO's forms need, and a group is then a count of elements.
       if (in_group_) fail("groups do not nest");
       in_group_ = true;
       group_ = result_.elements.size();
@@ -90,13 +93,17 @@ class FormatParser {
     if (!in_group_) fail("')?' must close a '('");
     FormatElement& group = result_.elements[group_];
     group.count = result_.elements.size() - group_ - 1;
+    // As in MLIR, the attribute with '^' decides when printing: ( `,` $compare_type^ )? is
+    // printed when compare_type is there.
     if (group.text.empty()) fail("a group must mark an attribute with '^'");
+    // The parser decides by the literals at the start whether the group is there.
     if (result_.elements[group_ + 1].kind != FormatKind::kLiteral) fail("a group must start with a literal");
     in_group_ = false;
   }
 
   void attribute() {
     FormatElement element{.kind = FormatKind::kAttribute, .text = word()};
+    // compare_type is #stablehlo<comparison_type FLOAT>: its mnemonic is not its name.
     element.mnemonic = take(":") ? word() : element.text;
     add(element);
     result_.attributes.push_back(element.text);
@@ -119,6 +126,7 @@ class FormatParser {
     } else if (name == "sharding") {
       const std::string_view attribute_name = argument();
       result_.sharding = attribute_name.empty() ? "sharding" : attribute_name;
+      // Shown by the format, so attr-dict must not print it again.
       result_.attributes.push_back(result_.sharding);
       add({.kind = FormatKind::kSharding, .text = result_.sharding});
     } else if (name == "optional-sharding") {
@@ -143,6 +151,8 @@ class FormatParser {
     const CustomDirective* directive = find_custom_directive(name);
     if (directive == nullptr) fail(str("unknown custom directive '", name, "'"));
     const std::string_view attribute_name = argument();
+    // A directive with attributes of its own, as slice_ranges, takes no argument, and any other needs one. A directive
+    // that is the whole text of an op may have either.
     if (attribute_name.empty() == directive->attributes.empty() && !directive->whole) {
       fail("the argument is missing or superfluous");
     }
@@ -177,6 +187,7 @@ AssemblyFormat parse_format(std::string_view op_name, std::string_view format) {
 }
 
 const AssemblyFormat& assembly_format(const OpDef& def) {
+  // Texts are read and printed on several threads. The pointer keeps an entry in its place when the map grows.
   static std::mutex mutex;
   static std::unordered_map<const OpDef*, std::unique_ptr<AssemblyFormat>> formats;
   const std::lock_guard lock(mutex);

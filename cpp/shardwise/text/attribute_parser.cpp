@@ -14,6 +14,7 @@ namespace shardwise {
 namespace {
 
 IntAttr integer_with_type(TextReader& reader, size_t start, int64_t value) {
+  // MLIR's default: a number without a type is an i64. `index` is kept as width 0.
   if (!reader.take(":")) return {value, 64};
   const std::string_view type = reader.expect_word("the type of the number");
   if (type == "index") return {value, 0};
@@ -26,6 +27,7 @@ IntAttr integer_with_type(TextReader& reader, size_t start, int64_t value) {
     reader.fail_at(start, "an integer attribute must be of a type i1 to i64, ui1 to ui64 or index", type);
   }
   // As in MLIR: any value that the width holds, signed or not.
+  // So i8 takes -128 to 255, and ui8 takes 0 to 255. From 63 bits on, every positive int64_t fits.
   const bool too_large = bits < 63 && (value >> bits) > 0;
   const bool too_small = value < 0 && (is_unsigned || (bits < 64 && value < -(int64_t{1} << (bits - 1))));
   if (too_large || too_small) reader.fail_at(start, str("an integer attribute must fit ", type), str(value));
@@ -36,6 +38,7 @@ Attribute parse_number(TextReader& reader) {
   const size_t start = reader.pos;
   size_t end = start;
   auto is_part = [&](char c) {
+    // The '-' of 1.5e-3 belongs to the number. `| 32` turns an 'E' into an 'e'.
     const bool sign_of_exponent = (c == '+' || c == '-') && end > start && (reader.text[end - 1] | 32) == 'e';
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || (c == '-' && end == start) ||
            sign_of_exponent;
@@ -43,10 +46,12 @@ Attribute parse_number(TextReader& reader) {
   while (end < reader.text.size() && is_part(reader.text[end])) ++end;
   const std::string_view number = reader.text.substr(start, end - start);
   const std::string_view digits = number.substr(number.starts_with("-") ? 1 : 0);
+  // A float of MLIR's grammar has a '.': 1.0e5, not 1e5. Hex digits are the bits of a float, whose type follows.
   if (digits.find_first_of(".") == std::string_view::npos && !digits.starts_with("0x")) {
     return integer_with_type(reader, start, reader.take_integer("the value of an attribute"));
   }
   reader.pos = end;
+  // MLIR's default type of a float attribute.
   DType dtype = DType::kF64;
   if (reader.take(":")) {
     dtype = reader.parse_dtype();
@@ -54,6 +59,7 @@ Attribute parse_number(TextReader& reader) {
   if (digits.starts_with("0x")) {
     uint64_t bits = 0;
     const bool ok = std::from_chars(digits.data() + 2, digits.data() + digits.size(), bits, 16).ec == std::errc{} &&
+                    // No sign, and no more digits than the type has: 0x7FC00000 : f32.
                     digits.size() == number.size() && is_float(dtype) &&
                     digits.size() <= 2 + 2 * static_cast<size_t>(item_size(dtype)) &&
                     (bit_width(dtype) == 64 || bits >> bit_width(dtype) == 0);
@@ -63,6 +69,7 @@ Attribute parse_number(TextReader& reader) {
   double value = 0;
   const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
   const bool is_number = result.ec == std::errc{} && result.ptr == number.data() + number.size() && is_float(dtype);
+  // Rounded to the type at once, so that the attribute prints as the value that it has.
   const std::optional<double> nearest = is_number ? nearest_float(dtype, value) : std::nullopt;
   if (!nearest) reader.fail_at(start, str("a number must fit ", mlir_name(dtype)), number);
   return FloatAttr{*nearest, dtype};
@@ -99,6 +106,8 @@ Attribute parse_int_array(TextReader& reader) {
         values.push_back(0);
       } else {
         values.push_back(reader.take_integer("an element"));
+        // Unlike a single number, an element of an array has its signed range only.
+        // A bit must be a word, true or false.
         const int64_t limit = bits < 64 ? int64_t{1} << (bits - 1) : 0;
         if (bits == 1 || (bits < 64 && (values.back() < -limit || values.back() >= limit))) {
           reader.fail_here(str("an element must fit i", bits));
@@ -107,6 +116,7 @@ Attribute parse_int_array(TextReader& reader) {
     } while (reader.take(","));
   }
   reader.expect(">", "at the end of an array");
+  // Nearly all arrays are dims, i64. The other widths have a type of their own, so that IntArray is a plain vector.
   if (bits == 64) return values;
   return NarrowIntArray{bits, std::move(values)};
 }
@@ -115,6 +125,7 @@ Attribute parse_field(TextReader& reader) {
   if (reader.peek("[")) {
     const size_t start = reader.pos;
     reader.pos += 1;
+    // Fields print lists of dims bare, [0, 1]. Elsewhere a list is one of attributes, [0 : i64, 1 : i64].
     const bool is_integers = reader.at_digit() || reader.peek("]");
     reader.pos = start;
     if (is_integers) return parse_integers(reader);
@@ -125,10 +136,12 @@ Attribute parse_field(TextReader& reader) {
     return parse_attribute(reader);
   }
   reader.take_word();
+  // A bare word: `lhs_precision_type = bf16` of #stablehlo.dot_algorithm<…>. No dialect or mnemonic is written there.
   return EnumAttr{{}, {}, std::string(word)};
 }
 
 // One text for all ways to space it: a space after each comma and between words, none elsewhere; strings as they are.
+// Such attributes are compared as text, and printed as text.
 std::string evenly_spaced(std::string_view text) {
   const auto is_word = [](char c) {  // as in SdyCursor::take_word
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '$';
@@ -157,6 +170,8 @@ std::string evenly_spaced(std::string_view text) {
 StructAttr parse_struct(TextReader& reader, std::string name) {
   const size_t bracket = reader.pos;
   reader.expect("<", "after the name of an attribute");
+  // Fields begin with a word and '=', or are one word. The text of
+  // `#stablehlo.conv<[b, 0, f]x…>` begins with a bracket.
   const bool has_fields = reader.peek(">") || (!reader.take_word().empty() && (reader.peek("=") || reader.peek(">")));
   reader.pos = bracket;
   if (has_fields) return parse_struct_fields(reader, std::move(name));
@@ -204,6 +219,8 @@ Attribute parse_dialect_attribute(TextReader& reader) {
   }
   const size_t bracket = reader.pos;
   reader.take("<");
+  // A name without a dot is a dialect: #stablehlo<precision DEFAULT>, but
+  // #stablehlo.dot<lhs_contracting_dimensions = [1]>.
   if (name.find('.') == std::string_view::npos) {
     if (std::optional<Attribute> attribute = parse_mnemonic(reader, name)) return *std::move(attribute);
   }
@@ -230,6 +247,7 @@ Attribute parse_attribute(TextReader& reader) {
   if (word == "unit") return Unit{};
   if (word == "array") return parse_int_array(reader);
   if (word == "dense") return parse_dense(reader);
+  // For the message of the error, which quotes the text at the cursor.
   reader.pos -= word.size();
   reader.fail_here("expected an attribute");
 }

@@ -17,6 +17,7 @@ namespace {
 
 // ---- dims ----------------------------------------------------------------------------------------------------------
 
+// The dims are kept as text, [b, 0, f]x[0, i, o]->[b, 0, f], which is the same in both forms; only the op reads them.
 const std::string* conv_text(const OpView& op, std::string_view argument) {
   const auto* numbers = op.attrs().find<StructAttr>(argument);
   if (numbers == nullptr || numbers->name != "stablehlo.conv" || numbers->fields.size() != 1) return nullptr;
@@ -29,6 +30,7 @@ void print_dims(OpPrinter& printer, const OpView& op, std::string_view argument)
   printer.out += *conv_text(op, argument);
 }
 
+// The text is written anew with a space after each comma: attributes are compared as text.
 void parse_dim_list(OpParser& parser, std::string& text) {
   parser.expect("[", "before the dims of a convolution");
   text += '[';
@@ -66,15 +68,18 @@ constexpr size_t kPad = 1, kReverse = 4;
 bool fits_window(const OpView& op, std::string_view) {
   for (size_t i = 0; i < std::size(kWindowAttributes); ++i) {
     const Attribute* value = op.attrs().find(kWindowAttributes[i]);
+    // Each part is optional in StableHLO, so a missing attribute stays missing.
     if (value == nullptr) continue;
     if (i == kPad) {
       const auto* padding = std::get_if<DenseAttr>(&value->base());
+      // One low and one high count per spatial dim, [[1, 1], [0, 2]]: the only padding that the pretty form can print.
       if (padding == nullptr || padding->is_index || padding->data.dtype() != DType::kI64 ||
           padding->data.ndim() != 2 || padding->data.shape()[1] != 2) {
         return false;
       }
     } else if (i == kReverse) {
       const auto* reversal = std::get_if<NarrowIntArray>(&value->base());
+      // array<i1: …>, printed as words. Another width would be read back as i1.
       if (reversal == nullptr || reversal->bits != 1) return false;
     } else if (!std::holds_alternative<IntArray>(value->base())) {
       return false;
@@ -132,6 +137,8 @@ DenseAttr parse_pads(OpParser& parser) {
     parser.expect("]", "after the padding of each dim");
   }
   const Dims shape{rows, 2};
+  // A splat prints as dense<0> in generic form, as MLIR prints it; the elements one by
+  // one would print as dense<[[0, 0]]>.
   const bool equal = std::adjacent_find(entries.begin(), entries.end(), std::not_equal_to<>()) == entries.end();
   if (rows > 0 && equal) return {NdArray::full(DType::kI64, shape, Scalar::of_int(DType::kI64, entries[0]))};
   NdArray data = NdArray::empty(DType::kI64, shape);

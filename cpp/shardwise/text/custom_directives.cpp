@@ -41,6 +41,8 @@ bool is_dim(const Attribute& attribute) {
   return dim != nullptr && dim->bits == 64;
 }
 
+// A list in generic form may hold anything. Only this shape, in this order, prints as
+// `[{"x"}: 0->1]` and reads back equal.
 const AttrDict* as_move(const Attribute& attribute) {
   const auto* move = std::get_if<AttrDict>(&attribute.base());
   if (move == nullptr || move->fields.size() != 3) return nullptr;
@@ -79,6 +81,7 @@ void print_moves_attribute(std::string& out, const Attribute& attribute) {
   const bool fits = moves != nullptr && std::all_of(moves->begin(), moves->end(),
                                                     [](const auto& item) { return as_move(item) != nullptr; });
   if (!fits) return print_attribute(out, attribute);
+  // Generic form has Shardy's own attribute there, which other parsers know, not our list of dictionaries.
   out += "#sdy<all_to_all_param_list";
   print_moves(out, attribute);
   out += '>';
@@ -104,6 +107,7 @@ void print_slice(OpPrinter& printer, const OpView& op, std::string_view) {
   for (size_t i = 0; i < start.size(); ++i) {
     if (i > 0) printer.out += ", ";
     printer.out += str(start[i], ":", limit[i]);
+    // As in StableHLO: 0:5 has stride 1.
     if (strides[i] != 1) printer.out += str(":", strides[i]);
   }
   printer.out += ']';
@@ -155,6 +159,7 @@ bool fits_dot(const OpView& op, std::string_view) {
   const Attribute* precision = op.attrs().find("precision_config");
   const auto* list = precision == nullptr ? nullptr : std::get_if<AttrArray>(&precision->base());
   const Attribute* algorithm = op.attrs().find("algorithm");
+  // The whole directive must fit, because attr-dict omits all attributes that it shows.
   const bool precision_fits =
       precision == nullptr || (list != nullptr && std::all_of(list->begin(), list->end(), as_precision));
   return dot_dims(op.attrs().find("dot_dimension_numbers")) && precision_fits &&
@@ -172,6 +177,7 @@ void append_precisions(std::string& out, const AttrArray& precisions) {
 
 void print_dot(OpPrinter& printer, const OpView& op, std::string_view) {
   const std::array<IntArray, 4> dims = *dot_dims(op.attrs().find("dot_dimension_numbers"));
+  // StableHLO omits batching_dims when there are none, but prints contracting_dims = [] x [] always.
   if (!dims[0].empty() || !dims[1].empty()) printer.out += str("batching_dims = ", dims[0], " x ", dims[1], ", ");
   printer.out += str("contracting_dims = ", dims[2], " x ", dims[3]);
   if (const auto* precision = op.attrs().find<AttrArray>("precision_config")) {
@@ -180,6 +186,7 @@ void print_dot(OpPrinter& printer, const OpView& op, std::string_view) {
   }
   if (const auto* algorithm = op.attrs().find<StructAttr>("algorithm")) {
     const std::string text = attribute_text(*algorithm);
+    // The pretty form drops the name: #stablehlo.dot_algorithm<…> prints as <…>.
     printer.out.append(", algorithm = ").append(text.substr(text.find('<')));
   }
 }
@@ -189,6 +196,7 @@ void parse_dot_pair(OpParser& parser, StructAttr& numbers, size_t field) {
   IntArray lhs = parse_integers(parser);
   parser.expect("x", "between the dims of the operands");
   IntArray rhs = parse_integers(parser);
+  // An empty list is no field, as parse_struct_fields reads the generic form: both must give equal attributes.
   if (!lhs.empty()) numbers.fields.emplace_back(kDotFields[field], std::move(lhs));
   if (!rhs.empty()) numbers.fields.emplace_back(kDotFields[field + 1], std::move(rhs));
 }
@@ -213,6 +221,7 @@ void parse_dot(OpParser& parser, OpSyntax& op, std::string_view) {
   parser.expect("contracting_dims", "in the text of a dot");
   parse_dot_pair(parser, numbers, 2);
   parser.add_attribute(op, "dot_dimension_numbers", std::move(numbers));
+  // precision and algorithm are optional; attr-dict begins with '{', so a comma always begins one of them.
   while (parser.take(",")) {
     if (parser.take_keyword("precision")) {
       parser.expect("=", "after 'precision'");
@@ -266,6 +275,7 @@ void parse_precision(OpParser& parser, OpSyntax& op, std::string_view) {
        {std::pair<std::string_view, std::string_view>{"e", "exponent_bits"}, {"m", "mantissa_bits"}}) {
     parser.expect(letter, "in a format such as e5m10");
     const std::string_view digits = parser.take_digits();
+    // Four digits cannot overflow stoll; the op checks the range.
     if (digits.empty() || digits.size() > 4) parser.fail_here("expected a number of bits");
     parser.add_attribute(op, name, IntAttr{std::stoll(std::string(digits)), 32});
   }
@@ -275,6 +285,7 @@ void parse_precision(OpParser& parser, OpSyntax& op, std::string_view) {
 
 constexpr std::array<std::string_view, 4> kDirections{"NONE", "FORWARD", "BACKWARD", "BOTH"};
 
+// sdy.propagation_barrier stores its direction as an i32 and prints its name.
 bool fits_direction(const OpView& op, std::string_view argument) {
   const auto* direction = op.attrs().find<IntAttr>(argument);
   return direction != nullptr && direction->bits == 32 && direction->value >= 0 &&

@@ -15,6 +15,7 @@ namespace shardwise {
 ShardingId OpParser::gspmd_sharding(std::string_view sharding, const TensorType& type, const Dims& open,
                                     size_t position) {
   return located(position, [&] {
+    // The mesh must suit all shardings of the text, so the first one makes a search for the others.
     if (!gspmd_) gspmd_.emplace(text);
     const TensorSharding read = gspmd_->read(sharding, type.ndim(), open, module());
     verify_sharding(read, type);
@@ -43,6 +44,7 @@ Dims unspecified_dims(const OpSyntax& op) {
       if (c < '0' || c > '9') continue;
       const bool continues = (*config)[i - 1] >= '0' && (*config)[i - 1] <= '9';
       if (!continues) dims.push_back(0);
+      // Bounded, because the digits come from the text and a large dim is ignored anyway.
       dims.back() = std::min<int64_t>(10 * dims.back() + (c - '0'), 1000);
     }
   }
@@ -61,14 +63,17 @@ void OpParser::make_constraint(OpSyntax& op) {
   const std::string* target = op.def->name == "stablehlo.custom_call" ? call_target(op) : nullptr;
   if (target == nullptr) return;
   if (is_of_manual_region(*target, op.gspmd)) {
+    // Moved into an attribute, so that create() does not read it as the sharding of the results.
     op.attributes.emplace_back(text_words::kGspmdSharding, std::exchange(op.gspmd, {}));
     return;
   }
   if (*target != "Sharding") return;
+  // The op's definition changes before its builder checks the number of operands.
   if (op.operands.size() != 1) fail_at(op.start, "@Sharding must have one operand", str(op.operands.size()));
   const TypeId type = type_of(op.operands[0]);
   op.shardings = {gspmd_sharding(op.gspmd, context().type(type), unspecified_dims(op), op.gspmd_start)};
   set_def(op, "sdy.sharding_constraint");
+  // call_target_name and backend_config are attributes of the call, not of the constraint that replaces it.
   op.attributes.clear();
   op.declared = {type};
   op.has_shardings = true;

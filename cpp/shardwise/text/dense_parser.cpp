@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "shardwise/base/float_bits.h"
 #include "shardwise/base/narrow_float.h"
 
 namespace shardwise {
@@ -20,6 +21,7 @@ class DenseParser {
   DenseParser(TextReader& reader, const TensorType& type) : reader_(reader), type_(type) {}
 
   NdArray run(size_t body_end) {
+    // MLIR prints a large constant as one string of bytes, and a splat as one element without brackets: dense<0.0>.
     if (reader_.peek("\"")) return raw();
     if (reader_.peek(">")) {
       if (type_.size() != 0) reader_.fail_here(str("expected elements for ", type_.text()));
@@ -48,6 +50,7 @@ class DenseParser {
     NdArray one = NdArray::empty(type_.dtype, {1});
     std::memcpy(one.data(), bytes, static_cast<size_t>(item_size(type_.dtype)));
     if (type_.size() == 0) return NdArray::empty(type_.dtype, type_.shape);
+    // All strides are 0: a splat of any shape takes the memory of one element.
     return NdArray(type_.dtype, type_.shape, Dims(type_.shape.size(), 0), one.data(), one.owner());
   }
 
@@ -79,6 +82,7 @@ class DenseParser {
     const std::string_view text = number();
     if (text.empty()) reader_.fail_here(str("expected an element of type ", mlir_name(dtype)));
     const bool is_hex = text.starts_with("0x");
+    // Decimal digits of a float are its value; hex digits are its bits, the only form that a NaN has.
     if (is_float(dtype) && !is_hex) {
       real(dtype, start, reader_.text.substr(start, reader_.pos - start));
     } else {
@@ -89,6 +93,7 @@ class DenseParser {
         reader_.fail_at(start, str("an element must be a number that fits ", mlir_name(dtype)),
                         reader_.text.substr(start, reader_.pos - start));
       }
+      // Two's complement: the low bytes of 2^64 - value are those of -value at every width.
       put(dtype, negative ? uint64_t{0} - value : value);
     }
   }
@@ -96,6 +101,7 @@ class DenseParser {
   std::string_view number() {
     const std::string_view& text = reader_.text;
     const size_t start = reader_.pos;
+    // Takes 12abc whole: from_chars stops early in it, and the message quotes all of it.
     auto is_number_char = [&](size_t i) {
       const char c = text[i];
       if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') return true;
@@ -119,14 +125,15 @@ class DenseParser {
     const char* end = text.data() + text.size();
     double value = 0;
     float narrow = 0;
-    const bool is_wide = dtype == DType::kF64 || is_narrow_float(dtype);
+    // An f32 is read as a float at once: through a double it would be rounded twice. MLIR rounds all narrower types from
+    // the double.
+    const bool is_wide = dtype != DType::kF32;
     const auto result = is_wide ? std::from_chars(text.data(), end, value) : std::from_chars(text.data(), end, narrow);
-    const std::optional<uint8_t> bits =
-        is_narrow_float(dtype) ? narrow_float_bits(dtype, value) : std::optional<uint8_t>(uint8_t{0});
-    if (result.ec != std::errc{} || result.ptr != end || !bits) {
+    const bool is_in_range = dtype == DType::kF32 || nearest_float(dtype, value).has_value();
+    if (result.ec != std::errc{} || result.ptr != end || !is_in_range) {
       reader_.fail_at(start, str("an element must be a number that fits ", mlir_name(dtype)), text);
     }
-    if (is_narrow_float(dtype)) return put(dtype, *bits);
+    if (is_narrow_float(dtype)) return put(dtype, narrow_float_bits(dtype, value).value_or(0));
     store(Scalar::of_float(dtype, is_wide ? value : narrow), next_);
     next_ += item_size(dtype);
   }
@@ -151,9 +158,11 @@ class DenseParser {
       const char* digits = text.data() + 2 * i + 2;
       const auto result = std::from_chars(digits, digits + 2, value, 16);
       if (result.ptr != digits + 2) reader_.fail_at(start, "raw bytes must be \"0x\" and hex digits");
+      // A bool is 0 or 1 in memory, but MLIR's splat of true is the byte 0xFF.
       if (type_.dtype == DType::kBool) value = value != 0 ? 1 : 0;
       bytes[i] = static_cast<std::byte>(value & mask);
     }
+    // The bytes of one element are a splat, as in MLIR.
     if (bytes.size() == static_cast<size_t>(item_size(type_.dtype)) && type_.size() != 1) return splat_of(bytes.data());
     if (bytes.size() != static_cast<size_t>(type_.nbytes())) {
       reader_.fail_at(start, str("raw bytes must be those of ", type_.text()), str(bytes.size(), " bytes"));
@@ -197,6 +206,8 @@ DenseAttr parse_dense(TextReader& reader) {
   if (body_end == std::string_view::npos) reader.fail_here("expected '>' at the end of the elements");
   reader.pos = body_end + 1;
   reader.expect(":", "before the type of the elements");
+  // Layouts of custom calls are tensor<Nxindex>. No value has such a type, so there is no DType for it: the numbers are
+  // i64, and DenseAttr remembers the word.
   const std::optional<TensorType> index_type = parse_index_type(reader);
   const TensorType& type = index_type ? *index_type : reader.context().type(reader.parse_type());
   if (type.dtype == DType::kToken) reader.fail_here("the elements of a constant must be numbers");

@@ -25,6 +25,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
       break;
     }
     case FormatKind::kGroup:
+      // A group is an optional part, such as ( `,` $compare_type^ )?: its first literals decide whether it is there.
       if (!group_follows(*op.format, index + 1, element.count)) return index + 1 + element.count;
       break;
     case FormatKind::kAttrDict: parse_optional_attr_dict(op); break;
@@ -39,6 +40,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
     case FormatKind::kSelectType: parse_select_type(op); break;
     case FormatKind::kComplexType: parse_complex_type(op); break;
     case FormatKind::kSharding:
+      // Optional: `sharding=<@mesh, …>`. The other form has no word before the sharding.
       if (element.count != 0) {
         if (!take_keyword(element.text)) break;
         expect("=", "after the name of a sharding");
@@ -58,6 +60,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
 bool OpParser::take_literal(std::string_view literal) {
   const bool is_key = literal.size() > 1 && literal.back() == '=';
   if (!is_key) return take(literal);
+  // The keyword may be there without the '=': then none of the literal is taken.
   const size_t start = pos;
   if (take_keyword(literal.substr(0, literal.size() - 1)) && take("=")) return true;
   pos = start;
@@ -76,16 +79,20 @@ bool OpParser::group_follows(const AssemblyFormat& format, size_t first, size_t 
 
 Attribute OpParser::parse_short_attribute(const OpSyntax& op, std::string_view mnemonic) {
   if (peek("[")) return parse_integers(*this);
+  // The printer uses the short form for i64 only, so a number needs no type.
   if (at_digit()) return IntAttr{take_integer("the value of an attribute"), 64};
   const std::string_view word = peek_word();
   for (std::string_view full : {"", "true", "false", "dense", "array", "tensor", "unit"}) {
     if (word == full) return parse_attribute(*this);
   }
   take_word();
+  // `LT` of a compare is #stablehlo<comparison_direction LT>: its dialect is the op's, its mnemonic the format's.
   const std::string_view dialect = op.def->name.substr(0, op.def->name.find('.'));
   return EnumAttr{std::string(dialect), std::string(mnemonic), std::string(word)};
 }
 
+// MLIR's SameOperandsAndResultType prints one type, and falls back to
+// (tensor<4xf32>) -> tensor<4xi1> where they differ.
 void OpParser::parse_same_type(OpSyntax& op) {
   if (peek("(")) return parse_functional_type(op);
   skip_space();

@@ -18,6 +18,7 @@ std::string_view word_of(Visibility visibility) { return text_words::kVisibiliti
 }  // namespace
 
 void FunctionParser::skip_value() {
+  // The value's kind does not matter, only its end: the first ',' or '}' outside brackets and strings.
   while (!peek(",") && !peek("}")) {
     if (at_end()) fail_here("expected the end of an attribute");
     if (peek("\"")) {
@@ -25,6 +26,7 @@ void FunctionParser::skip_value() {
     } else if (std::string_view("([{<").find(text[pos]) != std::string_view::npos) {
       take_balanced();
     } else {
+      // An arrow is one step: its '>' must not be taken for a bracket, which would end the skipping.
       pos += peek("->") ? 2 : 1;
     }
   }
@@ -43,16 +45,20 @@ void FunctionParser::parse_empty_type() {
 
 FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
   skip_space();
+  // The location of a result is its place in the signature, where an annotation of it is written.
   ValueSyntax value{.loc = place(pos), .sharding = {}, .parts = {}, .gspmd = {}};
   parse_keys([&](std::string_view key) {
     if (key == text_words::kSharding) {
       value.sharding = parse_sharding_id();
     } else if (parse_parts(value.parts, key)) {
+      // parse_parts also reads lists, which only an op with several results may have.
       if (value.parts.size() > 1) {
         fail_at(pos, "an argument or result must have one placement", std::to_string(value.parts.size()));
       }
     } else if (key == text_words::kGspmdSharding) {
       skip_space();
+      // A GSPMD sharding such as {replicated} does not tell its ndim, so it is read
+      // when the type of the value is known.
       value.gspmd_start = pos;
       value.gspmd = take_string();
       if (value.gspmd.empty()) fail_at(value.gspmd_start, "a sharding must not be empty", quote(value.gspmd));
@@ -64,6 +70,7 @@ FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
 }
 
 ShardingId FunctionParser::sharding_of(const ValueSyntax& syntax, TypeId type, size_t position) {
+  // JAX prints one of the two. If a text has both, Shardy's wins: it is the one that names the mesh.
   if (!syntax.gspmd.empty() && !syntax.sharding) {
     return gspmd_sharding(syntax.gspmd, context().type(type), {}, syntax.gspmd_start);
   }
@@ -82,10 +89,12 @@ void FunctionParser::parse_function(size_t start) {
   FunctionSyntax function;
   function.start = start;
   const size_t scope = open_scope();
+  // No word means public in MLIR, but the printer must not add one: kUnspecified is the default of FunctionSyntax.
   const auto* written =
       std::ranges::find_if(kVisibilities, [&](Visibility each) { return take_keyword(word_of(each)); });
   if (written != kVisibilities.end()) function.visibility = *written;
   function.name = take_symbol();
+  // Value names are local to a function: loc("@main %h"(…)) keeps those of two functions apart.
   function_ = symbol_text(function.name);
   function.body = module().add_region();
   parse_arguments(function);
@@ -102,6 +111,7 @@ void FunctionParser::parse_arguments(FunctionSyntax& function) {
   expect("(", "before the arguments of a function");
   if (take(")")) return;
   do {
+    // A declaration without a body has types only: func.func private @f(tensor<f32>).
     if (!peek("%")) fail_here("expected a named argument", "a function must have a body");
     const size_t position = pos;
     const ValueId id = parse_argument(function.body);
@@ -123,6 +133,7 @@ Visibility FunctionParser::parse_visibility() {
 }
 
 void FunctionParser::parse_results(FunctionSyntax& function) {
+  // A single result without attributes has no parentheses, and attributes need them.
   if (!take("(")) return function.outputs.push_back(parse_type());
   if (take(")")) return;
   do {
@@ -167,6 +178,7 @@ void FunctionParser::parse_generic_function(size_t start) {
   });
   for (std::string_view token : {">", "("}) expect(token, "before the body of a function");
   function_ = symbol_text(function.name);
+  // The block label ^bb0(…) of the region declares the arguments; the properties repeat their types.
   function.body = parse_region();
   set_generic_arguments(function);
   parse_generic_end();
@@ -175,6 +187,7 @@ void FunctionParser::parse_generic_function(size_t start) {
 
 void FunctionParser::set_generic_arguments(const FunctionSyntax& function) {
   const std::vector<ValueId>& arguments = module().region(function.body).arguments;
+  // function_type and the block label give the types twice, and each may be wrong.
   const bool same = std::equal(arguments.begin(), arguments.end(), function.inputs.begin(), function.inputs.end(),
                                [&](ValueId id, TypeId type) { return type_of(id) == type; });
   if (!same) fail_at(function.start, "the arguments of the body must have the types of the function");
@@ -186,6 +199,7 @@ void FunctionParser::set_generic_arguments(const FunctionSyntax& function) {
 }
 
 void FunctionParser::add(const FunctionSyntax& syntax) {
+  // A call finds its callee by name, so a second function of that name would never run.
   if (!function_names_.insert(syntax.name).second) {
     fail_at(syntax.start, "the name of a function must be new", "@" + syntax.name + " again");
   }
@@ -201,7 +215,9 @@ void FunctionParser::add(const FunctionSyntax& syntax) {
   function.result_shardings.resize(results.size());
   for (size_t i = 0; i < syntax.results.size(); ++i) {
     function.result_shardings[i] = sharding_of(syntax.results[i], type_of(results[i]), syntax.start);
+    // A function stores shardings of its results, but no parts: the part of a returned value is its own.
     for (const PartSyntax& part : syntax.results[i].parts) set_part(results[i], part, syntax.start);
+    // There are none without ParseOptions::file, and result_locs stays empty.
     if (syntax.results[i].loc) function.result_locs.resize(results.size());
     if (syntax.results[i].loc) function.result_locs[i] = syntax.results[i].loc;
   }

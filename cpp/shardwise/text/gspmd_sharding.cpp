@@ -30,6 +30,7 @@ struct Tiling {
 };
 
 [[noreturn]] void refuse(std::string_view requirement, std::string_view sharding) {
+  // JAX can lower every program with Shardy, so this is the way out of each refusal.
   fail<ShardingError>(kSubject, std::string(requirement), quote(std::string(sharding)),
                       "lower the program with jax_use_shardy_partitioner=True");
 }
@@ -86,9 +87,11 @@ class TilingReader {
     const Dims sizes = numbers();
     expect("]");
     for (const int64_t size : sizes) {
+      // Checked before the product is formed: the sizes come from the text.
       if (size < 1 || size > kMostDevices / tiling.devices) refuse("the tiles must be on 1 to 2^40 devices", text_);
       tiling.devices *= size;
     }
+    // <=[8] counts the devices in order, and <=[4,2]T(1,0) transposes a grid of them. Older texts list them: 0,2,1,3.
     std::vector<Digit> digits = take("<=[") ? iota_digits(tiling.devices) : listed_digits(tiling.devices);
     read_flags(tiling);
     if (tiling.replicating > sizes.size()) refuse("a sharding must have a tile dim for each replication", text_);
@@ -105,6 +108,7 @@ class TilingReader {
       order = numbers();
       expect(")");
     }
+    // Sorted to check that the order is a permutation.
     Dims sorted = order;
     std::ranges::sort(sorted);
     int64_t count = 1;
@@ -133,6 +137,7 @@ class TilingReader {
       if (device >= devices) refuse_list();
     }
     std::vector<Digit> digits;
+    // 0,2,1,3: the runs 0,2 and 1,3 of stride 2 are the digit (1)2; their heads 0,1 have stride 1, the digit (2)2.
     while (list.size() > 1) {
       const int64_t stride = list[1] - list[0];
       size_t run = 2;
@@ -175,10 +180,12 @@ class TilingReader {
   std::vector<Digit> take_digits(std::vector<Digit>& digits, int64_t size) {
     std::vector<Digit> found;
     while (size > 1) {
+      // Tiles [4,2] over <=[2,4]: dim 0 takes the digit of 2 and the major half of the digit of 4, dim 1 the rest.
       std::erase_if(digits, [](const Digit& digit) { return digit.size == 1; });
       if (digits.empty()) refuse("the devices must be as many as the tiles", text_);
       Digit& first = digits.front();
       const int64_t part = std::gcd(size, first.size);
+      // One size must divide the other: a tile of 6 over a digit of 4 is no list of sub-axes.
       const bool aligned = part > 1 && (part == size || part == first.size);
       if (!aligned) refuse("the tiles must be products of dims of the devices", text_);
       found.push_back({first.pre, part});
@@ -196,6 +203,7 @@ class TilingReader {
 std::vector<std::string_view> gspmd_elements(std::string_view sharding) {
   if (!sharding.starts_with("{{")) return {sharding};
   std::vector<std::string_view> found;
+  // Depth 0 is inside the outer braces. The braces of last_tile_dims={…} are inside an element and end none.
   int depth = 0;
   size_t start = 0;
   for (size_t i = 1; i + 1 < sharding.size(); ++i) {
@@ -206,6 +214,7 @@ std::vector<std::string_view> gspmd_elements(std::string_view sharding) {
 }
 
 GspmdShardings::GspmdShardings(std::string_view program) {
+  // Every digit begins and ends at a cut. [4,2]<=[8] has the cuts 1, 4 and 8: axes of 4 and 2.
   std::set<int64_t> cuts{1};
   const std::string_view word = text_words::kGspmdSharding;
   for (size_t at = program.find(word); at != program.npos; at = program.find(word, at + 1)) {
@@ -226,6 +235,7 @@ GspmdShardings::GspmdShardings(std::string_view program) {
   }
   std::vector<int64_t> ends(cuts.begin(), cuts.end());
   for (size_t i = 1; i < ends.size(); ++i) {
+    // No axes refine the cuts 1, 2, 3 and 6. One axis of all devices has each digit as a sub-axis.
     if (ends[i] % ends[i - 1] != 0) ends = {1, devices_};
   }
   for (size_t i = 1; i < ends.size(); ++i) {
@@ -235,6 +245,7 @@ GspmdShardings::GspmdShardings(std::string_view program) {
 
 MeshPtr GspmdShardings::mesh(Module& module) {
   if (!mesh_) {
+    // "mesh" is JAX's name for a mesh, unless the program declares one of that name.
     const std::string name = module.find_mesh("mesh") == nullptr ? "mesh" : "gspmd_mesh";
     mesh_ = module.declare_mesh(std::make_shared<const Mesh>(name, axes_));
   }
@@ -243,9 +254,12 @@ MeshPtr GspmdShardings::mesh(Module& module) {
 
 TensorSharding GspmdShardings::read(std::string_view text, int64_t ndim, const Dims& open, Module& module) {
   const Tiling tiling = TilingReader(text).read();
+  // JAX prints a shard_map without Shardy as custom calls around its ops, and the
+  // ops' shardings have meaning only there.
   if (tiling.kind == Tiling::Kind::kManual) refuse("a manual region must be Shardy's, sdy.manual_computation", text);
   if (tiling.kind == Tiling::Kind::kMaximal) {
     const std::string name = str("maximal_mesh_", tiling.device);
+    // Shardy's form of "on one device" is a mesh without axes and with one device id.
     MeshPtr mesh = module.find_mesh(name);
     if (mesh == nullptr) {
       mesh = module.declare_mesh(std::make_shared<const Mesh>(name, std::vector<MeshAxis>{}, Dims{tiling.device}));
@@ -260,9 +274,11 @@ TensorSharding GspmdShardings::read(std::string_view text, int64_t ndim, const D
   if (tiling.kind == Tiling::Kind::kReplicated) return sharding;
   const size_t tiled = tiling.tiles.size() - tiling.replicating;
   if (tiled != static_cast<size_t>(ndim)) refuse(str("a sharding must have ", ndim, " tiled dims"), text);
+  // A tiling over fewer devices does not tell what the others hold.
   if (tiling.devices != devices_) refuse(str("all shardings of a text must be over ", devices_, " devices"), text);
   for (size_t dim = 0; dim < tiled; ++dim) {
     for (const Digit& digit : tiling.tiles[dim]) {
+      // A digit is an axis, several axes, or a sub-axis: on one axis of 6, the digit of 3 after 2 is "_axis_0":(2)3.
       int64_t pre = 1;
       for (size_t axis = 0; axis < axes_.size(); ++axis) {
         const int64_t begin = std::max(pre, digit.pre), end = std::min(pre * axes_[axis].size, digit.pre * digit.size);

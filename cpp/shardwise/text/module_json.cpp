@@ -29,12 +29,14 @@ nlohmann::json parse_json(std::string_view text) {
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
+    // nlohmann counts bytes from 1, and at the end of the text it is one past it.
     const size_t end = std::min(error.byte == 0 ? size_t{0} : error.byte - 1, text.size());
     const SdyCursor cursor(text);
     throw ParseError(error_message("program", "must be JSON", reason_of_json_error(error.what()), {}), cursor.line(end),
                      cursor.column(end));
   } catch (const nlohmann::json::out_of_range& error) {
     const SdyCursor cursor(text);
+    // This exception has no position; the number is found in the text by the digits in the message.
     const size_t at = place_of_large_number(text, error.what());
     throw ParseError(error_message("program", "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
   }
@@ -52,6 +54,7 @@ std::string module_to_json(const Module& module) {
 
 Module module_from_json(std::string_view text, std::shared_ptr<Context> context) {
   const nlohmann::json json = parse_json(text);
+  // A JSON text may also be an array or a number, which has no fields.
   auto field = [&](const char* name) -> const nlohmann::json* {
     const auto it = json.is_object() ? json.find(name) : json.end();
     return it == json.end() ? nullptr : &*it;
@@ -64,6 +67,7 @@ Module module_from_json(std::string_view text, std::shared_ptr<Context> context)
   if (version == nullptr || !version->is_number_integer() || version->get<int64_t>() < 1) {
     fail_json("\"version\" must be a number from 1 on", described(version));
   }
+  // Older versions are read; a newer one may mean other things by the same text.
   if (version->get<int64_t>() > kVersion) {
     fail_json(str("\"version\" must be at most ", kVersion), version->dump(), "read it with a newer shardwise");
   }

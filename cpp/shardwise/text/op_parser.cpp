@@ -31,6 +31,7 @@ ValueId OpParser::parse_operand() {
   }
   uint32_t index = 0;
   const NamedValue& value = it->second;
+  // %r#1 is the second result of `%r:2 = …`. A '#' without a digit begins an attribute that follows the operand.
   if (const size_t end = pos; peek("#") && pos + 1 < text.size() && text[pos + 1] >= '0' && text[pos + 1] <= '9') {
     ++pos;
     const int64_t number = take_integer("the number of a result");
@@ -41,6 +42,7 @@ ValueId OpParser::parse_operand() {
   } else {
     pos = end;
   }
+  // The results of an op are consecutive values.
   return ValueId{value.first.index + index};
 }
 
@@ -61,6 +63,7 @@ void OpParser::define(std::string_view name, ValueId first, uint32_t count, size
   }
   defined_.push_back(name);
   Value& value = module().value(first);
+  // Results get the location of their op, which parse_statement names; an argument has none to inherit.
   if (!value.op && !value.loc) value.loc = named(str("%", name), place(position));
 }
 
@@ -80,6 +83,7 @@ LocId OpParser::place(size_t position) {
 }
 
 void OpParser::close_scope(size_t mark) {
+  // A name may be used again after its region, as in MLIR: the two regions of a while both name their values %0, %1, ….
   for (size_t i = mark; i < defined_.size(); ++i) names_.erase(defined_[i]);
   defined_.resize(mark);
 }
@@ -103,6 +107,8 @@ void OpParser::set_location(ValueId argument, LocId loc) {
     known = placed(loc, known);
     return;
   }
+  // The argument was defined with its name around its place in the text. The name stays;
+  // the given location replaces the place.
   const Location text_name = context().location(known);
   known = context().named_location(text_name.text, placed(loc, text_name.child));
 }
@@ -162,6 +168,7 @@ std::vector<OpParser::ResultName> OpParser::parse_result_names() {
     if (name.empty()) fail_here("expected the name of a result");
     int64_t count = 1;
     if (take(":")) count = take_integer("the number of results");
+    // The count comes from the text, and ResultName stores 32 bits.
     if (count < 1 || count > (1 << 20)) fail_at(start, "a name must cover 1 to 2^20 results");
     names.push_back({name, static_cast<uint32_t>(count), start});
   } while (take(","));
@@ -181,6 +188,7 @@ bool OpParser::parse_statement(RegionId region) {
   for (const ResultName& name : names) op.named_results += name.count;
   skip_space();
   op.start = pos;
+  // Before the op's regions are parsed: place() is quick when positions ascend.
   const LocId here = place(op.start);
   const bool is_generic = peek("\"");
   std::string quoted_name;
@@ -192,11 +200,14 @@ bool OpParser::parse_statement(RegionId region) {
     name = take_word();
     if (name.empty()) fail_here("expected an op, or the terminator of the region");
   }
+  // Terminators are no ops here: their operands become Region::results.
   if (is_terminator(name) && names.empty()) return parse_terminator(region, name, is_generic);
   set_def(op, name);
   if (is_generic) {
     parse_generic(op);
   } else {
+    // An op without a format has the generic form only. parse_formatted would accept
+    // its bare name and read no operands.
     if (op.format->elements.empty())
       fail_at(op.start, str("'", name, "' must be written in quotes: it has no other form"));
     parse_formatted(op);
@@ -205,6 +216,7 @@ bool OpParser::parse_statement(RegionId region) {
   if (options_.name_values && !names.empty()) loc = named(text_of(names), loc);
   const OpId id = create(region, op, loc);
   const uint32_t count = module().op(id).result_count;
+  // MLIR allows an op with results and no names: nothing uses it.
   if (!names.empty() && op.named_results != count) {
     fail_at(op.start, str("'", op.def->name, "' has ", count, " results"), str(op.named_results, " names"));
   }
@@ -224,6 +236,7 @@ bool OpParser::parse_terminator(RegionId region, std::string_view name, bool gen
   if (generic) expect("(", str("after '", name, "'"));
   parse_operand_list(values);
   if (generic) expect(")", "after the operands");
+  // Region::results has no place for attributes of a terminator, and no pass reads any.
   if (peek("{")) take_balanced();
   if (generic) {
     expect(":", "before the type");
@@ -248,6 +261,7 @@ void OpParser::set_def(OpSyntax& op, std::string_view name) {
   if (it == definitions_.end()) {
     const OpDef* def = find_op(name);
     // A text may omit these dialects.
+    // MLIR omits the prefix of a region's default dialect: inside func.func it prints `call @f(…)`.
     for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
       if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));
     }
@@ -269,6 +283,7 @@ void OpParser::parse_generic(OpSyntax& op) {
   parse_operand_list(op.operands);
   expect(")", "after the operands");
   if (peek("[")) fail_here("an op must have no successors", "control flow is written with stablehlo.while and case");
+  // Properties <{…}> and attributes {…} go into one list; the printer knows from the format which is which.
   if (take("<")) {
     parse_dictionary_of(op);
     expect(">", "after the properties");
@@ -285,7 +300,9 @@ void OpParser::parse_generic(OpSyntax& op) {
 }
 
 OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
+  // First, because it may replace the op's definition and attributes.
   if (!op.gspmd.empty()) make_constraint(op);
+  // `reduce … applies stablehlo.add` creates the add before the location of the reduce is read.
   for (OpId inner : op.inner) module().op(inner).loc = loc;
   for (const FormatElement& element : op.format->elements) {
     if (element.custom != nullptr && element.custom->normalize != nullptr) {
@@ -297,11 +314,13 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
     const AttrsId attrs = op.attributes.empty() ? AttrsId{} : context().intern(Attrs(std::move(op.attributes)));
     return builder.create_op(*op.def, op.operands, attrs, op.declared, op.regions);
   });
+  // The pretty form cannot omit this sharding, but in the generic form it is one of the properties.
   if (!op.format->sharding.empty() && !op.format->sharding_optional && op.shardings.empty()) {
     fail_at(op.start, str("'", op.def->name, "' must have the attribute '", op.format->sharding, "'"));
   }
   set_columns(op, id);
   if (!op.gspmd.empty()) set_gspmd_shardings(op, id);
+  // Verified at the end of the module, when all meshes and functions are declared.
   if (needs_verification(OpView(module(), id))) unverified_.emplace_back(id, op.start);
   return id;
 }
@@ -340,6 +359,8 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
       fail_at(op.start, str("'", op.def->name, "' must have ", arguments.size(), " shardings of arguments"),
               str(op.argument_shardings.size()));
     }
+    // These shardings are of the operands, in global shapes; the arguments of a
+    // manual region have the shapes of shards.
     for (size_t i = 0; i < arguments.size() && i < op.operands.size(); ++i) {
       const ShardingId sharding = op.argument_shardings[i];
       located(op.start, [&] { verify_sharding(context().sharding(sharding), module().type(op.operands[i])); });
@@ -354,6 +375,7 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
 
 void OpParser::set_shardings(const OpSyntax& op, OpId id) {
   const uint32_t count = module().op(id).result_count;
+  // Shardings are a column of values. An op without results has no value to hold one, so it keeps the attribute.
   if (count == 0 && op.format->result_shardings.empty()) {
     ShardingPerValue shardings;
     for (ShardingId sharding : op.shardings) shardings.push_back(context().sharding(sharding));
@@ -407,12 +429,15 @@ void OpParser::parse_dictionary_of(OpSyntax& op) {
 
 // Attributes that are columns of the results.
 bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
+  // `sharding` of sdy.sharding_constraint is one sharding; `sdy.sharding` of any
+  // other op is a list, one for each result.
   const bool is_own = !op.format->sharding.empty() && name == op.format->sharding;
   if (!name.empty() && (name == op.format->argument_shardings || name == op.format->result_shardings)) {
     expect("=", "after the name of shardings");
     skip_space();
     const bool of_arguments = name == op.format->argument_shardings;
     std::vector<ShardingId>& list = of_arguments ? op.argument_shardings : op.shardings;
+    // A flag, because a list that is given twice may be empty both times.
     if (std::exchange(of_arguments ? op.has_argument_shardings : op.has_shardings, true)) {
       fail_here("shardings must be given once");
     }
@@ -437,6 +462,7 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
     expect("=", "after mhlo.sharding");
     skip_space();
     op.gspmd_start = pos;
+    // Kept as text: the dims and results that the sharding is for are known only after the types.
     op.gspmd = take_string();
     if (op.gspmd.empty()) fail_at(op.gspmd_start, "a sharding must not be empty", quote(op.gspmd));
     return true;

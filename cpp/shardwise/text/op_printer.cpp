@@ -14,6 +14,8 @@ namespace {
 
 std::string_view dialect_of(std::string_view op_name) { return op_name.substr(0, op_name.find('.')); }
 
+// The short form must read back as an equal attribute (parse_short_attribute): a number is an i64, a '[' begins an
+// IntArray, and a word is an enum of the op's dialect.
 bool is_short(const Attribute& attribute, std::string_view op_name, std::string_view mnemonic) {
   if (const auto* number = std::get_if<IntAttr>(&attribute.base())) return number->bits == 64 && !number->is_unsigned;
   if (std::holds_alternative<FloatAttr>(attribute.base())) return false;
@@ -32,6 +34,7 @@ bool all_types_equal(const OpView& op) {
                      [&](ValueId operand) { return module.value(operand).type == type; });
 }
 
+// The predicate's type is printed on its own, so only the two values must agree with the result.
 bool fits_select_type(const OpView& op) {
   return op.operand_count() == 3 && op.result_count() == 1 &&
          op.module().value(op.operand(1)).type == op.module().value(op.result()).type &&
@@ -65,6 +68,7 @@ bool fits_element(const OpView& op, const FormatElement& element) {
   }
 }
 
+// Such a directive prints operands, regions and types itself: custom<reduce>.
 bool is_whole(const FormatElement& element) { return element.custom != nullptr && element.custom->whole; }
 
 // The format must show every operand.
@@ -79,12 +83,15 @@ bool shows_operands(const OpView& op, const AssemblyFormat& format) {
 
 // The spaces of assembly_format.h.
 bool stands_alone(const FormatElement& element, const FormatElement* before) {
+  // A reduce prints `stablehlo.reduce(%0 init: %1)`: no space before its '('.
   if (is_whole(element)) return false;
   if (element.kind == FormatKind::kLiteral &&
       std::string_view(",)]>(").find(element.text[0]) != std::string_view::npos) {
     return false;
   }
   if (before == nullptr || before->kind != FormatKind::kLiteral) return true;
+  // `dims = [1]` has a space after its '=', a literal of its own; `out_sharding=<…>` has
+  // none, because the word is part of it.
   const char last = before->text.back();
   return std::string_view("([<").find(last) == std::string_view::npos && (last != '=' || before->text.size() == 1);
 }
@@ -111,6 +118,7 @@ bool is_property(const AssemblyFormat& format, std::string_view name) {
 
 bool fits_format(const OpView& op, const AssemblyFormat& format) {
   if (format.elements.empty() || !shows_operands(op, format)) return false;
+  // No other element prints regions.
   if (!op.regions().empty() && !is_whole(format.elements[0])) return false;
   for (size_t i = 0; i < format.elements.size(); ++i) {
     const FormatElement& element = format.elements[i];
@@ -131,6 +139,7 @@ void OpPrinter::formatted(const OpView& op, const AssemblyFormat& format) {
   for (size_t i = 0; i < format.elements.size(); ++i) {
     const FormatElement& item = format.elements[i];
     if (item.kind == FormatKind::kGroup) {
+      // The group's elements follow it in the list.
       if (op.attrs().find(item.text) == nullptr) i += item.count;
     } else if (item.kind == FormatKind::kAttrDict) {
       attr_dict(op, format);
@@ -201,6 +210,7 @@ void OpPrinter::attr_dict(const OpView& op, const AssemblyFormat& format) {
   for (const NamedAttribute& entry : op.attrs().entries()) {
     if (!format.shows(entry.first)) rest.push_back(entry);
   }
+  // The braces are written first and taken back if nothing follows: what is printed is known only afterwards.
   const size_t start = out.size();
   out += " {";
   const size_t body = out.size();
@@ -224,6 +234,7 @@ void OpPrinter::discardable(const OpView& op, bool with_sharding, bool first) {
     if (!first) out += ", ";
     first = false;
   };
+  // A format that shows the sharding itself, such as that of sdy.reshard, must not print it twice.
   if (with_sharding && results_have([&](ValueId id) { return static_cast<bool>(module_.value(id).sharding); })) {
     separate();
     result_shardings(op);
@@ -250,6 +261,7 @@ void OpPrinter::sharding_list(std::span<const ValueId> values) {
   MeshPtr mesh;
   for (const ValueId id : values) {
     const ShardingId sharding = module_.value(id).sharding;
+    // An open sharding also names a mesh: that of the first value that has one.
     if (sharding && mesh == nullptr) mesh = module_.context().sharding(sharding).mesh;
   }
   out += '[';
@@ -266,12 +278,15 @@ std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_bo
   if (!part.placement) return {};
   const Context& context = module_.context();
   const Placement& placement = context.placement(part.placement);
+  // A part without a type belongs to a global value: its blocks are all that the sharding does not tell.
   if (!part.type) return column == text_words::kLocalBlocks ? attribute_text(placement.local_shape()) : "";
+  // At the border of a function a placement tells the caller which part to pass; inside, it is printed on request only.
   if (!options_.placements && (!at_border || module_.holds_whole(id))) return {};
   if (column == text_words::kPlacement) {
     const TensorType& type = context.type(part.type);
     return layout_of(type.shape, placement).uneven() ? str(text(placement), " : ", type.text()) : text(placement);
   }
+  // Garbage needs no text: the parser assumes it for uneven dims without a fill.
   if (column != text_words::kPadding || part.padding.kind != Padding::Kind::kFill) return {};
   return attribute_text(DenseAttr{NdArray::full(part.padding.fill.dtype, {}, part.padding.fill)});
 }
@@ -320,6 +335,7 @@ void OpPrinter::generic_properties(const OpView& op, const AssemblyFormat& forma
   for (const auto& [name, attribute] : op.attrs().entries()) {
     if (!is_property(format, name)) continue;
     if (out.size() != body) out += ", ";
+    // Some attributes have a text of their own in generic form, which Shardy's parser expects: #sdy<manual_axes{"x"}>.
     const auto custom = std::find_if(format.elements.begin(), format.elements.end(), [&](const FormatElement& element) {
       return element.custom != nullptr && element.text == name && element.custom->print_attribute != nullptr;
     });

@@ -16,8 +16,12 @@ class ModuleParser : public FunctionParser {
   using FunctionParser::FunctionParser;
 
   void run() {
+    // MLIR allows a file without `module`: its functions and meshes belong to an implicit one.
     while (!at_end()) parse_item(true);
+    // The shapes of a local program are those of shards: its text must not pass for a
+    // global one when the attribute is missing.
     if (!has_stage_ && holds_local_collectives()) module().stage = Stage::kLocal;
+    // At the end, because an op may refer to a function or mesh that is declared after it.
     verify_ops();
   }
 
@@ -27,9 +31,12 @@ class ModuleParser : public FunctionParser {
     skip_space();
     const size_t start = pos;
     if (take("#") || take("!")) return skip_alias();
+    // The same item in both forms: `func.func @f(…) {…}`, and `"func.func"() <{sym_name = "f", …}> ({…}) : () -> ()`.
     const bool is_generic = peek("\"");
     const std::string name = is_generic ? take_string() : std::string(take_word());
     if (name == "module" || name == "builtin.module") {
+      // Modules may nest in MLIR. The functions of all of them go into one module; only
+      // the outermost has a name and a stage.
       const Nesting nesting(*this);
       is_generic ? parse_generic_module(top_level) : parse_module(top_level);
     } else if (name == text_words::kFunction || name == "func") {
@@ -47,6 +54,7 @@ class ModuleParser : public FunctionParser {
   void skip_alias() {
     take_suffix_id();
     expect("=", "after the name of an alias");
+    // `dense<1> : tensor<2xi64>` and `(tensor<f32>) -> tensor<f32>` go on after their first part.
     do {
       if (peek("\"")) {
         take_string();
@@ -85,6 +93,7 @@ class ModuleParser : public FunctionParser {
   void parse_module(bool top_level) {
     if (peek("@")) {
       const std::string name = take_symbol();
+      // An anonymous module stays anonymous: a nested one must not give it a name.
       if (top_level) module().name = name;
     }
     if (take_keyword("attributes")) parse_module_attributes(top_level);
@@ -143,6 +152,8 @@ class ModuleParser : public FunctionParser {
   void parse_generic_mesh() {
     const size_t start = pos;
     std::string name;
+    // MLIR prints properties in alphabetical order, so `mesh` comes before the `sym_name` that the mesh is
+    // built with: the cursor comes back to it.
     std::optional<size_t> mesh_start;
     for (std::string_view token : {"(", ")", "<"}) expect(token, "after \"sdy.mesh\"");
     parse_keys([&](std::string_view key) {
@@ -173,6 +184,7 @@ class ModuleParser : public FunctionParser {
 
 Module parse(std::string_view text, std::shared_ptr<Context> context, const ParseOptions& options) {
   Module module(std::move(context));
+  // A new module is named main_module; a text without a name has none, and must print without one.
   module.name.clear();
   ModuleParser(text, module, options).run();
   return module;

@@ -10,11 +10,11 @@
 //   parse("func.func @main() { %0 = foo.bar }", context);
 //   // ParseError: 1:28: program text: an op must be one that shardwise knows, got 'foo.bar'
 //
-// Every op is created through Builder, which checks the types in the text. Shardings must fit their tensors, and their
-// meshes must be declared above. Every error is a ParseError with line and column. Terminators become Region::results.
+// Every op is created through Builder, which checks the types in the text. Shardings must fit their tensors, and the
+// text must declare their meshes. Every error is a ParseError with line and column. Terminators become Region::results.
 // The parser drops what no pass reads: attributes of modules, meshes and functions, and attributes of arguments and
-// function results other than shardings (jax.result_info, tf.aliasing_output, …). It refuses mhlo.sharding, the form of
-// older partitioners, rather than dropping it.
+// function results other than shardings (jax.result_info, tf.aliasing_output, …). An mhlo.sharding becomes a sharding of
+// a mesh that the text implies (gspmd_sharding.h).
 #pragma once
 
 #include <memory>

@@ -8,6 +8,7 @@
 namespace shardwise {
 namespace {
 
+// shardwise.local_blocks gives the blocks alone; the axes are those of the value's sdy.sharding.
 Placement with_blocks(const TensorSharding& sharding, const Dims& shape, const Dims& blocks) {
   Placement placement = placement_of(sharding, shape);
   for (size_t d = 0; d < blocks.size(); ++d) placement.dims[d].block = blocks[d];
@@ -22,6 +23,7 @@ TypeId OpParser::type_without_padding(DType dtype, const Placement& placement, s
   int64_t elements = 1;
   for (size_t d = 0; d < placement.dims.size(); ++d) {
     int64_t size = 0;
+    // The blocks come from the text, so both products may overflow; a wrapped size could pass the checks that follow.
     if (__builtin_mul_overflow(placement.dims[d].block, placement.shard_count(d), &size) ||
         (size > 0 && __builtin_mul_overflow(elements, size, &elements)) || elements >= kMaxElements) {
       fail_too_large(position);
@@ -34,6 +36,8 @@ TypeId OpParser::type_without_padding(DType dtype, const Placement& placement, s
 bool OpParser::parse_parts(std::vector<PartSyntax>& parts, std::string_view name) {
   if (!text_words::is_part_column(name)) return false;
   size_t count = 0;
+  // The columns of one op fill the same list: after `placement = [<…>, <…>]`, `padding
+  // = [unit, dense<…>]` adds to item 1.
   const auto parse_item = [&] {
     if (parts.size() <= count) parts.emplace_back();
     if (!take_keyword("unit")) parse_part(parts[count], name);
@@ -55,6 +59,7 @@ void OpParser::parse_part(PartSyntax& syntax, std::string_view name) {
   const size_t start = pos;
   if (name == text_words::kPlacement) {
     syntax.part.placement = located(start, [&] { return context().intern(parse_placement(*this, mesh_lookup())); });
+    // 17 rows on x=4: `<@mesh, [{"x"}: 5]> : tensor<17xf32>`. Without padding the type follows from the blocks.
     if (take(":")) syntax.part.type = parse_type();
     return;
   }
@@ -77,6 +82,7 @@ void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position
   const bool is_filled = part.padding.kind == Padding::Kind::kFill;
   if (syntax.blocks && part.placement) fail_at(position, "local blocks and a placement must not be given together");
   if (is_filled && !part.placement) fail_at(position, "padding must be given with a placement");
+  // A conversion of the fill would print as another text than the one that was read.
   if (is_filled && part.padding.fill.dtype != module().type(value).dtype) {
     fail_at(position, "padding must be of the value's dtype");
   }
@@ -85,21 +91,27 @@ void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position
     if (!sharding) fail_at(position, "local blocks must be given with a sharding");
     if (syntax.blocks->size() != shape.size()) fail_at(position, "there must be one block size per dim");
     const Placement placement = with_blocks(context().sharding(sharding), shape, *syntax.blocks);
+    // Default blocks follow from the sharding. Without a part the value prints, and
+    // compares, like one without the attribute.
     if (!placement.has_default_blocks(shape))
       part = {.type = {}, .placement = context().intern(placement), .padding = {}};
   }
   if (!part.placement) return;
+  // Local blocks describe a value that still has its global type; only a placement describes a local value.
   if (!part.type && !syntax.blocks) {
     part.type = type_without_padding(module().type(value).dtype, context().placement(part.placement), position);
   }
+  // The part is stored before it is verified because verify_part reads it from the module.
   const GlobalPart known = module().part(value);
   module().set_part(value, part);
   located(position, [&] { verify_part(module(), value); });
+  // An uneven dim ends in padding. Without a fill in the text nothing is known of its contents.
   if (part.type && !is_filled &&
       layout_of(module().global_type(value).shape, context().placement(part.placement)).uneven()) {
     part.padding.kind = Padding::Kind::kGarbage;
     module().set_part(value, part);
   }
+  // One value may have its part in two places: on its op, and on the function result that returns it.
   if (known.placement && known != part)
     fail_at(position, "the placement and padding of a value must be equal wherever they are given");
 }

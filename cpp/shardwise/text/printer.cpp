@@ -19,6 +19,7 @@ void OpPrinter::new_line() {
 void OpPrinter::value(ValueId id) {
   const Value& value = module_.value(id);
   out.append("%").append(names_[id.index]);
+  // Several results share one name: %0#1 is the second of %0:2.
   if (!value.op || module_.op(value.op).result_count == 1) return;
   out += '#';
   append_integer(out, static_cast<int64_t>(value.index));
@@ -34,6 +35,7 @@ void OpPrinter::values(std::span<const ValueId> ids) {
 void OpPrinter::type(TypeId id) {
   if (id.index >= type_texts_.size()) type_texts_.resize(id.index + 1);
   std::string& text = type_texts_[id.index];
+  // A program has few types and prints them very often.
   if (text.empty()) text = module_.context().type(id).text();
   out += text;
 }
@@ -49,6 +51,7 @@ void OpPrinter::functional_type(const OpView& op) {
   out += '(';
   types(op.operands());
   out += ") -> ";
+  // MLIR omits the parentheses of a single result type only: `(…) -> ()`, `(…) -> tensor<f32>`.
   if (op.result_count() != 1) out += '(';
   for (size_t i = 0; i < op.result_count(); ++i) {
     if (i > 0) out += ", ";
@@ -61,6 +64,7 @@ void OpPrinter::location(LocId id) {
   if (options_.locations) out.append(" ").append(location_attribute_text(module_.context(), id));
 }
 
+// Numbered through the whole function, as MLIR does: the regions of an op continue after the function's arguments.
 void OpPrinter::name_argument(ValueId id) { names_[id.index] = str("arg", next_argument_++); }
 
 void OpPrinter::argument(ValueId id) {
@@ -100,6 +104,7 @@ void OpPrinter::op(OpId id) {
 
 void OpPrinter::result_names(const OpView& op) {
   if (op.result_count() == 0) return;
+  // One number per op, not per result.
   const std::string name = str(next_value_++);
   for (size_t i = 0; i < op.result_count(); ++i) names_[op.result(i).index] = name;
   out.append("%").append(name);
@@ -122,6 +127,7 @@ void OpPrinter::block(RegionId id, std::string_view terminator) {
     out += " : ";
     types(region.results);
   }
+  // Regions store no terminators, so theirs prints as loc(unknown).
   location({});
   --indent_;
   new_line();
@@ -131,6 +137,7 @@ void OpPrinter::block(RegionId id, std::string_view terminator) {
 void OpPrinter::region_body(RegionId id) {
   const Region& region = module_.region(id);
   out += '{';
+  // The arguments of a while, a reducer or a manual region already have names: their op's text has introduced them.
   const bool labelled = !region.arguments.empty() && names_[region.arguments[0].index].empty();
   if (labelled) {
     new_line();
@@ -149,6 +156,7 @@ void OpPrinter::border_attributes(ValueId id, ShardingId sharding, bool with_blo
   };
   if (sharding) add(text_words::kSharding, text(module_.context().sharding(sharding)));
   for (const std::string_view column : text_words::kPartColumns) {
+    // The blocks of a returned value are printed at its op or argument.
     if (column == text_words::kLocalBlocks && !with_blocks) continue;
     if (const std::string value = part_text(column, id, true); !value.empty()) add(column, value);
   }
@@ -168,12 +176,14 @@ void OpPrinter::results(const Function& function) {
     type(module_.value(values[i]).type);
     border_attributes(values[i], sharding(i), false);
   }
+  // MLIR needs the parentheses for several results, and for one with attributes.
   if (values.size() == 1 && !out.ends_with('}')) return;
   out.insert(start, 1, '(');
   out += ')';
 }
 
 void OpPrinter::function(const Function& function) {
+  // Names are local to a function.
   next_value_ = next_argument_ = 0;
   indent_ = 1;
   new_line();

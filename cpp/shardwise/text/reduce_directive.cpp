@@ -27,6 +27,8 @@ OpId applied_op(const OpPrinter& printer, const OpView& op) {
   const Region& region = module.region(op.regions()[0]);
   if (region.arguments.size() != 2 || region.ops.size() != 1 || region.results.size() != 1) return {};
   const OpView inner(module, region.ops[0]);
+  // The conditions of StableHLO's printer: one op of its dialect, commutative, with the arguments in order. `applies`
+  // would also lose the op's attributes and sharding, so it must have none.
   const bool is_applied = inner.name().starts_with("stablehlo.") && inner.def().traits.commutative &&
                           inner.attrs().empty() && inner.regions().empty() && inner.result_count() == 1 &&
                           inner.operand_count() == 2 && inner.operand(0) == region.arguments[0] &&
@@ -43,6 +45,7 @@ void print_reducer(OpPrinter& printer, const OpView& op) {
   printer.new_line();
   printer.out += " reducer";
   for (size_t i = 0; i < count; ++i) {
+    // Pairs as in the text of the inputs: reducer(%arg2: …, %arg3: …) (%arg4: …, %arg5: …).
     printer.out += i == 0 ? "(" : " (";
     printer.argument(region.arguments[i]);
     printer.location(op.module().value(region.arguments[i]).loc);
@@ -79,9 +82,11 @@ void parse_applied(OpParser& parser, OpSyntax& op, std::string_view name, size_t
   inner.start = position;
   parser.set_def(inner, name);
   const RegionId region = parser.module().add_region();
+  // `applies stablehlo.add` does not write the types of the arguments: both are scalars of the input's dtype.
   const TypeId element = parser.context().tensor(parser.module().type(op.operands[0]).dtype, {});
   for (int i = 0; i < 2; ++i) inner.operands.push_back(parser.module().add_argument(region, element));
   op.inner.push_back(parser.create(region, inner, {}));
+  // The text may name any op.
   if (parser.module().op(op.inner[0]).result_count != 1) {
     parser.fail_at(position, "a reduce must apply an op with one result", name);
   }
@@ -108,6 +113,7 @@ void parse_reducer(OpParser& parser, OpSyntax& op) {
   for (size_t i = 0; i < pairs.size(); ++i) {
     const size_t target = i / 2 + (i % 2 == 0 ? 0 : count);
     arguments[target] = pairs[i];
+    // A value stores its own index among the arguments, which must follow the new order.
     parser.module().value(pairs[i]).index = static_cast<uint32_t>(target);
   }
   parser.expect("{", "before the region of a reduce");
@@ -133,6 +139,7 @@ void parse(OpParser& parser, OpSyntax& op, std::string_view) {
     parser.skip_space();
     position = parser.pos;
     applied = parser.expect_word("the op that the reduce applies");
+    // A reducer of several inputs has several results, which one op of two operands cannot give.
     if (initial.size() != 1) parser.fail_at(position, "a reduce of several inputs must have a reducer");
   }
   parser.expect("across", "in the text of a reduce");
@@ -142,6 +149,7 @@ void parse(OpParser& parser, OpSyntax& op, std::string_view) {
   parser.parse_optional_attr_dict(op);
   parser.expect(":", "before the type of a reduce");
   parser.parse_functional_type(op);
+  // The reducer comes after the type, but `applies` before it; its region needs the dtype of the operands.
   if (applied.empty()) {
     parse_reducer(parser, op);
   } else {

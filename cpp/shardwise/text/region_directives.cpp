@@ -51,6 +51,7 @@ void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
   printer.out += '(';
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (i > 0) printer.out += ", ";
+    // The text introduces each value once, for both regions: `while(%iterArg = %0) cond {…} do {…}`.
     printer.name_argument(cond.arguments[i]);
     printer.name_like(body.arguments[i], cond.arguments[i]);
     printer.value(cond.arguments[i]);
@@ -76,6 +77,7 @@ struct NamedArgument {
   size_t position;
 };
 
+// Each region gets arguments of its own with the same names; the first scope is closed before the second begins.
 void parse_while_region(OpParser& parser, OpSyntax& op, std::string_view keyword,
                         const std::vector<NamedArgument>& names) {
   parser.expect(keyword, "before a region of a while");
@@ -114,6 +116,7 @@ void parse_while(OpParser& parser, OpSyntax& op, std::string_view) {
       parser.fail_at(start, str("a while must have a type for each of its ", names.size(), " values"),
                      str(op.declared.size()));
     }
+    // The types are those of the operands, arguments and results alike.
     for (size_t i = 0; i < names.size(); ++i) parser.expect_type(i, op.operands[i], op.declared[i], start);
   }
   if (parser.take_keyword("attributes")) parser.parse_optional_attr_dict(op);
@@ -133,6 +136,7 @@ bool fits_scan(const OpView& op, std::string_view) {
 }
 
 void print_scan(OpPrinter& printer, const OpView& op, std::string_view) {
+  // The two lists of operands, inputs and carries, are one list in the op; the segment sizes tell where they meet.
   const auto inputs = static_cast<size_t>(op.attrs().get<NarrowIntArray>(kOperandSegments).values[0]);
   printer.out += '(';
   printer.values(op.operands().first(inputs));
@@ -174,6 +178,7 @@ void parse_scan(OpParser& parser, OpSyntax& op, std::string_view) {
                    str(op.declared.size()));
   }
   add_segments(parser, op, kOperandSegments, inputs, carries);
+  // The text does not have the segment sizes: outputs are the results that are no carries.
   add_segments(parser, op, kResultSegments, op.declared.size() - carries, carries);
 }
 
@@ -256,6 +261,7 @@ void parse_manual(OpParser& parser, OpSyntax& op, std::string_view argument) {
   parse_operands(parser, op);
   parser.expect(kIn, "in the text of a manual computation");
   op.argument_shardings = parse_shardings(parser, kIn);
+  // Even an empty list counts as given: in_shardings=[] of a computation without operands.
   op.has_argument_shardings = true;
   parser.expect(kOut, "in the text of a manual computation");
   op.shardings = parse_shardings(parser, kOut);
@@ -269,6 +275,7 @@ void parse_manual(OpParser& parser, OpSyntax& op, std::string_view argument) {
 // In the order of the mesh: manual axes are a set.
 void sort_manual_axes(OpSyntax& op, const Context& context, std::string_view argument) {
   MeshPtr mesh;
+  // A manual computation names no mesh. A sharding without dims may be on an empty mesh, so a later one decides.
   for (const auto* shardings : {&op.argument_shardings, &op.shardings}) {
     for (const ShardingId id : *shardings) {
       if (mesh == nullptr || mesh->is_empty()) mesh = context.sharding(id).mesh;

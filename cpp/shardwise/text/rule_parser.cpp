@@ -15,7 +15,6 @@ namespace shardwise {
 namespace {
 
 constexpr int64_t kPlainSymbols = 'z' - 'i' + 1;  // factors that are one letter
-constexpr size_t kMaxMapped = std::numeric_limits<uint16_t>::max();
 
 using List = Dims RuleAttr::*;
 constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction", &RuleAttr::reduction},
@@ -35,6 +34,7 @@ int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t
   if (result.ec != std::errc{} || index > std::numeric_limits<int64_t>::max() - kPlainSymbols) {
     cursor.fail_at(begin + start, "the number of a factor z_ must fit in 64 bits", digits);
   }
+  // z is factor 17, so z_1 is factor 18.
   return kPlainSymbols - 1 + index;
 }
 
@@ -94,6 +94,7 @@ Dims parse_sizes(SdyCursor& cursor) {
       cursor.fail_at(start, "a size must be of one factor", cursor.text.substr(start, cursor.pos - start),
                      "write a size for each");
     }
+    // RuleAttr stores the sizes by factor number, so {i=4, j=8} must have them in that order.
     if (factors.empty() || factors[0] != static_cast<int64_t>(sizes.size())) {
       cursor.fail_at(start, "sizes must be given in the order of factors, next that of " + expected,
                      factors.empty() ? cursor.found() : std::string(cursor.text.substr(start, cursor.pos - start)));
@@ -132,6 +133,7 @@ RuleAttr parse_rule(SdyCursor& cursor) {
   cursor.expect("->", "between operands and results of a sharding rule");
   rule.results = parse_mappings(cursor);
   if (cursor.peek("{")) rule.sizes = parse_sizes(cursor);
+  // Shardy prints each list only when it has factors, always in this order.
   for (const auto& [name, list] : kLists) {
     cursor.skip_space();
     const size_t start = cursor.pos;

@@ -10,9 +10,12 @@
 namespace shardwise {
 namespace {
 
+// A bound on text from outside: rules and tilings take time and memory per dim, and no real tensor comes near it.
 constexpr size_t kMaxDims = 256;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// MLIR's suffix-id, the characters after a sigil (%, ^, #, !): digits only, or a name
+// that may also hold '$', '.' and '-'.
 bool is_suffix_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '.' ||
          c == '-';
@@ -21,6 +24,7 @@ bool is_suffix_char(char c) {
 }  // namespace
 
 TextReader::TextReader(std::string_view source, Module& module) : SdyCursor(source), module_(&module) {
+  // Aliases are found before anything is parsed because MLIR's printer puts those of locations after the module.
   subject = "program text";
   find_aliases();
 }
@@ -31,10 +35,13 @@ void TextReader::find_aliases() {
   const size_t saved = pos;
   for (size_t mark = text.find_first_of("#!"); mark != std::string_view::npos;
        mark = text.find_first_of("#!", mark + 1)) {
+    // Only blanks may be before the mark on its line; anything else makes it a use: `loc(#loc3)`.
     const size_t before = text.find_last_not_of(" \t", mark == 0 ? 0 : mark - 1);
     if (mark > 0 && before != std::string_view::npos && text[before] != '\n') continue;
     pos = mark + 1;
     const std::string_view name = take_suffix_id();
+    // The entry is the position after the '=': an alias is parsed where it is used,
+    // as the kind of thing expected there.
     if (!name.empty() && take("=")) aliases_.emplace(text.substr(mark, name.size() + 1), pos);
   }
   pos = saved;
@@ -47,6 +54,7 @@ size_t TextReader::enter_alias(size_t start, std::string_view name) const {
   return it->second;
 }
 
+// `#mesh` is an alias, but `#sdy.mesh<["x"=4]>` is an attribute of a dialect: only the '<' tells them apart.
 bool TextReader::at_alias_name() {
   if (!peek("#")) return false;
   const size_t start = pos++;
@@ -83,6 +91,7 @@ std::string_view TextReader::expect_word(std::string_view what) {
 
 bool TextReader::at_digit() {
   skip_space();
+  // A sign counts only before a digit: `-1` is a number, but `->` is an arrow.
   const size_t digit = pos + (pos < text.size() && text[pos] == '-' ? 1 : 0);
   return digit < text.size() && is_digit(text[digit]);
 }
@@ -94,6 +103,7 @@ std::string_view TextReader::take_digits() {
 }
 
 std::string_view TextReader::take_suffix_id() {
+  // A name that begins with a digit is a number: the 12 of %12 ends there, whatever follows.
   if (pos < text.size() && is_digit(text[pos])) return take_digits();
   const size_t start = pos;
   while (pos < text.size() && is_suffix_char(text[pos])) ++pos;
@@ -108,10 +118,12 @@ std::string TextReader::take_attribute_name() {
 std::string_view TextReader::take_balanced() {
   skip_space();
   const size_t start = pos;
+  // The closing brackets still expected, innermost last: at the second '[' of `{[<[` it holds "}]>".
   std::string open;
   do {
     if (pos >= text.size()) fail_at(start, "expected a bracket that is closed", "the end of the text");
     const char c = text[pos];
+    // Brackets inside a string do not count: loc("f(x"(#loc1)).
     if (c == '"') {
       take_string();
       continue;
@@ -120,6 +132,7 @@ std::string_view TextReader::take_balanced() {
     if (opening != std::string_view::npos) {
       open += ")]}>"[opening];
     } else if (c == '-' && text.substr(pos, 2) == "->") {
+      // The '>' of an arrow closes nothing: <(tensor<f32>) -> tensor<f32>>.
       ++pos;
     } else if (std::string_view(")]}>").find(c) != std::string_view::npos) {
       if (open.empty() || open.back() != c) fail_here("expected matching brackets");
@@ -136,6 +149,8 @@ void TextReader::fail_with(size_t position, const std::string& message) const {
 
 // ---- types ---------------------------------------------------------------------------------------------------------
 
+// `!stablehlo.token` begins like an alias, so parse_type_at_cursor looks the whole
+// name up among the aliases of the text.
 size_t TextReader::type_alias_length(size_t start) {
   if (start >= text.size() || text[start] != '!') return 0;
   pos = start + 1;
@@ -146,6 +161,8 @@ size_t TextReader::type_alias_length(size_t start) {
 
 TypeId TextReader::parse_type() {
   skip_space();
+  // A program has few distinct types and many uses of them: the text up to the first
+  // '>' is looked up before it is parsed.
   const size_t end = text.find('>', pos);
   if (end == std::string_view::npos) return parse_type_at_cursor();
   const std::string_view key = text.substr(pos, end + 1 - pos);
@@ -154,6 +171,7 @@ TypeId TextReader::parse_type() {
     return it->second;
   }
   const TypeId type = parse_type_at_cursor();
+  // tensor<4xcomplex<f32>> ends after its second '>': its text up to the first one is no key.
   if (pos == end + 1) types_.emplace(key, type);
   return type;
 }
@@ -164,6 +182,7 @@ void TextReader::fail_too_large(size_t position) {
 
 TypeId TextReader::parse_type_at_cursor() {
   const size_t start = pos;
+  // The word is empty at a '!', where the two branches below try the token type and an alias.
   const std::string_view word = peek("!") ? std::string_view() : take_word();
   if (word.empty() && take(mlir_name(DType::kToken))) return context().intern(TensorType{DType::kToken, {}});
   if (word.empty() && aliases_.contains(text.substr(start, 1 + type_alias_length(start)))) {
@@ -179,6 +198,7 @@ TypeId TextReader::parse_type_at_cursor() {
   expect("<", "after 'tensor'");
   TensorType type;
   int64_t elements = 1;
+  // '?' is a dynamic size and '*' an unranked tensor. The loop is entered there to give them an error with a way out.
   while (at_digit() || peek("?") || peek("*")) {
     if (!is_digit(text[pos])) {
       fail_at(start, "a dim must have a static size", text.substr(start, pos + 1 - start),
@@ -187,13 +207,18 @@ TypeId TextReader::parse_type_at_cursor() {
     const std::string_view digits = take_digits();
     int64_t size = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
-    const bool fits = error == std::errc{} && (size == 0 || elements <= kMaxElements / size);
+    // The product is checked by division before it is formed. A dim of size 0 is left out, so that it cannot
+    // hide an overflow of the other dims.
+    const bool fits = error == std::errc{} && (size == 0 || elements <= (kMaxElements - 1) / size);
     if (!fits || type.shape.size() == kMaxDims) fail_too_large(start);
     if (size != 0) elements *= size;
     type.shape.push_back(size);
+    // 4x8xf32 is one run of characters: each 'x' is taken here, so that the word that is left is f32.
     if (!take("x")) fail_here("expected 'x' between the dims and the element type");
   }
   type.dtype = parse_dtype();
+  // MLIR allows tensor<4xf32, #encoding>, such as bounds of dynamic dims. No op reads
+  // one, and dropping it would be silent.
   if (peek(",")) fail_here("a tensor type has no encoding");
   expect(">", "at the end of a tensor type");
   return context().intern(type);
@@ -202,6 +227,7 @@ TypeId TextReader::parse_type_at_cursor() {
 DType TextReader::parse_dtype() {
   skip_space();
   const size_t start = pos;
+  // '<' ends a word, so complex<f32> is read in two parts.
   std::string name(take_word());
   if (name == "complex" && take("<")) {
     name.append("<").append(take_word()).append(">");
@@ -261,6 +287,7 @@ LocId TextReader::parse_location() {
     return parse_location_list(")");
   }
   if (take_keyword("fused")) {
+    // fused<metadata>[…]: the metadata is an attribute that no pass reads.
     if (peek("<")) take_balanced();
     expect("[", "after 'fused'");
     return parse_location_list("]");
@@ -272,9 +299,11 @@ LocId TextReader::parse_location() {
     const int64_t row = take_integer("a line");
     expect(":", "between line and column");
     const int64_t place = take_integer("a column");
+    // Locations store 32-bit numbers, and a larger one would wrap to another line.
     if (row != static_cast<int32_t>(row) || place != static_cast<int32_t>(place)) {
       fail_at(start, "line and column must fit in 32 bits");
     }
+    // MLIR's ranges, "f":1:2 to 3:4 and "f":1:2 to :4. Only the start is kept, because a report names one line.
     if (take_keyword("to")) {
       if (at_digit()) take_integer("a line");
       expect(":", "before the last column");
@@ -292,6 +321,7 @@ LocId TextReader::parse_location_alias() {
   const size_t start = pos - 1;
   const std::string_view name = take_suffix_id();
   if (const auto known = location_aliases_.find(name); known != location_aliases_.end()) return known->second;
+  // Parsed once, then looked up: JAX's texts refer to the same frames over and over.
   const LocId location = at_alias(start, name, [&] {
     if (peek_word() != "loc") fail_here("expected loc(...) as the meaning of a location alias");
     return parse_optional_location();
@@ -306,6 +336,7 @@ MeshLookup TextReader::mesh_lookup() {
   return [this](std::string_view name) { return find_mesh(name); };
 }
 
+// Symbols may be used before they are declared. The whole text is searched only when that happens, and once.
 MeshPtr TextReader::find_mesh(std::string_view name) {
   if (MeshPtr mesh = module_->find_mesh(name)) return mesh;
   if (!later_meshes_) find_later_meshes();
@@ -320,6 +351,7 @@ void TextReader::find_later_meshes() {
   const size_t saved = pos;
   for (size_t start = text.find(text_words::kMesh); start != std::string_view::npos;
        start = text.find(text_words::kMesh, start + 1)) {
+    // The word may also occur inside `#sdy.mesh`, a string or a comment; only blanks may precede a declaration.
     const size_t line_start = start == 0 ? 0 : text.rfind('\n', start - 1) + 1;
     if (text.substr(line_start, start - line_start).find_first_not_of(" \t") != std::string_view::npos) continue;
     pos = start + text_words::kMesh.size();
@@ -334,6 +366,8 @@ void TextReader::find_later_meshes() {
   pos = saved;
 }
 
+// This helper and the two below call themselves at an alias because an alias may name another one. through_alias counts
+// each step as nesting, so that a circle of aliases is an error.
 Mesh TextReader::parse_mesh_value(const std::string& name) {
   return through_alias([&] {
     if (at_alias_name()) return parse_mesh_value(name);

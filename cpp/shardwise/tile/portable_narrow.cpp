@@ -10,6 +10,7 @@ namespace {
 
 template <DType kType>
 void widen_float(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  // A table of 1 KiB stays in the first-level cache; decoding sign, exponent and specials would branch per lane.
   static const std::array<float, 256> kValues = [] {
     std::array<float, 256> values{};
     for (unsigned bits = 0; bits < 256; ++bits) {
@@ -28,11 +29,13 @@ void narrow_float(void* out, const void* a, const void*, const void*, int64_t la
   constexpr NarrowFormat kFormat = *narrow_format(kType);
   auto* to = static_cast<uint8_t*>(out);
   const auto* from = static_cast<const T*>(a);
+  // f32 to double is exact, so both source dtypes round once, by one function.
   for (int64_t i = 0; i < lanes; ++i) to[i] = round_to_narrow(kFormat, static_cast<double>(from[i]));
 }
 
 template <DType kType>
 TileKernel float_kernel(DType from, DType to) {
+  // No other pair occurs: TileBuilder::convert widens every source of at most 16 bits to f32 first.
   if (from == kType) return to == DType::kF32 ? widen_float<kType> : nullptr;
   if (from == DType::kF32) return narrow_float<kType, float>;
   return from == DType::kF64 ? narrow_float<kType, double> : nullptr;
@@ -44,6 +47,7 @@ void widen_integer(void* out, const void* a, const void*, const void*, int64_t l
   auto* to = static_cast<uint8_t*>(out);
   const auto* from = static_cast<const uint8_t*>(a);
   for (int64_t i = 0; i < lanes; ++i) {
+    // The bits move to the top and back, which extends or drops the sign: 0x0F of i4 becomes 0xF0, then 0xFF, -1 as i8.
     const auto high = static_cast<uint8_t>(from[i] << kUnused);
     to[i] =
         kSigned ? static_cast<uint8_t>(static_cast<int8_t>(high) >> kUnused) : static_cast<uint8_t>(high >> kUnused);
@@ -52,6 +56,7 @@ void widen_integer(void* out, const void* a, const void*, const void*, int64_t l
 
 TileKernel integer_kernel(DType from, DType to) {
   const DType narrow = bit_width(from) < bit_width(to) ? from : to;
+  // To a narrow integer the high bits are cleared, also for i4: -1 is stored as 0x0F.
   const bool keeps_sign = narrow == from && is_signed_integer(from);
   if (bit_width(narrow) == 2) return keeps_sign ? widen_integer<6, true> : widen_integer<6, false>;
   return keeps_sign ? widen_integer<4, true> : widen_integer<4, false>;

@@ -13,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-static_assert(kTileDTypeCount == static_cast<int>(DType::kF64) + 1);
+static_assert(kTileDTypeCount == static_cast<int>(DType::kC128) + 1);
 
 // The dtypes that a code accepts.
 enum class Accepts : uint8_t { kAll, kReals, kFloats, kSigned, kIntegers, kNumbers, kIntegersAndBool };
@@ -42,6 +42,7 @@ bool moves_bits(TileCode code) {
 std::optional<DType> result_dtype(TileCode code, DType dtype) {
   if (code >= TileCode::kEqual && code <= TileCode::kGreaterEqual) return DType::kBool;
   if (code == TileCode::kIsFinite) return DType::kBool;
+  // Keys are as wide as the dtype of the arithmetic: f16 and narrower floats are widened to f32 first.
   if (code == TileCode::kTotalOrderKey) return dtype == DType::kF64 ? DType::kI64 : DType::kI32;
   if (code == TileCode::kConvert || code == TileCode::kBitcast) return std::nullopt;
   const bool is_real = code == TileCode::kAbs || code == TileCode::kRealPart || code == TileCode::kImagPart;
@@ -143,6 +144,7 @@ uint32_t TileBuilder::emit_bits(TileCode code, std::span<const uint32_t> operand
     const uint32_t shifted = emit(code, {x, emit(TileCode::kBitcast, {operands[1]}, signed_dtype)}, signed_dtype);
     return emit(TileCode::kBitcast, {shifted}, dtype);
   }
+  // -1 of i4 is 0x0F as an unsigned byte, with four ones. Widened to i8 it would be 0xFF, with eight.
   const DType unsigned_dtype = bit_width(dtype) == 2 ? DType::kU2 : DType::kU4;
   std::vector<uint32_t> bytes;
   for (const uint32_t reg : operands) {
@@ -160,6 +162,8 @@ uint32_t TileBuilder::emit_bits(TileCode code, std::span<const uint32_t> operand
 // write it. One instruction does the work of three.
 std::optional<uint32_t> TileBuilder::rotation(std::span<const uint32_t> operands, DType dtype) {
   if (dtype != DType::kU32 && dtype != DType::kU64) return std::nullopt;
+  // A shift by a constant, which is a scalar register; remove_dead drops the two shifts unless something else reads
+  // them.
   const auto shifted = [&](uint32_t reg, TileCode code) -> const Node* {
     const Register& r = registers_[reg];
     if (r.origin != Origin::kResult || nodes_[r.index].code != code) return nullptr;
@@ -175,6 +179,17 @@ std::optional<uint32_t> TileBuilder::rotation(std::span<const uint32_t> operands
     return append(TileCode::kRotateLeft, dtype, std::array{left->operands[0], left->operands[1]}, dtype);
   }
   return std::nullopt;
+}
+
+// The sign of a float of 16 bits is its first bit, which needs no float32.
+std::optional<uint32_t> TileBuilder::sign_of_half(TileCode code, std::span<const uint32_t> operands, DType dtype) {
+  if (dtype != DType::kF16 && dtype != DType::kBF16) return std::nullopt;
+  constexpr DType kBits = DType::kU16;
+  if (code == TileCode::kNegate) {
+    return append(TileCode::kXor, kBits, std::array{operands[0], scalar(Scalar::of_int(kBits, 0x8000))}, dtype);
+  }
+  if (code != TileCode::kAbs) return std::nullopt;
+  return append(TileCode::kAnd, kBits, std::array{operands[0], scalar(Scalar::of_int(kBits, 0x7FFF))}, dtype);
 }
 
 uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DType result) {
@@ -203,12 +218,14 @@ uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DT
   if (code == TileCode::kOr) {
     if (const auto rotated = rotation(operands, from)) return *rotated;
   }
+  if (const auto sign = sign_of_half(code, operands, from)) return *sign;
   if (!is_narrow(from) || moves_bits(code)) return append(code, from, operands, result);
   const bool looks_at_bits = code == TileCode::kPopcnt || code == TileCode::kCountLeadingZeros ||
                              code == TileCode::kShiftRightLogical ||
                              (code == TileCode::kShiftRightArithmetic && is_unsigned_integer(from));
   if (looks_at_bits) return emit_bits(code, operands, from);
 
+  // Computed in f32, i8 or ui8 and narrowed at once, also inside a longer chain, so that fusion changes no bit.
   std::array<uint32_t, 3> wide{};
   for (size_t i = 0; i < operands.size(); ++i) wide[i] = widen(operands[i]);
   const DType wide_result = result == from ? computed_in(from) : result;
@@ -220,11 +237,9 @@ namespace {
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
 
-// The column of the table with kernels for a dtype: of complex numbers, that of their parts; of other dtypes without a
-// column, the one that moves items of their size.
+// The column of the table with kernels for a dtype; of dtypes without a column, the one that moves items of their size.
 uint8_t column_of(DType dtype) {
-  if (is_complex(dtype)) dtype = part_of_complex(dtype);
-  if (dtype <= DType::kF64) return static_cast<uint8_t>(dtype);
+  if (dtype <= DType::kC128) return static_cast<uint8_t>(dtype);
   return static_cast<uint8_t>(item_size(dtype) == 1 ? DType::kU8 : DType::kU64);
 }
 
@@ -233,6 +248,7 @@ class SlotAllocator {
  public:
   explicit SlotAllocator(size_t first) : first_(first) {}
   uint16_t take(int64_t bytes) {
+    // By item size, because a slot has room for one tile of items of that size.
     std::vector<uint16_t>& free = free_[bytes];
     if (!free.empty()) {
       const uint16_t slot = free.back();
@@ -259,6 +275,7 @@ class SlotAllocator {
 void TileBuilder::remove_dead() {
   std::vector<bool> live(registers_.size(), false);
   for (uint32_t reg : outputs_) live[reg] = true;
+  // One pass from the end suffices, because operands are older than their instruction.
   for (size_t i = nodes_.size(); i-- > 0;) {
     if (!live[nodes_[i].result]) continue;
     for (size_t k = 0; k < nodes_[i].operand_count; ++k) live[nodes_[i].operands[k]] = true;
@@ -296,6 +313,7 @@ void TileBuilder::schedule(TileProgram& program, std::vector<uint32_t>& slots) c
         const auto slot = static_cast<uint16_t>(slots[reg]);
         if (!temporaries.owns(slot) || last_use[reg] != i) continue;
         if ((temporaries.bytes(slot) == item_size(node.to)) != same_size) continue;
+        // x * x names its operand twice, and the slot must enter the free list once.
         if (std::find(node.operands, node.operands + k, reg) == node.operands + k) temporaries.give(slot);
       }
     };
@@ -304,6 +322,7 @@ void TileBuilder::schedule(TileProgram& program, std::vector<uint32_t>& slots) c
     if (slots[node.result] == kNoSlot) slots[node.result] = temporaries.take(item_size(node.to));
     release(false);
     const auto out = static_cast<uint16_t>(slots[node.result]);
+    // Kernels get three addresses; those that the code does not use must still be slots that exist.
     std::array<uint16_t, 3> operands{out, out, out};
     for (size_t k = 0; k < node.operand_count; ++k) {
       operands[k] = static_cast<uint16_t>(slots[node.operands[k]]);
@@ -340,6 +359,7 @@ void TileBuilder::bind_outputs(TileProgram& program, const std::vector<uint32_t>
 
 TileProgram TileBuilder::build() && {
   check_internal(!outputs_.empty(), "a tile program needs an output");
+  // Slots are numbered in 16 bits, and there are at most as many as registers and outputs.
   check_internal(registers_.size() + outputs_.size() < UINT16_MAX, "a tile program is too long");
   remove_dead();
   TileProgram program;

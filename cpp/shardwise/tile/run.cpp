@@ -24,6 +24,7 @@ std::vector<Isa> available_isas() {
   const bool avx2 = fma && __builtin_cpu_supports("avx2") != 0;
   if (fma) isas.push_back({"scalar_fma", tile_table_scalar_fma()});
   if (avx2) isas.push_back({"avx2", tile_table_avx2()});
+  // All four, because the compiler may use any of them in simd_avx512.cpp (its flags in CMakeLists.txt).
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
     isas.push_back({"avx512", tile_table_avx512()});
@@ -141,6 +142,7 @@ void TileRunner::Strided::for_each_run(const Array& array, int64_t begin, int64_
   const size_t ndim = shape.size();
   const std::byte* row = array.data;
   int64_t rest = begin;
+  // Element 7 of shape {3, 4} is [1][3], so that the first run has one element and the next ones four.
   for (size_t d = ndim; d-- > 0;) {
     index[d] = rest % shape[d];
     rest /= shape[d];
@@ -168,6 +170,7 @@ using Strided = TileRunner::Strided;
 void merge_dims(Strided& strided) {
   size_t kept = 0;
   for (size_t d = 1; d < strided.shape.size(); ++d) {
+    // One array that does not nest keeps the dim: all arrays walk the same index.
     bool mergeable = true;
     for (const Strided::Array& array : strided.arrays) {
       mergeable = mergeable && array.strides[kept] == array.strides[d] * strided.shape[d];
@@ -187,6 +190,7 @@ Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> o
   const Dims& shape = outputs[0].shape();
   std::vector<size_t> order;
   for (size_t d = 0; d < shape.size(); ++d) {
+    // Strides of dims of size 1 may be anything, and would prevent merging.
     if (shape[d] != 1) order.push_back(d);
   }
   const Dims& leading = outputs[0].strides();
@@ -207,6 +211,7 @@ Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> o
   for (const NdArray& array : outputs) add(array);
   merge_dims(strided);
   for (Strided::Array& array : strided.arrays) {
+    // Kernels need addresses aligned to the item, which foreign NumPy memory does not promise.
     array.linear = array.strides == row_major_strides(strided.shape, array.item) && is_aligned(array.data, array.item);
     array.splat = std::all_of(array.strides.begin(), array.strides.end(), [](int64_t s) { return s == 0; });
   }
@@ -225,6 +230,8 @@ TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
   for (const Scalar& scalar : program.scalars_) items.push_back(item_size(scalar.dtype));
   items.insert(items.end(), program.temporary_bytes_.begin(), program.temporary_bytes_.end());
   const int64_t lane_bytes = std::accumulate(items.begin(), items.end(), int64_t{0});
+  // A long program gets shorter tiles, so that all its slots still fit: 32 bytes a lane give 2048 lanes, 64 give 1024.
+  // Never fewer than four blocks, so that the calls of kernels stay cheap per lane.
   const int64_t fitting = std::max<int64_t>(kWorkspaceBytes / lane_bytes / kLaneBlock * kLaneBlock, 4 * kLaneBlock);
   max_lanes_ = std::min({round_up(std::max<int64_t>(max_lanes, 1)), fitting, kTileLanes});
 
@@ -283,6 +290,7 @@ void TileRunner::run(std::span<const void* const> inputs, std::span<void* const>
   const size_t input_count = program_.inputs_.size();
   for (int64_t begin = 0; begin < lanes;) {
     int64_t count = std::min(max_lanes_, lanes - begin);
+    // Only the last piece has a partial block. It goes through the pads, because kernels write whole blocks.
     if (count > kLaneBlock) count -= count % kLaneBlock;
     const bool whole = count % kLaneBlock == 0;
     for (size_t i = 0; i < input_count; ++i) {
@@ -316,6 +324,7 @@ int64_t TileRunner::run_linear(const Strided& strided, int64_t begin, int64_t en
   for (size_t i = 0; i < strided.arrays.size(); ++i) {
     const Strided::Array& array = strided.arrays[i];
     slots_[i] = array.data + begin * array.item;
+    // Inputs come first, so that the slots which is_clobbered compares with are already set.
     if (!array.linear || (i >= input_count && is_clobbered(i - input_count, slots_[i], array.item))) return 0;
   }
   execute(count);
@@ -328,6 +337,7 @@ void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end)
   begin += run_linear(strided, begin, end);
   for (size_t i = 0; i < input_count; ++i) {
     const Strided::Array& array = strided.arrays[i];
+    // Once for all tiles of this range; the loop below leaves these pads alone.
     if (array.splat) fill_run(array.item, pad(i), array.data, std::min(max_lanes_, round_up(end - begin)));
   }
   // Tiles end at the end of a long row, so that unit-stride operands are used in place.
@@ -345,6 +355,7 @@ void TileRunner::run_strided(const Strided& strided, int64_t begin, int64_t end)
       } else if (whole && array.linear) {
         place = array.data + begin * array.item;
       } else if (whole && by_row && array.strides.back() == array.item) {
+        // The tile is inside one row, so this is called once, with the address of the first element.
         strided.for_each_run(array, begin, count, [&](std::byte* from, int64_t, int64_t) {
           if (is_aligned(from, array.item)) place = from;
         });
@@ -412,6 +423,7 @@ void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std:
   std::vector<NdArray> operands;
   for (const NdArray& input : inputs) operands.push_back(along_memory(input, outputs[0], parallel_for));
   const Strided strided = make_strided(operands, outputs);
+  // A chunk runs about 65536 lanes of instructions (at least four tiles), which outweighs waking a thread.
   const int64_t grain = std::max<int64_t>(4 * kTileLanes, 65536 / static_cast<int64_t>(program.instruction_count()));
   parallel_for(size, grain,
                [&](int64_t begin, int64_t end) { TileRunner(program, end - begin).run_strided(strided, begin, end); });

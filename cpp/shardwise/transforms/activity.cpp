@@ -11,11 +11,13 @@
 namespace shardwise {
 
 Activity::Activity(const Module& module, std::span<const ValueId> wrt)
+    // Values that the gradient adds later have a larger index, so they count as inactive.
     : module_(module), active_(module.value_count()) {
   for (const ValueId value : wrt) active_[value.index] = true;
 }
 
 void Activity::mark(ValueId value) {
+  // The result of a comparison or of argmax depends on `wrt`, but has no derivative that could flow back.
   if (is_inexact(module_.type(value).dtype)) active_[value.index] = true;
 }
 
@@ -48,6 +50,7 @@ void Activity::visit_loop(OpId op) {
   const std::vector<ValueId>& arguments = module_.region(body).arguments;
   const std::vector<ValueId>& results = module_.region(body).results;
   for (size_t i = 0; i < arguments.size(); ++i) mark_if((*this)(module_.operands(op)[i]), arguments[i]);
+  // Each sweep but the last marks a carry, so there are at most as many sweeps as carries, and one.
   for (bool changed = true; changed;) {
     visit_ops(body);
     changed = false;
@@ -57,9 +60,11 @@ void Activity::visit_loop(OpId op) {
       changed = true;
     }
   }
+  // By the argument, not by the body's result: a loop without trips returns its operands.
   for (uint32_t i = 0; i < arguments.size(); ++i) mark_if((*this)(arguments[i]), module_.result(op, i));
 }
 
+// Branches have no arguments: what is active in them comes from around and is marked already.
 void Activity::visit_branches(OpId op) {
   for (const RegionId branch : module_.regions(op)) {
     visit_ops(branch);

@@ -31,18 +31,23 @@ class Splitter {
     for (const ValueId value : candidates_) {
       if (saved_.contains(value)) split.saved.push_back(value);
     }
+    // In the order of the program, so that the results of the op do not depend on how the candidates were found.
     std::ranges::sort(split.saved);
     return split;
   }
 
  private:
   bool is_local(ValueId value) const { return region_of(module_, value) == joint_.region; }
+  // A checkpoint in the body hides its operands by a barrier. The ops that read it must not move to the forward part,
+  // which would then save all that the checkpoint computes again.
   bool is_made_barrier(OpId op) const { return op.index >= joint_.first_made && module_.op(op).def->passes_through(); }
 
   bool is_cheap(OpId op) const {
     const OpDef& def = *module_.op(op).def;
     const Traits& traits = def.traits;
+    // A node of the cut is one value: of several results, one could be saved and the op would still run for the others.
     if (module_.op(op).region_count != 0 || module_.op(op).result_count != 1) return false;
+    // Some collectives are movements, too, but a second one would communicate again.
     if (traits.side_effect || traits.collective != CollectiveKind::kNone) return false;
     return traits.elementwise || traits.movement || traits.constant_like || traits.constraint;
   }
@@ -77,6 +82,7 @@ class Splitter {
       }
       if (!is_needed) continue;
       backward_.insert(*op);
+      // `in_order` beside the set, because the order of an unordered set is unspecified.
       visit_reads(module_, *op, [&](ValueId value) {
         if (read.insert(value).second) in_order.push_back(value);
       });
@@ -92,6 +98,7 @@ class Splitter {
     for (const ValueId value : candidates_) index_.emplace(value, index_.size());
     for (size_t next = 0; next < candidates_.size(); ++next) {
       if (!is_computed_again(candidates_[next])) continue;
+      // The list grows while it is walked: operands of operands are candidates, too.
       for (const ValueId operand : module_.operands(module_.value(candidates_[next]).op)) {
         if (is_local(operand) && index_.emplace(operand, index_.size()).second) candidates_.push_back(operand);
       }
@@ -104,6 +111,8 @@ class Splitter {
     MinimumCut cut(candidates_.size());
     for (size_t i = 0; i < candidates_.size(); ++i) {
       const ValueId value = candidates_[i];
+      // An available value has no edge from the source, so it is never cut. A value that cannot be computed again is a
+      // source: each path from it to a demanded value must be cut somewhere.
       cut.set_cost(i, joint_.cost(value));
       if (is_available(value)) continue;
       if (!is_computed_again(value)) {
@@ -126,6 +135,7 @@ class Splitter {
     while (!open.empty()) {
       const ValueId value = open.back();
       open.pop_back();
+      // The walk ends at the cut: everything before it is known when the backward part runs.
       if (saved_.contains(value) || is_available(value) || !is_local(value)) continue;
       const OpId op = module_.value(value).op;
       if (!backward_.insert(op).second) continue;
@@ -150,6 +160,7 @@ class Splitter {
 int64_t bytes_of(const Module& module, ValueId value) {
   int64_t bytes = item_size(module.type(value).dtype);
   for (const int64_t size : module.type(value).shape) bytes *= size;
+  // An empty tensor costs something, too, so that it is not saved where nothing needs it.
   return std::max<int64_t>(bytes, 1);
 }
 

@@ -58,6 +58,7 @@ ValueId BatchWalk::image(ValueId original, bool batched) {
 }
 
 void BatchWalk::run(RegionId body) {
+  // A copy of the list: visiting adds regions to the module, and a reference to this one would dangle.
   const std::vector<OpId> ops = module_.region(body).ops;
   const LocId loc = builder_->loc();
   for (const OpId id : ops) {
@@ -75,10 +76,12 @@ void BatchWalk::visit(OpId id) {
   builder_->set_loc(module_.op(id).loc);
   const OpDef& def = *module_.op(id).def;
   if (!masked_by_.empty()) check_no_effect(id);
+  // In a masked region a call is expanded even without batched operands: only its ops show whether it has an effect.
   if (!depends_on_batched(id) && (masked_by_.empty() || !expands(id))) {
     copy_.op(id, builder_->region());
     for (uint32_t i = 0; i < module_.op(id).result_count; ++i) batched_.erase(module_.result(id, i));
   } else if (expands(id)) {
+    // Tested before the kinds of regions: select_and_scatter has a region, but no batch of its own.
     expand(id);
   } else if (def.regions == Regions::kLoop) {
     loop(id);
@@ -113,6 +116,7 @@ bool BatchWalk::expands(OpId id) const {
 void BatchWalk::expand(OpId id) {
   const OpView op(module_, id);
   if (++expanded_ > kMaxCallDepth) {
+    // Calls and composed ops recurse here, and a program must not overflow the stack.
     fail<ShardingError>(op.name(), str("calls and regions must nest at most ", kMaxCallDepth, " deep"), "more",
                         "call fewer in a row");
   }
@@ -178,6 +182,7 @@ ValueId append_leading_dim(Builder& builder, ValueId value, int64_t size) {
   Dims shape{size};
   shape.insert(shape.end(), type.shape.begin(), type.shape.end());
   Dims dims(type.shape.size());
+  // Dim d of the value is dim d + 1 of the result: tensor<4x3> with dims [1, 2] becomes tensor<8x4x3>.
   std::iota(dims.begin(), dims.end(), 1);
   return builder.create("stablehlo.broadcast_in_dim", {value}, Attrs{{"broadcast_dimensions", IntArray(dims)}},
                         {builder.context().tensor(type.dtype, shape)});

@@ -17,6 +17,7 @@ LoopBatching BatchDependence::loop(OpId op) {
   const Region& body = module_.region(module_.regions(op)[1]);
   LoopBatching found;
   for (const ValueId operand : module_.operands(op)) found.carries.push_back(is_batched(operand));
+  // (a, b) -> (b, c) with a batched c: one sweep finds b, the next one a. A carry that is batched stays so.
   for (bool grows = true; grows;) {
     grows = false;
     mark(body.arguments, found.carries);
@@ -26,6 +27,7 @@ LoopBatching BatchDependence::loop(OpId op) {
       found.carries[i] = grows = true;
     }
   }
+  // The condition makes no carries, so it is visited once, when those are known.
   mark(condition.arguments, found.carries);
   visit(module_.regions(op)[0]);
   found.predicate = is_batched(condition.results[0]);
@@ -37,6 +39,7 @@ LoopBatching BatchDependence::loop(OpId op) {
 }
 
 std::vector<bool> BatchDependence::branches(OpId op) {
+  // An index per example selects between the results of all branches, so that each result differs between examples.
   std::vector<bool> batched(module_.op(op).result_count, is_batched(module_.operands(op)[0]));
   for (const RegionId branch : module_.regions(op)) {
     visit(branch);

@@ -44,6 +44,7 @@ class RegionMaker {
 
  private:
   void expand(const std::vector<OpId>& ops) {
+    // Calls in the ops of a call are expanded in the copy, so that each call gets regions of its own all the way down.
     for (const OpId id : ops) {
       if (is_call(module_, id)) {
         const std::vector<OpId> inner = make_region(id, called_function(module_, id));
@@ -112,6 +113,7 @@ class Outliner {
   void outline(RegionId region) {
     for (size_t i = 0; i < module_.region(region).ops.size(); ++i) {
       const OpId id = module_.region(region).ops[i];
+      // Inner calls first: two layers are equal only when the functions that they call have the same names.
       for (size_t r = 0; r < module_.regions(id).size(); ++r) outline(module_.regions(id)[r]);
       if (is_named_computation(module_, id) && names_.contains(name_of(id))) call(id);
     }
@@ -127,6 +129,7 @@ class Outliner {
                       .result_shardings = {}};
     const std::vector<ValueId> old = results_of(module_, id);
     for (const ValueId result : old) function.result_shardings.push_back(module_.value(result).sharding);
+    // The region becomes the body of the function, so that erasing the op must not take it along.
     module_.release_regions(id);
     const std::string name = function_of(std::move(function));
     const std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
@@ -145,6 +148,7 @@ class Outliner {
     std::vector<std::string>& made = made_[function.name];
     for (const std::string& name : made) {
       const auto it = std::ranges::find(module_.functions, name, &Function::name);
+      // Shardings of arguments are part of the body, those of results are not, so they are compared on their own.
       if (it->result_shardings == function.result_shardings && same_regions_(it->body, function.body)) return name;
     }
     const std::string base = function.name;
@@ -172,6 +176,7 @@ std::set<std::string> calls_to_regions(Module& module) {
     if (is_call(module, id)) called.insert(callee_of(module, id));
   });
   if (called.empty()) return called;
+  // Its constructor rejects recursion and texts that would expand to millions of ops, before anything is copied.
   const CallGraph within_limits(module);
   RegionMaker(module).run(called);
   return called;

@@ -47,11 +47,13 @@ class InPlaceExpansion {
   }
 
   void visit(OpId id) {
+    // First, so that the op reads the results of ops that were expanded before it.
     expanded_.apply(id);
     bool is_active = false;
     visit_reads(module_, id, [&](ValueId value) { is_active = is_active || active_.contains(value); });
     if (is_active && is_expanded_inline(id) && !is_variable(id)) return expand(id, inlined(id));
     if (is_active && is_composed(id)) located(module_, id, [&] { expand(id, decomposed(id)); });
+    // Results of a composed op are not marked: later ops read those of its expansion, which `visit` marked.
     if (is_active && !is_composed(id)) {
       for (uint32_t i = 0; i < module_.op(id).result_count; ++i) active_.insert(module_.result(id, i));
     }
@@ -75,6 +77,7 @@ class InPlaceExpansion {
   void expand(OpId id, const std::vector<ValueId>& results) {
     std::vector<OpId>& ops = module_.region(builder_.region()).ops;
     const std::vector<OpId> made(ops.begin() + static_cast<std::ptrdiff_t>(known_), ops.end());
+    // Appended at the end, but wanted at the place of the op: `visit` moves them to kept_ one by one.
     ops.resize(known_);
     for (const OpId inner : made) visit(inner);
     for (uint32_t i = 0; i < results.size(); ++i) {
@@ -101,6 +104,7 @@ Gradients append_vjp_without_zeros(Builder& builder, std::span<const ValueId> ou
   expansion.run();
   ReverseWalk walk(builder, wrt);
   for (size_t i = 0; i < outputs.size(); ++i) {
+    // The caller names the output of the composed op, which no cotangent flows into any more.
     if (cotangents[i]) walk.seed(expansion.expanded()(outputs[i]), cotangents[i]);
   }
   walk.run();

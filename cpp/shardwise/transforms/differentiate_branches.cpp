@@ -52,12 +52,14 @@ class BranchGradient {
     Builder builder(module_, module_.add_region(), module_.op(id_).loc);
     JointBranch branch{.region = builder.region(), .results = {}, .gradients = {}};
     GraphCopy copy(module_, module_);
+    // A copy, because the original runs on if nothing has to be saved.
     copy.ops(original, branch.region);
     const std::vector<ValueId> results = module_.region(original).results;
     for (const ValueId result : results) branch.results.push_back(copy(result));
     const auto first_made = static_cast<uint32_t>(module_.op_count());
     std::vector<ValueId> stand_ins;  // for the cotangents
     for (const ValueId cotangent : cotangents_) {
+      // Arguments mark what the split counts as unknown until the backward pass; build_backward puts in the cotangents.
       stand_ins.push_back(cotangent ? module_.add_argument(branch.region, module_.value(cotangent).type) : ValueId{});
     }
     Gradients gradients = append_vjp_without_zeros(builder, branch.results, stand_ins, captured_);
@@ -72,6 +74,7 @@ class BranchGradient {
                          .cost = {}};
     joint.cost = [&](ValueId value) {
       const bool is_result = std::ranges::find(branch.results, value) != branch.results.end();
+      // A result of the op exists anyway. The cost of 1 keeps the cut from saving more of them than it needs.
       return is_result ? 1 : bytes_of(module_, value);
     };
     for (const ValueId gradient : branch.gradients) {
@@ -87,6 +90,7 @@ class BranchGradient {
     for (size_t i = 0; i < captured_.size(); ++i) {
       const auto is_reached = [&](const JointBranch& branch) { return bool{branch.gradients[i]}; };
       if (std::ranges::none_of(branches_, is_reached)) continue;
+      // Moves down in place: captured.size() <= i.
       for (JointBranch& branch : branches_) branch.gradients[captured.size()] = branch.gradients[i];
       captured.push_back(captured_[i]);
     }
@@ -124,6 +128,7 @@ class BranchGradient {
   // Puts an op that saves the values in place of the op. Returns its results.
   std::vector<ValueId> save() {
     Builder& builder = walk_.builder();
+    // Zeros in build_forward are inside the branches, so the op is all that is appended after `known`.
     const size_t known = module_.region(builder.region()).ops.size();
     std::vector<RegionId> regions;
     for (const JointBranch& branch : branches_) regions.push_back(build_forward(branch));
@@ -145,6 +150,7 @@ class BranchGradient {
     for (size_t i = 0; i < branch.places.size(); ++i) results[branch.places[i]] = copy(branch.split.saved[i]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       ValueId& result = results[cotangents_.size() + i];
+      // All branches have the same result types. Nothing reads these zeros: the gradient takes the branch that ran.
       if (!result) result = build_zeros(builder, TensorType(module_.context().type(slots_[i])));
     }
     module_.region(builder.region()).results = std::move(results);
@@ -156,6 +162,7 @@ class BranchGradient {
     std::vector<RegionId> regions;
     for (const JointBranch& branch : branches_) regions.push_back(build_backward(branch, results_before));
     const ValueId selector = module_.operands(id_)[0];
+    // No attributes: those of the op describe its own results, and these are gradients.
     const OpId made = builder.create_op(*module_.op(id_).def, {&selector, 1}, {}, {}, regions);
     for (uint32_t i = 0; i < captured_.size(); ++i) walk_.accumulate(captured_[i], module_.result(made, i));
   }
@@ -165,6 +172,7 @@ class BranchGradient {
     GraphCopy copy(module_, module_);
     size_t argument = 0;
     for (const ValueId cotangent : cotangents_) {
+      // The regions of a case have no arguments, so that cotangents and saved values are read from around it.
       if (cotangent) copy.map(module_.region(branch.region).arguments[argument++], cotangent);
     }
     for (size_t i = 0; i < branch.places.size(); ++i) copy.map(branch.split.saved[i], results_before[branch.places[i]]);

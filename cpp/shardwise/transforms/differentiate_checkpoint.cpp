@@ -23,6 +23,7 @@ class SavePolicy {
     const std::string& policy = attrs_.get<std::string>(kCheckpointAttr);
     if (policy == "dots") {
       const OpDef& def = *module_.op(op).def;
+      // Linear in each operand but not elementwise: matrix products and convolutions, as JAX's dots_saveable has them.
       return def.linear.kind == Linear::kEach && !def.traits.elementwise;
     }
     const std::string name = module_.context().name_of(module_.op(op).loc);
@@ -56,10 +57,12 @@ void differentiate_checkpoint(ReverseWalk& walk, OpId id) {
   const std::vector<OpId> first_ops(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
   walk.put_in_place_of(id, known, first);
 
+  // In a region of its own, because append_vjp differentiates all ops of the builder's region.
   Builder again(module, module.add_region(), builder.loc());
   GraphCopy copy(module, module);
   std::vector<ValueId> hidden, wrt;
   for (size_t i = 0; i < operands.size(); ++i) {
+    // If there were no barrier, cse would merge the second run with the first one and keep its values alive.
     hidden.push_back(create_optimization_barrier(builder, operands[i]));
     copy.map(body.arguments[i], hidden.back());
     if (walk.is_active(operands[i])) wrt.push_back(hidden.back());
@@ -76,6 +79,7 @@ void differentiate_checkpoint(ReverseWalk& walk, OpId id) {
   for (size_t i = 0; i < first_ops.size(); ++i) {
     if (!policy.saves(first_ops[i])) continue;
     for (uint32_t r = 0; r < module.op(first_ops[i]).result_count; ++r) {
+      // Both are copies of the same ops in the same order. The second op is read by nothing then, and dce removes it.
       saved.add(module.result(again_ops[i], r), module.result(first_ops[i], r));
     }
   }

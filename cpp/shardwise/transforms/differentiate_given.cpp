@@ -12,6 +12,7 @@
 namespace shardwise {
 namespace {
 
+// Per thread: two threads may differentiate at once, each with the derivatives that its own trace recorded.
 thread_local const DerivativeSource* current_source = nullptr;
 
 std::vector<ValueId> append_program(Builder& builder, const GivenProgram& program, std::span<const ValueId> operands) {
@@ -48,6 +49,7 @@ GivenDerivatives::GivenDerivatives(DerivativeSource source) : source_(std::move(
 GivenDerivatives::~GivenDerivatives() { current_source = outer_; }
 
 bool has_given_derivative(const Module& module, OpId op) {
+  // If there is no source, as for a text that is read back, the op is differentiated by the ops of its region.
   return current_source != nullptr && is_named_computation(module, op) &&
          module.attrs(op).find(kDerivativeAttr) != nullptr;
 }
@@ -65,6 +67,7 @@ void differentiate_given(ReverseWalk& walk, OpId id) {
   const std::vector<ValueId> forward = append_program(builder, given.forward, operands);
   walk.put_in_place_of(id, known, std::span(forward).first(result_count));
 
+  // The residuals, in the order that the backward program takes them in: they come before the cotangents.
   std::vector<ValueId> inputs(forward.begin() + result_count, forward.end());
   for (uint32_t i = 0; i < result_count; ++i) {
     if (given.has_cotangent[i]) inputs.push_back(walk.cotangent_or_zeros(module.result(id, i)));

@@ -75,6 +75,7 @@ OpId create_while_counting_down(Builder& builder, const OpDef& def, const std::v
     arguments.push_back(module.add_argument(condition.region(), module.value(operand).type, builder.loc()));
   }
   const DType dtype = module.type(operands[0]).dtype;
+  // The counter passes below 0 in the end, so index_dtype has no unsigned dtypes.
   const ValueId last = build_scalar(condition, scalar_of(dtype, 0));
   module.region(condition.region()).results = {build_compare(condition, "GE", arguments[0], last)};
   const RegionId regions[] = {condition.region(), body};
@@ -96,6 +97,12 @@ struct SavedValues {
   std::vector<std::pair<ValueId, ValueId>> invariants;  // and what holds them around the loop
 };
 
+// A row that the loop stacks anyway costs 1 and its carry 2, so that the cut prefers the row where both would do. One
+// stack of the next values serves a carry, too: %h is read before tanh, and the next %h after it. A next value that is
+// itself a carry does not count, because its own rows may be shifted.
+// An op with an effect runs in each trip, and is never hoisted; dce removes what the body no longer reads after
+// hoisting. A counter that exists is taken, because a second one would be one more carry to keep and to partition. Each
+// trip writes its row of a stack, so that the zeros which it begins with are never read.
 class ForwardLoop {
  public:
   ForwardLoop(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted, JointBody& joint)
@@ -117,6 +124,7 @@ class ForwardLoop {
     }
     constexpr int64_t kMost = int64_t{1} << 50;  // sums of costs stay below the capacities of a cut
     const int64_t rows = varying_.contains(value) ? counted_.trips : 1;
+    // Bounded before the product, which could overflow. An invariant is kept once, not once a trip.
     return std::min(bytes_of(module_, value), kMost / rows) * rows;
   }
 
@@ -125,6 +133,7 @@ class ForwardLoop {
     SavedValues saved;
     if (split.saved.empty()) return saved;
     const size_t known = module_.region(walk_.builder().region()).ops.size();
+    // After `known`, so that put_in_place_of moves the hoisted ops in front of the new loop, too.
     saved.invariants = hoist(split);
     std::vector<ValueId> stacked, shifted;
     for (const ValueId value : split.saved) {
@@ -165,6 +174,7 @@ class ForwardLoop {
     SavedStack rows = known != known_stacks_.end() ? SavedStack{next, results[known->second.carry], known->second.row}
                                                    : *std::ranges::find(saved, next, &SavedStack::value);
     rows.value = value;
+    // Trip t reads the row of trip t - 1: at 3 + 2 t for the result, so at 1 + 2 t for the carry.
     rows.row.offset -= rows.row.stride;
     rows.first = loop_.operand(carry);
     return rows;
@@ -308,8 +318,10 @@ class BackwardLoop {
 
   void append(const std::vector<OpId>& ops, const SavedValues& saved) {
     Builder& builder = walk_.builder();
+    // The backward loop runs the trips in reverse: the first carry is the number of the trip, from trips - 1 to 0.
     std::vector<ValueId> operands{build_scalar(builder, scalar_of(dtype_, counted_.trips - 1))};
     for (const CotangentCarry& carry : joint_.cotangents) {
+      // Zeros for a carry whose result nobody differentiates, and for the sums over the trips.
       operands.push_back(carry.init ? carry.init : build_zeros(builder, TensorType(module_.type(carry.argument))));
     }
     const OpId made = create_while_counting_down(builder, loop_.def(), operands, build_body(ops, saved));
@@ -340,6 +352,7 @@ class BackwardLoop {
   }
 
   ValueId saved_row(Builder& builder, ValueId trip, const SavedStack& rows) {
+    // In trip 0 a shifted row has the index -1. dynamic_slice clamps it, and the select below discards that row.
     const ValueId row = read_row(builder, rows.stack, linear_value(builder, trip, rows.row));
     if (!rows.first) return row;
     const ValueId is_first = build_compare(builder, "EQ", trip, build_scalar(builder, scalar_of(dtype_, 0)));
@@ -352,6 +365,7 @@ class BackwardLoop {
     for (const CotangentCarry& carry : joint_.cotangents) read.insert(carry.next);
     for (const OpId op : ops) visit_reads(module_, op, [&](ValueId value) { read.insert(value); });
     for (size_t i = 0; i < loop_.operand_count(); ++i) {
+      // Only where it is read, so that the loop has no ops that nothing uses.
       if (counted_.is_invariant[i] || !counted_.inductions[i] || !read.contains(joint_.arguments[i])) continue;
       const ValueId converted = build_convert(builder, trip, loop_.operand_type(i).dtype);
       copy.map(joint_.arguments[i], linear_value(builder, converted, *counted_.inductions[i]));
@@ -380,6 +394,7 @@ void differentiate_loop(ReverseWalk& walk, OpId id) {
   if (!counted) refuse_uncounted(loop);
   for (size_t i = 0; i < loop.operand_count(); ++i) {
     const ValueId cotangent = walk.cotangent_of_result(loop.result(i));
+    // Such a result is the operand itself, so that its cotangent passes by the loop.
     if (cotangent && (counted->is_invariant[i] || counted->trips == 0)) walk.accumulate(loop.operand(i), cotangent);
   }
   if (counted->trips == 0) return;
@@ -403,6 +418,8 @@ void differentiate_loop(ReverseWalk& walk, OpId id) {
   }
   for (const OutputCotangent& output : joint.outputs) region.cotangents.push_back(output.argument);
   const BackwardSplit split = split_backward(walk.module(), region);
+  // save() runs before append(): it turns the joint region into the body of the forward loop. The backward ops leave
+  // that region but stay in the module, and append() copies them from there.
   BackwardLoop backward(walk, loop, *counted, joint);
   backward.append(split.backward, forward.save(split));
 }

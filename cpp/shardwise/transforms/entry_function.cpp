@@ -25,6 +25,15 @@ void append_symbols(const Attribute& attribute, std::vector<std::string>& names)
   for (const Attribute& element : *elements) append_symbols(element, names);
 }
 
+void rename_symbols(Attribute& attribute, std::string_view from, const std::string& to) {
+  Attribute::variant& value = attribute;
+  if (auto* symbol = std::get_if<Symbol>(&value)) {
+    if (symbol->name == from) symbol->name = to;
+  } else if (auto* elements = std::get_if<AttrArray>(&value)) {
+    for (Attribute& element : *elements) rename_symbols(element, from, to);
+  }
+}
+
 class EntryChooser {
  public:
   explicit EntryChooser(Module& module) : module_(module) {
@@ -38,6 +47,7 @@ class EntryChooser {
     reach(std::string(name));
     std::erase_if(module_.functions, [&](const Function& function) { return !reached_.contains(function.name); });
     if (name != kMain && reached_.contains(std::string(kMain))) rename_main();
+    // Module::main() is the first function where none is called main.
     std::ranges::stable_partition(module_.functions, [&](const Function& function) { return function.name == name; });
     for (Function& function : module_.functions) {
       function.visibility = function.name == name ? Visibility::kPublic : Visibility::kPrivate;
@@ -52,6 +62,7 @@ class EntryChooser {
       waiting.pop_back();
       const auto body = bodies_.find(name);
       if (body == bodies_.end() || !reached_.insert(name).second) continue;
+      // By all symbols, not by calls alone: a reduction may name its combiner, and a composite its decomposition.
       walk(module_, body->second, [&](OpId op) {
         for (const auto& entry : module_.attrs(op).entries()) append_symbols(entry.second, waiting);
       });
@@ -64,8 +75,9 @@ class EntryChooser {
     walk(module_, [&](OpId op) {
       Attrs attrs = module_.attrs(op);
       for (const auto& [key, value] : module_.attrs(op).entries()) {
-        const auto* symbol = std::get_if<Symbol>(&value.base());
-        if (symbol != nullptr && symbol->name == kMain) attrs.set(key, Symbol{name});
+        Attribute renamed = value;
+        rename_symbols(renamed, kMain, name);
+        attrs.set(key, std::move(renamed));
       }
       if (attrs != module_.attrs(op)) module_.op(op).attrs = module_.context().intern(attrs);
     });

@@ -41,6 +41,7 @@ std::optional<Course> choose_course(std::vector<RowRead>& reads, std::vector<Row
   for (const RowRead& read : reads) ++count[read.course];
   for (const RowWrite& write : writes) ++count[write.course];
   if (count.empty()) return std::nullopt;
+  // Equally frequent courses: the least one in the map, so that the choice does not depend on the order of the ops.
   const Course best = std::ranges::max_element(count, {}, [](const auto& entry) { return entry.second; })->first;
   std::erase_if(reads, [&](const RowRead& read) { return read.course != best; });
   std::erase_if(writes, [&](const RowWrite& write) { return write.course != best; });
@@ -53,6 +54,7 @@ class ScanFormer {
 
   int64_t run() {
     std::vector<OpId> loops;
+    // Collected first, because forming a scan replaces ops that the walk would still visit. A scan has no condition.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) {
       if (module_.op(id).def->regions == Regions::kLoop && loop_parts(OpView(module_, id)).condition)
         loops.push_back(id);
@@ -65,6 +67,7 @@ class ScanFormer {
     for (const RegionId region : module_.regions(id)) rewrite_.commit(region);  // the loops in it are new ops
     const OpView loop(module_, id);
     const auto counted = counted_loop(loop);
+    // The condition goes with the while, so that an effect in it would be lost.
     if (!counted || counted->trips < 1 || has_effect_in_condition(loop)) return false;
     std::vector<RowRead> reads = find_row_reads(module_, loop, *counted);
     std::vector<RowWrite> writes = find_row_writes(module_, loop, *counted);
@@ -90,6 +93,7 @@ class ScanFormer {
       offsets.push_back(read.low);
     }
     for (const RowRead& read : reads) {
+      // The segments of scan.h: all inputs, then all borders, then the carries.
       if (read.instead) operands.push_back(read.instead);
     }
     const size_t borders = operands.size() - reads.size();
@@ -104,6 +108,7 @@ class ScanFormer {
     rewrite_.commit(body);
     module_.drop_uses(loop);
     module_.release_regions(loop);
+    // The body is reused, not copied: the loop has released it, and its values keep their origins and parts.
     module_.region(body).arguments = arguments;
     for (uint32_t i = 0; i < arguments.size(); ++i) module_.value(arguments[i]).index = i;
     module_.region(body).results = results;
@@ -163,6 +168,7 @@ class ScanFormer {
     for (const ValueId row : rows) carries.reach(row);
     std::vector<bool> is_output(module_.op(loop).operand_count, false);
     for (const RowWrite& write : writes) {
+      // Live, but not followed: its dynamic_update_slice goes, and so does the counter if nothing else reads it.
       carries.keep(write.carry);
       is_output[write.carry] = true;
     }

@@ -81,6 +81,7 @@ class FunctionImporter {
   RegionId run() {
     const CallGraph calls(program_);
     const std::vector<size_t>& reached = calls.reached();
+    // From the end: callees come before their callers, whose calls are renamed with names_, and main comes last.
     for (auto f = reached.rbegin(); f != reached.rend(); ++f) {
       const Function& function = program_.functions[*f];
       const RegionId body = copy(function.body);
@@ -107,6 +108,7 @@ class FunctionImporter {
     std::string name = function.name;
     for (int64_t i = 0; taken_.contains(name); ++i) {
       const auto known = std::ranges::find(into_.functions, name, &Function::name);
+      // The same library function from two imports becomes one, which is then partitioned and planned once.
       const bool is_equal = !known->is_public() && known->result_shardings == function.result_shardings &&
                             same_regions_(known->body, body);
       if (is_equal) return name;
@@ -132,6 +134,7 @@ class FunctionImporter {
 RegionId import_program(Module program, Module& into) {
   drop_names(program);
   mark_names(program);
+  // Between marking and naming: a name belongs to the op that makes the value, and inlining may be what brings it here.
   inline_small_calls(program);
   name_values(program);
   for (const MeshPtr& mesh : program.meshes) into.declare_mesh(mesh);

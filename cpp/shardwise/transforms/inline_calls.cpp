@@ -10,7 +10,6 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/custom_call.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/transforms/decompose.h"
@@ -18,8 +17,11 @@
 namespace shardwise {
 namespace {
 
-// Its decomposition may refer to functions of the module, which may be dropped with the calls.
-bool needs_functions(const OpDef& def) { return is_composite(def) || is_custom_call(def); }
+// Its decomposition may refer to functions of the module, which may be dropped with the calls: that of a composite is
+// one, and an op that has a kernel or a decomposition, depending on its target, may name some (ApproxTopK's comparator).
+bool needs_functions(const OpDef& def) {
+  return is_composite(def) || (def.decompose != nullptr && def.prepare != nullptr);
+}
 
 ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding) {
   if (!sharding) return value;
@@ -45,6 +47,7 @@ std::vector<bool> find_inlined(const Module& module, const CallGraph& calls) {
     for (const OpId call : calls.calls(f)) ++sites[calls.callee(call)];
   }
   std::vector<bool> inlined(count);
+  // Callees first, so that the ops of a call that goes are known. They replace one op, the call.
   for (const size_t f : calls.callees_first()) {
     ops[f] = count_ops(module, module.functions[f].body);
     for (const OpId call : calls.calls(f)) {
@@ -76,8 +79,10 @@ class CallInliner {
 
   void expand(const std::vector<OpId>& ops, bool in_combiner) {
     for (const OpId id : ops) {
+      // `replace` may have erased a data-flow edge that is still in this list.
       if (rewrite_.is_erased(id)) continue;
       if (is_call(module_, id)) {
+        // Kernels of reductions compile their combiner to tile instructions, which have no calls.
         if (in_combiner || inlined_.contains(callee_of(module_, id))) inline_call(id, in_combiner);
       } else if (is_named_computation(module_, id)) {
         inline_region(id, in_combiner);
@@ -142,6 +147,7 @@ class CallInliner {
       replace(arguments[i], constrained(module_.operands(id)[i], module_.value(arguments[i]).sharding, id));
     }
     const std::vector<OpId> ops = module_.region(body).ops;
+    // Moved, not copied as for a function: a region has no other user.
     rewrite_.move_ops(body, rewrite_.before(id));
     for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
       const ValueId result = module_.result(id, i);

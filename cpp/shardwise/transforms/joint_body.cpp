@@ -24,6 +24,7 @@ class WantedCotangents {
     for (size_t i = 0; i < loop.result_count(); ++i) {
       is_wanted_.push_back(bool{walk.cotangent_of_result(loop.result(i))} && walk.is_active(body.arguments[i]));
     }
+    // Until nothing changes: a carry that is wanted in one trip may need another one in the trip before.
     while (spread()) continue;
   }
 
@@ -50,6 +51,7 @@ class WantedCotangents {
       return is_inside(loop_.module(), value, loop_.regions()[1]) ? ValueId{} : value;
     }
     const auto carry = static_cast<size_t>(argument - region().arguments.begin());
+    // A carry that the body returns unchanged is the operand, so its cotangent is a sum over trips, as for a capture.
     return region().results[carry] == value ? loop_.operand(carry) : ValueId{};
   }
 
@@ -95,6 +97,7 @@ std::optional<ValueId> elementwise_source(const Module& module, ValueId result) 
   std::optional<ValueId> source;
   for (const ValueId operand : module.operands(maker)) {
     const TensorType& from = module.type(operand);
+    // Row by row it costs nothing more, unless the loop then reads larger rows: f32 ones where bf16 ones would do.
     if (from.shape != type.shape || item_size(from.dtype) > item_size(type.dtype)) return std::nullopt;
     if (splat_value(module, operand)) continue;
     if (source && *source != operand) return std::nullopt;
@@ -112,6 +115,7 @@ bool reads_part(const Module& module, OpId id) {
   for (size_t d = 0; d < static_cast<size_t>(op.operand_type(0).ndim()); ++d) {
     const Range* range = rule.range(0, d);
     if (range == nullptr) continue;
+    // As dynamic_slice has it: the start of dim d is operand d + 1, and nothing outside operand 0 is read.
     if (range->start != static_cast<int32_t>(d + 1) || range->outside != Outside::kNever) return false;
     is_part = true;
   }
@@ -142,6 +146,7 @@ class JointBodyBuilder {
     seed_carries();
     seed_outputs();
     for (const ValueId value : wanted_.captured()) add_captured(value);
+    // One gradient for all carries and captures, so that ops which several of them depend on are differentiated once.
     const Gradients gradients = append_vjp_without_zeros(builder_, outputs_, cotangents_, wrt_);
     for (ValueId& result : joint_.results) result = gradients.replaced(result);
     size_t next = 0;
@@ -167,6 +172,7 @@ class JointBodyBuilder {
     }
     copy.ops(loop_.regions()[1], joint_.region);
     for (const ValueId result : body.results) joint_.results.push_back(copy(result));
+    // Ops are numbered in the order in which they are made, so this number separates the body from its gradient.
     joint_.first_made = static_cast<uint32_t>(module_.op_count());
   }
 
@@ -239,6 +245,7 @@ class JointBodyBuilder {
     visit_region_reads(module_, joint_.region, [&](ValueId read) { reads += read == value ? 1 : 0; });
     const std::vector<OpId>& originals = module_.region(loop_.regions()[1]).ops;
     LinearIntegers linear_integers(loop_, counted_);
+    // The first ops of the joint region are copies of the body's ops, in order; those of row_of come after them.
     for (size_t i = 0; i < originals.size(); ++i) {
       const OpId op = module_.region(joint_.region).ops[i];
       if (!reads_part(module_, op) || module_.operands(op)[0] != value) continue;
@@ -269,6 +276,7 @@ class JointBodyBuilder {
   ValueId add_row(ValueId sum, ValueId row, OpId slice, bool is_first) {
     const std::vector<ValueId> starts(module_.operands(slice).begin() + 1, module_.operands(slice).end());
     const Dims sizes = module_.type(row).shape;
+    // If each row is read once, the sum's row is still 0, and the update alone saves a read and an addition per trip.
     if (!is_first) {
       const ValueId before = build_dynamic_slice(builder_, sum, starts, sizes);
       row = builder_.create("stablehlo.add", {before, row});

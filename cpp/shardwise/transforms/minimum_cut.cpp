@@ -8,6 +8,7 @@ namespace shardwise {
 MinimumCut::MinimumCut(size_t nodes) : nodes_(nodes), edges_of_(2 + 2 * nodes) {
   for (size_t node = 0; node < nodes; ++node) {
     edge_of_cost_.push_back(edges_.size());
+    // A node with a cost is an edge with a capacity between two nodes: a cut of edges is then a set of nodes.
     add_edge(entry(node), exit(node), 0);
   }
 }
@@ -15,6 +16,7 @@ MinimumCut::MinimumCut(size_t nodes) : nodes_(nodes), edges_of_(2 + 2 * nodes) {
 void MinimumCut::set_cost(size_t node, int64_t cost) { edges_[edge_of_cost_[node]].capacity = cost; }
 
 void MinimumCut::add_edge(size_t from, size_t to, int64_t capacity) {
+  // Edge 2 k and its reverse 2 k + 1 are neighbors, so that `^ 1` changes one into the other.
   edges_of_[from].push_back(edges_.size());
   edges_.push_back({to, capacity});
   edges_of_[to].push_back(edges_.size());
@@ -25,6 +27,7 @@ bool MinimumCut::augment() {
   constexpr size_t kNone = SIZE_MAX;
   std::vector<size_t> reached_by(edges_of_.size(), kNone);
   std::vector<size_t> queue{kSource};
+  // Breadth first finds a shortest path, so that there are at most nodes * edges augmentations, whatever the costs.
   for (size_t next = 0; next < queue.size() && reached_by[kSink] == kNone; ++next) {
     for (const size_t edge : edges_of_[queue[next]]) {
       const size_t to = edges_[edge].to;
@@ -60,6 +63,8 @@ std::vector<bool> MinimumCut::run() {
       queue.push_back(from);
     }
   }
+  // Nodes whose own edge is full and leads into that side. Starting from the sinks makes it the cut nearest to them, so
+  // that fewer ops are computed again.
   std::vector<bool> is_cut(nodes_);
   for (size_t node = 0; node < nodes_; ++node) is_cut[node] = reaches_sink[exit(node)] && !reaches_sink[entry(node)];
   return is_cut;

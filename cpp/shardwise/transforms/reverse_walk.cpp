@@ -24,6 +24,7 @@ void check_float(const Module& module, ValueId value) {
 ReverseWalk::ReverseWalk(Builder& builder, std::span<const ValueId> wrt)
     : builder_(builder),
       module_(builder.module()),
+      // A copy of the list: the walk appends gradient ops to the same region, and must not visit those.
       ops_(module_.region(builder.region()).ops),
       is_wrt_(module_.value_count()),
       cotangents_(module_.value_count()),
@@ -65,6 +66,7 @@ ValueId ReverseWalk::cotangent_or_zeros(ValueId value) {
 void ReverseWalk::accumulate(ValueId value, ValueId cotangent) {
   if (!is_active(value)) return;
   ValueId& sum = cotangents_[value.index];
+  // Users come after the value in the program, so in reverse the sum is complete when the op of the value is reached.
   sum = sum ? builder_.create("stablehlo.add", {sum, cotangent}) : cotangent;
 }
 
@@ -75,6 +77,7 @@ bool ReverseWalk::flows_into(OpId op) const {
   }
   if (!has_cotangent) return false;
   bool reads_active = false;
+  // Regions included: a loop may read a `wrt` value that is no operand of it.
   visit_reads(module_, op, [&](ValueId value) { reads_active = reads_active || is_active(value); });
   return reads_active;
 }
@@ -98,6 +101,7 @@ void ReverseWalk::commit() {
       continue;
     }
     kept.insert(kept.end(), found->second.begin(), found->second.end());
+    // The op leaves the region but not the module, where it would still count as a user of its operands.
     module_.drop_uses(op);
   }
   for (const OpId op : kept) replaced_.apply(op);
@@ -117,6 +121,7 @@ class ReverseWalk::Context final : public VjpContext {
   ValueId result(size_t i) const override { return walk_.module_.result(id_, static_cast<uint32_t>(i)); }
   ValueId cotangent(size_t i) override {
     const ValueId value = result(i);
+    // Not stored: the entry of a `wrt` value is the gradient that the caller asks for.
     if (walk_.is_wrt_[value.index]) return build_zeros(builder(), walk_.module_.type(value));
     ValueId& known = walk_.cotangents_[value.index];
     if (!known) known = build_zeros(builder(), walk_.module_.type(value));

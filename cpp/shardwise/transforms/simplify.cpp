@@ -35,6 +35,7 @@ bool fold_splat(Module& module, OpId id) {
   const TensorType& type = module.type(module.result(id));
   if (type.dtype != dense->data.dtype()) return false;
   const NdArray& data = dense->data;
+  // The one element in memory is shared: a splat of a gigabyte costs four bytes.
   NdArray moved(type.dtype, type.shape, Dims(type.shape.size(), 0), data.data(), data.owner());
   Attrs attrs = module.attrs(module.value(operand).op);
   attrs.set("value", DenseAttr{std::move(moved)});

@@ -37,6 +37,7 @@ class LoopSimplifier {
     std::vector<bool> kept(count, true);
     for (uint32_t i = 0; i < count; ++i) {
       if (body(loop).results[i] != body(loop).arguments[i]) continue;
+      // Before the live carries are looked for, because a captured value no longer reaches the loop as a carry.
       capture(loop, i);
       kept[i] = false;
       ++captured_;
@@ -64,6 +65,7 @@ class LoopSimplifier {
     const ValueId init = module_.operands(loop)[carry];
     const ShardingId had = module_.value(init).sharding;
     const ShardingId wanted = module_.value(module_.result(loop, carry)).sharding;
+    // Propagation may shard a carry and its initial value differently. The reshard then runs once, before the loop.
     if (wanted == had || is_whole(wanted, had)) return init;
     return rewrite_.insert(rewrite_.before(loop), module_.op(loop).loc, [&](Builder& builder) {
       return create_reshard(builder, init, module_.context().sharding(wanted));
@@ -84,6 +86,7 @@ class LoopSimplifier {
     };
     const std::vector<RegionId> regions(module_.regions(loop).begin(), module_.regions(loop).end());
     module_.drop_uses(loop);
+    // The regions move to the new op. Erasing the old one must not take them along.
     module_.release_regions(loop);
     for (const RegionId region : regions) {
       std::vector<ValueId>& arguments = module_.region(region).arguments;
@@ -122,6 +125,7 @@ class LoopSimplifier {
 Module simplify_loops(Module module, PassContext& context) {
   int64_t captured = 0, dropped = 0;
   {
+    // In a block of its own: its Rewrite commits when it is destroyed, and dce needs the ops in place.
     LoopSimplifier simplifier(module);
     simplifier.run();
     captured = simplifier.captured();

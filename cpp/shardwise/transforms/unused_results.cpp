@@ -52,6 +52,7 @@ class UnusedResults {
     const auto read = [&](std::span<const ValueId> values) {
       for (const ValueId value : values) is_read[value.index] = true;
     };
+    // Also of results that go in this round, so that what only they read waits for the next one.
     for (const Function& function : module_.functions) read(module_.region(function.body).results);
     walk(module_, [&](OpId op) {
       read(module_.operands(op));
@@ -63,6 +64,7 @@ class UnusedResults {
     for (size_t f = 0; f < used_.size(); ++f) {
       for (const OpId call : sites_[f]) {
         for (uint32_t i = 0; i < used_[f].size(); ++i) {
+          // One call that reads a result keeps it for all calls: they share the function.
           if (is_read[module_.result(call, i).index]) used_[f][i] = true;
         }
       }
@@ -89,6 +91,7 @@ class UnusedResults {
     keep_used(f, kept);
     const std::vector<ValueId> operands(module_.operands(call).begin(), module_.operands(call).end());
     const Operation old = module_.op(call);
+    // The builder appends at the end of the region. put_in_place cuts it back to this length and moves the calls up.
     lengths_.try_emplace(old.parent, module_.region(old.parent).ops.size());
     Builder builder(module_, old.parent, old.loc);
     builder.set_loc(old.loc, old.origin);

@@ -192,7 +192,7 @@ def _computing(region: Any) -> list[Op]:
     """The ops that compute or move something, also those in loops and branches; not those of combiners."""
     found: list[Op] = []
     for op in region.ops:
-        if op.name in ("stablehlo.while", "shardwise.scan", "stablehlo.case", "stablehlo.if"):
+        if op.definition.control_flow:
             for inner in op.regions:
                 found += _computing(inner)
         elif not op.definition.collective and op.name != "stablehlo.constant":

@@ -41,6 +41,7 @@ TEST(CountedLoop, CountsUpAndDown) {
   EXPECT_EQ(trips({.start = "10", .limit = "0", .step = "5", .direction = "GE", .op = "subtract"}), 3);
   EXPECT_EQ(trips({.direction = "GT", .is_mirrored = true}), 10);
   EXPECT_EQ(trips({.limit = "255", .step = "5", .dtype = "ui8"}), 51);
+  EXPECT_EQ(trips({.limit = "7", .step = "2", .direction = "LE", .dtype = "ui4"}), 4);
 }
 
 TEST(CountedLoop, CountsNoTrips) {
@@ -53,7 +54,8 @@ TEST(CountedLoop, KnowsNothingOfOtherLoops) {
   EXPECT_EQ(trips({.step = "-1"}), std::nullopt);  // away from the limit
   EXPECT_EQ(trips({.direction = "NE"}), std::nullopt);
   EXPECT_EQ(trips({.op = "multiply"}), std::nullopt);
-  EXPECT_EQ(trips({.limit = "127", .step = "2", .dtype = "i8"}), std::nullopt);        // wraps behind 126
+  EXPECT_EQ(trips({.limit = "127", .step = "2", .dtype = "i8"}), std::nullopt);        // wraps after 126
+  EXPECT_EQ(trips({.limit = "7", .step = "5", .dtype = "i4"}), std::nullopt);          // 10 wraps to -6
   EXPECT_EQ(trips({.limit = "18446744073709551615", .dtype = "ui64"}), std::nullopt);  // more than an int64
 }
 

@@ -18,6 +18,7 @@ namespace {
 // The ops of one region by hash, with open addressing: a node per op would cost more than all comparisons.
 class OpTable {
  public:
+  // A power of two, so that `& mask` is the remainder, and at least twice the ops, so that probes stay short.
   explicit OpTable(size_t ops) : slots_(std::bit_ceil(2 * ops + 1)) {}
 
   // The op of that hash that `is_equal` accepts; if there is none, `op` joins the table and is returned.
@@ -51,8 +52,10 @@ class EqualOps {
     size_t kept = 0;
     for (const OpId id : ops) {
       for (uint32_t i = 0; i < module_.op(id).operand_count; ++i) {
+        // First the operands: two ops are equal only after the ops that they read have been merged.
         if (const ValueId by = replacement(module_.operands(id)[i])) module_.set_operand(id, i, by);
       }
+      // Regions before the op, for the same reason.
       for (const RegionId inner : module_.regions(id)) merged += merge_region(inner);
       if (is_mergeable(id) && merge(id, known)) {
         module_.drop_uses(id);
@@ -121,6 +124,7 @@ class EqualOps {
     }
     for (const RegionId region : module_.regions(id)) {
       for (const OpId inner : module_.region(region).ops) {
+        // A cheap part of the region; equal_ops compares all of it.
         hash = hash_combine(hash, std::hash<const void*>()(module_.op(inner).def));
       }
     }
@@ -144,6 +148,7 @@ class EqualOps {
   bool equal_values(ValueId a, ValueId b) const {
     const Value& u = module_.value(a);
     const Value& v = module_.value(b);
+    // An annotation is part of the program: a value with another sharding is another value.
     return u.type == v.type && u.sharding == v.sharding && module_.part(a) == module_.part(b);
   }
 

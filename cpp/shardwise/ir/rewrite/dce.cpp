@@ -29,6 +29,7 @@ class UnusedOps {
         continue;
       }
       for (const ValueId operand : module_.operands(*op)) used_[operand.index] = true;
+      // Also marks the values from around that the regions read, before their ops are reached.
       for (const RegionId inner : module_.regions(*op)) removed += sweep(inner);
       kept.push_back(*op);
     }
@@ -56,6 +57,7 @@ bool has_effect(const Module& module, OpId id, UnusedConstraints constraints) {
   return any_executed(module, id, [&](OpId inner) {
     const OpView op(module, inner);
     if (op.def().traits.constraint && constraints == UnusedConstraints::kKeep) return true;
+    // any_executed visits the callee's ops as well, so a call has the effects that they have.
     return !op.def().is_call() && op.def().has_side_effect(op);
   });
 }

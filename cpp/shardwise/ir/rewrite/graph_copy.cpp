@@ -7,6 +7,7 @@ namespace shardwise {
 
 ValueId GraphCopy::operator()(ValueId from) const {
   if (auto it = values_.find(from); it != values_.end()) return it->second;
+  // Ids of one module mean nothing in another.
   check_internal(from_ == to_, "a value is used that was not copied");
   return from;
 }
@@ -39,6 +40,7 @@ void GraphCopy::columns(ValueId from, ValueId to) {
   const Value& value = from_->value(from);
   to_->value(to).sharding = value.sharding;
   to_->value(to).origin = value.origin;
+  // set_part makes the whole column, which most modules do not have.
   if (const GlobalPart& part = from_->part(from); part.type || part.placement) to_->set_part(to, part);
 }
 
@@ -50,6 +52,7 @@ std::vector<OpId> GraphCopy::ops(RegionId from, RegionId into) {
 
 RegionId GraphCopy::region(RegionId from) {
   const RegionId made = to_->add_region();
+  // Copies, because the module's regions move when one is added to the same module.
   const std::vector<ValueId> arguments = from_->region(from).arguments;
   for (ValueId argument : arguments) {
     const Value value = from_->value(argument);

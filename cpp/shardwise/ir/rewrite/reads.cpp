@@ -12,6 +12,7 @@ class Captures {
 
   void add(RegionId region) {
     visit_captures(module_, region, [&](ValueId value, OpId) {
+      // The set removes duplicates; the list keeps the order of first use, so that passes are deterministic.
       if (known_.insert(value).second) values_.push_back(value);
     });
   }

@@ -4,6 +4,7 @@
 namespace shardwise {
 
 ValueId Redirection::operator()(ValueId value) const {
+  // A target may have been redirected itself, a -> b -> c.
   for (auto it = targets_.find(value); it != targets_.end(); it = targets_.find(value)) value = it->second;
   return value;
 }

@@ -31,6 +31,7 @@ Rewrite::Ends& Rewrite::linked(RegionId region) {
   if (links_.size() < module_.op_count()) links_.resize(module_.op_count());
   for (; ends.linked < ops.size(); ++ends.linked) {
     const OpId op = ops[ends.linked];
+    // Erased while the region had no links: the op is still in its list.
     if (is_erased(op)) continue;
     links_[op.index] = {.next = {}, .prev = ends.last};
     (ends.last ? links_[ends.last.index].next : ends.first) = op;
@@ -57,6 +58,7 @@ void Rewrite::unlink(OpId op) {
 
 // They are linked at the end of the region first.
 void Rewrite::take_appended(Cursor at, size_t known) {
+  // They leave Region::ops, which must keep the old order until commit, and are cut from the end of the links.
   std::vector<OpId>& ops = module_.region(at.region).ops;
   if (ops.size() == known) return;
   Ends& ends = linked(at.region);
@@ -64,6 +66,7 @@ void Rewrite::take_appended(Cursor at, size_t known) {
   ops.resize(known);
   ends.linked = known;
   if (!at.next) return;
+  // `first` … `last` is the tail of the list. It is taken off and put between `prev` and `at.next`.
   ends.last = links_[first.index].prev;
   links_[ends.last.index].next = {};
   const OpId prev = links_[at.next.index].prev;
@@ -74,6 +77,7 @@ void Rewrite::take_appended(Cursor at, size_t known) {
 }
 
 void Rewrite::move(OpId op, Cursor to) {
+  // Unlinking first would remove the place to move to.
   if (to.next == op) return;
   unlink(op);
   link(op, to);
@@ -107,6 +111,7 @@ void Rewrite::replace(OpId op, std::span<const ValueId> by) {
 }
 
 void Rewrite::erase(OpId op) {
+  // drop_uses reads Region::ops, which must be complete.
   for (const RegionId region : module_.regions(op)) commit(region);
   list_uses();
   module_.drop_uses(op);
@@ -114,6 +119,7 @@ void Rewrite::erase(OpId op) {
   if (ends_.contains(region)) {
     unlink(op);
   } else {
+    // A region that only loses ops needs no links: commit filters its list.
     shrunk_.insert(region);
   }
   if (erased_.size() < module_.op_count()) erased_.resize(module_.op_count());

@@ -8,6 +8,7 @@
 namespace shardwise {
 namespace {
 
+// In any order: a text may list them in another one than the builder did.
 bool same_attributes(const Attrs& a, const Attrs& b) {
   if (a.entries().size() != b.entries().size()) return false;
   return std::all_of(a.entries().begin(), a.entries().end(), [&](const NamedAttribute& entry) {
@@ -34,6 +35,7 @@ class Comparison {
   }
 
  private:
+  // The first stages are not in the text, and what a text does not show is not compared.
   bool same_stage() const { return a_.stage == b_.stage || (!is_printed(a_.stage) && !is_printed(b_.stage)); }
 
   bool same_meshes() const {
@@ -56,6 +58,7 @@ class Comparison {
   }
 
   bool equal_parts(ValueId a, ValueId b) const {
+    // A value without a part and one with a fully replicated placement print alike.
     if (a_.holds_whole(a) || b_.holds_whole(b)) return a_.holds_whole(a) && b_.holds_whole(b);
     const GlobalPart& x = a_.part(a);
     const GlobalPart& y = b_.part(b);
@@ -89,6 +92,7 @@ class Comparison {
 
   bool corresponding(ValueId a, ValueId b) const {
     const ValueId partner = partner_[a.index];
+    // A value from around two regions of one module has no partner and must be the same value.
     return partner ? partner == b : is_one_module() && a == b;
   }
 
@@ -123,6 +127,7 @@ class Comparison {
                       [&](RegionId a_region, RegionId b_region) { return region(a_region, b_region); });
   }
 
+  // As printed: OpPrinter::sharding_list fills up the list of an op with open shardings.
   static std::optional<TensorSharding> sharding_or_open(const OpView& op, size_t result) {
     for (size_t i = 0; i < op.result_count(); ++i) {
       const ShardingId any = op.module().value(op.result(i)).sharding;

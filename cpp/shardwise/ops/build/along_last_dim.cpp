@@ -9,13 +9,18 @@ namespace shardwise {
 ValueId build_take_along_last(Builder& builder, ValueId operand, ValueId places) {
   const int64_t ndim = builder.module().type(operand).ndim();
   const Dims last{ndim - 1}, rows = identity_dims(ndim - 1);
+  // All dims but the last are batching dims: row r of `places` indexes row r of the
+  // operand, as np.take_along_axis does.
   const StructAttr numbers{"stablehlo.gather",
                            {{"collapsed_slice_dims", last},
                             {"operand_batching_dims", rows},
                             {"start_indices_batching_dims", rows},
                             {"start_index_map", last},
+                            // Past the last dim of `places`: each place is an index of one number, as
+                            // if there was one more dim of size 1.
                             {"index_vector_dim", IntAttr{ndim}}}};
   return builder.create("stablehlo.gather", {operand, places},
+                        // One element for each place.
                         Attrs{{"dimension_numbers", numbers}, {"slice_sizes", Dims(static_cast<size_t>(ndim), 1)}});
 }
 

@@ -23,6 +23,7 @@ class DimFields {
     if (value != missing) set(name, value);
   }
   AttrDict take() {
+    // In the order in which MLIR prints dictionaries, whatever the order of set() is.
     std::ranges::sort(dict_.fields, {}, &NamedAttribute::first);
     return std::move(dict_);
   }
@@ -34,6 +35,7 @@ class DimFields {
 }  // namespace
 
 ValueId create_axis_index(Builder& builder, const Mesh& mesh, AxisSpan axes) {
+  // The mesh is named, not held: the op must have a text.
   return builder.create("shardwise.axis_index", {},
                         {{"axes", AxesAttr{to_raw(mesh, axes)}}, {"mesh", Symbol{mesh.name()}}});
 }
@@ -94,10 +96,12 @@ ValueId create_chain(Builder& builder, const Mesh& mesh, ValueId operand, AxisSp
 
 Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
   AttrArray to, from;
+  // Axes of the source are names on its own mesh.
   const Mesh& from_mesh = map.is_across_meshes() ? *map.from_mesh : mesh;
   for (const ExchangeTarget& dim : map.to) {
     DimFields fields(mesh, dim.axes);
     fields.set("rows", dim.rows);
+    // Tiles without overlap have step = rows, and a size that the tiles fill. Leaving these out keeps the text short.
     fields.set("step", dim.step, dim.rows);
     fields.set("size", dim.size, dim.rows * product(dim.axes));
     to.push_back(fields.take());
@@ -111,6 +115,7 @@ Attrs exchange_attrs(const Mesh& mesh, const ExchangeMap& map) {
       fields.set("offset", dims[d].offset, 0);
       fields.set("holes", dims[d].holes, 1);
       fields.set("begin", dims[d].begin, 0);
+      // A source without a limit has the largest int64 as its end.
       fields.set("end", std::min(dims[d].end, map.to[d].size), map.to[d].size);
       operand.push_back(fields.take());
     }

@@ -10,6 +10,7 @@ ValueId build_constant(Builder& builder, NdArray data) {
 }
 
 ValueId build_splat(Builder& builder, DimSpan shape, Scalar value) {
+  // NdArray::full stores one element with strides of 0, so a splat of any shape is cheap to make, print and compare.
   return build_constant(builder, NdArray::full(value.dtype, to_dims(shape), value));
 }
 

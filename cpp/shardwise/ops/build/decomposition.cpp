@@ -22,6 +22,7 @@ class Decomposition final : public DecomposeContext {
   // All results, or none.
   std::vector<ValueId> take_results() {
     const auto is_set = [](ValueId value) { return static_cast<bool>(value); };
+    // An op may turn out to have no decomposition for its attributes; it then sets nothing, and the caller refuses it.
     if (std::ranges::none_of(results_, is_set)) return {};
     for (size_t i = 0; i < results_.size(); ++i) {
       const Module& module = builder_.module();
@@ -39,11 +40,14 @@ class Decomposition final : public DecomposeContext {
 
 }  // namespace
 
+// An op with a kernel and a decomposition runs by its kernel.
 bool is_composed(const OpDef& def) { return def.decompose != nullptr && def.prepare == nullptr; }
 
 std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
   const LocId loc = builder.loc();
   const OpId origin = builder.origin();
+  // The ops that replace it are at the user's line of the op, and have its origin: reports
+  // and errors lead to what was written.
   builder.set_loc(op.loc(), op.module().op(op.id()).origin);
   Decomposition context(builder, op);
   try {
@@ -57,6 +61,7 @@ std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
 }
 
 void refuse_to_decompose(const OpView& op, std::string_view what) {
+  // Its message is more precise, so it comes first.
   if (op.def().verify_runnable != nullptr) op.def().verify_runnable(op);
   fail<UnsupportedError>(op.name(), str("can be read, propagated and printed, but not ", what), {},
                          "replace it by other ops");

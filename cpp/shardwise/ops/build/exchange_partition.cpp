@@ -2,6 +2,7 @@
 #include "shardwise/ops/build/exchange_partition.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/shared/padding.h"
@@ -10,6 +11,7 @@ namespace shardwise {
 
 ExchangeTarget exchange_target(const PartitionContext& context, size_t dim) {
   const DimLayout& layout = context.result_layout(0).dims[dim];
+  // Tiles of the result are its blocks: step = rows.
   return {.axes = layout.axes, .rows = layout.block, .step = layout.block, .size = layout.size};
 }
 
@@ -22,21 +24,38 @@ ExchangeSource exchange_source(const PartitionContext& context, size_t operand, 
   source.offset = range->offset;
   source.holes = range->holes;
   if (range->outside == Outside::kAbsent) {
+    // The second operand of a concatenate with offset -4 has rows [4, 4 + size) of
+    // the result, other operands the others.
     source.begin = -range->offset;
     source.end = source.begin + layout.size;
   }
   return source;
 }
 
+namespace {
+
+// The first dim that is sharded and read at another place; if there is none, the first one that is sharded.
+size_t moving_dim(const PartitionContext& context, const ExchangeMap& map) {
+  std::optional<size_t> sharded;
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    const auto has_axes = [&](const auto& operand) { return !operand[d].axes.empty(); };
+    if (map.to[d].axes.empty() && std::ranges::none_of(map.from, has_axes)) continue;
+    if (context.rule().range(0, d) != nullptr) return d;
+    if (!sharded) sharded = d;
+  }
+  return sharded.value_or(0);
+}
+
+}  // namespace
+
 ValueId emit_exchange(PartitionContext& context, std::span<const ValueId> operands, ValueId fill,
                       const ExchangeMap& map) {
   const ValueId made = create_exchange(context.builder(), context.mesh(), operands, fill, map);
-  size_t dim = 0;
-  while (dim + 1 < map.to.size() && context.rule().range(0, dim) == nullptr) ++dim;
-  context.explain(made, static_cast<int64_t>(dim));
+  context.explain(made, static_cast<int64_t>(moving_dim(context, map)));
   return made;
 }
 
+// A start that the program computes is no part of an exchange, whose map is static.
 std::vector<FactorId> moved_factors(const OpView& op, const ShardingRule& rule) {
   std::vector<FactorId> factors;
   for (size_t d = 0; d < rule.ndim(0); ++d) {
@@ -58,6 +77,7 @@ void partition_by_exchange(PartitionContext& context) {
   bool has_scalar = false;
   for (size_t d = 0; d < ndim; ++d) {
     const Range* range = context.rule().range(0, d);
+    // Operand 1 of a pad is its padding value, no tensor that moves. Operand 1 of a concatenate is one.
     has_scalar = has_scalar || (range != nullptr && range->outside == Outside::kScalar);
   }
   for (size_t i = 0; i < op.operand_count(); ++i) {

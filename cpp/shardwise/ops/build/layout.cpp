@@ -8,6 +8,8 @@
 namespace shardwise {
 
 ValueId build_transpose(Builder& builder, ValueId operand, DimSpan permutation) {
+  // A sorted permutation is the identity. These builders create no op that changes nothing: each would have to be
+  // simplified away, and would be one more value to propagate through.
   if (std::is_sorted(permutation.begin(), permutation.end())) return operand;
   return builder.create("stablehlo.transpose", {operand}, Attrs{{"permutation", to_dims(permutation)}});
 }
@@ -20,6 +22,7 @@ ValueId build_reshape(Builder& builder, ValueId operand, DimSpan shape) {
 
 ValueId build_broadcast(Builder& builder, ValueId operand, DimSpan shape, DimSpan broadcast_dimensions) {
   const TensorType type = builder.module().type(operand);
+  // Equal shapes are not enough: unsorted dims also transpose, as [1, 0] of a square matrix.
   if (equal(type.shape, shape) && std::is_sorted(broadcast_dimensions.begin(), broadcast_dimensions.end())) {
     return operand;
   }
@@ -40,6 +43,7 @@ ValueId build_convert(Builder& builder, ValueId operand, DType dtype) {
 }
 
 ValueId build_move_to_front(Builder& builder, ValueId operand, int64_t dim) {
+  // The other dims keep their order.
   const Dims others = other_dims(builder.module().type(operand).ndim(), DimSpan(&dim, 1));
   return build_transpose(builder, operand, with_leading(dim, others));
 }

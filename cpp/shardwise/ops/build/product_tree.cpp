@@ -23,9 +23,11 @@ ValueId multiply(Builder& builder, ValueId lhs, ValueId rhs) {
 std::vector<ValueId> product_tree(Builder& builder, ValueId leaves, int64_t count) {
   std::vector<ValueId> levels{leaves};
   for (; count > 1; count = ceil_div(count, 2)) {
+    // Row i is paired with row i + half, not with its neighbour: both halves are then contiguous slices.
     const int64_t half = count / 2;
     const ValueId level = levels.back();
     ValueId next = multiply(builder, rows(builder, level, 0, half), rows(builder, level, half, 2 * half));
+    // The row without a partner goes up one level as it is.
     if (count % 2 != 0) next = build_concatenate(builder, {next, rows(builder, level, count - 1, count)}, 0);
     levels.push_back(next);
   }
@@ -33,6 +35,8 @@ std::vector<ValueId> product_tree(Builder& builder, ValueId leaves, int64_t coun
 }
 
 ValueId product_tree_cotangent(Builder& builder, const std::vector<ValueId>& levels, ValueId cotangent) {
+  // From the product back to the leaves. Each factor's cotangent is that of the product times the other factor: nothing
+  // is divided, so rows of zeros are exact.
   for (size_t i = levels.size() - 1; i-- > 0;) {
     const int64_t count = builder.module().type(levels[i]).shape[0];
     const int64_t half = count / 2;

@@ -17,6 +17,7 @@ namespace shardwise {
 namespace {
 
 ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs) {
+  // The type is given, as in the texts that JAX writes.
   const DType dtype = builder.module().type(lhs).dtype;
   return build_compare(builder, direction, lhs, rhs,
                        is_inexact(dtype)          ? "FLOAT"
@@ -27,6 +28,8 @@ ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, Value
 // A composed op of whole tensors, as the ops that it consists of. Regions of their own hold what is replaced.
 ValueId build_decomposed(Builder& builder, OpId id, GraphCopy& copy) {
   Module& module = builder.module();
+  // The decomposition is made in a region that nothing owns, so that parts of it that are composed again can be
+  // replaced before they get into the program.
   Builder scratch(module, module.add_region(), builder.loc());
   const std::vector<ValueId> results = append_decomposition(scratch, OpView(module, id));
   if (results.empty()) refuse_to_decompose(OpView(module, id), "run in a region");
@@ -53,8 +56,10 @@ RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, D
   const auto [a, i, b, j] = arguments;
   Builder inner(module, id, builder.loc());
   const ValueId better = compare(inner, reducer == Reducer::kMax ? "GT" : "LT", a, b);
+  // A NaN wins, as in np.argmax: it differs from itself.
   const ValueId wins = inner.create("stablehlo.or", {better, compare(inner, "NE", a, a)});
   const ValueId equal = compare(inner, "EQ", a, b);
+  // The first index of equal values wins, whatever the order in which the reduction combines them.
   const ValueId first = inner.create("stablehlo.and", {equal, compare(inner, "LT", i, j)});
   const ValueId wins_index = inner.create("stablehlo.or", {wins, first});
   const ValueId best = inner.create("stablehlo.select", {wins, a, b});
@@ -70,6 +75,7 @@ std::vector<ValueId> apply_region(Builder& builder, const Module& module, Region
   std::unordered_map<ValueId, ValueId> images;
   for (size_t i = 0; i < operands.size(); ++i) images[region.arguments[i]] = operands[i];
   const auto image = [&](ValueId value) {
+    // A value from around the region is a scalar of the program; here it is needed once for each element.
     const auto [found, is_captured] = images.try_emplace(value);
     if (is_captured) found->second = build_broadcast(builder, value, shape, {});
     return found->second;
@@ -79,12 +85,14 @@ std::vector<ValueId> apply_region(Builder& builder, const Module& module, Region
     const ValueId result = op.result();
     if (op.operand_count() == 0) {
       const std::optional<Scalar> splat = splat_value(module, result);
+      // A constant cannot be copied as it is: its attribute has the shape of a scalar.
       check_internal(splat.has_value(), "an op without operands in a region of scalars is a constant");
       images[result] = build_splat(builder, shape, *splat);
       continue;
     }
     std::vector<ValueId> mapped;
     for (const ValueId operand : op.operands()) mapped.push_back(image(operand));
+    // Ops such as convert do not imply their result type.
     const std::array declared{builder.context().tensor(op.result_type().dtype, shape)};
     Module& target = builder.module();
     const bool composed = is_composed(op.def());
@@ -111,6 +119,7 @@ RegionId counted_region(Builder& builder, const Module& module, RegionId region)
     for (size_t i = 0; i < count; ++i) {
       rows[side].push_back(target.add_argument(id, module.value(originals[side * count + i]).type));
     }
+    // The flag is the last argument of each side.
     counts[side] = target.add_argument(id, flag);
     operands.insert(operands.end(), rows[side].begin(), rows[side].end());
   }
@@ -119,6 +128,7 @@ RegionId counted_region(Builder& builder, const Module& module, RegionId region)
   const ValueId both = inner.create("stablehlo.and", {counts[0], counts[1]});
   std::vector<ValueId> results;
   for (size_t i = 0; i < count; ++i) {
+    // counts (1, 0): the left row; (0, 1): the right one; (1, 1): both combined. For (0, 0) the row means nothing.
     const ValueId one = inner.create("stablehlo.select", {counts[0], rows[0][i], rows[1][i]});
     results.push_back(inner.create("stablehlo.select", {both, combined[i], one}));
   }

@@ -16,13 +16,16 @@ ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse
   Module& module = builder.module();
   if (made.def().name != "stablehlo.reduce_window" || !op_reducer(made)) return {};
   const OpId maker = module.value(made.operand(0)).op;
+  // A sharding on the value between them is an annotation of the user, which must not vanish.
   if (!maker || module.op(maker).def != &reverse.def() || module.value(made.operand(0)).sharding) return {};
   const OpView before(module, maker);
   Dims dims = reverse.attrs().get<IntArray>("dimensions"), own = before.attrs().get<IntArray>("dimensions");
+  // The order in which the dims are listed does not matter.
   std::ranges::sort(dims);
   std::ranges::sort(own);
   size_t uses = 0;
   for ([[maybe_unused]] const Use use : module.uses(made.result())) ++uses;
+  // Another user needs the windows over the reverse as they are, and they would be computed twice.
   if (dims != own || uses > 1) return {};
   Window window = Window::of(made);
   for (const int64_t entry : dims) {
@@ -30,6 +33,7 @@ ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse
     // Otherwise the last window ends before the last element.
     const int64_t rest = window.padded_size(dim, made.operand_type(0).shape[dim]) - window.spanned(dim);
     if (rest < 0 || rest % window.strides[dim] != 0) return {};
+    // The first window over the reverse is the last one over x.
     std::swap(window.low[dim], window.high[dim]);
   }
   const ValueId operands[] = {before.operand(0), made.operand(1)};

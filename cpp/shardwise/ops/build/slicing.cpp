@@ -20,6 +20,7 @@ std::vector<ValueId> joined(std::initializer_list<ValueId> tensors, const std::v
 
 ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides) {
   const auto is = [](int64_t value) { return [value](int64_t entry) { return entry == value; }; };
+  // All rows of each dim: no op.
   if (equal(limit, builder.module().type(operand).shape) && std::all_of(start.begin(), start.end(), is(0)) &&
       std::all_of(strides.begin(), strides.end(), is(1))) {
     return operand;
@@ -41,6 +42,8 @@ ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low,
                               {"interior_padding", to_dims(interior)}});
 }
 
+// The inverse of a pad: negative padding cuts the edges off, and a stride skips the interior. A negative edge of the
+// pad becomes a positive one here, which puts zeros where the pad has cut elements off.
 ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior) {
   Dims cut_low = to_dims(low), cut_high = to_dims(high), strides = to_dims(interior);
   for (size_t dim = 0; dim < strides.size(); ++dim) {
@@ -56,6 +59,7 @@ ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high,
 }
 
 ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands, int64_t dim) {
+  // StableHLO allows a concatenate of one operand, but it would only be copied.
   if (operands.size() == 1) return operands[0];
   const AttrsId attrs = builder.context().intern(Attrs{{"dimension", IntAttr{dim}}});
   return builder.module().result(builder.create_op(get_op("stablehlo.concatenate"), operands, attrs));
@@ -66,6 +70,7 @@ ValueId build_row(Builder& builder, ValueId operand, int64_t index) {
   Dims start = Dims(shape.size(), 0), limit = shape;
   start[0] = index;
   limit[0] = index + 1;
+  // A slice keeps the dim with size 1; the reshape drops it.
   const ValueId row = build_slice(builder, operand, start, limit, Dims(shape.size(), 1));
   return build_reshape(builder, row, DimSpan(shape).subspan(1));
 }

@@ -48,11 +48,13 @@ class Fields {
   Attrs attrs_;
 };
 
+// Saturates, so that the checks below see a number that is too large, not one that has wrapped around.
 int64_t times(int64_t a, int64_t b) {
   int64_t result = 0;
   return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
+// The defaults of exchange.h: a field is left out of the text where it follows from the others.
 ExchangeTarget target_of(const Fields& fields) {
   ExchangeTarget to{.axes = fields.axes(), .rows = fields.get("rows", 0)};
   to.step = fields.get("step", to.rows);
@@ -87,6 +89,7 @@ ExchangeMap read_map(const Module& module, const Attrs& attrs, std::string_view 
   if (to == nullptr || from == nullptr) fail<ShardingError>(op, "attributes 'to' and 'from' must say what is sent");
   ExchangeMap map;
   if (from_mesh != mesh) {
+    // An exchange moves elements between devices of one program; two meshes may only order these in two ways.
     if (!are_over_same_devices(*mesh, *from_mesh)) {
       fail<MeshError>(
           op, "both meshes must be over the same devices",
@@ -97,6 +100,7 @@ ExchangeMap read_map(const Module& module, const Attrs& attrs, std::string_view 
   }
   for (const Attribute& dim : list_of(*to, op, "'to'")) map.to.push_back(target_of(Fields(*mesh, dim, op, "to")));
   const AttrArray& lists = list_of(*from, op, "'from'");
+  // There may be one operand more than lists, the fill.
   if (lists.size() > operands.size()) {
     fail<ShardingError>(op, "'from' must have a list for each operand", str(lists.size(), " for ", operands.size()));
   }
@@ -127,14 +131,18 @@ void check(const InferContext& op, const ExchangeTarget& to, size_t dim) {
 }
 
 void check(const InferContext& op, const ExchangeTarget& to, const ExchangeSource& from, size_t dim) {
-  const int64_t scale = std::abs(from.scale);
-  const bool is_bounded = from.scale > -kMost && scale <= kMost && from.offset > -kMost && from.offset < kMost &&
+  // The smallest int64 has no magnitude; 0 is refused below.
+  const int64_t scale = from.scale > -kMost && from.scale <= kMost ? std::abs(from.scale) : 0;
+  const bool is_bounded = from.offset > -kMost && from.offset < kMost &&
+                          // The lower bound 1 also refuses a scale of 0, which would read
+                          // one row for all rows of the result.
                           in_bounds(from.holes, 1) && in_bounds(times(scale, std::max(to.size, from.holes)), 1) &&
                           in_bounds(times(from.holes, std::max<int64_t>(from.size, 1)), 1);
   if (!is_bounded) {
     op.fail_shape("scale must not be 0, holes must be at least 1, and all products with sizes at most 2^60",
                   str("scale ", from.scale, ", offset ", from.offset, ", holes ", from.holes, " on dim ", dim));
   }
+  // The last shard may be padded, so the size may be smaller than what the shards hold.
   if (!in_bounds(from.size, 0) || from.size > times(from.block, product(from.axes))) {
     op.fail_shape("the shards of an operand must cover its size",
                   str(product(from.axes), " shards of ", from.block, " for ", from.size, " on dim ", dim));
@@ -155,6 +163,7 @@ void check_disjoint(const InferContext& op, const std::vector<const AxisList*>& 
   }
 }
 
+// Boxes are disjoint if they are so along any one dim.
 bool are_apart(const std::vector<ExchangeSource>& a, const std::vector<ExchangeSource>& b) {
   for (size_t d = 0; d < a.size(); ++d) {
     if (a[d].end <= b[d].begin || b[d].end <= a[d].begin) return true;
@@ -177,6 +186,7 @@ void check(const InferContext& op, const ExchangeMap& map) {
     }
     check_disjoint(op, axes, "from");
     for (size_t other = 0; other < k; ++other) {
+      // An exchange is pure movement: nothing tells which of two elements to keep.
       if (!are_apart(map.from[k], map.from[other])) {
         op.fail_shape("no element of the result may come from two operands",
                       str("operands ", other, " and ", k, ", which overlap"), "give them 'begin' and 'end'");
@@ -188,6 +198,7 @@ void check(const InferContext& op, const ExchangeMap& map) {
 }  // namespace
 
 void infer_exchange(const InferContext& op, std::vector<TypeId>& results) {
+  // On global values, before `localize`: nothing moves yet.
   if (op.attrs().find("mesh") == nullptr) {
     op.expect_operands(1);
     results.push_back(op.operand_type(0));
@@ -220,6 +231,7 @@ ExchangeMap exchange_map(const OpView& op) {
 }
 
 bool has_fill(const OpView& op) {
+  // The fill has no list in 'from'.
   return op.operand_count() > std::get<AttrArray>(op.attrs().find("from")->base()).size();
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/collectives/local_collectives.h"
 
-#include <cstdlib>
-
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -12,6 +12,7 @@ namespace {
 
 // ---- reading attributes; used before an op exists (infer) and after ------------------------------------------------
 
+// These take a module and attributes, not an op, because infer runs before the op exists.
 MeshPtr mesh_of(const Module& module, const Attrs& attrs, std::string_view op) {
   const Symbol* symbol = attrs.find<Symbol>("mesh");
   if (symbol == nullptr) fail<MeshError>(op, "attribute 'mesh' must name a mesh", "none");
@@ -70,6 +71,8 @@ void infer_axis_index(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(0);
   const MeshPtr mesh = mesh_of(op.module(), op.attrs(), op.name());
   axes_of(*mesh, op.attrs(), "axes", op.name());
+  // A scalar that differs between devices. All offsets of shards are computed from
+  // it, so no table of devices is needed.
   results.push_back(op.context().tensor(DType::kI32, {}));
 }
 
@@ -90,6 +93,14 @@ int64_t split_dim(const InferContext& op, const Dims& shape, size_t d, int64_t p
   return shape[d] / parts;
 }
 
+// The size of a dim after `parts` shards of it are gathered.
+int64_t gathered_dim(const InferContext& op, int64_t size, int64_t parts) {
+  if (size > kMaxElements / parts) {
+    op.fail_shape("a gathered dim must have fewer than 2^56 elements", str(size, " on each of ", parts, " devices"));
+  }
+  return size * parts;
+}
+
 void expect_one_list_per_dim(const InferContext& op, size_t lists) {
   if (lists == op.operand(0).shape.size()) return;
   op.fail_shape("takes one list of axes per dim", std::to_string(lists) + " for " + op.operand_types_text());
@@ -101,7 +112,7 @@ void infer_all_gather(const InferContext& op, std::vector<TypeId>& results) {
   const auto gather = dim_axes_of(*mesh, op.attrs(), "gather", op.name());
   expect_one_list_per_dim(op, gather.size());
   Dims shape = op.operand(0).shape;
-  for (size_t d = 0; d < shape.size(); ++d) shape[d] *= product(gather[d]);
+  for (size_t d = 0; d < shape.size(); ++d) shape[d] = gathered_dim(op, shape[d], product(gather[d]));
   results.push_back(op.context().tensor(op.operand(0).dtype, shape));
 }
 
@@ -122,6 +133,7 @@ void infer_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
   const MeshPtr mesh = mesh_of(op.module(), op.attrs(), op.name());
   Dims shape = op.operand(0).shape;
   const auto ndim = static_cast<int64_t>(shape.size());
+  // All moves are one collective; each changes two sizes of the same shape.
   for (const AllToAllMove& move : moves_of(*mesh, op.attrs(), op.name())) {
     if (move.from_dim < 0 || move.from_dim >= ndim || move.to_dim < 0 || move.to_dim >= ndim ||
         move.from_dim == move.to_dim) {
@@ -129,8 +141,10 @@ void infer_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
                     std::to_string(move.from_dim) + " and " + std::to_string(move.to_dim));
     }
     const auto to = static_cast<size_t>(move.to_dim);
+    // The axes leave from_dim, which is gathered, and split to_dim.
     shape[to] = split_dim(op, shape, to, product(move.axes));
-    shape[static_cast<size_t>(move.from_dim)] *= product(move.axes);
+    int64_t& gathered = shape[static_cast<size_t>(move.from_dim)];
+    gathered = gathered_dim(op, gathered, product(move.axes));
   }
   results.push_back(op.context().tensor(op.operand(0).dtype, shape));
 }
@@ -144,7 +158,8 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
     const bool wrap = op.attr<bool>("wrap");
     if (op.attrs().find("reducer") != nullptr) {
       reducer_of(op.attrs(), op.name());
-      if (wrap || std::abs(shift) != 1) {
+      // A chain folds the parts of all devices in order, so it goes from neighbour to neighbour and has a first device.
+      if (wrap || (shift != 1 && shift != -1)) {
         fail<ShardingError>(op.name(), "with a reducer, 'shift' must be 1 or -1, without 'wrap'",
                             std::to_string(shift));
       }
@@ -152,6 +167,7 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
   } else {
     const AxisList from = axes_of(*mesh, op.attrs(), "from", op.name());
     const AxisList to = axes_of(*mesh, op.attrs(), "to", op.name());
+    // Two orders of the same number of devices: each device sends once and receives once.
     if (product(from) != product(to)) {
       op.fail_shape("'from' and 'to' must have the same product",
                     std::to_string(product(from)) + " and " + std::to_string(product(to)));
@@ -207,6 +223,7 @@ void batch_collective(BatchContext& context) {
 }
 
 OpCost collective_cost(const OpView& op) {
+  // The bytes that are written. Communication is priced by the kind of the collective, not here.
   return {.bytes = static_cast<double>(op.result_count() == 0 ? 0 : op.result_type().nbytes())};
 }
 

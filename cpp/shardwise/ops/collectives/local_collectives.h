@@ -31,7 +31,6 @@ namespace shardwise {
 std::span<const OpDef> local_collective_ops();
 
 // Fields that all collectives share.
-inline constexpr std::string_view kAfterGradients = "created by passes that run after differentiation";
 void batch_collective(BatchContext& context);
 OpCost collective_cost(const OpView& op);
 

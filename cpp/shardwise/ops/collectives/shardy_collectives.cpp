@@ -16,6 +16,7 @@ namespace {
 
 // ---- what the checks read ------------------------------------------------------------------------------------------
 
+// Shardy lets some collectives take an operand without a sharding, which is then whole on every device.
 enum class Operand { kMustBeSharded, kWholeByDefault };
 enum class Meshes { kEqual, kSameAxes };
 
@@ -57,6 +58,7 @@ struct Sides {
       refuse(op, "the meshes of operand and result must have the same axes",
              str(in.mesh->text(), " and ", out.mesh->text()));
     }
+    // Two names of one mesh would make the permute a no-op that looks like communication.
     if (in.mesh->name() != out.mesh->name() && in.mesh->same_devices(*out.mesh)) {
       refuse(op, "two meshes must have their devices in different orders",
              str(in.mesh->reference(), " and ", out.mesh->reference()), "use one of them");
@@ -82,6 +84,7 @@ struct Sides {
 
   // Dim `dim` of the operand without `axes`, which must be its last axes.
   AxisList without(size_t dim, const AxisList& axes) const {
+    // {"x", "y"} without {"y"} is {"x"}: the minor axes are gathered first, or the shards would not be contiguous rows.
     if (std::optional<AxisList> rest = without_suffix(in.dims[dim].axes, axes)) return *std::move(rest);
     refuse(op, str(axis_list_text(*in.mesh, axes), " must be the last axes of dim ", dim, " of the operand"),
            axis_list_text(*in.mesh, in.dims[dim].axes));
@@ -89,6 +92,7 @@ struct Sides {
 
   AxisList with(size_t dim, const AxisList& axes) const {
     AxisList all = in.dims[dim].axes;
+    // A sub-axis that continues the last one becomes one with it: "x":(1)2 and "x":(2)2 of x=4 are "x".
     append_merged(all, axes);
     return all;
   }
@@ -113,6 +117,7 @@ std::vector<AxisList> dim_axes_of(const Sides& sides, std::string_view name) {
   }
   std::vector<AxisList> dims;
   for (const auto& axes : lists->dims) dims.push_back(resolve(*sides.out.mesh, axes));
+  // The lists must be legal together, as the dims of one sharding: no axis twice.
   verify_axis_lists(sides.out.mesh, dims);
   return dims;
 }
@@ -122,6 +127,7 @@ std::vector<AxisList> dim_axes_of(const Sides& sides, std::string_view name) {
 void verify_all_gather(const OpView& op) {
   const Sides sides(op, Operand::kMustBeSharded, Meshes::kEqual);
   const auto gathered = dim_axes_of(sides, "gathering_axes");
+  // The sharding of the result is not free: each collective checks that it follows from the operand's.
   for (size_t d = 0; d < gathered.size(); ++d) sides.verify_dim_axes(d, sides.without(d, gathered[d]));
 }
 
@@ -173,6 +179,7 @@ void verify_all_to_all(const OpView& op) {
       if (seen[dim]) refuse(op, "a dim must be in one move, as its source or its target", str("dim ", dim, " again"));
       seen[dim] = true;
     }
+    // As Shardy verifies, so that one exchange has one text.
     if (i > 0 && moves[i - 1].from > moves[i].from) {
       refuse(op, "moves must be in the order of their source dims", str(moves[i].from, " after ", moves[i - 1].from));
     }
@@ -190,6 +197,7 @@ void verify_collective_permute(const OpView& op) {
   const Sides sides(op, Operand::kMustBeSharded, Meshes::kSameAxes);
   for (size_t d = 0; d < sides.out.dims.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
+    // A permute changes which device holds a shard, not the shards.
     if (sides.in.shard_count(dim) == sides.out.shard_count(dim)) continue;
     refuse(op, str("dim ", d, " must be in as many shards before and after"),
            str(sides.in.shard_count(dim), " and ", sides.out.shard_count(dim)));
@@ -199,6 +207,8 @@ void verify_collective_permute(const OpView& op) {
 // Checks that `axes` can be reduced: they neither shard the operand nor replicate it, and are not unreduced afterwards.
 void verify_reduction(const Sides& sides, const AxisList& axes) {
   for (const AxisRef& axis : axes) {
+    // Devices along a reduced axis hold addends of the same elements: neither different
+    // elements nor, by annotation, copies.
     if (overlaps(sides.in.axes_sharding(), axis) || overlaps(sides.in.replicated, axis)) {
       refuse(sides.op, "an axis of the reduction must neither shard the operand nor be replicated there",
              str(axis_text(*sides.in.mesh, axis), " with ", short_text(sides.in)));
@@ -208,6 +218,7 @@ void verify_reduction(const Sides& sides, const AxisList& axes) {
              str(axis_text(*sides.in.mesh, axis), " with ", short_text(sides.out)));
     }
   }
+  // A reduction over some axes leaves the others pending, by the same reducer.
   if (sides.out.unreduced.empty() || sides.in.unreduced.empty() ||
       sides.in.pending_reducer() == sides.out.pending_reducer()) {
     return;
@@ -243,6 +254,7 @@ void verify_unreduced(const Sides& sides, const AxisList& axes) {
            axis_list_text(*sides.out.mesh, sides.out.unreduced));
   }
   for (const TensorSharding* side : {&sides.in, &sides.out}) {
+    // The parts that a device does not have become zeros, which are neutral for sums alone.
     if (side->unreduced.empty() || side->pending_reducer() == Reducer::kSum) continue;
     refuse(sides.op, "what is unreduced must be a sum", name(side->pending_reducer()));
   }
@@ -255,6 +267,7 @@ void verify_replicated_to_unreduced(const OpView& op) {
   verify_sorted_axes(sides.out.mesh, axes, "unreduced");
   sides.verify_equal_dims();
   for (const AxisRef& axis : axes) {
+    // One device along the axis keeps the value and the others take zeros: all must have held the same.
     if (!overlaps(sides.in.axes_sharding(), axis) && !overlaps(sides.in.unreduced, axis)) continue;
     refuse(op, "an axis must hold copies of the operand before", axis_text(*sides.in.mesh, axis));
   }
@@ -302,19 +315,6 @@ constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, Ve
                .traits = {.collective = kind}};
 }
 
-constexpr OpDef to_unreduced(std::string_view name, VerifyFn verify, std::string_view format, std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer_same_type,
-               .rule = no_rule,
-               .prepare = propagation_only,
-               .cost = collective_cost,
-               .vjp = propagation_only,
-               .batch = propagation_only,
-               .verify = verify,
-               .format = format,
-               .doc = doc};
-}
-
 constexpr OpDef kGlobalCollectiveOps[] = {
     global_collective("sdy.all_gather", CollectiveKind::kAllGather, verify_all_gather,
                       "custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) "
@@ -339,16 +339,17 @@ constexpr OpDef kGlobalCollectiveOps[] = {
                       "custom<axes_per_dim>($reduce_scatter_axes) operands `out_sharding=` sharding($out_sharding) "
                       "attr-dict `:` result-type",
                       "Completes a pending reduction over axes, each device keeping its part (Shardy reduce_scatter)."),
-    to_unreduced("sdy.replicated_to_unreduced", verify_replicated_to_unreduced,
-                 "custom<axes>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
-                 "Turns copies along axes into addends, all but one of them zeros (Shardy replicated_to_unreduced)."),
-    to_unreduced("sdy.sharded_to_unreduced", verify_sharded_to_unreduced,
-                 "custom<axes_per_dim>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` "
-                 "result-type",
-                 "Turns shards along axes into addends, zeros outside them (Shardy sharded_to_unreduced)."),
+    global_collective(
+        "sdy.replicated_to_unreduced", CollectiveKind::kToUnreduced, verify_replicated_to_unreduced,
+        "custom<axes>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
+        "Turns copies along axes into addends, all but one of them zeros (Shardy replicated_to_unreduced)."),
+    global_collective("sdy.sharded_to_unreduced", CollectiveKind::kToUnreduced, verify_sharded_to_unreduced,
+                      "custom<axes_per_dim>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` "
+                      "result-type",
+                      "Turns shards along axes into addends, zeros outside them (Shardy sharded_to_unreduced)."),
 };
 
-static_assert(all_complete(kGlobalCollectiveOps, 2));
+static_assert(all_complete(kGlobalCollectiveOps));
 
 }  // namespace
 

@@ -19,6 +19,7 @@ void expect_some_operands(const InferContext& op) {
 
 // Groups of devices: one row per group, filled with -1 if it has fewer devices than others.
 void expect_groups(const InferContext& op, std::string_view name) {
+  // The devices in it are not checked: these ops propagate, but never run here.
   const NdArray& groups = op.attr<DenseAttr>(name).data;
   if (groups.dtype() == DType::kI64 && groups.ndim() == 2) return;
   op.fail_shape(str(name, " must be a row of devices per group"), TensorType{groups.dtype(), groups.shape()}.text(),
@@ -72,6 +73,8 @@ void expect_scaled(const InferContext& op, int64_t dim, bool grows, std::vector<
     for (size_t k = 0; fits && k < from.shape.size(); ++k) fits = k == d || from.shape[k] == to.shape[k];
     if (fits) {
       const int64_t small = grows ? from.shape[d] : to.shape[d], large = grows ? to.shape[d] : from.shape[d];
+      // The size of a group is not compared with the quotient: its number of devices also depends on the
+      // mode and on the number of partitions.
       fits = small == 0 ? large == 0 : large % small == 0;
     }
     if (!fits) {
@@ -104,6 +107,7 @@ void infer_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
     const auto split = static_cast<size_t>(expect_dim(op, "split_dimension", operand.ndim()));
     const auto concat = static_cast<size_t>(expect_dim(op, "concat_dimension", operand.ndim()));
     Dims shape = operand.shape;
+    // The product is checked because split_count comes from the text.
     if (count < 1 || shape[split] % count != 0 || __builtin_mul_overflow(shape[concat], count, &shape[concat])) {
       op.fail_shape("split_count must divide the dim that is split",
                     str("split_count = ", count, " for ", operand.text()));
@@ -127,6 +131,7 @@ const Dims& shape_of(const OpView& op, size_t tensor) {
 
 // A dim whose sizes in operand and result differ: both are whole, with separate factors.
 void map_apart(RuleBuilder& rule, const OpView& op, size_t dim) {
+  // all_gather of 4 rows to 8: ([i])->([j]) {i=4, j=8} need_replication={i, j}. Shards of i are no shards of j.
   const FactorId from = rule.need_replication(op.operand_type(0).shape[dim]);
   const FactorId to = rule.need_replication(op.result_type().shape[dim]);
   for (size_t t = 0; t < rule.tensor_count(); ++t) rule.map(t, dim, t < op.operand_count() ? from : to);
@@ -144,6 +149,7 @@ ShardingRule rule_but_for(const OpView& op, std::initializer_list<size_t> apart)
   return rule.build();
 }
 
+// Operands of one shape share their factors, so that a sharding of one reaches all of them.
 bool have_one_shape(const OpView& op) {
   for (size_t t = 1; t < op.operand_count(); ++t) {
     if (shape_of(op, t) != shape_of(op, 0)) return false;
@@ -186,6 +192,7 @@ ShardingRule rule_reduce_scatter(const OpView& op) {
 ShardingRule rule_all_to_all(const OpView& op) {
   const auto split = static_cast<size_t>(op.attrs().get_int("split_dimension"));
   const auto concat = static_cast<size_t>(op.attrs().get_int("concat_dimension"));
+  // A dim that is split and concatenated again is one dim of the rule.
   return split == concat ? rule_of_operands(op, {split}) : rule_of_operands(op, {split, concat});
 }
 

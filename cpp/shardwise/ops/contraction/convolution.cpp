@@ -50,6 +50,7 @@ std::optional<ConvolutionDims> take_dims(std::string_view& text, std::string_vie
     ++dim;
   } while (take(text, ","));
   if (!take(text, "]") || dims.batch < 0 || dims.feature < 0) return std::nullopt;
+  // By their numbers, so that `spatial[i]` is the dim of spatial dim i in every tensor: [b, 1, 0, f] gives {2, 1}.
   std::sort(spatial.begin(), spatial.end());
   for (size_t i = 0; i < spatial.size(); ++i) {
     if (spatial[i].first != static_cast<int64_t>(i)) return std::nullopt;
@@ -69,6 +70,7 @@ const std::string* numbers_text(const Attrs& attrs) {
 // A convolution's window as attributes of reduce_window.
 Attrs window_attrs(const Attrs& attrs, const Dims& sizes) {
   Attrs window{{"window_dimensions", sizes}};
+  // reduce_window has the same windows, so its checks and sizes serve both ops.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames{{{"window_strides", "window_strides"},
                                                                                  {"padding", "padding"},
                                                                                  {"lhs_dilation", "base_dilations"},
@@ -115,6 +117,8 @@ void expect_groups(const InferContext& op, const ConvolutionNumbers& numbers, in
     op.fail_shape("feature_group_count and batch_group_count must be positive, and one of them 1",
                   str(features, " and ", batches));
   }
+  // Constraints of the specification: a kernel counts the input features of one feature group, but the outputs of all
+  // groups. Groups of the batch each read all features.
   const bool fits = size(0, numbers.lhs.batch) % batches == 0 &&
                     size(0, numbers.lhs.feature) == size(1, numbers.rhs.batch) * features &&
                     size(1, numbers.rhs.feature) % (features * batches) == 0;
@@ -132,6 +136,7 @@ void infer_convolution(const InferContext& op, std::vector<TypeId>& results) {
   expect_groups(op, numbers, features, batches);
   const Dims& lhs = op.operand(0).shape;
   const Dims& rhs = op.operand(1).shape;
+  // A spatial dim of the result has one element per window that fits; the kernel's sizes are the window's.
   const Attrs window = window_attrs(op.attrs(), sizes_of(rhs, numbers.rhs.spatial));
   const Dims windows = infer_windows(op, window, sizes_of(lhs, numbers.lhs.spatial));
   Dims shape(lhs.size(), 0);
@@ -153,6 +158,9 @@ class ConvolutionRule {
   ShardingRule build(MapSpatialDim map_spatial_dim) {
     const int64_t batches = group_count(op_.attrs(), "batch_group_count");
     const int64_t features = group_count(op_.attrs(), "feature_group_count");
+    // Groups are the major factor of the dims that they divide: shards of these dims then have whole groups.
+    //
+    //   batch_group_count = 2, lhs [4, 8, 3], rhs [2, 3, 6]     batch of lhs: (group 2, batch 2); outputs: (group 2, 3)
     if (batches > 1) {
       const FactorId group = rule_.factor(batches);
       map(0, numbers_.lhs.batch, group)
@@ -201,6 +209,7 @@ void map_windows(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& 
              output = static_cast<size_t>(numbers.result.spatial[i]);
   const Window window = Convolution::of(op).window;
   const int64_t count = op.result_type().shape[output];
+  // A window of one element without stride and padding reads the dim at the result's index: nothing moves.
   const FactorId windows = window.is_trivial(i) ? rule.factor(count) : rule.permutation(count);
   rule.map(0, input, windows).map(rule.result_tensor(0), output, windows);
   if (!window.is_trivial(i)) rule.range(0, input, window.range(i));
@@ -224,6 +233,7 @@ constexpr OpDef kConvolutionOps[] = {{
     .vjp = vjp_convolution,
     .batch = batch_convolution,
     .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
+    .addends = Addends::kWideResult,
     .format = "`(` operands `)` `dim_numbers` `=` custom<conv_dims>($dimension_numbers) `,` `window` `=` "
               "custom<conv_window> attr-dict `:` functional-type",
     .doc = "Sums of products under a moving window (StableHLO convolution).",
@@ -238,6 +248,7 @@ std::optional<ConvolutionNumbers> ConvolutionNumbers::parse(std::string_view tex
   const auto rhs = take_dims(text, "i", "o");
   if (!rhs || !take(text, "->")) return std::nullopt;
   const auto result = take_dims(text, "b", "f");
+  // Drops trailing spaces.
   if (!result || (take(text, ""), !text.empty())) return std::nullopt;
   return ConvolutionNumbers{*lhs, *rhs, *result};
 }

@@ -14,6 +14,10 @@ namespace {
 constexpr int64_t kTileBytes = 1 << 19;  // of the columns of one product
 constexpr int64_t kMostRows = 1024, kLeastRows = 64;
 
+// A convolution is a product of matrices: each row has the elements that one window reads, for all input features, and
+// each column of the kernel is one output. A tile of rows at a time is gathered, so that it fits in the cache.
+//
+//   input [1, 4, 2], window 3, kernel [3, 2, 5]     2 rows of 3 · 2 = 6 elements, times 6 x 5
 // Everything with the dims batch, spatial, features; the kernel with spatial, input features, output features.
 struct Geometry {
   Dims input, output, taps;  // sizes of the spatial dims
@@ -72,6 +76,7 @@ void multiply(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, i
   for (int64_t i = 0; i < m; ++i) {
     std::fill_n(c + i * ld, n, T{});
     for (int64_t p = 0; p < k; ++p) {
+      // Wide and unsigned, because a product of two narrow or signed items could overflow.
       const uint64_t factor = a[i * lda + p];
       for (int64_t j = 0; j < n; ++j) c[i * ld + j] = static_cast<T>(c[i * ld + j] + factor * b[p * ld + j]);
     }
@@ -89,6 +94,7 @@ class Columns {
     first_feature_ = g_.feature_groups > 1 ? group * g_.group_features : 0;
     for (int64_t row = begin; row < end; ++row, to += g_.columns()) {
       place(row);
+      // Batch groups read different examples, and feature groups different features of one example.
       const int64_t batch = row / g_.positions() + (g_.batch_groups > 1 ? group * g_.batches : 0);
       fill_dim(to, 0, batch);
     }
@@ -125,6 +131,7 @@ class Columns {
     const int64_t inner = element_count(DimSpan(g_.taps).subspan(d + 1)) * g_.group_features;
     for (int64_t tap = 0; tap < g_.taps[d]; ++tap) {
       const int64_t from = source(d, tap);
+      // Padding and holes are zeros here, which the sum needs: a row has a place for each tap.
       to = from < 0 ? std::fill_n(to, inner, T{}) : fill_dim(to, d + 1, pixel * g_.input[d] + from);
     }
     return to;
@@ -184,6 +191,7 @@ void convolve_single_features(KernelContext& context, const Geometry& g, const T
 template <class T>
 void convolve(KernelContext& context, const Geometry& g, const T* input, const T* kernel, T* result) {
   const int64_t rows = g.batches * g.positions(), k = g.columns();
+  // No taps or no features: an empty sum.
   if (k == 0) {
     std::fill_n(result, rows * g.outputs, T{});
     return;
@@ -197,6 +205,7 @@ void convolve(KernelContext& context, const Geometry& g, const T* input, const T
     for (int64_t first = begin * tile; first < std::min(end * tile, rows); first += tile) {
       const int64_t count = std::min(tile, rows - first);
       for (int64_t group = 0; group < g.groups(); ++group) {
+        // Neither a window nor a group moves an element, so the input is already the matrix.
         const T* a = g.is_pointwise() ? input + first * k : memory.data();
         if (!g.is_pointwise()) columns.fill(memory.data(), first, first + count, group);
         const int64_t column = group * g.group_outputs();
@@ -216,6 +225,7 @@ void convolve_items(KernelContext& context, const Geometry& g, const NdArray& in
   if (result.dtype() == DType::kF64) return run.template operator()<double>();
   if (result.dtype() == DType::kC64) return run.template operator()<Complex64>();
   if (result.dtype() == DType::kC128) return run.template operator()<Complex128>();
+  // Integers of one width share a loop: sums that wrap have the same bits for both signs.
   switch (item_size(result.dtype())) {
     case 1: return run.template operator()<uint8_t>();
     case 2: return run.template operator()<uint16_t>();
@@ -268,6 +278,7 @@ void run_convolution(KernelContext& context, const Convolution& convolution) {
   const NdArray kernel = prepared(context, with_reversed(context.operand(1), numbers.rhs.spatial, convolution.reversed),
                                   kernel_order, dtype);
   const NdArray view = permuted(result, dims_of(numbers.result.batch, numbers.result.spatial, numbers.result.feature));
+  // The product writes into the result itself where its layout and dtype are those of the product.
   const bool direct = view.is_contiguous() && result.dtype() == dtype;
   const NdArray target = direct ? view : NdArray::empty(dtype, view.shape());
   const size_t spatial = numbers.lhs.spatial.size();
@@ -295,6 +306,7 @@ std::optional<Kernel> prepare_convolution(const OpView& op, const KernelTypes& t
   // Attributes suit the sizes of the op's own types.
   const size_t batch = static_cast<size_t>(convolution.numbers.lhs.batch);
   Dims expected = op.operand_type(0).shape;
+  // Merged shards are more examples. Groups of the batch count its rows, so they need the op's own size.
   if (convolution.batch_groups == 1) expected[batch] = types.operands[0].shape[batch];
   if (types.operands[0].shape != expected || types.operands[1].shape != op.operand_type(1).shape) return std::nullopt;
   return [convolution](KernelContext& context) { run_convolution(context, convolution); };

@@ -41,6 +41,8 @@ OpPlacement placement_of(const ShardingRule& rule, const ConvolutionNumbers& num
 Convolution local_convolution(const PartitionContext& context) {
   Convolution local = Convolution::of(context.op());
   const int64_t shards = context.operand_layout(1).dims[at(local.numbers.rhs.feature)].shards;
+  // Shards of the kernel's outputs have whole groups first (ConvolutionRule): 6 groups on 2 shards are 3 on each.
+  // 2 groups on 4 shards are half a group, whose input is that of the one group: the count is 1.
   for (int64_t* count : {&local.feature_groups, &local.batch_groups}) *count = ceil_div(*count, shards);
   return local;
 }
@@ -81,6 +83,7 @@ MovedDim rows_of_windows(Window& window, size_t i, const DimLayout& input, const
   }
   // Returns where the last of so many windows ends, counted from where the first begins.
   const auto end_of = [&](int64_t windows) { return windows == 0 ? 0 : (windows - 1) * stride + spanned; };
+  // The step between devices is stride · block / holes, which is no whole number of elements here.
   if (stride * block % holes != 0) {
     dim.to = {.axes = result.axes, .rows = end_of(block), .step = stride * block, .size = end_of(result.size)};
     dim.from.offset = -low;
@@ -88,6 +91,8 @@ MovedDim rows_of_windows(Window& window, size_t i, const DimLayout& input, const
     window.base_dilations[i] = 1;
     return dim;
   }
+  //   window 3, low 1, holes 2, block 4     the first window begins at place -1, the fourth ends before place 5:
+  //                                         elements 0, 1, 2 at the places 0, 2, 4; the next device begins at element 2
   const int64_t first = -floor_div(low, holes);  // the first element that the first window may read
   const auto count = [&](int64_t windows) {
     return windows == 0 ? 0 : std::max<int64_t>(floor_div(end_of(windows) - 1 - low, holes) + 1 - first, 0);
@@ -103,6 +108,7 @@ MovedDim rows_of_windows(Window& window, size_t i, const DimLayout& input, const
 // the result comes out reversed.
 MovedDim rows_of_taps(Convolution& local, size_t i, const DimLayout& input, const DimLayout& kernel, int64_t windows) {
   Window& window = local.window;
+  // Window w reads the places stride · w + dilation · tap - low: each tap is read by all windows.
   const int64_t others = std::max<int64_t>(windows - 1, 0) * window.strides[i];
   const auto end_of = [&](int64_t taps) {
     return windows == 0 || taps == 0 ? 0 : others + (taps - 1) * window.dilations[i] + 1;
@@ -112,6 +118,7 @@ MovedDim rows_of_taps(Convolution& local, size_t i, const DimLayout& input, cons
             .rows = end_of(kernel.block),
             .step = kernel.block * window.dilations[i],
             .size = end_of(kernel.size)};
+  // Rows counted backwards begin at the last one that any tap reads, and make the reversal of the taps superfluous.
   dim.from.offset = local.reversed[i] != 0 ? dim.to.size - 1 - window.low[i] : -window.low[i];
   dim.from.scale = local.reversed[i] != 0 ? -1 : 1;
   dim.from.holes = window.base_dilations[i];
@@ -131,6 +138,7 @@ class ConvolutionOfShards {
   ValueId run() {
     const ConvolutionNumbers& numbers = local_.numbers;
     for (const DimLayout& layout : context_.operand_layout(0).dims) dims_.push_back(unmoved(layout));
+    // Padding of the feature dim is summed over, too.
     fill_padding(dims_[at(numbers.lhs.feature)]);
     for (size_t i = 0; i < numbers.lhs.spatial.size(); ++i) move(i);
     const ValueId input = received();

@@ -67,11 +67,15 @@ class Cotangents {
         input_(sizes_of(builder_, context.operand(0), numbers().lhs.spatial)),
         output_(sizes_of(builder_, cotangent_, numbers().result.spatial)) {}
 
+  // y[o] = sum of x[s·o + d·t - low] · k[t] over t, so dx[p] = sum of y[(p + low - d·t) / s] · k[t]. These are windows
+  // of stride 1 over the cotangent with holes s. With taps turned around, t -> T - 1 - t, they begin at
+  // p + low - d·(T - 1).
   // Windows over the cotangent, by the kernel turned around with its features exchanged.
   ValueId of_input() {
     ValueId kernel = build_reverse(builder_, kernel_, numbers().rhs.spatial);
     const int64_t groups = convolution_.groups();
     if (groups > 1) {
+      // Each group of outputs reads back into its own inputs: (i, G·o) becomes (G·i, o).
       kernel = split_dim(builder_, kernel, numbers().rhs.feature, groups);
       kernel = merge_dim(builder_, kernel, numbers().rhs.feature, numbers().rhs.batch);
     }
@@ -85,17 +89,21 @@ class Cotangents {
     std::swap(back.window.strides, back.window.base_dilations);
     for (size_t i = 0; i < input_.size(); ++i) {
       back.window.low[i] = window.spanned(i) - window.low[i] - 1;
+      // The high padding is what makes the result as large as the input, with rows that no window read.
       back.window.high[i] = dilated(input_[i], window.base_dilations[i]) + window.spanned(i) - 1 -
                             dilated(output_[i], window.strides[i]) - back.window.low[i];
     }
     ValueId found = build_convolution(builder_, cotangent_, kernel, back, context_.op().attrs(), dtype_);
     if (convolution_.batch_groups > 1) {
+      // Groups of the batch come out as groups of features: back to the batch.
       found = split_dim(builder_, found, numbers().lhs.feature, groups);
       found = merge_dim(builder_, found, numbers().lhs.feature, numbers().lhs.batch);
     }
     return found;
   }
 
+  // dk[t] = sum of x[s·o + d·t - low] · dy[o] over o and the batch: the batch is what is summed, in the place of input
+  // features, and stride and dilation change their roles.
   // Windows over the input, by the cotangent.
   ValueId of_kernel() {
     Convolution back = convolution_;
@@ -106,6 +114,7 @@ class Cotangents {
     const Window& window = convolution_.window;
     std::swap(back.window.strides, back.window.dilations);
     for (size_t i = 0; i < input_.size(); ++i) {
+      // Rows of the input that no window read must not make a further tap: `high` cuts them off, or pads up to T taps.
       const int64_t both =
           dilated(output_[i], window.strides[i]) + window.spanned(i) - dilated(input_[i], window.base_dilations[i]) - 1;
       back.window.high[i] = both - window.low[i];
@@ -138,6 +147,7 @@ ValueId reversed(Builder& builder, ValueId kernel, const Convolution& convolutio
 void vjp_convolution(VjpContext& context) {
   Builder& builder = context.builder();
   const OpView op = context.op();
+  // An empty dim has no windows to turn around; both cotangents are sums of nothing.
   if (op.result_type().size() == 0 || op.operand_type(0).size() == 0) {
     for (size_t i = 0; i < 2; ++i) {
       if (context.needs(i)) context.set(i, build_zeros(builder, op.operand_type(i)));
@@ -145,6 +155,7 @@ void vjp_convolution(VjpContext& context) {
     return;
   }
   const Convolution convolution = Convolution::of(op);
+  // `Cotangents` knows no reversal: it gets the kernel as windows apply it, and the kernel's cotangent is turned back.
   Cotangents cotangents(context, reversed(builder, context.operand(1), convolution));
   if (context.needs(0)) context.set(0, cotangents.of_input());
   if (context.needs(1)) context.set(1, reversed(builder, cotangents.of_kernel(), convolution));

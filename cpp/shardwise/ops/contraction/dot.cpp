@@ -13,6 +13,7 @@ void infer_dot(const InferContext& op, std::vector<TypeId>& results) {
   expect_same_dtype(op, 2);
   const Dims& lhs = op.operand(0).shape;
   const Dims& rhs = op.operand(1).shape;
+  // A vector is a row on the left and a column on the right, and its one dim is the summed one.
   const bool fits = !lhs.empty() && lhs.size() <= 2 && !rhs.empty() && rhs.size() <= 2 && lhs.back() == rhs.front();
   if (!fits) {
     op.fail_shape(
@@ -29,6 +30,7 @@ ShardingRule rule_dot(const OpView& op) {
   const Dims& lhs = op.operand_type(0).shape;
   const Dims& rhs = op.operand_type(1).shape;
   const size_t result = rule.result_tensor(0);
+  // A missing dim of a vector operand has no factor and no dim in the result: [k] x [k, j] -> [j].
   if (lhs.size() == 2) {
     const FactorId row = rule.factor(lhs[0]);
     rule.map(0, 0, row).map(result, 0, row);
@@ -48,6 +50,7 @@ void decompose_dot(DecomposeContext& context) {
   dims.lhs_contracting = {op.operand_type(0).ndim() - 1};
   dims.rhs_contracting = {0};
   Attrs attrs;
+  // A hint for other compilers: no kernel of ours reads it, but printed programs keep it.
   if (const Attribute* precision = op.attrs().find("precision_config")) attrs.set("precision_config", *precision);
   context.set_result(
       0, build_dot(context.builder(), context.operand(0), context.operand(1), dims, op.result_type().dtype, attrs));

@@ -28,6 +28,8 @@ struct Known {
 };
 
 const std::vector<Known>& known_algorithms() {
+  // Part i of a bfloat16 algorithm is about 2^-8 of part i - 1, so the sum of a pair's indices gives the size of its
+  // product. Small products are added first, which keeps their bits. Three drop 1·1; six drop 1·2, 2·1 and 2·2.
   const std::vector<std::pair<int, int>> one{{0, 0}}, three{{0, 1}, {1, 0}, {0, 0}};
   const std::vector<std::pair<int, int>> six{{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}};
   const std::vector<std::pair<int, int>> nine{{2, 2}, {1, 2}, {2, 1}, {0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}};
@@ -57,6 +59,7 @@ bool is(const Attrs& fields, std::string_view name, int64_t value) {
 
 bool matches(const Attrs& fields, const Known& known) {
   const auto* imprecise = fields.find<bool>("allow_imprecise_accumulation");
+  // JAX's presets have one component on each side: the number of products alone gives the number of parts.
   return word(fields, "lhs_precision_type") == known.precision &&
          word(fields, "rhs_precision_type") == known.precision &&
          word(fields, "accumulation_type") == known.accumulation && is(fields, "lhs_component_count", 1) &&
@@ -84,6 +87,7 @@ float to_tf32(float value) {
   constexpr uint32_t kDropped = 13;  // of the 23 mantissa bits; rounds ties to even
   const auto bits = std::bit_cast<uint32_t>(value);
   if (!std::isfinite(value)) return value;
+  // Half of the dropped bits' unit less one, plus the last kept bit: a tie carries only if the kept bit is odd.
   const uint32_t rounded = bits + ((uint32_t{1} << (kDropped - 1)) - 1) + (bits >> kDropped & 1U);
   return std::bit_cast<float>(rounded >> kDropped << kDropped);
 }
@@ -94,6 +98,7 @@ float to_bf16(float value) { return static_cast<float>(BFloat16(value)); }
 template <float Round(float)>
 float leading_part(float value) {
   const float rounded = Round(value);
+  // A value just below the largest float would round up to infinity, and leave minus infinity as the rest.
   if (std::isfinite(rounded) || !std::isfinite(value)) return rounded;
   return Round(value * (1 - 0x1p-8F));
 }
@@ -111,6 +116,7 @@ std::vector<NdArray> split(KernelContext& context, const NdArray& operand, int c
     auto* part = reinterpret_cast<float*>(parts.back().data());
     context.parallel_for(rest.size(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
+        // One part is the rounded operand itself, which may be infinite; several must add up to the operand.
         part[k] = count == 1 ? Round(left[k]) : leading_part<Round>(left[k]);
         left[k] -= part[k];
       }
@@ -141,6 +147,7 @@ DotAlgorithm dot_algorithm(const OpView& op) {
     refuse(op, "an algorithm is for products of floats", str(operand, " to ", result), "leave it out");
   }
   const bool is_decomposed = found->algorithm.precision == Precision::kTF32 || found->algorithm.parts() > 1;
+  // A decomposition into float32 parts would drop the low bits of a float64 operand unseen.
   if (is_decomposed && is_wide) {
     refuse(op, "this algorithm is for operands of at most 32 bits", str("f64 for ", text), "convert them to float32");
   }
@@ -169,6 +176,7 @@ std::vector<NdArray> dot_parts(KernelContext& context, const NdArray& operand, c
     return split<to_bf16>(context, converted(context, operand, DType::kF32), algorithm.parts());
   }
   if (algorithm.precision == Precision::kOperand) return {converted(context, operand, algorithm.accumulation)};
+  // Products of two narrow values are exact in float32, so rounding the operands is all that the algorithm asks.
   const NdArray narrow = converted(context, operand, is_bf16 ? DType::kBF16 : DType::kF16);
   return {converted(context, narrow, algorithm.accumulation)};
 }

@@ -61,6 +61,8 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   expect_dims(op, "batching and contracting dims of rhs", joined(dims.rhs_batching, dims.rhs_contracting), rhs.ndim());
   const NumberClass left = number_class(lhs.dtype), right = number_class(rhs.dtype);
   const bool has_one_bool = left != right && std::min(left, right) == NumberClass::kBool;
+  // Two dtypes need a declared result to compute in. A boolean product is "or of ands", which has no meaning for a
+  // boolean and a number.
   if (lhs.dtype != rhs.dtype && (op.declared().empty() || has_one_bool)) {
     op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them");
   }
@@ -100,6 +102,7 @@ ShardingRule rule_dot_general(const OpView& op) {
     const FactorId factor = rule.factor(size_at(rhs, dim));
     rule.map(1, static_cast<size_t>(dim), factor).map(result, result_dim++, factor);
   }
+  // A boolean dot is "or of ands", so its parts combine by "or".
   const Reducer reducer = lhs.dtype == DType::kBool ? Reducer::kOr : Reducer::kSum;
   for (size_t i = 0; i < dims.lhs_contracting.size(); ++i) {
     const FactorId factor = rule.reduction(size_at(lhs, dims.lhs_contracting[i]), reducer);
@@ -142,6 +145,7 @@ ValueId operand_cotangent(VjpContext& context, const OperandSide& side, ValueId 
   DotDims product{identity_dims(batch), dims.rhs_batching,
                   identity_dims(static_cast<int64_t>(y_free.size()), side.y_free_begin), y_free};
 
+  // The free dims of a dot_general are ascending, whereas pairs of contracting dims may be in any order.
   Dims x_contracting;  // in y's order
   Dims y_contracting = dims.rhs_contracting;
   std::sort(y_contracting.begin(), y_contracting.end());
@@ -156,6 +160,8 @@ ValueId operand_cotangent(VjpContext& context, const OperandSide& side, ValueId 
   const DType wide = context.op().result_type().dtype;
   const ValueId factor = build_convert(builder, y, wide);
   ValueId left = context.cotangent(), right = factor;
+  // The order of the factors that needs no transpose: x = [i, k] has the cotangent [i, j] · [k, j] over j, but for
+  // x = [k, j] it is [i, k] · [i, j] over i, with the other operand first.
   if (!std::ranges::is_sorted(x_dims) && std::ranges::is_sorted(with_y_first)) {
     x_dims = with_y_first;
     product = swapped(product);
@@ -212,6 +218,7 @@ constexpr OpDef kDotGeneral{
     .vjp = vjp_dot_general,
     .batch = batch_dot_general,
     .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
+    .addends = Addends::kWideResult,
     .verify_runnable = verify_dot_algorithm,
     .format = "operands `,` custom<dot_dimensions> attr-dict `:` functional-type",
     .doc = "A product summed over contracting dims, per index of the batching dims (StableHLO dot_general).",
@@ -240,6 +247,7 @@ DotDims dot_dims(const Attrs& attrs) {
 StructAttr dot_attribute(const DotDims& dims) {
   StructAttr attribute{"stablehlo.dot", {}};
   const auto add = [&](std::string_view name, const Dims& list) {
+    // A missing list means an empty one. StableHLO prints no empty lists, so texts stay equal after a round trip.
     if (!list.empty()) attribute.fields.emplace_back(std::string(name), list);
   };
   add("lhs_batching_dimensions", dims.lhs_batching);
@@ -255,6 +263,7 @@ ValueId build_dot(Builder& builder, ValueId lhs, ValueId rhs, const DotDims& dim
   Dims shape;
   for (int64_t dim : joined(dims.lhs_batching, dims.lhs_free(left.ndim()))) shape.push_back(size_at(left, dim));
   for (int64_t dim : dims.rhs_free(right.ndim())) shape.push_back(size_at(right, dim));
+  // The declared type keeps a dtype that is wider than the operands', which infer could not know.
   return builder.create(kDotOps[0], {lhs, rhs}, attrs, {builder.context().tensor(result, shape)});
 }
 

@@ -49,6 +49,7 @@ struct BlasMatrix {
   int64_t leading;
 };
 
+// A broadcast operand (stride 0) and a reversed one (negative) have neither form: `matrices` copies them.
 std::optional<BlasMatrix> blas_form(const Matrices& m, int64_t item) {
   const bool one_column = m.columns == 1, one_row = m.rows == 1;
   if ((one_column || m.column_stride == item) && (one_row || m.row_stride >= m.columns * item)) {
@@ -90,6 +91,7 @@ Matrices matrices(KernelContext& context, const NdArray& array, DimSpan batching
   }
   const NdArray copy = NdArray::empty(array.dtype(), view.shape());
   copy_array(context, copy, view);
+  // The copy is row-major in the new order, so its rows and columns always merge.
   return *as_matrices(copy, batching.size(), rows.size());
 }
 
@@ -147,6 +149,7 @@ bool multiply_vector(const Product& product, const T* a, const T* b, T* c, int64
   const int64_t rows = right ? m : product.k, columns = right ? product.k : n;
   const bool is_transposed = form.transpose == CblasTrans;
   std::fill_n(c, right ? m : n, T{});
+  // A vector on the left multiplies the transpose: x · B is Bᵀ · x. A matrix that is stored transposed is one already.
   gemv(is_transposed == right ? CblasTrans : CblasNoTrans, static_cast<blasint>(is_transposed ? columns : rows),
        static_cast<blasint>(is_transposed ? rows : columns), right ? a : b, static_cast<blasint>(form.leading),
        right ? b : a, right ? vector_step<T>(product.rhs) : vector_step<T>(product.lhs), c);
@@ -243,6 +246,7 @@ void multiply_all(KernelContext& context, const Product& product, T* result) {
       const int64_t count = std::min(piece, length - first);
       const auto* a = reinterpret_cast<const T*>(product.lhs.at(batch) + first * lhs_step);
       const auto* b = reinterpret_cast<const T*>(product.rhs.at(batch) + first * rhs_step);
+      // A piece of columns is a part of each row of C: rows of C stay product.n items apart.
       T* c = result + batch * product.m * product.n + (by_rows ? first * product.n : first);
       multiply(product, a, b, c, by_rows ? count : product.m, by_rows ? product.n : count);
     }
@@ -259,6 +263,7 @@ void multiply_items(KernelContext& context, const Product& product, const NdArra
     case DType::kBool: return multiply_all(context, product, reinterpret_cast<Boolean*>(data));
     default: break;
   }
+  // Integers of both signs have the same bits when they wrap, so a loop per width serves both.
   switch (item_size(result.dtype())) {
     case 1: return multiply_all(context, product, reinterpret_cast<uint8_t*>(data));
     case 2: return multiply_all(context, product, reinterpret_cast<uint16_t*>(data));
@@ -298,6 +303,7 @@ bool is_countable(const PreparedDot& dot, const KernelTypes& types) {
 void multiply_into(KernelContext& context, const PreparedDot& dot, const NdArray& lhs, const NdArray& rhs,
                    const NdArray& result) {
   const DotDims& dims = dot.dims;
+  // Our loop for integers reads rows; BLAS takes transposed matrices as well.
   const bool own_loop = !is_inexact(result.dtype());
   Product product{matrices(context, lhs, dims.lhs_batching, dot.lhs_free, dims.lhs_contracting, own_loop),
                   matrices(context, rhs, dims.rhs_batching, dims.rhs_contracting, dot.rhs_free, own_loop),
@@ -364,6 +370,7 @@ std::optional<Kernel> prepare_dot_general(const OpView& op, const KernelTypes& t
   PreparedDot dot(op, types);
   if (types.results[0].size() != 0 && !is_countable(dot, types)) {
     const bool is_merged = types.operands[0] != op.operand_type(0) || types.operands[1] != op.operand_type(1);
+    // A call that was merged of several shards may be too large, where each shard alone is not.
     if (is_merged) return std::nullopt;
     return fail_when_run(str(types.operands[0].text(), " and ", types.operands[1].text()));
   }

@@ -48,12 +48,14 @@ void infer_einsum_of(const InferContext& op, size_t count, std::vector<TypeId>& 
     const Dims& shape = op.operand(i).shape;
     fits = (*labels)[i].size() == shape.size();
     for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
+      // try_emplace keeps the size that the letter had first, so each later dim is compared with it.
       fits = sizes.try_emplace((*labels)[i][dim], shape[dim]).first->second == shape[dim];
     }
   }
   Dims shape;
   for (size_t i = 0; fits && i < labels->back().size(); ++i) {
     const char label = labels->back()[i];
+    // A letter of the result is there once, and some operand has it: "ij->ii" would need a diagonal matrix.
     fits = sizes.contains(label) && labels->back().find(label) == i;
     if (fits) shape.push_back(sizes[label]);
   }
@@ -72,12 +74,14 @@ ShardingRule rule_einsum(const OpView& op) {
   RuleBuilder rule(op);
   const auto labels = *einsum_labels(op.attrs().get<std::string>("einsum_config"));
   const std::string& kept = labels.back();
+  // The letter is in some operand: infer checked the letters of the result.
   const auto size_of = [&](char label) {
     for (size_t i = 0;; ++i) {
       const size_t dim = labels[i].find(label);
       if (dim != std::string::npos) return op.operand_type(i).shape[dim];
     }
   };
+  // As in the rule of dot_general: the factors of the result come first, then those that are summed.
   std::string order = kept;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     for (char label : labels[i]) {
@@ -89,6 +93,7 @@ ShardingRule rule_einsum(const OpView& op) {
       return std::count(operand.begin(), operand.end(), label) > 1;
     });
     const int64_t size = size_of(label);
+    // Each dim gets a factor of its own: shards of two dims that share one would hold blocks of the diagonal alone.
     const auto whole = [&] { return rule.need_replication(size); };
     std::optional<FactorId> factor;
     if (!diagonal)
@@ -132,6 +137,7 @@ Labelled diagonal(Builder& builder, const Labelled& operand, size_t first, size_
   Dims rows(shape.begin() + 1, shape.end());
   rows[0] = shape[0] * shape[0];
   Dims strides(rows.size(), 1);
+  // (3, 3) as one dim of 9 has the diagonal at 0, 4, 8.
   strides[0] = shape[0] + 1;
   const ValueId flat = build_reshape(builder, front, rows);
   return {build_slice(builder, flat, Dims(rows.size(), 0), rows, strides), labels};
@@ -142,6 +148,7 @@ Labelled without_repeated_labels(Builder& builder, Labelled operand) {
     const size_t again = operand.labels.find(operand.labels[dim], dim + 1);
     if (again == std::string::npos) continue;
     operand = diagonal(builder, operand, dim, again);
+    // Starts over, because the dims moved; a letter may be there three times.
     dim = static_cast<size_t>(-1);
   }
   return operand;
@@ -159,6 +166,7 @@ Labelled summed(Builder& builder, const Labelled& operand, const std::string& ke
     }
   }
   if (dims.empty()) return operand;
+  // Converted before the sum: int8 operands of an int32 result would wrap around in their own dtype.
   const ValueId wide = build_convert(builder, operand.value, dtype);
   return {build_reduce(builder, wide, {}, Reducer::kSum, dims), labels};
 }
@@ -182,6 +190,7 @@ void decompose_einsum(DecomposeContext& context) {
   Builder& builder = context.builder();
   const auto labels = *einsum_labels(context.op().attrs().get<std::string>("einsum_config"));
   const std::string& kept = labels[2];
+  // A letter of one operand alone is summed before the product, which then has fewer elements.
   Labelled lhs = prepared(context, 0, labels[0], kept + labels[1]);
   Labelled rhs = prepared(context, 1, labels[1], kept + labels[0]);
   const DType dtype = builder.module().type(lhs.value).dtype;
@@ -197,6 +206,7 @@ void decompose_einsum(DecomposeContext& context) {
       free += label;
       continue;
     }
+    // A shared letter that the result keeps is a batching dim; one that it drops is contracted.
     const bool is_batch = has(kept, label);
     if (is_batch) batch += label;
     (is_batch ? dims.lhs_batching : dims.lhs_contracting).push_back(static_cast<int64_t>(dim));

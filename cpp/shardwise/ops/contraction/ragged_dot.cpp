@@ -32,6 +32,7 @@ struct RaggedDims {
     return dims;
   }
   bool contracts_ragged() const { return contains_dim(lhs_contracting, lhs_ragged[0]); }
+  bool batches_ragged() const { return contains_dim(lhs_batching, lhs_ragged[0]); }
   Dims lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
   Dims rhs_free(int64_t ndim) const {
     Dims used = rhs_batching;
@@ -55,7 +56,7 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
   expect_dims(op, "rhs_group_dimensions", dims.rhs_group, rhs.ndim());
   const TensorType& groups = op.operand(2);
   bool fits = dims.lhs_batching.size() == dims.rhs_batching.size() && groups.ndim() >= 1 &&
-              dims.lhs_contracting.size() == dims.rhs_contracting.size() && dims.rhs_group.size() <= 1;
+              dims.lhs_contracting.size() == dims.rhs_contracting.size();
   const auto same = [&](const Dims& a, const Dims& b) {
     for (size_t i = 0; fits && i < a.size(); ++i) {
       fits = lhs.shape[static_cast<size_t>(a[i])] == rhs.shape[static_cast<size_t>(b[i])];
@@ -64,7 +65,13 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
   same(dims.lhs_batching, dims.rhs_batching);
   same(dims.lhs_contracting, dims.rhs_contracting);
   if (!fits) op.fail_shape("batching and contracting dims must have the same sizes", op.operand_types_text());
+  // Only the rows of a free ragged dim choose among right sides (CHLO).
+  expect_length(op, "rhs_group_dimensions", dims.rhs_group, dims.contracts_ragged() || dims.batches_ragged() ? 0 : 1);
+  if (!dims.rhs_group.empty() && rhs.shape[static_cast<size_t>(dims.rhs_group[0])] != groups.shape.back()) {
+    op.fail_shape("the group dim of the right side must have one element per group", op.operand_types_text());
+  }
   Dims shape;
+  // A ragged contracting dim gives one product per group (CHLO): the groups are the first dim of the result.
   if (dims.contracts_ragged()) shape.push_back(groups.shape.back());
   for (int64_t dim : dims.lhs_batching) shape.push_back(lhs.shape[static_cast<size_t>(dim)]);
   for (int64_t dim : dims.lhs_free(lhs.ndim())) shape.push_back(lhs.shape[static_cast<size_t>(dim)]);
@@ -115,8 +122,11 @@ ValueId build_masked_groups(DecomposeContext& context, const RaggedDims& dims) {
   Builder& builder = context.builder();
   const TensorType lhs = context.op().operand_type(0), sizes = context.op().operand_type(2);
   const Dims shape = with_leading(sizes.shape.back(), lhs.shape);
+  // Sizes [2, 3] end at [2, 5] and start at [0, 2]: row r is in group g if starts[g] <= r < ends[g].
+  // Rows after the last group are in none, and give zeros.
   const ValueId ends = build_prefix(builder, context.operand(2), Reducer::kSum, sizes.ndim() - 1, Prefix::kForward);
   const ValueId starts = builder.create("stablehlo.subtract", {ends, context.operand(2)});
+  // Sizes of [batch…, groups] go to the batching dims of the copies, and the groups to dim 0.
   Dims places = sizes.ndim() == 1 ? Dims{} : shifted(dims.lhs_batching);
   places.push_back(0);
   // broadcast_in_dim takes the dims in any order.
@@ -138,11 +148,13 @@ void decompose_ragged_dot(DecomposeContext& context) {
   if (sizes_ndim != 1 && sizes_ndim != batches + 1) return;
   DotDims dot{dims.lhs_batching, dims.rhs_batching, dims.lhs_contracting, dims.rhs_contracting};
   const DType dtype = op.result_type().dtype;
-  if (contains_dim(dims.lhs_batching, dims.lhs_ragged[0])) {
+  // The groups of a ragged batching dim select nothing: each of its indices has a product of its own.
+  if (dims.batches_ragged()) {
     return context.set_result(0, build_dot(builder, context.operand(0), context.operand(1), dot, dtype));
   }
   dot.lhs_batching = shifted(dot.lhs_batching);
   dot.lhs_contracting = shifted(dot.lhs_contracting);
+  // A row is zero in all copies but one, so the sum over the groups picks the product with its own group's rhs.
   if (!dims.contracts_ragged()) {
     dot.lhs_contracting.push_back(0);
     dot.rhs_contracting.push_back(dims.rhs_group[0]);

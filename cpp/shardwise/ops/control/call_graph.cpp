@@ -13,6 +13,7 @@ namespace {
 
 [[noreturn]] void refuse(const Module& module, OpId call, std::string_view must_hold, const std::string& got,
                          std::string_view way_out) {
+  // A graph is built outside of inference, which adds the location to its own errors.
   ShardingError error(error_message("func.call", must_hold, got, way_out));
   error.at(module.context().location_text(module.op(call).loc));
   throw error;
@@ -29,7 +30,9 @@ void check_depth(const Module& module, OpId call, int depth) {
 CallGraph::CallGraph(const Module& module) : module_(module), calls_(module.functions.size()) {
   for (size_t f = 0; f < module.functions.size(); ++f) indices_.emplace(module.functions[f].name, f);
   if (module.functions.empty()) return;
+  // Main first: then the functions known so far are those that it reaches. The others are counted for the limits alone.
   visit(indices_.at(module.main().name), 0);
+  // Callees are done before their callers, so the reverse order has callers first.
   reached_.assign(callees_first_.rbegin(), callees_first_.rend());
   for (size_t f = 0; f < module.functions.size(); ++f) {
     if (!sizes_.contains(f)) visit(f, 0);
@@ -63,6 +66,8 @@ CallGraph::Size CallGraph::size_of(size_t function, RegionId region, int depth) 
       calls_[function].push_back(id);
       add(size_of_call(id, depth));
     }
+    // Checked after each op, so that the sum of calls that double at each level never overflows: f1 calls f0 twice, f2
+    // calls f1 twice, … Each callee is below the limit itself.
     if (all.ops > kMaxExpandedOps) {
       refuse(module_, id, str("calls must come to at most ", kMaxExpandedOps, " ops in all"), "more",
              "repeat with stablehlo.while");
@@ -78,10 +83,12 @@ CallGraph::Size CallGraph::size_of_call(OpId call, int depth) {
       refuse(module_, call, "a function must not call itself", "@" + module_.functions[called].name,
              "use stablehlo.while to repeat something");
     }
+    // Before the visit: it bounds the recursion of this walk itself.
     check_depth(module_, call, depth + 1);
     visit(called, depth + 1);
   }
   const Size& known = sizes_.at(called);
+  // Again for a callee that was counted at a place less deep.
   check_depth(module_, call, depth + 1 + known.depth);
   return known;
 }

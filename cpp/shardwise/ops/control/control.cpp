@@ -96,6 +96,7 @@ void infer_barrier(const InferContext& op, std::vector<TypeId>& results) {
 void infer_call(const InferContext& op, std::vector<TypeId>& results) {
   op.accept_tokens();
   op.attr<Symbol>("callee");
+  // The callee may come later in the text, so only verify_call compares the types.
   results.assign(op.declared().begin(), op.declared().end());
 }
 
@@ -142,6 +143,7 @@ void infer_map(const InferContext& op, std::vector<TypeId>& results) {
     fits = module.type(region.arguments[i]) == TensorType{op.operand(i).dtype, {}};
   }
   if (!fits) op.fail_dtype("the region must make one scalar from a scalar of each operand", op.operand_types_text());
+  // The dtype of the result is the region's: a region that compares makes a map of booleans.
   results.push_back(result_or_declared(op, {module.type(region.results[0]).dtype, shape}));
 }
 
@@ -151,6 +153,7 @@ void infer_composite(const InferContext& op, std::vector<TypeId>& results) {
   infer_declared(op, results);
 }
 
+// A composite names its function in an attribute: only the whole module shows whether it exists.
 void verify_composite(const OpView& op) { verify_calls(op, op.attrs().get<Symbol>("decomposition").name); }
 
 void decompose_composite(DecomposeContext& context) {
@@ -163,6 +166,7 @@ void decompose_composite(DecomposeContext& context) {
   for (uint32_t i = 0; i < results.size(); ++i) context.set_result(i, context.builder().module().result(call, i));
 }
 
+// The region becomes ops on whole tensors, so each of its ops must be the same for a tensor as for its elements.
 void verify_map(const OpView& op) {
   const Module& module = op.module();
   for (const OpId inner : module.region(op.regions()[0]).ops) {
@@ -182,6 +186,7 @@ void decompose_map(DecomposeContext& context) {
 
 // ---- data flow -----------------------------------------------------------------------------------------------------
 
+// The condition's argument receives the carry, but is no source of it: a condition returns the predicate alone.
 void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
   const Region& condition = op.module().region(op.regions()[0]);
   const Region& body = op.module().region(op.regions()[1]);
@@ -192,6 +197,8 @@ void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
   }
 }
 
+// The selector has no edge: it is a scalar. Each branch is a source, so that branches that are sharded alike need no
+// reshard before the result.
 void flow_branches(const OpView& op, std::vector<DataFlowEdge>& edges) {
   for (size_t i = 0; i < op.result_count(); ++i) {
     DataFlowEdge edge{.owner = op.result(i), .sources = {}, .targets = {op.result(i)}};
@@ -228,11 +235,13 @@ void partition_barrier(PartitionContext& context) {
   const OpId local = context.builder().create_op(op.def(), operands);
   for (size_t i = 0; i < operands.size(); ++i) {
     const ValueId result = context.builder().module().result(local, static_cast<uint32_t>(i));
+    // Each pair is its own identity: its padding stays as it is.
     context.set_result(i, result, context.operand_padding(i));
   }
 }
 
 std::optional<Kernel> prepare_barrier(const OpView& op, const KernelTypes&) {
+  // A barrier is for compilers: at run time the results are the operands' own buffers.
   return [count = op.operand_count()](KernelContext& context) {
     for (size_t i = 0; i < count; ++i) context.set_result(i, context.operand(i));
   };
@@ -273,6 +282,7 @@ constexpr OpDef map() {
   return def;
 }
 
+// A side effect, because the function may have one, which the composite does not show.
 constexpr OpDef composite() {
   OpDef def =
       composed_op("stablehlo.composite", infer_composite, no_rule, decompose_composite,
@@ -320,6 +330,7 @@ bool is_call(const Module& module, OpId id) { return module.op(id).def->is_call(
 
 OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
                  std::span<const ValueId> results) {
+  // infer_call takes the declared types.
   std::vector<TypeId> types;
   for (const ValueId result : results) types.push_back(builder.module().value(result).type);
   const AttrsId attrs = builder.context().intern(Attrs{{"callee", Symbol{callee}}});

@@ -42,6 +42,7 @@ class LoopConstants {
   std::optional<Wide> operator()(ValueId value) const {
     if (const auto scalar = constant_of(module_, value)) return scalar;
     for (const RegionId region : loop_.regions()) {
+      // Either region: a condition reads the limit, a body the step.
       const auto carry = argument_index(module_.region(region), value);
       if (carry && is_invariant(*carry)) return constant_of(module_, loop_.operand(*carry));
     }
@@ -64,6 +65,7 @@ struct Condition {
   Wide limit = 0;
 };
 
+// `10 > i` counts as `i < 10`.
 std::string_view mirrored(std::string_view direction) {
   if (direction == "LT") return "GT";
   if (direction == "LE") return "GE";
@@ -81,6 +83,7 @@ std::optional<Condition> read_condition(const OpView& loop, const LoopConstants&
   for (const size_t side : {0, 1}) {
     const auto counter = argument_index(region, compare->operand(side));
     const auto limit = constant_of(compare->operand(1 - side));
+    // A carry that never changes is no counter, but it may be the limit of one: `i < n`, where the body returns n.
     if (counter && limit && !constant_of.is_invariant(*counter))
       return Condition{*counter, side == 0 ? direction : mirrored(direction), *limit};
   }
@@ -98,6 +101,7 @@ std::optional<Wide> read_step(const OpView& loop, const LoopConstants& constant_
   }
   if (const auto subtract = defining_op(module, next, "stablehlo.subtract")) {
     const auto step = constant_of(subtract->operand(1));
+    // Only counter - step: step - counter alternates between two values.
     if (subtract->operand(0) == counter && step) return -*step;
   }
   return std::nullopt;
@@ -105,7 +109,7 @@ std::optional<Wide> read_step(const OpView& loop, const LoopConstants& constant_
 
 // Whether start + n * step, the value that ends the loop included, are numbers of the dtype.
 bool fits(Wide value, DType dtype) {
-  const int bits = static_cast<int>(item_size(dtype)) * 8;
+  const int bits = bit_width(dtype);
   const Wide one = 1;
   if (is_signed_integer(dtype)) return value >= -(one << (bits - 1)) && value < (one << (bits - 1));
   return value >= 0 && value < (one << bits);
@@ -119,6 +123,7 @@ bool fits_int64(Wide value) {
 
 // The values of all trips are numbers of the dtype.
 std::optional<LinearInteger> linear(Wide offset, Wide stride, int64_t trips, DType dtype) {
+  // Strides are monotonic, so the first and the last value bound those between.
   const Wide last = offset + (trips - 1) * stride;
   const bool is_known = fits_int64(offset) && fits_int64(stride) && fits_int64(last);
   if (!is_known || !is_integer(dtype) || !fits(offset, dtype) || !fits(last, dtype)) return std::nullopt;
@@ -136,9 +141,12 @@ std::optional<int64_t> count_trips(const OpView& loop, const LoopConstants& cons
   // As a loop that counts up while start < limit.
   const bool is_up = *step > 0;
   const std::string_view direction = condition->direction;
+  // A counter that moves away from its limit goes on until it wraps around, and NE needs a step that hits the limit.
   if (direction != (is_up ? "LT" : "GT") && direction != (is_up ? "LE" : "GE")) return std::nullopt;
+  // LE and GE also run the trip at the limit.
   const Wide distance = (is_up ? condition->limit - *start : *start - condition->limit) + (direction[1] == 'E' ? 1 : 0);
   const Wide trips = distance <= 0 ? 0 : divide_up(distance, is_up ? *step : -*step);
+  // The comparison that ends the loop reads this value: if it wrapped around, the loop would go on.
   if (!fits_int64(trips) || !fits(*start + trips * *step, loop.operand_type(counter).dtype)) return std::nullopt;
   return static_cast<int64_t>(trips);
 }
@@ -155,6 +163,8 @@ size_t count_reads(const Module& module, RegionId region, ValueId value) {
   return reads;
 }
 
+// Each row is replaced before anything reads it, and all are, so neither the entry rows nor the order of the trips
+// matter to the carry.
 void find_outputs(const OpView& loop, CountedLoop& counted) {
   const Module& module = loop.module();
   const Region& body = module.region(loop.regions()[1]);
@@ -164,6 +174,7 @@ void find_outputs(const OpView& loop, CountedLoop& counted) {
     if (!write || write->operand(0) != body.arguments[carry]) continue;
     if (!linear_integers.visits_distinct_rows(write->id()) || write->operand_type(0).shape[0] != counted.trips)
       continue;
+    // The one read of the argument is by the write, and the one read of the new rows by the body's return.
     const bool is_read = count_reads(module, loop.regions()[1], body.arguments[carry]) != 1 ||
                          count_reads(module, loop.regions()[1], body.results[carry]) != 1;
     if (is_read) continue;
@@ -175,6 +186,7 @@ void find_outputs(const OpView& loop, CountedLoop& counted) {
 
 ValueId written_row(const Module& module, OpId write) {
   const ValueId update = module.operands(write)[1];
+  // JAX gives a row its leading dim of size 1 by a reshape, which hides the row itself.
   const auto reshape = defining_op(module, update, "stablehlo.reshape");
   if (!reshape) return update;
   Dims shape = reshape->operand_type(0).shape;
@@ -212,11 +224,13 @@ bool LinearIntegers::visits_distinct_rows(OpId slice) {
   if (whole.empty() || part[0] != 1 || !std::equal(whole.begin() + 1, whole.end(), part.begin() + 1)) return false;
   const auto row = (*this)(op.operand(is_write ? 2 : 1));
   if (!row || (row->stride == 0 && counted_.trips > 1)) return false;
+  // dynamic_slice clamps its start. Rows between two that are inside are inside, so no trip is clamped.
   const Wide last = row->offset + Wide{counted_.trips - 1} * row->stride;
   return row->offset >= 0 && row->offset < whole[0] && last >= 0 && last < whole[0];
 }
 
 std::optional<LinearInteger> LinearIntegers::evaluate(ValueId value, int depth) {
+  // The recursion is as deep as the chain of scalars, which a text may make arbitrarily long.
   constexpr int kMaxDepth = 32;
   if (depth > kMaxDepth || loop_.module().type(value).ndim() != 0) return std::nullopt;
   if (const auto found = known_.find(value); found != known_.end()) return found->second;
@@ -235,12 +249,14 @@ std::optional<LinearInteger> LinearIntegers::compute(ValueId value, int depth) {
   const std::string_view name = op.name();
   if (name == "stablehlo.select") return compute_select(op, depth);
   if (name == "stablehlo.convert" || name == "stablehlo.reshape") {
+    // `linear` rejects a conversion to a dtype that cannot hold all the values.
     const auto operand = evaluate(op.operand(0), depth);
     return operand ? linear(operand->offset, operand->stride, counted_.trips, dtype) : std::nullopt;
   }
   const bool is_sum = name == "stablehlo.add" || name == "stablehlo.subtract";
   if (!is_sum && name != "stablehlo.multiply") return std::nullopt;
   const auto a = evaluate(op.operand(0), depth), b = evaluate(op.operand(1), depth);
+  // (a + b·t) · (c + d·t) is linear only if b or d is 0.
   if (!a || !b || (!is_sum && a->stride != 0 && b->stride != 0)) return std::nullopt;
   if (!is_sum) {
     return linear(Wide{a->offset} * b->offset, Wide{a->offset} * b->stride + Wide{a->stride} * b->offset,
@@ -265,6 +281,7 @@ std::optional<LinearInteger> LinearIntegers::compute_select(const OpView& select
     if (direction == "GE") return difference >= 0;
     return std::nullopt;
   };
+  // The difference is linear in the trip, so an answer that the first and the last trip share holds between them.
   const auto first = holds(0), last = holds(counted_.trips - 1);
   if (!first || first != last) return std::nullopt;
   return evaluate(select.operand(*first ? 1 : 2), depth);

@@ -21,6 +21,7 @@ CustomCallPtr known_call(const OpView& op) {
 }
 
 void infer_custom_call(const InferContext& op, std::vector<TypeId>& results) {
+  // Calls of other compilers that have effects take a token and return one.
   op.accept_tokens();
   if (op.attr<std::string>("call_target_name").empty()) op.fail_shape("call_target_name must not be empty");
   infer_declared(op, results);
@@ -28,11 +29,13 @@ void infer_custom_call(const InferContext& op, std::vector<TypeId>& results) {
 
 bool effect_of_custom_call(const OpView& op) {
   const bool* declared = op.attrs().find<bool>("has_side_effect");
+  // The specification's default is false.
   return declared != nullptr && *declared;
 }
 
 ShardingRule rule_custom_call(const OpView& op) {
   const CustomCallPtr call = find_custom_call(custom_call_target(op));
+  // An unknown target has no rule: a program with it still propagates, and is refused when it is compiled.
   return call == nullptr || !call->rule ? ShardingRule{} : call->rule(op);
 }
 
@@ -92,7 +95,5 @@ static_assert(all_complete(kCustomCallOps));
 }  // namespace
 
 std::span<const OpDef> custom_call_ops() { return kCustomCallOps; }
-
-bool is_custom_call(const OpDef& def) { return def.decompose == decompose_custom_call; }
 
 }  // namespace shardwise

@@ -16,6 +16,4 @@ namespace shardwise {
 
 std::span<const OpDef> custom_call_ops();
 
-bool is_custom_call(const OpDef& def);
-
 }  // namespace shardwise

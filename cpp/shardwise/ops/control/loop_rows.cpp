@@ -10,6 +10,7 @@
 namespace shardwise {
 namespace {
 
+// A local program: a dim that has axes holds the rows of one shard, so row i of a trip may be on another device.
 bool is_whole_along(const Module& module, ValueId value, size_t dim) {
   const PlacementId placement = module.part(value).placement;
   return !placement || module.context().placement(placement).dims[dim].axes.empty();
@@ -56,15 +57,18 @@ class RowFinder {
     }
     if (!dim || !is_whole_along(module_, op.operand(0), *dim)) return std::nullopt;
     const auto row = integers_(op.operand(first_start + *dim));
+    // A scan visits all rows in their order, so another stride cannot become one.
     if (!row || (row->stride != 1 && row->stride != -1)) return std::nullopt;
     return Access{*dim, *row};
   }
 
   static Course course_of(const Access& access) { return {access.dim, access.row.stride < 0}; }
+  // The smallest row: a loop that counts down from row 9 reads row 9 - (trips - 1) in its last trip.
   int64_t low_of(const LinearInteger& row) const {
     return row.stride > 0 ? row.offset : row.offset - (counted_.trips - 1);
   }
 
+  // A carry belongs to the body: its rows may change from trip to trip, whereas a stack from around it stays.
   bool is_outside(ValueId value) const { return region_of(module_, value) != body_; }
 
   std::optional<RowRead> read_by(OpId id) {
@@ -78,8 +82,11 @@ class RowFinder {
       read.rows = rows_of(slice.result(), found->dim);
       return read.rows.empty() ? std::nullopt : std::optional(read);
     }
+    // One row too few at either end is the border of a scan, if the loop takes another value there. dynamic_slice
+    // clamps: it reads a neighbor in that trip, which the select drops.
     const bool lacks_first = read.low == -1 && high <= size;
     if (!lacks_first && !(read.low >= 0 && high == size + 1)) return std::nullopt;
+    // Row 0 is that of the first trip, or of the last one if the loop counts down.
     return find_instead(slice.result(), found->dim, lacks_first != read.course.is_reverse, read) ? std::optional(read)
                                                                                                  : std::nullopt;
   }
@@ -110,6 +117,7 @@ class RowFinder {
     const auto use = only_use(row);
     if (!use || !use->op || module_.op(use->op).def->name != "stablehlo.select") return false;
     const OpView select(module_, use->op);
+    // select(is_border, instead, row): the row must be what is taken if the comparison fails.
     const bool is_last_operand = use->index == 2 && module_.op(use->op).parent == body_;
     if (!is_last_operand || !is_outside(select.operand(1))) return false;
     if (!holds_in_one_trip(select.operand(0), in_first_trip ? 0 : counted_.trips - 1)) return false;
@@ -124,6 +132,7 @@ class RowFinder {
     const OpView compare(module_, maker);
     if (compare.attrs().get<EnumAttr>("comparison_direction").value != "EQ") return false;
     const auto a = integers_(compare.operand(0)), b = integers_(compare.operand(1));
+    // The strides differ, so both sides are equal in one trip at most.
     return a && b && a->stride != b->stride && a->offset + trip * a->stride == b->offset + trip * b->stride;
   }
 
@@ -142,6 +151,7 @@ class RowFinder {
     if (!maker || module_.op(maker).def->name != "stablehlo.dynamic_update_slice") return std::nullopt;
     const OpView write(module_, maker);
     const ValueId argument = module_.region(body_).arguments[carry];
+    // A stack of results has no entry value: all its rows must come from the body, and nothing may read it before.
     const bool is_read = module_.op(maker).parent != body_ || write.operand(0) != argument || !only_use(argument) ||
                          !only_use(next) || !module_.uses(module_.region(loop_.regions()[0]).arguments[carry]).empty();
     if (is_read) return std::nullopt;

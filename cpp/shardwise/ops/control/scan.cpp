@@ -30,6 +30,7 @@ std::vector<size_t> read_segments(const InferContext& op, std::string_view name,
   std::vector<size_t> segments;
   size_t left = count;
   for (const int64_t size : sizes) {
+    // Compared with what is left, so that the sum cannot overflow.
     if (size < 0 || std::cmp_greater(size, left)) break;
     segments.push_back(static_cast<size_t>(size));
     left -= segments.back();
@@ -61,6 +62,7 @@ class ScanInference {
     read_segments_of_op();
     read_dimension();
     read_trips();
+    // check_rows counts the borders that the inputs need; check_arguments compares the count.
     for (size_t i = 0; i < inputs_; ++i) check_rows(i);
     check_arguments();
     infer_results(results);
@@ -156,6 +158,7 @@ class ScanInference {
       if (type.ndim() < dimension_) {
         op_.fail_shape(str("a row of an output must have at least ", dimension_, " dims"), type.text(), "reshape it");
       }
+      // Rows of 8 along dim 0 in 10 trips are 10x8.
       type.shape.insert(type.shape.begin() + dimension_, trips_);
       results.push_back(op_.context().tensor(type.dtype, type.shape));
     }
@@ -229,6 +232,7 @@ LoopParts parts_of_scan(const OpView& scan) {
     if (const auto* offsets = scan.attrs().find<IntArray>(kOffsets)) input.offset = (*offsets)[i];
     const int64_t rows = scan.operand_type(i).shape[static_cast<size_t>(order.dimension)];
     const LackingRow lacks = lacking_row(input.offset, order.trips, rows);
+    // Borders are in the order of the inputs that lack a row.
     if (lacks.first || lacks.last) input.border = scan.operand(next++);
     parts.inputs.push_back(input);
   }
@@ -251,23 +255,27 @@ class ScanAsWhile {
         module_(builder_.module()),
         order_(order_of(context.op())),
         parts_(parts_of_scan(context.op())),
+        // The counter ends at `trips`, which its dtype must hold: else the comparison would never fail.
         dtype_(order_.trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64) {}
 
   void run() {
     const int64_t first = order_.is_reverse ? order_.trips - 1 : 0;
     std::vector<ValueId> operands{build_scalar(builder_, scalar_of(dtype_, first))};
     for (const LoopParts::Output& output : parts_.outputs) {
+      // Each trip replaces a row, so that none of the zeros remains.
       operands.push_back(build_zeros(builder_, TensorType(module_.type(output.stack))));
     }
     for (const LoopParts::Carry& carry : parts_.carries) operands.push_back(carry.entry);
     const RegionId regions[] = {condition(operands), body(operands)};
     const OpId loop = builder_.create_op(get_op("stablehlo.while"), operands, {}, {}, regions);
+    // The counter is a carry of the loop, but no result of the scan.
     for (uint32_t i = 0; i + 1 < operands.size(); ++i) context_.set_result(i, module_.result(loop, i + 1));
   }
 
  private:
   Builder in_region(const std::vector<ValueId>& operands) {
     Builder inner(module_, module_.add_region(), builder_.loc());
+    // Ops of the loop are reported with the line and the origin of the scan.
     inner.set_loc(builder_.loc(), builder_.origin());
     for (const ValueId operand : operands) {
       module_.add_argument(inner.region(), module_.value(operand).type, builder_.loc());
@@ -334,11 +342,19 @@ class ScanAsWhile {
 
 void decompose_scan(DecomposeContext& context) { ScanAsWhile(context).run(); }
 
+constexpr OpDef local_scan_op() {
+  OpDef def = region_op("shardwise.scan", infer_local_scan, Regions::kLoop, nullptr, verify_local_scan, {},
+                        "A loop over the rows of stacked values in the program of one device (shardwise).");
+  def.vjp = not_differentiable;
+  def.no_vjp_reason = kAfterGradients;
+  return def;
+}
+
 constexpr OpDef kScanOps[] = {
+    // A scan's region is closed in MLIR, as that of a combiner: it may capture constants only.
     with_combiner(composed_op("chlo.scan", infer_chlo_scan, no_rule, decompose_scan, "custom<scan>",
                               "A loop over the rows of stacked values (CHLO scan).")),
-    region_op("shardwise.scan", infer_local_scan, Regions::kLoop, nullptr, verify_local_scan, {},
-              "A loop over the rows of stacked values in the program of one device (shardwise)."),
+    local_scan_op(),
 };
 static_assert(all_complete(kScanOps));
 
@@ -369,6 +385,7 @@ std::optional<ScanOrder> scan_order(const OpView& loop) {
   return &loop.def() == &local_scan() ? std::optional(order_of(loop)) : std::nullopt;
 }
 
+// In the trip of row 0, offset -1 reads row -1; in the last of 10 trips over 10 rows, offset 1 reads row 10.
 LackingRow lacking_row(int64_t offset, int64_t trips, int64_t rows) {
   return {.first = offset == -1 && trips > 0, .last = offset >= 0 && trips > 0 && trips - 1 == rows - offset};
 }

@@ -10,6 +10,7 @@ namespace {
 const TensorType kToken{DType::kToken, {}};
 
 void expect_token(const InferContext& op, size_t operand) {
+  // Also if there is no operand at all: the index of a caller has wrapped around then.
   if (operand >= op.operand_count() || op.operand(operand) != kToken) {
     op.fail_dtype("the last operand must be a token", op.operand_types_text());
   }
@@ -32,6 +33,7 @@ void infer_create_token(const InferContext& op, std::vector<TypeId>& results) {
 // Values and a token go in, a token comes out.
 void infer_sender(const InferContext& op, std::vector<TypeId>& results) {
   op.accept_tokens();
+  // StableHLO puts the token last, after any number of values.
   expect_token(op, op.operand_count() - 1);
   results.push_back(result_or_declared(op, kToken));
 }
@@ -42,6 +44,7 @@ void infer_receiver(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   expect_token(op, 0);
   infer_declared(op, results);
+  // The token may be the only result: an infeed of an empty tuple.
   if (results.empty() || op.context().type(results.back()) != kToken) {
     op.fail_dtype("the last result must be a token",
                   results.empty() ? "none" : op.context().type(results.back()).text());

@@ -14,6 +14,7 @@ namespace {
 
 void infer_constant_like(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
+  // The value is a number of any kind, which `number` converts to the dtype of the result.
   if (op.attrs().find("value") == nullptr) op.fail_shape("must have the attribute 'value'");
   const TensorType& result = op.declared_result();
   if (result.shape != op.operand(0).shape) {
@@ -37,6 +38,7 @@ std::optional<Scalar> number(const Attribute& value, DType dtype) {
   if (const auto* truth = std::get_if<bool>(&value.base())) return Scalar::of_int(dtype, *truth ? 1 : 0);
   const auto* integer = std::get_if<IntAttr>(&value.base());
   if (integer == nullptr) return std::nullopt;
+  // An IntAttr holds the bits of an unsigned number in an int64.
   if (is_unsigned_integer(dtype)) return Scalar::of_uint(dtype, static_cast<uint64_t>(integer->value));
   return Scalar::of_int(dtype, integer->value);
 }
@@ -44,6 +46,7 @@ std::optional<Scalar> number(const Attribute& value, DType dtype) {
 void decompose_constant_like(DecomposeContext& context) {
   const TensorType& result = context.op().result_type();
   const std::optional<Scalar> value = number(*context.op().attrs().find("value"), result.dtype);
+  // Any other attribute has no decomposition, and the op is then refused by its name.
   if (value) context.set_result(0, build_splat(context.builder(), result.shape, *value));
 }
 

@@ -37,6 +37,7 @@ void partition_constant(PartitionContext& context) {
     context.set_result(0, build_constant(context.builder(), data), {});
     return;
   }
+  // No element, hence no splat, but any shape of a shard.
   if (data.size() == 0) {
     context.set_result(0, build_constant(context.builder(), NdArray::empty(local.dtype, local.shape)), {});
     return;
@@ -44,6 +45,7 @@ void partition_constant(PartitionContext& context) {
   check_internal(data.is_splat(), "only a splat constant can be sharded");
   const Scalar value = data.scalar_at(0);
   Padding padding = result_padding(context.result_layout(0));
+  // The padding holds the same element, which saves the mask of an op that needs just that, such as a sum of zeros.
   if (padding.kind != Padding::Kind::kNone) padding = {Padding::Kind::kFill, value};
   context.set_result(0, build_splat(context.builder(), local.shape, value), padding);
 }
@@ -62,6 +64,7 @@ void infer_iota(const InferContext& op, std::vector<TypeId>& results) {
     op.fail_shape("iota_dimension must be a dim of the result", str("iota_dimension = ", dim, " for ", type.text()),
                   "use a dim of the result; a scalar has none");
   }
+  // As in StableHLO: booleans cannot count.
   if (type.dtype == DType::kBool) {
     op.fail_dtype("the result must have a number dtype", type.text(), "make integers and compare them");
   }
@@ -76,6 +79,7 @@ void partition_iota(PartitionContext& context) {
   Builder& builder = context.builder();
   const auto dim = context.op().attrs().get_int("iota_dimension");
   const TensorType local = builder.context().type(context.local_result_type(0));
+  // Only the dim that is counted needs an offset: along all others every shard has the same rows.
   const DimLayout& layout = context.result_layout(0).dims[static_cast<size_t>(dim)];
   const Padding padding = result_padding(context.result_layout(0));
   if (layout.axes.empty()) {

@@ -18,9 +18,12 @@ void fill(KernelContext& context, const NdArray& indices) {
 // One row in memory, repeated along the other dims by strides of 0.
 void iota(KernelContext& context, const TensorType& type, size_t dim) {
   const int64_t size = type.shape[dim];
+  // Counting in a narrow float would stop at its largest exact integer, so the indices
+  // are counted in int64 and rounded once.
   const bool is_converted = computed_in(type.dtype) != type.dtype || is_complex(type.dtype);
   const NdArray indices = NdArray::empty(is_converted ? DType::kI64 : type.dtype, {size});
   dispatch(indices.dtype(), [&]<class T>() {
+    // The classes are complex numbers and 16-bit floats, which are converted.
     if constexpr (!std::is_class_v<T>) fill<T>(context, indices);
   });
   const NdArray row = converted(context, indices, type.dtype);
@@ -33,6 +36,7 @@ void iota(KernelContext& context, const TensorType& type, size_t dim) {
 
 std::optional<Kernel> prepare_constant(const OpView& op, const KernelTypes& types) {
   const NdArray& data = op.attrs().get<DenseAttr>("value").data;
+  // Shards merged into one call would need a larger constant.
   if (data.shape() != types.results[0].shape) return std::nullopt;
   return [data](KernelContext& context) { context.set_result(0, data); };
 }

@@ -38,6 +38,7 @@ void infer_dynamic_reshape(const InferContext& op, std::vector<TypeId>& results)
   }
 }
 
+// Here and below the result type is the declared one: all types are static, so the shape operand can only repeat it.
 void infer_dynamic_broadcast(const InferContext& op, std::vector<TypeId>& results) {
   op.attr<IntArray>("broadcast_dimensions");
   infer_shape_operand<2>(op, results);
@@ -65,12 +66,14 @@ void infer_dynamic_iota(const InferContext& op, std::vector<TypeId>& results) {
 std::optional<Dims> constant_list(const Module& module, ValueId value) {
   const OpId id = module.value(value).op;
   const auto* dense = id ? module.attrs(id).find<DenseAttr>("value") : nullptr;
+  // Only a constant is known: values that the program computes are not followed.
   if (dense == nullptr || !module.op(id).def->traits.constant_like || !is_integer(dense->data.dtype())) {
     return std::nullopt;
   }
   Dims list;
   for (int64_t i = 0; i < dense->data.size(); ++i) {
     const Scalar amount = dense->data.scalar_at(i);
+    // Amounts may have any integer dtype in StableHLO.
     list.push_back(is_unsigned_integer(amount.dtype) ? static_cast<int64_t>(amount.natural) : amount.integer);
   }
   return list;
@@ -95,6 +98,7 @@ void verify_amounts(const OpView& op) {
 void verify_convolution(const OpView& op) {
   verify_amounts(op);
   const OpDef& convolution = get_op("stablehlo.convolution");
+  // The convolution that it becomes may be one that cannot run.
   if (convolution.runnable()) return;
   fail<UnsupportedError>(convolution.name, "can be read, propagated and printed, but not run", {},
                          "replace it by other ops");
@@ -106,6 +110,7 @@ void verify_bounds(const OpView& op) {
                          "use stablehlo.dynamic_slice, or constants");
 }
 
+// The amounts decide the shape, and the declared type may be another one.
 void set_checked(DecomposeContext& context, ValueId result) {
   const TensorType& type = context.builder().module().type(result);
   const OpView op = context.op();
@@ -124,6 +129,7 @@ void decompose_get_dimension_size(DecomposeContext& context) {
 
 bool keeps_size(const OpView& op) {
   const std::optional<Scalar> size = splat_value(op.module(), op.operand(1));
+  // Types are static, so only the size that the dim has already can be set.
   return size && size->integer == op.operand_type(0).shape[static_cast<size_t>(op.attrs().get_int("dimension"))];
 }
 
@@ -160,11 +166,13 @@ void decompose_conv(DecomposeContext& context) {
   const OpView op = context.op();
   const auto counts = constant_lists(op, 2);
   if (!counts) return;
+  // The operand may be of int32; the attribute of the convolution is int64.
   const NdArray padding = NdArray::empty(DType::kI64, op.operand_type(2).shape);
   for (size_t i = 0; i < (*counts)[0].size(); ++i) {
     store(Scalar::of_int(DType::kI64, (*counts)[0][i]),
           padding.data() + static_cast<int64_t>(i) * item_size(DType::kI64));
   }
+  // All other attributes are those of the static convolution.
   Attrs attrs = op.attrs();
   attrs.set("padding", DenseAttr{padding});
   const std::array declared{context.builder().module().value(op.result()).type};

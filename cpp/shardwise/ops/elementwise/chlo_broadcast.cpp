@@ -2,6 +2,7 @@
 #include "shardwise/ops/elementwise/chlo_broadcast.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
@@ -21,9 +22,20 @@ Dims broadcast_dims(const Attrs& attrs, int64_t ndim, int64_t result_ndim) {
 
 Dims broadcast_shape(const InferContext& op) {
   int64_t ndim = 0;
-  for (size_t i = 0; i < op.operand_count(); ++i) ndim = std::max(ndim, op.operand(i).ndim());
+  int64_t least_ndim = std::numeric_limits<int64_t>::max();
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    ndim = std::max(ndim, op.operand(i).ndim());
+    least_ndim = std::min(least_ndim, op.operand(i).ndim());
+  }
   if (op.attrs().find("broadcast_dimensions") != nullptr) {
-    expect_dims(op, "broadcast_dimensions", op.attr<IntArray>("broadcast_dimensions"), ndim);
+    const auto& dims = op.attr<IntArray>("broadcast_dimensions");
+    expect_length(op, "broadcast_dimensions", dims, least_ndim);
+    expect_dims(op, "broadcast_dimensions", dims, ndim);
+    // Between operands of one ndim the attribute has nothing to place, so another order would be ignored.
+    if (least_ndim == ndim && !std::ranges::is_sorted(dims)) {
+      op.fail_shape("broadcast_dimensions of operands with the same ndim must be in order", str(dims),
+                    "transpose first");
+    }
   }
   Dims shape(static_cast<size_t>(ndim), 1);
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -46,6 +58,7 @@ template <BroadcastKind Kind>
 void infer_broadcast(const InferContext& op, std::vector<TypeId>& results) {
   constexpr bool kSelects = Kind == BroadcastKind::kSelect;
   op.expect_operands(kSelects ? 3 : 2);
+  // Data of a select are the operands 1 and 2; the predicate before them has a dtype of its own.
   const DType dtype = op.operand(kSelects ? 1 : 0).dtype;
   if (kSelects && op.operand(0).dtype != DType::kBool) op.fail_dtype("the predicate must be i1", op.operand(0).text());
   if (op.operand(op.operand_count() - 1).dtype != dtype) {
@@ -75,6 +88,7 @@ ShardingRule rule_broadcast(const OpView& op) {
     const Dims dims = broadcast_dims(op.attrs(), op.operand_type(i).ndim(), op.result_type().ndim());
     for (size_t dim = 0; dim < dims.size(); ++dim) {
       const auto to = static_cast<size_t>(dims[dim]);
+      // A repeated dim of size 1 is not tied to the result's dim: every device needs its one element.
       if (operand[dim] == shape[to]) rule.map(i, dim, factors[to]);
     }
   }
@@ -93,6 +107,7 @@ const OpDef& op_without_broadcast(std::string_view name) {
   return def != nullptr ? *def : get_op(str("chlo.", stem));
 }
 
+// broadcast_dimensions has done its work, and CHLO's enums become StableHLO's, which have the same words.
 Attrs attrs_without_broadcast(const Attrs& attrs) {
   Attrs kept;
   if (const auto* direction = attrs.find<EnumAttr>("comparison_direction")) {
@@ -141,7 +156,7 @@ constexpr OpDef kChloBroadcastOps[] = {
     broadcast("chlo.broadcast_minimum", "Smaller one (CHLO broadcast_minimum)."),
     broadcast("chlo.broadcast_multiply", "Product (CHLO broadcast_multiply)."),
     stepped<BroadcastKind::kSame>("chlo.broadcast_next_after", "it steps from one float to the next",
-                                    "The next float (CHLO broadcast_next_after)."),
+                                  "The next float (CHLO broadcast_next_after)."),
     stepped<BroadcastKind::kIntegers>("chlo.broadcast_or", kBitwise, "Logical or bitwise or (CHLO broadcast_or)."),
     broadcast<BroadcastKind::kFloats>("chlo.broadcast_polygamma", "Derivatives of digamma (CHLO broadcast_polygamma)."),
     broadcast("chlo.broadcast_power", "x^y (CHLO broadcast_power)."),

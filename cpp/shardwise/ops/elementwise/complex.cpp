@@ -26,6 +26,7 @@ void infer_complex(const InferContext& op, std::vector<TypeId>& results) {
 void infer_part(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const DType dtype = op.operand(0).dtype;
+  // StableHLO lets both take real numbers: real is the identity then, and imag is 0.
   if (!is_complex(dtype)) expect_float(op);
   const DType part = is_complex(dtype) ? part_of_complex(dtype) : dtype;
   results.push_back(result_or_declared(op, {part, op.operand(0).shape}));
@@ -51,12 +52,14 @@ void decompose_conj(DecomposeContext& context) {
 // Functions", 1987.
 void decompose_asin_acos_kernel(DecomposeContext& context) {
   const Term z{&context.builder(), context.operand(0)};
+  // Two roots instead of that of 1 - z^2, which would cancel near 1 and -1, and be on another branch for some z.
   const Term roots = (1.0 - z).op("stablehlo.sqrt") * (z + 1.0).op("stablehlo.sqrt");
   context.set_result(0, complex(real(roots), real(z.op("chlo.acosh")).op("stablehlo.abs")).id);
 }
 
 // ---- gradients: those of JAX, in which the cotangent of z stands for the linear function real(cotangent · z) ---------
 
+// g · real(z) = real((g + 0i) · z)
 void vjp_real(VjpContext& context) {
   if (!context.needs(0)) return;
   const Term g{&context.builder(), context.cotangent()};
@@ -64,12 +67,14 @@ void vjp_real(VjpContext& context) {
   context.set(0, from_complex ? complex(g, g.splat(0.0)).id : g.id);
 }
 
+// g · imag(z) = real((0 - gi) · z); of a real number, imag is constant.
 void vjp_imag(VjpContext& context) {
   if (!context.needs(0) || !is_complex(context.op().operand_type(0).dtype)) return;
   const Term g{&context.builder(), context.cotangent()};
   context.set(0, complex(g.splat(0.0), -g).id);
 }
 
+// real(c · (x + iy)) = real(c) · x - imag(c) · y
 void vjp_complex(VjpContext& context) {
   if (context.needs(0)) context.set(0, real({&context.builder(), context.cotangent()}).id);
   if (context.needs(1)) context.set(1, (-imag({&context.builder(), context.cotangent()})).id);

@@ -52,6 +52,7 @@ uint32_t tile_compare(TileBuilder& tiles, const OpView& op, std::span<const uint
   const TileCode code = comparison_code(op.attrs().get<EnumAttr>("comparison_direction").value);
   const EnumAttr* type = op.attrs().find<EnumAttr>("compare_type");
   if (type == nullptr || type->value != "TOTALORDER") return tiles.emit(code, inputs, DType::kBool);
+  // IEEE's totalOrder is that of integers made of the bits: -NaN < -inf < … < -0 < +0 < … < inf < NaN.
   const DType key = tiles.dtype(inputs[0]) == DType::kF64 ? DType::kI64 : DType::kI32;
   const uint32_t lhs = tiles.emit(TileCode::kTotalOrderKey, {inputs[0]}, key);
   const uint32_t rhs = tiles.emit(TileCode::kTotalOrderKey, {inputs[1]}, key);
@@ -74,6 +75,7 @@ FloatFormat float_format(DType dtype) {
 // Rounds the mantissa to nearest even in integer arithmetic, then maps exponents out of range to infinity or zero.
 uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
   if (is_narrow_float(tiles.dtype(inputs[0]))) {
+    // Reducing adds no bits, so that the conversion back rounds no second time.
     const DType narrow = tiles.dtype(inputs[0]), wide = computed_in(narrow);
     const uint32_t widened = tiles.emit(TileCode::kConvert, {inputs[0]}, wide);
     return tiles.emit(TileCode::kConvert, {tile_reduce_precision(tiles, op, std::array{widened})}, narrow);
@@ -93,12 +95,14 @@ uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<c
     const uint32_t last = tiles.emit(
         TileCode::kAnd,
         {tiles.emit(TileCode::kShiftRightLogical, {word, number(static_cast<uint64_t>(cut))}, u), number(1)}, u);
+    // Half a unit less one, plus the last bit kept: ties go to even. A carry makes the next power of two.
     const uint32_t bias = tiles.emit(TileCode::kAdd, {last, number((uint64_t{1} << (cut - 1)) - 1)}, u);
     word = tiles.emit(TileCode::kAdd, {word, bias}, u);
     word = tiles.emit(TileCode::kAnd, {word, number(~((uint64_t{1} << cut) - 1))}, u);
   }
   if (exponent_bits < exponent) {
     const uint64_t bias = (uint64_t{1} << (exponent - 1)) - 1;
+    // The largest exponent is `reduced`, as in IEEE's formats. There are no subnormal numbers: they become 0.
     const uint64_t reduced = (uint64_t{1} << (exponent_bits - 1)) - 1;
     const uint32_t power = tiles.emit(TileCode::kAnd, {word, number(exponent_mask)}, u);
     const uint32_t sign = tiles.emit(TileCode::kAnd, {word, number(sign_mask)}, u);
@@ -110,6 +114,7 @@ uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<c
     word = tiles.emit(TileCode::kSelect, {under, sign, word}, u);
   }
   const uint32_t result = tiles.emit(TileCode::kBitcast, {word}, dtype);
+  // Rounding might carry the mantissa of a NaN into its sign. Without mantissa bits, a format has no NaN.
   const uint32_t is_nan = tiles.emit(TileCode::kNotEqual, {x, x}, DType::kBool);
   const uint32_t infinity = tiles.emit(TileCode::kBitcast, {number(exponent_mask)}, dtype);
   return tiles.emit(TileCode::kSelect, {is_nan, mantissa_bits > 0 ? x : infinity, result}, dtype);
@@ -165,6 +170,7 @@ constexpr Function stepped(std::string_view name, std::string_view reason, std::
 
 template <TileCode Code>
 constexpr OpDef function(const Function& op) {
+  // The result of is_finite has another dtype, so its text has both types.
   const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
                                   : op.name.starts_with("chlo.") ? kChloFormat
                                                                  : kSameFormat;
@@ -173,6 +179,13 @@ constexpr OpDef function(const Function& op) {
 }
 
 using enum TileCode;
+
+// Copies of operands 1 and 2, where the predicate is whole.
+constexpr OpDef select_row(OpDef def) {
+  def.linear = {Linear::kJoint, kAllReducers};
+  def.joint = 0b110;
+  return def;
+}
 
 constexpr OpDef bitcast_row(OpDef def) {
   def.rule = rule_bitcast_convert;
@@ -185,14 +198,17 @@ constexpr OpDef kElementwiseOps[] = {
 #define FUNCTION(Code, operands, accepts, loops, op) function<k##Code>(op),
 #include "shardwise/tile/functions.def"
     // clang-format on
+    // square takes what negate takes: all numbers.
     row("chlo.square", infer_code<kNegate>, tile_square, vjp_square, {}, kChloFormat, "x * x (CHLO square)."),
     row("stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
         "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type",
         "EQ, NE, LT, LE, GT, GE of two tensors; TOTALORDER orders floats by sign and bits (StableHLO compare)."),
-    row("stablehlo.select", infer_select, tile_code<kSelect>, vjp_select, {}, "operands attr-dict `:` select-type",
-        "pred ? on_true : on_false; pred may be a scalar (StableHLO select)."),
+    select_row(row("stablehlo.select", infer_select, tile_code<kSelect>, vjp_select, {},
+                   "operands attr-dict `:` select-type",
+                   "pred ? on_true : on_false; pred may be a scalar (StableHLO select).")),
     row("stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
         "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
+    // linear_in (shared/linearity.h) narrows this to the conversions that do not round or wrap.
     row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
         "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert).",
         {Linear::kFirst, Reducer::kSum}),
@@ -217,6 +233,7 @@ void batch_elementwise(BatchContext& context) {
   const TensorType& type = op.result_type();
   Builder& builder = context.builder();
   const Dims shape = with_leading(context.size(), type.shape);
+  // select and clamp alone have three operands, and scalars beside tensors.
   const bool takes_scalars = op.operand_count() == 3;
   std::vector<ValueId> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -224,6 +241,7 @@ void batch_elementwise(BatchContext& context) {
     if (scalar && takes_scalars && !context.is_batched(i) && (type.ndim() != 0 || i != 1)) {
       operands.push_back(context.operand(i));
     } else if (scalar && type.ndim() != 0) {
+      // A batched scalar is one number per example, for all elements of this example.
       operands.push_back(build_broadcast(builder, context.operand(i), shape, Dims{0}));
     } else {
       operands.push_back(context.batched(i));

@@ -77,6 +77,7 @@ void infer_same(const InferContext& op, TileCode code, std::vector<TypeId>& resu
   if (code == TileCode::kIsFinite) {
     results.push_back(of_dtype(op, 0, DType::kBool));
   } else if (code == TileCode::kAbs && is_complex(dtype)) {
+    // The absolute value of a complex number is a real one.
     results.push_back(of_dtype(op, 0, part_of_complex(dtype)));
   } else {
     results.push_back(op.operand_type(0));
@@ -92,6 +93,7 @@ void infer_compare(const InferContext& op, std::vector<TypeId>& results) {
   if (op.attrs().find("compare_type") != nullptr) {
     const std::string& type = op.attr<EnumAttr>("compare_type").value;
     const DType dtype = op.operand(0).dtype;
+    // Constraint of the specification, in which booleans compare as unsigned integers.
     const bool fits = is_complex(dtype)          ? type == "FLOAT"
                       : is_float(dtype)          ? type == "FLOAT" || type == "TOTALORDER"
                       : is_signed_integer(dtype) ? type == "SIGNED"
@@ -138,7 +140,10 @@ void infer_convert(const InferContext& op, std::vector<TypeId>& results) {
 void infer_bitcast_convert(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const TensorType& operand = op.operand(0);
+  // The dtype is in no attribute: the declared type is the only place that has it.
   const TensorType& result = op.declared_result();
+  // tensor<4xf32> -> tensor<4x2xf16>. A boolean has a whole byte in memory, and complex numbers have two parts, so the
+  // specification's bits of these exist nowhere.
   const auto special = [](DType dtype) { return dtype == DType::kBool || is_complex(dtype); };
   const int from = bit_width(operand.dtype), to = bit_width(result.dtype);
   Dims narrower = from > to ? result.shape : operand.shape;

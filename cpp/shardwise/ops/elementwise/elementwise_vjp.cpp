@@ -60,6 +60,7 @@ void vjp_sine(VjpContext& context) {
 void vjp_cosine(VjpContext& context) {
   unary(context, [](Term g, Term x, Term) { return -(g * x.op("stablehlo.sine")); });
 }
+// Formulas use the result where they can, so that no function is computed twice: the slope of tan is 1 + r^2.
 void vjp_tan(VjpContext& context) {
   unary(context, [](Term g, Term, Term r) { return g * (r * r + 1.0); });
 }
@@ -124,6 +125,7 @@ void vjp_atan(VjpContext& context) {
 void vjp_asinh(VjpContext& context) {
   unary(context, [](Term g, Term x, Term) { return g * (x * x + 1.0).op("stablehlo.rsqrt"); });
 }
+// Two roots: x^2 - 1 would cancel near 1 and overflow for large x.
 void vjp_acosh(VjpContext& context) {
   unary(context,
         [](Term g, Term x, Term) { return g * ((x + -1.0).op("stablehlo.rsqrt") * (x + 1.0).op("stablehlo.rsqrt")); });
@@ -140,6 +142,7 @@ void vjp_subtract(VjpContext& context) {
   binary(context, [](Term g, Term, Term, Term) { return g; }, [](Term g, Term, Term, Term) { return -g; });
 }
 void vjp_multiply(VjpContext& context) {
+  // Gradients begin with ones, and a product by them would be one more op.
   const auto times = [](Term g, Term factor) {
     const std::optional<Scalar> splat = splat_value(g.builder->module(), g.id);
     return splat && *splat == scalar_of(splat->dtype, 1) ? factor : g * factor;
@@ -148,6 +151,7 @@ void vjp_multiply(VjpContext& context) {
       context, [&](Term g, Term, Term y, Term) { return times(g, y); },
       [&](Term g, Term x, Term, Term) { return times(g, x); });
 }
+// -(g / y) · r instead of -g · x / y^2, because the square may overflow.
 void vjp_divide(VjpContext& context) {
   binary(
       context, [](Term g, Term, Term y, Term) { return g / y; },
@@ -178,6 +182,7 @@ void vjp_power(VjpContext& context) {
         return g * (guarded.op("stablehlo.log") * r);
       });
 }
+// atan2(x, y): here x is the ordinate.
 void vjp_atan2(VjpContext& context) {
   binary(
       context, [](Term g, Term x, Term y, Term) { return g * (y / (x * x + y * y)); },
@@ -223,6 +228,7 @@ void vjp_clamp(VjpContext& context) {
   if (is_differentiable(context, 0)) {
     const Term g{builder, context.cotangent()};
     const Term low = whole(0);
+    // minimum(maximum(x, min), max) is max if the bounds are reversed: then min has no part in it.
     const Term counts = low.compare("GT", x).op("stablehlo.and", low.compare("LT", whole(2)));
     set_bound(0, counts.select(g, g.splat(0.0)));
   }
@@ -244,6 +250,7 @@ void vjp_convert(VjpContext& context) {
   context.set(0, build_convert(context.builder(), context.cotangent(), op.operand_type(0).dtype));
 }
 
+// The rounding counts as the identity; the cotangent is rounded in the same way, as in JAX.
 void vjp_reduce_precision(VjpContext& context) {
   if (!is_differentiable(context, 0)) return;
   context.set(0, context.builder().create(context.op().def(), {context.cotangent()}, context.op().attrs()));

@@ -84,6 +84,7 @@ Term digamma(Term x) {
     slope = slope - kLanczos[i] / (distance * distance);
   }
   const Term y = log_t + slope / sum - kLanczosG / t;
+  // x less the nearest integer: sine and cosine of large multiples of pi would lose all digits.
   const Term angle = (x + (x + 0.5).op("stablehlo.floor").op("stablehlo.abs")) * std::numbers::pi;
   const Term below = y - angle.op("stablehlo.cosine") * std::numbers::pi / angle.op("stablehlo.sine");
   const Term is_pole = x.compare("LE", x.splat(0.0)).op("stablehlo.and", is_whole(x));
@@ -130,6 +131,7 @@ Term zeta(Term s, Term q) {
   return s.compare("LT", one).op("stablehlo.or", fails(s + q)).select(nan, above);
 }
 
+// (-1)^(n + 1) n! zeta(n + 1, x). Order 0 is digamma, as zeta has a pole at 1; 2 is a number that the select drops.
 Term polygamma(Term n, Term x) {
   const Term zero = n.splat(0.0), half = (n * 0.5).op("stablehlo.floor");
   const Term is_even = n.compare("EQ", half * 2.0), is_zero = n.compare("EQ", zero);

@@ -87,6 +87,7 @@ void decompose_next_after(DecomposeContext& context) {
   const Term x{&builder, context.operand(0)}, y{&builder, context.operand(1)}, zero = x.splat(0.0);
   const Term bits = as_bits(x), one = number(1), sign = number(uint64_t{1} << (bit_width(type.dtype) - 1));
   const Term away = x.compare("GT", zero).select(x.compare("LT", y), x.compare("GT", y));
+  // From 0 the next float is the smallest one with the sign of y.
   const Term smallest = as_bits(y).op("stablehlo.and", sign).op("stablehlo.or", one);
   const Term moved = x.compare("EQ", zero).select(smallest, away.select(bits + one, bits - one));
   // In a format without a negative zero these bits are NaN.
@@ -94,6 +95,7 @@ void decompose_next_after(DecomposeContext& context) {
   const Term whole = has_minus_zero ? moved : moved.compare("EQ", sign).select(number(0), moved);
   const Term next{&builder, builder.create("stablehlo.bitcast_convert", {whole.id}, {},
                                            {builder.context().tensor(type.dtype, type.shape)})};
+  // As in C: equal operands give the second one, so that (+0, -0) gives -0; a NaN operand gives NaN.
   const Term is_nan = x.compare("NE", x).op("stablehlo.or", y.compare("NE", y));
   context.set_result(0, is_nan.select(x + y, x.compare("EQ", y).select(y, next)).id);
 }
@@ -105,6 +107,7 @@ Term high_of_64_bits(Term u, Term v, std::string_view shift_right) {
     return Term{u.builder, build_splat(*u.builder, u.type().shape, scalar_of(dtype, value))};
   };
   const Term half = number(32), mask = number(0xFFFFFFFF);
+  // The high halves of signed operands have the sign, the low halves are unsigned.
   const auto low = [&](Term x) { return x.op("stablehlo.and", mask); };
   const auto high = [&](Term x) { return x.op(shift_right, half); };
   const Term u0 = low(u), u1 = high(u), v0 = low(v), v1 = high(v);
@@ -121,6 +124,7 @@ void decompose_mulhi(DecomposeContext& context) {
   const Term u{&builder, build_convert(builder, context.operand(0), wide)};
   const Term v{&builder, build_convert(builder, context.operand(1), wide)};
   if (dtype == wide) return context.set_result(0, high_of_64_bits(u, v, shift).id);
+  // A product of two integers of up to 32 bits fits in 64 bits.
   const Term bits{&builder, build_splat(builder, u.type().shape, scalar_of(wide, bit_width(dtype)))};
   context.set_result(0, build_convert(builder, (u * v).op(shift, bits).id, dtype));
 }

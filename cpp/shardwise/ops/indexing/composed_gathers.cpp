@@ -28,6 +28,7 @@ void infer_torch_index_select(const InferContext& op, std::vector<TypeId>& resul
     op.fail_shape("batch_dims must be at most dim, and count leading dims of equal sizes",
                   str("batch_dims = ", batch, ", dim = ", dim, " for ", op.operand_types_text()));
   }
+  //   operand [8, 6, 5], index [8, 3], dim 1, batch_dims 1     [8], then [3] of the index in place of 6, then [5]
   Dims shape(operand.begin(), operand.begin() + dim);
   shape.insert(shape.end(), index.begin() + batch, index.end());
   shape.insert(shape.end(), operand.begin() + dim + 1, operand.end());
@@ -43,10 +44,12 @@ void decompose_torch_index_select(DecomposeContext& context) {
   IndexingDims dims;
   dims.collapsed = dims.index_map = {dim};
   dims.operand_batching = dims.indices_batching = identity_dims(batch);
+  // An index vector dim past the last one: each element of the index is a vector of one component.
   dims.index_vector_dim = index_ndim;
   Dims sizes(operand);
   for (int64_t d = 0; d < op.operand_type(0).ndim(); ++d) {
     if (d < batch || d == dim) {
+      // An empty dim has slices of size 0, the only ones that fit.
       sizes[static_cast<size_t>(d)] = std::min<int64_t>(operand[static_cast<size_t>(d)], 1);
     } else {
       dims.offset.push_back(d < dim ? d : d + added);
@@ -55,6 +58,7 @@ void decompose_torch_index_select(DecomposeContext& context) {
   context.set_result(0, build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes));
 }
 
+// The declared type has the sizes, so that the operand that also has them need not be a constant.
 void infer_dynamic_gather(const InferContext& op, std::vector<TypeId>& results) {
   op.attr<StructAttr>("dimension_numbers");
   infer_shape_operand<3>(op, results);

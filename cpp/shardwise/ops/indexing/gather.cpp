@@ -74,6 +74,7 @@ void map_slice_dim(RuleBuilder& rule, const Indexing& indexing, size_t dim, size
   const int64_t size = indexing.operand[dim], slice = indexing.slice[dim];
   const size_t result = rule.result_tensor(0);
   if (slice == size) {
+    // The only start at which a whole slice fits is 0, whatever the index is.
     const FactorId factor = rule.factor(size);
     rule.map(0, dim, factor).map(result, out_dim, factor);
   } else if (slice == 1) {
@@ -81,6 +82,8 @@ void map_slice_dim(RuleBuilder& rule, const Indexing& indexing, size_t dim, size
     rule.map(0, dim, rule.reduction(size, reducer));
     rule.map(result, out_dim, rule.need_replication(1));
   } else {
+    // A slice may begin anywhere, so no shard has all rows of it. Blocked, because equal shards of the dim and of the
+    // slice would hold different rows.
     const FactorId factor = rule.need_replication(size, true);
     rule.map(0, dim, factor).map(result, out_dim, factor);
   }
@@ -113,6 +116,7 @@ ShardingRule rule_gather(const OpView& op) {
     const FactorId factor = rule.factor(indexing.out[out_dim]);
     rule.map(1, static_cast<size_t>(indices_dim), factor).map(rule.result_tensor(0), out_dim, factor);
     for (size_t i = 0; i < dims.indices_batching.size(); ++i) {
+      // A batching dim has the same index in operand, indices and result.
       if (dims.indices_batching[i] == indices_dim) rule.map(0, static_cast<size_t>(dims.operand_batching[i]), factor);
     }
   }
@@ -120,6 +124,7 @@ ShardingRule rule_gather(const OpView& op) {
     const int64_t size = indexing.operand[static_cast<size_t>(dim)];
     rule.map(0, static_cast<size_t>(dim), size == 1 ? rule.need_replication(size) : rule.reduction(size, reducer));
   }
+  // An index is a vector of all its components.
   if (dims.index_vector_dim < static_cast<int64_t>(indexing.indices.size())) {
     const auto dim = static_cast<size_t>(dims.index_vector_dim);
     rule.map(1, dim, rule.need_replication(indexing.indices[dim]));
@@ -152,6 +157,7 @@ class SplitGather {
     Dims limits = start_limits(indexing_);
     std::vector<ValueId> offsets(limits.size());
     bool has_component = false;
+    // Signed, because an index before the first row of the shard becomes negative.
     DType dtype = DType::kI32;
     for (const size_t dim : split_) {
       const DimLayout& layout = context_.operand_layout(0).dims[dim];
@@ -160,6 +166,7 @@ class SplitGather {
       const std::optional<size_t> component = indexing_.component(static_cast<int64_t>(dim));
       if (component) {
         offsets[*component] = offset;
+        // Relative to the shard: rows of other devices are below 0 or above this.
         limits[*component] = layout.block - 1;
         has_component = true;
       } else {
@@ -197,6 +204,7 @@ Dims local_slice(const Indexing& global, DimSpan local_operand) {
   Dims slice = global.slice;
   for (const int64_t dim : global.window_dims()) {
     const auto d = static_cast<size_t>(dim);
+    // A whole dim of the slice is whole for the shard as well.
     if (slice[d] == global.operand[d]) slice[d] = local_operand[d];
   }
   return slice;
@@ -249,6 +257,7 @@ void batch_gather(BatchContext& context) {
   const Indexing indexing = gather_indexing(context.op());
   const bool operand = context.is_batched(0), indices = context.is_batched(1);
   Dims slice = indexing.slice;
+  // Both batched: the new dim is a batching dim, with slices of 1. The operand alone: each index reads all examples.
   if (operand) slice.insert(slice.begin(), indices ? std::min<int64_t>(context.size(), 1) : context.size());
   const GatherOptions options{.indices_are_sorted = !indices && options_of(context.op()).indices_are_sorted};
   context.set_result(0, build_gather(context.builder(), context.operand(0), context.operand(1),

@@ -28,12 +28,14 @@ class Gather {
       const auto from = static_cast<size_t>(window[i]), to = static_cast<size_t>(indexing_.dims.offset[i]);
       slice_.add(indexing_.slice[from], operand_.strides()[from], result_.strides()[to]);
     }
+    // Merged, so that runs are as long as the strides of both arrays allow.
     slice_ = slice_.merged();
     pair_batch_dims();
     for (const int64_t dim : indexing_.dims.index_map) {
       const auto d = static_cast<size_t>(dim);
       steps_.push_back({indexing_.operand[d] - indexing_.slice[d], operand_.strides()[d]});
     }
+    // Slices of one element compute their place as they are fetched. Others use it several times.
     if (slice_.count() == 1) return;
     from_.resize(static_cast<size_t>(starts_.count()));
     to_.resize(from_.size());
@@ -73,6 +75,7 @@ class Gather {
   static int64_t offset_of(const int64_t* start, const Step* steps, size_t components) {
     int64_t offset = 0;
     for (size_t k = 0; k < components; ++k) {
+      // StableHLO clamps the start of a slice so that all of it is in bounds.
       offset += std::clamp<int64_t>(start[k], 0, steps[k].limit) * steps[k].stride;
     }
     return offset;

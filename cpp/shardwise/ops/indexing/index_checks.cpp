@@ -43,12 +43,14 @@ void expect_indexing(const InferContext& op, const Indexing& indexing, const Ind
   const IndexingDims& dims = indexing.dims;
   const auto ndim = static_cast<int64_t>(indexing.operand.size());
   const auto indices_ndim = static_cast<int64_t>(indexing.indices.size());
+  // One past the last dim is valid: each element is then an index vector of one component.
   if (dims.index_vector_dim < 0 || dims.index_vector_dim > indices_ndim) {
     op.fail_shape(str("index_vector_dim must be in [0, ", indices_ndim, "]"),
                   str(dims.index_vector_dim, " for ", op.operand_types_text()), "use the dim that holds index vectors");
   }
   expect_dims(op, str(names.collapsed, " and ", names.operand_batching), joined(dims.collapsed, dims.operand_batching),
               ndim);
+  // A batching dim gets its index from its place in the batch, so it can have no component.
   expect_dims(op, str(names.index_map, " and ", names.operand_batching), joined(dims.index_map, dims.operand_batching),
               ndim);
   // StableHLO requires sorted lists; window_dims() relies on it to pair dims in order.

@@ -18,6 +18,7 @@ bool has_vector_dim(const TensorType& indices, const IndexingDims& dims) {
   return dims.index_vector_dim < indices.ndim();
 }
 
+// int8 indices into 512 rows have the bound 127, which is their largest number.
 Scalar representable(DType dtype, int64_t limit) {
   const Scalar highest = neutral_element(Reducer::kMin, dtype);
   const bool binds =
@@ -28,6 +29,7 @@ Scalar representable(DType dtype, int64_t limit) {
 // One number per component, broadcast to the shape of the indices.
 ValueId build_bounds(Builder& builder, const TensorType& indices, const IndexingDims& dims, DimSpan limits) {
   const bool same = std::all_of(limits.begin(), limits.end(), [&](int64_t limit) { return limit == limits[0]; });
+  // A splat is one element in memory and in the text. No components: there is nothing to bound.
   if (same || !has_vector_dim(indices, dims)) {
     const int64_t limit = limits.empty() ? 0 : limits[0];
     return build_splat(builder, indices.shape, representable(indices.dtype, limit));
@@ -62,6 +64,7 @@ ValueId build_clamped_indices(Builder& builder, ValueId indices, const Indexing&
 
 ValueId build_inside(Builder& builder, ValueId indices, const IndexingDims& dims, DimSpan limits) {
   const TensorType type = builder.module().type(indices);
+  // An index is inside if clamping leaves it as it is: one comparison for both ends.
   const ValueId same = build_compare(builder, "EQ", indices, build_clamped(builder, indices, dims, limits));
   if (!has_vector_dim(type, dims)) return same;
   // With one component, dropping the dim needs no reduction.
@@ -79,6 +82,7 @@ ValueId build_shifted(Builder& builder, ValueId indices, const IndexingDims& dim
     offset = build_broadcast(builder, offsets[0], type.shape, {});
   } else {
     std::vector<ValueId> parts;
+    // A vector of scalars, one for each component.
     for (const ValueId part : offsets) parts.push_back(build_reshape(builder, part, Dims{1}));
     offset = build_broadcast(builder, build_concatenate(builder, parts, 0), type.shape, Dims{dims.index_vector_dim});
   }

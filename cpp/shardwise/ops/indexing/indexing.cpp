@@ -29,6 +29,7 @@ constexpr FieldNames kScatterNames{"stablehlo.scatter",
 
 IndexingDims read(const StructAttr& attribute, const FieldNames& names) {
   const Attrs fields(attribute.fields);
+  // StableHLO prints no empty lists and no zero, so a missing field is one of these.
   const auto list = [&](std::string_view name) {
     const IntArray* dims = fields.find<IntArray>(name);
     return dims == nullptr ? Dims{} : *dims;
@@ -88,7 +89,10 @@ constexpr OpDef kScatter{
     .prepare = prepare_scatter,
     .vjp = vjp_scatter,
     .batch = batch_scatter,
+    .linear = {Linear::kJoint, kAllReducers},
     .regions = Regions::kCombiner,
+    .joint = 0b101,
+    .addends = Addends::kWideOperands,
     .doc =
         "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
         "scatter).",
@@ -133,6 +137,10 @@ std::optional<size_t> Indexing::component(int64_t dim) const {
   return static_cast<size_t>(it - dims.index_map.begin());
 }
 
+// The new dim of out is the first one in each case:
+//   operand alone     each index reads or writes all examples: an offset dim
+//   indices alone     more index vectors: a batch dim, which needs no number
+//   both              example i of the indices belongs to example i of the operand: batching dims
 IndexingDims with_leading_batch(const IndexingDims& dims, bool operand, bool indices) {
   IndexingDims batched = dims;
   batched.offset = shifted(dims.offset);
@@ -161,6 +169,7 @@ Indexing gather_indexing(const Attrs& attrs, const Dims& operand, const Dims& in
 }
 
 Indexing scatter_indexing(const Attrs& attrs, const Dims& operand, const Dims& indices, const Dims& out) {
+  // scatter has no slice_sizes: windows have the sizes of the updates, and 1 in the dims that the updates lack.
   Indexing indexing{scatter_dims(attrs), operand, indices, out, Dims(operand.size(), 1)};
   const Dims window = indexing.window_dims();
   for (size_t i = 0; i < window.size(); ++i) {
@@ -203,6 +212,7 @@ Combiner scatter_combiner(const OpView& op) {
       combiner.reducer = value_reducer(op.module(), region.results[i], old, update).value_or(Reducer::kNone);
     }
     if (!combiner.known()) return {};
+    // Kernels and gradients know one combiner for all inputs.
     if (common && (common->replaces != combiner.replaces || common->reducer != combiner.reducer)) return {};
     common = combiner;
   }

@@ -150,6 +150,7 @@ ShardingRule rule_scatter(const OpView& op) {
         builder.map_inputs(dim, factor);
         builder.map_updates(out_dim, factor);
       } else {
+        // A window of a part of the dim begins anywhere in it: neither the input nor the window can be cut into shards.
         builder.map_inputs(dim, rule.need_replication(whole));
         builder.map_updates(out_dim, rule.need_replication(size));
       }
@@ -169,6 +170,7 @@ ShardingRule rule_scatter(const OpView& op) {
     builder.map_updates(out_dim, factor);
   }
   for (const int64_t dim : dims.collapsed) {
+    // The updates lack this dim: each device keeps the updates of its own rows (local_indices).
     const FactorId factor = rule.factor(indexing.operand[static_cast<size_t>(dim)]);
     builder.map_inputs(dim, factor);
   }
@@ -197,6 +199,7 @@ ValueId padded_updates(PartitionContext& context, size_t operand, std::optional<
   const ShardingRule& rule = context.rule();
   for (size_t f = 0; reducer && f < rule.factors().size(); ++f) {
     if (rule.factors()[f].kind != FactorKind::kReduction) continue;
+    // Indices in the padding may point to any row, so what they add must not count.
     const Scalar neutral = exact_neutral(*reducer, context.op().operand_type(operand).dtype);
     updates = context.masked_operand(operand, static_cast<FactorId>(f), neutral);
   }
@@ -251,6 +254,7 @@ ValueId local_indices(PartitionContext& context, const Indexing& indexing, Index
   }
   if (shifts) indices = build_shifted(builder, indices, dims, by_component);
   for (const auto& [dim, offset] : offsets) {
+    // A dim without a component is written at row 0, which is row -offset of this shard: the first one has it.
     if (indexing.component(dim)) continue;
     const ValueId start = builder.create("stablehlo.subtract", {zero, offset});
     indices = with_component(builder, indices, dims, dim, start);
@@ -289,6 +293,7 @@ void partition_scatter(PartitionContext& context) {
   std::vector<ValueId> operands;
   for (size_t i = 0; i < inputs; ++i) {
     const AxisList& unreduced = context.result_layout(i).unreduced;
+    // The input counts once: a device that added it to its own updates would add it again.
     operands.push_back(reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i));
   }
   IndexingDims dims = indexing.dims;
@@ -323,6 +328,7 @@ ValueId build_spread(PartitionContext& context, size_t operand, Reducer reducer)
   std::vector<ValueId> starts;
   for (size_t d = 0; d < size.size(); ++d) {
     const bool is_spread = layout.dims[d].axes != context.result_layout(operand).dims[d].axes;
+    // Shards of 3 rows of 8 end at 9: the last one would be clamped to start at 5 in 8 rows. The slice drops row 8.
     if (is_spread) padded[d] = layout.dims[d].block * layout.dims[d].shards;
     starts.push_back(is_spread ? build_convert(builder, context.shard_offset(layout.dims[d]), DType::kI64)
                                : build_scalar(builder, scalar_of(DType::kI64, 0)));
@@ -341,6 +347,7 @@ void placements_of_added_shards(const OpView& op, const ShardingRule& rule, std:
   std::optional<FactorId> scattered;
   for (const FactorId id : scattered_factors(op, rule)) {
     if (axes[id].empty()) continue;
+    // Two dims of the input would need two dims of the updates that take their axes.
     if (scattered) return;
     scattered = id;
   }
@@ -348,6 +355,7 @@ void placements_of_added_shards(const OpView& op, const ShardingRule& rule, std:
   const std::optional<FactorId> updates = factor_of_updates(rule, axes, axes[*scattered]);
   if (!updates) return;
   std::vector<AxisList> moved(axes.begin(), axes.end());
+  // The axes go over to the updates; the input keeps them in its own dim, where its shards are.
   moved[*updates] = std::exchange(moved[*scattered], {});
   OpPlacement placement = placement_by_rule(rule, moved);
   for (size_t i = 0; i < op.result_count(); ++i) {

@@ -27,6 +27,7 @@ struct CombineRun {
   }
   void one(int64_t to, int64_t from) const { result[to] = combined(result[to], updates[from]); }
   void operator()(int64_t count, int64_t to, int64_t to_stride, int64_t from, int64_t from_stride) const {
+    // A loop of its own for adjacent elements, which compiles to vector code.
     if (to_stride == 1 && from_stride == 1) {
       for (int64_t i = 0; i < count; ++i) result[to + i] = combined(result[to + i], updates[from + i]);
       return;
@@ -101,6 +102,7 @@ struct Scattering {
     }
   }
 
+  // Unlike sums, the order of integers depends on their sign, so that each dtype has its own loop.
   void combine_extremum(bool is_max) const {
     dispatch(result.dtype(), [&]<class T>() {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -141,6 +143,8 @@ void scatter_input(KernelContext& context, const ScatterPlan& plan, size_t input
 }
 
 // Any other region: the window's elements as they are, and the updates, through its tile program.
+// Tile programs read and write adjacent lanes. Elements of one window are distinct, so that no lane of a run needs the
+// result of another one.
 class RegionRun {
  public:
   RegionRun(const TileProgram& program, std::span<const NdArray> results, std::span<const NdArray> updates)
@@ -185,10 +189,12 @@ class RegionRun {
   void run_lanes(int64_t lanes, Side to, Side from) {
     const size_t inputs = results_.size();
     for (size_t i = 0; i < inputs; ++i) {
+      // In place: a lane reads its old element before it writes the new one.
       inputs_of_[i] = outputs_of_[i] = packed(i, results_[i], to, lanes);
       inputs_of_[inputs + i] = packed(inputs + i, updates_[i], from, lanes);
     }
     runner_.run(inputs_of_, outputs_of_, lanes);
+    // Only strided lanes were copied; others are in the result already.
     for (size_t i = 0; !to.is_run(lanes) && i < inputs; ++i) {
       const int64_t item = item_size(results_[i].dtype()), stride = to.stride * item;
       copy_strided(item, DimSpan(&lanes, 1), at(results_[i], to.offset), DimSpan(&stride, 1), packed_[i].data(),

@@ -15,17 +15,21 @@ ScatterPlan::ScatterPlan(KernelContext& context, const Indexing& indexing, size_
   for (size_t i = 0; i < window.size(); ++i) {
     const auto dim = static_cast<size_t>(window[i]);
     const int64_t size = indexing_.slice[dim];
+    // A window of one row is inside or outside as a whole; a longer one may be cut at either end.
     const std::optional<size_t> component = size > 1 ? indexing_.component(window[i]) : std::nullopt;
     box_.add(size, out_strides[static_cast<size_t>(indexing_.dims.offset[i])], strides[dim]);
     box_components_.push_back(component ? static_cast<int>(*component) : -1);
     may_cut_ = may_cut_ || component;
   }
+  // cut() changes the dims of a window one by one, so merged dims are for windows that stay whole.
   if (!may_cut_) box_ = box_.merged();
   from_.resize(static_cast<size_t>(starts_.count()));
   to_.resize(from_.size());
   context.parallel_for(starts_.count(), 1 << 12,
                        [&](int64_t begin, int64_t end) { place(begin, end, out_strides, strides); });
   worth_splitting_ = starts_.count() * box_.count() >= kWorthSplitting;
+  // Windows that are not cut have one row in each indexed dim: those with different starts share no element. So threads
+  // may take ranges of starts. Otherwise they share a dim of the window that no index moves.
   if (!may_cut_) {
     for (const int64_t to : to_) span_ = std::max(span_, to + 1);
   }
@@ -49,6 +53,7 @@ void ScatterPlan::place(int64_t begin, int64_t end, const Dims& out_strides, con
     }
     batch.add(starts_.batch_shape()[i], out_strides[static_cast<size_t>(out_dims[i])], to);
   }
+  // A window of 3 rows in 8 that starts at -2 has one row inside, and at -3 none.
   struct Component {
     int64_t after, before, stride;  // a window that starts outside of (after, before) is dropped
   };
@@ -64,6 +69,7 @@ void ScatterPlan::place(int64_t begin, int64_t end, const Dims& out_strides, con
     for (const Component& component : components) {
       const int64_t index = *start++;
       inside = inside && index > component.after && index < component.before;
+      // The offset of an index far outside could overflow.
       if (inside) to += index * component.stride;
     }
     from_[place] = from;
@@ -78,6 +84,7 @@ void ScatterPlan::cut(int64_t place, PairedDims& box, int64_t& from, int64_t& to
     const int64_t start = starts_[place][component];
     const int64_t whole = indexing_.operand[static_cast<size_t>(indexing_.dims.index_map[component])];
     PairedDims::Dim& dim = box.dims[d];
+    // A window of 3 that starts at -2 keeps its row 2: low 2, high 3.
     const int64_t low = std::max<int64_t>(0, -start), high = std::min(dim.size, whole - start);
     dim.size = high - low;
     from += low * dim.first;

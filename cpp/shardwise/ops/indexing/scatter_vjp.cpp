@@ -74,6 +74,7 @@ class ScatterVjp {
     for (const int64_t dim : indexing_.window_dims()) {
       const auto d = static_cast<size_t>(dim);
       if (!indexing_.component(dim) || indexing_.slice[d] <= 1) continue;
+      // A margin as large as the window holds all of a window that is partly inside. One that is outside is masked.
       margin[d] = indexing_.slice[d];
       has_margin = true;
     }
@@ -122,6 +123,7 @@ class ScatterVjp {
     Dims batch;
     for (const int64_t dim : batch_dims) batch.push_back(indexing_.out[static_cast<size_t>(dim)]);
     const ValueId count = build_iota(builder_, DType::kI64, Dims{element_count(batch)}, 0);
+    // Numbers from 1, because 0 marks elements without an update.
     const ValueId one = build_splat(builder_, Dims{element_count(batch)}, scalar_of(DType::kI64, 1));
     const ValueId numbers = build_broadcast(
         builder_, build_reshape(builder_, create("stablehlo.add", {count, one}), batch), indexing_.out, batch_dims);
@@ -155,6 +157,7 @@ class ScatterVjp {
     }
     if (!needs_updates()) return;
     const bool* unique = context_.op().attrs().find<bool>("unique_indices");
+    // Each element has one update at most: the operand is its only other factor.
     if (unique != nullptr && *unique) return set_updates(read(create("stablehlo.multiply", {cotangent, operand()})));
     const ValueId is_zero = equal(updates(), zeros_like(updates()));
     const ValueId factor = create("stablehlo.select", {is_zero, ones_like(updates()), updates()});

@@ -23,6 +23,7 @@ void partition_movement(PartitionContext& context) {
   const OpView op = context.op();
   const ValueId operand = context.operand(0);
   const TypeId type = context.local_result_type(0);
+  // No attribute of these ops contains a size, so the global attributes also suit a shard.
   const ValueId local = context.builder().create(op.def(), {operand}, op.attrs(), {type});
   context.set_result(0, local, moved_padding(context));
 }
@@ -36,6 +37,7 @@ void infer_transpose(const InferContext& op, std::vector<TypeId>& results) {
   expect_length(op, "permutation", permutation, operand.ndim());
   expect_dims(op, "permutation", permutation, operand.ndim());
   TensorType result{operand.dtype, {}};
+  // Dim d of the result is dim permutation[d] of the operand: 2x3x5 by [2, 0, 1] is 5x2x3.
   for (int64_t dim : permutation) result.shape.push_back(operand.shape[static_cast<size_t>(dim)]);
   results.push_back(result_or_declared(op, result));
 }
@@ -114,6 +116,11 @@ void catch_up(ReshapeSide& behind, const ReshapeSide& ahead) {
   behind.take_private(behind.left > shared ? behind.left / shared : behind.left);
 }
 
+// Equal products mean equal strides on both sides, so only then may the sides share a factor.
+//
+//   (4, 6) -> (6, 4)     shared 2, then the private rests 2 and 3; products 4 and 6
+//                        the operand catches up by a private 3, the result by a private 2; products 12 and 12
+//                        shared 2; the shared factors have the strides 12 and 1 on both sides
 ShardingRule rule_reshape(const OpView& op) {
   // The products of the two sides need not match if there are no elements.
   if (op.operand_type(0).size() == 0) return {};
@@ -158,6 +165,7 @@ void infer_broadcast_in_dim(const InferContext& op, std::vector<TypeId>& results
   const TensorType& result = op.declared_result();
   expect_length(op, "broadcast_dimensions", dims, operand.ndim());
   expect_dims(op, "broadcast_dimensions", dims, result.ndim());
+  // reshape has no attribute for its shape: the declared type is the only place that has it.
   if (operand.dtype != result.dtype) {
     op.fail_dtype("operand and result must have the same dtype", str(operand.text(), " and ", result.text()),
                   "convert first");
@@ -198,6 +206,7 @@ void partition_broadcast_in_dim(PartitionContext& context) {
   const ValueId local =
       context.builder().create(op.def(), {context.operand(0)}, op.attrs(), {context.local_result_type(0)});
   Padding padding = result_padding(context.result_layout(0));
+  // A repeated constant is this constant everywhere, so the padding of the result has a known fill.
   const std::optional<Scalar> fill = splat_value(op.module(), op.operand(0));
   const Padding& given = context.operand_padding(0);
   const bool same = given.kind == Padding::Kind::kNone || (given.kind == Padding::Kind::kFill && given.fill == fill);
@@ -217,6 +226,8 @@ void vjp_broadcast_in_dim(VjpContext& context) {
   const Dims summed = other_dims(static_cast<int64_t>(result.size()), kept);
   Builder& builder = context.builder();
   const ValueId sum = build_reduce(builder, context.cotangent(), {}, Reducer::kSum, summed);
+  // The sum has the kept dims in the result's order, which is not the operand's if broadcast_dimensions is not sorted:
+  // [2, 0] keeps result dims 0 and 2, which go back by the permutation [1, 0]. The reshape restores dims of size 1.
   Dims ascending = kept;
   std::sort(ascending.begin(), ascending.end());
   Dims permutation;
@@ -248,6 +259,7 @@ ShardingRule rule_reverse(const OpView& op) {
     const bool moves = contains_dim(reversed, static_cast<int64_t>(dim));
     const FactorId factor = moves ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+    // Row i of the result is row size - 1 - i of the operand.
     if (moves) rule.range(0, dim, {.scale = -1, .offset = shape[dim] - 1});
   }
   return rule.build();
@@ -255,6 +267,7 @@ ShardingRule rule_reverse(const OpView& op) {
 
 void vjp_reverse(VjpContext& context) {
   const Dims dims = dims_attr(context.op(), "dimensions");
+  // A reverse is its own inverse.
   context.set(0, build_reverse(context.builder(), context.cotangent(), dims));
 }
 

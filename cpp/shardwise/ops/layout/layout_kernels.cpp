@@ -13,10 +13,12 @@ std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes&) {
 std::optional<Kernel> prepare_reshape(const OpView&, const KernelTypes& types) {
   return [shape = types.results[0].shape](KernelContext& context) {
     const NdArray& operand = context.operand(0);
+    // Strides are known only when the kernel runs: the same reshape is a view of one buffer and a copy of another one.
     if (auto strides = reshaped_strides(operand, shape)) {
       return context.set_result(0, restrided(operand, shape, std::move(*strides)));
     }
     const NdArray result = context.allocate_result();
+    // A row-major buffer has the same order under both shapes, so the copy writes it under the operand's.
     const Dims rows = row_major_strides(operand.shape(), item_size(operand.dtype()));
     copy_array(context, restrided(result, operand.shape(), rows), operand);
   };
@@ -26,6 +28,7 @@ std::optional<Kernel> prepare_broadcast_in_dim(const OpView& op, const KernelTyp
   return [dims = op.attrs().get<IntArray>("broadcast_dimensions"),
           shape = types.results[0].shape](KernelContext& context) {
     const NdArray& operand = context.operand(0);
+    // Stride 0 repeats an element: in new dims, and in dims of size 1 that the result enlarges.
     Dims strides(shape.size(), 0);
     for (size_t i = 0; i < dims.size(); ++i) {
       const auto dim = static_cast<size_t>(dims[i]);
@@ -42,6 +45,7 @@ std::optional<Kernel> prepare_reverse(const OpView& op, const KernelTypes&) {
     int64_t offset = 0;
     for (int64_t reversed : dims) {
       const auto dim = static_cast<size_t>(reversed);
+      // The view begins at the last row and walks back. The negative offset of an empty dim has no effect (restrided).
       offset += (operand.shape()[dim] - 1) * strides[dim];
       strides[dim] = -strides[dim];
     }

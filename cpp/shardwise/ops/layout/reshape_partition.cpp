@@ -21,6 +21,8 @@ struct Group {
   Side from, to;
 };
 
+// (2, 3, 4) and (6, 2, 2) have the groups {2, 3 | 6} and {4 | 2, 2}. The walk ends because both sides have the same
+// number of elements, which is not 0: an empty reshape has no rule, and no caller passes it.
 std::vector<Group> groups_of(const Dims& from, const Dims& to) {
   std::vector<Group> groups;
   size_t i = 0, o = 0;
@@ -279,6 +281,7 @@ void partition_by_rows(PartitionContext& context) {
 std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const ShardingRule& rule) {
   if (op.module().meshes.empty() || rule.empty()) return {};
   const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
+  // An assigned program may have lost the annotations that led to this method.
   const bool is_assigned = op.attrs().find(kMethodAttr) != nullptr;
   std::vector<FactorId> factors;
   for (const Group& group : groups_of(from, to)) {

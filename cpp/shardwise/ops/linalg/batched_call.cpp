@@ -24,6 +24,7 @@ struct Signature {
   std::vector<TensorPattern> operands, results;
 };
 
+// "T m n, I k" is {T, "mn"}, {I, "k"}: capital letters are element types, the others are sizes.
 std::vector<TensorPattern> parse_tensors(std::string_view text) {
   std::vector<TensorPattern> tensors(1);
   tensors.back().elements = 0;
@@ -87,15 +88,18 @@ class Binder {
     if (types_.operands.size() != operands.size() || types_.results.size() != results.size()) return std::nullopt;
     const TensorType& first = types_.operands[0];
     const auto element = element_index(first.dtype);
+    // A row of JAX's LAPACK calls is for one type alone: its name, lapack_spotrf_ffi, has the letter.
     if (!element || call.solve[*element] == nullptr || first.shape.size() < operands[0].dims.size()) {
       return std::nullopt;
     }
     binding_.element = *element;
+    // Dims that the signature does not name are the batch; operand 0 tells how many there are.
     binding_.batch_rank = first.shape.size() - operands[0].dims.size();
     for (size_t i = 0; i < operands.size(); ++i) {
       if (!bind(types_.operands[i], operands[i])) return std::nullopt;
     }
     CallSizes& sizes = binding_.sizes;
+    // After the operands, which may bind k and l themselves, and before the results, which only use them.
     if (sizes['k'] < 0 && sizes['m'] >= 0 && sizes['n'] >= 0) sizes['k'] = std::min(sizes['m'], sizes['n']);
     if (sizes['l'] < 0 && sizes['n'] >= 0) sizes['l'] = std::max<int64_t>(sizes['n'] - 1, 0);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -116,6 +120,7 @@ class Binder {
     for (size_t d = 0; d < pattern.dims.size(); ++d) {
       int64_t& size = binding_.sizes[pattern.dims[d]];
       if (size < 0) size = shape[batch + d];
+      // LAPACK's integers have 32 bits.
       if (size != shape[batch + d] || size > std::numeric_limits<int32_t>::max()) return false;
     }
     return true;
@@ -130,6 +135,7 @@ class Binder {
 CallOptions read_dictionary(const Attrs& attrs) {
   CallOptions options;
   const auto* fields = attrs.find<AttrDict>("mhlo.backend_config");
+  // StableHLO's own name of the dictionary.
   if (fields == nullptr) fields = attrs.find<AttrDict>("backend_config");
   if (fields == nullptr) return options;
   for (const auto& [name, value] : fields->fields) {
@@ -145,6 +151,7 @@ CallOptions read_options(const BatchedCall& call, const Attrs& attrs) {
 
 // Throws for an option of `call.options` that is missing or has another value.
 void check_options(const BatchedCall& call, const CallOptions& options) {
+  // "uplo=LU low# left?": a word is a name, the mark of its kind, and for letters those that are allowed.
   std::string_view rest = call.options;
   while (!rest.empty()) {
     const std::string_view word = rest.substr(0, rest.find(' '));
@@ -185,6 +192,8 @@ void load_items(const std::byte* from, std::byte* to, const Dims& shape, const D
   const auto item = [&](int64_t i, int64_t j) {
     return *reinterpret_cast<const Item*>(from + i * strides[0] + j * strides[1]);
   };
+  // From row-major to LAPACK's column-major order. A tile of rows keeps the lines that are read in the cache until
+  // all their columns have been written.
   for (int64_t i0 = 0; i0 < shape[0]; i0 += kTile) {
     const int64_t i1 = std::min(i0 + kTile, shape[0]);
     for (int64_t j = 0; j < shape[1]; ++j) {
@@ -209,12 +218,14 @@ template <class F>
 void with_item(int64_t size, F&& f) {
   if (size == 4) return f.template operator()<uint32_t>();
   if (size == 8) return f.template operator()<uint64_t>();
+  // Items are moved by size, so complex<double> is two words.
   f.template operator()<std::array<uint64_t, 2>>();
 }
 
 // The last dims as a matrix: a vector is one column.
 Dims matrix_dims(const Dims& dims, size_t batch_rank, int64_t missing) {
   Dims matrix(dims.begin() + static_cast<int64_t>(batch_rank), dims.end());
+  // The size of a missing dim is 1, its stride 0.
   while (matrix.size() < 2) matrix.push_back(missing);
   return matrix;
 }
@@ -245,6 +256,7 @@ std::byte* Problem::at(const NdArray& result) const {
 void Problem::load(const NdArray& from, std::byte* to) const {
   const std::byte* base = from.data();
   int64_t rest = index_;
+  // The number of the problem in row-major order, as digits of the batch dims: the operand may have any strides.
   for (size_t d = batch_rank_; d-- > 0;) {
     base += rest % from.shape()[d] * from.strides()[d];
     rest /= from.shape()[d];
@@ -275,6 +287,8 @@ ShardingRule rule(const BatchedCall& call, const OpView& op) {
     const FactorId factor = rule.factor(op.operand_type(0).shape[d]);
     for (size_t t = 0; t < rule.tensor_count(); ++t) rule.map(t, d, factor);
   }
+  // The columns of a right-hand side are independent: their dim may be sharded as well, by
+  // the same factor in operand and result.
   const char free_dim = call.free_dim == nullptr ? '\0' : call.free_dim(binding->options);
   std::optional<FactorId> free;
   for (size_t t = 0; t < rule.tensor_count(); ++t) {
@@ -284,6 +298,7 @@ ShardingRule rule(const BatchedCall& call, const OpView& op) {
       const int64_t size = binding->sizes[pattern.dims[d]];
       const bool is_free = pattern.dims[d] == free_dim;
       if (is_free && !free) free = rule.factor(size);
+      // A matrix is factored whole, so each of its dims gets a factor of its own that needs replication.
       rule.map(t, batch + d, is_free ? *free : rule.need_replication(size));
     }
   }
@@ -311,6 +326,7 @@ std::optional<Kernel> prepare(const BatchedCall& call, const OpView& op, const K
   int64_t count = 1;
   for (size_t d = 0; d < bound->batch_rank; ++d) count *= types.operands[0].shape[d];
   const double flops = cost(call, op).flops / static_cast<double>(std::max<int64_t>(count, 1));
+  // Several small problems to a task.
   const auto grain = static_cast<int64_t>(kParallelFlops / std::max(flops, 1.0)) + 1;
   return [solve = call.solve[bound->element], binding = std::move(*bound), count, grain](KernelContext& context) {
     std::vector<NdArray> operands, results;

@@ -40,6 +40,8 @@ struct Cholesky {
   static void solve(const Problem& p) {
     const Int n = p.size('n');
     std::vector<T> a = p.load<T>(0);
+    // A matrix that is not positive definite gives NaN, as XLA does. An error could not
+    // tell which problem of a batch failed.
     if (lapack::potrf(p.letter("uplo"), n, a.data()) != 0) return p.fill(0, quiet_nan<T>());
     keep_triangle(a, n, n, p.letter("uplo") == 'L');
     p.store(0, a, n);
@@ -52,10 +54,12 @@ CallOptions read_triangular_solve(const Attrs& attrs) {
   options.set("uplo", attrs.get<bool>("lower") ? 'L' : 'U');
   options.set("diag", attrs.get<bool>("unit_diagonal") ? 'U' : 'N');
   const std::string& transpose = attrs.get<EnumAttr>("transpose_a").value;
+  // NO_TRANSPOSE and TRANSPOSE begin with LAPACK's letters, N and T.
   options.set("trans_x", transpose == "ADJOINT" ? 'C' : transpose[0]);
   return options;
 }
 
+// The signature has one letter for the size of the triangle, which is m or n by the side it is on.
 bool triangle_fits(const CallSizes& sizes, const CallOptions& options) {
   return sizes['s'] == sizes[options.letter("side") == 'L' ? 'm' : 'n'];
 }
@@ -121,6 +125,7 @@ std::pair<T, std::vector<T>> factors_of_determinant(const Problem& p) {
   for (Int i = 0; i < n; ++i) {
     const auto at = static_cast<size_t>(i);
     diagonal[at] = lu.a[count_of(n, i) + at];
+    // Each row that is exchanged with another one, not with itself, changes the sign.
     if (lu.pivots[at] != i + 1) sign = -sign;
   }
   return {sign, diagonal};
@@ -142,6 +147,7 @@ struct SignAndLogarithm {
     Real<T> logarithm = 0;
     for (const T& item : diagonal) {
       const Real<T> size = std::abs(item);
+      // A singular matrix has sign 0 and logarithm -inf, as in np.linalg.slogdet.
       sign *= size == 0 ? T{} : item / size;
       logarithm += std::log(size);
     }
@@ -163,6 +169,7 @@ struct Qr {
     std::vector<T> r = p.load<T>(0), tau(static_cast<size_t>(k));
     lapack::geqrf(m, n, r.data(), tau.data());
     std::vector<T> q = r;
+    // Column-major: columns are added or dropped at the end. orgqr makes all of them from the reflectors.
     q.resize(count_of(m, columns));
     lapack::orgqr(m, columns, k, q.data(), tau.data());
     keep_triangle(r, m, n, false);
@@ -188,6 +195,7 @@ struct SymmetricEigen {
     const Int n = p.size('n');
     std::vector<T> a = p.load<T>(0);
     std::vector<Real<T>> w(static_cast<size_t>(n));
+    // LAPACK may loop forever on NaN, so such matrices never reach it.
     const bool succeeds =
         all_finite(a) && lapack::syevd(with_vectors ? 'V' : 'N', p.letter("uplo"), n, a.data(), w.data()) == 0;
     if (with_vectors) succeeds ? p.store(0, a, n) : p.fill(0, quiet_nan<T>());
@@ -213,6 +221,7 @@ struct Eigen {
     std::vector<Complex<T>> w(static_cast<size_t>(n));
     for (size_t i = 0; i < w.size(); ++i) {
       if constexpr (lapack::kIsComplex<T>) w[i] = wr[i];
+      // Real matrices have complex eigenvalues, of which LAPACK returns the parts in two lists.
       if constexpr (!lapack::kIsComplex<T>) w[i] = {wr[i], wi[i]};
     }
     p.store(0, w, n);

@@ -34,6 +34,7 @@ void infer_fft(const InferContext& op, std::vector<TypeId>& results) {
   bool fits = !length.empty() && length.size() <= 3 && length.size() <= shape.size();
   for (size_t i = 0; fits && i < length.size(); ++i) {
     const bool halved = to_real && i + 1 == length.size();
+    // IRFFT reads n / 2 + 1 numbers for n of its result; an empty dim has no spectrum at all.
     fits = shape[last + i] == (halved ? length[i] / 2 + 1 : length[i]) || (halved && shape[last + i] == 0);
   }
   if (!fits) {
@@ -52,6 +53,7 @@ ShardingRule rule_fft(const OpView& op) {
   const Dims& to = op.result_type().shape;
   const size_t batch = from.size() - op.attrs().get<IntArray>("fft_length").size();
   for (size_t dim = 0; dim < from.size(); ++dim) {
+    // Blocked where the sizes differ, because a shard of one is no shard of the other.
     const bool changes = from[dim] != to[dim];
     const FactorId factor = dim < batch ? rule.factor(from[dim]) : rule.need_replication(from[dim], changes);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
@@ -86,9 +88,11 @@ void vjp_fft(VjpContext& context) {
   const FftType type = fft_type(op.attrs());
   const TensorType operand = op.operand_type(0), result = op.result_type();
   const Term g{&builder, context.cotangent()};
+  // Nothing depends on an empty transform.
   if (operand.size() == 0 || result.size() == 0) {
     return context.set(0, build_zeros(builder, operand));
   }
+  // The matrix of a transform is symmetric: its transpose is the same transform, not the inverse one.
   if (type == FftType::kFft || type == FftType::kIfft) return context.set(0, build_fft(builder, g.id, type, length));
   const auto ndim = static_cast<size_t>(operand.ndim());
   if (type == FftType::kRfft) {

@@ -52,6 +52,7 @@ std::vector<int64_t> small_factors(int64_t n) {
       factors.push_back(factor);
       n /= factor;
     } else {
+      // 4, 2, 3, 5, 7, …: a factor of 4 costs less than two of 2.
       factor = factor == 4 ? 2 : factor == 2 ? 3 : factor + 2;
       if (factor > kLargestFourierFactor) return {};
     }
@@ -257,6 +258,7 @@ class ChirpedLine : public LinePlan<T> {
 
 template <class T>
 std::unique_ptr<const LinePlan<T>> LinePlan<T>::of_length(int64_t n) {
+  // By n alone, never by the number of lines: see above.
   if (!has_small_factors(n)) return std::make_unique<ChirpedLine<T>>(n);
   if (n < kFewElements) return std::make_unique<ShortLines<T>>(n);
   return std::make_unique<LongLine<T>>(n);

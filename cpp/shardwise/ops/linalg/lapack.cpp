@@ -2,8 +2,12 @@
 #include "shardwise/ops/linalg/lapack.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
+
+#include "shardwise/base/error.h"
 
 // LAPACK's Fortran interface: arguments by reference; the lengths of character arguments follow the others.
 using ComplexFloat = std::complex<float>;
@@ -63,6 +67,7 @@ SHARDWISE_COMPLEX_LAPACK(z, ComplexDouble, double)
 namespace shardwise::lapack {
 namespace {
 
+// LAPACK refuses a leading dimension of 0, which an empty matrix would have.
 Int leading(Int rows) { return std::max<Int>(rows, 1); }
 
 // Calls f(work, length, info) once for the length of its workspace, then with it. Returns info.
@@ -70,25 +75,33 @@ template <class T, class F>
 Int with_workspace(F&& f) {
   Int info = 0;
   T length{};
+  // A length of -1 is a query: the routine writes the best length into the first item of its workspace.
   f(&length, Int{-1}, info);
   if (info != 0) return info;
-  std::vector<T> work(static_cast<size_t>(std::max(std::real(length), Real<T>{1})));
+  // A float32 may have rounded a length above 2^24 down: the next one is at least the length.
+  const Real<T> least = std::nextafter(std::real(length), std::numeric_limits<Real<T>>::infinity());
+  std::vector<T> work(static_cast<size_t>(std::max(least, Real<T>{1})));
   f(work.data(), static_cast<Int>(work.size()), info);
   return info;
 }
 
 template <class R>
-std::vector<R> real_workspace(Int count) {
-  return std::vector<R>(static_cast<size_t>(std::max<Int>(count, 1)));
+std::vector<R> real_workspace(int64_t count) {
+  if (count > std::numeric_limits<Int>::max()) {
+    fail<UnsupportedError>("LAPACK", "a workspace must have fewer than 2^31 elements", count, "take smaller matrices");
+  }
+  return std::vector<R>(static_cast<size_t>(std::max<int64_t>(count, 1)));
 }
 
 // LAPACK's formula for gesdd (3.7 and later).
-Int gesdd_real_count(char job, Int m, Int n) {
-  const Int small = std::min(m, n), large = std::max(m, n);
+int64_t gesdd_real_count(char job, int64_t m, int64_t n) {
+  const int64_t small = std::min(m, n), large = std::max(m, n);
   if (job == 'N') return 7 * small;
   return std::max(5 * small * small + 5 * small, 2 * large * small + 2 * small * small + small);
 }
 
+// Job A returns all n rows of vᵀ, job S the first min(m, n); with job N nothing is
+// written, but the argument is checked.
 Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::min(m, n)); }
 
 }  // namespace
@@ -205,7 +218,7 @@ Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::mi
   template <>                                                                                                          \
   Int syevd(char job, char uplo, Int n, T* a, R* w) {                                                                  \
     std::vector<Int> integers(static_cast<size_t>(3 + 5 * n));                                                         \
-    std::vector<R> reals = real_workspace<R>(1 + 5 * n + 2 * n * n);                                                   \
+    std::vector<R> reals = real_workspace<R>(1 + (5 + int64_t{2} * n) * n);                                            \
     return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
       const Int count = size == -1 ? -1 : static_cast<Int>(integers.size());                                           \
       const Int real_count = size == -1 ? -1 : static_cast<Int>(reals.size());                                         \

@@ -23,11 +23,13 @@ struct Potrf {
   template <class T>
   static void solve(const Problem& p) {
     std::vector<T> a = p.load<T>(0);
+    // LAPACK's own code is a result of JAX's calls: their callers turn it into NaN.
     p.store_info(1, lapack::potrf(p.letter("uplo"), p.size('n'), a.data()));
     p.store(0, a, p.size('n'));
   }
 };
 
+// Columns of the right-hand side are independent if the triangle is on the left, and rows if it is on the right.
 char free_dim_of_trsm(const CallOptions& options) { return options.letter("side") == 'L' ? 'n' : 'm'; }
 
 bool trsm_fits(const CallSizes& sizes, const CallOptions& options) {
@@ -97,6 +99,7 @@ struct Ormqr {
   static void solve(const Problem& p) {
     const std::vector<T> a = p.load<T>(0), tau = p.load<T>(1);
     std::vector<T> c = p.load<T>(2);
+    // unmqr knows the adjoint only, ormqr the transpose.
     const char transposed = lapack::kIsComplex<T> ? 'C' : 'T';
     lapack::ormqr(p.number("left") != 0 ? 'L' : 'R', p.number("transpose") != 0 ? transposed : 'N', p.size('m'),
                   p.size('n'), p.size('k'), p.size('r'), a.data(), tau.data(), c.data());
@@ -117,6 +120,7 @@ struct Gehrd {
 
 bool gehrd_fits(const CallSizes& sizes, const CallOptions& options) {
   const int64_t low = options.number("low"), high = options.number("high"), n = sizes['n'];
+  // Checked here because xerbla, LAPACK's handler of wrong arguments, would print to the terminal.
   return n == 0 || (low >= 1 && low <= high && high <= n);
 }
 
@@ -180,6 +184,7 @@ struct Geev {
     const char left = p.letter("compute_left"), right = p.letter("compute_right");
     std::vector<T> vl = zeros<T>(int64_t{n} * n), vr = zeros<T>(int64_t{n} * n);
     Int info = kNotFinite;
+    // LAPACK may loop forever on NaN.
     if (all_finite(a)) info = lapack::geev(left, right, n, a.data(), w.data(), wi.data(), vl.data(), vr.data());
     p.store(0, w, n);
     if constexpr (!lapack::kIsComplex<T>) p.store(1, wi, n);
@@ -201,6 +206,7 @@ struct Gees {
     p.store(1, vectors, n);
     p.store(2, w, n);
     if constexpr (!lapack::kIsComplex<T>) p.store(3, wi, n);
+    // The number of eigenvalues that a sort has selected. The only sort that is accepted is N, none.
     p.store_info(selected, 0);
     p.store_info(selected + 1, info);
   }
@@ -259,12 +265,14 @@ std::vector<BatchedCall> all_rows() {
     for (size_t type = 0; type < kLetters.size(); ++type) {
       const bool is_complex = type >= 2;
       const std::string_view stem = is_complex ? row.complex_stem : row.real_stem;
+      // An empty complex signature means the same one.
       const bool differs = is_complex && !row.complex_signature.empty();
       BatchedCall call{.name = "lapack_" + std::string(1, kLetters[type]) + std::string(stem) + "_ffi",
                        .signature = differs ? row.complex_signature : row.real_signature,
                        .options = row.options,
                        .fits = row.fits,
                        .free_dim = row.free_dim};
+      // The other three stay null, so that lapack_spotrf_ffi refuses a float64 matrix.
       call.solve[type] = row.solve[type];
       calls.push_back(std::move(call));
     }

@@ -56,6 +56,7 @@ void infer_triangular_solve(const InferContext& op, std::vector<TypeId>& results
 }
 
 // The rule, kernel and cost of a batched call as those of an op.
+// `call` is a template argument, not a capture: the fields of OpDef are plain function pointers.
 template <const BatchedCall& call>
 constexpr OpDef batched_op(InferFn infer, VjpFn vjp, std::string_view format, std::string_view doc) {
   return OpDef{.name = {},
@@ -65,6 +66,7 @@ constexpr OpDef batched_op(InferFn infer, VjpFn vjp, std::string_view format, st
                .cost = [](const OpView& op) { return cost(call, op); },
                .vjp = vjp,
                .batch = batch_by_leading_dim,
+               // infer accepts what StableHLO allows; the kernel takes fewer dtypes.
                .verify_runnable = [](const OpView& op) { check(call, op); },
                .format = format,
                .doc = doc};
@@ -107,6 +109,7 @@ void add_calls(std::span<const BatchedCall> rows, bool propagates, std::string_v
 std::span<const OpDef> linalg_ops() { return kLinalgOps; }
 
 void register_linalg_calls() {
+  // Text of JAX has the forward calls only; their gradients are rules of JAX, not of the calls.
   constexpr std::string_view kOfText = "use sw.from_jax, which differentiates the JAX function";
   add_calls(lapack_calls(), false, kOfText);
   add_calls(tpu_linalg_calls(), false, kOfText);

@@ -84,6 +84,7 @@ void vjp_cholesky(VjpContext& context) {
   const Matrices m{context.builder()};
   const bool* lower = op.attrs().find<bool>("lower");
   ValueId factor = context.result(), cotangent = context.cotangent();
+  // The upper factor is the adjoint of the lower one, and so is its cotangent: one formula serves both.
   if (lower == nullptr || !*lower) {
     factor = m.conjugated(m.transposed(factor));
     cotangent = m.conjugated(m.transposed(cotangent));
@@ -93,6 +94,7 @@ void vjp_cholesky(VjpContext& context) {
       m.solve(factor, inner, {.left = true, .lower = true, .unit_diagonal = false, .transpose = "TRANSPOSE"});
   const ValueId whole = m.solve(m.conjugated(factor), half,
                                 {.left = false, .lower = true, .unit_diagonal = false, .transpose = "NO_TRANSPOSE"});
+  // The gradient of a function of symmetric matrices: both triangles get one half.
   const Term sum = Term{&m.builder, whole} + Term{&m.builder, m.conjugated(m.transposed(whole))};
   context.set(0, m.scaled(sum.id, 0.5).id);
 }
@@ -105,6 +107,7 @@ void vjp_triangular_solve(VjpContext& context) {
   const Triangle triangle{.left = op.attrs().get<bool>("left_side"),
                           .lower = op.attrs().get<bool>("lower"),
                           .unit_diagonal = op.attrs().get<bool>("unit_diagonal"),
+                          // M⁻ᵀ: a transposed once more. The adjoint is undone by conjugating a.
                           .transpose = transpose == "NO_TRANSPOSE" ? "TRANSPOSE" : "NO_TRANSPOSE"};
   const bool is_adjoint = transpose == "ADJOINT";
   const ValueId a = is_adjoint ? m.conjugated(context.operand(0)) : context.operand(0);
@@ -113,8 +116,10 @@ void vjp_triangular_solve(VjpContext& context) {
   if (!context.needs(0)) return;
   const ValueId x = m.transposed(context.result());
   ValueId matrix = triangle.left ? m.product(b, x) : m.product(x, b);
+  // From the cotangent of M = op(a) to that of a.
   if (transpose != "NO_TRANSPOSE") matrix = m.transposed(matrix);
   if (is_adjoint) matrix = m.conjugated(matrix);
+  // Elements that the solver does not read have a cotangent of 0; a unit diagonal is not read either.
   const std::string_view strict = triangle.lower ? "GT" : "LT", whole = triangle.lower ? "GE" : "LE";
   context.set(0, (-Term{&m.builder, m.kept(matrix, triangle.unit_diagonal ? strict : whole)}).id);
 }

@@ -16,6 +16,7 @@ constexpr int64_t kPiece = 4096;  // elements of one call
 
 struct Counter {
   uint64_t low = 0, high = 0;
+  // 128 bits in two halves: the sum is smaller than its addend exactly when it wraps around.
   Counter plus(uint64_t blocks) const { return {low + blocks, high + (low + blocks < low ? 1 : 0)}; }
 };
 
@@ -36,9 +37,11 @@ void philox(uint64_t key, Counter counter, uint32_t (&x)[4][kRandomLanes]) {
 void philox_words(uint64_t key, Counter counter, int64_t begin, std::span<uint32_t> words) {
   uint32_t x[4][kRandomLanes];
   int64_t block = begin / 4;
+  // A part may begin inside a block: its first words are made and dropped.
   size_t skip = static_cast<size_t>(begin % 4);
   for (size_t out = 0; out < words.size(); block += kRandomLanes) {
     philox(key, counter.plus(static_cast<uint64_t>(block)), x);
+    // Words of a block are in four rows, one per word, because the lanes of a vector are blocks.
     for (size_t word = skip; word < 4 * kRandomLanes && out < words.size(); ++word)
       words[out++] = x[word % 4][word / 4];
     skip = 0;
@@ -86,6 +89,7 @@ class Row {
     }
     if (per_element == 2) return three_fry_words(state_[0], counter(linear(start, shape_)), found);
     Dims block = start.empty() ? Dims{0} : start;
+    // Halved along the last dim, neighbours are the words of one block; otherwise a row has one word of each block.
     const bool is_last = halves_.dim + 1 == halves_.shape.size();
     const auto which = static_cast<size_t>(block[halves_.dim] % 2);
     block[halves_.dim] /= 2;
@@ -134,6 +138,7 @@ void generate_bits(KernelContext& context, BitGenerator generator, std::span<con
   const int64_t item = item_size(to.dtype()), per_element = item == 8 ? 2 : 1;
   const int64_t length = shape.empty() ? 1 : to.shape().back(), rows = to.size() / length;
   const int64_t pieces = ceil_div(length, kPiece);
+  // About 16,384 elements to a task, also if rows are short.
   const int64_t grain = std::max<int64_t>(4 * kPiece / std::min(length, kPiece), 1);
   context.parallel_for(rows * pieces, grain, [&](int64_t begin, int64_t end) {
     Row row(generator, state, shape);
@@ -144,6 +149,7 @@ void generate_bits(KernelContext& context, BitGenerator generator, std::span<con
       int64_t rest = unit / pieces;
       const size_t ndim = at.size();
       if (ndim > 0) at[ndim - 1] += first;
+      // The row of the part as digits, the last dim excluded, added to the first index of the part.
       for (size_t dim = std::max<size_t>(ndim, 1) - 1; dim-- > 0;) {
         at[dim] += rest % to.shape()[dim];
         rest /= to.shape()[dim];

@@ -50,6 +50,7 @@ void infer_rng_bit_generator(const InferContext& op, std::vector<TypeId>& result
   }
   const TensorType& output = op.declared_result(1);
   if (!is_integer(output.dtype) && !is_float(output.dtype)) op.fail_dtype("the output must be numbers", output.text());
+  // The state that is returned has the type of the one that is given.
   results.push_back(result_or_declared(op, op.operand(0)));
   results.push_back(op.declared()[1]);
 }
@@ -93,11 +94,13 @@ void run_generator(KernelContext& context, BitGenerator generator, const Dims& s
   generate_bits(context, generator, {numbers.data(), count}, shape, start, bits);
   const auto blocks = static_cast<uint64_t>(block_count(generator, shape, item_size(bits.dtype())));
   numbers[1] += blocks;
+  // The carry into the upper half of the counter.
   if (count == 3 && numbers[1] < blocks) ++numbers[2];
   std::memcpy(next.data(), numbers.data(), count * sizeof(uint64_t));
 }
 
 std::optional<Kernel> prepare_rng_bit_generator(const OpView& op, const KernelTypes& types) {
+  // Bits depend on the shape, so shards cannot be merged into one call of another shape.
   if (types.results[1].shape != op.result_type(1).shape) return std::nullopt;
   return [generator = generator_of(op.attrs()), shape = op.result_type(1).shape](KernelContext& context) {
     run_generator(context, generator, shape, false);
@@ -112,6 +115,7 @@ void partition_rng_bit_generator(PartitionContext& context) {
   Builder& builder = context.builder();
   std::vector<ValueId> operands{context.operand(0)};
   for (const DimLayout& dim : layout.dims) {
+    // The kernel gets the first global index of its part, and the whole shape as an attribute.
     operands.push_back(is_sharded(dim) ? build_convert(builder, context.shard_offset(dim), DType::kI64)
                                        : build_scalar(builder, scalar_of(DType::kI64, 0)));
   }
@@ -132,6 +136,7 @@ void batch_rng_bit_generator(BatchContext& context) {
   std::array<std::vector<ValueId>, 2> rows;
   const std::array types{builder.context().tensor(op.result_type(0).dtype, op.result_type(0).shape),
                          builder.context().tensor(op.result_type(1).dtype, op.result_type(1).shape)};
+  // The op takes one state, so a batch is one op for each example.
   for (int64_t example = 0; example < context.size(); ++example) {
     const ValueId state = build_row(builder, context.operand(0), example);
     const OpId made = builder.create_op(op.def(), {&state, 1}, op.module().op(op.id()).attrs, types);
@@ -176,6 +181,7 @@ int64_t number_of(const OpView& op) {
 
 Term random_bits(Builder& builder, DType dtype, const Dims& shape, int64_t stream) {
   NdArray state = NdArray::empty(DType::kU64, {2});
+  // "Shardwis" in ASCII, a fixed key, so that each run draws the same numbers.
   const std::array<uint64_t, 2> numbers{0x5368617264776973u + static_cast<uint64_t>(stream), 0};
   std::memcpy(state.data(), numbers.data(), sizeof(numbers));
   const ValueId constant = build_constant(builder, state);
@@ -217,6 +223,7 @@ void decompose_rng(DecomposeContext& context) {
     return context.set_result(0, build_convert(builder, top.id, type.dtype));
   }
   if (is_integer(type.dtype) && !is_normal) {
+    // Signed bounds wrap around to uint64 and back, and the difference is right either way.
     const Term low = all(0, DType::kU64), count = all(1, DType::kU64) - low;
     const Term bits = random_bits(builder, DType::kU64, type.shape, stream);
     const Term drawn = low + bits.op("stablehlo.remainder", count);

@@ -28,6 +28,7 @@ TensorType expect_features(const InferContext& op, size_t first, size_t last) {
   return per_feature;
 }
 
+// Operand, scale, offset, mean, variance.
 void infer_inference(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(5);
   expect_features(op, 1, 5);
@@ -41,6 +42,7 @@ void infer_training(const InferContext& op, std::vector<TypeId>& results) {
   for (size_t i = 1; i < 3; ++i) results.push_back(result_or_declared(op, per_feature, i));
 }
 
+// Operand, scale, mean, variance, and the cotangent of the normalised result.
 void infer_grad(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(5);
   const TensorType per_feature = expect_features(op, 1, 4);
@@ -56,6 +58,8 @@ ShardingRule rule_by_feature(const OpView& op, FactorKind other_dims) {
   RuleBuilder rule(op);
   const Dims& shape = op.operand_type(0).shape;
   const auto feature = static_cast<size_t>(op.attrs().get_int("feature_index"));
+  // Tensor 4 is the cotangent of batch_norm_grad, but the mean that batch_norm_training returns. The shape decides.
+  // An operand with one dim has that shape, too, and then both maps agree.
   const auto is_data = [&](size_t tensor) {
     const TensorType& type =
         tensor < op.operand_count() ? op.operand_type(tensor) : op.result_type(tensor - op.operand_count());
@@ -141,6 +145,7 @@ void decompose_training(DecomposeContext& context) {
   const Term x = features.operand(0);
   const Term mean = features.mean(x);
   const Term centered = x - features.spread(mean);
+  // The data are centered first, because mean(x^2) - mean(x)^2 would cancel for data far from 0.
   const Term variance = features.mean(centered * centered);
   features.set(0, scaled(features, centered, variance, features.operand(1), features.operand(2)));
   features.set(1, mean);
@@ -153,6 +158,8 @@ void decompose_grad(DecomposeContext& context) {
   const Term centered = features.operand(0) - features.spread(features.operand(2));
   const Term deviation = features.deviation(variance);
   const Term offset_gradient = features.sum(gradient);
+  // The mean and the variance depend on x, too. With n elements per feature and c = x - mean, the gradient is
+  //   scale / (n · deviation) · (n · g - sum(g) - c · sum(g · c) / (variance + epsilon))
   const Term along = features.spread(features.sum(gradient * centered)) * centered;
   const Term rest = gradient * features.count() - features.spread(offset_gradient) -
                     along / features.spread(features.plus_epsilon(variance));

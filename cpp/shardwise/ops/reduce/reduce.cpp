@@ -46,6 +46,7 @@ ShardingRule rule_reduce(const OpView& op) {
   const size_t inputs = op.result_count();
   const Dims& dims = reduced_dims(op);
   const Dims& shape = op.operand_type(0).shape;
+  // A region that is no reducer gets kNone: no collective combines its partial results, so the op has methods.
   const std::optional<Reducer> reducer = op_reducer(op);
   size_t result_dim = 0;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
@@ -216,6 +217,7 @@ constexpr OpDef kReduce{
     .batch = batch_reduce,
     .linear = {Linear::kFirst, kAllReducers},
     .regions = Regions::kCombiner,
+    .addends = Addends::kWideOperands,
     .format = "custom<reduce>",
     .doc = "Combines the elements along dims (StableHLO reduce).",
 };

@@ -22,6 +22,7 @@ namespace {
 using reduce_loops::ArgumentDim;
 using reduce_loops::ArgumentPlan;
 
+// One loop over two dims needs one stride in each of the three arrays.
 bool nests(const ArgumentDim& outer, const ArgumentDim& inner) {
   return outer.value_stride == inner.value_stride * inner.size &&
          outer.index_stride == inner.index_stride * inner.size &&
@@ -32,6 +33,7 @@ ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t red
   ArgumentPlan plan{values.data(), indices.data(), {}, {}, 1};
   std::vector<ArgumentDim> kept;
   for (size_t d = static_cast<size_t>(values.ndim()); d-- > 0;) {
+    // The product of the sizes after a dim is its row-major stride in the result.
     const ArgumentDim dim{values.shape()[d], values.strides()[d], indices.strides()[d], plan.kept_count};
     if (d == reduced) {
       plan.reduced = dim;
@@ -40,6 +42,7 @@ ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t red
     plan.kept_count *= dim.size;
     if (dim.size != 1) kept.insert(kept.begin(), dim);
   }
+  // Inner loops then walk through memory, also in a transposed view.
   std::stable_sort(kept.begin(), kept.end(), [](const ArgumentDim& a, const ArgumentDim& b) {
     return std::abs(a.value_stride) > std::abs(b.value_stride);
   });
@@ -79,6 +82,7 @@ void reduce_arguments(KernelContext& context, const PreparedArguments& prepared)
   const NdArray init = converted(context, context.operand(2), wide);
   const NdArray value_result = context.allocate_result(0), index_result = context.allocate_result(1);
   const ParallelFor run = pool_of(context);
+  // The last dim first: the numbers of the dims before it stay, and elements are combined in row-major order.
   for (const int64_t dim : dims) {
     const auto d = static_cast<size_t>(dim);
     const bool last = dim == dims.back();

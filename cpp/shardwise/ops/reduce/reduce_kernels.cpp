@@ -17,6 +17,7 @@ namespace reduce_loops {
 int64_t offset_of(std::span<const LoopDim> dims, int64_t index) {
   int64_t offset = 0;
   for (size_t dim = dims.size(); dim-- > 0;) {
+    // The outermost dim takes the rest of the index, which saves the division for the usual plan of one dim.
     if (dim == 0) return offset + index * dims[0].stride;
     offset += index % dims[dim].size * dims[dim].stride;
     index /= dims[dim].size;
@@ -55,6 +56,7 @@ bool nests(const PlannedDim& outer, const PlannedDim& inner) {
   return outer.loop.stride == inner.loop.stride * inner.loop.size && outer.position == inner.position * inner.loop.size;
 }
 
+// Sorted by stride, so that inner loops walk through memory; merged only where the result nests, too.
 std::vector<PlannedDim> normalised(std::vector<PlannedDim> dims) {
   std::erase_if(dims, [](const PlannedDim& dim) { return dim.loop.size == 1; });
   std::stable_sort(dims.begin(), dims.end(), [](const PlannedDim& a, const PlannedDim& b) {
@@ -77,6 +79,7 @@ Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
   std::vector<PlannedDim> kept, reduced;
   for (size_t i = kept_dims.size(); i-- > 0;) {
     const auto dim = static_cast<size_t>(kept_dims[i]);
+    // The product of the sizes after a dim is its row-major stride in the result.
     kept.insert(kept.begin(), {{operand.shape()[dim], operand.strides()[dim]}, plan.kept_count});
     plan.kept_count *= operand.shape()[dim];
   }
@@ -94,6 +97,7 @@ Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
 }
 
 void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
+  // Narrow floats are combined in float32, and each result is rounded once.
   const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype);
   const NdArray operand = converted(context, context.operand(0), wide);
   const NdArray init = converted(context, context.operand(1), wide);
@@ -110,6 +114,8 @@ void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
 
 // The parts are summed as the elements of one more dim.
 void sum_complex(KernelContext& context, DimSpan dims) {
+  // The loops take an init value of one item, so the complex one is added to the sums. The parts are the last dim:
+  // the other dims keep their numbers.
   const NdArray parts = parts_of_complex(context.operand(0));
   const NdArray neutral = NdArray::full(parts.dtype(), {}, exact_neutral(Reducer::kSum, parts.dtype()));
   const NdArray result = context.allocate_result();
@@ -130,6 +136,7 @@ std::optional<Kernel> prepare_reduce(const OpView& op, const KernelTypes& types)
   const Dims& dims = op.attrs().get<IntArray>("dimensions");
   const std::optional<Reducer> reducer = region_reducer(module, region);
   if (is_complex(types.operands[0].dtype)) {
+    // The product of complex numbers mixes their parts.
     if (reducer != Reducer::kSum) return prepare_reduce_region(op, types);
     return [dims](KernelContext& context) { sum_complex(context, dims); };
   }

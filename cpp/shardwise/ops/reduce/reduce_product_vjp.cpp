@@ -16,6 +16,7 @@ void vjp_product(VjpContext& context, DimSpan dims) {
   const TensorType type = context.op().operand_type(0);
   const Dims kept_shape = context.op().result_type().shape;
   const Dims kept = other_dims(type.ndim(), dims);
+  // The reduced dims come first, so that a reshape makes them one leading dim.
   Dims permutation = to_dims(dims);
   permutation.insert(permutation.end(), kept.begin(), kept.end());
   Dims front_shape;
@@ -36,6 +37,7 @@ void vjp_product(VjpContext& context, DimSpan dims) {
   const std::vector<ValueId> levels = product_tree(builder, leaves, count);
   const ValueId row = build_reshape(builder, cotangent, row_shape);
   if (context.needs(0)) {
+    // The init value is one more factor of each element's gradient.
     const ValueId init = build_broadcast(builder, context.operand(1), row_shape, {});
     const ValueId all = product_tree_cotangent(builder, levels, builder.create("stablehlo.multiply", {row, init}));
     context.set(0,

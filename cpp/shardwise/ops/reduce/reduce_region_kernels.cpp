@@ -29,6 +29,8 @@ class RegionReduction {
   void reduce(Arrays& arrays, size_t dim) {
     while (arrays[0].shape()[dim] > 1) {
       const int64_t rows = arrays[0].shape()[dim], pairs = rows / 2, rest = rows % 2;
+      // Left operands are the rows 0, 2, 4, …, right ones 1, 3, 5, …: neighbors combine, so that the order stays.
+      // An odd last row goes on to the next round.
       Arrays inputs, outputs, next;
       for (const NdArray& array : arrays) inputs.push_back(rows_of(array, dim, 0, pairs, 2));
       for (const NdArray& array : arrays) inputs.push_back(rows_of(array, dim, 1, pairs, 2));
@@ -63,11 +65,13 @@ void reduce_region(KernelContext& context, const TileProgram& program, const Dim
   }
   const bool nothing = std::any_of(dims.begin(), dims.end(),
                                    [&](int64_t dim) { return arrays[0].shape()[static_cast<size_t>(dim)] == 0; });
+  // A reduction of no rows gives the init values.
   if (nothing) {
     for (size_t i = 0; i < count; ++i) copy_array(context, results[i], inits[i]);
     return;
   }
   if (results[0].size() == 0) return;
+  // The last dim first, so that elements combine in row-major order; the init value is to the left of all.
   for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) reduction.reduce(arrays, static_cast<size_t>(*dim));
   const Dims kept = other_dims(arrays[0].ndim(), dims);
   Arrays inputs = std::move(inits);

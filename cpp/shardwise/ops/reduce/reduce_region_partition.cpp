@@ -119,6 +119,7 @@ class PartialResults {
   // `inside` marks the elements that count; without it, all do. The init values count in the last reduction only.
   Values reduce(const Values& values, const Dims& dims, ValueId inside, bool is_last) {
     Values operands = values;
+    // The init values count in the last reduction alone; in those before it, a false flag keeps them out.
     const bool counted = !pairs_ && (inside || !is_last);
     if (counted) operands.push_back(inside ? inside : flag(type(values[0]).shape, true));
     for (size_t i = 0; i < values.size(); ++i) operands.push_back(init(i));
@@ -143,6 +144,7 @@ class PartialResults {
     const Dims kept = other_dims(op_.operand_type(0).ndim(), dims_);
     for (size_t r = 0; r < kept.size(); ++r) {
       const DimLayout& layout = context_.result_layout(0).dims[r];
+      // A kept dim that has more axes in the result than in the operand takes the reduced axes, too.
       if (layout.axes == context_.operand_layout(0).dims[static_cast<size_t>(kept[r])].axes) continue;
       const auto is_gone = [&](int64_t dim) { return dim >= first && dim < kept[r]; };
       const auto dim = static_cast<size_t>(kept[r] - std::count_if(dims_.begin(), dims_.end(), is_gone));
@@ -165,6 +167,7 @@ class PartialResults {
     if (split) pad(split->dim, split->padding);
     const auto ndim = static_cast<int64_t>(shape().size());
     for (ValueId& value : values_) {
+      // One row per shard: the collective makes them the rows of a leading dim, in the order of the shards.
       value = build_reshape(builder_, value, with_leading(1, shape_of(value)));
       if (split) {
         const AllToAllMove move{layout.axes, 0, static_cast<int64_t>(split->dim) + 1};

@@ -41,6 +41,7 @@ ValueId add(Builder& builder, ValueId sum, ValueId term) {
 bool has_distinct_indices(const OpView& op, const Dims& dims) {
   const OpId id = op.module().value(op.operand(1)).op;
   if (!id || dims.size() != 1) return false;
+  // An iota along the one reduced dim, as np.argmax has it. Along two reduced dims, it repeats its numbers.
   const IntAttr* dim = op.module().attrs(id).find<IntAttr>("iota_dimension");
   return dim != nullptr && dim->value == dims[0];
 }
@@ -56,6 +57,7 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
   const ValueId hit = build_compare(builder, "EQ", context.operand(1), repeat(context.result(1)));
   const ValueId zeros = build_zeros(builder, type);
   const std::optional<Scalar> init = splat_value(op.module(), op.operand(2));
+  // Different indices mean that one element has won, and a neutral init value has not: there are no ties to count.
   if (has_distinct_indices(op, dims) && init && is_neutral(reducer, *init) && !context.needs(2)) {
     return context.set(0, builder.create("stablehlo.select", {hit, repeat(context.cotangent()), zeros}));
   }
@@ -106,6 +108,7 @@ class Tree {
  public:
   Tree(Builder& builder, const OpView& op) : builder_(builder), op_(op) {}
 
+  // The tree of the kernel (reduce_region_kernels.h): neighbors combine, so that elements stay in order.
   void run_forward(Values rows) {
     while (rows_of(rows[0]) > 1) {
       const int64_t pairs = rows_of(rows[0]) / 2, count = rows_of(rows[0]);
@@ -113,6 +116,7 @@ class Tree {
       for (const int64_t start : {0, 1}) {
         for (const ValueId value : rows) level.inputs.push_back(every_second(value, start, pairs));
       }
+      // The ops that the builder appends in between are those of the region, on whole levels.
       level.first = builder_.module().op_count();
       level.outputs = apply_region(builder_, op_.module(), op_.regions()[0], level.inputs);
       level.end = builder_.module().op_count();
@@ -150,6 +154,7 @@ class Tree {
     strides[0] = step;
     return build_slice(builder_, value, start, limit, strides);
   }
+  // Up to the last row that is read: start + 2 · count may be beyond the end.
   ValueId every_second(ValueId value, int64_t start, int64_t count) {
     return some(value, start, start + 2 * count - 1, 2);
   }
@@ -162,6 +167,7 @@ class Tree {
       ValueId& sum = cotangents[level.outputs[i]];
       sum = add(builder_, sum, some(given[i], 0, pairs));
     }
+    // In reverse order: the ops that read a result have set its cotangent by then.
     for (size_t index = level.end; index-- > level.first;) {
       const OpId id{static_cast<uint32_t>(index)};
       const OpView op(builder_.module(), id);
@@ -177,6 +183,7 @@ class Tree {
         continue;
       }
       const ValueId rows = interleaved(of(cotangents, left), of(cotangents, level.inputs[given.size() + i]));
+      // An odd last row went to the next level as it was, so that its cotangent is the last one given.
       results.push_back(level.rows % 2 == 0 ? rows
                                             : build_concatenate(builder_, {rows, some(given[i], pairs, pairs + 1)}, 0));
     }
@@ -188,6 +195,7 @@ class Tree {
     return found != cotangents.end() ? found->second : build_zeros(builder_, TensorType(type(value)));
   }
 
+  // [a, c] and [b, d] become [[a, b], [c, d]], and then [a, b, c, d].
   ValueId interleaved(ValueId left, ValueId right) {
     Dims shape = type(left).shape;
     Dims pair = shape;
@@ -217,6 +225,7 @@ void vjp_tree(VjpContext& context) {
   const size_t count = op.result_count();
   Values values, cotangents;
   for (size_t i = 0; i < count; ++i) {
+    // The init values are row 0 of the tree.
     const ValueId first = build_broadcast(builder, context.operand(count + i), with_leading(1, result), {});
     const ValueId rest =
         build_reshape(builder, build_transpose(builder, context.operand(i), order), with_leading(rows, result));
@@ -267,6 +276,7 @@ void batch_reduce_region(BatchContext& context) {
   if (batched_init) operands.push_back(flag(whole, 1));
   for (size_t i = 0; i < count; ++i) {
     const DType dtype = op.operand_type(i).dtype;
+    // Init values that do not count, whatever they are: the real ones are combined with the results below.
     operands.push_back(batched_init ? build_scalar(builder, scalar_of(dtype, 0)) : context.operand(count + i));
   }
   if (batched_init) operands.push_back(flag({}, 0));
@@ -289,6 +299,7 @@ void batch_reduce_region(BatchContext& context) {
     both.insert(both.end(), results.begin(), results.end());
     const Values combined = apply_region(builder, op.module(), source, both);
     for (size_t i = 0; i < count; ++i) {
+      // Nothing was counted in a reduction of no rows: its result is the init value.
       results[i] = builder.create("stablehlo.select", {counted, combined[i], rows[i]});
     }
   }

@@ -20,6 +20,7 @@ std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
 ValueId create_annotation(Builder& builder, std::string_view name, ValueId operand, const TensorSharding& sharding) {
   Module& module = builder.module();
   verify(sharding, module.type(operand).shape);
+  // A text must declare every mesh that it names.
   module.declare_mesh(sharding.mesh);
   const ValueId result = builder.create(name, {operand});
   module.value(result).sharding = builder.context().intern(sharding);
@@ -32,6 +33,7 @@ void vjp_annotation(VjpContext& context) {
   const ShardingId id = op.module().value(op.result()).sharding;
   if (!id) return context.set(0, context.cotangent());
   TensorSharding sharding = context.builder().context().sharding(id);
+  // A pending sum of the value is no pending sum of its cotangent: each device's cotangent is the whole one.
   sharding.unreduced.clear();
   sharding.reducer = Reducer::kNone;
   context.set(0, create_annotation(context.builder(), op.name(), context.cotangent(), sharding));
@@ -81,6 +83,8 @@ ValueId create_sharding_constraint(Builder& builder, ValueId operand, const Tens
 void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
   const OpId op = module.value(value).op;
   const RegionId region = op ? module.op(op).parent : module.value(value).region;
+  // An argument of a function has a sharding column of its own, as in Shardy's
+  // texts. Any other value gets a constraint.
   if (!op && !module.region(region).op) {
     verify(sharding, module.type(value).shape);
     module.declare_mesh(sharding.mesh);
@@ -91,6 +95,7 @@ void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
   const ValueId constrained = rewrite.insert(rewrite.behind(value), rewrite.loc(value), [&](Builder& builder) {
     return create_sharding_constraint(builder, value, sharding);
   });
+  // All users read the constrained value, except the constraint itself.
   rewrite.replace(value, constrained, module.value(constrained).op);
 }
 

@@ -16,6 +16,7 @@ namespace {
 void infer_region(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_regions(1);
   const Region& region = op.module().region(op.regions()[0]);
+  // A region that captured values would have more arguments than operands.
   if (region.arguments.size() != op.operand_count() || region.results.size() != op.declared().size()) {
     op.fail_shape("the region must have an argument for each operand and return a value for each result",
                   str(region.arguments.size(), " arguments for ", op.operand_count(), " operands, ",
@@ -29,6 +30,7 @@ void infer_named(const InferContext& op, std::vector<TypeId>& results) {
   infer_region(op, results);
   const Region& region = op.module().region(op.regions()[0]);
   for (size_t i = 0; i < region.arguments.size(); ++i) {
+    // Unlike a manual computation, a named one changes no shapes.
     if (op.module().value(region.arguments[i]).type == op.operand_type(i)) continue;
     op.fail_shape(str("argument ", i, " of the region must have the type of its operand"),
                   str(op.module().type(region.arguments[i]).text(), " for ", op.operand(i).text()));
@@ -40,6 +42,8 @@ void infer_named(const InferContext& op, std::vector<TypeId>& results) {
   }
 }
 
+// The types of arguments are not compared here: they are those of shards, which follow from shardings. Those are
+// columns, which a new op does not have yet; verify_manual_computation compares them.
 void infer_manual(const InferContext& op, std::vector<TypeId>& results) {
   op.attr<AxesAttr>("manual_axes");
   infer_region(op, results);
@@ -48,6 +52,7 @@ void infer_manual(const InferContext& op, std::vector<TypeId>& results) {
 void flow_region(const OpView& op, std::vector<DataFlowEdge>& edges) {
   const Region& region = op.module().region(op.regions()[0]);
   for (size_t i = 0; i < region.arguments.size(); ++i) {
+    // Shardy's edges: a sharding flows from an operand to its argument, and from a returned value to its result.
     edges.push_back({.owner = region.arguments[i], .sources = {op.operand(i)}, .targets = {region.arguments[i]}});
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
@@ -61,11 +66,13 @@ void flow_manual(const OpView& op, std::vector<DataFlowEdge>& edges) {
   const auto& names = op.attrs().get<AxesAttr>("manual_axes").axes;
   for (size_t i = first; i < edges.size(); ++i) {
     DataFlowEdge& edge = edges[i];
+    // An argument is inside the region, a result outside: only one side of the edge sees the manual axes.
     edge.target_inside = !op.module().value(edge.owner).op;
     edge.outside = op.module().value(edge.owner).sharding;
     if (!edge.outside) continue;
     const Mesh& mesh = *op.module().context().sharding(edge.outside).mesh;
     for (const RawAxisRef& name : names) {
+      // A sharding on another mesh does not have the axis.
       if (const std::optional<int> axis = mesh.find_axis(name.name)) edge.manual_axes.push_back(full_axis(mesh, *axis));
     }
   }
@@ -106,6 +113,7 @@ TensorSharding seen_from_outside(const TensorSharding& inside, const TensorShard
   for (size_t d = 0; d < outside.dims.size(); ++d) {
     AxisList axes;
     for (const AxisRef& ref : declared.dims[d].axes) {
+      // [{"x", "y"}] with "x" manual: inside, the dim is on {"y"}. Outside "x" comes first, because it cuts first.
       if (is_manual(ref, manual_axes)) axes.push_back(ref);
     }
     axes.insert(axes.end(), outside.dims[d].axes.begin(), outside.dims[d].axes.end());
@@ -114,11 +122,13 @@ TensorSharding seen_from_outside(const TensorSharding& inside, const TensorShard
   for (const AxisRef& ref : declared.replicated) {
     if (is_manual(ref, manual_axes)) outside.replicated.push_back(ref);
   }
+  // Lists without an order are kept in mesh order.
   std::sort(outside.replicated.begin(), outside.replicated.end());
   return outside;
 }
 
 void register_manual_calls() {
+  // GSPMD writes a manual region as these calls around its ops.
   for (const std::string_view target : {"SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding"}) {
     register_custom_call({.name = std::string(target), .check = [](const OpView& op) {
                             fail<UnsupportedError>(str("custom_call @", custom_call_target(op)),

@@ -28,6 +28,7 @@ class ManualVerifier {
       : op_(op), module_(op.module()), names_(manual_axes(op)), region_(module_.region(op.regions()[0])) {}
 
   void run() {
+    // in_shardings are the column of the region's arguments, out_shardings that of the results.
     for (size_t i = 0; i < op_.operand_count(); ++i) collect(str("operand ", i), region_.arguments[i]);
     for (size_t i = 0; i < op_.result_count(); ++i) collect(str("result ", i), op_.result(i));
     verify_mesh();
@@ -64,7 +65,9 @@ class ManualVerifier {
     }
     if (names_.empty()) return;
     for (const TensorSharding* sharding : shardings_) {
+      // A value without dims may be on the empty mesh.
       if (sharding->mesh->is_empty()) continue;
+      // Two meshes may differ by name only.
       if (mesh_ != nullptr && !mesh_->same_devices(*sharding->mesh)) {
         refuse("all its shardings must be of one mesh", str(mesh_->reference(), " and ", sharding->mesh->reference()));
       }
@@ -83,6 +86,7 @@ class ManualVerifier {
       const OpView outer(module_, parent);
       if (outer.attrs().find<AxesAttr>(kManualAxes) == nullptr) continue;
       for (const RawAxisRef& name : names_) {
+        // The region around it already sees shards of this axis, so there is nothing left to cut.
         if (has_axis(manual_axes(outer), name.name)) refuse_taken(op_, quote(name.name));
       }
     }
@@ -105,11 +109,14 @@ class ManualVerifier {
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       const AxisList& axes = sharding.dims[d].axes;
       const auto manual = [&](const AxisRef& axis) { return is_manual(*sharding.mesh, axis); };
+      // The region sees the part of the manual axes as a whole, so they must be the major
+      // ones: free axes cut that part further.
       if (!std::is_partitioned(axes.begin(), axes.end(), manual)) {
         refuse(str("in dim ", d, " of the sharding of ", what, " manual axes must come before free ones"),
                axis_list_text(*sharding.mesh, axes));
       }
       const auto free = std::find_if_not(axes.begin(), axes.end(), manual);
+      // tensor<16xf32> with [{"x", "y"}] on x=4, y=2 and "x" manual: 4 parts, so the argument is tensor<4xf32>.
       const int64_t parts = product(AxisSpan(axes.begin(), free));
       if (global.shape[d] % parts != 0) {
         refuse(str("the size of dim ", d, " of ", what, " must be a multiple of its ", parts, " manual parts"),
@@ -136,6 +143,7 @@ class ManualVerifier {
 
   void verify_callee(const OpView& call) {
     const std::string& name = callee_of(module_, call.id());
+    // Once per function, or a chain of functions that call the next one twice would take exponential time.
     if (!callees_.insert(name).second) return;
     if (functions_.empty()) {
       for (const Function& function : module_.functions) functions_.emplace(function.name, &function);
@@ -150,6 +158,7 @@ class ManualVerifier {
 
   void verify_free(const OpView& op, ValueId value) const { verify_free(op, module_.value(value).sharding); }
 
+  // Inside, each device has its own shard along a manual axis: an annotation along it has no meaning.
   void verify_free(const OpView& op, ShardingId id) const {
     if (!id) return;
     const TensorSharding& sharding = module_.context().sharding(id);
@@ -180,6 +189,7 @@ void verify_manual_computation(const OpView& op) {
 void verify_isolated(const OpView& op) {
   const Module& module = op.module();
   for (const RegionId region : op.regions()) {
+    // Types differ inside and outside: a value from around has the global shape.
     visit_captures(module, region, [&](ValueId, OpId user) {
       fail<ShapeError>(op.name(), "its region must use no value from around it",
                        str(user ? module.op(user).def->name : "what the region returns", " with one"),

@@ -15,6 +15,7 @@ void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
 void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& results) {
   infer_identity(op, results);
   const int64_t direction = op.attr<IntAttr>("allowed_direction").value;
+  // BOTH would not be a barrier.
   if (direction < 0 || direction > 2) {
     op.fail_shape("allowed_direction must be NONE, FORWARD or BACKWARD", direction == 3 ? "BOTH" : str(direction),
                   "leave the barrier out for BOTH");
@@ -22,6 +23,7 @@ void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& resu
 }
 
 ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
+// The op matters to propagation alone.
 std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
   return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
 }
@@ -42,6 +44,7 @@ void infer_group(const InferContext& op, std::vector<TypeId>&) {
 std::optional<Kernel> prepare_nothing(const OpView&, const KernelTypes&) {
   return [](KernelContext&) {};
 }
+// There is no result to set: the op only names its operand.
 void batch_group(BatchContext& context) {
   const OpView op = context.op();
   const ValueId operand = context.batched(0);
@@ -64,6 +67,7 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
 constexpr OpDef kPropagationControlOps[] = {
     identity("sdy.data_flow_edge", infer_identity, "operands optional-sharding($sharding) attr-dict `:` result-type",
              "Connects the values that one value becomes in and after regions (Shardy data_flow_edge).",
+             // Kept even if nothing uses its result: the edge itself carries the sharding.
              {.side_effect = true, .data_flow_edge = true}),
     identity("sdy.func_data_flow_edge", infer_identity, "operands attr-dict `:` result-type",
              "The identity of what a function takes, or of what a call returns (Shardy func_data_flow_edge).", {}),
@@ -80,6 +84,7 @@ constexpr OpDef kPropagationControlOps[] = {
      .no_vjp_reason = "it has no result",
      .format = "operands `group_id=` $group_id attr-dict `:` operand-type",
      .doc = "Its operand is sharded like all values of the same group (Shardy sharding_group).",
+     // It has no result, so without an effect it would be dead code.
      .traits = {.side_effect = true, .sharding_group = true}},
 };
 static_assert(all_complete(kPropagationControlOps));

@@ -12,8 +12,6 @@
 namespace shardwise {
 namespace {
 
-// ---- what stands in a region ---------------------------------------------------------------------------------------
-
 // ---- the canonical form of argmax ----------------------------------------------------------------------------------
 
 // Matches a region of (%a, %i, %b, %j), starting from its results.
@@ -26,11 +24,13 @@ class ArgumentPattern {
     const ValueId b = region_.arguments[2], j = region_.arguments[3];
     const std::optional<OpView> value = made_by(region_.results[0], "stablehlo.select");
     const std::optional<OpView> index = made_by(region_.results[1], "stablehlo.select");
+    // The form is that of build_argument_region and of JAX's argmax: two selects between the sides, (a, b) and (i, j).
     if (!value || !index || value->operand(1) != a || value->operand(2) != b) return std::nullopt;
     if (index->operand(1) != i || index->operand(2) != j) return std::nullopt;
     const std::optional<Reducer> found = wins(value->operand(0), a, b);
     if (!found) return std::nullopt;
     const auto smaller_of_equal = [&](ValueId id) {
+      // Equality is symmetric, so its operands may stand in either order.
       return both(id, "stablehlo.and", [&](ValueId lhs, ValueId rhs) {
         return (compares(lhs, "EQ", a, b) || compares(lhs, "EQ", b, a)) && is_less(rhs, i, j);
       });
@@ -68,7 +68,9 @@ class ArgumentPattern {
   // Matches `a > b or a is NaN`. For dtypes without NaN, `a > b` suffices.
   std::optional<Reducer> wins(ValueId value, ValueId a, ValueId b) const {
     for (const Reducer reducer : {Reducer::kMax, Reducer::kMin}) {
+      // An argmin is an argmax with the sides of the comparison exchanged.
       const ValueId low = reducer == Reducer::kMax ? b : a, high = reducer == Reducer::kMax ? a : b;
+      // No integer differs from itself.
       if (!is_float(module_.type(a).dtype) && is_less(value, low, high)) return reducer;
       const bool fits = both(value, "stablehlo.or", [&](ValueId lhs, ValueId rhs) {
         return is_less(lhs, low, high) && compares(rhs, "NE", a, a);
@@ -92,6 +94,7 @@ void check_region(const InferContext& op, size_t inputs) {
   }
   for (size_t i = 0; i < region.arguments.size(); ++i) {
     const TensorType& type = op.module().type(region.arguments[i]);
+    // All arguments of the left side come first, then those of the right side: argument i is of operand i % inputs.
     if (type != TensorType{op.operand(i % inputs).dtype, {}}) {
       op.fail_dtype("the region's arguments must be scalars of the operands' dtypes",
                     str("argument ", i, " of ", type.text(), " for ", op.operand_types_text()), "correct its type");
@@ -133,12 +136,14 @@ void expect_elementwise_region(const InferContext& op) {
     op.fail_shape("the region must be elementwise ops and constants", other,
                   "compute the rest outside, on whole tensors");
   }
+  // Builder has made scalar constants from around the region its own, so any other capture is left.
   if (!captures_of(module, id).empty()) {
     op.fail_shape("the region must use its own arguments and constants alone", "a value from around it",
                   "pass the value as one more tensor");
   }
   for (const OpId inner : region.ops) {
     const OpView view(module, inner);
+    // The evaluator computes a tile of scalars at once; a tensor inside has no lane.
     if (view.result_type().ndim() != 0) {
       op.fail_shape("the region must compute with scalars", str(view.name(), " of ", view.result_type().text()),
                     "combine one row with another, not whole tensors");
@@ -149,6 +154,7 @@ void expect_elementwise_region(const InferContext& op) {
 std::optional<Reducer> region_argument_reducer(const Module& module, RegionId id) {
   const Region& region = module.region(id);
   if (region.arguments.size() != 4 || region.results.size() != 2) return std::nullopt;
+  // The second value must be an index: only then is "the smaller index of equal values" what the region means.
   if (!is_integer(module.type(region.arguments[1]).dtype)) return std::nullopt;
   return ArgumentPattern(module, region).reducer();
 }

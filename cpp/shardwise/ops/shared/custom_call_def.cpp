@@ -18,6 +18,7 @@ constexpr std::array<std::string_view, 5> kOfOneExample = {text_words::kSharding
                                                            "result_layouts", "output_operand_aliases",
                                                            "mhlo.frontend_attributes"};
 
+// Calls are looked up on every thread that compiles, and registered rarely.
 struct Table {
   std::shared_mutex mutex;
   std::map<std::string, CustomCallPtr, std::less<>> calls;
@@ -41,11 +42,13 @@ void register_custom_call(CustomCallDef def) {
   Table& all = table();
   const std::unique_lock lock(all.mutex);
   const auto found = all.calls.find(def.name);
+  // A notebook cell that defines a call may run again, but our own calls must keep their meaning.
   if (found != all.calls.end() && !found->second->is_replaceable) {
     fail<ShapeError>("register_custom_call", "a name must not be one that shardwise defines", def.name,
                      "choose another one");
   }
   std::string name = def.name;
+  // A new definition, not a change of the old one: a compilation that runs now goes on with what it has found.
   all.calls[std::move(name)] = std::make_shared<CustomCallDef>(std::move(def));
 }
 
@@ -54,6 +57,7 @@ void set_custom_call_vjp(std::string_view name, std::function<void(VjpContext&)>
   const std::unique_lock lock(all.mutex);
   const auto found = all.calls.find(name);
   check_internal(found != all.calls.end() && !found->second->vjp, "a gradient is added to a definition without one");
+  // Copied for the same reason.
   CustomCallDef def = *found->second;
   def.vjp = std::move(vjp);
   found->second = std::make_shared<CustomCallDef>(std::move(def));
@@ -72,6 +76,7 @@ void batch_by_leading_dim(BatchContext& context) {
     type.shape.insert(type.shape.begin(), context.size());
     types.push_back(builder.context().tensor(type.dtype, type.shape));
   }
+  // Numbers and names go with the batched call; what depends on the shapes of one example does not.
   Attrs attrs = op.attrs();
   for (const std::string_view name : kOfOneExample) attrs.erase(name);
   const OpId batched = builder.create_op(op.name(), operands, attrs, types);

@@ -52,9 +52,11 @@ double part_read(const OpView& op, const ShardingRule& rule, size_t operand) {
     const int64_t size = op.operand_type(operand).shape[d];
     const size_t result = rule.result_tensor(0);
     for (size_t e = 0; range != nullptr && size > 0 && e < rule.ndim(result); ++e) {
+      // The result's dim with the same factor is the one whose indices the range is of.
       if (rule.dim(result, e)[0] != rule.dim(operand, d)[0]) continue;
       const int64_t count = op.result_type().shape[e];
       const Interval hull = range->is_static() ? range->reads({0, count}, size) : Interval{0, size};
+      // [0:8:4] of 8 rows spans [0, 5), but reads 2 rows: neither the span nor the count of reads is exceeded.
       part *= static_cast<double>(std::min(hull.end - hull.begin, count * range->window)) / static_cast<double>(size);
     }
   }

@@ -14,6 +14,7 @@ void expect_dims(const InferContext& op, std::string_view attr_name, DimSpan dim
     if (!in_range || contains_dim(dims.first(i), dims[i])) {
       op.fail_shape(str(attr_name, " must be different dims of a tensor with ", ndim, " dims"),
                     str(attr_name, " = ", dims, " for ", op.operand_types_text()),
+                    // Both mistakes share a requirement; only the way out differs.
                     in_range ? "name each dim once" : str("use dims in [0, ", ndim, ")"));
     }
   }
@@ -52,6 +53,7 @@ TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t
     elements *= std::max<int64_t>(size, 1);
   }
   const TypeId implied = op.context().intern(type);
+  // Here and not in Builder alone, because the message can name the operands that imply the type.
   if (result < op.declared().size() && op.declared()[result] != implied) {
     op.fail_shape(str("the result must have type ", type.text(), " for operands ", op.operand_types_text()),
                   op.context().type(op.declared()[result]).text(), "correct the declared type");
@@ -75,6 +77,7 @@ Dims identity_dims(int64_t ndim, int64_t first) {
   return dims;
 }
 
+// [2, 0, 1] has the inverse [1, 2, 0]: dim 2 goes to place 0, so place 0 is where dim 2 comes back from.
 Dims inverse_permutation(DimSpan permutation) {
   Dims inverse(permutation.size());
   for (size_t i = 0; i < permutation.size(); ++i)

@@ -13,6 +13,7 @@ Padding moved_padding(const PartitionContext& context) {
   const LocalLayout& layout = context.result_layout(0);
   const Padding padding = result_padding(layout);
   const Padding& given = context.operand_padding(0);
+  // Movement copies padding along with the data, so a known fill stays known.
   if (padding.kind == Padding::Kind::kNone || given.kind != Padding::Kind::kFill) return padding;
   // Rows past the end of a dim that the operand does not have, such as the size-1 dim of a reshape, are copies of data.
   const ShardingRule& rule = context.rule();

@@ -16,13 +16,16 @@ namespace {
 Scalar extreme_float(DType dtype, bool is_largest) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double extreme = is_largest ? kInfinity : -kInfinity;
+  // Complex numbers are compared by their real parts, then by the imaginary ones, as in NumPy.
   if (is_complex(dtype)) return Scalar::of_complex(dtype, extreme, extreme);
+  // Some narrow floats have no infinity: their largest finite number is the extreme.
   return Scalar::of_float(dtype, is_narrow_float(dtype) ? narrow_float_limit(dtype, is_largest) : extreme);
 }
 
 Scalar lowest(DType dtype) {
   if (is_inexact(dtype)) return extreme_float(dtype, false);
   if (!is_signed_integer(dtype)) return scalar_of(dtype, 0);
+  // An arithmetic shift: -2^63 becomes -2^7 for i8, and -2 for i2.
   return Scalar::of_int(dtype, std::numeric_limits<int64_t>::min() >> (64 - bit_width(dtype)));
 }
 
@@ -34,6 +37,7 @@ Scalar highest(DType dtype) {
   return Scalar::of_int(dtype, std::numeric_limits<int64_t>::max() >> unused);
 }
 
+// The neutral element of `and`: -1 has all bits set.
 Scalar all_bits(DType dtype) { return is_signed_integer(dtype) ? Scalar::of_int(dtype, -1) : highest(dtype); }
 
 struct ReducerName {
@@ -45,6 +49,7 @@ constexpr ReducerName kReducerNames[] = {
     {Reducer::kMin, "stablehlo.minimum"}, {Reducer::kAnd, "stablehlo.and"},       {Reducer::kOr, "stablehlo.or"},
 };
 
+// StableHLO's add and multiply of i1 are `or` and `and`, and so are maximum and minimum: one reducer for each meaning.
 Reducer on_booleans(Reducer reducer) {
   if (reducer == Reducer::kSum || reducer == Reducer::kMax) return Reducer::kOr;
   if (reducer == Reducer::kProd || reducer == Reducer::kMin) return Reducer::kAnd;
@@ -55,6 +60,7 @@ Reducer on_booleans(Reducer reducer) {
 
 std::optional<Reducer> region_reducer(const Module& module, RegionId id) {
   const Region& region = module.region(id);
+  // A region with more ops may reduce the same way, but is not looked through: it runs by the evaluator.
   if (region.arguments.size() != 2 || region.ops.size() != 1 || region.results.size() != 1) return std::nullopt;
   return value_reducer(module, region.results[0], region.arguments[0], region.arguments[1]);
 }
@@ -64,6 +70,7 @@ std::optional<Reducer> value_reducer(const Module& module, ValueId value, ValueI
   const OpView op(module, module.value(value).op);
   if (op.operand_count() != 2 || op.result_count() != 1) return std::nullopt;
   const bool straight = op.operand(0) == first && op.operand(1) == second;
+  // All six are commutative.
   const bool swapped = op.operand(0) == second && op.operand(1) == first;
   if (!straight && !swapped) return std::nullopt;
   for (const ReducerName& entry : kReducerNames) {
@@ -112,6 +119,7 @@ Scalar exact_neutral(Reducer reducer, DType dtype) {
 }
 
 bool is_neutral(Reducer reducer, Scalar value) {
+  // 0.0 and -0.0: adding either changes no number, except that -0.0 + 0.0 is 0.0.
   if (reducer == Reducer::kSum && is_inexact(value.dtype)) return value.real == 0 && value.imag == 0;
   return value == neutral_element(reducer, value.dtype);
 }

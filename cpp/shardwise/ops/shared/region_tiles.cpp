@@ -13,6 +13,7 @@ std::string_view not_in_tiles(const Module& module, RegionId region) {
   for (const OpId id : module.region(region).ops) {
     const OpView op(module, id);
     const bool constant = op.operand_count() == 0 && op.result_count() == 1 && splat_value(module, op.result());
+    // Such an op is replaced by ops with tiles before the region runs.
     const bool decomposes = op.def().decompose != nullptr && op.def().traits.elementwise;
     if (!constant && op.def().tile == nullptr && !decomposes) return op.name();
   }
@@ -27,6 +28,7 @@ TileProgram region_tiles(const Module& module, RegionId id) {
   for (const OpId op_id : region.ops) {
     const OpView op(module, op_id);
     if (op.operand_count() == 0) {
+      // not_in_tiles has been asked before, so an op without operands is a constant.
       registers[op.result()] = tiles.scalar(*splat_value(module, op.result()));
       continue;
     }

@@ -9,6 +9,7 @@ Scalar scalar_of(DType dtype, int64_t value) { return Scalar::of_int(dtype, valu
 
 std::optional<Scalar> splat_value(const Module& module, ValueId value) {
   OpId id = module.value(value).op;
+  // Moving equal elements leaves them equal. A pad has two operands, and may add others.
   while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {
     id = module.value(module.operands(id)[0]).op;
   }

@@ -21,6 +21,7 @@ ParallelFor pool_of(KernelContext& context) {
 
 NdArray restrided(const NdArray& array, Dims shape, Dims strides, int64_t offset) {
   std::byte* data = array.data();
+  // The start of an empty region may be past the end of the buffer, where no pointer may be.
   if (element_count(shape) != 0) data += offset;
   return {array.dtype(), std::move(shape), std::move(strides), data, array.owner()};
 }
@@ -48,6 +49,7 @@ NdArray parts_of_complex(const NdArray& array) {
   const DType part = part_of_complex(array.dtype());
   Dims shape = array.shape(), strides = array.strides();
   shape.push_back(2);
+  // A complex number is its two parts side by side: one more dim of 2.
   strides.push_back(item_size(part));
   return {part, std::move(shape), std::move(strides), array.data(), array.owner()};
 }
@@ -65,6 +67,7 @@ void copy_array(KernelContext& context, const NdArray& to, const NdArray& from) 
 }
 
 NdArray start_result_from(KernelContext& context, size_t result, size_t operand) {
+  // Nobody else refers to the buffer: the result is made in place.
   if (const auto taken = context.take_operand(operand); taken && taken->is_contiguous()) {
     context.set_result(result, *taken);
     return *taken;
@@ -102,6 +105,7 @@ std::optional<int64_t> merged_stride(DimSpan shape, DimSpan strides, int64_t ite
   int64_t next = 0;  // the stride that the dim before must have
   if (element_count(shape) == 0) return item_size;
   for (size_t dim = shape.size(); dim-- > 0;) {
+    // A dim of size 1 is never stepped along, so its stride may be anything.
     if (shape[dim] == 1) continue;
     if (stride && strides[dim] != next) return std::nullopt;
     if (!stride) stride = strides[dim];
@@ -121,6 +125,7 @@ std::optional<Dims> reshaped_strides(const NdArray& array, DimSpan shape) {
     const size_t from_begin = from, to_begin = to;
     int64_t old_count = from < from_shape.size() ? from_shape[from++] : 1;
     int64_t new_count = shape[to++];
+    // [2, 6] -> [3, 4]: one run, 12 = 12. [4, 6] -> [2, 2, 6]: two runs, 4 = 2 * 2 and 6 = 6.
     while (old_count != new_count) {
       if (old_count < new_count) {
         old_count *= from_shape[from++];
@@ -130,6 +135,7 @@ std::optional<Dims> reshaped_strides(const NdArray& array, DimSpan shape) {
     }
     const auto stride = merged_stride(from_shape.subspan(from_begin, from - from_begin),
                                       from_strides.subspan(from_begin, from - from_begin), item);
+    // No strides can address these elements in the new shape: the reshape must copy.
     if (!stride) return std::nullopt;
     int64_t next = *stride;
     for (size_t dim = to; dim-- > to_begin;) {

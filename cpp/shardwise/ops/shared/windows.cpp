@@ -19,6 +19,7 @@ void expect_positive(const InferContext& op, std::string_view name, const Dims& 
 template <class T>
 const T& expect_kind(const InferContext& op, const Attrs& attrs, std::string_view name) {
   const T* value = attrs.find<T>(name);
+  // The attributes may be those of another op than `op`, which only gives errors their subject.
   return value != nullptr ? *value : op.attr<T>(name);  // which says what is wrong with it
 }
 
@@ -96,17 +97,20 @@ Window Window::of(const Attrs& attrs, int64_t ndim) {
 }
 
 int64_t Window::padded_size(size_t dim, int64_t size) const {
+  // StableHLO dilates between elements: 3 rows with dilation 2 are 5 places, x _ x _ x.
   const int64_t dilated = size == 0 ? 0 : (size - 1) * base_dilations[dim] + 1;
   return low[dim] + dilated + high[dim];
 }
 
 int64_t Window::result_size(size_t dim, int64_t size) const {
   const int64_t padded = padded_size(dim, size);
+  // A window must fit whole: none over fewer places than it spans.
   return padded < spanned(dim) ? 0 : (padded - spanned(dim)) / strides[dim] + 1;
 }
 
 Range Window::range(size_t dim) const {
   return {.scale = strides[dim],
+          // Padding (1, 1), window 3, stride 2: result i reads the places 2 i - 1 … 2 i + 1, and place -1 is padding.
           .offset = -low[dim],
           .window = sizes[dim],
           .dilation = dilations[dim],
@@ -118,6 +122,7 @@ bool Window::is_trivial(size_t dim) const { return sizes[dim] == 1 && strides[di
 
 Prefix Window::prefix(size_t dim, int64_t size) const {
   const bool plain = strides[dim] == 1 && base_dilations[dim] == 1 && dilations[dim] == 1;
+  // One element is its own prefix, and would be taken for a forward and a reverse one.
   if (!plain || size < 2 || sizes[dim] != size) return Prefix::kNone;
   if (low[dim] == size - 1 && high[dim] == 0) return Prefix::kForward;
   if (low[dim] == 0 && high[dim] == size - 1) return Prefix::kReverse;
@@ -142,6 +147,7 @@ Window Window::only(size_t dim) const {
   return window;
 }
 
+// Base dilation 2 is one hole between neighbours.
 Dims Window::interior() const { return shifted(base_dilations, -1); }
 
 Attrs window_attrs(const Window& window) {

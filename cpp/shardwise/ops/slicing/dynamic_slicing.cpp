@@ -177,6 +177,7 @@ ShardingRule rule_dynamic_slice(const OpView& op) {
   const Dims& from = op.operand_type(0).shape;
   const Dims& to = op.result_type().shape;
   for (size_t dim = 0; dim < from.size(); ++dim) {
+    // Blocked: equal shards of the whole dim and of the slice would hold different rows.
     const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.need_replication(from[dim], true);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
     if (from[dim] != to[dim]) rule.range(0, dim, {.start = static_cast<int32_t>(1 + dim)});
@@ -277,6 +278,7 @@ ShardingRule rule_dynamic_update_slice(const OpView& op) {
   const Dims& part = op.operand_type(1).shape;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
     const FactorId factor = rule.factor(whole[dim]);
+    // Each device needs all rows of the update, because any of them may fall into any shard.
     const FactorId update = whole[dim] == part[dim] ? factor : rule.need_replication(part[dim]);
     rule.map(0, dim, factor).map(1, dim, update).map(rule.result_tensor(0), dim, factor);
     if (update == factor) continue;
@@ -355,7 +357,8 @@ constexpr OpDef kDynamicUpdateSlice{
     .prepare = prepare_dynamic_update_slice,
     .vjp = vjp_dynamic_update_slice,
     .batch = batch_dynamic_update_slice,
-    .linear = {Linear::kUpdate, kAllReducers},
+    .linear = {Linear::kJoint, kAllReducers},
+    .joint = 0b011,
     .format = "operands attr-dict `:` functional-type",
     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
     .traits = {.movement = true},

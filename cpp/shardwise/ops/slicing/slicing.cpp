@@ -67,6 +67,7 @@ void partition_slice(PartitionContext& context) {
   Dims limit = dims_attr(op, "limit_indices");
   const Dims& strides = dims_attr(op, "strides");
   // A sharded dim ends past the last row of the result's block. Rows that are cut off become padding.
+  // Each shard slices its block from the same `start`: the rule keeps a dim sharded only if that is right.
   const LocalLayout& result = context.result_layout(0);
   bool cuts = false;
   for (size_t dim = 0; dim < start.size(); ++dim) {
@@ -89,6 +90,7 @@ void vjp_slice(VjpContext& context) {
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     // The cotangent of a strided slice is spread by interior padding.
     interior[dim] = shape[dim] > 1 ? strides[dim] - 1 : 0;
+    // [1:8:3] of 9 elements reads 1, 4 and 7, which covers 7: low 1 and high 1 are left.
     const int64_t covered = shape[dim] == 0 ? 0 : (shape[dim] - 1) * strides[dim] + 1;
     high[dim] = operand.shape[dim] - low[dim] - covered;
   }
@@ -135,6 +137,7 @@ void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
   for (size_t dim = 0; dim < low.size(); ++dim) {
     const int64_t size = operand.shape[dim];
     const auto is_huge = [](int64_t count) { return count <= -kMaxElements || count >= kMaxElements; };
+    // Compared by division, since the product of the interior padding and the size may overflow.
     if (is_huge(low[dim]) || is_huge(high[dim]) || interior[dim] >= kMaxElements / std::max<int64_t>(size, 1)) {
       op.fail_shape("padding must add less than 2^56 elements to a dim",
                     str("low ", low[dim], ", high ", high[dim], ", interior ", interior[dim], " on dim ", dim));
@@ -323,6 +326,7 @@ constexpr OpDef kPad{
     .prepare = prepare_pad,
     .vjp = vjp_pad,
     .batch = batch_pad,
+    // A sum of pads is the pad of the sums, if the padding values are summed as well.
     .linear = {Linear::kJoint, kAllReducers},
     .format =
         "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "

@@ -22,6 +22,7 @@ struct KeptRange {
 
 KeptRange kept_range(int64_t size, int64_t low, int64_t step, int64_t result_size) {
   KeptRange kept;
+  // low -3, step 2: elements 0 and 1 would be at -3 and -1, so element 2 is the first, at 1.
   kept.first = low < 0 ? ceil_div(-low, step) : 0;
   kept.position = low + kept.first * step;
   const int64_t room = kept.position < result_size ? ceil_div(result_size - kept.position, step) : 0;

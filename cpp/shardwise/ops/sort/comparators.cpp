@@ -18,8 +18,10 @@ class LexicographicPattern {
   LexicographicPattern(const Module& module, const Region& region) : module_(module), region_(region) {}
 
   Keys keys(ValueId less) const {
+    // less = lt(first key) or (eq(first key) and less of the other keys), as JAX writes a sort by several keys.
     if (const std::optional<SortKey> key = comparison(less, true)) return std::vector<SortKey>{*key};
     const std::optional<OpView> either = made_by(less, "stablehlo.or");
+    // `or` and `and` are commutative, so each may have its operands in either order.
     for (size_t first = 0; either && first < 2; ++first) {
       const std::optional<SortKey> key = comparison(either->operand(first), true);
       if (!key) continue;
@@ -28,6 +30,8 @@ class LexicographicPattern {
         std::optional<SortKey> same = comparison(tie->operand(equal), false);
         if (!same) continue;
         same->descending = key->descending;
+        // Equality must be that of the same key: with other zeros or NaNs the ties
+        // would not be those of the comparison.
         Keys rest = *same == *key ? keys(tie->operand(1 - equal)) : std::nullopt;
         if (!rest) continue;
         rest->insert(rest->begin(), *key);
@@ -73,10 +77,12 @@ class LexicographicPattern {
     if (!inner || !test || is_total(*test) || !constant || !is_float(constant->dtype)) return std::nullopt;
     const ValueId argument = region_.arguments[inner->argument];
     if (test->operand(0) != argument) return std::nullopt;
+    // select(x != x, NaN, x): all NaNs become one. A NaN with a sign would be ordered before all numbers.
     if (direction(*test) == "NE" && test->operand(1) == argument && std::isnan(constant->real) &&
         !std::signbit(constant->real)) {
       inner->equal_nans = true;
     } else if (direction(*test) == "EQ" && is_zero(test->operand(1)) && constant->real == 0) {
+      // select(x == 0, 0, x): -0 becomes 0.
       inner->equal_zeros = true;
     } else {
       return std::nullopt;
@@ -96,12 +102,15 @@ class LexicographicPattern {
     }
     if (lhs->equal_zeros != rhs->equal_zeros || lhs->equal_nans != rhs->equal_nans) return std::nullopt;
     const DType dtype = module_.type(region_.arguments[lhs->argument]).dtype;
+    // The key transform is for these formats; a sort of another dtype evaluates its region.
     const bool is_ieee = dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF32 || dtype == DType::kF64;
     const bool is_number = is_integer(dtype) && bit_width(dtype) >= 8;
     if (!is_ieee && !is_number && dtype != DType::kBool) return std::nullopt;
+    // A FLOAT comparison takes -0 and 0 as equal. It orders no NaN, so that any place will do for them.
     const bool merges = is_float(dtype) && !is_total(*op);
     const bool swapped = lhs->argument > rhs->argument;
     return SortKey{.operand = lhs->argument / 2,
+                   // a > b is descending, and b > a is ascending.
                    .descending = strict && (direction == "GT") != swapped,
                    .equal_zeros = lhs->equal_zeros || merges,
                    .equal_nans = lhs->equal_nans || merges};

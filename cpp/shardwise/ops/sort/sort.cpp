@@ -25,6 +25,7 @@ void expect_comparator(const InferContext& op) {
   bool fits = region.arguments.size() == 2 * op.operand_count() && region.results.size() == 1 &&
               module.type(region.results[0]) == TensorType{DType::kBool, {}};
   for (size_t i = 0; fits && i < region.arguments.size(); ++i) {
+    // StableHLO's order: both sides of operand 0, then both sides of operand 1.
     fits = module.type(region.arguments[i]) == TensorType{op.operand(i / 2).dtype, {}};
   }
   if (fits) return;
@@ -78,6 +79,7 @@ OpCost cost_sort(const OpView& op) {
   OpCost cost = cost_by_rule(op);
   const auto n = static_cast<double>(
       op.operand_type(0).shape[static_cast<size_t>(sorted_dim(op.attrs(), op.operand_type(0).ndim()))]);
+  // n log n comparisons for each row.
   cost.flops = static_cast<double>(op.operand_type(0).size()) * std::log2(std::max(n, 2.0));
   return cost;
 }
@@ -85,6 +87,7 @@ OpCost cost_sort(const OpView& op) {
 void verify_comparator(const OpView& op) {
   const Module& module = op.module();
   const RegionId region = op.regions()[0];
+  // Sorts by keys never evaluate the region, so it may hold anything.
   if (lexicographic_keys(module, region)) return;
   const std::string_view other = not_in_tiles(module, region);
   if (!other.empty()) {
@@ -111,6 +114,7 @@ ValueId build_order(Builder& builder, const OpView& op, std::span<const ValueId>
   std::vector<ValueId> with_places(operands.begin(), operands.end());
   with_places.push_back(build_iota(builder, dtype, shape, dim));
   const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  // The comparator gets the two places as arguments that it ignores.
   for (int side = 0; side < 2; ++side) builder.module().add_argument(region, builder.context().tensor(dtype, {}));
   const OpId sorted = builder.create_op(op.def(), with_places, op.module().op(op.id()).attrs, {}, {&region, 1});
   return builder.module().result(sorted, static_cast<uint32_t>(operands.size()));
@@ -124,10 +128,12 @@ void vjp_sort(VjpContext& context) {
   std::vector<size_t> wanted;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     operands.push_back(context.operand(i));
+    // Keys that need no gradient are sorted, but have no cotangent.
     if (!context.needs(i)) continue;
     wanted.push_back(i);
     cotangents.push_back(context.cotangent(i));
   }
+  // Sorting the cotangents by these places is the inverse permutation, without a scatter.
   const ValueId order = build_order(context.builder(), op, operands, dim);
   const std::vector<ValueId> found = build_sort_by(context.builder(), order, cotangents, dim);
   for (size_t k = 0; k < wanted.size(); ++k) context.set(wanted[k], found[k]);
@@ -139,6 +145,7 @@ void batch_sort(BatchContext& context) {
   std::vector<ValueId> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
   Attrs attrs = op.attrs();
+  // A dim that counts from the end stays right, but one from the front moves by the new leading dim.
   attrs.set("dimension", IntAttr{sorted_dim(attrs, op.operand_type(0).ndim()) + 1});
   const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
   const OpId batched = builder.create_op(op.def(), operands, builder.context().intern(attrs), {}, {&region, 1});

@@ -35,6 +35,7 @@ void gather_row(const Rows& rows, int64_t row, const Index* order) {
     dispatch_moved(item_size(rows.from[i].dtype()), [&]<class T>() {
       const auto* from = reinterpret_cast<const T*>(rows.row(rows.from[i], row));
       auto* to = reinterpret_cast<T*>(rows.row(rows.to[i], row));
+      // The keys find the order once; every operand follows it.
       for (int64_t k = 0; k < rows.n; ++k) to[k] = from[order[k]];
     });
   }
@@ -82,6 +83,8 @@ class KeySort {
     U lost = 0;
     for (int64_t i = 0; i < rows_.n; ++i) {
       keys[i] = order.key(from[i]);
+      // A key may stand for two items (-0 and 0). Then the sorted keys cannot give the items
+      // back, and places are sorted instead.
       lost = static_cast<U>(lost | (order.bits(keys[i]) ^ from[i]));
     }
     if (lost != 0) return false;
@@ -117,6 +120,7 @@ class KeySort {
     }
     KeyAt<U>* found = items<KeyAt<U>>();
     for (int64_t i = 0; i < rows_.n; ++i) {
+      // The order so far: later keys, which are sorted earlier, stay in order among equal ones.
       const uint32_t place = first ? static_cast<uint32_t>(i) : order_[static_cast<size_t>(i)];
       found[i] = {order.key(from[place]), place};
     }
@@ -128,6 +132,7 @@ class KeySort {
     std::array<uint32_t, 256> next{};
     for (int64_t i = 0; i < rows_.n; ++i) ++next[order.key(from[i])];
     uint32_t begin = 0;
+    // Counts become the first place of each key.
     for (uint32_t& count : next) begin += std::exchange(count, begin);
     for (int64_t i = 0; i < rows_.n; ++i) order_[next[order.key(from[i])]++] = static_cast<uint32_t>(i);
   }
@@ -157,6 +162,7 @@ class RegionSort {
 
   void sort_row(int64_t row) {
     for (int64_t i = 0; i < rows_.n; ++i) order_[static_cast<size_t>(i)] = i;
+    // Bottom-up: all merges of one width are independent, and thousands of comparisons make one call of the evaluator.
     for (int64_t width = 1; width < rows_.n; width *= 2) {
       for (int64_t begin = 0; begin < rows_.n;) {
         active_.clear();
@@ -254,6 +260,7 @@ void run_sort(KernelContext& context, const PreparedSort& sort, size_t count) {
   Arrays results;
   for (size_t i = 0; i < count; ++i) {
     results.push_back(context.allocate_result(i));
+    // All operands have one shape: either all are empty, or none.
     if (results[i].size() == 0) continue;
     rows.from.push_back(contiguous_array(context, permuted(context.operand(i), order)));
     rows.to.push_back(is_last ? results[i] : NdArray::empty(results[i].dtype(), rows.from[i].shape()));
@@ -282,8 +289,10 @@ void select_rows(KernelContext& context, const KeyOrder<U>& order, DType dtype, 
                            for (int64_t i = 0; i < n; ++i)
                              found[static_cast<size_t>(i)] = {order.key(items[i]), static_cast<uint32_t>(i)};
                            const auto before = [](const KeyAt<U>& a, const KeyAt<U>& b) {
+                             // Equal keys in the order of their places, as chlo.top_k and a stable sort have them.
                              return a.key != b.key ? a.key < b.key : a.place < b.place;
                            };
+                           // The k largest first, in linear time; only these are sorted.
                            if (k < n) std::nth_element(found.begin(), found.begin() + k, found.end(), before);
                            std::sort(found.begin(), found.begin() + k, before);
                            for (int64_t i = 0; i < k; ++i) {
@@ -301,6 +310,7 @@ void select_rows(KernelContext& context, const KeyOrder<U>& order, DType dtype, 
 Kernel select_first(const SortKey& key, int64_t k) {
   return [key, k](KernelContext& context) {
     const DType given = context.operand(0).dtype();
+    // Narrow floats and integers are compared in the dtype that they are computed in.
     const DType dtype = item_size(given) == 1 ? computed_in(given) : given;
     dispatch_key(item_size(dtype), [&]<class U>() { select_rows(context, KeyOrder<U>(dtype, key), dtype, k); });
   };
@@ -309,6 +319,7 @@ Kernel select_first(const SortKey& key, int64_t k) {
 std::optional<Kernel> prepare_sort(const OpView& op, const KernelTypes& types) {
   PreparedSort sort{static_cast<size_t>(sorted_dim(op.attrs(), op.operand_type(0).ndim())), {}, std::nullopt};
   const std::optional<std::vector<SortKey>> keys = lexicographic_keys(op.module(), op.regions()[0]);
+  // Places have 32 bits, to halve the memory that a sort moves.
   if (keys && types.operands[0].shape[sort.dim] <= kMostPlaces) {
     sort.keys = *keys;
   } else {

@@ -35,6 +35,7 @@ ShardingRule rule_top_k(const OpView& op) {
   const Dims& shape = op.operand_type(0).shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     const bool taken = dim + 1 == shape.size();
+    // Blocked: the sharding of the whole row says nothing of its k winners.
     const FactorId factor = taken ? rule.need_replication(shape[dim], true) : rule.factor(shape[dim]);
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
   }
@@ -52,6 +53,7 @@ std::vector<FactorId> taken_factors(const OpView& op, const ShardingRule& rule) 
 // The results are whole along the last dim.
 void placements_of_winners(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                            std::vector<OpPlacement>& found) {
+  // Nothing to exchange.
   if (op.result_type().size() == 0) return;
   found.push_back(placement_by_rule(rule, axes));
   for (size_t result = 0; result < 2; ++result) found.back().tensors[rule.result_tensor(result)].back().clear();
@@ -64,9 +66,11 @@ void partition_by_winners(PartitionContext& context) {
   const DType dtype = context.op().operand_type(0).dtype;
   const DimLayout& layout = context.operand_layout(0).dims.back();
   const int64_t k = context.op().attrs().get_int("k"), ndim = context.op().operand_type(0).ndim();
+  // The NaN with all bits set, the smallest one in the total order by which top_k compares.
   const Scalar least = is_float(dtype) ? Scalar::of_float(dtype, std::bit_cast<double>(~uint64_t{0}))
                                        : neutral_element(Reducer::kMax, dtype);
   const ValueId operand = context.masked_operand(0, taken_factors(context.op(), context.rule())[0], least);
+  // A shard cannot have more winners than rows, and all k may be in one.
   Winners own = build_top_k(builder, operand, std::min(k, layout.block));
   const Dims shape = builder.module().type(own.places).shape;
   const ValueId offset = build_convert(builder, context.shard_offset(layout), DType::kI32);
@@ -78,6 +82,7 @@ void partition_by_winners(PartitionContext& context) {
     context.explain(*value, ndim - 1);
   }
   const Winners all = build_top_k(builder, own.values, k);
+  // The second top_k gives places among the gathered winners; these hold the places in the whole row.
   const ValueId places = build_take_along_last(builder, own.places, all.places);
   context.set_result(0, all.values, result_padding(context.result_layout(0)));
   context.set_result(1, places, result_padding(context.result_layout(1)));

@@ -84,6 +84,7 @@ ApproxTopK read_approx_top_k(const OpView& op) {
   }
   const Dims& shape = op.operand_type(0).shape;
   const auto ndim = static_cast<int64_t>(shape.size());
+  // JAX writes -1 for the last dim.
   const int64_t written = integer_field(op, kConfig, "reduction_dim"), dim = written < 0 ? written + ndim : written;
   if (dim < 0 || dim >= ndim) {
     refuse(kApproxTopK, "reduction_dim must be a dim of the operands", str(written, " for ", types_text(op)));
@@ -93,6 +94,7 @@ ApproxTopK read_approx_top_k(const OpView& op) {
     const TensorType& operand = op.operand_type(i);
     const TensorType& result = op.result_type(i);
     Dims expected = shape;
+    // The size along the reduced dim is the call's own; all other sizes are the operand's.
     if (result.shape.size() == shape.size()) expected[call.dim] = result.shape[call.dim];
     const bool fits = operand.shape == shape && op.operand_type(count + i) == TensorType{operand.dtype, {}} &&
                       result == TensorType{operand.dtype, expected} &&
@@ -103,6 +105,7 @@ ApproxTopK read_approx_top_k(const OpView& op) {
   const Attribute* aggregates = field(op, kConfig, "aggregate_to_topk");
   const bool* is_final = aggregates == nullptr ? nullptr : std::get_if<bool>(&aggregates->base());
   const int64_t k = integer_field(op, kConfig, "top_k");
+  // Unless the call aggregates, it may return more than k candidates; exact winners are good candidates.
   if (is_final != nullptr && *is_final ? call.count != k : call.count < k) {
     refuse(kApproxTopK, str("results must have top_k = ", k, " elements along reduction_dim"), types_text(op));
   }
@@ -121,6 +124,7 @@ Dims order_with_last(size_t ndim, size_t dim, bool back) {
   Dims order(ndim);
   std::iota(order.begin(), order.end(), 0);
   const auto at = order.begin() + static_cast<int64_t>(dim);
+  // 3 dims, dim 0: [1, 2, 0], and back [2, 0, 1].
   back ? std::rotate(at, order.end() - 1, order.end()) : std::rotate(at, at + 1, order.end());
   return order;
 }
@@ -142,6 +146,7 @@ void decompose_to_top_k(DecomposeContext& context, const ApproxTopK& call, bool 
   context.set_result(0, build_transpose(builder, turned(found.values), back));
   for (size_t i = 1; i < op.result_count(); ++i) {
     const ValueId operand = context.operand(i);
+    // JAX's approx_max_k passes an iota for the indices: these are the places themselves, no gather is needed.
     const ValueId taken = is_iota_along(op.module(), operand, call.dim)
                               ? build_convert(builder, found.places, op.operand_type(i).dtype)
                               : build_take_along_last(builder, build_transpose(builder, operand, order), found.places);
@@ -172,6 +177,7 @@ void decompose_approx_top_k(DecomposeContext& context) {
   const OpView op = context.op();
   const ApproxTopK call = read_approx_top_k(op);
   const std::optional<std::vector<SortKey>> keys = lexicographic_keys(op.module(), call.comparator);
+  // top_k orders by operand 0 alone; any other comparator runs as the sort that the call is defined by.
   const bool by_floats = keys && keys->size() == 1 && keys->front().operand == 0 && is_float(op.operand_type(0).dtype);
   by_floats ? decompose_to_top_k(context, call, keys->front().descending) : decompose_to_sort(context, call);
 }
@@ -192,6 +198,7 @@ TopK read_top_k(const OpView& op) {
   if (fits) {
     const TensorType& operand = op.operand_type(0);
     Dims shape = operand.shape;
+    // Integers cannot be negated: the smallest one has no positive counterpart.
     fits = call.k >= 0 && call.k <= shape.back() && (call.largest || is_float(operand.dtype));
     shape.back() = call.k;
     fits = fits && op.result_type(0) == TensorType{operand.dtype, shape} &&

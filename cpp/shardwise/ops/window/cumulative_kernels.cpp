@@ -162,6 +162,7 @@ ScanFn scan_of(DType dtype, Reducer reducer) {
   if (dtype == DType::kC128) return scan_items<ComplexProduct<double>>;
   if (dtype == DType::kF32) return scan_of_floats<float>(reducer);
   if (dtype == DType::kF64) return scan_of_floats<double>(reducer);
+  // The order of integers depends on their sign, unlike their sums and bits.
   if (reducer == Reducer::kMax || reducer == Reducer::kMin) {
     return dispatch(dtype, [&]<class T>() -> ScanFn {
       if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

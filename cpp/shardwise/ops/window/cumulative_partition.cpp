@@ -9,6 +9,7 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/addends.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
@@ -76,6 +77,7 @@ class TotalsScan {
     const Dims row{layout_.shards};
     const ValueId own = build_broadcast(builder_, context_.axis_index(layout_.axes), row, {});
     const ValueId index = build_iota(builder_, builder_.module().type(own).dtype, row, 0);
+    // Not the own total: the rows of this shard have it already.
     const char* direction = prefix_ == Prefix::kForward ? "LT" : "GT";
     const ValueId before = build_compare(builder_, direction, index, own);
     const ValueId mask = build_broadcast(builder_, before, shape, Dims{dim});
@@ -84,20 +86,32 @@ class TotalsScan {
     return build_reshape(builder_, reduced, builder_.module().type(totals).shape);
   }
 
+  // Each device of a chain would round sums of narrow floats. So they travel as float32, and are rounded once, as the
+  // other forms round them.
+  ValueId passed_on(ValueId totals, int64_t step) {
+    const DType dtype = builder_.module().type(totals).dtype;
+    const bool is_rounded = is_float(dtype) && bit_width(dtype) < 32 && !is_idempotent(reducer_);
+    const ValueId wide = is_rounded ? build_convert(builder_, totals, DType::kF32) : totals;
+    const ValueId before = explained(create_chain(builder_, context_.mesh(), wide, layout_.axes, step, reducer_));
+    return is_rounded ? build_convert(builder_, before, dtype) : before;
+  }
+
   ValueId by_chain(ValueId totals) {
     const bool forward = prefix_ == Prefix::kForward;
-    const ValueId before =
-        explained(create_chain(builder_, context_.mesh(), totals, layout_.axes, forward ? 1 : -1, reducer_));
+    const ValueId before = passed_on(totals, forward ? 1 : -1);
     const ValueId own = context_.axis_index(layout_.axes);
     const DType dtype = builder_.module().type(own).dtype;
     const ValueId end = build_scalar(builder_, scalar_of(dtype, forward ? 0 : layout_.shards - 1));
     const Dims shape = builder_.module().type(totals).shape;
+    // The chain gives zeros to the device where it begins; they are not neutral for every reducer.
     const ValueId is_end = build_broadcast(builder_, build_compare(builder_, "EQ", own, end), shape, {});
     return builder_.create("stablehlo.select", {is_end, build_splat(builder_, shape, neutral_), before});
   }
 
   ValueId by_columns(ValueId totals, int64_t columns) {
     const TensorType type = builder_.module().type(totals);
+    // 5 columns on 4 shards are 2 columns each, 3 of which are padding. [1, 8] on each device becomes [4, 2]: the
+    // totals of all shards, for 2 columns.
     const int64_t count = type.size(), whole = columns * layout_.shards;
     const ValueId zero = build_scalar(builder_, scalar_of(type.dtype, 0));
     const ValueId row = build_reshape(builder_, totals, Dims{1, count});
@@ -142,7 +156,7 @@ class TotalsScan {
 // Sums and products count the init value once for each padding element, so it can be combined with the rows only if it
 // is neutral. Otherwise its contribution is computed separately. It depends on the position in the windowed dims alone,
 // and each device takes its slice.
-ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window) {
+ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window, DType wide) {
   Builder& builder = context.builder();
   const LocalLayout& layout = context.result_layout(0);
   const auto ndim = layout.dims.size();
@@ -153,11 +167,12 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
     const DimLayout& side = layout.dims[dim];
     if (window.is_trivial(dim)) from[dim] = local[dim] = 1;
     const bool own = !window.is_trivial(dim) && !side.axes.empty();
+    // Past the end, so that the slice of the last shard is not clamped to begin earlier.
     if (own) high[dim] = side.block * side.shards - side.size;
     starts[dim] = own ? build_convert(builder, context.shard_offset(side), DType::kI64)
                       : build_scalar(builder, scalar_of(DType::kI64, 0));
   }
-  const ValueId init = context.operand(1);
+  const ValueId init = build_convert(builder, counted_once(context, 1, layout.unreduced, reducer), wide);
   const ValueId share = build_init_share(builder, init, reducer, window, from);
   const ValueId slice = build_dynamic_slice(builder, build_pad(builder, share, init, none, high, none), starts, local);
   return repeated(builder, slice, layout.local_shape());
@@ -168,7 +183,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
   const OpView op = context.op();
   const Window window = Window::of(op);
   const Reducer reducer = required_reducer(op);
-  const Scalar neutral = neutral_element(reducer, op.operand_type(0).dtype);
+  const DType dtype = op.operand_type(0).dtype;
+  const DType wide = reducer == Reducer::kSum ? wide_addend(dtype) : dtype;  // of the totals
   const LocalLayout& layout = context.result_layout(0);
   Window local = window;
   Dims sharded;
@@ -177,18 +193,21 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     if (window.is_trivial(dim) || layout.dims[dim].axes.empty()) continue;
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
     check_internal(prefix != Prefix::kNone, "a sharded window must have the prefix form");
-    operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral);
+    operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral_element(reducer, dtype));
     local.set_prefix(dim, layout.dims[dim].block, prefix);
     sharded.push_back(static_cast<int64_t>(dim));
   }
   const std::optional<Scalar> known = splat_value(op.module(), op.operand(1));
   const bool apart = !is_idempotent(reducer) && !(known && is_neutral(reducer, *known));
-  const ValueId init = apart ? build_scalar(builder, neutral) : context.operand(1);
-  ValueId value = build_reduce_window(builder, operand, init, reducer, local);
+  const ValueId init =
+      apart ? build_scalar(builder, neutral_element(reducer, wide)) : build_convert(builder, context.operand(1), wide);
+  ValueId value = build_reduce_window(builder, build_convert(builder, operand, wide), init, reducer, local);
   for (int64_t entry : sharded) {
     const auto dim = static_cast<size_t>(entry);
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
     const int64_t block = layout.dims[dim].block;
+    // Padding was neutral, so the last row of a block has its total even where the block is not full. One dim after the
+    // other: the prefixes along several dims commute.
     const int64_t last = prefix == Prefix::kForward ? block - 1 : 0;
     const Dims shape = builder.module().type(value).shape;
     if (element_count(shape) == 0) break;
@@ -196,8 +215,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     const ValueId before = TotalsScan(context, form, reducer, dim, prefix).run(totals);
     value = builder.create(reducer_op_name(reducer), {repeated(builder, before, shape), value});
   }
-  if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window), value});
-  context.set_result(0, value, result_padding(layout));
+  if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window, wide), value});
+  context.set_result(0, build_convert(builder, value, dtype), result_padding(layout));
 }
 
 }  // namespace

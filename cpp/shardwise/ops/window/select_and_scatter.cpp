@@ -88,6 +88,7 @@ RegionId build_selecting_region(Builder& builder, const OpView& op, DType place)
   Builder inner(module, id, builder.loc());
   const ValueId keeps = apply_region(inner, op.module(), op.regions()[0], std::array{a, b})[0];
   const ValueId none = build_scalar(inner, scalar_of(place, 0));
+  // The left one stays if the region selects it, or if the right one is padding. Padding never wins over data.
   const ValueId is_first = inner.create("stablehlo.and", {keeps, build_compare(inner, "GE", i, none, "SIGNED")});
   const ValueId left = inner.create("stablehlo.or", {is_first, build_compare(inner, "LT", j, none, "SIGNED")});
   module.region(id).results = {inner.create("stablehlo.select", {left, a, b}),
@@ -154,6 +155,7 @@ ValueId build_select_and_scatter(Builder& builder, const OpView& op, const Selec
   for (size_t d = 0; d < shape.size(); ++d) {
     (windowed_dims.is_trivial(d) ? order : windowed).push_back(static_cast<int64_t>(d));
   }
+  //   operand [4, 8], windows over dim 0     places [0, 1, 2, 3] down each column; rows of the scatter are [8, 4]
   const size_t kept = order.size();
   order.insert(order.end(), windowed.begin(), windowed.end());
 
@@ -173,6 +175,7 @@ ValueId build_select_and_scatter(Builder& builder, const OpView& op, const Selec
   const OpId selected =
       builder.create_op("stablehlo.reduce_window", operands, window_attrs(parts.window), {}, {&selecting, 1});
 
+  // The scatter drops what has place -1: windows that do not exist, or that lack any row to select.
   const ValueId chosen = build_masked(builder, builder.module().result(selected, 1), none, parts.windows_inside);
   const ValueId found = build_rows(builder, chosen, order, kept);
   const ValueId updates = build_rows(builder, parts.source, order, kept);
@@ -180,6 +183,7 @@ ValueId build_select_and_scatter(Builder& builder, const OpView& op, const Selec
   rows.push_back(count);
   const ValueId start = build_broadcast(builder, parts.init, rows, {});
   const RegionId combining = GraphCopy(op.module(), builder.module()).region(op.regions()[1]);
+  // Overlapping windows may select one element, so places are not unique.
   const ValueId scattered = build_scatter_along_last(builder, start, found, updates, combining, false);
   return build_transpose(builder, build_reshape(builder, scattered, moved), inverse_permutation(order));
 }

@@ -24,6 +24,8 @@ struct WindowedDim {
   int64_t step = 0;
   int64_t holes = 1;  // from one window of the op to the next
 
+  //   block 8, window 3, stride 1, low 0     the windows from -2 to 7 have a row in [0, 8): first -2, windows 10,
+  //                                          and they read the rows [-2, 10)
   static WindowedDim of(Window& window, size_t dim, int64_t block) {
     const int64_t low = window.low[dim], span = window.sizes[dim];
     WindowedDim found;
@@ -39,6 +41,7 @@ struct WindowedDim {
     const int64_t read = found.windows == 0 ? 0 : (found.windows - 1) * stride + span;
     found.begin = std::min<int64_t>(at, 0);
     found.rows = std::max(at + read, block) - found.begin;
+    // The window op pads what the device does not receive: rows before `begin`, or after the last one.
     window.low[dim] = found.begin - at;
     window.high[dim] = read - window.low[dim] - found.rows;
     return found;
@@ -93,6 +96,7 @@ class SelectAndScatterOfShards {
     to.rows = rows.rows;
     to.size -= rows.begin;
     operand.from[0][dim].offset = rows.begin;
+    // The source has an element at every `holes`-th window, counted from `first`.
     ExchangeSource& from = source.from[0][dim];
     from.offset = rows.first;
     from.holes = rows.holes;
@@ -126,6 +130,7 @@ class SelectAndScatterOfShards {
     const ValueId after = build_compare(builder_, "GE", index, splat(0));
     const ValueId before = build_compare(builder_, "LE", index, splat((size - 1) * holes));
     const ValueId found = builder_.create("stablehlo.and", {after, before});
+    // Windows between the op's own have an index that `holes` does not divide.
     const ValueId rest = builder_.create("stablehlo.remainder", {index, splat(holes)});
     return builder_.create("stablehlo.and", {found, build_compare(builder_, "EQ", rest, splat(0))});
   }

@@ -18,15 +18,19 @@ struct Span {
 Span indices_within(const ExchangeSource& source, int64_t low, int64_t high) {
   const int64_t first = low * source.holes - source.offset, last = (high - 1) * source.holes - source.offset;
   const int64_t scale = std::abs(source.scale);
+  // low·holes <= scale·t + offset <= (high - 1)·holes, for t: the lower bound is rounded up, the upper one down.
   if (source.scale > 0) return {-floor_div(-first, scale), floor_div(last, scale) + 1};
   return {-floor_div(last, scale), floor_div(-first, scale) + 1};
 }
 
 std::optional<ExchangeSource> composed(const ExchangeSource& outer, const ExchangeTarget& to,
                                        const ExchangeSource& inner) {
+  // `outer` must read the tiles that `inner` writes, each element on one device: halos have some on two.
   if (to.step != to.rows || outer.axes != to.axes || outer.size != to.size) return std::nullopt;
+  // Interior padding (holes 2) of rows 0, 2, 4, … (scale 2) would compose to 2t / 2, which has no holes.
   if (std::gcd(inner.scale, outer.holes) != 1) return std::nullopt;
   ExchangeSource source = outer;
+  // Elsewhere `outer` reads the fill of `inner`, so the composed map has nothing there.
   const Span known = indices_within(outer, std::max<int64_t>(inner.begin, 0), std::min(inner.end, to.size));
   source.begin = std::max(source.begin, known.begin);
   source.end = std::max(source.begin, std::min(source.end, known.end));
@@ -60,6 +64,7 @@ bool add_dim(std::span<const ExchangeMap> maps, size_t d, Hull& hull) {
     const ExchangeSource& source = map.from[0][d];
     const bool same_axes =
         target.axes == to.axes && source.axes == from.axes && source.block == from.block && source.size == from.size;
+    // Sharded tiles must be at one distance on all devices. A tile that all devices have may also be read with strides.
     const bool is_shifted =
         to.axes.empty() ? source.scale > 0 && target.rows == target.size : source.scale == 1 && target == to;
     if (!same_axes || !is_shifted || source.holes != 1 || is_cut_off(target, source)) return false;
@@ -67,6 +72,7 @@ bool add_dim(std::span<const ExchangeMap> maps, size_t d, Hull& hull) {
     high = std::max(high, source.offset + source.scale * (target.rows - 1));
   }
   ExchangeTarget all = to;
+  // Offsets -1, 0 and 1 of tiles of 8 rows: rows -1 … 8 of the operand, two more than a tile.
   const int64_t more = high - low + 1 - to.rows;
   all.rows += more;
   all.size += more;
@@ -113,6 +119,7 @@ std::optional<Hull> hull_of(std::span<const ExchangeMap> maps) {
   for (const ExchangeMap& map : maps) {
     if (map.from.size() != 1 || map.is_across_meshes()) return std::nullopt;
     for (const ExchangeTarget& to : map.to) {
+      // An empty tile has no last row.
       if (to.rows == 0) return std::nullopt;
     }
   }

@@ -18,6 +18,7 @@ ValueId fill_of(const OpView& exchange) {
 
 bool same_fill(const Module& module, DType dtype, ValueId a, ValueId b) {
   if (a == b) return true;
+  // No fill means zeros, so it equals a constant 0, however that was made.
   const auto known = [&](ValueId fill) { return fill ? splat_value(module, fill) : scalar_of(dtype, 0); };
   const std::optional<Scalar> left = known(a), right = known(b);
   return left && right && *left == *right;
@@ -42,6 +43,7 @@ void ExchangeRewrite::replace(OpId id, ValueId made) {
   const ValueId old = OpView(module_, id).result();
   module_.value(made).sharding = module_.value(old).sharding;
   module_.value(made).origin = module_.value(old).origin;
+  // The new value holds the same part of the same global value; its users read that part for their layouts.
   module_.set_part(made, module_.part(old));
   rewrite_.replace(id, std::span(&made, 1));
   ++replaced_;

@@ -24,7 +24,7 @@ struct Composition {
 
 class ExchangeMerger {
  public:
-  explicit ExchangeMerger(Module& module) : module_(module), rewrite_(module) {
+  ExchangeMerger(Module& module, ChoicesInProgress& choices) : module_(module), choices_(choices), rewrite_(module) {
     walk(module, [&](OpId id) {
       if (is_collective(module, id, CollectiveKind::kExchange)) exchanges_.push_back(id);
     });
@@ -53,6 +53,7 @@ class ExchangeMerger {
     if (!map) return std::nullopt;
     const DType dtype = op.result_type().dtype;
     if (!needs_no_fill(inner) && !same_fill(module_, dtype, found.fill, fill_of(made_by))) {
+      // One exchange has one fill. It can be the inner one's if the outer one fills nothing itself.
       if (!needs_no_fill(found.before)) return std::nullopt;
       found.fill = fill_of(made_by);
     }
@@ -66,6 +67,7 @@ class ExchangeMerger {
     for (size_t i = 0; i < composition.before.from.size(); ++i) operands.push_back(op.operand(i));
     operands[composition.k] = composition.by;
     const ValueId made = rewrite_.create(op.id(), operands, composition.fill, composition.map);
+    // The steps that follow see the new op in place of the old one.
     *std::ranges::find(exchanges_, op.id()) = module_.value(made).op;
     rewrite_.replace(op.id(), made);
   }
@@ -75,6 +77,7 @@ class ExchangeMerger {
     std::vector<Composition> found;
     std::vector<ExchangeMap> before{exchange_map(OpView(module_, id))}, after;
     for (const Use use : module_.uses(result(id))) {
+      // A user in an inner loop would exchange in every trip.
       const bool is_near = is_collective(module_, use.op, CollectiveKind::kExchange) &&
                            module_.op(use.op).parent == module_.op(id).parent;
       if (!is_near || std::ranges::find(found, use.op, &Composition::user) != found.end()) return;
@@ -85,9 +88,13 @@ class ExchangeMerger {
       found.push_back(std::move(*next));
     }
     if (found.empty()) return;
-    double elements = most_elements(after);
-    if (const auto hull = hull_of(after)) elements = std::min(elements, most_elements({&hull->map, 1}));
-    if (elements > most_elements(before)) return;
+    const auto costs_no_more = [&] {
+      double elements = most_elements(after);
+      // join_ranges runs afterwards, and may make one exchange of all these.
+      if (const auto hull = hull_of(after)) elements = std::min(elements, most_elements({&hull->map, 1}));
+      return elements <= most_elements(before);
+    };
+    if (!is_chosen(choices_, "merged", costs_no_more)) return;
     for (const Composition& next : found) apply(next);
   }
 
@@ -108,20 +115,23 @@ class ExchangeMerger {
     std::vector<ExchangeMap> before{found->before};
     size_t uses = 0;
     for ([[maybe_unused]] const Use use : module_.uses(result(maker))) ++uses;
+    // If the maker has no other user, its bytes are saved as well.
     const bool goes = uses == 1 && module_.op(maker).parent == module_.op(id).parent;
     if (goes) before.push_back(exchange_map(OpView(module_, maker)));
-    if (most_elements({&found->map, 1}) > most_elements(before)) return false;
+    const auto costs_no_more = [&] { return most_elements({&found->map, 1}) <= most_elements(before); };
+    if (!is_chosen(choices_, "merged", costs_no_more)) return false;
     apply(*found);
     return true;
   }
 
   Module& module_;
+  ChoicesInProgress& choices_;
   ExchangeRewrite rewrite_;
   std::vector<OpId> exchanges_;
 };
 
 }  // namespace
 
-int64_t merge_exchanges(Module& module) { return ExchangeMerger(module).run(); }
+int64_t merge_exchanges(Module& module, ChoicesInProgress& choices) { return ExchangeMerger(module, choices).run(); }
 
 }  // namespace shardwise

@@ -16,6 +16,7 @@ class BorderShrinker {
   void run() {
     const std::string main = module_.main().name;
     for (Function& function : module_.functions) {
+      // In Shardy, only the borders of main have no parts of axes.
       const bool drop_sub_axes = function.name == main;
       const Region& body = module_.region(function.body);
       for (const ValueId argument : body.arguments) shrink(argument, drop_sub_axes);
@@ -39,6 +40,7 @@ class BorderShrinker {
       const auto is_argument = [&](const DataFlowEdge& edge) { return !module_.value(edge.owner).op; };
       const bool owns = std::ranges::any_of(edges, is_argument);
       for (size_t i = 0; owns && i < edges.size(); ++i) {
+        // The annotation is of the global shape, which the value outside has.
         const ValueId outside = edges[i].target_inside ? edges[i].sources[0] : edges[i].owner;
         ShardingId& sharding = module_.value(edges[i].owner).sharding;
         sharding = shrunk(sharding, module_.type(outside).shape, false);
@@ -60,6 +62,7 @@ class BorderShrinker {
       if (!drop_sub_axes || !dim.open) continue;
       const auto sub =
           std::ranges::find_if(dim.axes, [&](const AxisRef& axis) { return !is_full(*sharding.mesh, axis); });
+      // The axes after the part go with it: they would split shards that are larger now.
       dim.axes.erase(sub, dim.axes.end());
     }
     return context_.intern(sharding);

@@ -42,6 +42,7 @@ class InsideViews {
 template <Strategy strategy, Priorities priorities>
 Module run_level(Module module, PassContext& context) {
   {
+    // The scope ends before the module is returned: its arguments are then as seen from outside again.
     const InsideViews views(module);
     record_annotations(module, context.provenance);
     sync_sharding_groups(module, context.provenance, context.warnings);

@@ -50,6 +50,7 @@ class Lifter {
   }
 
   bool is_taken(const std::string& name) const {
+    // Functions and meshes share one table of symbols. The name of a dropped mesh may still be in an attribute.
     return module_.find_mesh(name) != nullptr || dropped_.contains(name) ||
            std::ranges::any_of(module_.functions, [&](const Function& function) { return function.name == name; });
   }

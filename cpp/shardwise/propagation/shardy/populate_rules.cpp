@@ -10,6 +10,7 @@
 namespace shardwise {
 namespace {
 
+// Shardy's registry has no rule for these ops either.
 bool places_values(const OpDef& def) {
   const Traits& traits = def.traits;
   return def.flow != nullptr || traits.reshard || traits.data_flow_edge || traits.barrier || traits.sharding_group ||
@@ -25,6 +26,7 @@ void populate(Module& module, RegionId region, RulesByOp& rules) {
     const ShardingRule& rule = rules[id];
     if (rule.empty()) continue;
     Attrs attrs = op.attrs();
+    // Not custom, so that drop_populated_rules takes it out again.
     attrs.set(text_words::kShardingRule, to_attribute(rule, false));
     module.op(id).attrs = module.context().intern(attrs);
   }

@@ -24,6 +24,7 @@ TensorSharding without_size_one(TensorSharding sharding) {
   };
   for (DimSharding& dim : sharding.dims) {
     drop(dim.axes);
+    // A priority defers axes, so a closed dim without any may have none (sharding.h).
     if (dim.axes.empty() && !dim.open) dim.priority.reset();
   }
   drop(sharding.replicated);
@@ -46,6 +47,7 @@ class CollectiveAxes {
  private:
   bool is_collective(OpId id) const {
     const Operation& op = module_.op(id);
+    // Collectives are the ops whose text shows a sharding and that have a verifier; constraints have none.
     return op.def->verify != nullptr && !assembly_format(*op.def).sharding.empty() && op.result_count == 1 &&
            module_.value(module_.result(id)).sharding;
   }
@@ -61,6 +63,7 @@ class CollectiveAxes {
       had_axes = drop(mesh, replaced) || had_axes;
       attrs.set(name, std::move(replaced));
     }
+    // A collective without axes is between two shardings that are equal, or differ in axes of size 1.
     if (had_axes && left_ == 0) {
       module_.op(id).def = &get_op("sdy.reshard");
       attrs = Attrs();

@@ -34,6 +34,7 @@ const OpDef* Neighbors::maker(const OpView& op, size_t operand) {
 }
 
 bool Neighbors::has_user(const OpView& op, const OpDef& user) {
+  // One walk serves all ops that ask for the same user.
   if (user_ != &user) {
     user_ = &user;
     used_.clear();
@@ -49,6 +50,7 @@ ShardyOps::ShardyOps() {
   for (const std::span<const ShardyOp> family : {std::span<const ShardyOp>(kLayoutOps), shardy_slicing_ops(),
                                                  shardy_window_ops(), shardy_custom_call_ops(), shardy_linalg_ops()}) {
     for (const ShardyOp& row : family) {
+      // Names are looked up once. A misspelled one fails when the table is made, in any test.
       const auto def = std::ranges::find(all_ops(), row.op, &OpDef::name);
       check_internal(def != all_ops().end(), "a row is of a registered op");
       insert(**def, row);

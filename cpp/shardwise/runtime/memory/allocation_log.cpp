@@ -11,6 +11,7 @@
 namespace shardwise {
 namespace {
 
+// Per thread, so that runs on other threads go on computing.
 thread_local AllocationLog* t_log = nullptr;
 
 }  // namespace
@@ -27,6 +28,7 @@ AllocationLog* AllocationLog::current() { return t_log; }
 std::shared_ptr<void> AllocationLog::allocate(int64_t bytes) {
   // An address of its own even without bytes: arrays are told apart by it.
   const auto length = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  // Untouched pages take no memory, so a rehearsal of terabytes costs address space only.
   void* memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   events_->push_back({label_, bytes});

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <utility>
 #include <vector>
 
@@ -37,10 +38,26 @@ struct SizeClass {
 SizeClass size_class(uint64_t bytes) {
   bytes = std::max(bytes, kSmallest);
   const int exponent = 63 - std::countl_zero(bytes);
+  // 100 bytes: 64 + 3 * 16 = 112, class 4 * 6 + 3 = 27. Four quarters are the next power, whose class is 4 * 7.
   const uint64_t step = (uint64_t{1} << exponent) / 4;
   const uint64_t quarters = (bytes - (uint64_t{1} << exponent) + step - 1) / step;  // 0 … 4
   return {4 * exponent + static_cast<int>(quarters), (uint64_t{1} << exponent) + quarters * step};
 }
+
+// Loops over large arrays spend much of their time on the translation of addresses, which pages of 2 MiB save; NumPy asks
+// for them from 4 MiB on, too.
+constexpr uint64_t kHugePage = uint64_t{1} << 21, kHuge = uint64_t{1} << 22;
+
+std::align_val_t alignment(uint64_t bytes) { return bytes >= kHuge ? std::align_val_t{kHugePage} : kAlignment; }
+
+void* new_buffer(uint64_t bytes) {
+  void* const memory = ::operator new(bytes, alignment(bytes));
+  // A system that has no such pages refuses, and small pages do as well.
+  if (bytes >= kHuge) static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));
+  return memory;
+}
+
+void delete_buffer(void* memory, uint64_t bytes) noexcept { ::operator delete(memory, alignment(bytes)); }
 
 class Store {
  public:
@@ -52,13 +69,15 @@ class Store {
       auto& list = free_[static_cast<size_t>(wanted.index)];
       if (!list.empty()) {
         void* memory = list.back();
+        // The buffer that was freed last, which is most likely still in the cache.
         list.pop_back();
         kept_ -= static_cast<int64_t>(wanted.bytes);
         return memory;
       }
     }
     try {
-      return ::operator new(wanted.bytes, kAlignment);
+      // Outside the lock: the system may take long, and other threads allocate meanwhile.
+      return new_buffer(wanted.bytes);
     } catch (...) {
       const std::lock_guard lock(mutex_);
       live_ -= bytes;
@@ -80,16 +99,17 @@ class Store {
         }
       }
     }
-    ::operator delete(memory, kAlignment);
+    delete_buffer(memory, size.bytes);
   }
 
   void set_capacity(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     capacity_ = bytes;
+    // Largest buffers first: few calls free much. Class 4 e + q has 2^e * (4 + q) / 4 bytes.
     for (size_t i = free_.size(); i-- > 0 && kept_ > capacity_;) {
       const uint64_t size = (uint64_t{1} << (i / 4)) / 4 * (4 + i % 4);
       while (!free_[i].empty() && kept_ > capacity_) {
-        ::operator delete(free_[i].back(), kAlignment);
+        delete_buffer(free_[i].back(), size);
         free_[i].pop_back();
         kept_ -= static_cast<int64_t>(size);
       }

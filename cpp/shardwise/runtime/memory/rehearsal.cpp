@@ -28,6 +28,7 @@ class RehearsedKernelContext final : public KernelContext {
 
   NdArray allocate_result(size_t) override {
     for (size_t i = 0; i < has_.size(); ++i) {
+      // All missing results, because the kernel would ask for them before or after it computes this one.
       if (!has_[i]) results_.allocate(i, shard_);
     }
     throw HasAllResults();
@@ -36,6 +37,7 @@ class RehearsedKernelContext final : public KernelContext {
   void set_result(size_t i, NdArray view) override {
     context_.set_result(i, std::move(view));
     has_[i] = true;
+    // A kernel that took nothing only made a view, and ends by itself.
     if (takes_ && std::find(has_.begin(), has_.end(), false) == has_.end()) throw HasAllResults();
   }
 
@@ -55,6 +57,7 @@ Shards allocated(DType dtype, Dims shape) { return {AxisList(), pooled_empty(dty
 
 }  // namespace
 
+// An exception ends the kernel, so that kernels need no code for rehearsals.
 void rehearse_kernel(const Kernel& kernel, const StepOperands& all, std::span<const NdArray> operands,
                      StepResults& results, int64_t shard) {
   RehearsedKernelContext context(all, operands, results, shard);
@@ -72,6 +75,7 @@ Shards OneDevice::all_reduce(const Shards& operand, AxisSpan, Reducer) {
 
 Shards OneDevice::all_gather(const Shards& operand, std::span<const AxisList> gather) {
   Dims shape = operand.local_shape();
+  // Shapes are enough: there are no other shards, and nothing is computed.
   for (size_t d = 0; d < gather.size(); ++d) shape[d] *= product(gather[d]);
   return allocated(operand.dtype(), std::move(shape));
 }

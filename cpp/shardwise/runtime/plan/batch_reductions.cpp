@@ -31,6 +31,7 @@ class Scheduler {
     for (size_t i = 0; i < steps.size(); ++i) {
       for (uint32_t input : steps[i].inputs) {
         const auto maker = makers.find(input);
+        // Made before these steps, in an earlier part or around the block.
         if (maker == makers.end()) continue;
         users_[maker->second].push_back(i);
         ++missing_[i];
@@ -49,6 +50,7 @@ class Scheduler {
       }
       std::vector<size_t> reductions = std::move(waiting_);
       waiting_.clear();
+      // In the order of the program, because all processes must send the same batches in the same order.
       std::ranges::sort(reductions);
       while (!reductions.empty()) place_batch(reductions, ordered);
     }
@@ -85,6 +87,7 @@ class Scheduler {
   std::span<Step> steps_;
   std::vector<std::vector<size_t>> users_;
   std::vector<size_t> missing_;  // by step: inputs that are not made yet
+  // The earliest step first: all but the reductions keep their order, and so their lifetimes in memory.
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready_;
   std::vector<size_t> waiting_;  // small reductions
 };
@@ -104,6 +107,7 @@ void batch_reductions(const Module& module, Block& block) {
   block.steps.clear();
   for (size_t begin = 0; begin < steps.size();) {
     size_t end = begin;
+    // A step with an effect divides the block: nothing moves across it.
     while (end < steps.size() && !has_effect(module, steps[end])) ++end;
     Scheduler(module, std::span(steps).subspan(begin, end - begin)).run(block.steps);
     if (end < steps.size()) block.steps.push_back(std::move(steps[end++]));

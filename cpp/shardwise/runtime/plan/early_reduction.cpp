@@ -26,16 +26,9 @@ Reduction reduction_of(const CollectiveCall& call, const Variation& variation) {
   return is_whole ? Reduction{digits, call.reducer} : Reduction{};
 }
 
-// Operands 0 … n-1 come unreduced together, the others not at all.
-size_t unreduced_operands(const OpView& op, Linear kind) {
-  switch (kind) {
-    case Linear::kFirst: return 1;
-    case Linear::kUpdate: return 2;
-    case Linear::kJoint: return op.operand_count();
-    case Linear::kEach:
-    case Linear::kNone: break;
-  }
-  return 0;
+// Whether the operand comes unreduced, together with all others for which this holds.
+bool comes_unreduced(const OpView& op, Linear kind, size_t operand) {
+  return kind == Linear::kFirst ? operand == 0 : op.def().is_joint(operand);
 }
 
 // Values that are reduced early together or not at all: what one of them requires of another holds both ways.
@@ -53,12 +46,14 @@ class Web {
         rejected_(rejected) {}
 
   bool grow(ValueId first) {
+    // One value that cannot take part rejects the whole web: its reader would see a sum where it expects a part of it.
     bool holds = admit(first);
     while (holds && !pending_.empty()) {
       const ValueId value = pending_.back();
       pending_.pop_back();
       holds = follow_maker(value) && follow_uses(value);
     }
+    // A web without a product starts from neutral values alone, and has nothing to reduce.
     return holds && !makers_.empty();
   }
 
@@ -130,11 +125,12 @@ class Web {
 
   bool admit_linear(const OpView& op) {
     if (op.result_count() != 1 || !op.regions().empty()) return false;
-    const size_t count = unreduced_operands(op, linear_in(op, module_.context().sharding_rule(op), reduction_.reducer));
-    if (count == 0) return false;
+    const Linear kind = linear_in(op, module_.context().sharding_rule(op), reduction_.reducer);
+    if (kind != Linear::kFirst && kind != Linear::kJoint) return false;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const bool varies = (variation_.varying[op.operand(i).index] & reduction_.digits) != 0;
-      if (i < count ? !admit_operand(op.operand(i)) : varies) return false;
+      // The other operands are factors: a * x + b * y is a * (x + y) only where a and b are the same.
+      if (comes_unreduced(op, kind, i) ? !admit_operand(op.operand(i)) : varies) return false;
     }
     return admit(op.result());
   }
@@ -156,6 +152,7 @@ class Web {
     if (is_loop(user)) {
       const OpView loop(module_, user);
       if (use.op) return admit_entry(loop, use.index);
+      // A condition that returns the value would see the total where the program gives it a part.
       return use.region == loop_parts(loop).body && admit_result(loop, use.index);
     }
     if (!use.op) return false;
@@ -196,6 +193,7 @@ std::unordered_map<OpId, Reduction> reduce_early(const Module& module, Variation
     Web::Values& known = rejected[{reduction.digits, reduction.reducer}];
     Web web(module, uses, variation, homes, reduction, known);
     if (!web.grow(OpView(module, op).operand(0))) {
+      // The next web that reaches one of these values fails at once: values of a web hold together or not at all.
       known.insert(web.values().begin(), web.values().end());
       continue;
     }

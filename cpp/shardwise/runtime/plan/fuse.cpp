@@ -54,6 +54,7 @@ class Grouping {
  private:
   void count_uses(RegionId id) {
     const Region& region = module_.region(id);
+    // A result of a region is read by its owner, so it must exist as an array.
     for (ValueId result : region.results) ++uses_[result.index];
     for (OpId op : region.ops) {
       for (ValueId operand : module_.operands(op)) ++uses_[operand.index];
@@ -99,6 +100,7 @@ class Grouping {
         if (seen_uses == uses_[operand.index] && has_room && joins(operand, root)) {
           pending.push_back(module_.value(operand).op);
           taken_[pending.back().index] = true;
+          // Its first use inside the group has counted it as an input.
           if (seen_uses > 1) --inputs;
         } else if (seen_uses == 1 && !scalar_operand(module_, operand)) {
           ++inputs;
@@ -130,6 +132,7 @@ class Grouping {
       }
       const OpView view(module_, op);
       last = view.def().tile(tiles, view, operands);
+      // Ops are in program order, so that a later op of the group finds its operand here.
       registers[view.result()] = last;
     }
     tiles.output(last);

@@ -14,6 +14,7 @@ namespace {
 std::optional<size_t> dim_with(const ShardingRule& rule, size_t tensor, FactorId factor) {
   for (size_t d = 0; d < rule.ndim(tensor); ++d) {
     const auto factors = rule.dim(tensor, d);
+    // As the only factor: in a dim of factors (i, j), the shards along j do not follow each other.
     if (factors.size() == 1 && factors[0] == factor) return d;
   }
   return std::nullopt;
@@ -27,6 +28,7 @@ std::optional<Merge::Digit> digit_along(const OpView& op, const ShardingRule& ru
     const auto dim = dim_with(rule, i, factor);
     // An operand with the factor that does not vary would have to be repeated. One that varies without the factor
     // differs from shard to shard in another way.
+    // `has_factor` also counts dims of several factors, which dim_with passes over.
     if (dim.has_value() != varies[i] || rule.has_factor(i, factor) != varies[i]) return std::nullopt;
     digit.operand_dims.push_back(dim);
     is_used = is_used || dim.has_value();
@@ -83,6 +85,7 @@ std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Sha
   std::vector<int64_t> strides;
   for (const Merge::Digit& digit : merge.digits) {
     size_t i = 0;
+    // There is one: digit_along accepts a factor only if some operand varies along it.
     while (!digit.operand_dims[i]) ++i;
     strides.push_back(operands[i]->stacked().strides()[axis_position(operands[i]->axes(), digit.axis)]);
   }
@@ -98,6 +101,7 @@ std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t>
   const AxisList rest = rest_of(axes, merge);
   std::vector<size_t> order;
   for (const AxisRef& axis : rest) order.push_back(axis_position(axes, axis));
+  // Shards {x=4} of {2, 3}, merged along dim 0: the dims [x, 2, 3] stay in that order, x and 2 merge to {8, 3}.
   std::vector<size_t> ends;
   for (size_t d = 0; d < shards.stacked().shape().size() - axes.size(); ++d) {
     for (size_t g : digit_order) {
@@ -131,6 +135,7 @@ bool prepare(const OpView& op, Merge& merge) {
       if (digit.result_dims[i]) merge.results[i].shape[*digit.result_dims[i]] *= digit.axis.size;
     }
   }
+  // A slice with its limits as attributes has no kernel for a longer dim; it refuses by returning none.
   std::optional<Kernel> kernel = op.def().prepare(op, {operands, merge.results});
   if (kernel) merge.kernel = std::move(*kernel);
   return kernel.has_value();
@@ -203,6 +208,7 @@ Shards unmerged_result(const Merge& merge, std::span<const size_t> order, size_t
       sizes.push_back(merge.digits[g].axis.size);
       found.push_back(merge.digits[g].axis);
     }
+    // The inverse of merged_operand: a result dim of 8 with x=4 inside becomes [x=4, 2], and x moves to the front.
     sizes.push_back(view.shape()[at] / element_count(sizes));
     view = split_dim(view, at, sizes);
     locals.push_back(found.size());

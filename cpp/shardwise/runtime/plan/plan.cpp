@@ -62,6 +62,11 @@ void add_captures(Step& step) {
 
 // Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
 // several values, are of the loop's result.
+// Unneeded steps go before kernels are prepared: a constant that went into a chain needs none. Carries get their
+// indices before the blocks of a loop are made, which name them. The captures of blocks become inputs of the step, so
+// that the liveness around it sees them.
+// A function is planned at its first call, which decides what order of shards the plan expects; run_merged checks the
+// order at each call. A faithful run computes each device on its own, so that its kernels share no call.
 class BlockMaker {
  public:
   BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options,
@@ -267,6 +272,7 @@ class BlockMaker {
 
 Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& options) {
   Variation variation = find_variation(module, mesh, options.pinned, options.faithful);
+  // Before the plan is made: reduce_early changes along which digits values vary.
   std::unordered_map<OpId, Reduction> reductions;
   if (!options.faithful) reductions = reduce_early(module, variation);
   Plan plan;
@@ -275,6 +281,7 @@ Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& option
     batch_reductions(module, plan.main);
     for (PlannedFunction& function : plan.functions) batch_reductions(module, function.block);
   }
+  // Last, because the order of the steps decides where a slot is read for the last time.
   number_slots(module, variation, plan);
   plan.free = variation.free;
   plan.digits = std::move(variation.digits);

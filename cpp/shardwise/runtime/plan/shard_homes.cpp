@@ -12,7 +12,9 @@ ShardHomes::ShardHomes(const Module& module, const Variation& variation)
     const Placement& placement = module.context().placement(module.part(argument).placement);
     const std::vector<DimPlacement>& dims = placement.dims;
     const bool is_on_other_mesh = variation.orders.contains(placement.mesh.get());
+    // The digits are those of the mesh of the run; shards of another mesh are in another order.
     for (size_t d = 0; d < dims.size() && !is_on_other_mesh; ++d) {
+      // The rows of an array in blocks along dim d follow each other there: shards of dim d are adjacent along it.
       const DigitSet here = variation.digits.touched(dims[d].axes);
       for (size_t g = 0; g < home.size(); ++g) {
         if ((here >> g & 1) != 0) home[g] = static_cast<uint8_t>(d);
@@ -30,6 +32,7 @@ void ShardHomes::enter_loop(const LoopParts& loop, size_t dim) {
   for (const LoopParts::Input& input : loop.inputs) {
     copy(input.stack, input.row);
     for (uint8_t& home : homes_[input.row.index]) {
+      // A row lacks dim `dim`: dims after it move down by one. Shards along that dim itself have no home in the row.
       if (home >= dim) home = static_cast<uint8_t>(home == dim ? 0 : home - 1);
     }
   }
@@ -40,6 +43,7 @@ void ShardHomes::leave_loop(const LoopParts& loop, size_t dim) {
   for (const LoopParts::Output& output : loop.outputs) {
     copy(output.row, output.stack);
     for (uint8_t& home : homes_[output.stack.index]) {
+      // The stack has the dim again.
       if (home >= dim) home = static_cast<uint8_t>(home + 1);
     }
   }
@@ -57,6 +61,7 @@ void ShardHomes::add_merged(const OpView& op, const Merge& merge) {
 
 void ShardHomes::add_chain(const OpView& op, std::span<const ValueId> inputs) {
   const DigitSet varying = variation_.varying[op.result().index];
+  // Only such an input has all shards of the result: empty_in_order_of allocates the result in its order.
   const auto whole = std::ranges::find_if(inputs, [&](ValueId input) {
     return variation_.varying[input.index] == varying && module_.type(input).shape == op.result_type().shape;
   });

@@ -32,6 +32,7 @@ class SlotNumbering {
           if (read.border) read.border = slot_of(*read.border);
         }
       }
+      // A chain that runs many times keeps its workspace; main runs once.
       const bool repeats = is_repeated || std::holds_alternative<Loop>(step.work);
       step.for_each_block([&](Block& inner) { number(inner, repeats); });
       auto* chain = std::get_if<FusedChain>(&step.work);
@@ -69,6 +70,7 @@ class SlotNumbering {
     // Backward, so that the first use found is the last use in the run, after which the slot is dead.
     for (size_t i = block.steps.size(); i-- > 0;) {
       Step& step = block.steps[i];
+      // Outputs first: one that nothing reads later is dead at once, and is listed once even if it is an input as well.
       for (const auto* slots : {&step.outputs, &step.inputs}) {
         for (uint32_t slot : *slots) use(slot, step.dead);
       }
@@ -89,6 +91,7 @@ class SlotNumbering {
     if (branches == nullptr) return;
     std::vector<uint32_t> last;  // one branch runs, once
     for (uint32_t slot : step.dead) {
+      // An output that nothing reads is dead after the step, but the branches still write it.
       if (contains(step.inputs, slot)) last.push_back(slot);
     }
     for (Block& branch : branches->blocks) find_dead(branch, last, step.outputs);
@@ -120,6 +123,7 @@ class SlotNumbering {
   }
 
   void use(uint32_t slot, std::vector<uint32_t>& dead) {
+    // A slot of another block is a capture: a loop reads it again in the next trip.
     if (owner_[slot] == block_ && !used_later_[slot]) dead.push_back(slot);
     used_later_[slot] = true;
   }
@@ -131,6 +135,7 @@ class SlotNumbering {
     std::vector<Move> moves;
     const Slots inputs(step.inputs);
     for (size_t i = 0; i < to.size(); ++i) {
+      // f(x, x): the first move must leave the value for the second one.
       const bool is_last = contains(step.dead, inputs[i]) && !contains(inputs.subspan(i + 1), inputs[i]);
       moves.push_back({inputs[i], to[i], is_last});
     }
@@ -158,6 +163,7 @@ class SlotNumbering {
     };
     std::vector<Move> moves;
     for (size_t i = 0; i < to.size(); ++i) {
+      // A carry that the body returns unchanged is in its slot already.
       if (from[i] == to[i]) continue;
       const bool is_last = own.contains(from[i]) && !stays(from[i]) && !contains(from.subspan(i + 1), from[i]);
       moves.push_back({from[i], to[i], is_last});
@@ -182,6 +188,7 @@ void number_slots(const Module& module, const Variation& variation, Plan& plan) 
   numbering.number(plan.main, false);
   for (PlannedFunction& function : plan.functions) {
     numbering.number(function.arguments);
+    // A function may be called many times, as the body of a loop runs many times.
     numbering.number(function.block, true);
   }
   numbering.find_dead();

@@ -44,11 +44,13 @@ class VariationFinder {
     AxisList used(pinned.begin(), pinned.end());
     for (const PlacementId id : placements_of(module_)) {
       const Placement& placement = module_.context().placement(id);
+      // Axes of another mesh cut nothing: its values vary along all digits or along none.
       if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) append(used, axes_of(placement));
     }
     for (const size_t f : calls_.reached()) read_collectives(module_.functions[f].body, used);
     variation_.digits = Digits(mesh_, used);
     const DigitSet fixed = digits().covered(pinned);
+    // A process has one shard for all positions along a digit or one for each, so it cannot own a part of a digit.
     if (fixed != digits().touched(pinned)) {
       fail<UnsupportedError>("run", "the ranks must be along whole digits of the program's sub-axes",
                              str("ranks along ", axis_list_text(mesh_, pinned), ", which the program cuts elsewhere"),
@@ -59,6 +61,7 @@ class VariationFinder {
   }
 
   void visit_main() {
+    // Sets only grow, so there are at most as many walks as results of functions times digits.
     do {
       is_stale_ = false;
       for (Visits& visits : visits_) visits = visits == Visits::kNever ? visits : Visits::kBefore;
@@ -99,6 +102,7 @@ class VariationFinder {
     DigitSet after = 0;
     operands_.clear();
     for (ValueId operand : op.operands()) operands_.push_back(varying_[operand.index]);
+    // An op may mix its operands in each result, so its results vary along the axes of all of them.
     for (const DigitSet operand : operands_) after |= operand;
     const auto call = variation_.collectives.find(op.id());
     if (call != variation_.collectives.end()) after = varying_after(op, call->second);
@@ -126,6 +130,7 @@ class VariationFinder {
       set(input.row, varying_[input.stack.index] | (input.border ? varying_[input.border.index] : 0));
     }
     for (bool is_stable = false; !is_stable;) {
+      // `result` collects the digits of all trips: those of the initial value, then what each walk of the body adds.
       for (const LoopParts::Carry& carry : parts.carries) set(carry.argument, varying_[carry.result.index]);
       visit_region(parts.body);
       is_stable = true;
@@ -161,6 +166,7 @@ class VariationFinder {
     const Region& body = module_.region(module_.functions[called].body);
     bool is_known = visits_[called] == Visits::kNow;
     for (size_t i = 0; i < op.operand_count(); ++i) {
+      // All calls share one block, so that an argument varies along what any call passes.
       is_known = !add(body.arguments[i], varying_[op.operand(i).index]) && is_known;
     }
     if (!is_known) visit_function(called);
@@ -175,6 +181,7 @@ class VariationFinder {
     visit_region(body);
     visits_[function] = Visits::kNow;
     for (size_t i = 0; was_visited && i < before.size(); ++i) {
+      // Earlier calls have taken over the old sets.
       is_stale_ = is_stale_ || varying_[module_.region(body).results[i].index] != before[i];
     }
   }
@@ -190,6 +197,7 @@ class VariationFinder {
 
   void expect_same_everywhere(const OpView& op, ValueId predicate, std::string_view what) const {
     const AxisList axes = digits().axes(varying_[predicate.index]);
+    // A faithful run computes the predicate on each device, and ProgramRun::predicate compares the values.
     if (everywhere_ || axes.empty()) return;
     UnsupportedError error(error_message(op.name(), str(what, " must be the same on all devices"),
                                          str("a value that varies along ", axis_list_text(mesh_, axes)),

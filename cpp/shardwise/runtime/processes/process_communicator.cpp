@@ -45,6 +45,7 @@ Dims concatenated(Dims a, DimSpan b) {
 
 // The first dims of `array` are `axes`, in any order.
 Shards labelled(const AxisList& axes, const NdArray& array) {
+  // The transport lists the members of a group first; shards are indexed in mesh order.
   AxisList sorted = in_mesh_order(axes);
   std::vector<size_t> order;
   for (const AxisRef& axis : sorted) order.push_back(position_of(axes, axis));
@@ -75,6 +76,7 @@ NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const Axi
     labels.push_back({-1, 1, 1});
     dim += sizes.size();
   }
+  // all_to_all sends row i of the result to member i: 8 rows split along a pinned x=4 become [x=4, 2].
   for (const AxisRef& axis : group.axes) {  // members along an axis that splits nothing get the same
     if (std::find(labels.begin(), labels.end(), axis) != labels.end()) continue;
     view = insert_dim(view, 0, axis.size);
@@ -107,6 +109,7 @@ std::vector<Pack> packed(std::span<const Shards> operands, std::span<const Reduc
   for (size_t i = 0; i < operands.size(); ++i) {
     const Shards& operand = operands[i];
     auto found = std::ranges::find_if(packs, [&](const Pack& pack) {
+      // One fold serves all elements of a pack, so that they must agree in all that it depends on.
       return pack.dtype == operand.dtype() && pack.reducer == reducers[i] && pack.axes == operand.axes();
     });
     if (found == packs.end()) found = packs.insert(found, {operand.dtype(), reducers[i], operand.axes()});
@@ -115,6 +118,7 @@ std::vector<Pack> packed(std::span<const Shards> operands, std::span<const Reduc
   }
   int64_t end = 0;
   for (Pack& pack : packs) {
+    // The fold would copy items at unaligned addresses. The largest item is complex128.
     pack.begin = ceil_div(end, kAlignment) * kAlignment;
     end = pack.begin + pack.nbytes();
   }
@@ -123,6 +127,7 @@ std::vector<Pack> packed(std::span<const Shards> operands, std::span<const Reduc
 
 // Writes the elements of a pack to their place in the message.
 void fill(const NdArray& message, const Pack& pack, std::span<const Shards> operands) {
+  // A row for each own device, so that the pack is one array indexed by its axes, however many operands it holds.
   const Dims shape{product(pack.axes), pack.elements};
   const NdArray rows(pack.dtype, shape, row_major_strides(shape, item_size(pack.dtype)), message.data() + pack.begin,
                      message.owner());
@@ -161,9 +166,11 @@ const ProcessGroup& ProcessCommunicator::group_along(AxisSpan axes) {
   ProcessGroup& group = found->second;
   if (!is_new) return group;
   group.axes = shared;
+  // All processes make the same calls in the same order, so that they number groups alike.
   group.id = (*group_count_)++;
   group.count = product(shared);
   const AxisList all = joined(without(devices_.pinned, shared), shared);
+  // The shared axes are minor in `all`: members of a group come one after the other.
   for (int64_t i = 0; i < product(all); ++i) group.order.push_back(position_along(devices_.pinned, all, i));
   return group;
 }
@@ -189,6 +196,8 @@ Shards ProcessCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Red
   const ProcessGroup& group = group_along(axes);
   if (group.count == 1) return own_.all_reduce(operand, axes, reducer);
   const int64_t bytes = operand.count() * element_count(operand.local_shape()) * item_size(operand.dtype());
+  // Whole operands take (n - 1) * bytes in one step, parts 2 (n - 1) / n * bytes in two. They differ by about
+  // (n - 2) * bytes, which is 0 for two processes.
   if (group.count > 2 && bytes * (group.count - 2) > kWholeBytes) {
     return all_reduce_in_parts(operand, group, axes, reducer);
   }
@@ -211,6 +220,7 @@ std::vector<Shards> ProcessCommunicator::all_reduce_together(std::span<const Sha
     const Dims shape = concatenated(sizes_of(group.axes), pack.shape());
     Dims strides = row_major_strides(shape, item_size(pack.dtype));
     int64_t stride = bytes;  // between two members of the group
+    // A pack of one member and that of the next one are a whole message apart.
     for (size_t d = group.axes.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
     const NdArray whole(pack.dtype, shape, std::move(strides), all.data() + pack.begin, all.owner());
     const Shards reduced = own_.all_reduce(labelled(joined(group.axes, pack.axes), whole), axes, pack.reducer);
@@ -231,10 +241,12 @@ Shards ProcessCommunicator::all_reduce_in_parts(const Shards& operand, const Pro
                                                 Reducer reducer) {
   const Dims local = operand.local_shape();
   const int64_t size = element_count(local);
+  // 1000 elements in 3 processes: parts of 334, the last one with 2 elements of padding.
   const int64_t part = ceil_div(size, group.count);
   const DType dtype = operand.dtype();
   const NdArray own = reshaped(dense(operand.stack()), {operand.count(), size});
   const NdArray send = pooled_empty(dtype, {group.count, operand.count(), part});
+  // The padding is folded with the rest, and must not be memory that was never written.
   std::memset(send.data(), 0, static_cast<size_t>(send.nbytes()));
   for (int64_t i = 0; i < group.count; ++i) {
     const int64_t begin = std::min(i * part, size);
@@ -248,6 +260,7 @@ Shards ProcessCommunicator::all_reduce_in_parts(const Shards& operand, const Pro
   const NdArray mine = reshaped(dense(folded.stack()), {folded.count(), part});
   NdArray all = pooled_empty(dtype, {group.count, folded.count(), part});
   transport_->all_gather(group, bytes_of(mine), memory_of(all));
+  // From [member, shard, part] to [shard, member, part], whose last two dims are the elements of a shard in order.
   const std::vector<size_t> order{1, 0, 2};
   const NdArray whole = dense(reorder_dims(all, order));
   const NdArray values = dense(reshaped(whole, {folded.count(), group.count * part}).sliced(1, 0, size));
@@ -272,6 +285,7 @@ Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes,
   for (size_t d = 0; d < scatter.size(); ++d) {
     split.push_back(pieces_of(scatter[d], borders));
     free.push_back(part_of(split.back(), devices_.pinned, false));
+    // A process receives the parts of all its devices: the pinned pieces choose a member, the free ones stay.
     local[d] = local[d] / product(split.back()) * product(free.back());
   }
   const NdArray send = parts_for_members(operand.stack(), operand.axes().size(), split, group);
@@ -283,6 +297,7 @@ Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes,
 
 Shards ProcessCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
   Shards result = operand;
+  // One after the other: a later move may split the dim that an earlier one has gathered.
   for (const AllToAllMove& each : moves) result = move(result, each);
   return result;
 }
@@ -340,6 +355,7 @@ struct ProcessCommunicator::Route {
   std::optional<int64_t> moved(int64_t number, int64_t by) const {
     const int64_t devices = product(sources);
     const int64_t result = number + by;
+    // C++ rounds towards zero, so that -1 % 4 is -1; the device before the first one is the last one, 3.
     if (wrap) return (result % devices + devices) % devices;
     return result < 0 || result >= devices ? std::nullopt : std::optional(result);
   }
@@ -363,6 +379,7 @@ Shards ProcessCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
   const int64_t count = product(list);
   Shards total = operand;
   std::vector<NdArray> totals, results;
+  // One step after the other, with one sender each: the total of a device needs that of the device before it.
   for (int64_t k = 0; k + 1 < count; ++k) {
     const int64_t sender = step > 0 ? k : count - 1 - k;
     const Shards received = route(total, {list, list, step, false, sender});
@@ -375,6 +392,7 @@ Shards ProcessCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
       }
     }
     for (int64_t i = 0; i < received.count(); ++i) {
+      // The other shards have received nothing in this step, and keep their totals.
       if (devices_.position_along(list, grid, i) != sender + step) continue;
       const auto at = static_cast<size_t>(i);
       results[at] = received[i];
@@ -386,6 +404,8 @@ Shards ProcessCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
   return {total.axes(), std::move(results)};
 }
 
+// `rest` is major in givers and takers, so that row + c is the device that differs from this one along the route only.
+// Messages need no header: both sides order the shards by their places in the receiver's grid.
 Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
   const AxisList free = part_of(pieces_of(route.sources, devices_.pinned), devices_.pinned, false);
   const AxisList grid = in_mesh_order(joined(free, without(operand.axes(), route.sources)));
@@ -483,6 +503,7 @@ class ReorderedTransport final : public Transport {
 };
 
 ProcessCommunicator& ProcessCommunicator::on_other_mesh(const DeviceOrder& order) {
+  // By text, because another program has other objects for the same mesh; its groups are set up once.
   std::shared_ptr<ProcessCommunicator>& known = on_other_meshes_[order.other->text()];
   if (known != nullptr) return *known;
   std::vector<int64_t> positions(order.main_index.size());
@@ -491,6 +512,7 @@ ProcessCommunicator& ProcessCommunicator::on_other_mesh(const DeviceOrder& order
   }
   known = std::make_shared<ProcessCommunicator>(devices_on_other_mesh(order, devices_),
                                                 std::make_shared<ReorderedTransport>(transport_, std::move(positions)));
+  // Shared, because both use one transport, which identifies a group by its id.
   known->group_count_ = group_count_;
   return *known;
 }
@@ -498,6 +520,7 @@ ProcessCommunicator& ProcessCommunicator::on_other_mesh(const DeviceOrder& order
 Shards ProcessCommunicator::on_mesh(const DeviceOrder& order, std::span<const Shards> operands,
                                     const Collective& collective) {
   const AxisList axes = all_axes(*order.main);
+  // If each process has one device, reordering processes is reordering devices. Otherwise all compute for all devices.
   if (product(devices_.pinned) == product(axes)) return collective(on_other_mesh(order), operands);
   std::vector<Shards> all;
   for (const Shards& operand : operands) {

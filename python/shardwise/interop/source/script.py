@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,16 +33,42 @@ class Border:
         shape: the user's.
         padded: the shape over all devices, a multiple of the number of shards in each dim.
         spec: the refined axes of each dim.
+        other: the axes of `spec` if they are those of another mesh over the same devices. Inside of the program, the
+            tiles of all devices then follow each other along dim 0.
+        positions: for such a value, the position of each device along each dim.
     """
 
     shape: tuple[int, ...]
     padded: tuple[int, ...]
     dtype: np.dtype[Any]
     spec: tuple[tuple[str, ...], ...]
+    other: MeshAxes | None = None
+    positions: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The shape on one device; of a value on another mesh."""
+        return tuple(n // (max(places) + 1) for n, places in zip(self.padded, self.positions))
+
+    @property
+    def places(self) -> list[list[tuple[int, int]]]:
+        """The position along each dim, and the number of tiles there, by device; of a value on another mesh."""
+        counts = [max(places) + 1 for places in self.positions]
+        return [list(zip(own, counts)) for own in zip(*self.positions)]
+
+    @property
+    def inside(self) -> tuple[int, ...]:
+        """The shape over all devices that the jitted function takes or gives."""
+        if self.other is None:
+            return self.padded
+        rows, *rest = self.tile
+        return rows * self.other.mesh.size, *rest
 
     @property
     def text(self) -> str:
-        """The spec as ``P(…)``."""
+        """The spec inside of the program as ``P(…)``."""
+        if self.other is not None:
+            return "P(ALL)"
         dims = [axes_text(axes) if axes else "None" for axes in self.spec]
         while dims and dims[-1] == "None":
             dims.pop()
@@ -85,6 +113,19 @@ class Script:
         """The arguments of ``main`` and the hidden ones, as the items of a list."""
         return "".join(["*args", *[f', CONSTANTS["hidden{i}"]' for i in range(len(self.hidden))]])
 
+    @staticmethod
+    def has_other_meshes(borders: list[Border]) -> bool:
+        """Whether some are on another mesh."""
+        return any(border.other is not None for border in borders)
+
+    def _places(self) -> list[str]:
+        """The definitions of the positions of devices, for arguments and results on another mesh."""
+        lines = []
+        for name, borders in (("IN_PLACES", self.inputs), ("OUT_PLACES", self.outputs[: self.visible[1]])):
+            found = {i: border.places for i, border in enumerate(borders) if border.other is not None}
+            lines += [f"{name} = {found}  # by device: position and number of tiles of each dim"] if found else []
+        return lines
+
     @property
     def head(self) -> str:
         """The imports and the globals that the definitions use."""
@@ -113,6 +154,7 @@ class Script:
                 *self._constants(file),
                 "INPUTS = [  # shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
                 "RESULTS = [\n" + "\n".join(results) + "\n]",
+                *self._places(),
                 "",
                 "",
                 *self.definitions,
@@ -179,7 +221,7 @@ def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
         target=target,
         name=_name(program),
         local=local,
-        helpers=helpers_of(target, (*target.always, *shared.helpers)),
+        helpers=helpers_of(target, (*target.always, *shared.helpers, *_of_borders(inputs, outputs))),
         tables=shared.tables,
         constants=shared.constants,
         axes=axes,
@@ -191,6 +233,13 @@ def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
         transfers=shared.transfers,
         needs_x64=wide,
     )
+
+
+def _of_borders(inputs: list[Border], outputs: list[Border]) -> Iterator[str]:
+    """The helpers that ``main`` calls."""
+    for borders, helper in ((inputs, "tile_of"), (outputs, "of_tiles")):
+        if Script.has_other_meshes(borders):
+            yield helper
 
 
 def _name(program: Program) -> str:
@@ -226,12 +275,12 @@ class _Borders:
             rule = f"{what} must be reduced, as {self.target.arrays}"
             way_out = "leave unreduced= out of its annotation"
             raise UnsupportedError(message(self.target.caller, rule, repr(placement), way_out))
-        if not self.axes.is_main(placement.mesh):
-            rule = f"{what} must be on the mesh of the program, since {self.target.one_mesh}"
-            way_out = "annotate it on the program's mesh"
-            raise UnsupportedError(message(self.target.caller, rule, repr(placement), way_out))
         dims = [refs for refs, _ in placement.dims]
-        spec = tuple(self.axes.spec(dims, what))
-        sizes = self.axes.sizes
-        padded = tuple(n * math.prod(sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))
-        return Border(shape, padded, dtype, spec)
+        is_here = self.axes.is_main(placement.mesh) or not any(dims)
+        axes = self.axes if is_here else MeshAxes.of(placement.mesh, chain.from_iterable(dims))
+        spec = tuple(axes.spec(dims, what))
+        padded = tuple(n * math.prod(axes.sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))
+        if is_here:
+            return Border(shape, padded, dtype, spec)
+        positions = tuple(tuple(self.axes.positions(placement.mesh, refs)[1].tolist()) for refs in dims)
+        return Border(shape, padded, dtype, spec, axes, positions)
