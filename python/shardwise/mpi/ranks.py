@@ -132,7 +132,6 @@ class RankPlace:
         self.devices = DeviceSet.at(mesh, ranks.size, self._positions[ranks.rank])
         self._members: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by group: communicator, ranks
         self._byte = ranks._mpi.BYTE
-        self._watch = ranks._watch
         self._what = ""
         self._executable: Executable | None = None
         self._agreed: Finish = _nothing
@@ -206,7 +205,7 @@ class RankPlace:
             else:
                 _in_pieces(comm, [own] * count, _parts(everything, count))
         finally:
-            self._watch.leave()
+            self._ranks._watch.leave()
 
     def all_to_all(self, op: int, group: int, count: int, order: list[int], send: Any, receive: Any) -> None:
         """Exchange a part with each member of a group."""
@@ -219,7 +218,7 @@ class RankPlace:
             else:
                 _in_pieces(comm, _parts(send, count), _parts(receive, count))
         finally:
-            self._watch.leave()
+            self._ranks._watch.leave()
 
     def exchange(self, op: int, outgoing: list[tuple[int, Any]], incoming: list[tuple[int, Any]]) -> None:
         """Send and receive messages between pairs, all at once."""
@@ -237,7 +236,7 @@ class RankPlace:
                     requests.append(comm.Isend((piece, self._byte), self._rank_at[position], _MESSAGE_TAG))
             self._ranks._mpi.Request.Waitall(requests)
         finally:
-            self._watch.leave()
+            self._ranks._watch.leave()
 
     def _group(self, group: int, count: int, order: list[int]) -> tuple[Any, tuple[int, ...]]:
         found = self._members.get(group)
@@ -255,7 +254,7 @@ class RankPlace:
         def describe() -> str:
             return executable.op_text(op) if op and executable is not None else f"{kind} of {what}"
 
-        self._watch.enter(describe, members)
+        self._ranks._watch.enter(describe, members)
 
 
 def _nothing() -> None:

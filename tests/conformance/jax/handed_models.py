@@ -141,5 +141,5 @@ def transformer_step(name: str, axes: Any) -> Model:
         value, gradients = sw.value_and_grad(loss)(params)
         return value, sw.tree.map(lambda p, g: p - np.float32(0.1) * g, params, gradients)
 
-    jitted = sw.jit(step, mesh=sw.Mesh({"x": 4, "y": 2}))
-    return Model(f"GShard's Transformer, {name}", lambda: jitted.lower(params, tokens).compile(), (params, tokens), False)
+    jitted, arguments = sw.jit(step, mesh=sw.Mesh({"x": 4, "y": 2})), (params, tokens)
+    return Model(f"GShard's Transformer, {name}", lambda: jitted.lower(*arguments).compile(), arguments, False)

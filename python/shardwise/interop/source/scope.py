@@ -70,7 +70,7 @@ class Shared:
     module: Module
     axes: MeshAxes
     target: Target
-    is_read: bool  # by people: operators of Python, which JAX traces slower than its functions
+    is_read: bool = True  # by people: operators of Python, which JAX traces slower than its functions
     constants: dict[str, np.ndarray] = field(default_factory=dict)  # the larger ones, by name
     helpers: dict[str, None] = field(default_factory=dict)  # those that are used
     tables: dict[str, str] = field(default_factory=dict)  # other globals, by their text
