@@ -247,6 +247,7 @@ def test_scatters_and_cumulative_sums_pass_a_sum_on() -> None:
     ids = RNG.integers(0, 4, 64).astype(np.int32)
     functions: dict[str, Callable[..., Any]] = {
         "cumulative": lambda x, w, ids: np.cumsum(x @ w, 0)[-1],
+        "scatter": lambda x, w, ids: sw.at(np.zeros((4, 8), np.float32), ids).add(x @ w),
     }
     for name, function in functions.items():
         program = sw.jit(function, mesh=LINE, in_shardings=(P(None, "x"), P("x"), P()), out_shardings=P())
