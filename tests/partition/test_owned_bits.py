@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise import P, _core
-from tests.support.partitioned import execute
+from shardwise import P
 
 RNG = np.random.default_rng(21)
 LINE = sw.Mesh({"x": 8})
@@ -122,7 +121,8 @@ def reduce_text(axes: str) -> str:
     return f"""sdy.mesh @mesh = <["x"={axes}]>
 func.func @main(%x: tensor<8xf16> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}) -> tensor<f16> {{
   %zero = stablehlo.constant dense<0.0> : tensor<f16>
-  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8xf16>, tensor<f16>) -> tensor<f16>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] :
+      (tensor<8xf16>, tensor<f16>) -> tensor<f16>
   return %0 : tensor<f16>
 }}
 """
@@ -198,33 +198,6 @@ def test_narrow_sums_are_priced_as_they_are_sent(dtype: Any, gathered: int) -> N
 # ---- addends ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("x", ["4", "3"])
-@pytest.mark.parametrize("op", ["replicated", "sharded"])
-def test_a_whole_or_sharded_value_becomes_addends(op: str, x: str) -> None:
-    """Its bits travel as they are, and the reduction restores them."""
-    taken = '{"x"}' if op == "replicated" else '[{"x"}, {}]'
-    before, after = ("{}", "{}") if op == "replicated" else ('{"x"}', "{}")
-    text = f"""module @m attributes {{shardwise.stage = "resharded"}} {{
-  sdy.mesh @mesh = <["x"={x}, "y"=2]>
-  func.func public @main(%arg0: tensor<10x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{before}, {{"y"}}]>}})
-      -> (tensor<10x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{after}, {{"y"}}]>}}) {{
-    %0 = sdy.{op}_to_unreduced {taken} %arg0 out_sharding=<@mesh, [{after}, {{"y"}}], unreduced={{"x"}}> : tensor<10x4xf32>
-    %1 = sdy.all_reduce {{"x"}} %0 out_sharding=<@mesh, [{after}, {{"y"}}]> : tensor<10x4xf32>
-    return %1 : tensor<10x4xf32>
-  }}
-}}
-"""
-    local = sw.parse(text).apply("localize")
-    assert "shardwise.all_reduce" in str(local)
-    array = patterns("float32", 10, 4)
-    mesh = sw.Mesh({"x": int(x), "y": 2})
-    before, after = (P("x" if axes == '{"x"}' else None, "y") for axes in (before, after))
-    placed = sw.jit(lambda x: x, mesh=mesh, in_shardings=before, out_shardings=after).lower(array).compile()
-    unit = placed._compiled.with_local_stage(_core.ir.parse(str(local)))
-    for (result,) in execute(unit, [array]):
-        assert result.tobytes() == array.tobytes()
-
-
 def test_a_masked_sum_of_products_is_reduced_once_it_is_small() -> None:
     """Where m is false, zeros are addends of a sum already."""
     x, w = RNG.normal(size=(256, 512)).astype(np.float32), RNG.normal(size=(512, 64)).astype(np.float32)
@@ -247,7 +220,8 @@ func.func @main(%a: tensor<12x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y
     %b: tensor<8x2xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
     -> (tensor<6x2xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"y"}}, {{}}]>}}) {{
   %init = stablehlo.constant dense<{init}> : tensor<f32>
-  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<12x8xf32>, tensor<8x2xf32>) -> tensor<12x2xf32>
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] :
+      (tensor<12x8xf32>, tensor<8x2xf32>) -> tensor<12x2xf32>
   %1 = "stablehlo.reduce_window"(%0, %init) <{{padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>,
       window_dimensions = array<i64: 4, 1>, window_strides = array<i64: 2, 1>}}> ({{
     ^bb0(%p: tensor<f32>, %q: tensor<f32>):

@@ -102,6 +102,7 @@ struct Pending {
   Reducer reducer = Reducer::kNone;
   std::vector<bool> operands;  // which come unreduced
   MeshPtr mesh = nullptr;      // of the axes
+  bool only_if_less = false;   // whole operands would become parts for nothing, unless less is sent
 };
 
 inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {

@@ -220,32 +220,36 @@ struct Localizer {
   // The operand as addends. Along axes that shard it, each device has its shard at its place, and neutral elements
   // elsewhere; along others, one device keeps its copy.
   ValueId to_unreduced(bool owned) const {
-    const size_t ndim = to.dims.size();
     AxisList copies = difference(to.unreduced, from.unreduced);
-    Dims spread = module().type(operand).shape;
-    std::vector<ValueId> starts(ndim, build_scalar(builder(), scalar_of(DType::kI64, 0)));
-    for (size_t d = 0; d < ndim; ++d) {
+    bool has_shards = false;
+    for (size_t d = 0; d < to.dims.size(); ++d) {
       const AxisList axes = difference(from.dims[d].axes, to.dims[d].axes);
-      if (axes.empty()) continue;
-      const int64_t shards = product(axes);
-      spread[d] = from.dims[d].block * shards;
-      if (!to.dims[d].axes.empty() && spread[d] != to.dims[d].block) {
-        fail<ShardingError>(op.name(), "shards of an uneven dim must become addends along all of its axes",
-                            str("dim ", d, " in blocks of ", from.dims[d].block, " and ", to.dims[d].block));
-      }
-      starts[d] = build_convert(
-          builder(),
-          emitter.shard_offset({.size = to.dims[d].size, .axes = axes, .shards = shards, .block = from.dims[d].block}),
-          DType::kI64);
+      has_shards = has_shards || !axes.empty();
       copies = difference(copies, axes);
     }
-    ValueId value = operand;
-    if (spread != module().type(operand).shape) {
-      const Scalar neutral = exact_neutral(to.reducer, module().type(operand).dtype);
-      value = build_dynamic_update_slice(builder(), build_splat(builder(), spread, neutral), operand, starts);
-      value = trimmed(builder(), value, to.local_shape());
-    }
+    const ValueId value = has_shards ? spread_shard() : operand;
     return copies.empty() ? value : emitter.as_parts(value, copies, to.reducer, owned);
+  }
+
+  ValueId spread_shard() const {
+    const TensorType type = module().type(operand);
+    const ValueId zero = build_scalar(builder(), scalar_of(DType::kI64, 0));
+    Dims shape = type.shape;
+    std::vector<ValueId> starts(shape.size(), zero);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const AxisList axes = difference(from.dims[d].axes, to.dims[d].axes);
+      if (axes.empty()) continue;
+      const DimLayout shards{
+          .size = to.dims[d].size, .axes = axes, .shards = product(axes), .block = from.dims[d].block};
+      shape[d] = shards.block * shards.shards;
+      if (!to.dims[d].axes.empty() && shape[d] != to.dims[d].block) {
+        fail<ShardingError>(op.name(), "shards of an uneven dim must become addends along all of its axes",
+                            str("dim ", d, " in blocks of ", shards.block, " and ", to.dims[d].block));
+      }
+      starts[d] = build_convert(builder(), emitter.shard_offset(shards), DType::kI64);
+    }
+    const ValueId neutral = build_splat(builder(), shape, exact_neutral(to.reducer, type.dtype));
+    return trimmed(builder(), build_dynamic_update_slice(builder(), neutral, operand, starts), to.local_shape());
   }
 
   // The result of a reduction. A float that one device has is received as its bits: adding zeros would make a signalling

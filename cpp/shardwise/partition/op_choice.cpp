@@ -192,8 +192,8 @@ Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
     const bool is_whole = op.def().is_joint(i) && !pending.operands[i];
     has_parts = has_parts || (is_whole && !is_free_addend(op, i, pending.reducer));
   }
-  const bool loses_bits = !pending.axes.empty() && mixes_owned(op, pending);
-  return loses_bits || (has_parts && !is_summed_on(op, pending.reducer)) ? Pending{} : pending;
+  pending.only_if_less = has_parts && !is_summed_on(op, pending.reducer);
+  return !pending.axes.empty() && mixes_owned(op, pending) ? Pending{} : pending;
 }
 
 // Whether the op copies elements of owners beside addends: their sum would make signalling NaNs quiet.
@@ -257,7 +257,10 @@ double written(const Placement* placement) {
 OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute,
                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && compute.passed.empty();
-  Price price{.bytes = 0, .reduces_early = reduces_early, .work = compute.local_work(op, rule), .reshards = 0};
+  Price price{.bytes = 0,
+              .reduces_early = reduces_early != pending.only_if_less,
+              .work = compute.local_work(op, rule),
+              .reshards = 0};
   const bool has_own_partition = compute.has_own_partition();
   std::vector<PlacementId> tensors;  // for a dry run
   std::vector<bool> is_used;
