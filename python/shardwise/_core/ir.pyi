@@ -264,6 +264,9 @@ class Op:
     @property
     def results(self) -> list[Value]:
         ...
+    @property
+    def sender_steps(self) -> list[list[int]] | None:
+        ...
 class Region:
     def __eq__(self, other: object) -> bool:
         ...
