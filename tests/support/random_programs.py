@@ -55,10 +55,6 @@ class Program:
     def expected(self) -> list[Array]:
         return [self.values[i] for i in self.outputs]
 
-    def is_bitwise(self, output: int) -> bool:
-        """Whether partitioning must not change a bit of an output."""
-        return True
-
     def wrong(self, results: Sequence[Array]) -> Iterator[str]:
         """What is not as NumPy computed it."""
         for k, (found, want) in enumerate(zip(results, self.expected)):

@@ -20,6 +20,15 @@ struct Box {
   NdArray received = {};  // from another process
 };
 
+// Any shards, of the replicas that send to the receiver.
+Coordinates replica_for(const Coordinates& receiver, const DigitMap& map) {
+  Coordinates sender = receiver;
+  for (const DigitMove& move : map) {
+    if (move.kind == DigitMove::Kind::kReplicated) sender.set(move.sender, receiver.at(move.receiver));
+  }
+  return sender;
+}
+
 Dims counts_of(const Box& box) {
   Dims counts;
   for (const ExchangePiece& piece : box.dims) counts.push_back(piece.count);
@@ -73,12 +82,7 @@ class ShardExchange {
  public:
   ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
                 const DeviceSet& devices = {})
-      : operands_(operands),
-        fill_(fill),
-        map_(map),
-        digit_map_(digit_map_of(map).value_or(DigitMap())),
-        devices_(devices),
-        device_(used_axes()) {
+      : operands_(operands), fill_(fill), map_(map), devices_(devices), device_(used_axes()) {
     for (const ExchangeTarget& to : map.to) shape_.push_back(to.rows);
     find_result_axes();
     for (int64_t p = 0; p < product(axes_); ++p) tiles_.push_back(tile(devices_.position, p));
@@ -177,11 +181,7 @@ class ShardExchange {
     Dims index(from.size(), 0);
     do {
       Box box{.operand = operand, .dims = {}};
-      // Along axes that do not shard the operand the sender is in the receiver's place (mesh/exchange.h).
-      Coordinates sender = device_;
-      for (const DigitMove& move : digit_map_) {
-        if (move.kind == DigitMove::Kind::kReplicated) sender.set(move.sender, device_.at(move.receiver));
-      }
+      Coordinates sender = replica_for(device_, digit_map_);
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
         sender.set(from[d].axes, shard);
@@ -271,7 +271,8 @@ class ShardExchange {
   std::span<const Shards> operands_;
   const Shards* fill_;
   const ExchangeMap& map_;
-  const DigitMap digit_map_;  // empty: a sender is in the receiver's place along digits that do not shard the operand
+  // Empty: a sender is in the receiver's place along digits that do not shard the operand.
+  const DigitMap digit_map_ = digit_map_of(map_).value_or(DigitMap());
   const DeviceSet devices_;
   Coordinates device_;
   Dims shape_;     // of a tile

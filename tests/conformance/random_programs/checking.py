@@ -2,9 +2,9 @@
 """Program ``index`` of a seed: what it holds, and what is wrong with its partitioned runs.
 
 Each program runs in both executor modes, with poisoned padding and with zeros in it. All four runs must give the
-expected results. Poison must not change a bit of them, with two exceptions, because it copies views: a floating
-sum takes the elements of a view in another order, and arithmetic on two NaNs gives one of them. Every run of all
-devices must receive the bytes of the ledger.
+expected results. Poison must not change a bit of them, sums of floats and the payloads of NaN included: a poisoned copy
+keeps the strides of the view that it replaces, so kernels take the elements in the same order. Every run of all devices
+must receive the bytes of the ledger.
 """
 
 from __future__ import annotations

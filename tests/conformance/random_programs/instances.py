@@ -66,10 +66,6 @@ class InstanceProgram:
     def record(self) -> Any:
         return _core.ir.parse(self.text())
 
-    def is_bitwise(self, output: int) -> bool:
-        """Whether partitioning must not change a bit of a result."""
-        return self.instances[self.results[output].instance].kind in EXACT
-
     @cached_property
     def whole(self) -> list[Array]:
         """The results of the unpartitioned run."""

@@ -34,6 +34,34 @@ def test_random_programs_give_the_results_of_the_unpartitioned_run() -> None:
     assert sum(name.startswith("op ") for name in counts) > 100
 
 
+def test_poison_keeps_the_order_of_sums() -> None:
+    """A mean over a transposed view with padding: the poisoned copy has the strides of the view."""
+    assert check(1, 626).wrong == ""
+
+
+@pytest.mark.parametrize("kind", ["numbers", "instances"])
+def test_a_bit_that_poison_changes_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The poisoned run is given an argument of another bit; the results of the program are not judged."""
+    index = next(
+        i for i in range(1000) if KINDS[i % 5] == kind and (found := _moved_argument(i)) is not None and found.size
+    )
+    scatter = _core.runtime.ShardedArray.scatter
+
+    class Scattering:
+        """Shards of a changed array where the padding is poisoned."""
+
+        @staticmethod
+        def scatter(x: np.ndarray, held: object, poison: bool = False, **options: object) -> object:
+            if poison:
+                x = x.copy()
+                x.reshape(-1).view(np.uint8)[:1] ^= 1
+                options["borrow"] = False
+            return scatter(x, held, poison=poison, **options)
+
+    monkeypatch.setattr(checking._core.runtime, "ShardedArray", Scattering)
+    assert "poison changes result" in check(SEED, index).wrong
+
+
 def test_programs_are_drawn_again_alike() -> None:
     for index in range(len(KINDS)):
         (_, first), (_, second) = program_of(5, index), program_of(5, index)

@@ -135,8 +135,7 @@ class Moved:
         self._scope, self._op, self._places = scope, op, places
         self._mesh, self._source_mesh = mesh_of(scope, op), source_mesh_of(scope, op)
         self._axes = _axes_of(op, places[0], self._source_mesh)
-        self._refs = [ref for refs in self._axes for ref in refs]
-        self._group, self._position = scope.axes.positions(self._source_mesh, self._refs)
+        self._group, self._position = scope.axes.positions(self._source_mesh, [*chain.from_iterable(self._axes)])
         self._steps: list[tuple[int, int]] = []  # of a dim: of the result's rows, of the operand's
         self._boxes: list[Box] = []
         self._senders = self._nesting_senders()
@@ -189,7 +188,7 @@ class Moved:
         texts = [self._move("None", self._block, (1,) * len(self._block), {}, _slots(own))] if own else []
         if not sent:
             return texts
-        along = along_of(self._scope, self._op, self._refs, self._source_mesh)
+        along = along_of(self._scope, self._op, [*chain.from_iterable(self._axes)], self._source_mesh)
         size = item_size(self._op.operands[0].type.dtype)
         starts, ends = self._bounds(sent)
         whole = tuple(max(ends[i][d] - starts[i][d] for i in starts) for d in range(len(self._block)))
