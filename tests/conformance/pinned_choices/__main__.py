@@ -4,9 +4,10 @@
     python -m tests.conformance.pinned_choices
 
 Each program of the op table and of the communication benchmark is compiled on a small mesh. Its choices are pinned on
-meshes whose axes are 4 to half a million times as large. The ops of the local programs are compared. They may differ
-where a dim is sharded evenly on one of the meshes alone. Choices can be impossible on another mesh: a reshape may split
-by its rule over 2 devices, and not over 8. The tool exits with 1 if other ops differ.
+meshes whose axes are 4 to half a million times as large. The ops of the local programs are compared, and how often each
+occurs. Where a dim is sharded evenly on one of the meshes alone, they may differ in what masks, pads and trims it, and
+choices can be impossible on the larger mesh: a reshape may split by its rule over 2 devices, and not over 8. The tool
+exits with 1 if other ops differ, or if other choices are refused.
 """
 
 from __future__ import annotations
@@ -16,12 +17,21 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from tests.conformance.pinned_choices.comparing import DIFFERENT, EVENNESS, SAME, compare, compiled_with
+from tests.conformance.pinned_choices.comparing import (
+    DIFFERENT,
+    EVENNESS,
+    SAME,
+    becomes_uneven,
+    compare,
+    compiled_with,
+    propagated,
+)
 from tests.conformance.pinned_choices.programs import Grown, of_ops, of_the_benchmark
 from tests.conformance.results import table, write
 
-REFUSED = "impossible there"
-COLUMNS = (SAME, EVENNESS, REFUSED, DIFFERENT)
+UNEVEN, OTHERWISE = "impossible for an uneven dim", "propagated otherwise"
+REFUSED = "impossible"
+COLUMNS = (SAME, EVENNESS, UNEVEN, OTHERWISE, REFUSED, DIFFERENT)
 
 
 def outcomes(programs: Iterable[Grown]) -> Iterator[tuple[Grown, int, str]]:
@@ -30,7 +40,13 @@ def outcomes(programs: Iterable[Grown]) -> Iterator[tuple[Grown, int, str]]:
         compiled = compiled_with(*program.at(1))
         for factor in program.factors:
             larger = compiled_with(*program.at(factor), compiled.choices())
-            yield program, factor, REFUSED if larger is None else compare(compiled, larger)
+            if larger is not None:
+                yield program, factor, compare(compiled, larger)
+            elif becomes_uneven(compiled, factor):
+                yield program, factor, UNEVEN
+            else:
+                alike = propagated(compiled) == propagated(compiled_with(*program.at(factor)))
+                yield program, factor, REFUSED if alike else OTHERWISE
 
 
 def main() -> int:
@@ -46,8 +62,9 @@ def main() -> int:
     wanted = (p for programs in (of_ops(), of_the_benchmark()) for p in programs if options.only in p.name)
     for program, factor, outcome in outcomes(wanted):
         counts.setdefault(program.group, Counter())[outcome] += 1
-        if outcome == DIFFERENT:
-            found.append(f"{program.name}: other ops on axes {factor} times as large")
+        if outcome in (DIFFERENT, REFUSED):
+            fault = "other ops" if outcome == DIFFERENT else "choices are refused"
+            found.append(f"{program.name}: {fault} on axes {factor} times as large")
     rows = [(group, *(row[column] for column in COLUMNS)) for group, row in sorted(counts.items())]
     total = Counter[str]()
     for row in counts.values():
