@@ -33,8 +33,8 @@ UNEVEN, OTHERWISE = "impossible for an uneven dim", "propagated otherwise"
 REFUSED = "impossible"
 COLUMNS = (SAME, EVENNESS, UNEVEN, OTHERWISE, REFUSED, DIFFERENT)
 
-# Not mended yet: programs whose choices are refused on larger axes, or give other ops, though no dim becomes uneven. The
-# ops that replace an einsum of a diagonal are sharded in another way where an axis is as large as a dim.
+# Not mended yet: programs whose choices are refused on larger axes, or give other ops, though no dim becomes uneven.
+# The ops that replace an einsum of a diagonal may be sharded in another way where an axis is as large as a dim.
 OPEN = (
     "slice (0, 1):(64, 4):(1, 2), two axes, assignment 1",
     "slice (0, 1):(64, 4):(1, 2), two axes, assignment 3",
