@@ -179,6 +179,20 @@ def test_arguments_and_results_on_another_mesh() -> None:
     np.testing.assert_array_equal(np.asarray(sw.jit(np.negative, mesh=GRID, in_shardings=P("y"))(given)), -UNEVEN)
 
 
+def test_arguments_and_results_of_a_text_may_be_on_a_mesh_that_nests() -> None:
+    """They are taken and returned with the axes of the program's mesh."""
+    text = """module { sdy.mesh @other = <["a"=2, "b"=4]>
+      sdy.mesh @mesh = <["x"=4, "y"=2]>
+      func.func public @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@other, [{"a"}]>},
+                             %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+          -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@other, [{"b"}]>}) {
+        %0 = stablehlo.add %x, %y : tensor<8xf32>
+        return %0 : tensor<8xf32> } }"""
+    x, y = np.arange(8, dtype=np.float32), np.ones(8, np.float32)
+    for mesh in (None, sw.Mesh({"x": 4, "y": 2})):
+        np.testing.assert_array_equal(sw.parse(text).compile(mesh=mesh).run(x, y), x + y)
+
+
 def test_why_and_reports_name_both_meshes() -> None:
     program = sw.jit(lambda x: np.tanh(sw.shard(x, on(MIXED, "u", "v")) * 2), mesh=GRID, in_shardings=P("x")).lower(X)
     compiled = program.compile()

@@ -3,15 +3,21 @@
 
     compare(compiled, larger)    # "same", or why the ops differ
 
-The ops may differ for two reasons. A dim that is sharded evenly on one mesh and unevenly on the other one is masked on
-the latter. And the compiler folds constants and merges equal ops, which depends on numbers. So ops are compared by
-structure: name, operands and regions, without numbers. Ops of one structure count once, and a value computed from
-constants alone is a constant.
+The ops may differ for two reasons. A dim that is sharded evenly on one mesh and unevenly on the other one is masked,
+padded or trimmed on the latter. And the compiler folds constants and merges equal ops, which depends on the numbers in
+indices and masks. All other ops are the same, in the same order, the collectives too. Where no dim changes, all ops are
+also compared by structure: name, operands and regions, without numbers. Equal structures count once, and a value that
+is computed from constants alone is a constant.
+
+Choices may be refused where a dim that is sharded evenly becomes uneven: its shards are then no part of those that an
+op reads by its rule, and a collective with a name cannot move them. They may be refused, too, where propagation itself
+gives values other axes, because an axis is as large as a dim now.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from shardwise import _core
@@ -19,6 +25,11 @@ from shardwise import _core
 SAME, EVENNESS, DIFFERENT = "same", "evenness of a dim", "different"
 FOLDED = {"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"}  # of a constant
 CONSTANT = hash("stablehlo.constant")
+MASKING = {  # of padding: indices of rows and of devices, what is compared with them, what is selected or cut
+    "shardwise.axis_index", "stablehlo.add", "stablehlo.and", "stablehlo.broadcast_in_dim", "stablehlo.compare",
+    "stablehlo.constant", "stablehlo.convert", "stablehlo.iota", "stablehlo.minimum", "stablehlo.multiply",
+    "stablehlo.or", "stablehlo.pad", "stablehlo.reshape", "stablehlo.select", "stablehlo.slice", "stablehlo.subtract",
+}  # fmt: skip
 
 
 def local_ops(compiled: Any) -> list[str]:
@@ -78,10 +89,44 @@ def _add_evenness(region: Any, found: list[tuple[bool, ...]]) -> None:
             _add_evenness(inner, found)
 
 
+def becomes_uneven(compiled: Any, factor: int) -> bool:
+    """Whether a dim of the resharded program is sharded evenly, and not if the axes are ``factor`` times as large."""
+    return any(
+        n % shards == 0 and n % (shards * factor**axes)
+        for function in compiled.stages["resharded"].functions
+        for n, shards, axes in _sharded_dims(function.body)
+    )
+
+
+def _sharded_dims(region: Any) -> Iterator[tuple[int, int, int]]:
+    """(size, shards, number of axes) of each sharded dim of each value."""
+    for value in [*region.arguments, *(result for op in region.ops for result in op.results)]:
+        if value.sharding is not None:
+            for n, (axes, _, _) in zip(value.type.shape, value.sharding.dims):
+                if axes:
+                    yield n, math.prod(size for _, _, size in axes), len({name for name, _, _ in axes})
+    for op in region.ops:
+        for inner in op.regions:
+            yield from _sharded_dims(inner)
+
+
+def propagated(compiled: Any) -> list[tuple[tuple[str, ...], ...]]:
+    """The axes of each dim of each value, by name."""
+    found = []
+    for function in compiled.stages["propagated"].functions:
+        for value in [*function.body.arguments, *(result for op in function.body.ops for result in op.results)]:
+            dims = [] if value.sharding is None else value.sharding.dims
+            found.append(tuple(tuple(name for name, _, _ in axes) for axes, _, _ in dims))
+    return found
+
+
 def compare(compiled: Any, larger: Any) -> str:
     """SAME, EVENNESS or DIFFERENT."""
-    if local_ops(compiled) == local_ops(larger):
+    before, after = local_ops(compiled), local_ops(larger)
+    if before == after:
         return SAME
+    if [op for op in before if op not in MASKING] != [op for op in after if op not in MASKING]:
+        return DIFFERENT
     if evenness(compiled) != evenness(larger):
         return EVENNESS
     same = structures(compiled.stages["local"]) == structures(larger.stages["local"])
