@@ -305,17 +305,22 @@ py::dict step_seconds(const CompileUnit& unit) {
   return seconds;
 }
 
-// A value on the empty mesh is whole on every device, like one without a sharding.
-TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value) {
-  if (id && !module.context().sharding(id).mesh->is_empty()) return module.context().sharding(id);
-  return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+// As the executable takes and returns it (unify_meshes.h). A value on the empty mesh is whole on every device, like one
+// without a sharding.
+TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value, const MeshPtr& main) {
+  if (!id || module.context().sharding(id).mesh->is_empty())
+    return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+  const TensorSharding& sharding = module.context().sharding(id);
+  if (main == nullptr || sharding.mesh->same_devices(*main)) return sharding;
+  return on_mesh(sharding, main).value_or(sharding);
 }
 
 py::list argument_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
+  const MeshPtr mesh = main_mesh(module);
   py::list list;
   for (ValueId value : module.region(module.main().body).arguments) {
-    list.append(sharding_of(module, module.value(value).sharding, value));
+    list.append(sharding_of(module, module.value(value).sharding, value, mesh));
   }
   return list;
 }
@@ -324,10 +329,11 @@ py::list result_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
   const Function& main = module.main();
   const std::vector<ValueId>& results = module.region(main.body).results;
+  const MeshPtr mesh = main_mesh(module);
   py::list list;
   for (size_t i = 0; i < results.size(); ++i) {
     const ShardingId id = i < main.result_shardings.size() ? main.result_shardings[i] : ShardingId();
-    list.append(sharding_of(module, id, results[i]));
+    list.append(sharding_of(module, id, results[i], mesh));
   }
   return list;
 }

@@ -21,10 +21,11 @@
 namespace shardwise {
 
 struct DigitMove {
-  enum class Kind : uint8_t { kTakenOver, kReplicated, kGathered };  // the sender's digit, as the operand uses it
+  enum class Kind : uint8_t { kTakenOver, kReplicated, kGathered };  // the sender's digits, as the operand uses them
   Kind kind = Kind::kTakenOver;
-  AxisRef sender,
-      receiver;  // the sender's place along the one is the receiver's along the other; gathered: plus a step
+  // The sender's place along the one is the receiver's along the other; gathered: plus a step. Each is one digit, or
+  // several whose sizes agree only together: 2·3 and 3·2.
+  AxisList sender = {}, receiver = {};
 };
 
 // Digits that it does not name are equal.

@@ -9,17 +9,19 @@ namespace {
 AxisList intersection(const AxisList& a, const AxisList& b) { return difference(a, difference(a, b)); }
 
 // The operands that must come unreduced if those in `dependent` do; none if the op does not pass them on.
-std::vector<bool> pending_operands(Linear kind, const std::vector<bool>& dependent) {
-  std::vector<bool> pending(dependent.size(), kind == Linear::kJoint);
-  const auto count = std::ranges::count(dependent, true);
+std::vector<bool> pending_operands(const OpView& op, Linear kind, Reducer reducer, const std::vector<bool>& dependent) {
+  std::vector<bool> pending(dependent.size(), false);
   switch (kind) {
-    case Linear::kNone: return {};
-    // add: every operand is an addend of the sum, so all of them are parts.
-    case Linear::kJoint: return pending;
-    case Linear::kFirst: pending[0] = true; break;
-    case Linear::kUpdate: pending[0] = pending[1] = true; break;
+    case Linear::kNone:
+    case Linear::kDividend: return {};
     // multiply: %dw · %dw is not linear in %dw.
-    case Linear::kEach: return count == 1 ? dependent : std::vector<bool>{};
+    case Linear::kEach: return std::ranges::count(dependent, true) == 1 ? dependent : std::vector<bool>{};
+    case Linear::kFirst: pending[0] = true; break;
+    case Linear::kJoint:
+      for (size_t i = 0; i < pending.size(); ++i) {
+        pending[i] = op.def().is_joint(i) && (dependent[i] || !is_free_addend(op, i, reducer));
+      }
+      break;
   }
   for (size_t i = 0; i < dependent.size(); ++i) {
     if (dependent[i] && !pending[i]) return {};
@@ -72,7 +74,7 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
       if (home == nullptr || home->unreduced.empty()) continue;
       const Linear kind = linear_in(op, source_.context().sharding_rule(op), home->reducer);
       // The other operand of a multiply (kEach) scales the carry. It is no addend, and must be whole.
-      if (kind == Linear::kJoint || (kind == Linear::kUpdate && i < 2)) addends_.push_back({id, op.operand(i), home});
+      if (kind == Linear::kJoint && op.def().is_joint(i)) addends_.push_back({id, op.operand(i), home});
     }
   }
   axes_ = addends_.empty() ? AxisList{} : addends_[0].home->unreduced;
@@ -120,7 +122,7 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
                    .reducer = reducer_,
                    .reduced = {}},
                   {.axes = axes_, .reducer = reducer_, .operands = {}, .mesh = mesh}};
-  choice.pending.operands = pending_operands(linear_in(op, rule, reducer_), dependent);
+  choice.pending.operands = pending_operands(op, linear_in(op, rule, reducer_), reducer_, dependent);
   if (choice.pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);

@@ -57,6 +57,9 @@ class PlacedValues {
   void add_argument(ValueId argument, bool is_of_main);
   // `pending_loc` is the location of a reduction that is pending at home, if it is not that of the value.
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc = {});
+  // Of a value that is unreduced at home: one device has each element (ops/shared/owned_rows.h).
+  void set_owned(ValueId source) { placed_[source.index].is_owned = true; }
+  bool is_owned(ValueId source) const { return placed_[source.index].is_owned; }
   // A value that nothing has read yet.
   void move_home(ValueId source, PlacementId home, std::string pending_cause, LocId pending_loc);
   void add_constant(const OpView& op);
@@ -86,6 +89,7 @@ class PlacedValues {
     std::string pending_cause;      // why a reduction is pending at home
     LocId loc;
     OpId constant;  // instead of a home
+    bool is_owned = false;
   };
   const Version* nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes);
   // As nearest, but null where moving the narrower value (then `narrow`) sends less.

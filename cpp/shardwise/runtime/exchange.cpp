@@ -180,7 +180,7 @@ class ShardExchange {
       // Along axes that do not shard the operand the sender is in the receiver's place (mesh/exchange.h).
       Coordinates sender = device_;
       for (const DigitMove& move : digit_map_) {
-        if (move.kind == DigitMove::Kind::kReplicated) sender.set({&move.sender, 1}, device_.at({&move.receiver, 1}));
+        if (move.kind == DigitMove::Kind::kReplicated) sender.set(move.sender, device_.at(move.receiver));
       }
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
@@ -296,8 +296,8 @@ DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, st
   }
   if (const auto moves = digit_map_of(map)) {
     for (const DigitMove& move : *moves) {
-      const bool varies = (operands[0] & digits.touched({&move.sender, 1})) != 0;
-      if (varies && move.kind == DigitMove::Kind::kReplicated) after |= digits.touched({&move.receiver, 1});
+      const bool varies = (operands[0] & digits.touched(move.sender)) != 0;
+      if (varies && move.kind == DigitMove::Kind::kReplicated) after |= digits.touched(move.receiver);
     }
   }
   return after;

@@ -173,6 +173,9 @@ class OpDefinition:
     def composed(self) -> bool:
         ...
     @property
+    def control_flow(self) -> bool:
+        ...
+    @property
     def differentiable(self) -> bool:
         ...
     @property
@@ -263,6 +266,9 @@ class Op:
         ...
     @property
     def results(self) -> list[Value]:
+        ...
+    @property
+    def sender_steps(self) -> list[list[int]] | None:
         ...
 class Region:
     def __eq__(self, other: object) -> bool:

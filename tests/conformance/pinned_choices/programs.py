@@ -11,7 +11,7 @@ from typing import Any
 
 import shardwise as sw
 from benchmarks.communication.compiled import PROGRAMS, arguments_of, jitted
-from benchmarks.communication.programs import Program
+from benchmarks.communication.programs import Program, moved
 from shardwise import _core
 from tests.op.cases import CASES
 from tests.support.partitioned import Scenario, assignments, record
@@ -70,8 +70,21 @@ def of_ops(scenarios: Any = SCENARIOS) -> Iterator[Grown]:
                     yield Grown(case.id, f"{case.id} {label}, {scenario.name}, assignment {turn}", at, factors)
 
 
+def accumulated(np: Any, x: Any) -> Any:
+    return sw.fori_loop(0, 3, lambda i, total: total + np.sum(x * (i + 1), 0), np.zeros(16, np.float32))
+
+
+# What else a device count decides: joined ranges, the carry of an accumulation, the source of a reshard.
+DECIDED = (
+    moved("three ranges", lambda np, x: x[0:54] + x[5:59] + x[10:64], 0, mesh={"x": 4}),
+    moved("ranges of a pad", lambda np, x: sum(np.pad(x, ((1, 1), (0, 0)))[k : k + 64] for k in (0, 1, 2)), 0),
+    moved("accumulation", accumulated, 0, out=()),
+    moved("two placements", lambda np, x: sw.shard(x, sw.P()) + sw.shard(x, sw.P(None, "x")), 0, (64, 4096)),
+)
+
+
 def of_the_benchmark(factors: tuple[int, ...] = (4, 16, 4096)) -> Iterator[Grown]:
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, *DECIDED):
         yield Grown("benchmark", program.name, lambda factor, program=program: traced(program, factor), factors)
 
 

@@ -9,6 +9,7 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/addends.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
@@ -155,7 +156,7 @@ class TotalsScan {
 // Sums and products count the init value once for each padding element, so it can be combined with the rows only if it
 // is neutral. Otherwise its contribution is computed separately. It depends on the position in the windowed dims alone,
 // and each device takes its slice.
-ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window) {
+ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window, DType wide) {
   Builder& builder = context.builder();
   const LocalLayout& layout = context.result_layout(0);
   const auto ndim = layout.dims.size();
@@ -171,7 +172,7 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
     starts[dim] = own ? build_convert(builder, context.shard_offset(side), DType::kI64)
                       : build_scalar(builder, scalar_of(DType::kI64, 0));
   }
-  const ValueId init = context.operand(1);
+  const ValueId init = build_convert(builder, counted_once(context, 1, layout.unreduced, reducer), wide);
   const ValueId share = build_init_share(builder, init, reducer, window, from);
   const ValueId slice = build_dynamic_slice(builder, build_pad(builder, share, init, none, high, none), starts, local);
   return repeated(builder, slice, layout.local_shape());
@@ -182,7 +183,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
   const OpView op = context.op();
   const Window window = Window::of(op);
   const Reducer reducer = required_reducer(op);
-  const Scalar neutral = neutral_element(reducer, op.operand_type(0).dtype);
+  const DType dtype = op.operand_type(0).dtype;
+  const DType wide = reducer == Reducer::kSum ? wide_addend(dtype) : dtype;  // of the totals
   const LocalLayout& layout = context.result_layout(0);
   Window local = window;
   Dims sharded;
@@ -191,14 +193,15 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     if (window.is_trivial(dim) || layout.dims[dim].axes.empty()) continue;
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
     check_internal(prefix != Prefix::kNone, "a sharded window must have the prefix form");
-    operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral);
+    operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral_element(reducer, dtype));
     local.set_prefix(dim, layout.dims[dim].block, prefix);
     sharded.push_back(static_cast<int64_t>(dim));
   }
   const std::optional<Scalar> known = splat_value(op.module(), op.operand(1));
   const bool apart = !is_idempotent(reducer) && !(known && is_neutral(reducer, *known));
-  const ValueId init = apart ? build_scalar(builder, neutral) : context.operand(1);
-  ValueId value = build_reduce_window(builder, operand, init, reducer, local);
+  const ValueId init =
+      apart ? build_scalar(builder, neutral_element(reducer, wide)) : build_convert(builder, context.operand(1), wide);
+  ValueId value = build_reduce_window(builder, build_convert(builder, operand, wide), init, reducer, local);
   for (int64_t entry : sharded) {
     const auto dim = static_cast<size_t>(entry);
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
@@ -212,8 +215,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     const ValueId before = TotalsScan(context, form, reducer, dim, prefix).run(totals);
     value = builder.create(reducer_op_name(reducer), {repeated(builder, before, shape), value});
   }
-  if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window), value});
-  context.set_result(0, value, result_padding(layout));
+  if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window, wide), value});
+  context.set_result(0, build_convert(builder, value, dtype), result_padding(layout));
 }
 
 }  // namespace

@@ -10,16 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import (
-    DeletedArrayError,
-    DTypeError,
-    MeshError,
-    ShapeError,
-    ShardingError,
-    UnsupportedError,
-    described,
-    message,
-)
+from ...errors import DeletedArrayError, DTypeError, MeshError, ShapeError, ShardingError, described, message
 from ...mesh import Mesh
 from ...reports.ledger import Ledger
 from ...stages import Program
@@ -183,7 +174,16 @@ class JaxProgram:
         """
         rows = self._program._all_collectives().rows
         sent = self._script.transfers
-        return Ledger([replace(rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, bound="") for x in sent])
+        alike: dict[str, Any] = {"device_axes": (), "device_bytes": (), "bound": ""}
+        count = self._program.mesh.size
+        return Ledger(
+            [
+                replace(
+                    rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, sum_bytes=x.bytes * count, **alike
+                )
+                for x in sent
+            ]
+        )
 
     # ---- values on another mesh over the same devices --------------------------------------------------------------
 
@@ -267,10 +267,6 @@ class JaxProgram:
 
 def _relabelled(x: Any, shape: tuple[int, ...], sharding: Any) -> Any:
     """The same tile on each device as another array; nothing moves."""
-    if isinstance(x, jax.core.Tracer):
-        rule = "arguments and results on another mesh than the program's must not be traced by JAX"
-        way_out = "annotate them on the program's mesh, or call the function outside of jax.jit"
-        raise UnsupportedError(message("to_jax", rule, described(x), way_out))
     tiles = {shard.device: shard.data for shard in x.addressable_shards}
     own = [tiles[device] for device in sharding.addressable_devices_indices_map(shape)]
     return jax.make_array_from_single_device_arrays(shape, sharding, own)
