@@ -476,9 +476,9 @@ struct F64 {
   set_math(table, code, vector_unary<F32, SLEEF_F32(stem, ulp)>, vector_unary<F64, SLEEF_F64(stem, ulp)>)
 #define KERNELS_sleef_binary(stem, ulp) \
   set_math(table, code, vector_binary<F32, SLEEF_F32(stem, ulp)>, vector_binary<F64, SLEEF_F64(stem, ulp)>)
-#define KERNELS_sleef_power(stem, ulp, of_two, Op)                       \
+#define KERNELS_sleef_power(stem, ulp, of_two, Op)                                \
   set_math(table, code, power<F32, SLEEF_F32(stem, ulp), SLEEF_F32(of_two, ulp)>, \
-           power<F64, SLEEF_F64(stem, ulp), SLEEF_F64(of_two, ulp)>);    \
+           power<F64, SLEEF_F64(stem, ulp), SLEEF_F64(of_two, ulp)>);             \
   set_integers<Binary, Op>(table, code)
 #define KERNELS_sleef_logistic(stem, ulp) \
   set_math(table, code, logistic<F32, SLEEF_F32(stem, ulp)>, logistic<F64, SLEEF_F64(stem, ulp)>)

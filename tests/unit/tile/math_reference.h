@@ -15,7 +15,7 @@ namespace shardwise {
 #define REFERENCE_sleef(stem, ulp) return std::stem(x)
 #define REFERENCE_sleef_large(Large, stem, ulp, helper) return std::stem(x)
 #define REFERENCE_sleef_binary(stem, ulp) return std::stem(x, y)
-#define REFERENCE_sleef_or_integers(stem, ulp, Op) return std::stem(x, y)
+#define REFERENCE_sleef_power(stem, ulp, of_two, Op) return std::stem(x, y)
 #define REFERENCE_sleef_logistic(stem, ulp) return x >= 0 ? 1 / (1 + std::stem(-x)) : std::stem(x) / (1 + std::stem(x))
 #define REFERENCE_floats(...) break
 #define REFERENCE_integers(...) break
@@ -26,6 +26,9 @@ namespace shardwise {
 #define REFERENCE_signed_numbers(...) break
 #define REFERENCE_integers_and_bool(...) break
 #define REFERENCE_numbers_and_bool(...) break
+#define REFERENCE_numbers_and_parts(...) break
+#define REFERENCE_numbers_and_bool_and_parts(...) break
+#define REFERENCE_products(...) break
 
 // Nothing for a function that loops compute.
 template <class T>

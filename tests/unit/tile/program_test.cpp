@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -200,6 +201,101 @@ void check_accuracy(DType dtype) {
     EXPECT_LE(worst, composed ? 2.5 : 1.5)
         << name_of(code, dtype) << " at x = " << x.scalar_at(where).real << ", y = " << y.scalar_at(where).real
         << " got " << got.scalar_at(where).real;
+  }
+}
+
+// A base of 2 takes a function of its own, also between lanes with other bases.
+template <class T>
+void check_powers_of_two(DType dtype) {
+  constexpr int64_t kCount = 5000;
+  const NdArray exponents = random_floats(dtype, kCount, 15), bases = random_floats(dtype, kCount, 16);
+  const NdArray twos = NdArray::full(dtype, {kCount}, Scalar::of_float(dtype, 2));
+  for (int64_t i = 0; i < kCount; i += 3) store(Scalar::of_float(dtype, 2), bases.data() + i * item_size(dtype));
+  const TileProgram program = one_instruction(TileCode::kPower, dtype, dtype);
+  const NdArray among_others = run(program, {bases, exponents}), alone = run(program, {twos, exponents});
+  for (int64_t i = 0; i < kCount; ++i) {
+    const double y = exponents.scalar_at(i).real;
+    ASSERT_LE(ulps(static_cast<T>(alone.scalar_at(i).real), exp2l(y)), 1.5) << y;
+    if (i % 3 != 0 || std::isnan(y)) continue;
+    ASSERT_EQ(among_others.scalar_at(i), alone.scalar_at(i)) << y;
+  }
+}
+
+TEST_F(EveryIsa, PowersOfTwo) {
+  for (std::string_view isa : tile_isas()) {
+    SCOPED_TRACE(std::string(isa));
+    use_tile_isa(isa);
+    check_powers_of_two<float>(DType::kF32);
+    check_powers_of_two<double>(DType::kF64);
+  }
+}
+
+NdArray joined(DType dtype, const NdArray& real, const NdArray& imag) {
+  TileBuilder tiles;
+  const uint32_t x = tiles.input(real.dtype()), y = tiles.input(imag.dtype());
+  tiles.output(tiles.emit(TileCode::kComplex, {x, y}, dtype));
+  return run(std::move(tiles).build(), {real, imag});
+}
+
+// Numbers that lie packed in memory, and those that a program makes of their parts, take other instructions.
+TEST_F(EveryIsa, PackedComplexNumbersEqualPairs) {
+  for (const auto& [dtype, part] : {std::pair{DType::kC64, DType::kF32}, std::pair{DType::kC128, DType::kF64}}) {
+    std::vector<NdArray> parts;
+    for (uint32_t seed = 17; seed < 21; ++seed) parts.push_back(random_floats(part, 1003, seed));
+    for (std::string_view isa : tile_isas()) {
+      use_tile_isa(isa);
+      const NdArray a = joined(dtype, parts[0], parts[1]), b = joined(dtype, parts[2], parts[3]);
+      for (const TileCode code : {TileCode::kNegate, TileCode::kAdd, TileCode::kSubtract, TileCode::kMultiply}) {
+        TileBuilder pairs;
+        uint32_t registers[4];
+        for (uint32_t& reg : registers) reg = pairs.input(part);
+        const std::array operands{pairs.emit(TileCode::kComplex, {registers[0], registers[1]}, dtype),
+                                  pairs.emit(TileCode::kComplex, {registers[2], registers[3]}, dtype)};
+        const auto count = static_cast<size_t>(operand_count(code));
+        pairs.output(pairs.emit(code, std::span(operands).first(count), dtype));
+        const NdArray want = run(std::move(pairs).build(), parts);
+        const NdArray got = run(one_instruction(code, dtype, dtype), count == 1 ? std::vector{a} : std::vector{a, b});
+        for (int64_t i = 0; i < want.size(); ++i) {
+          const Scalar x = want.scalar_at(i), y = got.scalar_at(i);
+          const auto same = [](double u, double v) {
+            return std::isnan(u) ? std::isnan(v) : u == v && std::signbit(u) == std::signbit(v);
+          };
+          ASSERT_TRUE(same(x.real, y.real) && same(x.imag, y.imag)) << isa << " " << name_of(code, dtype) << " " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(EveryIsa, ConjugateIsTheNegatedImaginaryPart) {
+  const NdArray real = random_floats(DType::kF32, 333, 21), imag = random_floats(DType::kF32, 333, 22);
+  TileBuilder tiles;
+  const uint32_t z = tiles.input(DType::kC64);
+  const uint32_t x = tiles.emit(TileCode::kRealPart, {z}, DType::kF32);
+  const uint32_t y = tiles.emit(TileCode::kNegate, {tiles.emit(TileCode::kImagPart, {z}, DType::kF32)}, DType::kF32);
+  tiles.output(tiles.emit(TileCode::kComplex, {x, y}, DType::kC64));
+  const TileProgram program = std::move(tiles).build();
+  EXPECT_EQ(program.instruction_count(), 1U);
+  const NdArray minus = run(one_instruction(TileCode::kNegate, DType::kF32, DType::kF32), {imag});
+  for (std::string_view isa : tile_isas()) {
+    use_tile_isa(isa);
+    EXPECT_EQ(bytes_of(run(program, {joined(DType::kC64, real, imag)})), bytes_of(joined(DType::kC64, real, minus)));
+  }
+}
+
+TEST(Tile, SignsOfSmallFloats) {
+  for (DType dtype : {DType::kF16, DType::kBF16}) {
+    const NdArray x = random_floats(dtype, 777, 23);
+    const NdArray minus = run(one_instruction(TileCode::kNegate, dtype, dtype), {x});
+    const NdArray size = run(one_instruction(TileCode::kAbs, dtype, dtype), {x});
+    for (int64_t i = 0; i < 777; ++i) {
+      const double value = x.scalar_at(i).real;
+      if (std::isnan(value)) continue;
+      ASSERT_EQ(minus.scalar_at(i), Scalar::of_float(dtype, -value)) << value;
+      ASSERT_EQ(std::signbit(minus.scalar_at(i).real), !std::signbit(value)) << value;
+      ASSERT_EQ(size.scalar_at(i), Scalar::of_float(dtype, std::fabs(value))) << value;
+      ASSERT_FALSE(std::signbit(size.scalar_at(i).real)) << value;
+    }
   }
 }
 

@@ -7,9 +7,10 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <utility>
 #include <vector>
+
+#include <sys/mman.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
