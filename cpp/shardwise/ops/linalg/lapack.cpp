@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 
 // LAPACK's Fortran interface: arguments by reference; the lengths of character arguments follow the others.
 using ComplexFloat = std::complex<float>;
@@ -88,7 +89,8 @@ Int with_workspace(F&& f) {
 template <class R>
 std::vector<R> real_workspace(int64_t count) {
   if (count > std::numeric_limits<Int>::max()) {
-    fail<UnsupportedError>("LAPACK", "a workspace must have fewer than 2^31 elements", count, "take smaller matrices");
+    fail<UnsupportedError>("LAPACK", "a workspace must have fewer than 2^31 elements", str(count),
+                           "take smaller matrices");
   }
   return std::vector<R>(static_cast<size_t>(std::max<int64_t>(count, 1)));
 }
