@@ -106,12 +106,17 @@ test-tsan: build/tsan/build.ninja
 test-py: build
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal
 
-# The oracles leave with 1 where Shardy disagrees and no known mechanism explains it, and at a crash of a mutated text.
+# The oracles leave with 1 where Shardy disagrees and no known mechanism explains it, and at a crash of a mutated text;
+# the benchmark, if a program sends more than its bound and more than is known of it.
 test-random: build
 	$(PY) -m tests.conformance.shardy.oracle --programs 3000
 	$(PY) -m tests.conformance.shardy.origins --programs 500
 	$(PY) -m tests.conformance.stablehlo.ops --instances 3000
-	$(PY) -m tests.conformance.random_programs --programs 1000 --seed 2 --processes $(JOBS)
+	$(PY) -m tests.conformance.random_programs --programs 500 --seed 2 --processes $(JOBS)
+	$(PY) -m tests.conformance.random_programs --programs 500 --seed 3 --processes $(JOBS) --several-meshes
+	$(PY) -m tests.conformance.reshards --pairs 2000
+	$(PY) -m tests.conformance.reshards --meshes 200
+	$(PY) -m benchmarks.communication --check
 	$(PY) -m tests.conformance.pinned_choices
 	$(PY) -m tests.conformance.op_matrix
 	$(PY) -m tests.conformance.jax.corpus

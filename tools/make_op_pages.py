@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from op_examples import CASES, DEVICES, Example, Sharded, examples, sharded
+from op_examples import CASES, DEVICES, Example, Sharded, examples, sharded, sharded_dims
 
 from shardwise import _core
 
@@ -89,8 +89,15 @@ printed, and refused when the program is compiled; the last three rows are refus
 HEAD_OF_COLLECTIVES = f"""# Collectives of each op
 
 This page shows what each op sends if one dim of one operand is sharded over {DEVICES} devices and nothing else is
-annotated: propagation shards the result. Bytes are those that one device receives. Two terms are in the last column: an
-*operand* is moved before the op, and a *result* is moved afterwards, because propagation wants it elsewhere.
+annotated: propagation shards the result. Dims of less than {DEVICES} elements are tried if no example has a larger one.
+
+- The *factor* of the dim is that of the op's rule, with its kind if the rule does not pass it through, and with the
+  range that is read if it is not the whole dim.
+- The *method* is how the op is computed, or each op that replaces it: by its rule, or by a method of its own.
+- Bytes are those that one device receives.
+- The *cause* names what moves: an *operand* is moved before the op, and a *result* is moved afterwards, because
+  propagation wants it elsewhere.
+
 `python tools/make_op_pages.py` writes this page from the programs that it compiles; a test compares it.
 
 """
@@ -218,12 +225,15 @@ def _collectives(shown: dict[str, list[Example]]) -> str:
     silent: list[str] = []
     rows: list[str] = []
     for name, found in shown.items():
-        moving = [(example, row) for example in found for row in sharded(example) if row.collectives]
+        tried = [(example, sharded(example, operand, dim)) for example, operand, dim in sharded_dims(found)]
+        moving = [(example, row) for example, row in tried if row.collectives]
         if found and not moving:
             silent.append(f"`{name}`")
         rows += dict.fromkeys(_collective_row(name, example, row) for example, row in moving)
-    lines = ["| op | shapes | sharded | collectives | bytes | cause |", "| --- | --- | --- | --- | --- | --- |", *rows]
-    return "\n".join([*lines, "", "These ops send nothing, whichever dim is sharded:", "", ", ".join(silent) + ".", ""])
+    head = "| op | shapes | sharded | factor | method | collectives | bytes | cause |"
+    lines = [head, "| --- | --- | --- | --- | --- | --- | --- | --- |", *rows]
+    silence = "These ops send nothing, whichever dim of several elements is sharded:"
+    return "\n".join([*lines, "", silence, "", ", ".join(silent) + ".", ""])
 
 
 def _collective_row(name: str, example: Example, row: Sharded) -> str:
@@ -231,7 +241,13 @@ def _collective_row(name: str, example: Example, row: Sharded) -> str:
     counts = Counter(row.collectives)
     kinds = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
     where = f"operand {row.operand}, dim {row.dim} → `{row.result}`"
-    return f"| `{name}` | {shapes} | {where} | {kinds} | {row.bytes:g} | {', '.join(row.causes)} |"
+    factor, kind = example.factor(row.operand, row.dim)
+    read = example.ranges.get((row.operand, row.dim))
+    about = ", ".join(filter(None, (f"`{factor}`" if factor else "none", kind, _reading(read) if read else "")))
+    methods = ", ".join(row.methods)
+    return (
+        f"| `{name}` | {shapes} | {where} | {about} | {methods} | {kinds} | {row.bytes:g} | {', '.join(row.causes)} |"
+    )
 
 
 def main() -> None:

@@ -53,6 +53,18 @@ class Example(NamedTuple):
         """The sharding rule of the op."""
         return dict(self.module.sharding_rules())[self.case.name]
 
+    def factor(self, operand: int, dim: int) -> tuple[str, str]:
+        """The factors of a dim in the rule, and their kind if one of them is not passed through. "" without a rule."""
+        if not self.rule:
+            return "", ""
+        operands = self.rule.partition("->")[0]
+        factors = re.findall(r"\[([^\]]*)\]", operands)[operand].split(", ")[dim]
+        for kind in ("reduction", "need_replication", "permutation"):
+            of_kind = re.search(rf" {kind}={{([^}}]*)}}", self.rule)
+            if of_kind and set(of_kind[1].split(", ")) & set(re.findall("[a-z][0-9_]*", factors)):
+                return factors, kind.replace("_", " ")
+        return factors, ""
+
     @property
     def ranges(self) -> dict[tuple[int, int], dict[str, Any]]:
         """By operand and dim, the range that is read if it is not the whole dim."""
@@ -65,6 +77,7 @@ class Sharded(NamedTuple):
     operand: int
     dim: int
     result: str  # the spec of the first result
+    methods: list[str]  # of the ops, "rule" for those that have none
     collectives: list[str]
     causes: list[str]
     bytes: float
@@ -85,24 +98,42 @@ def examples(name: str) -> list[Example]:
     return found
 
 
-def sharded(example: Example) -> Iterator[Sharded]:
-    """Each dim of each operand in turn; propagation shards the result."""
+def sharded_dims(found: list[Example]) -> Iterator[tuple[Example, int, int]]:
+    """(example, operand, dim) of the examples of an op; dims smaller than the mesh only if no example has a larger one.
+
+    Dims of one element are left out.
+    """
+    places = [
+        (example, i, dim, size)
+        for example in found
+        for i, shape in enumerate(example.application.shapes)
+        for dim, size in enumerate(shape)
+    ]
+    large = {(i, dim) for _, i, dim, size in places if size >= DEVICES}
+    for example, i, dim, size in places:
+        if size >= DEVICES or (size > 1 and (i, dim) not in large):
+            yield example, i, dim
+
+
+def program_of(example: Example, operand: int, dim: int) -> sw.Program:
+    """The example with one dim sharded."""
     mesh = _core.mesh.Mesh("mesh", [("x", DEVICES)])
     shapes = example.application.shapes
-    for i, shape in enumerate(shapes):
-        for dim, size in enumerate(shape):
-            if size < DEVICES:
-                continue
-            axes = [("x",) if d == dim else () for d in range(len(shape))]
-            given = [sharding(mesh, axes) if j == i else None for j in range(len(shapes))]
-            module = record(example.case, example.application, example.dtype, given)
-            program = sw.parse(module.text()).compile()
-            rows = list(program.collectives())
-            yield Sharded(
-                i,
-                dim,
-                str(program.output_shardings.spec),
-                [f"{row.kind}" for row in rows],
-                list(dict.fromkeys(row.cause for row in rows)),
-                float(program.collectives().total_bytes),
-            )
+    axes = [("x",) if d == dim else () for d in range(len(shapes[operand]))]
+    given = [sharding(mesh, axes) if j == operand else None for j in range(len(shapes))]
+    return sw.parse(record(example.case, example.application, example.dtype, given).text()).compile()
+
+
+def sharded(example: Example, operand: int, dim: int) -> Sharded:
+    """What the example sends with one dim sharded; propagation shards the result."""
+    program = program_of(example, operand, dim)
+    rows = list(program.collectives())
+    return Sharded(
+        operand,
+        dim,
+        str(program.output_shardings.spec),
+        list(dict.fromkeys(op.method or "rule" for op in program.choices.ops)),
+        [row.kind for row in rows],
+        list(dict.fromkeys(row.cause for row in rows)),
+        float(program.collectives().total_bytes),
+    )

@@ -32,6 +32,12 @@ def mlp_update(library: Library, x: Any, y: Any, w1: Any, w2: Any) -> Any:
     return w1 - 0.1 * d1, w2 - 0.1 * d2
 
 
+def update_with_momentum(library: Library, x: Any, y: Any, w1: Any, w2: Any, m1: Any, m2: Any) -> Any:
+    d1, d2 = mlp_gradients(library, x, y, w1, w2)
+    m1, m2 = 0.9 * m1 + d1, 0.9 * m2 + d2
+    return w1 - 0.1 * m1, w2 - 0.1 * m2, m1, m2
+
+
 def used_twice(library: Library, x: Any, y: Any, w: Any) -> Any:
     return library.grad(lambda w: library.np.sum(library.np.tanh(x @ w) + library.np.sin(y @ w)), 0)(w)
 
@@ -152,11 +158,22 @@ CUBE = {"x": 2, "y": 2, "z": 2}
 LAYERS = [
     training("DP gradients", mlp_gradients, 28672, BATCH, BATCH, (W1, ()), (W2, ()), out=[(), ()]),
     training("a weight used twice", used_twice, 14336, BATCH, BATCH, (W1, ()), out=()),
-    training("ZeRO-3 update", mlp_update, 28672, BATCH, BATCH, (W1, X), (W2, X), out=[X, X]),
+    training(
+        "ZeRO-1 update",
+        update_with_momentum,
+        28672,
+        BATCH,
+        BATCH,
+        *((w, ()) for w in (W1, W2)),
+        *((w, X) for w in (W1, W2)),
+        out=[(), (), X, X],
+    ),
+    training("ZeRO-3 update, FSDP", mlp_update, 28672, BATCH, BATCH, (W1, X), (W2, X), out=[X, X]),
     training("DP x SP gradient", sequence_gradient, 14336, ((8, 32, 32), ("x", "y")), (W1, ()), out=(), mesh=GRID),
     layer("Megatron MLP", feed_forward, 7168, (TOKENS, ()), *MEGATRON, out=()),
     layer("Megatron MLP, sequence parallel", feed_forward, 7168, (TOKENS, COLUMNS), *MEGATRON, out=COLUMNS),
     training("Megatron MLP gradients", feed_forward_gradients, 14336, (TOKENS, ()), *MEGATRON, out=[(), COLUMNS, X]),
+    layer("Megatron attention", attention_layer, 7168, (TOKENS, ()), *HEADS, out=()),
     training(
         "Megatron attention gradients",
         attention_gradients,
@@ -204,6 +221,14 @@ LAYERS = [
         ((8, 64), COLUMNS),
         (((8, 24), INT), COLUMNS),
         out=COLUMNS,
+    ),
+    layer(
+        "dynamic_update_slice in one shard",
+        lambda np, x, rows: x.at[9:11].set(rows),
+        0,
+        ((64, 16), X),
+        ((2, 16), ()),
+        out=X,
     ),
     layer("contraction sharded on one side", lambda np, a, b: a @ b, 1792, ((64, 64), COLUMNS), ((64, 64), ()), out=X),
     layer(

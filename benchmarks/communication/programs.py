@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 __all__ = ["LINE", "MOVEMENT", "RESHARDS", "Library", "Program", "X"]
 
@@ -38,6 +38,7 @@ class Program:
     Attributes:
         shapes: of the arguments, each with a dtype if it is not float32.
         bound: bytes that no schedule can do without (movement), or the bytes of the best known schedule.
+        objective: what the program is compiled for.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Program:
     wanted: Any  # Axes, or a list of them for several results
     bound: int
     mesh: dict[str, int]
+    objective: Literal["time", "bytes"] = "time"
 
 
 def moved(
@@ -57,11 +59,13 @@ def moved(
     given: Axes | Sequence[Axes] = X,
     out: Axes = X,
     mesh: dict[str, int] = LINE,
+    objective: Literal["time", "bytes"] = "time",
 ) -> Program:
     """A program of functions of NumPy only; all arguments have one sharding, or a list gives one for each."""
     shapes = shapes or (ROWS,)
     each = tuple(given) if isinstance(given, list) else (given,) * len(shapes)
-    return Program(name, lambda library, *arrays: function(library.np, *arrays), shapes, each, out, bound, mesh)
+    called = lambda library, *arrays: function(library.np, *arrays)  # noqa: E731
+    return Program(name, called, shapes, each, out, bound, mesh, objective)
 
 
 def reshard(shape: Shape, given: Axes, wanted: Axes, bound: int, **mesh: int) -> Program:
@@ -91,6 +95,14 @@ def heads(np: Any, x: Any) -> Any:
 def glu(np: Any, x: Any) -> Any:
     half = x.shape[1] // 2
     return x[:, :half] * np.tanh(x[:, half:])
+
+
+def running_sum(np: Any, x: Any) -> Any:
+    return np.cumsum(x, 0)
+
+
+def reversed_running_sum(np: Any, x: Any) -> Any:
+    return np.cumsum(x[::-1], 0)[::-1]
 
 
 MOVEMENT = [
@@ -132,8 +144,11 @@ MOVEMENT = [
     moved("tril", lambda np, x: np.tril(x), 0, (16, 16), given=("x", "y"), out=("x", "y"), mesh={"x": 2, "y": 4}),
     moved("argmax over the sharded dim", lambda np, x: np.argmax(x, 1), 168, (16, 64), given=COLUMNS, out=()),
     moved("argmax, rows sharded", lambda np, x: np.argmax(x, 1), 112, (16, 64), given=COLUMNS),
-    moved("cumsum along the sharded dim", lambda np, x: np.cumsum(x, 0), 64),
-    moved("reversed cumsum", lambda np, x: np.cumsum(x[::-1], 0)[::-1], 64),
+    # A chain of 7 messages would send 64 bytes.
+    moved("cumsum along the sharded dim", running_sum, 112),
+    moved("reversed cumsum", reversed_running_sum, 112),
+    moved("cumsum, fewest bytes", running_sum, 64, objective="bytes"),
+    moved("reversed cumsum, fewest bytes", reversed_running_sum, 64, objective="bytes"),
     moved("sort along the sharded dim", lambda np, x: np.sort(x, 0), 896),
     moved("max over the sharded dim", lambda np, x: np.max(x, 0), 112, (8, 32), out=X),
     moved("17 rows: tanh, then sum", lambda np, x: np.sum(np.tanh(x), 0), 192, (17, 32), out=()),
@@ -154,4 +169,5 @@ RESHARDS = [
     reshard((33,), ("x",), (("x", "y"),), 12, x=4, y=2),
     reshard((10, 8), ("x",), (("x", "y"),), 64, x=4, y=2),
     reshard((17, 4), (("x", "y"),), ("x",), 80, x=4, y=2),
+    reshard((3, 1024), ("x",), (), 12288, x=64),  # 61 devices hold no row
 ]

@@ -14,6 +14,7 @@ __all__ = ["Choices", "ChosenOp", "Objective", "checked_choices", "checked_objec
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
+TEXTS: Final = ("sources", "carries", "exchanges")  # the fields that are lists of texts
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,16 @@ class Choices:
     Shardings are texts without sizes. So choices can be pinned for a mesh with the same axes and other sizes.
 
     Attributes:
-        ops: how each op is computed. An accumulation in a loop is chosen as a whole, and is not listed.
+        ops: how each op is computed. An accumulation in a loop is chosen as a whole: see ``carries``.
         plans: the collectives of each reshard, by name, with ``"all_slice"`` for a slice; nothing for a reshard that
             moves nothing.
         objective: what they make least of, as :func:`jit` takes it.
+        sources: the sharding from which a value is resharded, for each reshard that could start from several;
+            ``"operand"`` if the elementwise op that made it is computed again, on a narrower dtype that moved.
+        carries: the sharding of each carry into which a loop accumulates what is unreduced; ``""`` if the sum is
+            reduced in each trip.
+        exchanges: what became of each exchange that could be ``"merged"`` into its user, ``"joined"`` with others of
+            the same value, or ``"sliced"`` from a value that all devices gather; ``"kept"`` if it was not.
 
     >>> import numpy as np
     >>> import shardwise as sw
@@ -62,13 +69,18 @@ class Choices:
     ops: tuple[ChosenOp, ...]
     plans: tuple[tuple[str, ...], ...]
     objective: Objective = "time"
+    sources: tuple[str, ...] = ()
+    carries: tuple[str, ...] = ()
+    exchanges: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """``{"ops": [{"op": …, "method": …, "operands": […], "results": […]}, …], "plans": [[…], …],
-        "objective": …}``.
+        "objective": …, "sources": […], "carries": […], "exchanges": […]}``.
         """
         ops = [{**asdict(op), "operands": list(op.operands), "results": list(op.results)} for op in self.ops]
-        return {"ops": ops, "plans": [list(plan) for plan in self.plans], "objective": self.objective}
+        plans = [list(plan) for plan in self.plans]
+        texts = {name: list(getattr(self, name)) for name in TEXTS}
+        return {"ops": ops, "plans": plans, "objective": self.objective, **texts}
 
     def to_json(self) -> str:
         """The same as JSON; :meth:`from_json` reads it."""
@@ -88,26 +100,27 @@ class Choices:
                 for op in read["ops"]
             ]
             plans = tuple(tuple(map(str, plan)) for plan in read["plans"])
-            return cls(tuple(ops), plans, checked_objective("from_json", read.get("objective", "time")))
+            texts = {name: tuple(map(str, read.get(name, ()))) for name in TEXTS}
+            return cls(tuple(ops), plans, checked_objective("from_json", read.get("objective", "time")), **texts)
         except (AttributeError, KeyError, ShardingError, TypeError, ValueError) as error:
             raise ValueError(
                 message("from_json", "takes the JSON of choices", shown(text), "write it by choices.to_json()")
             ) from error
 
 
-def choices_of(rows: tuple[Any, Any], objective: Objective) -> Choices:
+def choices_of(rows: tuple[Any, ...], objective: Objective) -> Choices:
     """The choices of the extension's rows."""
-    ops, plans = rows
+    ops, plans, *texts = rows
     chosen = (ChosenOp(op, method, tuple(operands), tuple(results)) for op, method, operands, results in ops)
-    return Choices(tuple(chosen), tuple(map(tuple, plans)), objective)
+    return Choices(tuple(chosen), tuple(map(tuple, plans)), objective, *map(tuple, texts))
 
 
-def rows_of(choices: Choices | None) -> tuple[list[Any], list[Any]] | None:
+def rows_of(choices: Choices | None) -> tuple[list[Any], ...] | None:
     """The choices as the extension takes them."""
     if choices is None:
         return None
     ops = [(op.op, op.method, list(op.operands), list(op.results)) for op in choices.ops]
-    return ops, [list(plan) for plan in choices.plans]
+    return ops, [list(plan) for plan in choices.plans], *(list(getattr(choices, name)) for name in TEXTS)
 
 
 def checked_objective(what: str, objective: Any) -> Objective:

@@ -40,7 +40,7 @@ class Implementations:
     at: Callable[..., Any]  # (array): x.at, for tracers and Arrays
     compile_module: Callable[..., Any]  # (module, mesh, function name, options): Module.compile
     to_jax: Callable[..., Any]  # (program, devices, mesh): Program.to_jax
-    export_text: Callable[..., Any]  # (program, generic): Program.as_text("export")
+    export_text: Callable[..., Any]  # (program, locations, generic): Program.as_text("export")
     to_source: Callable[..., Any]  # (program, target, path): Program.to_source
     jax_shardings: Callable[..., Any]  # (program, devices, mesh): Program.jax_shardings
     eager_call: Callable[..., Any]  # (function, args, kwargs): one NumPy call on Arrays

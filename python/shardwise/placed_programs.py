@@ -24,7 +24,8 @@ class PlacedProgram:
     """A compiled program on the devices of ``place``."""
 
     __slots__ = (
-        "_argument_shardings", "_hidden", "_identity", "_mesh", "_place", "_results", "_traced", "_what", "executable",
+        "_argument_shardings", "_hidden", "_identity", "_mesh", "_place", "_places", "_results", "_traced", "_what",
+        "executable",
     )  # fmt: skip
 
     def __init__(self, compiled: _core.passes.CompileUnit, traced: Traced, place: Place) -> None:
@@ -35,6 +36,7 @@ class PlacedProgram:
         self._argument_shardings = compiled.argument_shardings
         self._hidden: list[Any] | None = None  # the closed-over arrays, from the first run on
         self._results = [(tuple(type.shape), numpy_dtype(type.dtype)) for type in traced._core.result_types]
+        self._places: list[Place] | None = None  # of the results, from the first run on
         self._what = f"the program of {traced._donation[0]}"
         self._identity = b""
         if place.communicator is not None:
@@ -62,7 +64,9 @@ class PlacedProgram:
         arguments += self._hidden
         results = executable.run(arguments, donated=donated, processes=place.communicator, **options)
         finish()
-        return [Array._of(x, self._place_of(x.sharding), *type) for x, type in zip(results, self._results)]
+        if self._places is None:
+            self._places = [self._place_of(x.sharding) for x in results]
+        return [Array._of(x, place, *type) for x, place, type in zip(results, self._places, self._results)]
 
     def _place_of(self, sharding: _core.mesh.Sharding) -> Place:
         """Where an argument or a result is, on another mesh than the program's, too.

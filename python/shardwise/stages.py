@@ -294,19 +294,33 @@ class Program:
             kind: ``"global"`` (StableHLO), ``"propagated"`` (with every value's sharding), ``"resharded"`` (with
                 collectives on global types), ``"local"`` (one device's program), or ``"export"`` (one
                 ``sdy.manual_computation`` of StableHLO alone, for other compilers; JAX must be installed).
-            locations: append ``loc(...)`` with the user's lines; not for ``"export"``.
+            locations: append ``loc(...)`` with the user's lines.
             generic: MLIR's generic form instead of StableHLO's pretty forms.
+
+        Raises:
+            UnsupportedError: ``"export"``, and JAX is missing or too old.
         """
         if not is_one_of(kind, _KINDS):
             raise ValueError(message("as_text", f"kind must be one of {', '.join(_KINDS)}", repr(kind)))
         if kind == "export":
-            text: str = IMPLEMENTATIONS.export_text(self, generic)
+            text: str = IMPLEMENTATIONS.export_text(self, **text_options(locations, generic))
             return text
         stage: _core.ir.Module = self._compiled.stages[kind]
         return stage.text(**text_options(locations, generic))
 
     def collectives(self) -> Ledger:
-        """Every collective: kind, axes, bytes received per device, count, source line and cause."""
+        """Every collective that sends something: kind, axes, bytes received per device, count, source line and cause.
+
+        >>> import numpy as np
+        >>> import shardwise as sw
+        >>> function = sw.jit(lambda x: x[::2], mesh=sw.Mesh({"x": 4}), in_shardings=sw.P("x"), out_shardings=sw.P("x"))
+        >>> function.lower(np.arange(16)).compile().collectives().rows  # each device has its rows already
+        ()
+        """
+        return Ledger(row for row in self._all_collectives() if row.bytes)
+
+    def _all_collectives(self) -> Ledger:
+        """Also those that send nothing, as the local program has them."""
         return ledger_of([{**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()])
 
     def _cause(self, cause: str) -> str:

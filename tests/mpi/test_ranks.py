@@ -109,6 +109,27 @@ def test_a_missing_library_is_named(hidden: str, message: str) -> None:
     assert done.stdout.startswith(message), done.stdout
 
 
+WRONG_COMMUNICATORS = """
+import shardwise as sw
+from mpi4py import MPI
+freed = MPI.COMM_WORLD.Dup()
+freed.Free()
+for comm in ("world", MPI.COMM_NULL, freed, MPI.COMM_WORLD.Get_group(), sw.mpi.communicator):
+    try:
+        sw.mpi.communicator(comm)
+    except TypeError as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_a_wrong_communicator_is_a_type_error() -> None:
+    done = subprocess.run([sys.executable, "-c", WRONG_COMMUNICATORS], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    head = "TypeError mpi.communicator: takes a communicator of mpi4py, got "
+    assert [line.startswith(head) for line in lines] == [True] * 5, done.stdout
+    assert lines[0].startswith(f"{head}'world'")
+
+
 def test_only_a_communicator_imports_mpi4py() -> None:
     code = "import sys, shardwise as sw\nwith sw.mpi.local(): pass\nprint('mpi4py' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -20,6 +20,8 @@ MESHES = [
     sw.Mesh({"x": 2, "y": 2}),
     sw.Mesh({"x": 2, "y": 2}, device_ids=[2, 0, 3, 1]),
 ]
+SECOND = sw.Mesh({"u": 4}, device_ids=[2, 0, 3, 1], name="second")
+UNEVEN = np.arange(35, dtype=np.float32).reshape(5, 7) / 32
 
 
 def compiled(handed: Handed, mesh: sw.Mesh) -> Any:
@@ -33,10 +35,22 @@ def compiled(handed: Handed, mesh: sw.Mesh) -> Any:
     return sw.jit(handed.function, mesh=mesh, in_shardings=tuple(specs)).lower(*handed.arguments).compile()
 
 
+def on_a_second_mesh(x: Any) -> Any:
+    """A result that stays on the second mesh, and one that comes back."""
+    y = sw.shard(np.tanh(x), sw.NamedSharding(SECOND, P(None, "u")))
+    return y, sw.shard(y * 2, P("y"))
+
+
+def second_mesh_program() -> Any:
+    jitted = sw.jit(on_a_second_mesh, mesh=MESHES[1], in_shardings=sw.NamedSharding(SECOND, P("u")))
+    return jitted.lower(UNEVEN).compile()
+
+
 def test_scripts_give_the_numbers_of_the_virtual_mesh(tmp_path: Path) -> None:
     expected = []
-    for i, handed in enumerate(PROGRAMS):
-        program = compiled(handed, MESHES[i % len(MESHES)])
+    programs = [(handed, compiled(handed, MESHES[i % len(MESHES)])) for i, handed in enumerate(PROGRAMS)]
+    programs.append((Handed(on_a_second_mesh, (UNEVEN,), False, 0), second_mesh_program()))
+    for handed, program in programs:
         program.to_source("mpi4py", tmp_path / f"{handed.name}.py")
         arguments = sw.tree.leaves(handed.arguments)
         (tmp_path / f"{handed.name}.args").write_bytes(pickle.dumps(arguments))

@@ -20,8 +20,6 @@ from tests.support.partitioned import execute, same_bits
 # Ops that have neither a kernel nor a decomposition. An op that gets one leaves the list; no op may join it.
 WITHOUT_KERNEL = {
     "sdy.manual_computation",
-    "sdy.replicated_to_unreduced",
-    "sdy.sharded_to_unreduced",
     "stablehlo.after_all",
     "stablehlo.all_gather",
     "stablehlo.all_reduce",

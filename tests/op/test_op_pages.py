@@ -3,7 +3,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from shardwise import _core
+from tests.op.cases import CASES
+from tests.support.counted_bytes import differences, received_in_run
+from tests.support.partitioned import ONE_DEVICE, bitwise, difference, record, run, same_bits
 from tests.support.tools import tool
 
 
@@ -37,3 +43,21 @@ def test_pages_name_kernels_and_rules_where_there_are_some() -> None:
         ), op
         if op.composed:
             assert ("before propagation" in facts["Computed by"]) == (not op.has_rule), op
+
+
+@pytest.mark.parametrize("name", sorted({case.name for case in CASES}))
+def test_the_rows_of_collectives_are_what_runs(name: str) -> None:
+    """The results are right, and a device receives the bytes of the row, collective by collective."""
+    examples = tool("op_examples")
+    for example, operand, dim in examples.sharded_dims(examples.examples(name)):
+        case, application, dtype = example.case, example.application, example.dtype
+        operands = case.operands(application, dtype)
+        [whole] = run(record(case, application, dtype), ONE_DEVICE, operands)
+        program = examples.program_of(example, operand, dim)
+        got = np.asarray(program.run(*operands))
+        assert not difference(case, application, operands, got)
+        assert not bitwise(case, dtype) or same_bits(got, whole)
+        executable = received_in_run(program, *operands)
+        assert not differences(program._compiled, executable)
+        received = sum((np.asarray(counted) for counted in executable.received().values()), np.zeros(1))
+        assert received.max() == examples.sharded(example, operand, dim).bytes

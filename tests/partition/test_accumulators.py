@@ -158,6 +158,26 @@ FOLDS: dict[str, tuple[Any, Any, Any, Any]] = {
     "product": (np.multiply, lambda x: x.prod(axis=0, dtype=np.int32), ROW.astype(np.int32), INTEGERS),
     "or": (np.logical_or, lambda x: x.any(axis=0), np.zeros(WIDTH, bool), INTEGERS == 8),
     "decay": (lambda sum, y: sum * np.float32(0.5) + y, lambda x: x.sum(axis=0), ROW.astype(np.float32), XS),
+    "quotient": (lambda sum, y: sum + y / 8, lambda x: x.sum(axis=0), ROW.astype(np.float32), XS),
+    "decay by division": (lambda sum, y: sum / 3 + y, lambda x: x.sum(axis=0), ROW.astype(np.float32), XS),
+    "masked": (
+        lambda sum, y: sum + np.where(ROW % 2 == 0, y, 0),
+        lambda x: x.sum(axis=0),
+        ROW.astype(np.float32),
+        XS,
+    ),
+    "masked maximum": (
+        lambda best, y: np.where(ROW < 3, np.maximum(best, y), y),
+        lambda x: x.max(axis=0),
+        ROW.astype(np.float32) / 9,
+        XS,
+    ),
+    "scattered": (
+        lambda sum, y: sum.at[np.array([2, 0, 2, 5, 1, 1], np.int32)].add(y),
+        lambda x: x.sum(axis=0),
+        ROW.astype(np.float32),
+        XS,
+    ),
     "bfloat16": (
         lambda sum, y: sum + y.astype(np.float32),
         lambda x: x[:, 0] @ x,

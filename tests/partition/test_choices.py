@@ -7,6 +7,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,20 @@ def hidden(x: Any, w: Any) -> Any:
     return np.roll(np.maximum(x @ w, 0), 3, 0).sum(0)
 
 
+def accumulated(x: Any) -> Any:
+    return sw.fori_loop(0, 3, lambda i, total: total + np.sum(x * (i + 1), 0), np.zeros(16, np.float32))
+
+
+def from_two_placements(x: Any) -> Any:
+    """The second one may be cut from the first one."""
+    return sw.shard(x, P()) * 2, sw.shard(x, P(None, "x")) + 1
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], Any, Any]] = {
     "layer": (hidden, [(64, 16), (16, 32)], (P("x"), P(None, "y")), P()),
+    "three ranges": (lambda x: x[0:54] + x[5:59] + x[10:64], [ROWS], X, X),
+    "accumulation": (accumulated, [ROWS], X, P()),
+    "two placements": (from_two_placements, [ROWS], X, (P(), P(None, "x"))),
     "transposition": (lambda x: x + x.T, [(64, 64)], P("x", "y"), P("y", "x")),
     "window": (lambda x: x[10:40], [ROWS], X, X),
     "cumulative sum": (lambda x: np.cumsum(x, 0), [ROWS], X, X),
@@ -59,7 +72,79 @@ def test_pinned_choices_are_made_again_on_another_mesh(name: str) -> None:
     larger, _ = compiled(name, 16, sw.Choices.from_json(program.choices.to_json()))
     assert larger.choices == program.choices
     assert op_names(larger) == op_names(program)
-    np.testing.assert_allclose(larger(*arrays), program(*arrays), rtol=1e-5, atol=1e-5)
+    for got, want in zip(leaves(larger(*arrays)), leaves(program(*arrays)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def leaves(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+def test_ranges_are_joined_on_another_mesh_only_if_that_is_pinned() -> None:
+    """On 16 devices, a tile that holds three ranges of 4 rows would be larger than they are."""
+    small, _ = compiled("three ranges", 4)
+    assert small.choices.exchanges == ("joined",)
+    assert small.collectives().by_kind() == {"exchange": 1}
+    large, _ = compiled("three ranges", 16)
+    assert large.choices.exchanges == ("kept",)
+    assert large.collectives().by_kind() == {"exchange": 2}  # x[0:54] is where it is needed: blocks of 4 rows
+    assert compiled("three ranges", 16, small.choices)[0].collectives().by_kind() == {"exchange": 1}
+    apart = replace(small.choices, exchanges=("kept",))
+    assert compiled("three ranges", 4, apart)[0].collectives().by_kind() == {"exchange": 3}
+
+
+def test_the_carry_of_an_accumulation_is_a_choice() -> None:
+    program, arrays = compiled("accumulation", 4)
+    assert program.choices.carries == ('[{}], unreduced={"x"}',)
+    assert program.collectives().by_kind() == {"all_reduce": 1}
+    # Reduced in each trip: the ops are chosen alone then.
+    reduced = sw.Choices(
+        (*program.choices.ops, sw.ChosenOp("stablehlo.add", "", ("[{}]", "[{}]"), ("[{}]",))),
+        (("all_reduce",),),
+        carries=("",),
+    )
+    again, _ = compiled("accumulation", 4, reduced)
+    assert again.collectives().by_kind() == {"all_reduce": 3}
+    np.testing.assert_allclose(again(*arrays), program(*arrays), rtol=1e-5, atol=1e-5)
+
+
+def test_the_placement_that_a_reshard_starts_from_is_a_choice() -> None:
+    program, arrays = compiled("two placements", 4)
+    assert program.choices.sources == ("[{}, {}]",)
+    assert program.collectives().by_kind() == {"all_gather": 1}
+    other = replace(program.choices, sources=('[{"x"}, {}]',), plans=(("all_gather",), ("all_to_all",)))
+    again, _ = compiled("two placements", 4, other)
+    assert again.collectives().by_kind() == {"all_gather": 1, "all_to_all": 1}
+    for got, want in zip(again(*arrays), program(*arrays), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("kind", ["ops", "plans", "sources", "carries", "exchanges"])
+def test_choices_of_a_longer_program_are_refused(kind: str) -> None:
+    program, _ = compiled("window", 2)
+    known = getattr(program.choices, kind)
+    extra = program.choices.ops[0] if kind == "ops" else ("all_gather",) if kind == "plans" else "kept"
+    with pytest.raises(
+        sw.ShardingError,
+        match=rf"jit: choices must be of this program, got choices of {len(known) + 1} "
+        rf"{'reshards' if kind == 'plans' else kind} where it has {len(known)}; compile without choices",
+    ):
+        compiled("window", 2, replace(program.choices, **{kind: (*known, extra)}))
+
+
+def test_impossible_choices_are_refused() -> None:
+    for name, kind, choice in (
+        ("three ranges", "exchanges", "sliced"),
+        ("accumulation", "carries", '[{"x"}]'),
+        ("two placements", "sources", '[{}, {"y"}]'),
+    ):
+        program, _ = compiled(name, 4)
+        with pytest.raises(
+            sw.ShardingError, match=rf"choices must be possible for the program on this mesh, got {kind} 0: "
+        ):
+            compiled(name, 4, replace(program.choices, **{kind: (choice,)}))
+        with pytest.raises(sw.ShardingError, match=rf"choices must be of this program, got choices of 0 {kind};"):
+            compiled(name, 4, replace(program.choices, **{kind: ()}))
 
 
 def test_argmax_has_the_same_ops_where_the_devices_do_not_divide_its_rows() -> None:

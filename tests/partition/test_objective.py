@@ -78,10 +78,31 @@ def test_the_local_program_is_the_same_for_any_number_of_devices() -> None:
     assert len(counts) == 1
 
 
-def test_narrow_floats_are_not_rounded_on_the_way() -> None:
-    x = np.full((64, 16), 1 / 3, ml_dtypes.bfloat16)
-    program = compiled(lambda x: np.cumsum(x, 0), x, objective="bytes")
-    assert "collective_permute" not in program.collectives().by_kind()
+@pytest.mark.parametrize(
+    ("dtype", "columns", "sent"),
+    [("bfloat16", 4, {"time": 28, "bytes": 16}), ("float16", 1, {"time": 14, "bytes": 4}),
+     ("float8_e4m3fn", 1, {"time": 7, "bytes": 4})],
+)  # fmt: skip
+def test_narrow_sums_are_passed_on_as_float32(dtype: str, columns: int, sent: dict[str, int]) -> None:
+    """They are rounded once, so they are as near as sums of gathered totals."""
+    x = (RNG.integers(1, 9, (64, columns)) / 16).astype(getattr(ml_dtypes, dtype, dtype))
+    exact = np.cumsum(x.astype(np.float64), 0)
+    errors = {}
+    for objective, total in sent.items():
+        program = compiled(lambda x: np.cumsum(x, 0), x, objective=objective)
+        assert program.collectives().total_bytes == total, objective
+        errors[objective] = np.max(np.abs(np.asarray(program(x)).astype(np.float64) - exact) / exact)
+    assert "chain" in {op.method for op in program.choices.ops}
+    eps = float(ml_dtypes.finfo(x.dtype).eps)
+    assert errors["bytes"] <= max(errors["time"], 2 * eps)
+
+
+@pytest.mark.parametrize("accumulate", [np.maximum.accumulate, np.minimum.accumulate], ids=["maximum", "minimum"])
+def test_narrow_extrema_are_passed_on_as_they_are(accumulate: Callable[..., Any]) -> None:
+    x = RNG.integers(-99, 99, (64, 16)).astype(ml_dtypes.bfloat16)
+    program = compiled(lambda x: accumulate(x, 0), x, objective="bytes")
+    assert program.collectives().total_bytes == 32
+    np.testing.assert_array_equal(np.asarray(program(x)), accumulate(x.astype(np.float32), 0).astype(x.dtype))
 
 
 def test_unknown_objectives_are_refused() -> None:

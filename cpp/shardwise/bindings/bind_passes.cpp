@@ -102,27 +102,25 @@ py::dict counters_dict(const Counters& counters) {
   return counts;
 }
 
-// (op, method, operands, results) of each op, and the moves of each reshard.
-using ChosenOpRow = std::tuple<std::string, std::string, std::vector<std::string>, std::vector<std::string>>;
-using ChoiceRows = std::pair<std::vector<ChosenOpRow>, std::vector<std::vector<std::string>>>;
+// (op, method, operands, results) of each op, the moves of each reshard, then sources, carries and exchanges.
+using Texts = std::vector<std::string>;
+using ChosenOpRow = std::tuple<std::string, std::string, Texts, Texts>;
+using ChoiceRows = std::tuple<std::vector<ChosenOpRow>, std::vector<Texts>, Texts, Texts, Texts>;
 
 std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows) {
   if (!rows) return nullptr;
   auto choices = std::make_shared<Choices>();
-  for (const auto& [op, method, operands, results] : rows->first) {
-    choices->ops.push_back({op, method, operands, results});
-  }
-  choices->plans = rows->second;
+  std::vector<ChosenOpRow> ops;
+  std::tie(ops, choices->plans, choices->sources, choices->carries, choices->exchanges) = *rows;
+  for (const auto& [op, method, operands, results] : ops) choices->ops.push_back({op, method, operands, results});
   return choices;
 }
 
 ChoiceRows choices_of(const CompileUnit& unit) {
-  ChoiceRows rows;
-  for (const ChosenOp& op : unit.context.choices.ops) {
-    rows.first.emplace_back(op.op, op.method, op.operands, op.results);
-  }
-  rows.second = unit.context.choices.plans;
-  return rows;
+  const Choices& made = unit.context.choices;
+  std::vector<ChosenOpRow> ops;
+  for (const ChosenOp& op : made.ops) ops.emplace_back(op.op, op.method, op.operands, op.results);
+  return {std::move(ops), made.plans, made.sources, made.carries, made.exchanges};
 }
 
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
@@ -307,17 +305,22 @@ py::dict step_seconds(const CompileUnit& unit) {
   return seconds;
 }
 
-// A value on the empty mesh is whole on every device, like one without a sharding.
-TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value) {
-  if (id && !module.context().sharding(id).mesh->is_empty()) return module.context().sharding(id);
-  return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+// As the executable takes and returns it (unify_meshes.h). A value on the empty mesh is whole on every device, like one
+// without a sharding.
+TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value, const MeshPtr& main) {
+  if (!id || module.context().sharding(id).mesh->is_empty())
+    return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+  const TensorSharding& sharding = module.context().sharding(id);
+  if (main == nullptr || sharding.mesh->same_devices(*main)) return sharding;
+  return on_mesh(sharding, main).value_or(sharding);
 }
 
 py::list argument_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
+  const MeshPtr mesh = main_mesh(module);
   py::list list;
   for (ValueId value : module.region(module.main().body).arguments) {
-    list.append(sharding_of(module, module.value(value).sharding, value));
+    list.append(sharding_of(module, module.value(value).sharding, value, mesh));
   }
   return list;
 }
@@ -326,10 +329,11 @@ py::list result_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
   const Function& main = module.main();
   const std::vector<ValueId>& results = module.region(main.body).results;
+  const MeshPtr mesh = main_mesh(module);
   py::list list;
   for (size_t i = 0; i < results.size(); ++i) {
     const ShardingId id = i < main.result_shardings.size() ? main.result_shardings[i] : ShardingId();
-    list.append(sharding_of(module, id, results[i]));
+    list.append(sharding_of(module, id, results[i], mesh));
   }
   return list;
 }

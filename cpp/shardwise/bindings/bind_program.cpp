@@ -14,8 +14,11 @@
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
+#include "shardwise/mesh/digit_map.h"
 #include "shardwise/mesh/placement.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/shared/refusals.h"
 
 namespace py = pybind11;
@@ -83,6 +86,14 @@ std::vector<ValueOf> results_of(const OpOf& op) {
 
 AttributeDict attributes_of(const OpOf& op) { return attributes_to_python(op.module->attrs(op.id).entries()); }
 
+// Of an exchange: the logical index of the sender of each device, by step; none if its tiles do not nest.
+std::optional<std::vector<std::vector<int64_t>>> sender_steps_of(const OpOf& op) {
+  const OpView view(*op.module, op.id);
+  if (view.def().traits.collective != CollectiveKind::kExchange) return std::nullopt;
+  const auto map = digit_map_of(exchange_map(view));
+  return map ? std::optional(sender_steps(*map, *collective_mesh(view))) : std::nullopt;
+}
+
 LocId without_names(const Context& context, LocId id) {
   while (id && context.location(id).kind == Location::Kind::kName) id = context.location(id).child;
   return id;
@@ -143,6 +154,7 @@ void bind_ops(py::class_<OpOf>& ops) {
                                const OpCost cost = op.def().cost(op);
                                return std::pair(cost.flops, cost.bytes);
                              })
+      .def_property_readonly("sender_steps", &sender_steps_of)
       .def_property_readonly("location",
                              [](const OpOf& self) { return source_of(*self.module, self.module->op(self.id).loc); })
       // Equal for the ops of one recorded call; in a text, for those of one line and column. 0 where it is unknown.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "shardwise/cost/mesh_pair.h"
 #include "shardwise/cost/tile_overlap.h"
 
 namespace shardwise {
@@ -94,13 +95,41 @@ std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& di
   return found;
 }
 
-ExchangeCost cost_across_meshes(const ExchangeMap& map, int64_t most_positions) {
+constexpr int64_t kMostDevicesAcrossMeshes = 65'536;
+
+// The most elements of one operand that a device receives.
+int64_t most_across_meshes(const ExchangeMap& map, size_t operand) {
+  const std::shared_ptr<const MeshPairPositions> positions = positions_of_mesh_pair(map, operand);
+  std::vector<Shares> shares;  // by dim and pair of positions
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    Shares& of_dim = shares.emplace_back();
+    const ExchangeSource& from = map.from[operand][d];
+    for (const auto& [tile, shard] : positions->dims[d]) {
+      of_dim.push_back({rows_needed(map.to[d], from, tile), piece_between(map.to[d], from, tile, shard).count});
+    }
+  }
+  if (shares.empty()) return 0;
+  int64_t most = 0;
+  for (size_t at = 0; at < positions->devices.size(); at += shares.size()) {
+    Share device;
+    for (size_t d = 0; d < shares.size(); ++d) {
+      const Share& own = shares[d][positions->devices[at + d]];
+      device.needed *= own.needed;
+      device.held *= own.held;
+    }
+    most = std::max(most, device.needed - device.held);
+  }
+  return most;
+}
+
+ExchangeCost cost_across_meshes(const ExchangeMap& map) {
   const int64_t devices = map.to_mesh->device_count();
-  if (devices > std::max<int64_t>(most_positions, 4'096)) {
+  if (devices > kMostDevicesAcrossMeshes) {
     double tile = 1;
     for (const ExchangeTarget& to : map.to) tile *= static_cast<double>(to.rows);
     return {.elements = tile, .exact = false};
   }
+  if (map.from.size() == 1) return {.elements = static_cast<double>(most_across_meshes(map, 0)), .exact = true};
   int64_t most = 0;
   for (int64_t i = 0; i < devices; ++i) most = std::max(most, received_across_meshes(map, i));
   return {.elements = static_cast<double>(most), .exact = true};
@@ -109,7 +138,7 @@ ExchangeCost cost_across_meshes(const ExchangeMap& map, int64_t most_positions) 
 }  // namespace
 
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
-  if (map.is_across_meshes()) return cost_across_meshes(map, most_positions);
+  if (map.is_across_meshes()) return cost_across_meshes(map);
   // First, because its work does not grow with the mesh.
   if (const auto elements = elements_received(map)) return {.elements = *elements};
   ExchangeCost cost;

@@ -18,7 +18,8 @@ struct ExchangeCost {
 };
 
 // In closed form where one operand is read without strides (tile_overlap.h). Other maps are counted: at each position
-// along the axes of a dim, or of several dims that share an axis, if there are at most so many.
+// along the axes of a dim, or of several dims that share an axis, if there are at most so many. Maps across meshes are
+// counted for up to 65,536 devices (mesh_pair.h); beyond, the bound is the tile.
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions = 65'536);
 
 // Those that the device receives whose coordinates these are.

@@ -226,12 +226,14 @@ struct DataFlowEdge {
 // ---- traits --------------------------------------------------------------------------------------------------------
 
 // Whether f distributes over a pending reduction, so that an unreduced operand may pass through it unreduced:
-//   kFirst  in operand 0 alone, the others being indices or absent    transpose, reshape, slice, negate
-//   kJoint  when all operands are unreduced over the same axes        add (sum), maximum (max)
-//   kEach   in each operand while the others are fixed                multiply, dot_general (sum)
-//   kUpdate in operands 0 and 1 together, the others being indices    dynamic_update_slice
-enum class Linear : uint8_t { kNone, kFirst, kJoint, kEach, kUpdate };
+//   kFirst     in operand 0 alone, the others being indices or absent       transpose, reshape, slice, negate
+//   kJoint     in several operands together (OpDef::joint); those among
+//              them that are whole become parts of the reduction            add (sum), maximum (max), concatenate, select
+//   kEach      in each operand while the others are fixed                   multiply, dot_general (sum)
+//   kDividend  in operand 0 of floats, divided by a constant that is not 0  divide (sum)
+enum class Linear : uint8_t { kNone, kFirst, kJoint, kEach, kDividend };
 using ReducerSet = uint8_t;
+using OperandSet = uint8_t;
 constexpr ReducerSet reducer_bit(Reducer reducer) {
   return static_cast<ReducerSet>(1u << static_cast<unsigned>(reducer));
 }
@@ -240,6 +242,13 @@ struct Linearity {
   Linear kind = Linear::kNone;
   ReducerSet reducers = 0;
 };
+
+// Sums of float16 and float8 overflow, or round, where the whole sum does not: until they are reduced, their addends
+// stay float32. Those of bfloat16 are rounded once. How an op makes wide addends:
+//   kNarrow        it does not
+//   kWideResult    of the same operands, with a wide result                 dot_general
+//   kWideOperands  of converted operands, with a wide region                reduce by a sum
+enum class Addends : uint8_t { kNarrow, kWideResult, kWideOperands };
 
 enum class CollectiveKind : uint8_t {
   kNone,
@@ -250,7 +259,8 @@ enum class CollectiveKind : uint8_t {
   kCollectivePermute,
   kExchange,
   kAllSlice,
-  kAxisIndex
+  kAxisIndex,
+  kToUnreduced
 };
 
 // Each of them is read in several places; a fact that one engine needs is a field of OpDef, or that engine's own.
@@ -320,7 +330,9 @@ struct OpDef {
   TileFn tile = nullptr;  // of elementwise ops; of annotations, which combiners may have
   Linearity linear = {};
   Regions regions = Regions::kNone;
-  FlowFn flow = nullptr;  // ops whose regions or results pass values through
+  OperandSet joint = 0;                // of Linear::kJoint; 0: all operands. The others are whole: indices, a predicate
+  Addends addends = Addends::kNarrow;  // of sums
+  FlowFn flow = nullptr;               // ops whose regions or results pass values through
   VerifyFn verify = nullptr;
   VerifyFn verify_runnable = nullptr;   // UnsupportedError for attributes that no kernel computes
   EffectFn effect = nullptr;            // narrows traits.side_effect
@@ -344,6 +356,8 @@ struct OpDef {
     if (!runnable() || vjp == not_differentiable) return false;
     return runs_code() || vjp != static_cast<VjpFn>(propagation_only);
   }
+  // Whether an operand of a kJoint op takes part in the reduction.
+  constexpr bool is_joint(size_t operand) const { return joint == 0 || (operand < 8 && (joint >> operand & 1) != 0); }
   bool has_side_effect(const OpView& op) const {  // never removed or merged
     return traits.side_effect && (effect == nullptr || effect(op));
   }

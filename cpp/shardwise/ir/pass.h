@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardwise/ir/choices.h"
 #include "shardwise/ir/compile_options.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
@@ -40,32 +41,19 @@ class Counters {
   std::vector<std::pair<std::string, int64_t>> entries_;
 };
 
-// How a program is partitioned, as text without sizes: read from one compilation, pinned in another, also on a mesh whose
-// axes have other sizes.
-//
-//   stablehlo.dot_general   [{"x"}, {}]  [{}, {"y"}]  ->  [{"x"}, {"y"}]
-//   stablehlo.slice         by exchange: [{"x"}]      ->  [{"x"}]
-//   reshards, in program order: {all_gather}, {}, {reduce_scatter, exchange}
-struct ChosenOp {
-  std::string op;
-  std::string method;  // "" by the rule
-  std::vector<std::string> operands, results;
-  friend bool operator==(const ChosenOp&, const ChosenOp&) = default;
-};
-
-struct Choices {
-  std::vector<ChosenOp> ops;                    // those that `assign` chooses alone, in its order
-  std::vector<std::vector<std::string>> plans;  // of reshards
-};
-
 // The inputs and outputs of passes, apart from the module.
 struct PassContext {
   CompileOptions options = {};
   Provenance provenance = {};  // of the propagated module: who put which axis where
   Counters counters = {};
   std::vector<std::string> warnings = {};      // for the user: legal, but probably unintended; with source locations
-  Choices choices = {};                        // made by `assign` and `plan_reshards`
+  Choices choices = {};                        // made by `assign`, `plan_reshards`, `optimize_collectives`
   std::shared_ptr<const Choices> pinned = {};  // that they must make; none: the cheapest
+
+  // Choices of one kind, which a pass begins to make.
+  ChoicesInProgress begin(std::string_view kind, std::vector<std::string> Choices::* list) {
+    return {kind, choices.*list, pinned == nullptr ? nullptr : &((*pinned).*list)};
+  }
 };
 
 struct StageRange {

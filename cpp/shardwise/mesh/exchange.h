@@ -15,8 +15,8 @@
 //                                     first row        to {rows 1, step 1, size 1}       one device has it, all get it
 //   concatenate 32 rows and 16        an operand each: begin 0, end 32; begin 32, end 48, offset -32
 //
-// An element that no operand has is the fill. Among devices that hold an element, the one sends it that is in the
-// receiver's place along all axes that do not shard the operand: a value that is unreduced stays so.
+// An element that no operand has is the fill. Among devices that hold an element, the sender is in the receiver's place
+// along axes that do not shard the operand: unreduced values stay unreduced. Where tiles nest, digit_map.h picks it.
 #pragma once
 
 #include <cstdint>

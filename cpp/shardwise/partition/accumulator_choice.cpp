@@ -9,17 +9,19 @@ namespace {
 AxisList intersection(const AxisList& a, const AxisList& b) { return difference(a, difference(a, b)); }
 
 // The operands that must come unreduced if those in `dependent` do; none if the op does not pass them on.
-std::vector<bool> pending_operands(Linear kind, const std::vector<bool>& dependent) {
-  std::vector<bool> pending(dependent.size(), kind == Linear::kJoint);
-  const auto count = std::ranges::count(dependent, true);
+std::vector<bool> pending_operands(const OpView& op, Linear kind, Reducer reducer, const std::vector<bool>& dependent) {
+  std::vector<bool> pending(dependent.size(), false);
   switch (kind) {
-    case Linear::kNone: return {};
-    // add: every operand is an addend of the sum, so all of them are parts.
-    case Linear::kJoint: return pending;
-    case Linear::kFirst: pending[0] = true; break;
-    case Linear::kUpdate: pending[0] = pending[1] = true; break;
+    case Linear::kNone:
+    case Linear::kDividend: return {};
     // multiply: %dw · %dw is not linear in %dw.
-    case Linear::kEach: return count == 1 ? dependent : std::vector<bool>{};
+    case Linear::kEach: return std::ranges::count(dependent, true) == 1 ? dependent : std::vector<bool>{};
+    case Linear::kFirst: pending[0] = true; break;
+    case Linear::kJoint:
+      for (size_t i = 0; i < pending.size(); ++i) {
+        pending[i] = op.def().is_joint(i) && (dependent[i] || !is_free_addend(op, i, reducer));
+      }
+      break;
   }
   for (size_t i = 0; i < dependent.size(); ++i) {
     if (dependent[i] && !pending[i]) return {};
@@ -72,7 +74,7 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
       if (home == nullptr || home->unreduced.empty()) continue;
       const Linear kind = linear_in(op, source_.context().sharding_rule(op), home->reducer);
       // The other operand of a multiply (kEach) scales the carry. It is no addend, and must be whole.
-      if (kind == Linear::kJoint || (kind == Linear::kUpdate && i < 2)) addends_.push_back({id, op.operand(i), home});
+      if (kind == Linear::kJoint && op.def().is_joint(i)) addends_.push_back({id, op.operand(i), home});
     }
   }
   axes_ = addends_.empty() ? AxisList{} : addends_[0].home->unreduced;
@@ -85,7 +87,7 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
 }
 
 // The carry sharded as propagation has it, or as an addend is.
-std::vector<PlacementId> AccumulatorChooser::candidates(ValueId carry) const {
+std::vector<PlacementId> AccumulatorChooser::carry_placements(ValueId carry) const {
   std::vector<PlacementId> found;
   const TypeId type = source_.value(carry).type;
   const auto add = [&](std::vector<AxisList> dims) {
@@ -120,7 +122,7 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
                    .reducer = reducer_,
                    .reduced = {}},
                   {.axes = axes_, .reducer = reducer_, .operands = {}, .mesh = mesh}};
-  choice.pending.operands = pending_operands(linear_in(op, rule, reducer_), dependent);
+  choice.pending.operands = pending_operands(op, linear_in(op, rule, reducer_), reducer_, dependent);
   if (choice.pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);
@@ -178,37 +180,61 @@ double AccumulatorChooser::bytes_if_reduced() {
   return bytes;
 }
 
+std::vector<AccumulatorChooser::Candidate> AccumulatorChooser::candidates(const Region& body,
+                                                                          const Accumulator& accumulator) const {
+  std::vector<Candidate> found;
+  const ValueId argument = body.arguments[accumulator.carry];
+  for (const PlacementId carry : carry_placements(argument)) {
+    Candidate candidate{{carry, {}, addends_[0].value}, {{argument, carry}}};
+    if (!place_ops(accumulator, candidate.placed, candidate.choice.ops)) continue;
+    // The body must return the carry as it takes it, for the next trip.
+    if (candidate.placed[body.results[accumulator.carry]] == carry) found.push_back(std::move(candidate));
+  }
+  return found;
+}
+
+const AccumulatorChooser::Candidate* AccumulatorChooser::cheapest(std::span<const Candidate> candidates,
+                                                                  const Accumulator& accumulator,
+                                                                  const AccumulatorSite& site) {
+  const TypeId type = source_.value(site.result).type;
+  const PlacementId declared = placements_.declared(site.result);
+  // A loop around this one may defer the reduction of the result further.
+  const double after = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
+  // PlacedValues::bytes spreads a reshard before the loop over its trips, so that the product counts it once.
+  double best = site.trips * (bytes_if_reduced() + values_.bytes(site.entry, declared));
+  const Candidate* found = nullptr;
+  for (const Candidate& candidate : candidates) {
+    const PlacementId carry = candidate.choice.carry;
+    const double entry = values_.bytes(site.entry, values_.entry(site.entry, carry));
+    const double in_trip = entry + bytes_in_trip(accumulator, candidate.placed, candidate.choice.ops);
+    const double bytes = site.trips * in_trip + after * planner_.bytes(type, carry, declared);
+    const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
+    const bool wins = bytes < best || (bytes == best && found == nullptr && !grows);
+    if (!wins) continue;
+    best = bytes;
+    found = &candidate;
+  }
+  return found;
+}
+
 std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, const Accumulator& accumulator,
                                                             const AccumulatorSite& site) {
   const Region& body = source_.region(loop.regions()[1]);
-  const ValueId argument = body.arguments[accumulator.carry];
-  Placed dependents{{argument, {}}};
+  Placed dependents{{body.arguments[accumulator.carry], {}}};
   for (const OpId op : accumulator.ops) dependents[source_.result(op)] = {};
   read_addends(accumulator, dependents);
   if (axes_.empty()) return std::nullopt;
 
-  const TypeId type = source_.value(argument).type;
-  const PlacementId declared = placements_.declared(site.result);
-  // A loop around this one may defer the reduction of the result further.
-  const double behind = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
-  // PlacedValues::bytes spreads a reshard before the loop over its trips, so that the product counts it once.
-  double best = site.trips * (bytes_if_reduced() + values_.bytes(site.entry, declared));
-  std::optional<AccumulatorChoice> chosen;
-  for (const PlacementId carry : candidates(argument)) {
-    Placed placed{{argument, carry}};
-    std::vector<OpChoice> choices;
-    // The body must return the carry as it takes it, for the next trip.
-    if (!place_ops(accumulator, placed, choices) || placed[body.results[accumulator.carry]] != carry) continue;
-    const double entry = values_.bytes(site.entry, values_.entry(site.entry, carry));
-    const double in_trip = entry + bytes_in_trip(accumulator, placed, choices);
-    const double bytes = site.trips * in_trip + behind * planner_.bytes(type, carry, declared);
-    const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
-    const bool wins = bytes < best || (bytes == best && !chosen && !grows);
-    if (!wins) continue;
-    best = bytes;
-    chosen = {carry, std::move(choices), addends_[0].value};
-  }
-  return chosen;
+  const std::vector<Candidate> possible = candidates(body, accumulator);
+  const auto text_of = [&](const Candidate& candidate) { return placements_.text(candidate.choice.carry); };
+  const std::string carry = carries_.next([&] {
+    const Candidate* best = cheapest(possible, accumulator, site);
+    return best == nullptr ? std::string() : text_of(*best);
+  });
+  if (carry.empty()) return std::nullopt;
+  const auto found = std::ranges::find(possible, carry, text_of);
+  if (found == possible.end()) carries_.fail_as_impossible();
+  return found->choice;
 }
 
 }  // namespace shardwise

@@ -7,10 +7,11 @@
 //   reduced in each trip    10 all_reduces of %2
 //   unreduced               what the entry value costs (nothing for a constant), and one all_reduce after the loop
 //
-// Fewer bytes win. If both ways cost the same, the carry stays unreduced unless devices would hold more of it.
+// Fewer bytes win, unless the carry is pinned. If both ways cost the same, the carry stays unreduced unless devices would hold more of it.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -35,8 +36,8 @@ struct AccumulatorSite {
 class AccumulatorChooser {
  public:
   AccumulatorChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner,
-                     const OpChooser& ops)
-      : source_(source), values_(values), placements_(placements), planner_(planner), ops_(ops) {}
+                     const OpChooser& ops, ChoicesInProgress& carries)
+      : source_(source), values_(values), placements_(placements), planner_(planner), ops_(ops), carries_(carries) {}
 
   // At the last op of the accumulator. None: the addends are reduced in each trip.
   std::optional<AccumulatorChoice> choose(const OpView& loop, const Accumulator& accumulator,
@@ -49,9 +50,17 @@ class AccumulatorChooser {
     const Placement* home;
   };
   using Placed = std::unordered_map<ValueId, PlacementId>;  // the carry, and what depends on it
+  struct Candidate {
+    AccumulatorChoice choice;
+    Placed placed;
+  };
 
   void read_addends(const Accumulator& accumulator, const Placed& dependents);
-  std::vector<PlacementId> candidates(ValueId carry) const;
+  std::vector<PlacementId> carry_placements(ValueId carry) const;
+  std::vector<Candidate> candidates(const Region& body, const Accumulator& accumulator) const;
+  // None: reducing in each trip sends less.
+  const Candidate* cheapest(std::span<const Candidate> candidates, const Accumulator& accumulator,
+                            const AccumulatorSite& site);
   bool place_ops(const Accumulator& accumulator, Placed& placed, std::vector<OpChoice>& choices) const;
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
   double bytes_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
@@ -63,6 +72,7 @@ class AccumulatorChooser {
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
   const OpChooser& ops_;
+  ChoicesInProgress& carries_;
   // These describe the accumulator that choose() was asked about:
   std::vector<Addend> addends_;
   AxisList axes_;  // over which all of them are unreduced

@@ -2,17 +2,28 @@
 #include "shardwise/partition/accumulators.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <ranges>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/shared/linearity.h"
 
 namespace shardwise {
 namespace {
 
-bool is_linear(const OpDef& def) { return def.linear.kind != Linear::kNone; }
+constexpr std::array kReducers{Reducer::kSum, Reducer::kProd, Reducer::kMax,
+                               Reducer::kMin, Reducer::kAnd,  Reducer::kOr};
+
+// Whether the op distributes over the reductions of some reducer.
+bool is_linear(const OpView& op) {
+  const OpDef& def = op.def();
+  const bool has_code = !op.regions().empty() && def.regions != Regions::kCombiner;
+  if (op.result_count() != 1 || has_code || def.linear.kind == Linear::kNone) return false;
+  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  return std::ranges::any_of(kReducers, [&](Reducer reducer) { return linear_in(op, rule, reducer) != Linear::kNone; });
+}
 
 // The ops that depend on one carry.
 class Dependents {
@@ -73,7 +84,7 @@ class Dependents {
     }
     const Operation& op = module_.op(use.op);
     // An op in an inner region may run any number of times in one trip.
-    if (op.parent != body_ || op.region_count != 0 || op.result_count != 1 || !is_linear(*op.def)) return false;
+    if (op.parent != body_ || !is_linear(OpView(module_, use.op))) return false;
     if (ops_.insert(use.op).second) open_.push_back(module_.result(use.op));
     return true;
   }
@@ -134,7 +145,7 @@ std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std
       const ValueId result = module.result(id, i);
       if (!only_reaches_them(result)) continue;
       deferred.push_back(result);
-      if (op.result_count == 1 && op.region_count == 0 && is_linear(*op.def)) deferring.insert(id);
+      if (is_linear(OpView(module, id))) deferring.insert(id);
     }
   }
   return deferred;

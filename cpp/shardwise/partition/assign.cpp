@@ -35,15 +35,19 @@ class Assignment {
         builder_(target_, target_.main().body),
         planner_(module.context()),
         placements_(module),
-        values_(source_, builder_, planner_, placements_),
+        sources_(context.begin("sources", &Choices::sources)),
+        carries_(context.begin("carries", &Choices::carries)),
+        values_(source_, builder_, planner_, placements_, sources_),
         chooser_(module, values_, placements_, planner_, context),
-        accumulators_(module, values_, placements_, planner_, chooser_),
+        accumulators_(module, values_, placements_, planner_, chooser_, carries_),
         loops_(module),
         ops_(source_, builder_, values_, placements_),
         regions_(source_, builder_, values_, placements_) {}
 
   Module run(Counters& counters) {
     for (const size_t f : calls_.reached()) add_function(source_.functions[f]);
+    sources_.check_all_made();
+    carries_.check_all_made();
     counters.add("assign.plans", planner_.plans());
     counters.add("assign.new_plans", planner_.new_plans());
     target_.stage = Stage::kAssigned;
@@ -219,6 +223,7 @@ class Assignment {
   Builder builder_;
   ReshardPlanner planner_;
   ProgramPlacements placements_;
+  ChoicesInProgress sources_, carries_;
   PlacedValues values_;
   OpChooser chooser_;
   AccumulatorChooser accumulators_;
@@ -233,7 +238,9 @@ Module assign(Module module, PassContext& context) {
   context.choices.ops.clear();
   // Before placements are read: afterwards, only real differences of meshes are left.
   unify_meshes(module);
-  return Assignment(module, context).run(context.counters);
+  Module assigned = Assignment(module, context).run(context.counters);
+  check_all_made("ops", context.choices.ops, context.pinned ? &context.pinned->ops : nullptr);
+  return assigned;
 }
 
 }  // namespace shardwise

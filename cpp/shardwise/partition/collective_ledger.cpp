@@ -122,6 +122,7 @@ void read_collective(const OpView& op, LedgerRow& row) {
     case CollectiveKind::kExchange: read_exchange(op, row); break;
     case CollectiveKind::kNone:
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kAxisIndex: break;
   }
 }

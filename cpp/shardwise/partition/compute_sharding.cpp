@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/mesh/digits.h"
+#include "shardwise/ops/shared/addends.h"
 
 namespace shardwise {
 
@@ -340,17 +341,20 @@ void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) con
 
 namespace {
 
-// Whether an op that is linear like that may leave exactly these operands unreduced.
-bool pass_together(Linear linear, const std::vector<bool>& pending) {
+// Whether the op may leave exactly these operands unreduced, if it is linear like that.
+bool pass_together(const OpView& op, Linear linear, const std::vector<bool>& pending) {
   const auto count = static_cast<size_t>(std::ranges::count(pending, true));
   switch (linear) {
-    case Linear::kNone: return false;
+    case Linear::kNone:
+    case Linear::kDividend: return false;
     case Linear::kFirst: return count == 1 && pending[0];
-    case Linear::kJoint: return count > 0;
     case Linear::kEach: return count == 1;
-    case Linear::kUpdate: return count == 2 && pending[0] && pending[1];
+    case Linear::kJoint: break;
   }
-  return false;
+  for (size_t i = 0; i < pending.size(); ++i) {
+    if (pending[i] && !op.def().is_joint(i)) return false;
+  }
+  return count > 0;
 }
 
 }  // namespace
@@ -371,7 +375,7 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
     pending.operands[i] = true;
     ++count;
   }
-  return count != 0 && pass_together(linear_in(op, rule, pending.reducer), pending.operands) ? pending : Pending{};
+  return count != 0 && pass_together(op, linear_in(op, rule, pending.reducer), pending.operands) ? pending : Pending{};
 }
 
 PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
@@ -387,6 +391,14 @@ PlacementId result_placement(const ProgramPlacements& placements, const OpView& 
   unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
   return placements.of(op.module().value(op.result(i)).type, compute.dims(rule, rule.result_tensor(i)),
                        sort_and_merge(unreduced), compute.reducer, compute.mesh);
+}
+
+TypeId type_made(const ProgramPlacements& placements, const OpView& op, size_t i, PlacementId made) {
+  const TypeId type = op.module().value(op.result(i)).type;
+  const Placement* placement = placements.find(made);
+  if (placement == nullptr || placement->unreduced.empty() || placement->reducer != Reducer::kSum) return type;
+  const DType dtype = addend_dtype(op, i);
+  return dtype == op.result_type(i).dtype ? type : op.module().context().tensor(dtype, op.result_type(i).shape);
 }
 
 }  // namespace shardwise

@@ -116,5 +116,7 @@ PlacementId operand_placement(const ProgramPlacements& placements, const OpView&
                               const ComputeSharding& compute, const Pending& pending, size_t i);
 PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
                              const ComputeSharding& compute, size_t i);
+// The type in which the op makes a result with this placement: that of the addends of a pending sum may be wider.
+TypeId type_made(const ProgramPlacements& placements, const OpView& op, size_t i, PlacementId made);
 
 }  // namespace shardwise

@@ -78,6 +78,7 @@ ByPosition by_position(const OpView& op) {
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kNone:
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kAxisIndex: break;
   }
   return {};

@@ -9,10 +9,32 @@
 #include "shardwise/partition/program_placements.h"
 
 namespace shardwise {
+namespace {
+
+// The constant that a value is made of by movement alone; none for other values.
+OpId constant_behind(const Module& module, ValueId value) {
+  OpId id = module.value(value).op;
+  while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {
+    id = module.value(module.operands(id)[0]).op;
+  }
+  return id && module.op(id).def->traits.constant_like ? id : OpId{};
+}
+
+std::vector<std::pair<size_t, AttrsId>> constant_operands(const OpView& op) {
+  std::vector<std::pair<size_t, AttrsId>> constants;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const OpId made = constant_behind(op.module(), op.operand(i));
+    if (made) constants.emplace_back(i, op.module().op(made).attrs);
+  }
+  return constants;
+}
+
+}  // namespace
 
 MethodCost DryRuns::cost(const OpView& op, const ShardingRule& rule, const Method& method,
                          const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
-  const auto [found, is_new] = known_.try_emplace(Key{&rule, &method, placements, is_used}, MethodCost{});
+  const auto [found, is_new] =
+      known_.try_emplace(Key{&rule, &method, placements, is_used, constant_operands(op)}, MethodCost{});
   if (is_new) found->second = run(op, rule, method, placements, is_used);
   return found->second;
 }

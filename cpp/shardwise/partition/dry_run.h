@@ -24,7 +24,7 @@ class DryRuns {
   explicit DryRuns(const Module& source) : source_(source) {}
 
   // `placements` are those of operands and results; collectives for unused results do not
-  // count. Equal ops are run once: they share their rule.
+  // count. Equal ops are run once: they share their rule and their constant operands, such as the starts of a slice.
   MethodCost cost(const OpView& op, const ShardingRule& rule, const Method& method,
                   const std::vector<PlacementId>& placements, const std::vector<bool>& is_used);
 
@@ -32,7 +32,8 @@ class DryRuns {
   MethodCost run(const OpView& op, const ShardingRule& rule, const Method& method,
                  const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const;
 
-  using Key = std::tuple<const ShardingRule*, const Method*, std::vector<PlacementId>, std::vector<bool>>;
+  using Key = std::tuple<const ShardingRule*, const Method*, std::vector<PlacementId>, std::vector<bool>,
+                         std::vector<std::pair<size_t, AttrsId>>>;  // constants by operand
   const Module& source_;
   std::map<Key, MethodCost> known_;
 };

@@ -14,6 +14,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/compute_sharding.h"
 #include "shardwise/partition/localize_collectives.h"
@@ -163,6 +164,20 @@ const Method* chosen_method(const PartitionContext& context) {
                       name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
 }
 
+// The axes of the result's reduction over which the op itself reduces: they shard its reduction factors.
+AxisList own_reduction(const ShardingRule& rule, const std::vector<const LocalValue*>& operands) {
+  AxisList axes;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    for (size_t d = 0; d < rule.ndim(i); ++d) {
+      const auto factors = rule.dim(i, d);
+      if (factors.size() != 1 || rule.factors()[factors[0]].kind != FactorKind::kReduction) continue;
+      const AxisList& sharded = operands[i]->layout->dims[d].axes;
+      axes.insert(axes.end(), sharded.begin(), sharded.end());
+    }
+  }
+  return axes;
+}
+
 // If an op passes on a reduction jointly, its whole operands become parts of the reduction, which are returned.
 std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
                                   std::vector<const LocalValue*>& operands) {
@@ -170,20 +185,31 @@ std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const
   if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
   const Reducer reducer = results[0].layout->reducer;
   const ShardingRule& rule = op.module().context().sharding_rule(op);
-  // If the op reduces, the parts come from its sharded operands, and whole ones must stay whole.
-  const auto reduces = [](const Factor& factor) { return factor.kind == FactorKind::kReduction; };
-  if (std::ranges::any_of(rule.factors(), reduces) || linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  if (linear_in(op, rule, reducer) != Linear::kJoint) return parts;
+  const AxisList passed = difference(results[0].layout->unreduced, own_reduction(rule, operands));
+  if (passed.empty()) return parts;
   // `operands` will point to its elements, so it must not move them.
   parts.reserve(operands.size());
-  for (const LocalValue*& operand : operands) {
-    if (!operand->layout->unreduced.empty()) continue;
-    LocalValue part = *operand;
-    part.value = emitter.as_parts(operand->value, results[0].layout->unreduced, reducer);
-    if (part.value != operand->value) part.part.padding = result_padding(*part.layout);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const LocalValue& operand = *operands[i];
+    if (!op.def().is_joint(i) || !operand.layout->unreduced.empty()) continue;
+    LocalValue part = operand;
+    part.value = emitter.as_parts(operand.value, passed, reducer, results[0].is_owned);
+    if (part.value != operand.value) part.part.padding = result_padding(*part.layout);
     parts.push_back(std::move(part));
-    operand = &parts.back();
+    operands[i] = &parts.back();
   }
   return parts;
+}
+
+// Whether one device has each element of the result, until it is reduced.
+bool is_owned(const OpView& op, const LocalValue& result, const std::vector<const LocalValue*>& operands) {
+  if (result.layout->unreduced.empty() || result.layout->reducer != Reducer::kSum) return false;
+  const auto* method = op.attrs().find<std::string>(kMethodAttr);
+  std::vector<AddendOperand> addends;
+  for (const LocalValue* operand : operands)
+    addends.push_back({!operand->layout->unreduced.empty(), operand->is_owned});
+  return gives_owned(op.def(), method == nullptr ? std::string_view() : std::string_view(*method), addends);
 }
 
 // A text may claim that it has been assigned: its results must be where the function declares them.
@@ -313,6 +339,7 @@ class Localization {
       LocalValue result = expected(op.result());
       const LocalValue& operand = values_[op.operand(0).index];
       const PlacementId tensors[] = {result.part.placement, operand.part.placement};
+      result.is_owned = operand.is_owned;  // until it is reduced
       localize_collective(emitters_->of(tensors), op, operand, result);
       keep(op.result(), result);
       return;
@@ -322,6 +349,7 @@ class Localization {
     for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
+    for (LocalValue& result : results) result.is_owned = is_owned(op, result, operands);
     LocalEmitter& emitter = emitters_->of(operands, results);
     const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
     LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands), std::move(results));
@@ -402,7 +430,7 @@ class Localization {
       whole.reducer = Reducer::kNone;
       if (*placements_.find(entry.part.placement) == whole) {
         return emitters_->of({&carry.part.placement, 1})
-            .as_parts(entry.value, placement->unreduced, placement->reducer);
+            .as_parts(entry.value, placement->unreduced, placement->reducer, false);
       }
     }
     expect_placed(op, entry, carry, str("operand ", i, kLikeResult));

@@ -5,12 +5,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
-#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/propagation/permute_axes.h"
 
@@ -69,25 +70,6 @@ Padding moved_padding(const LocalValue& from, const LocalValue& to, bool with_ze
 }
 
 // ---- values that one device has ------------------------------------------------------------------------------------
-
-bool is_unreduced(const Module& module, ValueId value) {
-  const ShardingId sharding = module.value(value).sharding;
-  return sharding && !module.context().sharding(sharding).unreduced.empty();
-}
-
-// Whether one device has each element of an unreduced value, and the others hold −0: an op read it by such a method, and
-// others only moved it, or reduced it over some of the axes.
-bool has_one_owner(const Module& module, ValueId value) {
-  OpId id = module.value(value).op;
-  while (id && module.op(id).operand_count > 0 && is_unreduced(module, module.operands(id)[0])) {
-    const OpDef& def = *module.op(id).def;
-    const bool is_moved = def.traits.movement && def.linear.kind == Linear::kFirst;
-    if (!is_moved && def.traits.collective == CollectiveKind::kNone) return false;
-    id = module.value(module.operands(id)[0]).op;
-  }
-  // Nothing has been added up on the way, so each element is on one device, and −0 on all others.
-  return id && reads_owned_rows(OpView(module, id));
-}
 
 DType bits_dtype(DType dtype) {
   switch (item_size(dtype)) {
@@ -149,6 +131,7 @@ struct Localizer {
   ValueId operand;
   const LocalLayout& from;
   const LocalLayout& to;
+  bool is_owned;
   MeshPtr from_mesh;  // if it is another one than that of the emitter
 
   Builder& builder() const { return emitter.builder(); }
@@ -234,14 +217,44 @@ struct Localizer {
     return exchanged;
   }
 
+  // The operand as addends. Along axes that shard it, each device has its shard at its place, and neutral elements
+  // elsewhere; along others, one device keeps its copy.
+  ValueId to_unreduced(bool owned) const {
+    const size_t ndim = to.dims.size();
+    AxisList copies = difference(to.unreduced, from.unreduced);
+    Dims spread = module().type(operand).shape;
+    std::vector<ValueId> starts(ndim, build_scalar(builder(), scalar_of(DType::kI64, 0)));
+    for (size_t d = 0; d < ndim; ++d) {
+      const AxisList axes = difference(from.dims[d].axes, to.dims[d].axes);
+      if (axes.empty()) continue;
+      const int64_t shards = product(axes);
+      spread[d] = from.dims[d].block * shards;
+      if (!to.dims[d].axes.empty() && spread[d] != to.dims[d].block) {
+        fail<ShardingError>(op.name(), "shards of an uneven dim must become addends along all of its axes",
+                            str("dim ", d, " in blocks of ", from.dims[d].block, " and ", to.dims[d].block));
+      }
+      starts[d] = build_convert(
+          builder(),
+          emitter.shard_offset({.size = to.dims[d].size, .axes = axes, .shards = shards, .block = from.dims[d].block}),
+          DType::kI64);
+      copies = difference(copies, axes);
+    }
+    ValueId value = operand;
+    if (spread != module().type(operand).shape) {
+      const Scalar neutral = exact_neutral(to.reducer, module().type(operand).dtype);
+      value = build_dynamic_update_slice(builder(), build_splat(builder(), spread, neutral), operand, starts);
+      value = trimmed(builder(), value, to.local_shape());
+    }
+    return copies.empty() ? value : emitter.as_parts(value, copies, to.reducer, owned);
+  }
+
   // The result of a reduction. A float that one device has is received as its bits: adding zeros would make a signalling
   // NaN quiet. Formats of fewer bits than a byte have no NaN.
   template <class Reduce>
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
     // Among the bits, −0 is 0: the integer sum is the element of the owner, NaNs included.
-    const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum &&
-                            has_one_owner(op.module(), op.operand(0));
+    const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && is_owned;
     if (moves_bits) value = build_bits(builder(), value);
     value = reduce(value);
     set_cause(module(), value, op);
@@ -269,7 +282,7 @@ struct Localizer {
 }  // namespace
 
 void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalValue& operand, LocalValue& result) {
-  Localizer localizer{emitter, op, operand.value, *operand.layout, *result.layout, nullptr};
+  Localizer localizer{emitter, op, operand.value, *operand.layout, *result.layout, operand.is_owned, nullptr};
   if (operand.part.placement) {
     const Placement& placement = op.module().context().placement(operand.part.placement);
     const bool is_other = placement.mesh != emitter.mesh() && !placement.mesh->same_devices(*emitter.mesh());
@@ -289,6 +302,9 @@ void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalVal
     case CollectiveKind::kAllReduce: return set(localizer.all_reduce());
     case CollectiveKind::kReduceScatter: return set(localizer.reduce_scatter());
     case CollectiveKind::kExchange: return set(localizer.exchange());
+    case CollectiveKind::kToUnreduced:
+      result.is_owned = operand.is_owned || operand.layout->unreduced.empty();
+      return set(localizer.to_unreduced(result.is_owned));
     case CollectiveKind::kNone:
     case CollectiveKind::kAxisIndex: break;
   }

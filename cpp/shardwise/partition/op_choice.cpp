@@ -186,9 +186,24 @@ Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
   std::vector<const Placement*> homes;
   for (const ValueId operand : op.operands()) homes.push_back(placements_.find(values_.home(operand, {})));
   Pending pending = pending_of(op, rule, homes);
-  const bool has_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint &&
-                         std::ranges::find(pending.operands, false) != pending.operands.end();
-  return has_parts && !is_summed_on(op, pending.reducer) ? Pending{} : pending;
+  const bool may_have_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint;
+  bool has_parts = false;
+  for (size_t i = 0; may_have_parts && i < op.operand_count(); ++i) {
+    const bool is_whole = op.def().is_joint(i) && !pending.operands[i];
+    has_parts = has_parts || (is_whole && !is_free_addend(op, i, pending.reducer));
+  }
+  const bool loses_bits = !pending.axes.empty() && mixes_owned(op, pending);
+  return loses_bits || (has_parts && !is_summed_on(op, pending.reducer)) ? Pending{} : pending;
+}
+
+// Whether the op copies elements of owners beside addends: their sum would make signalling NaNs quiet.
+bool OpChooser::mixes_owned(const OpView& op, const Pending& pending) const {
+  if (!only_copies(op.def()) || !is_inexact(op.result_type().dtype)) return false;
+  size_t owned = 0, others = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (pending.operands[i]) ++(values_.is_owned(op.operand(i)) ? owned : others);
+  }
+  return owned > 0 && others > 0;
 }
 
 // Whether all that reads the result combines it with something else by the reducer: x + A + M.
@@ -272,7 +287,10 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     if (!uses_result) continue;
     if (made == declared) continue;
     // As if each result went back to where propagation has it: its users are chosen later, and start from there.
-    price.bytes += share(op.result(i)) * planner_.bytes(type_of(op.result(i)), made, declared);
+    // A wide sum is reduced at once, in each trip of a loop.
+    const TypeId type = type_made(placements_, op, i, made);
+    const double runs = type == type_of(op.result(i)) ? share(op.result(i)) : 1;
+    price.bytes += runs * planner_.bytes(type, made, declared);
     ++price.reshards;
     // A reshard writes the elements again.
     if (op.def().traits.movement) price.work += written(placements_.find(declared));

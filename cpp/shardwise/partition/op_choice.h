@@ -65,6 +65,7 @@ class OpChooser {
   PlacementId wanted(const OpView& op, size_t i);
   Pending pending_at_home(const OpView& op, const ShardingRule& rule);
   bool is_summed_on(const OpView& op, Reducer reducer) const;
+  bool mixes_owned(const OpView& op, const Pending& pending) const;
   Price price(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute, const Pending& pending);
   TypeId type_of(ValueId value) const { return source_.value(value).type; }
 

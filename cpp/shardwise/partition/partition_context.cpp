@@ -63,10 +63,10 @@ ValueId LocalEmitter::masked(ValueId value, int64_t dim, const DimLayout& layout
   return builder_.create("stablehlo.select", {inside, value, build_splat(builder_, shape, fill)});
 }
 
-ValueId LocalEmitter::as_parts(ValueId value, const AxisList& axes, Reducer reducer) {
+ValueId LocalEmitter::as_parts(ValueId value, const AxisList& axes, Reducer reducer, bool owned) {
   const Module& module = builder_.module();
-  const std::optional<Scalar> splat = splat_value(module, value);
   // max of equal values is the value, and a sum of zeros is zero: every device may keep them.
+  const std::optional<Scalar> splat = owned ? std::nullopt : splat_value(module, value);
   if (is_idempotent(reducer) || (splat && is_neutral(reducer, *splat))) return value;
   const TensorType type = module.type(value);
   const ValueId zero = build_scalar(builder_, Scalar::of_int(DType::kI32, 0));

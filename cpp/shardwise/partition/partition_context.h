@@ -29,8 +29,9 @@ class LocalEmitter {
   const MeshPtr& mesh() const { return mesh_; }
   ValueId axis_index(const AxisList& axes);    // tensor<i32>
   ValueId shard_offset(const DimLayout& dim);  // tensor<i32>, or i64 where rows do not fit
-  // `value`, which the devices along `axes` hold alike, as parts that `reducer` combines to it: one device keeps it.
-  ValueId as_parts(ValueId value, const AxisList& axes, Reducer reducer);
+  // `value`, which the devices along `axes` hold alike, as parts that `reducer` combines to it: one device keeps it. If
+  // `owned`, the others hold the exact neutral element, even beside a zero.
+  ValueId as_parts(ValueId value, const AxisList& axes, Reducer reducer, bool owned);
   // `value` with `fill` in the padding of dim `dim`.
   ValueId masked(ValueId value, int64_t dim, const DimLayout& layout, Scalar fill);
 
@@ -51,6 +52,8 @@ struct LocalValue {
   ValueId value;
   const LocalLayout* layout = nullptr;  // of the placement in `part`
   GlobalPart part;
+  // Of a value that is unreduced: one device has each element, so that the others may receive its bits.
+  bool is_owned = false;
 };
 
 // "totals of reduce_window"

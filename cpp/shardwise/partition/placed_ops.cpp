@@ -2,6 +2,8 @@
 #include "shardwise/partition/placed_ops.h"
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/wide_addends.h"
+#include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/partition/partition_context.h"
 
 namespace shardwise {
@@ -38,17 +40,6 @@ std::string reduction_cause(const OpView& op, const ShardingRule& rule, const Co
   return "reduction in " + short_name(op.name());
 }
 
-// Addends that round, or overflow, where the whole sum does not: they stay float32 until they are reduced.
-bool has_wide_addends(const OpView& op, const ComputeSharding& compute) {
-  const DType dtype = op.result_type().dtype;
-  // bfloat16 has the exponents of float32, so its addends do not overflow; they round once, and are folded in float32.
-  const bool is_narrow = is_float(dtype) && item_size(dtype) <= 2 && dtype != DType::kBF16;
-  // Dots and convolutions can make a result of float32 from narrow operands. Elementwise products sum nothing.
-  const bool is_product = op.operand_count() == 2 && op.regions().empty() && op.def().linear.kind == Linear::kEach;
-  return is_narrow && is_product && !op.def().traits.elementwise && !compute.reduced.empty() &&
-         compute.reducer == Reducer::kSum && op.attrs().find("algorithm") == nullptr;
-}
-
 }  // namespace
 
 std::string short_name(std::string_view name) { return std::string(name.substr(name.find('.') + 1)); }
@@ -81,39 +72,52 @@ void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const Op
   }
   // Two reductions, passed on and its own, are completed together; the report names its own.
   if (!compute.reduced.empty()) cause = reduction_cause(op, rule, compute);
-  const bool is_wide = has_wide_addends(op, compute);
-  const OpId made = is_wide ? create_wide(op, operands) : copy_.op(op.id(), builder_.region(), operands);
+  const bool is_wide =
+      op.result_count() > 0 && type_made(placements_, op, 0, result_placement(placements_, op, rule, compute, 0)) !=
+                                   source_type(op, op.result());
+  const OpId made =
+      is_wide ? create_with_wide_addends(builder_, op, operands) : copy_.op(op.id(), builder_.region(), operands);
   // `localize` reads the method's name, since placements alone may fit several methods.
   if (compute.has_own_partition()) {
     Attrs attrs = op.attrs();
     attrs.set(kMethodAttr, std::string(compute.method->name));
     target().op(made).attrs = target().context().intern(attrs);
   }
-  if (is_wide)
-    return add_narrowed(op, target().result(made), result_placement(placements_, op, rule, compute, 0), cause);
   for (size_t i = 0; i < op.result_count(); ++i) {
-    values_.add(op.result(i), target().result(made, static_cast<uint32_t>(i)),
-                result_placement(placements_, op, rule, compute, i), cause);
+    const ValueId result = target().result(made, static_cast<uint32_t>(i));
+    const PlacementId placement = result_placement(placements_, op, rule, compute, i);
+    if (is_wide) {
+      add_narrowed(op, i, result, placement, cause);
+    } else {
+      values_.add(op.result(i), result, placement, cause);
+      if (is_owned(op, choice)) values_.set_owned(op.result(i));
+    }
   }
 }
 
-OpId PlacedOps::create_wide(const OpView& op, std::span<const ValueId> operands) {
-  const TypeId wide = target().context().tensor(DType::kF32, op.result_type().shape);
-  return builder_.create_op(op.def(), operands, op.module().op(op.id()).attrs, {&wide, 1});
+bool PlacedOps::is_owned(const OpView& op, const OpChoice& choice) const {
+  const auto& [compute, pending] = choice;
+  if ((compute.reduced.empty() && compute.passed.empty()) || compute.reducer != Reducer::kSum) return false;
+  std::vector<AddendOperand> addends;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    const bool passes = !compute.passed.empty() && pending.operands[i];
+    addends.push_back({passes, passes && values_.is_owned(op.operand(i))});
+  }
+  return gives_owned(op.def(), compute.has_own_partition() ? compute.method->name : std::string_view(), addends);
 }
 
 // Reduces the sum where propagation wants the result.
-void PlacedOps::add_narrowed(const OpView& op, ValueId sum, PlacementId placement, const std::string& cause) {
-  const PlacementId reduced = placements_.declared(op.result());
+void PlacedOps::add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const std::string& cause) {
+  const PlacementId reduced = placements_.declared(op.result(i));
   target().value(sum).sharding = placements_.sharding(placement);
   const ValueId whole = builder_.create("sdy.reshard", {sum}, {{std::string(kCauseAttr), cause}});
   target().value(whole).sharding = placements_.sharding(reduced);
-  const ValueId narrow = builder_.create("stablehlo.convert", {whole}, {}, {source_type(op, op.result())});
+  const ValueId narrow = builder_.create("stablehlo.convert", {whole}, {}, {source_type(op, op.result(i))});
   for (const ValueId value : {sum, whole, narrow}) {
-    target().value(value).origin = op.module().value(op.result()).origin;
+    target().value(value).origin = op.module().value(op.result(i)).origin;
   }
   // The sum ends here: a narrow value that stayed unreduced would round its addends.
-  values_.add(op.result(), narrow, reduced, {});
+  values_.add(op.result(i), narrow, reduced, {});
 }
 
 std::string PlacedOps::cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need) {

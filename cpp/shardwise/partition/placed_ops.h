@@ -28,8 +28,8 @@ class PlacedOps {
   OpId create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions);
 
  private:
-  OpId create_wide(const OpView& op, std::span<const ValueId> operands);  // with a result of float32
-  void add_narrowed(const OpView& op, ValueId sum, PlacementId placement, const std::string& cause);
+  bool is_owned(const OpView& op, const OpChoice& choice) const;
+  void add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const std::string& cause);
   std::string cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need);
   Module& target() { return builder_.module(); }
 

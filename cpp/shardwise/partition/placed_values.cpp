@@ -157,6 +157,29 @@ const PlacedValues::Version* PlacedValues::cheapest(ValueId source, PlacementId 
   return nullptr;
 }
 
+const PlacedValues::Version* PlacedValues::chosen(ValueId source, PlacementId need, ValueId& narrow) {
+  constexpr std::string_view kOperand = "operand";  // the op is computed again
+  const std::vector<Version>& versions = placed_[source.index].versions;
+  std::vector<const Version*> possible;
+  for (const Version& version : versions) {
+    if (version.placement == need) return &version;
+    if (can_reach(version.placement, need)) possible.push_back(&version);
+  }
+  const ValueId operand = narrower(source);
+  double bytes = 0;
+  if (possible.size() < 2 && !operand) return cheapest(source, need, bytes, narrow);
+  const std::string text = sources_.next([&] {
+    const Version* best = cheapest(source, need, bytes, narrow);
+    return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
+  });
+  narrow = text == kOperand ? operand : ValueId{};
+  if (narrow) return nullptr;
+  const auto found =
+      std::ranges::find(possible, text, [&](const Version* version) { return placements_.text(version->placement); });
+  if (found == possible.end()) sources_.fail_as_impossible();
+  return *found;
+}
+
 double PlacedValues::bytes(ValueId source, PlacementId need) {
   const Placed& placed = placed_[source.index];
   if (placed.constant) return 0;
@@ -193,9 +216,8 @@ void PlacedValues::keep(ValueId source, PlacementId placement, ValueId made, siz
 ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cause) {
   const Placed& placed = placed_[source.index];
   if (placed.constant) make_constant(source, need);
-  double bytes = 0;
   ValueId narrow;
-  const Version* from = cheapest(source, need, bytes, narrow);
+  const Version* from = chosen(source, need, narrow);
   if (from == nullptr) return make_again(source, narrow, need, cause);
   if (from->placement == need) return from->value;
 

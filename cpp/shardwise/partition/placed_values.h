@@ -7,7 +7,7 @@
 //   values.get(%0, <[{}: 16]>, "operand 0 of tanh")    // emits sdy.reshard {cause = "operand 0 of tanh"}
 //   values.get(%0, <[{}: 16]>, "operand 1 of add")     // the same value again
 //
-// A reshard starts from the nearest version by bytes. The completion of a pending reduction gets the reduction's cause
+// A reshard starts from the nearest version by bytes, or from the one that is pinned. The completion of a pending reduction gets the reduction's cause
 // and location instead of the user's. Constants are created once for each needed placement, outside all loops.
 //
 // A value that one elementwise op made of a narrower one is made again where it is needed, if moving the narrower one
@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "shardwise/ir/choices.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/partition/program_placements.h"
 
@@ -33,12 +34,14 @@ bool can_be_made(const ShardingRule& rule, const Placement* wanted);
 
 class PlacedValues {
  public:
-  // `builder` creates the reshards and constants that users need.
-  PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramPlacements& placements)
+  // `builder` creates the reshards and constants that users need. `sources` gets those that users start from.
+  PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramPlacements& placements,
+               ChoicesInProgress& sources)
       : source_(source),
         builder_(builder),
         planner_(planner),
         placements_(placements),
+        sources_(sources),
         scopes_{{.region = builder.region(), .trips = 1, .versioned = {}}},
         placed_(source.value_count()) {}
 
@@ -54,6 +57,9 @@ class PlacedValues {
   void add_argument(ValueId argument, bool is_of_main);
   // `pending_loc` is the location of a reduction that is pending at home, if it is not that of the value.
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc = {});
+  // Of a value that is unreduced at home: one device has each element (ops/shared/owned_rows.h).
+  void set_owned(ValueId source) { placed_[source.index].is_owned = true; }
+  bool is_owned(ValueId source) const { return placed_[source.index].is_owned; }
   // A value that nothing has read yet.
   void move_home(ValueId source, PlacementId home, std::string pending_cause, LocId pending_loc);
   void add_constant(const OpView& op);
@@ -83,10 +89,13 @@ class PlacedValues {
     std::string pending_cause;      // why a reduction is pending at home
     LocId loc;
     OpId constant;  // instead of a home
+    bool is_owned = false;
   };
   const Version* nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes);
   // As nearest, but null where moving the narrower value (then `narrow`) sends less.
   const Version* cheapest(ValueId source, PlacementId need, double& bytes, ValueId& narrow);
+  // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
+  const Version* chosen(ValueId source, PlacementId need, ValueId& narrow);
   ValueId narrower(ValueId source) const;
   bool is_pending(const Placed& placed) const;
   ValueId make_again(ValueId source, ValueId narrow, PlacementId need, std::string_view cause);
@@ -109,6 +118,7 @@ class PlacedValues {
   Builder& builder_;
   ReshardPlanner& planner_;
   ProgramPlacements& placements_;
+  ChoicesInProgress& sources_;
   std::vector<Scope> scopes_;   // the body of the function first
   std::vector<Placed> placed_;  // by source value
 };

@@ -166,6 +166,7 @@ Module plan_reshards(Module module, PassContext& context) {
     rewrite.replace(id, std::span(&moved, 1));
   }
   rewrite.commit();
+  check_all_made("reshards", context.choices.plans, context.pinned ? &context.pinned->plans : nullptr);
   context.counters.add("plan_reshards.plans", planner.plans());
   context.counters.add("plan_reshards.new_plans", planner.new_plans());
   if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
@@ -92,6 +93,13 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
   }
   if (!placement.unreduced.empty()) placement.reducer = reducer;
   return context_.intern(placement);
+}
+
+std::string ProgramPlacements::text(PlacementId id) const {
+  const Placement* placement = find(id);
+  if (placement == nullptr) return {};
+  const std::string mesh = placement->mesh->same_devices(*mesh_) ? "" : placement->mesh->reference();
+  return mesh + short_text(sharding_of(*placement));
 }
 
 ShardingId ProgramPlacements::sharding(PlacementId placement) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -39,6 +40,8 @@ class ProgramPlacements {
   // `unreduced` is sorted. A mesh over the same devices; null is that of the program.
   PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
                  const MeshPtr& mesh = nullptr) const;
+  // As choices are written: without sizes, with the name of a mesh that is not that of the program; "" for none.
+  std::string text(PlacementId placement) const;
   // Closed, for the module's sharding column; none for none.
   ShardingId sharding(PlacementId placement);
 

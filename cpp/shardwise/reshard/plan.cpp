@@ -25,13 +25,26 @@ bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
                              [&](const ReshardStep& step) { return problem.tile_bytes(step.after) <= limit; });
 }
 
+// Whether input and output of no step are more than those of one exchange: the tiles before and after.
+bool fits_as_exchange(const ReshardProblem& problem, const ReshardPlan& plan) {
+  double before = problem.tile_bytes(problem.from);
+  const double limit = std::max(before + problem.tile_bytes(problem.to), 2 * static_cast<double>(problem.memory_limit));
+  for (const ReshardStep& step : plan.steps) {
+    const double after = problem.tile_bytes(step.after);
+    if (before + after > limit) return false;
+    before = after;
+  }
+  return true;
+}
+
 ReshardPlan plan_movement(const ReshardProblem& problem) {
   ReshardPlan named = gather_and_slice(problem);
   // Only slices, or nothing: no other plan sends less.
   if (named.collective_count() == 0) return named;
   ReshardPlan exchange = one_exchange(problem);
   const auto keeps_name = [&](const ReshardPlan& plan) {
-    return plan.collective_count() <= 1 && plan.bytes <= exchange.bytes && fits(problem, plan);
+    return plan.collective_count() <= 1 && plan.bytes <= exchange.bytes && fits(problem, plan) &&
+           fits_as_exchange(problem, plan);
   };
   // A lone all-gather: one_named_collective would find the same plan.
   if (named.steps.size() == 1 && keeps_name(named)) return named;

@@ -70,6 +70,7 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const Dig
       return operand | digits.touched(permute.axes);
     case CollectiveKind::kExchange: return varying_after_exchange(exchange, digits, operands);
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kNone: break;
   }
   check_internal(false, "varying_after: a local collective");
@@ -105,6 +106,7 @@ Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<con
                                    exchange);
     case CollectiveKind::kAxisIndex:
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kNone: break;
   }
   check_internal(false, "run: a local collective");
@@ -143,6 +145,7 @@ CollectiveCall read_collective(const OpView& op, const Mesh& main, DeviceOrders&
       if (call.order == nullptr) call.order = order_of(call.exchange.from_mesh, main, orders);
       break;
     case CollectiveKind::kAllSlice:
+    case CollectiveKind::kToUnreduced:
     case CollectiveKind::kNone: check_internal(false, "read_collective: a local collective");
   }
   return call;

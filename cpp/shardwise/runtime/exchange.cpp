@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "shardwise/mesh/digit_map.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
@@ -72,7 +73,12 @@ class ShardExchange {
  public:
   ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
                 const DeviceSet& devices = {})
-      : operands_(operands), fill_(fill), map_(map), devices_(devices), device_(used_axes()) {
+      : operands_(operands),
+        fill_(fill),
+        map_(map),
+        digit_map_(digit_map_of(map).value_or(DigitMap())),
+        devices_(devices),
+        device_(used_axes()) {
     for (const ExchangeTarget& to : map.to) shape_.push_back(to.rows);
     find_result_axes();
     for (int64_t p = 0; p < product(axes_); ++p) tiles_.push_back(tile(devices_.position, p));
@@ -173,6 +179,9 @@ class ShardExchange {
       Box box{.operand = operand, .dims = {}};
       // Along axes that do not shard the operand the sender is in the receiver's place (mesh/exchange.h).
       Coordinates sender = device_;
+      for (const DigitMove& move : digit_map_) {
+        if (move.kind == DigitMove::Kind::kReplicated) sender.set(move.sender, device_.at(move.receiver));
+      }
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
         sender.set(from[d].axes, shard);
@@ -262,6 +271,7 @@ class ShardExchange {
   std::span<const Shards> operands_;
   const Shards* fill_;
   const ExchangeMap& map_;
+  const DigitMap digit_map_;  // empty: a sender is in the receiver's place along digits that do not shard the operand
   const DeviceSet devices_;
   Coordinates device_;
   Dims shape_;     // of a tile
@@ -271,7 +281,8 @@ class ShardExchange {
 
 }  // namespace
 
-// An operand that is not sharded along an axis sends what devices hold in the receiver's place along it.
+// An operand that is not sharded along an axis sends what devices hold in the receiver's place along it, or along the
+// digit that the digit map names.
 DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands) {
   DigitSet after = 0;
   // Tiles at different positions may differ, even if the operand is the same on all devices.
@@ -282,6 +293,12 @@ DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, st
       for (const ExchangeSource& dim : map.from[k]) sharded.insert(sharded.end(), dim.axes.begin(), dim.axes.end());
     }
     after |= operands[k] & ~digits.covered(sharded);
+  }
+  if (const auto moves = digit_map_of(map)) {
+    for (const DigitMove& move : *moves) {
+      const bool varies = (operands[0] & digits.touched(move.sender)) != 0;
+      if (varies && move.kind == DigitMove::Kind::kReplicated) after |= digits.touched(move.receiver);
+    }
   }
   return after;
 }

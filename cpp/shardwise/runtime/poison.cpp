@@ -2,6 +2,7 @@
 #include "shardwise/runtime/poison.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -25,18 +26,62 @@ int64_t real_rows(const DimLayout& dim, const DeviceOrder& order, const DeviceSe
   return std::clamp<int64_t>(dim.size - shard_index(*order.other, dim.axes, device) * dim.block, 0, dim.block);
 }
 
-NdArray with_poison(const NdArray& shard, std::span<const int64_t> real) {
-  NdArray copy = pooled_empty(shard.dtype(), shard.shape());
-  // A copy, because the array may be a view of an argument or of another value, where these rows are data.
-  copy.copy_from(NdArray::full(shard.dtype(), shard.shape(), poison_value(shard.dtype())));
-  NdArray to = copy;
-  NdArray from = shard;
-  for (size_t d = 0; d < real.size(); ++d) {
-    to = to.sliced(static_cast<int64_t>(d), 0, real[d]);
-    from = from.sliced(static_cast<int64_t>(d), 0, real[d]);
+// Strides that keep the order of the dims in memory, so that a sum takes the elements of a copy in the order of the
+// original. Elements that share memory in `array` (stride 0) get their own: innermost, at two items from each other,
+// since kernels treat adjacent items differently. Row-major if elements of other strides overlap.
+Dims strides_apart(const NdArray& array) {
+  const Dims& shape = array.shape();
+  const int64_t item = item_size(array.dtype());
+  Dims strides(shape.size(), 0);
+  int64_t shared = 2 * item;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (array.strides()[d] != 0 || shape[d] <= 1) continue;
+    strides[d] = shared;
+    shared *= shape[d];
   }
-  to.copy_from(from);
+  const bool is_shared = shared > 2 * item;
+  const int64_t scale = is_shared ? shared / item + 1 : 1;
+  std::vector<size_t> order = memory_order(array);
+  int64_t extent = is_shared ? shared : item;  // of the dims before
+  for (size_t i = order.size(); i-- > 0;) {
+    const size_t d = order[i];
+    if (array.strides()[d] == 0 || shape[d] <= 1) continue;
+    strides[d] = array.strides()[d] * scale;
+    if (std::abs(strides[d]) < extent) return row_major_strides(shape, item);
+    extent += std::abs(strides[d]) * (shape[d] - 1);
+  }
+  return strides;
+}
+
+NdArray copy_apart(const NdArray& array) {
+  if (array.size() == 0) return array;
+  Dims strides = strides_apart(array);
+  int64_t before = 0, bytes = item_size(array.dtype());
+  for (size_t d = 0; d < strides.size(); ++d) {
+    const int64_t reach = strides[d] * (array.shape()[d] - 1);
+    before += reach < 0 ? -reach : 0;
+    bytes += std::abs(reach);
+  }
+  const NdArray memory = pooled_empty(DType::kU8, {bytes});
+  NdArray copy(array.dtype(), array.shape(), std::move(strides), memory.data() + before, memory.owner());
+  copy_parallel(copy, array);
   return copy;
+}
+
+Shards copy_apart(const Shards& shards) {
+  if (shards.is_stacked()) return {shards.axes(), copy_apart(shards.stacked())};
+  std::vector<NdArray> list;
+  for (int64_t k = 0; k < shards.count(); ++k) list.push_back(copy_apart(shards[k]));
+  return {shards.axes(), std::move(list)};
+}
+
+void write_poison(NdArray shard, std::span<const int64_t> real) {
+  for (size_t d = 0; d < real.size(); ++d) {
+    const auto dim = static_cast<int64_t>(d);
+    const NdArray padding = shard.sliced(dim, real[d], shard.shape()[d] - real[d]);
+    padding.copy_from(NdArray::full(shard.dtype(), padding.shape(), poison_value(shard.dtype())));
+    shard = shard.sliced(dim, 0, real[d]);
+  }
 }
 
 // An element after the real rows that differs from `fill`; none if all of them hold it.
@@ -81,7 +126,7 @@ Shards poisoned(Shards shards, uint32_t slot, const Module& module, const Plan& 
   const DigitSet needed = other != nullptr ? plan.digits.all() : plan.digits.touched(uneven);
   if (uneven.empty() || (needed & plan.free & ~varying) != 0) return shards;
   const bool is_filled = part.padding.kind == Padding::Kind::kFill;
-  std::vector<NdArray> arrays;
+  if (!is_filled) shards = copy_apart(shards);
   for (int64_t k = 0; k < shards.count(); ++k) {
     std::vector<int64_t> real;
     for (const DimLayout& dim : layout.dims) {
@@ -89,13 +134,13 @@ Shards poisoned(Shards shards, uint32_t slot, const Module& module, const Plan& 
                                       : real_rows(dim, devices, shards.axes(), k));
     }
     if (!is_filled) {
-      arrays.push_back(with_poison(shards[k], real));
+      write_poison(shards[k], real);
     } else if (const auto found = other_than(part.padding.fill, shards[k], real)) {
       check_internal(false, str(name_of(module, value), ": the padding of shard ", k, " must be ",
                                 text_of(part.padding.fill), ", but holds ", text_of(*found)));
     }
   }
-  return is_filled ? std::move(shards) : Shards(shards.axes(), std::move(arrays));
+  return shards;
 }
 
 }  // namespace shardwise

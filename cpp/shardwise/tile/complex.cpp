@@ -39,6 +39,12 @@ uint32_t TileBuilder::pair(uint32_t real, uint32_t imag) {
   return static_cast<uint32_t>(registers_.size() - 1);
 }
 
+// A scalar is as good in two parts, so it decides nothing.
+bool TileBuilder::is_packed(uint32_t reg) const {
+  const Register& r = registers_[reg];
+  return r.origin == Origin::kInput || r.origin == Origin::kResult || (r.origin == Origin::kPair && r.widened != 0);
+}
+
 uint32_t TileBuilder::packed(uint32_t reg) {
   const Register r = registers_[reg];
   if (r.origin != Origin::kPair) return reg;
@@ -77,6 +83,19 @@ uint32_t TileBuilder::complex_product(Parts a, Parts b) {
   return pair(real, emit(TileCode::kAdd, {times(a.real, b.imag), times(a.imag, b.real)}, part));
 }
 
+// The real part of a number and its negated imaginary part, as conj is decomposed, are the number with another sign.
+std::optional<uint32_t> TileBuilder::conjugated(uint32_t real, uint32_t imag) {
+  const auto operand_of = [&](uint32_t reg, TileCode code) -> std::optional<uint32_t> {
+    const Register& r = registers_[reg];
+    if (r.origin != Origin::kResult || nodes_[r.index].code != code) return std::nullopt;
+    return nodes_[r.index].operands[0];
+  };
+  const std::optional<uint32_t> whole = operand_of(real, TileCode::kRealPart);
+  const std::optional<uint32_t> part = operand_of(imag, TileCode::kNegate);
+  if (!whole || !part || operand_of(*part, TileCode::kImagPart) != whole) return std::nullopt;
+  return append(TileCode::kConjugate, dtype(*whole), std::array{*whole}, dtype(*whole));
+}
+
 // By the real parts; where these are equal, by the imaginary parts.
 uint32_t TileBuilder::complex_comparison(TileCode code, Parts a, Parts b) {
   constexpr DType kBool = DType::kBool;
@@ -104,7 +123,10 @@ uint32_t TileBuilder::complex_extremum(TileCode code, uint32_t a, uint32_t b) {
 }
 
 uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> operands, DType result) {
-  if (code == TileCode::kComplex) return pair(operands[0], operands[1]);
+  if (code == TileCode::kComplex) {
+    if (const auto whole = conjugated(operands[0], operands[1])) return *whole;
+    return pair(operands[0], operands[1]);
+  }
   // The last operand, because the first one of select is the predicate.
   const DType from = dtype(operands.back()), part = part_of_complex(from);
   const auto each_part = [&](TileCode with) {
@@ -117,6 +139,13 @@ uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> oper
     const uint32_t real = emit(with, std::span(list[0]).first(operands.size()), part);
     return pair(real, emit(with, std::span(list[1]).first(operands.size()), part));
   };
+  // Splitting what lies packed in memory, and joining it again, would take longer than the sum.
+  const auto packed_kernel = [&] {
+    std::vector<uint32_t> whole;
+    for (const uint32_t reg : operands) whole.push_back(packed(reg));
+    return append(code, from, whole, result);
+  };
+  const bool any_packed = std::ranges::any_of(operands, [&](uint32_t reg) { return is_packed(reg); });
   switch (code) {
     case TileCode::kCopy:
     case TileCode::kBitcast: return operands[0];
@@ -129,8 +158,9 @@ uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> oper
     }
     case TileCode::kNegate:
     case TileCode::kAdd:
-    case TileCode::kSubtract: return each_part(code);
-    case TileCode::kMultiply: return complex_product(parts(operands[0]), parts(operands[1]));
+    case TileCode::kSubtract: return any_packed ? packed_kernel() : each_part(code);
+    case TileCode::kMultiply:
+      return any_packed ? packed_kernel() : complex_product(parts(operands[0]), parts(operands[1]));
     case TileCode::kEqual:
     case TileCode::kNotEqual:
     case TileCode::kLess:
@@ -155,9 +185,7 @@ uint32_t TileBuilder::emit_complex(TileCode code, std::span<const uint32_t> oper
     fail<DTypeError>("tile", "the function must be defined for complex numbers", mlir_name(from),
                      "compute with the real and imaginary parts");
   }
-  std::vector<uint32_t> whole;
-  for (const uint32_t reg : operands) whole.push_back(packed(reg));
-  return append(code, from, whole, result);
+  return packed_kernel();
 }
 
 }  // namespace shardwise

@@ -2,7 +2,7 @@
 //
 // Fourier transforms of vectors of lines: kernels of lines.h, chosen by the CPU, on tables that ops/linalg makes.
 //
-// An element of a vector of lines has kVectorBytes bytes of real parts, one per line, then as many of imaginary parts.
+// An element of a vector of lines has kFourierBytes bytes of real parts, one per line, then as many of imaginary parts.
 // Plain data only (table.h).
 #pragma once
 

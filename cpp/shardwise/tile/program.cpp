@@ -13,7 +13,7 @@
 namespace shardwise {
 namespace {
 
-static_assert(kTileDTypeCount == static_cast<int>(DType::kF64) + 1);
+static_assert(kTileDTypeCount == static_cast<int>(DType::kC128) + 1);
 
 // The dtypes that a code accepts.
 enum class Accepts : uint8_t { kAll, kReals, kFloats, kSigned, kIntegers, kNumbers, kIntegersAndBool };
@@ -181,6 +181,17 @@ std::optional<uint32_t> TileBuilder::rotation(std::span<const uint32_t> operands
   return std::nullopt;
 }
 
+// The sign of a float of 16 bits is its first bit, which needs no float32.
+std::optional<uint32_t> TileBuilder::sign_of_half(TileCode code, std::span<const uint32_t> operands, DType dtype) {
+  if (dtype != DType::kF16 && dtype != DType::kBF16) return std::nullopt;
+  constexpr DType kBits = DType::kU16;
+  if (code == TileCode::kNegate) {
+    return append(TileCode::kXor, kBits, std::array{operands[0], scalar(Scalar::of_int(kBits, 0x8000))}, dtype);
+  }
+  if (code != TileCode::kAbs) return std::nullopt;
+  return append(TileCode::kAnd, kBits, std::array{operands[0], scalar(Scalar::of_int(kBits, 0x7FFF))}, dtype);
+}
+
 uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DType result) {
   check_internal(operands.size() == info(code).operands, "a tile instruction has the wrong number of operands");
   for (uint32_t reg : operands) check_internal(reg < registers_.size(), "a tile operand is no register");
@@ -207,6 +218,7 @@ uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DT
   if (code == TileCode::kOr) {
     if (const auto rotated = rotation(operands, from)) return *rotated;
   }
+  if (const auto sign = sign_of_half(code, operands, from)) return *sign;
   if (!is_narrow(from) || moves_bits(code)) return append(code, from, operands, result);
   const bool looks_at_bits = code == TileCode::kPopcnt || code == TileCode::kCountLeadingZeros ||
                              code == TileCode::kShiftRightLogical ||
@@ -225,11 +237,9 @@ namespace {
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
 
-// The column of the table with kernels for a dtype: of complex numbers, that of their parts; of other dtypes without a
-// column, the one that moves items of their size.
+// The column of the table with kernels for a dtype; of dtypes without a column, the one that moves items of their size.
 uint8_t column_of(DType dtype) {
-  if (is_complex(dtype)) dtype = part_of_complex(dtype);
-  if (dtype <= DType::kF64) return static_cast<uint8_t>(dtype);
+  if (dtype <= DType::kC128) return static_cast<uint8_t>(dtype);
   return static_cast<uint8_t>(item_size(dtype) == 1 ? DType::kU8 : DType::kU64);
 }
 

@@ -17,7 +17,7 @@
 // The bits of a result depend only on the bits of its operands, never on position, length, strides, shard or thread:
 // the same vector code computes every lane, including tails (which are padded). Floats of 16 bits or less compute in
 // float32, integers of less than 8 bits in 8 bits; they are rounded (wrapped) once per instruction, so a fused chain
-// equals its separate ops. A complex register is a pair of real ones. Integers wrap around; x / 0 is -1 (all ones), x % 0
+// equals its separate ops. A complex register is packed, or a pair of real ones. Integers wrap around; x / 0 is -1 (all ones), x % 0
 // is x; shifts by the width or more give 0 (or the sign). maximum/minimum are those of IEEE 754-2019: NaN wins (as the
 // canonical NaN), and +0 > -0; complex numbers are ordered by their real parts, then by their imaginary parts.
 #pragma once
@@ -109,6 +109,7 @@ class TileBuilder {
   uint32_t widen(uint32_t reg);
   uint32_t saturated(uint32_t reg, DType to);
   std::optional<uint32_t> rotation(std::span<const uint32_t> operands, DType dtype);
+  std::optional<uint32_t> sign_of_half(TileCode code, std::span<const uint32_t> operands, DType dtype);
   uint32_t emit_bits(TileCode code, std::span<const uint32_t> operands, DType dtype);
 
   // complex.cpp
@@ -118,6 +119,8 @@ class TileBuilder {
   Parts parts(uint32_t reg);
   uint32_t pair(uint32_t real, uint32_t imag);
   uint32_t packed(uint32_t reg);  // one register with both parts side by side
+  bool is_packed(uint32_t reg) const;
+  std::optional<uint32_t> conjugated(uint32_t real, uint32_t imag);
   uint32_t convert_complex(uint32_t reg, DType to);
   uint32_t emit_complex(TileCode code, std::span<const uint32_t> operands, DType result);
   uint32_t complex_product(Parts a, Parts b);

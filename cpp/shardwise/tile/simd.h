@@ -19,7 +19,7 @@
 namespace shardwise {
 namespace {
 
-enum Column { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64 };
+enum Column { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64, kC64, kC128 };
 
 // Calls `body(i)` for each lane. Lane i accesses only index i, which ivdep asserts. The inner loop has no tail.
 template <class F>
@@ -116,6 +116,56 @@ void join_parts(void* out, const void* a, const void* b, const void*, int64_t la
   });
 }
 
+// A kernel of real numbers, for both parts of each number.
+template <TileKernel kKernel>
+void on_parts(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+  kKernel(out, a, b, c, 2 * lanes);
+}
+
+// The vector whose items i are those of `x` at place(i).
+template <class T, class Place>
+inline __attribute__((always_inline)) RegisterOf<T> permuted(RegisterOf<T> x, Place place) {
+  RegisterOf<SignedOf<T>> places{};
+  for (int i = 0; i < static_cast<int>(kRegisterItems<T>); ++i) places[i] = place(i);
+  return __builtin_shuffle(x, places);
+}
+
+template <class T>
+inline __attribute__((always_inline)) RegisterOf<SignedOf<T>> imaginary_lanes() {
+  RegisterOf<SignedOf<T>> lanes{};
+  for (int i = 0; i < static_cast<int>(kRegisterItems<T>); ++i) lanes[i] = -(i % 2);
+  return lanes;
+}
+
+template <class T>
+void complex_multiply(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  using V = RegisterOf<T>;
+  T* r = static_cast<T*>(out);
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  const auto is_imaginary = imaginary_lanes<T>();
+  for (int64_t i = 0; i < 2 * lanes; i += kRegisterItems<T>) {
+    const V u = read<V>(x + i), v = read<V>(y + i);
+    const V by_real = permuted<T>(u, [](int k) { return k & ~1; }) * v;
+    const V by_imag = permuted<T>(u, [](int k) { return k | 1; }) * permuted<T>(v, [](int k) { return k ^ 1; });
+    const V product = is_imaginary ? by_real + by_imag : by_real - by_imag;
+    memcpy(r + i, &product, sizeof product);
+  }
+}
+
+template <class T>
+void conjugate(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  using V = RegisterOf<T>;
+  using Bits = RegisterOf<SignedOf<T>>;
+  T* r = static_cast<T*>(out);
+  const T* x = static_cast<const T*>(a);
+  const Bits signs = imaginary_lanes<T>() & static_cast<SignedOf<T>>(sign_bit<T>());
+  for (int64_t i = 0; i < 2 * lanes; i += kRegisterItems<T>) {
+    const Bits turned = __builtin_bit_cast(Bits, read<V>(x + i)) ^ signs;
+    memcpy(r + i, &turned, sizeof turned);
+  }
+}
+
 // ---- vector functions ----------------------------------------------------------------------------------------------
 
 template <class L, auto Function>
@@ -156,6 +206,32 @@ void logistic(void* out, const void* a, const void*, const void*, int64_t lanes)
     vector_unary<L, Exp>(decay, decay, nullptr, nullptr, kLaneBlock);
 #pragma GCC ivdep
     for (int64_t i = 0; i < kLaneBlock; ++i) r[i] = (x[i] >= 0 ? T{1} : decay[i]) / (T{1} + decay[i]);
+  }
+}
+
+// StableHLO has no exp2: it is a power of 2, whose logarithm needs no computing. Each lane decides on its own, so that its
+// bits do not depend on its neighbors.
+template <class L, auto Power, auto Exp2>
+void power(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  using T = typename L::T;
+  for (int64_t block = 0; block < lanes; block += kLaneBlock) {
+    const T* x = static_cast<const T*>(a) + block;
+    const T* y = static_cast<const T*>(b) + block;
+    T* r = static_cast<T*>(out) + block;
+    T of_two[kLaneBlock];
+    SignedOf<T> is_two[kLaneBlock], count = 0;
+    for (int64_t i = 0; i < kLaneBlock; ++i) {
+      is_two[i] = x[i] == T{2};
+      count += is_two[i];
+    }
+    if (count != 0) vector_unary<L, Exp2>(of_two, y, nullptr, nullptr, kLaneBlock);
+    if (count == kLaneBlock) {
+      memcpy(r, of_two, sizeof of_two);
+      continue;
+    }
+    vector_binary<L, Power>(r, x, y, nullptr, kLaneBlock);
+    if (count == 0) continue;
+    for (int64_t i = 0; i < kLaneBlock; ++i) r[i] = is_two[i] != 0 ? of_two[i] : r[i];
   }
 }
 
@@ -268,6 +344,11 @@ constexpr void set_numbers(TileTable& table, TileCode code) {
   set_floats<Kind, Op>(table, code);
 }
 template <class Kind, class Op>
+constexpr void set_parts(TileTable& table, TileCode code) {
+  at(table, code, kC64) = on_parts<Kind::template kernel<Op, float>>;
+  at(table, code, kC128) = on_parts<Kind::template kernel<Op, double>>;
+}
+template <class Kind, class Op>
 constexpr void set_bool(TileTable& table, TileCode code) {
   at(table, code, kBool) = Kind::template kernel<Truth<Op>, uint8_t>;
 }
@@ -354,8 +435,11 @@ struct F64 {
   at(table, code, kF32) = unary<TotalOrderKey, float, int32_t>; \
   at(table, code, kF64) = unary<TotalOrderKey, double, int64_t>
 #define KERNELS_complex_part(kPart)              \
-  at(table, code, kF32) = part_of<float, kPart>; \
-  at(table, code, kF64) = part_of<double, kPart>
+  at(table, code, kC64) = part_of<float, kPart>; \
+  at(table, code, kC128) = part_of<double, kPart>
+#define KERNELS_conjugates()                \
+  at(table, code, kC64) = conjugate<float>; \
+  at(table, code, kC128) = conjugate<double>
 #define KERNELS_complex_of_parts()           \
   at(table, code, kF32) = join_parts<float>; \
   at(table, code, kF64) = join_parts<double>
@@ -366,6 +450,9 @@ struct F64 {
 #define KERNELS_floats(Kind, Op) set_floats<Kind, Op>(table, code)
 #define KERNELS_integers(Kind, Op) set_integers<Kind, Op>(table, code)
 #define KERNELS_numbers(Kind, Op) set_numbers<Kind, Op>(table, code)
+#define KERNELS_numbers_and_parts(Kind, Op) \
+  set_numbers<Kind, Op>(table, code);       \
+  set_parts<Kind, Op>(table, code)
 #define KERNELS_signed_numbers(Kind, Op) \
   set_signed<Kind, Op>(table, code);     \
   set_floats<Kind, Op>(table, code)
@@ -375,6 +462,13 @@ struct F64 {
 #define KERNELS_numbers_and_bool(Kind, Op, BoolOp) \
   set_numbers<Kind, Op>(table, code);              \
   set_bool<Kind, BoolOp>(table, code)
+#define KERNELS_numbers_and_bool_and_parts(Kind, Op, BoolOp) \
+  KERNELS_numbers_and_bool(Kind, Op, BoolOp);                \
+  set_parts<Kind, Op>(table, code)
+#define KERNELS_products(Op, BoolOp)               \
+  KERNELS_numbers_and_bool(Binary, Op, BoolOp);    \
+  at(table, code, kC64) = complex_multiply<float>; \
+  at(table, code, kC128) = complex_multiply<double>
 #define KERNELS_comparison(Op)              \
   set_numbers<Comparison, Op>(table, code); \
   set_bool<Comparison, Op>(table, code)
@@ -382,8 +476,9 @@ struct F64 {
   set_math(table, code, vector_unary<F32, SLEEF_F32(stem, ulp)>, vector_unary<F64, SLEEF_F64(stem, ulp)>)
 #define KERNELS_sleef_binary(stem, ulp) \
   set_math(table, code, vector_binary<F32, SLEEF_F32(stem, ulp)>, vector_binary<F64, SLEEF_F64(stem, ulp)>)
-#define KERNELS_sleef_or_integers(stem, ulp, Op) \
-  KERNELS_sleef_binary(stem, ulp);               \
+#define KERNELS_sleef_power(stem, ulp, of_two, Op)                       \
+  set_math(table, code, power<F32, SLEEF_F32(stem, ulp), SLEEF_F32(of_two, ulp)>, \
+           power<F64, SLEEF_F64(stem, ulp), SLEEF_F64(of_two, ulp)>);    \
   set_integers<Binary, Op>(table, code)
 #define KERNELS_sleef_logistic(stem, ulp) \
   set_math(table, code, logistic<F32, SLEEF_F32(stem, ulp)>, logistic<F64, SLEEF_F64(stem, ulp)>)

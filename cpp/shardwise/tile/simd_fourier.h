@@ -13,19 +13,28 @@ namespace {
 #define INLINE inline __attribute__((always_inline))
 
 template <class T>
-struct Pair {  // one element
-  VectorOf<T> re, im;
+constexpr int64_t kFourierItems = kFourierBytes / static_cast<int64_t>(sizeof(T));
 
-  static constexpr int64_t kItems = 2 * kVectorItems<T>;
-  static INLINE Pair at(const T* data, int64_t element) {
-    const T* from = data + element * kItems;
-    return {read<VectorOf<T>>(from), read<VectorOf<T>>(from + kVectorItems<T>)};
+template <class T>
+struct Pair {  // lanes of one element, which fill a register each
+  RegisterOf<T> re, im;
+
+  static constexpr int64_t kItems = 2 * kFourierItems<T>;
+  static INLINE Pair at(const T* data, int64_t element, int64_t lane) {
+    const T* from = data + element * kItems + lane;
+    return {read<RegisterOf<T>>(from), read<RegisterOf<T>>(from + kFourierItems<T>)};
   }
-  INLINE void put(T* data, int64_t element) const {
-    memcpy(data + element * kItems, &re, sizeof re);
-    memcpy(data + element * kItems + kVectorItems<T>, &im, sizeof im);
+  INLINE void put(T* data, int64_t element, int64_t lane) const {
+    memcpy(data + element * kItems + lane, &re, sizeof re);
+    memcpy(data + element * kItems + kFourierItems<T> + lane, &im, sizeof im);
   }
 };
+
+// Calls body(first lane) for each register of an element.
+template <class T, class Body>
+INLINE void for_each_register(Body body) {
+  for (int64_t lane = 0; lane < kFourierItems<T>; lane += kRegisterItems<T>) body(lane);
+}
 
 template <class T>
 INLINE Pair<T> plus(const Pair<T>& a, const Pair<T>& b) {
@@ -51,11 +60,13 @@ struct Stage {
   T* to;
   int64_t m, s;
 
-  INLINE Pair<T> in(int64_t k, int64_t q, int64_t j) const { return Pair<T>::at(from, k + s * (q + j * m)); }
-  template <int64_t p>
-  INLINE void out(int64_t k, int64_t q, int64_t j, const Pair<T>& value, const T* roots) const {
-    if (m > 1 && j > 0) return times(value, roots + 2 * (j - 1)).put(to, k + s * (p * q + j));
-    value.put(to, k + s * (p * q + j));
+  INLINE Pair<T> in(int64_t k, int64_t q, int64_t j, int64_t lane) const {
+    return Pair<T>::at(from, k + s * (q + j * m), lane);
+  }
+  INLINE void out(int64_t p, int64_t k, int64_t q, int64_t j, int64_t lane, const Pair<T>& value,
+                  const T* roots) const {
+    if (m > 1 && j > 0) return times(value, roots + 2 * (j - 1)).put(to, k + s * (p * q + j), lane);
+    value.put(to, k + s * (p * q + j), lane);
   }
 };
 
@@ -63,9 +74,11 @@ template <class T>
 void stage_of_two(const Stage<T>& stage, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 2) {
     for (int64_t k = 0; k < stage.s; ++k) {
-      const Pair<T> a = stage.in(k, q, 0), b = stage.in(k, q, 1);
-      stage.template out<2>(k, q, 0, plus(a, b), roots);
-      stage.template out<2>(k, q, 1, minus(a, b), roots);
+      for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
+        const Pair<T> a = stage.in(k, q, 0, lane), b = stage.in(k, q, 1, lane);
+        stage.out(2, k, q, 0, lane, plus(a, b), roots);
+        stage.out(2, k, q, 1, lane, minus(a, b), roots);
+      });
     }
   }
 }
@@ -74,48 +87,53 @@ template <class T>
 void stage_of_four(const Stage<T>& stage, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 6) {
     for (int64_t k = 0; k < stage.s; ++k) {
-      const Pair<T> a = stage.in(k, q, 0), b = stage.in(k, q, 1), c = stage.in(k, q, 2), d = stage.in(k, q, 3);
-      const Pair<T> even = plus(a, c), rest = minus(a, c), odd = plus(b, d), turn = turned(minus(b, d));
-      stage.template out<4>(k, q, 0, plus(even, odd), roots);
-      stage.template out<4>(k, q, 1, plus(rest, turn), roots);
-      stage.template out<4>(k, q, 2, minus(even, odd), roots);
-      stage.template out<4>(k, q, 3, minus(rest, turn), roots);
+      for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
+        const Pair<T> a = stage.in(k, q, 0, lane), b = stage.in(k, q, 1, lane);
+        const Pair<T> c = stage.in(k, q, 2, lane), d = stage.in(k, q, 3, lane);
+        const Pair<T> even = plus(a, c), rest = minus(a, c), odd = plus(b, d), turn = turned(minus(b, d));
+        stage.out(4, k, q, 0, lane, plus(even, odd), roots);
+        stage.out(4, k, q, 1, lane, plus(rest, turn), roots);
+        stage.out(4, k, q, 2, lane, minus(even, odd), roots);
+        stage.out(4, k, q, 3, lane, minus(rest, turn), roots);
+      });
     }
   }
 }
 
 // Parts j and p - j share their sums: sum cos (a_j + a_{p-j}) and -i sum sin (a_j - a_{p-j}).
 template <class T>
-void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const T* roots, int64_t k, int64_t q,
+                        int64_t lane) {
   constexpr int64_t kMost = kLargestFourierFactor / 2 + 1;
   Pair<T> sums[kMost], differences[kMost];
   const int64_t half = p / 2;
+  const Pair<T> first = stage.in(k, q, 0, lane);
+  Pair<T> total = first;
+  for (int64_t j = 1; j <= half; ++j) {
+    const Pair<T> a = stage.in(k, q, j, lane), b = stage.in(k, q, p - j, lane);
+    sums[j] = plus(a, b);
+    differences[j] = minus(a, b);
+    total = plus(total, sums[j]);
+  }
+  stage.out(p, k, q, 0, lane, total, roots);
+  for (int64_t row = 1; row <= half; ++row) {
+    Pair<T> even = first, odd{};
+    for (int64_t j = 1, at = row; j <= half; ++j, at = at + row < p ? at + row : at + row - p) {
+      const T cosine = turns[2 * at], sine = -turns[2 * at + 1];
+      even = {even.re + cosine * sums[j].re, even.im + cosine * sums[j].im};
+      odd = {odd.re + sine * differences[j].re, odd.im + sine * differences[j].im};
+    }
+    stage.out(p, k, q, row, lane, plus(even, turned(odd)), roots);
+    stage.out(p, k, q, p - row, lane, minus(even, turned(odd)), roots);
+  }
+}
+
+template <class T>
+void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 2 * (p - 1)) {
-    const auto put = [&](int64_t k, int64_t j, const Pair<T>& value) __attribute__((always_inline)) {
-      const int64_t place = k + stage.s * (p * q + j);
-      if (stage.m > 1 && j > 0) return times(value, roots + 2 * (j - 1)).put(stage.to, place);
-      value.put(stage.to, place);
-    };
     for (int64_t k = 0; k < stage.s; ++k) {
-      const Pair<T> first = stage.in(k, q, 0);
-      Pair<T> total = first;
-      for (int64_t j = 1; j <= half; ++j) {
-        const Pair<T> a = stage.in(k, q, j), b = stage.in(k, q, p - j);
-        sums[j] = plus(a, b);
-        differences[j] = minus(a, b);
-        total = plus(total, sums[j]);
-      }
-      put(k, 0, total);
-      for (int64_t row = 1; row <= half; ++row) {
-        Pair<T> even = first, odd{};
-        for (int64_t j = 1, at = row; j <= half; ++j, at = at + row < p ? at + row : at + row - p) {
-          const T cosine = turns[2 * at], sine = -turns[2 * at + 1];
-          even = {even.re + cosine * sums[j].re, even.im + cosine * sums[j].im};
-          odd = {odd.re + sine * differences[j].re, odd.im + sine * differences[j].im};
-        }
-        put(k, row, plus(even, turned(odd)));
-        put(k, p - row, minus(even, turned(odd)));
-      }
+      for_each_register<T>([&](int64_t lane)
+                               __attribute__((always_inline)) { odd_element(stage, p, turns, roots, k, q, lane); });
     }
   }
 }
@@ -150,7 +168,7 @@ void fourier_stages(const FourierStages& plan, void* data, void* scratch) {
 // Up to one vector of adjacent complex numbers; an inverse transform exchanges the parts.
 template <class T>
 INLINE void load_numbers(const T* from, int64_t count, bool inverse, T* element) {
-  constexpr int64_t kItems = kVectorItems<T>;
+  constexpr int64_t kItems = kFourierItems<T>;
   const T *re = from + (inverse ? 1 : 0), *im = from + (inverse ? 0 : 1);
   if (count >= kItems) {
     for (int64_t l = 0; l < kItems; ++l) element[l] = re[2 * l];
@@ -165,7 +183,7 @@ INLINE void load_numbers(const T* from, int64_t count, bool inverse, T* element)
 
 template <class T>
 INLINE void store_numbers(const T* element, int64_t count, bool inverse, T scale, T* to) {
-  constexpr int64_t kItems = kVectorItems<T>;
+  constexpr int64_t kItems = kFourierItems<T>;
   const T *re = element + (inverse ? kItems : 0), *im = element + (inverse ? 0 : kItems);
   if (count >= kItems) {
     for (int64_t l = 0; l < kItems; ++l) {
@@ -182,7 +200,7 @@ INLINE void store_numbers(const T* element, int64_t count, bool inverse, T scale
 
 template <class T>
 void fourier_line(const FourierLine& plan, const void* from, void* to, bool inverse, double factor, void* workspace) {
-  constexpr int64_t kItems = kVectorItems<T>, kElement = Pair<T>::kItems;
+  constexpr int64_t kItems = kFourierItems<T>, kElement = Pair<T>::kItems;
   const int64_t n1 = plan.columns.n, n2 = plan.rows.n, longer = n1 > n2 ? n1 : n2;
   const T* source = static_cast<const T*>(from);
   const T* turns = static_cast<const T*>(plan.turns);
@@ -196,8 +214,10 @@ void fourier_line(const FourierLine& plan, const void* from, void* to, bool inve
     }
     fourier_stages<T>(plan.columns, x, y);
     for (int64_t row = 0; row < n1; ++row, written += kElement, turns += kElement) {
-      const Pair<T> a = Pair<T>::at(x, row), w = Pair<T>::at(turns, 0);
-      Pair<T>{a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re}.put(written, 0);
+      for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
+        const Pair<T> a = Pair<T>::at(x, row, lane), w = Pair<T>::at(turns, 0, lane);
+        Pair<T>{a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re}.put(written, 0, lane);
+      });
     }
   }
   const T scale = static_cast<T>(factor);

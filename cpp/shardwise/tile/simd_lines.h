@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of lines.h, on vectors of 64 bytes: the compiler makes them of the registers that the instruction set has.
-// Included by simd.h; the same restrictions hold.
+// The loops of lines.h. Folds and searches run on vectors of one register: GCC keeps wider ones in memory between two
+// operations. Included by simd.h; the same restrictions hold.
 #pragma once
 
 #include "shardwise/tile/lines.h"
@@ -10,13 +10,13 @@
 namespace shardwise {
 namespace {
 
-inline constexpr int64_t kVectorBytes = 64;
 inline constexpr int64_t kUnrolled = 4;  // vectors that run side by side
 
+inline constexpr int64_t kRegisterBytes = sizeof(VECTOR_F64) < 16 ? 16 : sizeof(VECTOR_F64);
 template <class T>
-using VectorOf __attribute__((vector_size(kVectorBytes))) = T;
+using RegisterOf __attribute__((vector_size(kRegisterBytes))) = T;
 template <class T>
-constexpr int64_t kVectorItems = kVectorBytes / static_cast<int64_t>(sizeof(T));
+constexpr int64_t kRegisterItems = kRegisterBytes / static_cast<int64_t>(sizeof(T));
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -26,33 +26,33 @@ template <class T>
 struct OfItems {
   using Item = T;
   using Value = T;
-  using V = VectorOf<T>;
+  using V = RegisterOf<T>;
   static INLINE V load(V items) { return items; }
 };
 template <class T>
 struct FoldedSum : OfItems<T> {
-  using V = VectorOf<T>;
+  using V = RegisterOf<T>;
   static constexpr bool kAnyOrder = !kIsFloat<T>;
   static constexpr T kIdentity = kIsFloat<T> ? static_cast<T>(-0.0) : T{};
   static INLINE V combine(V a, V b) { return a + b; }
 };
 template <class T>
 struct FoldedProduct : OfItems<T> {
-  using V = VectorOf<T>;
+  using V = RegisterOf<T>;
   static constexpr bool kAnyOrder = !kIsFloat<T>;
   static constexpr T kIdentity = T{1};
   static INLINE V combine(V a, V b) { return a * b; }
 };
 template <class T>
 struct FoldedAnd : OfItems<T> {
-  using V = VectorOf<T>;
+  using V = RegisterOf<T>;
   static constexpr bool kAnyOrder = true;
   static constexpr T kIdentity = static_cast<T>(~T{});
   static INLINE V combine(V a, V b) { return a & b; }
 };
 template <class T>
 struct FoldedOr : OfItems<T> {
-  using V = VectorOf<T>;
+  using V = RegisterOf<T>;
   static constexpr bool kAnyOrder = true;
   static constexpr T kIdentity = T{};
   static INLINE V combine(V a, V b) { return a | b; }
@@ -65,7 +65,7 @@ constexpr T kSmallestOf = kIsSigned<T> ? static_cast<T>(-kLargestOf<T> - 1) : st
 
 template <class T, bool kMax>
 struct FoldedExtremum : OfItems<T> {
-  using V = VectorOf<T>;
+  using V = RegisterOf<T>;
   static constexpr bool kAnyOrder = true;
   static constexpr T kIdentity = kMax ? kSmallestOf<T> : kLargestOf<T>;
   static INLINE V combine(V a, V b) { return (kMax ? a > b : a < b) ? a : b; }
@@ -76,11 +76,11 @@ template <class T, bool kMax>
 struct FoldedKeys {
   using Item = T;
   using Value = SignedOf<T>;
-  using V = VectorOf<Value>;
+  using V = RegisterOf<Value>;
   static constexpr bool kAnyOrder = true;
   static constexpr Value kNaN = kMax ? kLargestOf<Value> : kSmallestOf<Value>;
   static constexpr T kIdentity = static_cast<T>(kMax ? -__builtin_inf() : __builtin_inf());
-  static INLINE V load(VectorOf<T> items) {
+  static INLINE V load(RegisterOf<T> items) {
     const V bits = __builtin_bit_cast(V, items);
     const V keys = bits ^ ((bits >> (kBits<Value> - 1)) & kLargestOf<Value>);
     return items == items ? keys : V{} + kNaN;
@@ -99,18 +99,18 @@ INLINE V read(const void* from) {
 
 // `count` items, fewer than a vector has; the others are `rest`.
 template <class T>
-INLINE VectorOf<T> read_part(const T* from, int64_t count, T rest) {
-  T items[kVectorItems<T>];
-  for (int64_t i = 0; i < kVectorItems<T>; ++i) items[i] = i < count ? from[i] : rest;
-  return read<VectorOf<T>>(items);
+INLINE RegisterOf<T> read_part(const T* from, int64_t count, T rest) {
+  T items[kRegisterItems<T>];
+  for (int64_t i = 0; i < kRegisterItems<T>; ++i) items[i] = i < count ? from[i] : rest;
+  return read<RegisterOf<T>>(items);
 }
 
 template <class Op>
 void fold_line(void* total, const void* from, int64_t count) {
   using Item = typename Op::Item;
   using Value = typename Op::Value;
-  using Items = VectorOf<Item>;
-  constexpr int64_t kItems = kVectorItems<Item>;
+  using Items = RegisterOf<Item>;
+  constexpr int64_t kItems = kRegisterItems<Item>;
   const Item* items = static_cast<const Item*>(from);
   typename Op::V totals[kUnrolled];
   for (auto& each : totals) each = Op::load(Items{} + Op::kIdentity);
@@ -140,8 +140,8 @@ template <class Op>
 void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_t width) {
   using Item = typename Op::Item;
   using V = typename Op::V;
-  using Items = VectorOf<Item>;
-  constexpr int64_t kItems = kVectorItems<Item>;
+  using Items = RegisterOf<Item>;
+  constexpr int64_t kItems = kRegisterItems<Item>;
   auto* totals = static_cast<typename Op::Value*>(to);
   const Item* first = static_cast<const Item*>(from);
   const auto row_of = [&](int64_t row) __attribute__((always_inline)) {
@@ -179,16 +179,16 @@ void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_
 
 template <class Mask>
 INLINE bool any(Mask mask) {
-  const auto words = __builtin_bit_cast(VectorOf<int64_t>, mask);
+  const auto words = __builtin_bit_cast(RegisterOf<int64_t>, mask);
   int64_t found = 0;
-  for (int64_t i = 0; i < kVectorItems<int64_t>; ++i) found |= words[i];
+  for (int64_t i = 0; i < kRegisterItems<int64_t>; ++i) found |= words[i];
   return found != 0;
 }
 
 template <class T>
 int64_t find_equal(const void* from, int64_t count, const void* value) {
-  using V = VectorOf<T>;
-  constexpr int64_t kItems = kVectorItems<T>;
+  using V = RegisterOf<T>;
+  constexpr int64_t kItems = kRegisterItems<T>;
   const T* items = static_cast<const T*>(from);
   T wanted;
   memcpy(&wanted, value, sizeof wanted);
@@ -205,13 +205,15 @@ int64_t find_equal(const void* from, int64_t count, const void* value) {
 
 // ---- random words ----------------------------------------------------------------------------------------------------
 
-using Words = VectorOf<uint32_t>;
-static_assert(kVectorItems<uint32_t> == kRandomLanes);
+using Words = RegisterOf<uint32_t>;
+inline constexpr int64_t kWordParts = kRandomLanes / kRegisterItems<uint32_t>;
 
 template <int kRotation>
-INLINE void mix(Words& a, Words& b) {
-  a += b;
-  b = ((b << kRotation) | (b >> (32 - kRotation))) ^ a;
+INLINE void mix(Words (&a)[kWordParts], Words (&b)[kWordParts]) {
+  for (int64_t i = 0; i < kWordParts; ++i) {
+    a[i] += b[i];
+    b[i] = ((b[i] << kRotation) | (b[i] >> (32 - kRotation))) ^ a[i];
+  }
 }
 
 inline void three_fry(uint64_t key, uint64_t counter, uint32_t (*words)[kRandomLanes]) {
@@ -222,18 +224,22 @@ inline void three_fry(uint64_t key, uint64_t counter, uint32_t (*words)[kRandomL
     words[0][l] = static_cast<uint32_t>(block) + keys[0];
     words[1][l] = static_cast<uint32_t>(block >> 32) + keys[1];
   }
-  Words a = read<Words>(words[0]), b = read<Words>(words[1]);
+  Words a[kWordParts], b[kWordParts];
+  memcpy(a, words[0], sizeof a);
+  memcpy(b, words[1], sizeof b);
   for (uint32_t group = 0; group < 5; ++group) {
     if (group % 2 == 0) {
       mix<13>(a, b), mix<15>(a, b), mix<26>(a, b), mix<6>(a, b);
     } else {
       mix<17>(a, b), mix<29>(a, b), mix<16>(a, b), mix<24>(a, b);
     }
-    a += keys[(group + 1) % 3];
-    b += keys[(group + 2) % 3] + group + 1;
+    for (int64_t i = 0; i < kWordParts; ++i) {
+      a[i] += keys[(group + 1) % 3];
+      b[i] += keys[(group + 2) % 3] + group + 1;
+    }
   }
-  memcpy(words[0], &a, sizeof a);
-  memcpy(words[1], &b, sizeof b);
+  memcpy(words[0], a, sizeof a);
+  memcpy(words[1], b, sizeof b);
 }
 
 inline void philox(uint64_t key, uint32_t (*x)[kRandomLanes]) {

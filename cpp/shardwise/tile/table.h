@@ -7,7 +7,7 @@
 //
 // A kernel computes `lanes` (a multiple of 64) elements from contiguous operands, aligned to their item size. The
 // result may be exactly one of the operands. Table columns are numbered like DType (base/dtype.h):
-//   bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64
+//   bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64 c64 c128
 #pragma once
 
 #include <stdint.h>
@@ -28,7 +28,7 @@ inline constexpr int kTileCodeCount = 0
 #include "shardwise/tile/functions.def"
     ;
 // clang-format on
-inline constexpr int kTileDTypeCount = 13;
+inline constexpr int kTileDTypeCount = 15;
 inline constexpr int64_t kLaneBlock = 64;  // kernels run whole blocks of lanes; tails are padded
 
 using TileKernel = void (*)(void* out, const void* a, const void* b, const void* c, int64_t lanes);

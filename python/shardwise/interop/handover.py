@@ -31,14 +31,14 @@ _TARGETS = {target.name: target for target in (JAX, MPI4PY)}
 def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxProgram:
     """Implements :meth:`Program.to_jax`."""
     needs_jax("to_jax")
-    return JaxProgram(program, script_of(program, JAX), devices, mesh)
+    return JaxProgram(program, script_of(program, JAX, is_read=False), devices, mesh)
 
 
 @provides("export_text")
-def exported(program: Program, generic: bool) -> str:
+def exported(program: Program, locations: bool, generic: bool) -> str:
     """Implements ``Program.as_text("export")``."""
     needs_jax('as_text("export")')
-    return export_text(program, generic)
+    return export_text(program, locations, generic)
 
 
 @provides("jax_shardings")

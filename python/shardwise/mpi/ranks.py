@@ -131,6 +131,8 @@ class RankPlace:
         self._rank_at = {position: rank for rank, position in enumerate(self._positions)}
         self.devices = DeviceSet.at(mesh, ranks.size, self._positions[ranks.rank])
         self._members: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by group: communicator, ranks
+        self._byte = ranks._mpi.BYTE
+        self._watch = ranks._watch
         self._what = ""
         self._executable: Executable | None = None
         self._agreed: Finish = _nothing
@@ -200,11 +202,11 @@ class RankPlace:
         self._enter("all_gather", op, members)
         try:
             if len(everything) < _MOST_BYTES:
-                comm.Allgather([own, self._ranks._mpi.BYTE], [everything, self._ranks._mpi.BYTE])
+                comm.Allgather((own, self._byte), (everything, self._byte))
             else:
                 _in_pieces(comm, [own] * count, _parts(everything, count))
         finally:
-            self._ranks._watch.leave()
+            self._watch.leave()
 
     def all_to_all(self, op: int, group: int, count: int, order: list[int], send: Any, receive: Any) -> None:
         """Exchange a part with each member of a group."""
@@ -213,11 +215,11 @@ class RankPlace:
         self._enter("all_to_all", op, members)
         try:
             if len(send) < _MOST_BYTES:
-                comm.Alltoall([send, self._ranks._mpi.BYTE], [receive, self._ranks._mpi.BYTE])
+                comm.Alltoall((send, self._byte), (receive, self._byte))
             else:
                 _in_pieces(comm, _parts(send, count), _parts(receive, count))
         finally:
-            self._ranks._watch.leave()
+            self._watch.leave()
 
     def exchange(self, op: int, outgoing: list[tuple[int, Any]], incoming: list[tuple[int, Any]]) -> None:
         """Send and receive messages between pairs, all at once."""
@@ -229,13 +231,13 @@ class RankPlace:
             requests = []
             for position, memory in incoming:
                 for piece in _pieces(memory):
-                    requests.append(comm.Irecv([piece, self._ranks._mpi.BYTE], self._rank_at[position], _MESSAGE_TAG))
+                    requests.append(comm.Irecv((piece, self._byte), self._rank_at[position], _MESSAGE_TAG))
             for position, memory in outgoing:
                 for piece in _pieces(memory):
-                    requests.append(comm.Isend([piece, self._ranks._mpi.BYTE], self._rank_at[position], _MESSAGE_TAG))
+                    requests.append(comm.Isend((piece, self._byte), self._rank_at[position], _MESSAGE_TAG))
             self._ranks._mpi.Request.Waitall(requests)
         finally:
-            self._ranks._watch.leave()
+            self._watch.leave()
 
     def _group(self, group: int, count: int, order: list[int]) -> tuple[Any, tuple[int, ...]]:
         found = self._members.get(group)
@@ -253,7 +255,7 @@ class RankPlace:
         def describe() -> str:
             return executable.op_text(op) if op and executable is not None else f"{kind} of {what}"
 
-        self._ranks._watch.enter(describe, members)
+        self._watch.enter(describe, members)
 
 
 def _nothing() -> None:

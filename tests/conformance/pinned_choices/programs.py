@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 import shardwise as sw
-from benchmarks.communication.layers import LAYERS
-from benchmarks.communication.programs import MOVEMENT, RESHARDS, Library, Program
+from benchmarks.communication.compiled import PROGRAMS, arguments_of, jitted
+from benchmarks.communication.programs import Program, moved
 from shardwise import _core
 from tests.op.cases import CASES
 from tests.support.partitioned import Scenario, assignments, record
@@ -72,23 +70,27 @@ def of_ops(scenarios: Any = SCENARIOS) -> Iterator[Grown]:
                     yield Grown(case.id, f"{case.id} {label}, {scenario.name}, assignment {turn}", at, factors)
 
 
+def accumulated(np: Any, x: Any) -> Any:
+    return sw.fori_loop(0, 3, lambda i, total: total + np.sum(x * (i + 1), 0), np.zeros(16, np.float32))
+
+
+# What else a device count decides: joined ranges, the carry of an accumulation, the source of a reshard.
+DECIDED = (
+    moved("three ranges", lambda np, x: x[0:54] + x[5:59] + x[10:64], 0, mesh={"x": 4}),
+    moved("ranges of a pad", lambda np, x: sum(np.pad(x, ((1, 1), (0, 0)))[k : k + 64] for k in (0, 1, 2)), 0),
+    moved("accumulation", accumulated, 0, out=()),
+    moved("two placements", lambda np, x: sw.shard(x, sw.P()) + sw.shard(x, sw.P(None, "x")), 0, (64, 4096)),
+)
+
+
 def of_the_benchmark(factors: tuple[int, ...] = (4, 16, 4096)) -> Iterator[Grown]:
-    for program in (*MOVEMENT, *RESHARDS, *LAYERS):
+    for program in (*PROGRAMS, *DECIDED):
         yield Grown("benchmark", program.name, lambda factor, program=program: traced(program, factor), factors)
 
 
 def traced(program: Program, factor: int) -> tuple[Any, Any]:
     """The module and the mesh of a program of the benchmark, with axes ``factor`` times as large."""
-    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, sw.P(*axes)))
-    mesh = sw.Mesh({axis: size * factor for axis, size in program.mesh.items()})
-    wanted = program.wanted
-    out = tuple(sw.P(*axes) for axes in wanted) if isinstance(wanted, list) else sw.P(*wanted)
-    shapes = [shape if shape and isinstance(shape[0], tuple) else (shape, np.float32) for shape in program.shapes]
-    function = sw.jit(
-        lambda *arrays: program.function(library, *arrays),
-        mesh=mesh,
-        in_shardings=tuple(sw.P(*axes) for axes in program.given),
-        out_shardings=out,
-    )
-    recorded = function.trace(*(sw.ShapeDtypeStruct(*shape) for shape in shapes))
-    return _core.ir.parse(recorded.as_text()), _core.mesh.Mesh("mesh", list(mesh.shape.items()))
+    function = jitted(program, factor)
+    recorded = function.trace(*(sw.ShapeDtypeStruct(*argument) for argument in arguments_of(program)))
+    sizes = [(axis, size * factor) for axis, size in program.mesh.items()]
+    return _core.ir.parse(recorded.as_text()), _core.mesh.Mesh("mesh", sizes)

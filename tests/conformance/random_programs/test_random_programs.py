@@ -17,7 +17,7 @@ SAMPLE, SEED = 300, 0
 
 
 def test_random_programs_give_the_results_of_the_unpartitioned_run() -> None:
-    checked = [check(SEED, index) for index in range(SAMPLE)]
+    checked = [check(SEED, index, several_meshes=index % 2 == 1) for index in range(SAMPLE)]
     wrong = [f"program {index}: {found.wrong}" for index, found in enumerate(checked) if found.wrong]
     assert not wrong, f"{len(wrong)} are wrong:\n" + "\n".join(wrong[:3])
     counts = sum(map(counted, checked), start=type(counted(checked[0]))())
@@ -28,7 +28,7 @@ def test_random_programs_give_the_results_of_the_unpartitioned_run() -> None:
     assert all(counts[f"axis size {size}"] for size in range(1, 10))
     for annotation in (
         "even", "uneven", "empty shards", "sub-axes", "several axes on a dim", "permuted devices", "unreduced",
-        "replicated axes", "priority", "constraint", "loop", "branch", "call",
+        "replicated axes", "priority", "constraint", "loop", "branch", "call", "several meshes",
     ):  # fmt: skip
         assert counts[f"annotation {annotation}"] > 5, annotation
     assert sum(name.startswith("op ") for name in counts) > 100

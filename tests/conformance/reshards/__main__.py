@@ -4,20 +4,23 @@
     python -m tests.conformance.reshards --pairs 10000 --seed 7
     python -m tests.conformance.reshards --meshes 1000
 
-Each plan is executed on an array whose elements are their indices, and the tile of each device is compared. Movement
-takes one collective. Between even tiles that nest, it sends exactly what a device lacks. The tool exits with 1 if
-something is wrong; it shows times, and does not judge them. With ``--meshes``, the placements are on two meshes over
-the same devices, and the reshard is run in every mode.
+Each plan is executed on an array whose elements are their indices, and the tile of each device is compared. A pending
+reduction is that of parts whose sum is that array. Movement takes one collective. Between even tiles that nest, it
+sends exactly what a device lacks. Before and after a step, a device holds at most the larger of both tiles, and one
+tile more. The tool exits with 1 if something is wrong; it shows times, and does not judge them. With ``--meshes``, the
+placements are on two meshes over the same devices, and the reshard is run in every mode.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import random
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +28,8 @@ from shardwise import _core
 from tests.conformance.reshards.meshes import draw_pair, wrong_in
 from tests.conformance.reshards.pairs import KINDS, Pair, bound, draw, tiles
 from tests.conformance.results import table, write
+from tests.conformance.stablehlo.ops.instance import tensor
+from tests.op.references import Array
 
 ITEM = 4  # bytes
 
@@ -57,16 +62,19 @@ def measure(pair: Pair, repetitions: int = 3) -> Outcome:
     plan = _core.passes.plan_reshard(pair.shape, ITEM, before, after, repetitions)
     least = bound(pair) * ITEM
     wrong = fault(pair, plan["moves"], plan["bytes"], plan["tiles"], least)
-    if not wrong and pair.kind != "reduced":  # no array is unreduced; unit tests execute these plans
-        wrong = difference(pair)
+    wrong = wrong or (sum_of_parts if pair.unreduced else difference)(pair, plan["moves"])
     return Outcome(pair, tuple(plan["moves"]), plan["bytes"], least, plan["seconds"], wrong)
 
 
 def fault(pair: Pair, moves: list[str], sent: float, held: list[float], least: int) -> str:
     collectives = [move for move in moves if move != "all_slice"]
-    cap = ITEM * max(math.prod(_local(pair, pair.before)), math.prod(_local(pair, pair.after)))
-    if any(tile > cap for tile in held):
-        return f"a tile of {max(held):.0f} bytes on the way, where {cap} are enough"
+    ends = [ITEM * math.prod(_local(pair, axes)) for axes in (pair.before, pair.after)]
+    if any(tile > max(ends) for tile in held):
+        return f"a tile of {max(held):.0f} bytes on the way, where {max(ends)} are enough"
+    live = max((sum(two) for two in itertools.pairwise([ends[0], *held])), default=0)
+    # A reduction may keep the size of a tile that is then cut.
+    if live > max(ends) + (max(ends) if pair.unreduced else min(ends)):
+        return f"input and output of a step are {live:.0f} bytes, for tiles of {ends[0]} and {ends[1]}"
     if pair.kind == "reduced":
         return ""
     if len(collectives) > 1:
@@ -76,14 +84,43 @@ def fault(pair: Pair, moves: list[str], sent: float, held: list[float], least: i
     return ""
 
 
-def difference(pair: Pair) -> str:
+def difference(pair: Pair, moves: list[str]) -> str:
     """The first difference between the tiles of a run and the new placement's; "" if there is none."""
     before, after = pair.shardings()
     values = np.arange(math.prod(pair.shape), dtype=np.float32).reshape(pair.shape)
     trace = _core.ir.Trace("moved")
     module = trace.finish([trace.argument(pair.shape, "float32", "", before)], [after])
-    unit = _core.passes.compile(module, before.mesh)
-    given = _core.runtime.ShardedArray.scatter(values, unit.argument_shardings[0], poison=True)
+    return difference_in_run(pair, _core.passes.compile(module, before.mesh), values, values, moves)
+
+
+def sum_of_parts(pair: Pair, moves: list[str]) -> str:
+    """The same for the sum of parts that devices along the unreduced axes have, computed where they are."""
+    before, after = pair.shardings()
+    mesh = after.mesh
+    part = np.arange(math.prod(pair.shape), dtype=np.float32).reshape(pair.shape)
+    parts = np.stack([part + k for k in range(math.prod(size for _, _, size in pair.unreduced))])
+    held = _core.mesh.Sharding.make(mesh, [(axes, False, None) for axes in (list(pair.unreduced), *pair.before)])
+    text = f"""module {{ sdy.mesh @mesh = {mesh.text()}
+      func.func public @main(%x: {tensor(parts.shape, "float32")} {{sdy.sharding = #sdy.sharding{held}}})
+          -> ({tensor(pair.shape, "float32")} {{sdy.sharding = #sdy.sharding{after}}}) {{
+        %0 = stablehlo.constant dense<0.0> : tensor<f32>
+        %1 = stablehlo.reduce(%x init: %0) applies stablehlo.add across dimensions = [0] :
+          ({tensor(parts.shape, "float32")}, tensor<f32>) -> {tensor(pair.shape, "float32")}
+        return %1 : {tensor(pair.shape, "float32")} }} }}"""
+    short = [str(sharding).removeprefix("<@mesh, ").removesuffix(">") for sharding in (held, before)]
+    reduce = ("stablehlo.reduce", "", [short[0], "[]"], [short[1]])
+    has_names = all(size > 1 for _, size in pair.mesh)  # an axis of one device is removed from programs
+    choices = ([reduce], [moves], [], [], []) if has_names else None
+    unit = _core.passes.compile(_core.ir.parse(text), mesh, choices=choices)
+    return difference_in_run(pair, unit, parts, parts.sum(0), moves)
+
+
+def difference_in_run(pair: Pair, unit: Any, argument: Array, values: Array, moves: list[str]) -> str:
+    plans = unit.choices()[1]
+    has_names = all(size > 1 for _, size in pair.mesh)  # an axis of one device is removed from programs
+    if has_names and plans != [moves] and (moves or plans):
+        return f"runs {plans}"
+    given = _core.runtime.ShardedArray.scatter(argument, unit.argument_shardings[0], poison=True)
     [result] = _core.runtime.Executable(unit).run([given], poison=True)
     first, end = tiles(pair, pair.after)
     for device in range(len(first)):

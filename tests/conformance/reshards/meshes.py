@@ -109,7 +109,6 @@ def wrong_in(pair: MeshPair) -> str:
     if len(rows) > 1:
         return f"{len(rows)} collectives"
     sent, least = program.collectives().total_bytes, int(pair.missing().max()) * 4
-    named = bool(rows) and rows[0].kind != "exchange"
-    if sent < least or (sent != least and not (named and sent <= least * 4 / 3)):
+    if sent != least:
         return f"sends {sent} bytes where a device lacks {least}"
     return ""

@@ -72,3 +72,28 @@ def test_the_text_does_not_grow_with_the_devices_and_needs_none() -> None:
     axes = re.findall(r"axes = \[(#stablehlo\.axis_ref.*?)\]", large)
     assert set(axes) == {'#stablehlo.axis_ref<name = "x">'}
     assert "replica_group_mesh_axes" in exported(2)
+
+
+def test_ops_have_the_lines_of_the_user() -> None:
+    def step(x: Any, w: Any) -> Any:
+        hidden = np.tanh(x @ w)
+        largest = hidden.max(0)
+        return sw.fori_loop(0, 3, lambda i, c: np.cos(c), largest)
+
+    x, w = np.ones((8, 4), np.float32), np.ones((4, 6), np.float32)
+    program = sw.jit(step, mesh=MESHES["4x2"], in_shardings=(P("x"), None)).lower(x, w).compile()
+    text = program.as_text("export", locations=True)
+    first = step.__code__.co_firstlineno
+
+    def places(op: str) -> set[str]:
+        return {place for line in text.splitlines() if f" {op} " in line for place in re.findall(r"loc\((.*)\)$", line)}
+
+    assert places("stablehlo.dot_general") == {f'"{__file__}":{first + 1}:0'}
+    assert places("stablehlo.tanh") == {f'"{__file__}":{first + 1}:0'}
+    assert places("stablehlo.cosine") == {f'"{__file__}":{first + 3}:0'}
+    reduces = [line for line in text.splitlines() if "stablehlo.all_reduce" in line]
+    assert len(reduces) == 1  # the helper that keeps NaN calls it
+    assert f":{first + 2}:0" in text
+    assert "<to_jax>" not in text
+    assert "loc(" not in program.as_text("export")
+    run(text, program.to_jax(), (x, w))

@@ -16,6 +16,7 @@ from shardwise import P
 from shardwise.dtypes import numpy_dtype
 from tests.interop.nearness import assert_near
 from tests.interop.process.handed_programs import PROGRAMS, Handed
+from tests.partition.test_meshes import PROGRAMS as ON_MESHES
 
 MESHES = {
     "8": sw.Mesh({"x": 8}),
@@ -80,6 +81,20 @@ def test_uneven_arrays_are_padded_on_the_devices_and_cropped_by_get() -> None:
     found = function.get(results)
     np.testing.assert_array_equal(found["twice"], 2 * X)
     assert found["sum"] == X.sum()
+
+
+@pytest.mark.parametrize("spec", [P("x"), P()])
+def test_placed_arguments_do_not_change_with_the_arrays_they_were_made_of(spec: P) -> None:
+    """JAX would share memory that begins at a multiple of 64 bytes."""
+    memory = np.ones(64 + 8 * 512, np.uint8)
+    x = memory[-memory.ctypes.data % 64 :][: 8 * 512].view(np.float32).reshape(64, 16)
+    x[:] = np.arange(16)
+    function = sw.jit(lambda x: x * 2, mesh=MESH, in_shardings=(spec,)).lower(x).compile().to_jax()
+    (placed,) = function.put(x)
+    result = function(x)
+    x[:] = -1
+    np.testing.assert_array_equal(np.asarray(placed), np.tile(np.arange(16), (64, 1)))
+    np.testing.assert_array_equal(np.asarray(result), np.tile(2 * np.arange(16), (64, 1)))
 
 
 def test_lowered_text_has_the_collectives_of_the_ledger() -> None:
@@ -248,6 +263,49 @@ def test_subnormals_and_payloads_survive_movement_of_narrow_floats() -> None:
     np.testing.assert_array_equal(found.view(np.uint16), bits[::-1])
 
 
+# ---- initial values of reductions ------------------------------------------------------------------------------------
+
+WINDOW = "window_dimensions = array<i64: 3, 1>, padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>"
+COMBINERS = {"add": 2.5, "multiply": -1.5, "maximum": 0.75, "minimum": -0.25}
+
+
+def reduction(op: str, is_window: bool, init: str) -> str:
+    """A reduction of %x whose initial value is the argument or a constant."""
+    value = "" if init == "%init" else f"%value = stablehlo.constant dense<{init}> : tensor<f32>\n"
+    name, options = ("reduce_window", WINDOW) if is_window else ("reduce", "dimensions = array<i64: 0>")
+    result = "12x4" if is_window else "4"
+    return f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<12x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}, %init: tensor<f32>)
+    -> tensor<{result}xf32> {{
+  {value}%r = "stablehlo.{name}"(%x, {"%init" if init == "%init" else "%value"}) <{{{options}}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.{op} %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }}) : (tensor<12x4xf32>, tensor<f32>) -> tensor<{result}xf32>
+  return %r : tensor<{result}xf32>
+}}"""
+
+
+@pytest.mark.parametrize("is_window", [False, True], ids=["reduce", "reduce_window"])
+@pytest.mark.parametrize("is_constant", [False, True], ids=["argument", "constant"])
+@pytest.mark.parametrize("op", COMBINERS)
+def test_an_initial_value_that_is_not_neutral_is_combined_once(op: str, is_constant: bool, is_window: bool) -> None:
+    """XLA may leave it out, and each device or each step of a window would combine it again."""
+    x = np.random.default_rng(5).uniform(-2, 2, (12, 4)).astype(np.float32)
+    init = np.float32(COMBINERS[op])
+    program = sw.parse(reduction(op, is_window, str(init) if is_constant else "%init")).compile()
+    function = program.to_jax()
+    found = function.get(function(x, init))
+    combine = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}[op]
+    border = np.full((1, 4), init)
+    rows = np.concatenate([border, x, border]) if is_window else x
+    windows = [rows[i : i + 3] for i in range(12)] if is_window else [rows]
+    want = np.array([combine(combine.reduce(each, 0), init) for each in windows])
+    np.testing.assert_allclose(found, want if is_window else want[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(program(x, init)), want if is_window else want[0], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["int2", "uint4", "int4", "float4_e2m1fn"])
 def test_values_of_less_than_a_byte_move(name: str) -> None:
     x = np.array([0, 1, 0, 1, 1, 0, 1, 1]).astype(numpy_dtype(name))
@@ -343,3 +401,92 @@ def test_tiles_that_nest_change_their_mesh_in_permutations() -> None:
         rows = function.collectives().rows
         assert [row.kind for row in rows] == ["collective_permute"] * 2
         np.testing.assert_array_equal(function.get(function(x)), x * 4)
+
+
+def device_order(sharding: Any) -> list[int]:
+    return [device.id for device in sharding.mesh.devices.flat]
+
+
+@pytest.mark.parametrize("name", ON_MESHES)
+def test_results_on_a_second_mesh(name: str) -> None:
+    """The jitted function has one mesh; its results are labelled with theirs, and nothing moves."""
+    mesh, function, arrays = ON_MESHES[name]
+    program = sw.jit(function, mesh=mesh).lower(*arrays).compile()
+    handed = program.to_jax()
+    results = handed(*arrays)
+    expected = sw.tree.leaves(program(*arrays))
+    for got, found, want in zip(sw.tree.leaves(handed.get(results)), sw.tree.leaves(results), expected):
+        assert_near(got, want, False)
+        assert device_order(found.sharding) == list(want.sharding.mesh.device_ids or range(want.sharding.mesh.size))
+        tiles = {shard.device: shard.data for shard in want.addressable_shards}
+        for shard in found.addressable_shards:
+            own = tuple(map(slice, tiles[shard.device.id].shape))
+            assert_near(np.asarray(shard.data)[own], tiles[shard.device.id], False)
+
+
+MIXED = sw.Mesh({"u": 2, "v": 4}, device_ids=[3, 0, 6, 1, 7, 4, 2, 5], name="mixed")
+
+
+def test_arguments_on_a_second_mesh() -> None:
+    there, back = sw.NamedSharding(MIXED, P("v", "u")), sw.NamedSharding(MIXED, P("u"))
+    program = sw.jit(
+        lambda x, y: (x + y, sw.shard(x * 2, back)),
+        mesh=MESH,
+        in_shardings=(there, P("x")),
+        out_shardings=(there, back),
+    )
+    compiled = program.lower(X, X).compile()
+    function = compiled.to_jax()
+    placed = function.put(X, X)
+    assert placed[0].shape == (12, 4)
+    assert [device_order(x.sharding) for x in placed] == [[3, 0, 6, 1, 7, 4, 2, 5], list(range(8))]
+    for arguments in (placed, (X, X)):
+        for got, want in zip(function.get(function(*arguments)), (X + X, X * 2)):
+            np.testing.assert_array_equal(got, want)
+    first, _ = function(*placed)
+    np.testing.assert_array_equal(function.get(function(first, X))[0], X * 3)
+    with pytest.raises(sw.ShardingError, match="argument x must have the sharding of the program"):
+        function(placed[1], placed[1])
+
+
+def test_a_donated_argument_on_a_second_mesh_is_deleted() -> None:
+    there = sw.NamedSharding(MIXED, P("v"))
+    program = sw.jit(lambda x: x + 1, mesh=MESH, in_shardings=there, out_shardings=there, donate_argnums=0)
+    function = program.lower(X[:8]).compile().to_jax()
+    placed = function.put(X[:8])[0]
+    np.testing.assert_array_equal(function.get(function(placed)), X[:8] + 1)
+    with pytest.raises(sw.DeletedArrayError, match="donated before"):
+        function(placed)
+
+
+# ---- exchanges as few permutes ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "to", "given", "wanted"),
+    [((24,), (3, 8), P("x"), P(None, "x")), ((3, 8), (24,), P(None, "x"), P("x")),
+     ((120,), (5, 24), P("x"), P(None, "x")), ((5, 24), (120,), P(None, "x"), P("x")),
+     ((12, 8), (96,), P(None, "x"), P("x")), ((4, 3, 16), (4, 48), P(None, None, "x"), P(None, "x"))],
+    ids=str,
+)  # fmt: skip
+def test_a_merging_reshape_is_few_permutes(shape: Any, to: Any, given: Any, wanted: Any) -> None:
+    """Rows of the same blocks travel together."""
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    jitted = sw.jit(lambda x: x.reshape(to), mesh=MESHES["8"], in_shardings=given, out_shardings=wanted)
+    program = jitted.lower(x).compile()
+    function = program.to_jax()
+    np.testing.assert_array_equal(function.get(function(x)), x.reshape(to))
+    rows = function.collectives().rows
+    assert len(rows) <= 16
+    assert function.collectives().total_bytes <= 1.5 * program.collectives().total_bytes
+
+
+def test_replicas_of_nested_tiles_send_in_permutations() -> None:
+    """On 4x2, P("x") to P("y", ...) has replicas that would all send from one device in the receiver's place."""
+    mesh = sw.Mesh({"x": 4, "y": 2})
+    for given, wanted in ((P("x"), P(None, "x")), (P("y"), P("x")), (P("x", "y"), P("y", "x")), (P("x"), P("y", "x"))):
+        x = np.arange(64, dtype=np.float32).reshape(8, 8)
+        program = sw.jit(lambda x: x, mesh=mesh, in_shardings=given, out_shardings=wanted).lower(x).compile()
+        function = program.to_jax()
+        np.testing.assert_array_equal(function.get(function(x)), x)
+        assert function.collectives().total_bytes == program.collectives().total_bytes, (given, wanted)

@@ -333,8 +333,7 @@ TEST(PlanReshard, MovesByOneCollectiveAndNeverExceedsTheLargerTile) {
       continue;
     }
     EXPECT_LE(plan.collective_count(), 1) << i;
-    EXPECT_GE(plan.bytes, 4 * lacking(c)) << i;
-    EXPECT_LE(plan.bytes, 4 * lacking(c) * 4 / 3) << i;
+    EXPECT_EQ(plan.bytes, 4 * lacking(c)) << i;
   }
 }
 

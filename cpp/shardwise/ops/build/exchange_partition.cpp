@@ -2,6 +2,7 @@
 #include "shardwise/ops/build/exchange_partition.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/shared/padding.h"
@@ -31,13 +32,26 @@ ExchangeSource exchange_source(const PartitionContext& context, size_t operand, 
   return source;
 }
 
+namespace {
+
+// The first dim that is sharded and read at another place; if there is none, the first one that is sharded.
+size_t moving_dim(const PartitionContext& context, const ExchangeMap& map) {
+  std::optional<size_t> sharded;
+  for (size_t d = 0; d < map.to.size(); ++d) {
+    const auto has_axes = [&](const auto& operand) { return !operand[d].axes.empty(); };
+    if (map.to[d].axes.empty() && std::ranges::none_of(map.from, has_axes)) continue;
+    if (context.rule().range(0, d) != nullptr) return d;
+    if (!sharded) sharded = d;
+  }
+  return sharded.value_or(0);
+}
+
+}  // namespace
+
 ValueId emit_exchange(PartitionContext& context, std::span<const ValueId> operands, ValueId fill,
                       const ExchangeMap& map) {
   const ValueId made = create_exchange(context.builder(), context.mesh(), operands, fill, map);
-  size_t dim = 0;
-  // The first dim that is read at another place is the cause of the communication.
-  while (dim + 1 < map.to.size() && context.rule().range(0, dim) == nullptr) ++dim;
-  context.explain(made, static_cast<int64_t>(dim));
+  context.explain(made, static_cast<int64_t>(moving_dim(context, map)));
   return made;
 }
 

@@ -10,13 +10,15 @@ namespace shardwise {
 
 ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer) {
   const ValueId all = context.operand(operand);
+  // It is counted in addends already along the axes over which it comes unreduced.
+  const AxisList axes = difference(unreduced, context.operand_layout(operand).unreduced);
   const std::optional<Scalar> value = splat_value(context.op().module(), context.op().operand(operand));
   // Each device along an unreduced axis adds the operand to its part. That does not
   // matter for max, nor for a neutral value.
-  if (unreduced.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
+  if (axes.empty() || is_idempotent(reducer) || (value && is_neutral(reducer, *value))) return all;
   Builder& builder = context.builder();
   const TensorType type = builder.module().type(all);
-  const ValueId index = context.axis_index(unreduced);
+  const ValueId index = context.axis_index(axes);
   // All but the first device of each group get the neutral element.
   const ValueId first = build_compare(builder, "EQ", index, build_zeros(builder, builder.module().type(index)));
   // -0.0 for sums: x + 0.0 would turn a sum of -0.0 into 0.0.

@@ -10,7 +10,8 @@
 namespace shardwise {
 
 // An operand that takes part in a result left unreduced over axes: itself on the first of their devices, neutral
-// elsewhere, so that it counts once when the partial results are combined.
+// elsewhere, so that it counts once when the partial results are combined. One that is unreduced over some of the axes
+// consists of addends along these.
 ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer);
 // A new region of two scalar arguments that returns their combination.
 RegionId build_reducer_region(Builder& builder, Reducer reducer, DType dtype);

@@ -315,19 +315,6 @@ constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, Ve
                .traits = {.collective = kind}};
 }
 
-constexpr OpDef to_unreduced(std::string_view name, VerifyFn verify, std::string_view format, std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer_same_type,
-               .rule = no_rule,
-               .prepare = propagation_only,
-               .cost = collective_cost,
-               .vjp = propagation_only,
-               .batch = propagation_only,
-               .verify = verify,
-               .format = format,
-               .doc = doc};
-}
-
 constexpr OpDef kGlobalCollectiveOps[] = {
     global_collective("sdy.all_gather", CollectiveKind::kAllGather, verify_all_gather,
                       "custom<axes_per_dim>($gathering_axes) operands `out_sharding=` sharding($out_sharding) "
@@ -352,16 +339,17 @@ constexpr OpDef kGlobalCollectiveOps[] = {
                       "custom<axes_per_dim>($reduce_scatter_axes) operands `out_sharding=` sharding($out_sharding) "
                       "attr-dict `:` result-type",
                       "Completes a pending reduction over axes, each device keeping its part (Shardy reduce_scatter)."),
-    to_unreduced("sdy.replicated_to_unreduced", verify_replicated_to_unreduced,
-                 "custom<axes>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
-                 "Turns copies along axes into addends, all but one of them zeros (Shardy replicated_to_unreduced)."),
-    to_unreduced("sdy.sharded_to_unreduced", verify_sharded_to_unreduced,
-                 "custom<axes_per_dim>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` "
-                 "result-type",
-                 "Turns shards along axes into addends, zeros outside them (Shardy sharded_to_unreduced)."),
+    global_collective(
+        "sdy.replicated_to_unreduced", CollectiveKind::kToUnreduced, verify_replicated_to_unreduced,
+        "custom<axes>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` result-type",
+        "Turns copies along axes into addends, all but one of them zeros (Shardy replicated_to_unreduced)."),
+    global_collective("sdy.sharded_to_unreduced", CollectiveKind::kToUnreduced, verify_sharded_to_unreduced,
+                      "custom<axes_per_dim>($axes) operands `out_sharding=` sharding($out_sharding) attr-dict `:` "
+                      "result-type",
+                      "Turns shards along axes into addends, zeros outside them (Shardy sharded_to_unreduced)."),
 };
 
-static_assert(all_complete(kGlobalCollectiveOps, 2));
+static_assert(all_complete(kGlobalCollectiveOps));
 
 }  // namespace
 

@@ -12,7 +12,7 @@
 //   reduce_scatter           the same, and each device keeps its part along these axes
 //   collective_permute       other axes, or another device order, with shards of the same sizes
 //   replicated_to_unreduced, sharded_to_unreduced   axes become unreduced: one device keeps its copy or part, the
-//                            others get zeros. These propagate, but do not run.
+//                            others get zeros
 #pragma once
 
 #include <span>

@@ -233,6 +233,7 @@ constexpr OpDef kConvolutionOps[] = {{
     .vjp = vjp_convolution,
     .batch = batch_convolution,
     .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
+    .addends = Addends::kWideResult,
     .format = "`(` operands `)` `dim_numbers` `=` custom<conv_dims>($dimension_numbers) `,` `window` `=` "
               "custom<conv_window> attr-dict `:` functional-type",
     .doc = "Sums of products under a moving window (StableHLO convolution).",

@@ -218,6 +218,7 @@ constexpr OpDef kDotGeneral{
     .vjp = vjp_dot_general,
     .batch = batch_dot_general,
     .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
+    .addends = Addends::kWideResult,
     .verify_runnable = verify_dot_algorithm,
     .format = "operands `,` custom<dot_dimensions> attr-dict `:` functional-type",
     .doc = "A product summed over contracting dims, per index of the batching dims (StableHLO dot_general).",

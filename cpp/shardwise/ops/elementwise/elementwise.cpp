@@ -180,6 +180,13 @@ constexpr OpDef function(const Function& op) {
 
 using enum TileCode;
 
+// Copies of operands 1 and 2, where the predicate is whole.
+constexpr OpDef select_row(OpDef def) {
+  def.linear = {Linear::kJoint, kAllReducers};
+  def.joint = 0b110;
+  return def;
+}
+
 constexpr OpDef bitcast_row(OpDef def) {
   def.rule = rule_bitcast_convert;
   def.prepare = prepare_bitcast_convert;
@@ -196,8 +203,9 @@ constexpr OpDef kElementwiseOps[] = {
     row("stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
         "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type",
         "EQ, NE, LT, LE, GT, GE of two tensors; TOTALORDER orders floats by sign and bits (StableHLO compare)."),
-    row("stablehlo.select", infer_select, tile_code<kSelect>, vjp_select, {}, "operands attr-dict `:` select-type",
-        "pred ? on_true : on_false; pred may be a scalar (StableHLO select)."),
+    select_row(row("stablehlo.select", infer_select, tile_code<kSelect>, vjp_select, {},
+                   "operands attr-dict `:` select-type",
+                   "pred ? on_true : on_false; pred may be a scalar (StableHLO select).")),
     row("stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
         "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
     // linear_in (shared/linearity.h) narrows this to the conversions that do not round or wrap.

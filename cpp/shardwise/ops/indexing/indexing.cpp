@@ -89,7 +89,10 @@ constexpr OpDef kScatter{
     .prepare = prepare_scatter,
     .vjp = vjp_scatter,
     .batch = batch_scatter,
+    .linear = {Linear::kJoint, kAllReducers},
     .regions = Regions::kCombiner,
+    .joint = 0b101,
+    .addends = Addends::kWideOperands,
     .doc =
         "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
         "scatter).",

@@ -217,6 +217,7 @@ constexpr OpDef kReduce{
     .batch = batch_reduce,
     .linear = {Linear::kFirst, kAllReducers},
     .regions = Regions::kCombiner,
+    .addends = Addends::kWideOperands,
     .format = "custom<reduce>",
     .doc = "Combines the elements along dims (StableHLO reduce).",
 };

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/shared/owned_rows.h"
 
+#include "shardwise/ops/shared/linearity.h"
+
 namespace shardwise {
 
-bool reads_owned_rows(const OpView& op) {
-  const auto* method = op.attrs().find<std::string>(kMethodAttr);
-  // A scatter has a method of the same name, but it adds to rows.
-  return op.def().traits.movement && method != nullptr && *method == kOwnedRows;
+bool gives_owned(const OpDef& def, std::string_view method, std::span<const AddendOperand> operands) {
+  bool from_owners = def.traits.movement && method == kOwnedRows;
+  for (const AddendOperand& operand : operands) {
+    if (!operand.is_unreduced) continue;
+    if (!operand.is_owned || !only_copies(def)) return false;
+    from_owners = true;
+  }
+  return from_owners;
 }
 
 }  // namespace shardwise

@@ -4,8 +4,11 @@
 // neutral element of a sum there. The result is unreduced:
 //
 //   x[i] of 64 rows on x=8      seven devices have -0 and one has the row: its bits are what the others receive
+//
+// Such a value is *owned*, and so is what ops make of it that only copy elements, until it is reduced.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
@@ -14,8 +17,13 @@ namespace shardwise {
 
 inline constexpr std::string_view kOwnedRows = "owned rows";
 
-// Whether the op was assigned this method and moves elements. Then one device has each element of a result that is
-// unreduced, if no operand was.
-bool reads_owned_rows(const OpView& op);
+// An operand of an op, where it is computed.
+struct AddendOperand {
+  bool is_unreduced = false;
+  bool is_owned = false;
+};
+
+// Whether the unreduced result of an op is owned; `method` is the one that it was assigned, or empty.
+bool gives_owned(const OpDef& def, std::string_view method, std::span<const AddendOperand> operands);
 
 }  // namespace shardwise

@@ -14,15 +14,11 @@ constexpr std::string_view kTokens = "tokens order ops that have effects, and th
 constexpr std::string_view kNoEffects = "leave out the ops that have effects";
 constexpr std::string_view kHost = "it exchanges data with the host while the program runs";
 constexpr std::string_view kChannel = "it exchanges data with another program while it runs";
-constexpr std::string_view kSummands = "only a sum that is pending has summands; a whole value has none";
-constexpr std::string_view kDropIt = "leave it out: it is the identity on whole arrays";
 
 // One reason and way out for each op that can be read, propagated and printed, but not run: errors and the op pages
 // show them.
 constexpr std::array kRefusals{
     Refusal{"sdy.manual_computation", "its region computes on the shards of each device", kNoManualRegion},
-    Refusal{"sdy.replicated_to_unreduced", kSummands, kDropIt},
-    Refusal{"sdy.sharded_to_unreduced", kSummands, kDropIt},
     Refusal{"stablehlo.after_all", kTokens, kNoEffects},
     Refusal{"stablehlo.all_gather", kBetweenShards, kWholeArrays},
     Refusal{"stablehlo.all_reduce", kBetweenShards, kWholeArrays},

@@ -9,6 +9,7 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/shared/addends.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
@@ -85,10 +86,19 @@ class TotalsScan {
     return build_reshape(builder_, reduced, builder_.module().type(totals).shape);
   }
 
+  // Each device of a chain would round sums of narrow floats. So they travel as float32, and are rounded once, as the
+  // other forms round them.
+  ValueId passed_on(ValueId totals, int64_t step) {
+    const DType dtype = builder_.module().type(totals).dtype;
+    const bool is_rounded = is_float(dtype) && bit_width(dtype) < 32 && !is_idempotent(reducer_);
+    const ValueId wide = is_rounded ? build_convert(builder_, totals, DType::kF32) : totals;
+    const ValueId before = explained(create_chain(builder_, context_.mesh(), wide, layout_.axes, step, reducer_));
+    return is_rounded ? build_convert(builder_, before, dtype) : before;
+  }
+
   ValueId by_chain(ValueId totals) {
     const bool forward = prefix_ == Prefix::kForward;
-    const ValueId before =
-        explained(create_chain(builder_, context_.mesh(), totals, layout_.axes, forward ? 1 : -1, reducer_));
+    const ValueId before = passed_on(totals, forward ? 1 : -1);
     const ValueId own = context_.axis_index(layout_.axes);
     const DType dtype = builder_.module().type(own).dtype;
     const ValueId end = build_scalar(builder_, scalar_of(dtype, forward ? 0 : layout_.shards - 1));
@@ -146,7 +156,7 @@ class TotalsScan {
 // Sums and products count the init value once for each padding element, so it can be combined with the rows only if it
 // is neutral. Otherwise its contribution is computed separately. It depends on the position in the windowed dims alone,
 // and each device takes its slice.
-ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window) {
+ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window, DType wide) {
   Builder& builder = context.builder();
   const LocalLayout& layout = context.result_layout(0);
   const auto ndim = layout.dims.size();
@@ -162,7 +172,7 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
     starts[dim] = own ? build_convert(builder, context.shard_offset(side), DType::kI64)
                       : build_scalar(builder, scalar_of(DType::kI64, 0));
   }
-  const ValueId init = context.operand(1);
+  const ValueId init = build_convert(builder, counted_once(context, 1, layout.unreduced, reducer), wide);
   const ValueId share = build_init_share(builder, init, reducer, window, from);
   const ValueId slice = build_dynamic_slice(builder, build_pad(builder, share, init, none, high, none), starts, local);
   return repeated(builder, slice, layout.local_shape());
@@ -173,7 +183,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
   const OpView op = context.op();
   const Window window = Window::of(op);
   const Reducer reducer = required_reducer(op);
-  const Scalar neutral = neutral_element(reducer, op.operand_type(0).dtype);
+  const DType dtype = op.operand_type(0).dtype;
+  const DType wide = reducer == Reducer::kSum ? wide_addend(dtype) : dtype;  // of the totals
   const LocalLayout& layout = context.result_layout(0);
   Window local = window;
   Dims sharded;
@@ -182,14 +193,15 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     if (window.is_trivial(dim) || layout.dims[dim].axes.empty()) continue;
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
     check_internal(prefix != Prefix::kNone, "a sharded window must have the prefix form");
-    operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral);
+    operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral_element(reducer, dtype));
     local.set_prefix(dim, layout.dims[dim].block, prefix);
     sharded.push_back(static_cast<int64_t>(dim));
   }
   const std::optional<Scalar> known = splat_value(op.module(), op.operand(1));
   const bool apart = !is_idempotent(reducer) && !(known && is_neutral(reducer, *known));
-  const ValueId init = apart ? build_scalar(builder, neutral) : context.operand(1);
-  ValueId value = build_reduce_window(builder, operand, init, reducer, local);
+  const ValueId init =
+      apart ? build_scalar(builder, neutral_element(reducer, wide)) : build_convert(builder, context.operand(1), wide);
+  ValueId value = build_reduce_window(builder, build_convert(builder, operand, wide), init, reducer, local);
   for (int64_t entry : sharded) {
     const auto dim = static_cast<size_t>(entry);
     const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
@@ -203,8 +215,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
     const ValueId before = TotalsScan(context, form, reducer, dim, prefix).run(totals);
     value = builder.create(reducer_op_name(reducer), {repeated(builder, before, shape), value});
   }
-  if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window), value});
-  context.set_result(0, value, result_padding(layout));
+  if (apart) value = builder.create(reducer_op_name(reducer), {own_init_share(context, reducer, window, wide), value});
+  context.set_result(0, build_convert(builder, value, dtype), result_padding(layout));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -49,6 +50,30 @@ ShardingRule rule_reduce_window(const OpView& op) {
   return rule.build();
 }
 
+// The init value of an input. Of a pending sum, one device counts it.
+ValueId init_value(PartitionContext& context, size_t input) {
+  const OpView op = context.op();
+  const size_t operand = op.result_count() + input;
+  const std::optional<Reducer> reducer = op_reducer(op);
+  return reducer ? counted_once(context, operand, context.result_layout(input).unreduced, *reducer)
+                 : context.operand(operand);
+}
+
+// The op on the local inputs.
+void set_local_windows(PartitionContext& context, std::vector<ValueId> operands, AttrsId attrs) {
+  const OpView op = context.op();
+  Builder& builder = context.builder();
+  for (size_t i = 0; i < op.result_count(); ++i) operands.push_back(init_value(context, i));
+  std::vector<TypeId> types;
+  for (size_t i = 0; i < op.result_count(); ++i) types.push_back(context.local_result_type(i));
+  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
+  const OpId local = builder.create_op(op.def(), operands, attrs, types, {&region, 1});
+  for (size_t i = 0; i < types.size(); ++i) {
+    context.set_result(i, builder.module().result(local, static_cast<uint32_t>(i)),
+                       result_padding(context.result_layout(i)));
+  }
+}
+
 // A sharded dim ends past the last window of the block.
 void partition_reduce_window(PartitionContext& context) {
   Window window = Window::of(context.op());
@@ -60,8 +85,11 @@ void partition_reduce_window(PartitionContext& context) {
     window.high[dim] = padding_after(window.range(dim), to.dims[dim].block, from.dims[dim].block);
     moves = true;
   }
-  if (!moves) return partition_by_rule(context);
-  partition_by_rule(context, context.builder().context().intern(window_attrs(window)));
+  const OpView op = context.op();
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < op.result_count(); ++i) inputs.push_back(context.operand(i));
+  const AttrsId own = op.module().op(op.id()).attrs;
+  set_local_windows(context, std::move(inputs), moves ? context.builder().context().intern(window_attrs(window)) : own);
 }
 
 // A shard combines its own rows, and the totals of the shards before it.
@@ -73,13 +101,6 @@ std::vector<FactorId> cumulative_factors(const OpView& op, const ShardingRule& r
     if (window.prefix(dim, shape[dim]) != Prefix::kNone) factors.push_back(rule.dim(0, dim)[0]);
   }
   return factors.empty() || op_reducer(op) ? factors : std::vector<FactorId>{};
-}
-
-// Each device of a chain would round the sum of narrow floats.
-void placements_of_chain(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
-                         std::vector<OpPlacement>& found) {
-  const DType dtype = op.operand_type(0).dtype;
-  if (!is_float(dtype) || bit_width(dtype) >= 32) placements_by_rule(op, rule, axes, found);
 }
 
 void placements_of_cumulative(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
@@ -133,25 +154,15 @@ ExchangeMap window_map(const PartitionContext& context, size_t operand, Window& 
 
 void partition_by_windows(PartitionContext& context) {
   const OpView op = context.op();
-  Builder& builder = context.builder();
   Window window;
-  std::vector<ValueId> operands;
+  std::vector<ValueId> inputs;
   for (size_t i = 0; i < op.result_count(); ++i) {
     window = Window::of(op);
     const ValueId operand = context.operand(i);
     const ExchangeMap map = window_map(context, i, window);
-    operands.push_back(emit_exchange(context, {&operand, 1}, context.operand(op.result_count() + i), map));
+    inputs.push_back(emit_exchange(context, {&operand, 1}, init_value(context, i), map));
   }
-  for (size_t i = 0; i < op.result_count(); ++i) operands.push_back(context.operand(op.result_count() + i));
-  std::vector<TypeId> types;
-  for (size_t i = 0; i < op.result_count(); ++i) types.push_back(context.local_result_type(i));
-  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
-  const OpId local =
-      builder.create_op(op.def(), operands, builder.context().intern(window_attrs(window)), types, {&region, 1});
-  for (size_t i = 0; i < types.size(); ++i) {
-    context.set_result(i, builder.module().result(local, static_cast<uint32_t>(i)),
-                       result_padding(context.result_layout(i)));
-  }
+  set_local_windows(context, std::move(inputs), context.builder().context().intern(window_attrs(window)));
 }
 
 OpCost cost_reduce_window(const OpView& op) {
@@ -225,10 +236,7 @@ constexpr Method kReduceWindowMethods[] = {
      .factors = cumulative_factors,
      .placements = placements_by_rule,
      .partition = partition_by_totals},
-    {.name = "chain",
-     .factors = cumulative_factors,
-     .placements = placements_of_chain,
-     .partition = partition_by_chain},
+    {.name = "chain", .factors = cumulative_factors, .placements = placements_by_rule, .partition = partition_by_chain},
     {.name = "another dim",
      .factors = cumulative_factors,
      .placements = placements_of_cumulative,
@@ -246,7 +254,9 @@ constexpr OpDef kReduceWindow{
     .cost = cost_reduce_window,
     .vjp = vjp_reduce_window,
     .batch = batch_reduce_window,
+    .linear = {Linear::kFirst, kAllReducers},
     .regions = Regions::kCombiner,
+    .addends = Addends::kWideOperands,
     .doc =
         "Combines the elements under a moving window; cumulative sums are its prefix form (StableHLO reduce_window).",
 };

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "shardwise/ir/choices.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/exchange.h"
@@ -15,6 +18,15 @@ namespace shardwise {
 bool is_collective(const Module& module, OpId id, CollectiveKind kind);  // false for no op
 ValueId fill_of(const OpView& exchange);                                 // none: zeros
 bool same_fill(const Module& module, DType dtype, ValueId a, ValueId b);
+
+// Whether a rewrite of exchanges is made, which is possible: if it sends less, or if it is pinned.
+template <class IsBetter>
+bool is_chosen(ChoicesInProgress& choices, std::string_view rewrite, IsBetter&& is_better) {
+  constexpr std::string_view kKept = "kept";
+  const std::string text = choices.next([&] { return is_better() ? rewrite : kKept; });
+  if (text != rewrite && text != kKept) choices.fail_as_impossible();
+  return text == rewrite;
+}
 
 class ExchangeRewrite {
  public:

@@ -41,7 +41,7 @@ struct Ranges {
 
 class RangeJoiner {
  public:
-  explicit RangeJoiner(Module& module) : module_(module), rewrite_(module) {}
+  RangeJoiner(Module& module, ChoicesInProgress& choices) : module_(module), choices_(choices), rewrite_(module) {}
 
   int64_t run() {
     walk(module_, [&](OpId id) {
@@ -73,13 +73,14 @@ class RangeJoiner {
     const auto gathers = gathers_.find(op.operand(0));
     if (gathers == gathers_.end()) return false;
     const ExchangeMap map = exchange_map(op);
-    // A gathered value has no fill. An exchange that receives nothing is no better as a slice.
-    if (!needs_no_fill(map) || exchange_cost(map).elements == 0) return false;
+    if (!needs_no_fill(map)) return false;  // a gathered value has none
     for (Gather& gather : gathers->second) {
       const ExchangeMap maps[] = {gather_map(OpView(module_, gather.op), map.from[0]), map};
       const auto hull = hull_of(maps);
       // A hull that equals the gather's map: the gathered tile has all rows that the exchange needs.
       if (module_.op(gather.op).parent != module_.op(id).parent || !hull || hull->map != maps[0]) continue;
+      // An exchange that receives nothing is no better as a slice.
+      if (!is_chosen(choices_, "sliced", [&] { return exchange_cost(map).elements > 0; })) return false;
       if (gather.exchanges_before > index) {
         // The gather comes later in the region. It reads the operand of the exchange alone, so it can come first.
         rewrite_.move_before(gather.op, id);
@@ -131,8 +132,10 @@ class RangeJoiner {
     if (distinct.size() < 2) return;
     const auto hull = hull_of(ranges.maps);
     // Two far ranges of a long dim would make a tile of everything between them.
-    if (!hull || tile_elements(hull->map) > elements) return;
-    if (most_elements({&hull->map, 1}) >= most_elements(distinct)) return;
+    const auto sends_less = [&] {
+      return tile_elements(hull->map) <= elements && most_elements({&hull->map, 1}) < most_elements(distinct);
+    };
+    if (!hull || !is_chosen(choices_, "joined", sends_less)) return;
     const OpView first(module_, ranges.ops[0]);
     const ValueId operand = first.operand(0);
     const ValueId tile = rewrite_.create(first.id(), {&operand, 1}, fill_of(first), hull->map);
@@ -140,6 +143,7 @@ class RangeJoiner {
   }
 
   Module& module_;
+  ChoicesInProgress& choices_;
   ExchangeRewrite rewrite_;
   std::vector<OpId> exchanges_;
   std::unordered_map<ValueId, std::vector<Gather>> gathers_;              // by operand
@@ -148,6 +152,6 @@ class RangeJoiner {
 
 }  // namespace
 
-int64_t join_ranges(Module& module) { return RangeJoiner(module).run(); }
+int64_t join_ranges(Module& module, ChoicesInProgress& choices) { return RangeJoiner(module, choices).run(); }
 
 }  // namespace shardwise

@@ -8,10 +8,12 @@
 // Ranges are joined only if the devices receive less, and hold no more.
 #pragma once
 
+#include "shardwise/ir/choices.h"
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
 
-int64_t join_ranges(Module& module);  // how many exchanges became local
+// Returns how many exchanges became local. `choices` gets what was decided.
+int64_t join_ranges(Module& module, ChoicesInProgress& choices);
 
 }  // namespace shardwise

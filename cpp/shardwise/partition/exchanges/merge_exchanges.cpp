@@ -24,7 +24,7 @@ struct Composition {
 
 class ExchangeMerger {
  public:
-  explicit ExchangeMerger(Module& module) : module_(module), rewrite_(module) {
+  ExchangeMerger(Module& module, ChoicesInProgress& choices) : module_(module), choices_(choices), rewrite_(module) {
     walk(module, [&](OpId id) {
       if (is_collective(module, id, CollectiveKind::kExchange)) exchanges_.push_back(id);
     });
@@ -88,10 +88,13 @@ class ExchangeMerger {
       found.push_back(std::move(*next));
     }
     if (found.empty()) return;
-    double elements = most_elements(after);
-    // join_ranges runs afterwards, and may make one exchange of all these.
-    if (const auto hull = hull_of(after)) elements = std::min(elements, most_elements({&hull->map, 1}));
-    if (elements > most_elements(before)) return;
+    const auto costs_no_more = [&] {
+      double elements = most_elements(after);
+      // join_ranges runs afterwards, and may make one exchange of all these.
+      if (const auto hull = hull_of(after)) elements = std::min(elements, most_elements({&hull->map, 1}));
+      return elements <= most_elements(before);
+    };
+    if (!is_chosen(choices_, "merged", costs_no_more)) return;
     for (const Composition& next : found) apply(next);
   }
 
@@ -115,18 +118,20 @@ class ExchangeMerger {
     // If the maker has no other user, its bytes are saved as well.
     const bool goes = uses == 1 && module_.op(maker).parent == module_.op(id).parent;
     if (goes) before.push_back(exchange_map(OpView(module_, maker)));
-    if (most_elements({&found->map, 1}) > most_elements(before)) return false;
+    const auto costs_no_more = [&] { return most_elements({&found->map, 1}) <= most_elements(before); };
+    if (!is_chosen(choices_, "merged", costs_no_more)) return false;
     apply(*found);
     return true;
   }
 
   Module& module_;
+  ChoicesInProgress& choices_;
   ExchangeRewrite rewrite_;
   std::vector<OpId> exchanges_;
 };
 
 }  // namespace
 
-int64_t merge_exchanges(Module& module) { return ExchangeMerger(module).run(); }
+int64_t merge_exchanges(Module& module, ChoicesInProgress& choices) { return ExchangeMerger(module, choices).run(); }
 
 }  // namespace shardwise

@@ -7,10 +7,12 @@
 //                                ->   %2 = exchange %0, %0, offsets 61, -3
 #pragma once
 
+#include "shardwise/ir/choices.h"
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
 
-int64_t merge_exchanges(Module& module);  // how many were merged; what they read may be unused now
+// Returns how many were merged. What they read may be unused now. `choices` gets what was decided.
+int64_t merge_exchanges(Module& module, ChoicesInProgress& choices);
 
 }  // namespace shardwise

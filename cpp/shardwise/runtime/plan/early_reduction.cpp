@@ -26,16 +26,9 @@ Reduction reduction_of(const CollectiveCall& call, const Variation& variation) {
   return is_whole ? Reduction{digits, call.reducer} : Reduction{};
 }
 
-// Operands 0 … n-1 come unreduced together, the others not at all.
-size_t unreduced_operands(const OpView& op, Linear kind) {
-  switch (kind) {
-    case Linear::kFirst: return 1;
-    case Linear::kUpdate: return 2;
-    case Linear::kJoint: return op.operand_count();
-    case Linear::kEach:
-    case Linear::kNone: break;
-  }
-  return 0;
+// Whether the operand comes unreduced, together with all others for which this holds.
+bool comes_unreduced(const OpView& op, Linear kind, size_t operand) {
+  return kind == Linear::kFirst ? operand == 0 : op.def().is_joint(operand);
 }
 
 // Values that are reduced early together or not at all: what one of them requires of another holds both ways.
@@ -132,12 +125,12 @@ class Web {
 
   bool admit_linear(const OpView& op) {
     if (op.result_count() != 1 || !op.regions().empty()) return false;
-    const size_t count = unreduced_operands(op, linear_in(op, module_.context().sharding_rule(op), reduction_.reducer));
-    if (count == 0) return false;
+    const Linear kind = linear_in(op, module_.context().sharding_rule(op), reduction_.reducer);
+    if (kind != Linear::kFirst && kind != Linear::kJoint) return false;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const bool varies = (variation_.varying[op.operand(i).index] & reduction_.digits) != 0;
       // The other operands are factors: a * x + b * y is a * (x + y) only where a and b are the same.
-      if (i < count ? !admit_operand(op.operand(i)) : varies) return false;
+      if (comes_unreduced(op, kind, i) ? !admit_operand(op.operand(i)) : varies) return false;
     }
     return admit(op.result());
   }

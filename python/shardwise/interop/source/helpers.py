@@ -30,3 +30,18 @@ def shifted(axes, by, wrap):
     n = len(rows)
     pairs = [(i, (i + by) % n) for i in range(n) if wrap or 0 <= i + by < n]
     return [pair for i, j in pairs for pair in zip(rows[i].tolist(), rows[j].tolist())]
+
+
+def tile_of(x, places):
+    """A tile of x: its position along each dim, and the number of tiles there."""
+    for dim, (position, count) in enumerate(places):
+        x = np.split(x, count, dim)[position]
+    return x
+
+
+def of_tiles(tiles, places):
+    """The array of which each device has a tile."""
+    whole = np.empty([n * count for n, (_, count) in zip(tiles[0].shape, places[0])], tiles[0].dtype)
+    for tile, own in zip(tiles, places):
+        whole[tuple(slice(at * n, (at + 1) * n) for n, (at, _) in zip(tile.shape, own))] = tile
+    return whole

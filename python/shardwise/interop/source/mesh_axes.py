@@ -96,22 +96,26 @@ class MeshAxes:
             raise UnsupportedError(message("to_jax", rule, got, way_out))
         return [names for names in found if names is not None]
 
+    def places(self, mesh: Any) -> np.ndarray:
+        """The place of each device of JAX's mesh in another one, which has the same devices."""
+        ids = np.array(self.mesh.device_ids or range(self.mesh.size))
+        own_ids = np.array(mesh.device_ids or range(mesh.size))
+        place = np.empty(len(ids), int)
+        place[own_ids] = np.arange(len(ids))
+        return np.asarray(place[ids])
+
     def positions(self, mesh: Any, refs: Sequence[AxisRef]) -> tuple[np.ndarray, np.ndarray]:
         """For each device of JAX's mesh, in order: its group along other axes, and its position along ``refs``.
 
         ``mesh`` has the same devices, maybe in another order.
         """
-        ids = np.array(self.mesh.device_ids or range(self.mesh.size))
-        own_ids = np.array(mesh.device_ids or range(mesh.size))
-        place = np.empty(len(ids), int)
-        place[own_ids] = np.arange(len(ids))
-        place = place[ids]  # the position in `mesh` of each device
+        place = self.places(mesh)
         strides: dict[str, tuple[int, int]] = {}
         stride = mesh.size
         for name, size in zip(mesh.axis_names, mesh.axis_sizes):
             stride //= size
             strides[name] = (stride, size)
-        index, rest = np.zeros(len(ids), int), place.copy()
+        index, rest = np.zeros(len(place), int), place.copy()
         for name, pre, size in refs:
             axis_stride, whole = strides[name]
             unit = axis_stride * (whole // (pre * size))

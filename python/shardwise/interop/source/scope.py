@@ -21,7 +21,7 @@ from .literals import array_text, identifier, scalar_text, wrapped
 from .mesh_axes import MeshAxes
 from .target import Target
 
-__all__ = ["Scope", "Transfer"]
+__all__ = ["Line", "Scope", "Transfer"]
 
 _INLINE_ELEMENTS = 16
 _RESERVED = {
@@ -49,6 +49,20 @@ class Transfer:
     dtype: str
 
 
+class Line(str):
+    """A line of a script. ``op``: the op of the local program that it is written for."""
+
+    __slots__ = ("op",)
+    op: Op | None
+
+    @classmethod
+    def of(cls, text: str, op: Op | None) -> Line:
+        """Make the line of an op."""
+        line = cls(text)
+        line.op = op
+        return line
+
+
 @dataclass
 class Shared:
     """What all scopes of a script share."""
@@ -56,6 +70,7 @@ class Shared:
     module: Module
     axes: MeshAxes
     target: Target
+    is_read: bool  # by people: operators of Python, which JAX traces slower than its functions
     constants: dict[str, np.ndarray] = field(default_factory=dict)  # the larger ones, by name
     helpers: dict[str, None] = field(default_factory=dict)  # those that are used
     tables: dict[str, str] = field(default_factory=dict)  # other globals, by their text
@@ -83,6 +98,7 @@ class Scope:
         self._taken = {*_RESERVED, *names_of(shared.target), *shared.function_names.values()}
         self._count = 0
         self._place = ""
+        self._op_of_lines: Op | None = None
 
     def __call__(self, value: Value) -> str:
         """The name or the literal of a value."""
@@ -97,6 +113,11 @@ class Scope:
     def target(self) -> Target:
         """The engine that the program is written for."""
         return self.shared.target
+
+    @property
+    def is_read(self) -> bool:
+        """Whether people read the script; else it is only run."""
+        return self.shared.is_read
 
     def helper(self, name: str) -> str:
         """Use a helper of the target."""
@@ -158,8 +179,11 @@ class Scope:
 
     def region(self, region: Region) -> str:
         """Write the ops of a region; returns the text of its results."""
+        outer = self._op_of_lines
         for op in region.ops:
+            self._op_of_lines = op
             self._op(op)
+        self._op_of_lines = outer
         return ", ".join(self._names[value] for value in region.results)
 
     def function(self, name: str, region: Region, carry: str = "") -> str:
@@ -194,7 +218,7 @@ class Scope:
 
     def line(self, text: str) -> None:
         """Write a statement."""
-        self.lines += wrapped(text, self._indent)
+        self.lines += [Line.of(each, self._op_of_lines) for each in wrapped(text, self._indent)]
 
     def refusal(self, op: Op, rule: str, got: str, way_out: str = "") -> UnsupportedError:
         """The error for an op that the target has no form for."""

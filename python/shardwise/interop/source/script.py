@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,16 +33,42 @@ class Border:
         shape: the user's.
         padded: the shape over all devices, a multiple of the number of shards in each dim.
         spec: the refined axes of each dim.
+        other: the axes of `spec` if they are those of another mesh over the same devices. Inside of the program, the
+            tiles of all devices then follow each other along dim 0.
+        positions: for such a value, the position of each device along each dim.
     """
 
     shape: tuple[int, ...]
     padded: tuple[int, ...]
     dtype: np.dtype[Any]
     spec: tuple[tuple[str, ...], ...]
+    other: MeshAxes | None = None
+    positions: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The shape on one device; of a value on another mesh."""
+        return tuple(n // (max(places) + 1) for n, places in zip(self.padded, self.positions))
+
+    @property
+    def places(self) -> list[list[tuple[int, int]]]:
+        """The position along each dim, and the number of tiles there, by device; of a value on another mesh."""
+        counts = [max(places) + 1 for places in self.positions]
+        return [list(zip(own, counts)) for own in zip(*self.positions)]
+
+    @property
+    def inside(self) -> tuple[int, ...]:
+        """The shape over all devices that the jitted function takes or gives."""
+        if self.other is None:
+            return self.padded
+        rows, *rest = self.tile
+        return rows * self.other.mesh.size, *rest
 
     @property
     def text(self) -> str:
-        """The spec as ``P(…)``."""
+        """The spec inside of the program as ``P(…)``."""
+        if self.other is not None:
+            return "P(ALL)"
         dims = [axes_text(axes) if axes else "None" for axes in self.spec]
         while dims and dims[-1] == "None":
             dims.pop()
@@ -52,7 +80,7 @@ class Script:
     """A script, and what it has of the program.
 
     Attributes:
-        local: the definition of ``local``, the program of one device.
+        local: the lines of ``local``, the program of one device, and of the functions that it calls.
         helpers: the functions that it uses.
         tables: the globals that it uses, by their text.
         constants: the larger constants, by name.
@@ -85,6 +113,19 @@ class Script:
         """The arguments of ``main`` and the hidden ones, as the items of a list."""
         return "".join(["*args", *[f', CONSTANTS["hidden{i}"]' for i in range(len(self.hidden))]])
 
+    @staticmethod
+    def has_other_meshes(borders: list[Border]) -> bool:
+        """Whether some are on another mesh."""
+        return any(border.other is not None for border in borders)
+
+    def _places(self) -> list[str]:
+        """The definitions of the positions of devices, for arguments and results on another mesh."""
+        lines = []
+        for name, borders in (("IN_PLACES", self.inputs), ("OUT_PLACES", self.outputs[: self.visible[1]])):
+            found = {i: border.places for i, border in enumerate(borders) if border.other is not None}
+            lines += [f"{name} = {found}  # by device: position and number of tiles of each dim"] if found else []
+        return lines
+
     @property
     def head(self) -> str:
         """The imports and the globals that the definitions use."""
@@ -94,14 +135,10 @@ class Script:
         return "\n".join([*modules, *([""] if modules else []), self.target.head(self)])
 
     @property
-    def body(self) -> str:
-        """The helpers, the tables and ``local``."""
+    def definitions(self) -> list[str]:
+        """The helpers and the tables that ``local`` uses."""
         tables = [f"{name} = {text}" for text, name in self.tables.items()]
-        return "\n".join([*self.helpers, *tables, *(["", ""] if tables else []), *self.local])
-
-    def runnable(self) -> str:
-        """The definitions without the constants, for a process that has them."""
-        return f"{self.head}\n\n\n{self.body}"
+        return [*self.helpers, *tables, *(["", ""] if tables else [])]
 
     def whole(self, title: str, file: str | None) -> str:
         """The script; ``file``: the name of the file beside it that holds the constants."""
@@ -117,9 +154,11 @@ class Script:
                 *self._constants(file),
                 "INPUTS = [  # shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
                 "RESULTS = [\n" + "\n".join(results) + "\n]",
+                *self._places(),
                 "",
                 "",
-                self.body,
+                *self.definitions,
+                *self.local,
                 "",
                 "",
                 self.target.main(self),
@@ -147,8 +186,8 @@ def _embedded(array: np.ndarray, dtypes: str) -> str:
     return f'np.frombuffer(base64.b85decode("{data}"), {kind}).reshape({array.shape})'
 
 
-def script_of(program: Program, target: Target) -> Script:
-    """Write a compiled program for a target."""
+def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
+    """Write a compiled program for a target. ``is_read``: for people to read, not only to run."""
     module = program._compiled.stages["local"]
     body = module.main.body
     mesh = program.mesh._core
@@ -158,7 +197,7 @@ def script_of(program: Program, target: Target) -> Script:
     own = [each for each in placements if (each.mesh.axis_names, each.mesh.axis_sizes) == same]
     used = [ref for placement in own for refs, _ in placement.dims for ref in refs]
     axes = MeshAxes.of(mesh, used, refs_used(module, mesh))
-    shared = Shared(module, axes, target)
+    shared = Shared(module, axes, target, is_read)
     traced = program._traced
     border = _Borders(axes, target)
     inputs = [
@@ -182,7 +221,7 @@ def script_of(program: Program, target: Target) -> Script:
         target=target,
         name=_name(program),
         local=local,
-        helpers=helpers_of(target, (*target.always, *shared.helpers)),
+        helpers=helpers_of(target, (*target.always, *shared.helpers, *_of_borders(inputs, outputs))),
         tables=shared.tables,
         constants=shared.constants,
         axes=axes,
@@ -194,6 +233,13 @@ def script_of(program: Program, target: Target) -> Script:
         transfers=shared.transfers,
         needs_x64=wide,
     )
+
+
+def _of_borders(inputs: list[Border], outputs: list[Border]) -> Iterator[str]:
+    """The helpers that ``main`` calls."""
+    for borders, helper in ((inputs, "tile_of"), (outputs, "of_tiles")):
+        if Script.has_other_meshes(borders):
+            yield helper
 
 
 def _name(program: Program) -> str:
@@ -229,12 +275,12 @@ class _Borders:
             rule = f"{what} must be reduced, as {self.target.arrays}"
             way_out = "leave unreduced= out of its annotation"
             raise UnsupportedError(message(self.target.caller, rule, repr(placement), way_out))
-        if not self.axes.is_main(placement.mesh):
-            rule = f"{what} must be on the mesh of the program, since {self.target.one_mesh}"
-            way_out = "annotate it on the program's mesh"
-            raise UnsupportedError(message(self.target.caller, rule, repr(placement), way_out))
         dims = [refs for refs, _ in placement.dims]
-        spec = tuple(self.axes.spec(dims, what))
-        sizes = self.axes.sizes
-        padded = tuple(n * math.prod(sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))
-        return Border(shape, padded, dtype, spec)
+        is_here = self.axes.is_main(placement.mesh) or not any(dims)
+        axes = self.axes if is_here else MeshAxes.of(placement.mesh, chain.from_iterable(dims))
+        spec = tuple(axes.spec(dims, what))
+        padded = tuple(n * math.prod(axes.sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))
+        if is_here:
+            return Border(shape, padded, dtype, spec)
+        positions = tuple(tuple(self.axes.positions(placement.mesh, refs)[1].tolist()) for refs in dims)
+        return Border(shape, padded, dtype, spec, axes, positions)

@@ -44,7 +44,7 @@ class Target:
         library: what the emissions call.
         dtypes: the module with the dtypes that NumPy lacks.
         full: the function that makes an array of one value.
-        arrays, one_mesh: for errors, what arguments have in common with its arrays, and why they are on one mesh.
+        arrays: for errors, what arguments have in common with its arrays.
         helpers: files with functions that scripts use.
         always: those that every script uses.
         head: the text above the definitions of a script.
@@ -59,7 +59,6 @@ class Target:
     dtypes: str
     full: str
     arrays: str
-    one_mesh: str
     helpers: tuple[Path, ...]
     always: tuple[str, ...]
     head: Callable[[Script], str]

@@ -58,7 +58,7 @@ def binary(scope: Scope, op: Op) -> str:
     if op.name == "stablehlo.power" and "float" not in dtype and "complex" not in dtype:
         return call(scope.helper("integer_power"), lhs, rhs)
     is_traced = any(not is_literal(x) for x in op.operands)  # NumPy would warn of an overflow
-    if op.name in INFIX and dtype != "bool" and is_traced:
+    if op.name in INFIX and dtype != "bool" and is_traced and scope.is_read:
         return f"{lhs} {INFIX[op.name]} {rhs}"
     return call(str(binary_function(op.name, dtype)), lhs, rhs)
 
@@ -75,13 +75,15 @@ def round_even(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.compare")
 def compare(scope: Scope, op: Op) -> str:
-    sign = COMPARISONS[attributes(op)["comparison_direction"].value]
+    direction = attributes(op)["comparison_direction"].value
     kind = attributes(op).get("compare_type")
     sides = [scope(x) for x in op.operands]
     if kind is not None and kind.value == "TOTALORDER" and "float" in op.operands[0].type.dtype:
         keys = scope.helper("total_order")
         sides = [call(keys, side) for side in sides]
-    return f"{sides[0]} {sign} {sides[1]}"
+    if not scope.is_read and any(not is_literal(x) for x in op.operands):
+        return call(f"lax.{direction.lower()}", *sides)
+    return f"{sides[0]} {COMPARISONS[direction]} {sides[1]}"
 
 
 @emits("stablehlo.select")

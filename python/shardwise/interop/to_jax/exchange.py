@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, product
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 
 from ..._core.ir import Op
 from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, mesh_of, size_of, source_mesh_of
+from ..source.mesh_axes import AxisRef
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .collectives import along_of, item_size
@@ -45,6 +46,7 @@ class Box:
     sender: int
     receiver: int
     pieces: tuple[Piece, ...]
+    step: int = 0  # where tiles nest: the boxes of a step are a permutation
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -93,6 +95,27 @@ class Line:
         return found
 
 
+def _axes_of(op: Op, place: int, mesh: Any) -> list[list[AxisRef]]:
+    return [axes_of_dim(dim, mesh) for dim in attributes(op)["from"][place]]
+
+
+def _lines_of(op: Op, place: int, mesh: Any, source_mesh: Any) -> list[Line]:
+    """The map of each dim of an operand; none if no element moves."""
+    dims = range(len(op.results[0].type.shape))
+    if 0 in op.results[0].type.shape or 0 in op.operands[place].type.shape:
+        return []
+    lines = [Line.of(exchange_tile(op, d, mesh), exchange_source(op, place, d, source_mesh, mesh)) for d in dims]
+    found = [line for line in lines if line is not None]
+    return found if len(found) == len(lines) else []
+
+
+def _form_of(scope: Scope, op: Op, place: int) -> Any:
+    """What operands have in common whose boxes travel together."""
+    mesh, source_mesh = mesh_of(scope, op), source_mesh_of(scope, op)
+    steps = [(line.to_step, line.at_step) for line in _lines_of(op, place, mesh, source_mesh)]
+    return op.operands[place].type.shape, repr(_axes_of(op, place, source_mesh)), tuple(steps)
+
+
 def _cut(span: range | None, first: int, step: int, low: int, high: int) -> range:
     """The u of a span for which first + step·u is in [low, high)."""
     if low >= high:
@@ -102,36 +125,51 @@ def _cut(span: range | None, first: int, step: int, low: int, high: int) -> rang
     return range(begin, end) if span is None else range(max(span.start, begin), min(span.stop, end))
 
 
-class Operand:
-    """What devices send each other of one operand."""
+class Moved:
+    """What devices send each other of some operands, which have the same blocks, axes and steps.
 
-    def __init__(self, scope: Scope, op: Op, place: int) -> None:
-        self._scope, self._op = scope, op
-        self._mesh, source_mesh = mesh_of(scope, op), source_mesh_of(scope, op)
-        self._place = place
-        self._block: tuple[int, ...] = op.operands[place].type.shape
-        self._rows: tuple[int, ...] = op.results[0].type.shape
-        self._axes = [axes_of_dim(dim, source_mesh) for dim in attributes(op)["from"][place]]
-        dims = range(len(self._rows))
-        of_tiles = [exchange_tile(op, d, self._mesh) for d in dims]
-        lines = [Line.of(of_tiles[d], exchange_source(op, place, d, source_mesh, self._mesh)) for d in dims]
-        self._lines = [line for line in lines if line is not None]
+    Several operands are one, with the place of the operand as one more dim: then their boxes travel together.
+    """
+
+    def __init__(self, scope: Scope, op: Op, places: list[int]) -> None:
+        self._scope, self._op, self._places = scope, op, places
+        self._mesh, self._source_mesh = mesh_of(scope, op), source_mesh_of(scope, op)
+        self._axes = _axes_of(op, places[0], self._source_mesh)
         self._refs = [ref for refs in self._axes for ref in refs]
-        self._group, self._position = self._scope.axes.positions(source_mesh, self._refs)
-        is_empty = len(self._lines) < len(lines) or 0 in self._rows or 0 in self._block
-        self._boxes = [] if is_empty else self._found_boxes()
+        self._group, self._position = scope.axes.positions(self._source_mesh, self._refs)
+        self._steps: list[tuple[int, int]] = []  # of a dim: of the result's rows, of the operand's
+        self._boxes: list[Box] = []
+        self._senders = self._nesting_senders()
+        for k, place in enumerate(places):
+            lines = _lines_of(op, place, self._mesh, self._source_mesh)
+            if lines:
+                self._steps = [(line.to_step, line.at_step) for line in lines]
+                self._boxes += self._found_boxes(lines, [Piece(0, k, 1)] if len(places) > 1 else [])
+        self._block: tuple[int, ...] = op.operands[places[0]].type.shape
+        if len(places) > 1:
+            self._block = len(places), *self._block
+            self._steps = [(1, 1), *self._steps]
 
-    def _found_boxes(self) -> list[Box]:
+    def _nesting_senders(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Where tiles nest: the step and the sender, by receiver and shard. Each step is a permutation."""
+        senders = {}
+        device = self._scope.axes.places(self._mesh)
+        at = np.argsort(device)
+        for step, row in enumerate(self._op.sender_steps or []):
+            for receiver, sender in zip(at.tolist(), at[row].tolist()):
+                senders[receiver, int(self._position[sender])] = step, sender
+        return senders
+
+    def _found_boxes(self, lines: list[Line], first: list[Piece]) -> Iterator[Box]:
         device_at = {place: i for i, place in enumerate(zip(self._group.tolist(), self._position.tolist()))}
         tiles = [
             self._scope.axes.positions(self._mesh, axes_of_dim(dim, self._mesh))[1]
             for dim in attributes(self._op)["to"]
         ]
         known: dict[tuple[int, int], dict[int, Piece]] = {}
-        boxes = []
         for receiver in range(self._mesh.size):
             pieces = []
-            for d, line in enumerate(self._lines):
+            for d, line in enumerate(lines):
                 key = d, int(tiles[d][receiver])
                 if key not in known:
                     known[key] = line.pieces(key[1])
@@ -140,32 +178,29 @@ class Operand:
                 position = 0
                 for refs, shard in zip(self._axes, shards):
                     position = position * size_of(refs) + shard
-                sender = device_at[int(self._group[receiver]), position]
-                boxes.append(Box(sender, receiver, tuple(own[j] for own, j in zip(pieces, shards))))
-        return boxes
+                nesting = self._senders.get((receiver, position))
+                step, sender = nesting or (0, device_at[int(self._group[receiver]), position])
+                yield Box(sender, receiver, (*first, *[own[j] for own, j in zip(pieces, shards)]), step)
 
     def moves(self) -> list[str]:
         """The text of each move: how boxes travel, which box a device sends, and where the boxes go that it has."""
         own = [box for box in self._boxes if box.sender == box.receiver]
         sent = [box for box in self._boxes if box.sender != box.receiver]
-        texts = [self._move("None", self._block, (1,) * len(self._block), {}, [own])] if own else []
+        texts = [self._move("None", self._block, (1,) * len(self._block), {}, _slots(own))] if own else []
         if not sent:
             return texts
-        source_mesh = source_mesh_of(self._scope, self._op)
-        along = along_of(self._scope, self._op, self._refs, source_mesh)
+        along = along_of(self._scope, self._op, self._refs, self._source_mesh)
         size = item_size(self._op.operands[0].type.dtype)
         starts, ends = self._bounds(sent)
         whole = tuple(max(ends[i][d] - starts[i][d] for i in starts) for d in range(len(self._block)))
-        senders = [sent] if source_mesh == self._mesh else [sent, _balanced(sent, self._position.tolist())]
-        ways = [way for boxes in senders for way in (_by_distance(boxes), *[_first_fit(boxes, w) for w in _WASTES])]
-        rounds = min([way for way in ways if _cost(way)[1] <= _MOST_PERMUTES] or ways, key=_cost)
+        rounds = self._rounds(sent)
         gathered = math.prod(whole) * (along.size - 1)
         permutes = sum(len(each.steps) for each in rounds)
         if permutes > _MOST_PERMUTES or (permutes > 2 and gathered <= _cost(rounds)[0]):
             self._scope.transfer("all_gather", along.size, float(gathered * size), self._op)
             way = f"dict(axis_name={along.arguments})"
             return [*texts, self._move(way, whole, (1,) * len(whole), starts, _slots(sent))]
-        strides = tuple(abs(line.at_step) for line in self._lines)
+        strides = tuple(abs(at_step) for _, at_step in self._steps)
         for each in rounds:
             for _ in each.steps:
                 self._scope.transfer("collective_permute", along.size, float(math.prod(each.shape) * size), self._op)
@@ -173,12 +208,22 @@ class Operand:
             texts.append(self._move(repr(each.steps), each.shape, strides, self._bounds(boxes)[0], [boxes]))
         return texts
 
+    def _rounds(self, sent: list[Box]) -> list[Round]:
+        """The way of permutes that sends least, among those of few permutes if there are any."""
+        ways = [_by_step(sent)] if self._senders else []
+        senders = [sent]
+        if self._source_mesh != self._mesh:
+            senders.append(_balanced(sent, self._position.tolist()))
+        for boxes in senders:
+            ways += [_by_distance(boxes), *[_first_fit(boxes, waste) for waste in _WASTES]]
+        return min([way for way in ways if _cost(way)[1] <= _MOST_PERMUTES] or ways, key=_cost)
+
     def _bounds(self, boxes: Sequence[Box]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """The first row, and the row after the last, of what each device sends."""
         starts: dict[int, list[int]] = {}
         ends: dict[int, list[int]] = {}
         for box in boxes:
-            rows = [(x.at, x.at + line.at_step * (x.count - 1)) for x, line in zip(box.pieces, self._lines)]
+            rows = [(x.at, x.at + at_step * (x.count - 1)) for x, (_, at_step) in zip(box.pieces, self._steps)]
             lows, highs = [min(row) for row in rows], [max(row) + 1 for row in rows]
             starts[box.sender] = [*map(min, starts.get(box.sender, lows), lows)]
             ends[box.sender] = [*map(max, ends.get(box.sender, highs), highs)]
@@ -198,7 +243,8 @@ class Operand:
         }
         sent = self._table([inside.get(i) for i in range(self._mesh.size)] if inside else [[0] * len(shape)])
         placed = [self._slot(boxes, strides, inside) for boxes in slots]
-        return f"({self._place}, {way}, {shape}, {strides}, {sent}, [{', '.join(placed)}])"
+        places = self._places[0] if len(self._places) == 1 else self._places
+        return f"({places}, {way}, {shape}, {strides}, {sent}, [{', '.join(placed)}])"
 
     def _slot(self, boxes: Sequence[Box], strides: tuple[int, ...], starts: dict[int, list[int]]) -> str:
         """One received box of each device: the sender's place, and (to, count, first row of the box) of each dim."""
@@ -209,7 +255,7 @@ class Operand:
             senders[box.receiver] = int(self._position[box.sender])
             own = zip(box.pieces, starts.get(box.sender, zeros), strides)
             rows[box.receiver] = [(piece.to, piece.count, (piece.at - at) // stride) for piece, at, stride in own]
-        steps = [(line.to_step, line.at_step // stride) for line, stride in zip(self._lines, strides)]
+        steps = [(to_step, at_step // stride) for (to_step, at_step), stride in zip(self._steps, strides)]
         return f"({self._table(senders)}, {steps}, {self._table(rows)})"
 
     def _table(self, rows: Sequence[Any]) -> str:
@@ -261,6 +307,13 @@ def _cost(rounds: Sequence[Round]) -> tuple[int, int]:
         for box in each.boxes:
             received[box.receiver] += math.prod(each.shape)
     return max(received.values()), sum(len(each.steps) for each in rounds)
+
+
+def _by_step(boxes: Sequence[Box]) -> list[Round]:
+    rounds: dict[int, list[Box]] = defaultdict(list)
+    for box in boxes:
+        rounds[box.step].append(box)
+    return [Round(each, [[(box.sender, box.receiver) for box in each]]) for each in rounds.values()]
 
 
 def _by_distance(boxes: Sequence[Box]) -> list[Round]:
@@ -330,7 +383,10 @@ def _slots(boxes: Sequence[Box]) -> list[list[Box]]:
 @emits("shardwise.exchange")
 def exchange(scope: Scope, op: Op) -> str:
     count = len(attributes(op)["from"])
-    moves = [move for place in range(count) for move in Operand(scope, op, place).moves()]
+    alike: dict[Any, list[int]] = {}
+    for place in range(count):
+        alike.setdefault(_form_of(scope, op, place), []).append(place)
+    moves = [move for places in alike.values() for move in Moved(scope, op, places).moves()]
     fill = scope(op.operands[count]) if len(op.operands) > count else "0"
     table = scope.table("MOVES", f"[{', '.join(moves)}]")
     helper = scope.helper("exchange_boxes")

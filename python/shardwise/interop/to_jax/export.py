@@ -4,17 +4,23 @@
 JAX lowers the handed-over program; then groups of devices become mesh axes, so that the text does not grow with them:
 
     replica_groups = dense<[[0, 2], [1, 3]]>    becomes    replica_group_mesh_axes<mesh = @mesh, axes = ["x"]>
+
+and of all lines that JAX keeps of an op, only that of the user's program stays:
+
+    loc("tanh"(callsite("train.py":12:0 at …)))     becomes    loc("train.py":12:0)
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import chain, permutations
 from typing import Any
 
 import numpy as np
 
+from ..._core.ir import Module
 from ...stages import Program
 from ..optional import jax
 from ..source.script import script_of
@@ -24,11 +30,12 @@ from .target import JAX
 __all__ = ["export_text"]
 
 _GROUPS = "replica_groups"
+_LINE = re.compile(r'"([^"]+)":(\d+)')
 
 
-def export_text(program: Program, generic: bool) -> str:
-    """The text of a program; it needs no devices."""
-    script = script_of(program, JAX)
+def export_text(program: Program, locations: bool, generic: bool) -> str:
+    """The text of a program; it needs no devices. ``locations``: with the user's lines."""
+    script = script_of(program, JAX, is_read=False)
     sizes = script.axes.sizes
     mesh = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
     module = JaxProgram(program, script, None, mesh).lower().compiler_ir("stablehlo")
@@ -38,7 +45,25 @@ def export_text(program: Program, generic: bool) -> str:
                 text = _axes_text(sizes, np.array(op.attributes[_GROUPS]).tolist())
                 if text:
                     op.attributes[_GROUPS] = type(op.attributes[_GROUPS]).parse(text)
-        return str(module.operation.get_asm(print_generic_op_form=generic))
+        options = {"print_generic_op_form": generic}
+        if locations:
+            _set_locations(module, _lines(program._compiled.stages["local"]))
+            options |= {"enable_debug_info": True, "use_local_scope": True}
+        return str(module.operation.get_asm(**options))
+
+
+def _set_locations(module: Any, lines: set[tuple[str, int]]) -> None:
+    """Give each op the user's line, one of ``lines``."""
+    for op in [module.operation, *_walk(module.operation)]:
+        found = ((file, int(number)) for file, number in _LINE.findall(str(op.location)))  # the innermost one first
+        line = next((each for each in found if each in lines), None)
+        kind = type(op.location)
+        op.location = kind.unknown() if line is None else kind.file(*line, 0)
+
+
+def _lines(module: Module) -> set[tuple[str, int]]:
+    places = [op.location for op in module.ops]
+    return {(place.file, place.line) for place in places if place.file}
 
 
 def _walk(op: Any) -> Iterator[Any]:

@@ -169,14 +169,16 @@ def exchange_boxes(operands, fill, shape, moves):
         return lax.bitcast_convert_type(exchange_boxes(bits, fill, shape, moves), dtype)
     result = lax.full(shape, fill, dtype)
     for place, way, sizes, strides, starts, received in moves:
-        box = box_at(operands[place], own_row(starts), sizes, strides)
+        several = isinstance(place, list)
+        x = jnp.stack([operands[k] for k in place]) if several else operands[place]
+        box = box_at(x, own_row(starts), sizes, strides)
         if isinstance(way, list):
             box = sent_on(box, way)
         elif way is not None:
             box = as_bits(lambda x: lax.all_gather(x, **way), box)  # noqa: B023 - called at once
         for sender, steps, places in received:
             part = box[own_row(sender)] if isinstance(way, dict) else box
-            result = put_box(result, part, steps, own_row(places))
+            result = put_box(result.reshape((1,) * several + shape), part, steps, own_row(places)).reshape(shape)
     return result
 
 

@@ -20,6 +20,7 @@ from ..optional import jax
 from ..source.literals import identifier
 from ..source.mesh_axes import MeshAxes
 from ..source.script import Border, Script
+from .statements import functions_of
 
 __all__ = ["JaxProgram", "jax_mesh", "named_sharding"]
 
@@ -99,16 +100,15 @@ class JaxProgram:
         self._script = script
         self._traced = program._traced
         self.mesh = jax_mesh(script.axes, "to_jax", devices, mesh)
-        self._inputs = [named_sharding(self.mesh, border.spec) for border in script.inputs]
-        outputs = [named_sharding(self.mesh, border.spec) for border in script.outputs]
+        self._inputs = [self._outside(border) for border in script.inputs]
+        self._outputs = outputs = [self._outside(border) for border in script.outputs]
         arguments, results = script.visible
         self.in_shardings = unflatten(self._traced.in_tree, self._inputs[:arguments])[0]
         self.out_shardings = unflatten(self._traced.out_tree, outputs[:results])
-        namespace: dict[str, Any] = {"CONSTANTS": script.constants}
-        exec(compile(script.runnable(), "<to_jax>", "exec"), namespace)
-        namespace["local"].__name__ = identifier(script.name)
-        specs = {"in_specs": namespace["IN_SPECS"], "out_specs": namespace["OUT_SPECS"]}
-        local = jax.shard_map(namespace["local"], mesh=self.mesh, **specs, check_vma=False)
+        names = functions_of(script)
+        names["local"].__name__ = identifier(script.name)
+        specs = {"in_specs": names["IN_SPECS"], "out_specs": names["OUT_SPECS"]}
+        local = jax.shard_map(names["local"], mesh=self.mesh, **specs, check_vma=False)
         self._run = jax.jit(local, donate_argnums=self._traced._donation[1])
         self._hidden: list[Any] | None = None
 
@@ -120,9 +120,12 @@ class JaxProgram:
                 count = len(leaves)
                 rows = zip(self._script.hidden, self._script.inputs[count:], self._inputs[count:])
                 self._hidden = [self._placed(array, border, sharding) for array, border, sharding in rows]
-            placed = self._arguments(leaves, strict=True)
-            results = list(self._run(*placed, *self._hidden))
-        return self._tree_of(results)
+            placed = [*self._arguments(leaves, strict=True), *self._hidden]
+            results = list(self._run(*map(self._as_inside, placed, self._script.inputs)))
+            for i in self._traced._donation[1]:
+                if placed[i] is leaves[i] and self._script.inputs[i].other is not None:
+                    placed[i].delete()  # its memory was donated under another sharding
+        return self._tree_of(list(map(self._as_outside, results, self._script.outputs, self._outputs)))
 
     def _tree_of(self, results: list[Any]) -> Any:
         """The tree of results; prints what ``debug.print`` shows."""
@@ -154,8 +157,8 @@ class JaxProgram:
         """JAX's lowered program, a `jax.stages.Lowered`, for arguments of the compiled shapes."""
         with _settings(self.mesh, self._script.needs_x64):
             avals = [
-                jax.ShapeDtypeStruct(border.padded, border.dtype, sharding=sharding)
-                for border, sharding in zip(self._script.inputs, self._inputs)
+                jax.ShapeDtypeStruct(border.inside, border.dtype, sharding=self._inside(border))
+                for border in self._script.inputs
             ]
             platforms = ("cpu",) if isinstance(self.mesh, jax.sharding.AbstractMesh) else None
             return self._run.trace(*avals).lower(lowering_platforms=platforms)
@@ -169,9 +172,39 @@ class JaxProgram:
 
         A product over devices, for example, is an all_to_all and an all_gather here.
         """
-        rows = self._program.collectives().rows
+        rows = self._program._all_collectives().rows
         sent = self._script.transfers
-        return Ledger([replace(rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, bound="") for x in sent])
+        alike: dict[str, Any] = {"device_axes": (), "device_bytes": (), "bound": ""}
+        count = self._program.mesh.size
+        return Ledger(
+            [
+                replace(
+                    rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, sum_bytes=x.bytes * count, **alike
+                )
+                for x in sent
+            ]
+        )
+
+    # ---- values on another mesh over the same devices --------------------------------------------------------------
+
+    def _outside(self, border: Border) -> Any:
+        """The sharding of an argument or a result for the user."""
+        other = border.other
+        if other is None or isinstance(self.mesh, jax.sharding.AbstractMesh):
+            return self._inside(border)
+        devices = self.mesh.devices.reshape(-1)[np.argsort(self._script.axes.places(other.mesh))]
+        return named_sharding(jax.sharding.Mesh(devices.reshape(tuple(other.sizes.values())), other.all), border.spec)
+
+    def _inside(self, border: Border) -> Any:
+        """Its sharding in the jitted function, which has one mesh."""
+        spec = border.spec if border.other is None else [self.mesh.axis_names]
+        return named_sharding(self.mesh, spec)
+
+    def _as_inside(self, x: Any, border: Border) -> Any:
+        return x if border.other is None else _relabelled(x, border.inside, self._inside(border))
+
+    def _as_outside(self, x: Any, border: Border, sharding: Any) -> Any:
+        return x if border.other is None else _relabelled(x, border.padded, sharding)
 
     # ---- arguments and results -----------------------------------------------------------------------------------
 
@@ -214,11 +247,13 @@ class JaxProgram:
         return self._placed(np.asarray(leaf), border, sharding)
 
     def _placed(self, array: np.ndarray, border: Border, sharding: Any) -> Any:
+        parts: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
+
         def part(index: tuple[slice, ...]) -> np.ndarray:
-            ranges = [dim.indices(n) for dim, n in zip(index, border.padded)]
-            own = array[tuple(slice(min(a, n), min(b, n)) for (a, b, _), n in zip(ranges, border.shape))]
-            missing = [(0, b - a - n) for (a, b, _), n in zip(ranges, own.shape)]
-            return np.pad(own, missing) if any(high for _, high in missing) else own
+            ranges = tuple([dim.indices(n)[:2] for dim, n in zip(index, border.padded)])
+            if ranges not in parts:
+                parts[ranges] = _copied(array, ranges)
+            return parts[ranges]
 
         return jax.make_array_from_callback(border.padded, sharding, part)
 
@@ -230,7 +265,21 @@ class JaxProgram:
         return f"<JAX program on {dict(self.mesh.shape)}>"
 
 
+def _relabelled(x: Any, shape: tuple[int, ...], sharding: Any) -> Any:
+    """The same tile on each device as another array; nothing moves."""
+    tiles = {shard.device: shard.data for shard in x.addressable_shards}
+    own = [tiles[device] for device in sharding.addressable_devices_indices_map(shape)]
+    return jax.make_array_from_single_device_arrays(shape, sharding, own)
+
+
 def _is_placed(leaf: Any, border: Border, sharding: Any) -> bool:
     if not isinstance(leaf, jax.Array) or leaf.shape != border.padded or leaf.dtype != border.dtype:
         return False
     return bool(leaf.sharding.is_equivalent_to(sharding, leaf.ndim))
+
+
+def _copied(array: np.ndarray, ranges: Sequence[tuple[int, int]]) -> np.ndarray:
+    """A copy of a part, with zeros after the end of the array. JAX may use its memory as long as it needs the part."""
+    own = array[tuple(slice(min(a, n), min(b, n)) for (a, b), n in zip(ranges, array.shape))]
+    missing = [(0, b - a - n) for (a, b), n in zip(ranges, own.shape)]
+    return np.pad(own, missing) if any(high for _, high in missing) else np.array(own)

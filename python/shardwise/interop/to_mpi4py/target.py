@@ -18,12 +18,14 @@ _MAIN = '''def main(*args):
     for x, axes, (shape, padded, dtype) in zip([PASSED], IN_AXES, INPUTS):
         x = np.asarray(x, dtype)
         x = np.pad(x, [(0, p - n) for n, p in zip(shape, padded)]) if shape else x
+OWN_TILE
         for dim, names in enumerate(axes):
             x = np.split(x, along(*names).size, dim)[along(*names).rank] if names else x
         own.append(x)
     with np.errstate(all="ignore"):
         results = list(local(*own))
     for i, (axes, shape) in enumerate(zip(OUT_AXES, RESULTS)):
+ALL_TILES
         for dim, names in enumerate(axes):
             results[i] = np.concatenate(along(*names).allgather(results[i]), dim) if names else results[i]
         results[i] = np.asarray(results[i])[tuple(map(slice, shape))]
@@ -64,8 +66,21 @@ def _head(script: Script) -> str:
     return "\n".join(lines)
 
 
+# For arguments and results on another mesh.
+_OWN_TILE = """        if len(own) in IN_PLACES:
+            own.append(tile_of(x, IN_PLACES[len(own)][COMM.rank]))
+            continue
+"""
+_ALL_TILES = """        if i in OUT_PLACES:
+            results[i] = of_tiles(COMM.allgather(results[i]), OUT_PLACES[i])[tuple(map(slice, shape))]
+            continue
+"""
+
+
 def _main(script: Script) -> str:
-    return _MAIN.replace("PASSED", script.passed).replace("ARGUMENTS", str(script.visible[0]))
+    text = _MAIN.replace("PASSED", script.passed).replace("ARGUMENTS", str(script.visible[0]))
+    text = text.replace("OWN_TILE\n", _OWN_TILE if script.has_other_meshes(script.inputs) else "")
+    return text.replace("ALL_TILES\n", _ALL_TILES if script.has_other_meshes(script.outputs) else "")
 
 
 _FOLDER = Path(__file__).parent
@@ -77,7 +92,6 @@ MPI4PY = Target(
     dtypes="ml_dtypes",
     full="np.full",
     arrays="NumPy's arrays are",
-    one_mesh="each rank has one device",
     always=("along",),
     helpers=(_FOLDER / "helpers.py", _FOLDER.parent / "source" / "helpers.py"),
     head=_head,

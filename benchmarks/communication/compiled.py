@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the comparison, compiled by Shardwise; and those that send more than their bound, with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import shardwise as sw
+
+from .layers import LAYERS
+from .programs import MOVEMENT, RESHARDS, Library, Program
+
+__all__ = ["ABOVE_BOUND", "PROGRAMS", "arguments_of", "compiled", "jitted"]
+
+PROGRAMS = (*MOVEMENT, *RESHARDS, *LAYERS)
+
+_ALONE = "each op is chosen alone"
+# The bytes of a program, and why they are not its bound.
+ABOVE_BOUND: dict[str, tuple[int, str]] = {
+    "17 rows: tanh, then sum": (224, "all 8 devices share the reduction, though only 6 of them have rows"),
+    "block, sequence parallel": (28672, f"{_ALONE}: several ops gather the sequence, each for itself"),
+    "attention, sequence sharded": (28672, f"{_ALONE}: K and V are gathered, though heads could be sharded instead"),
+    "attention, sequence and heads": (12288, f"{_ALONE}: K and V are gathered, though heads could be sharded instead"),
+    "MoE, inputs and experts annotated": (10752, f"{_ALONE}: masks are computed where the experts are, and moved back"),
+    "MoE, Algorithm 2": (8512, f"{_ALONE}: masks are computed where the experts are, and moved back"),
+    "MoE gradients, Algorithm 2": (10304, f"{_ALONE}: masks are computed where the experts are, and moved back"),
+    "one-hot embedding": (10752, f"{_ALONE}: the one-hot rows are computed by rows, and moved to columns"),
+    "matmul of 64, 3-D layout": (
+        9216,
+        "no candidate gathers each operand along one axis and scatters the sum along the third",
+    ),
+}
+
+
+def arguments_of(program: Program) -> list[tuple[Any, Any]]:
+    """The shape and the dtype of each argument."""
+    return [shape if shape and isinstance(shape[0], tuple) else (shape, np.float32) for shape in program.shapes]
+
+
+def jitted(program: Program, factor: int = 1) -> Any:
+    """The function on its mesh, with axes ``factor`` times as large."""
+    library = Library(np, sw.grad, lambda array, *axes: sw.shard(array, sw.P(*axes)))
+    wanted = program.wanted
+    return sw.jit(
+        lambda *arrays: program.function(library, *arrays),
+        mesh=sw.Mesh({axis: size * factor for axis, size in program.mesh.items()}),
+        in_shardings=tuple(sw.P(*axes) for axes in program.given),
+        out_shardings=tuple(sw.P(*axes) for axes in wanted) if isinstance(wanted, list) else sw.P(*wanted),
+        objective=program.objective,
+    )
+
+
+def compiled(program: Program) -> sw.Program:
+    return jitted(program).lower(*(sw.ShapeDtypeStruct(*argument) for argument in arguments_of(program))).compile()

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/dry_run.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "shardwise/partition/program_placements.h"
+#include "support/program_text.h"
+
+namespace shardwise {
+namespace {
+
+// Row 1 of device 0 and row 2 of device 1 are a slice that nothing is sent for; the other slices send a row.
+TEST(DryRuns, SlicesAtDifferentConstantsHaveTheirOwnPrices) {
+  const Module module = parse_program(R"(
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0 = stablehlo.constant dense<0> : tensor<i32>
+  %1 = stablehlo.constant dense<1> : tensor<i32>
+  %2 = stablehlo.dynamic_slice %arg0, %0, sizes = [2] : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32>
+  %3 = stablehlo.dynamic_slice %arg0, %1, sizes = [2] : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32>
+  return %2, %3 : tensor<2xf32>, tensor<2xf32>
+}
+)");
+  ProgramPlacements placements(module);
+  DryRuns runs(module);
+  const auto bytes = [&](size_t position) {
+    const OpView op(module, module.region(module.main().body).ops[position]);
+    const auto methods = op.def().methods;
+    const auto exchange = std::ranges::find(methods, "exchange", &Method::name);
+    const AxisList x{full_axis(*placements.mesh(), 0)};
+    const TypeId from = module.value(op.operand(0)).type, start = module.value(op.operand(1)).type;
+    const std::vector<PlacementId> tensors{placements.of(from, {x}, {}, Reducer::kNone), placements.replicated(start),
+                                           placements.of(module.value(op.result()).type, {x}, {}, Reducer::kNone)};
+    return runs.cost(op, module.context().sharding_rule(op), *exchange, tensors, {true}).bytes;
+  };
+  EXPECT_EQ(bytes(2), 4);
+  EXPECT_EQ(bytes(3), 0);
+}
+
+}  // namespace
+}  // namespace shardwise
