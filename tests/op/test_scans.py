@@ -184,6 +184,31 @@ def test_a_local_scan_in_a_global_program_is_an_error() -> None:
         sw.parse(local(GOOD).replace(' attributes {shardwise.stage = "local"}', ""))
 
 
+def test_the_body_of_a_scan_counts_among_the_ops_of_its_function() -> None:
+    ops = 30
+    row = "tensor<5xf32>"
+    body = "\n".join(f"%t{k} = stablehlo.negate %{'a' if k == 1 else f't{k - 1}'} : {row}" for k in range(1, ops + 1))
+    text = f"""func.func @main(%x: tensor<4x5xf32>, %h: {row}) -> tensor<4x5xf32> {{
+      %c1 = func.call @layer(%x, %h) : (tensor<4x5xf32>, {row}) -> tensor<4x5xf32>
+      %c2 = func.call @layer(%c1, %h) : (tensor<4x5xf32>, {row}) -> tensor<4x5xf32>
+      return %c2 : tensor<4x5xf32>
+    }}
+    func.func private @layer(%x: tensor<4x5xf32>, %h: {row}) -> tensor<4x5xf32> {{
+      %0:2 = chlo.scan(%x) inits (%h) dimension=0 {{
+      ^bb0(%a: {row}, %b: {row}):
+        {body}
+        %y = stablehlo.add %t{ops}, %b : {row}
+        stablehlo.return %y, %y : {row}, {row}
+      }} : (tensor<4x5xf32>, {row}) -> (tensor<4x5xf32>, {row})
+      return %0#0 : tensor<4x5xf32>
+    }}"""
+    program = sw.parse(text).compile()
+    assert str(program.as_text("global")).count("call @layer") == 2
+    x, h = np.arange(20, dtype=np.float32).reshape(4, 5), np.arange(5, dtype=np.float32)
+    once = h + np.cumsum(x, 0)
+    np.testing.assert_array_equal(np.asarray(program(x, h)), h + np.cumsum(once, 0))
+
+
 # ---- loops that become scans ----------------------------------------------------------------------------------------
 
 

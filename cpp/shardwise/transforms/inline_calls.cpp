@@ -24,6 +24,14 @@ bool needs_functions(const OpDef& def) {
   return is_composite(def) || (def.decompose != nullptr && def.prepare != nullptr);
 }
 
+// Its region becomes code of the program, whose ops count and whose calls may stay: a scan of rows. An op with a rule is
+// one op to the partitioner, with a combiner.
+bool holds_code(const OpDef& def) {
+  return is_composed(def) && def.regions == Regions::kCombiner && def.rule == no_rule;
+}
+
+bool goes_first(const OpDef& def) { return needs_functions(def) || holds_code(def); }
+
 ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding) {
   if (!sharding) return value;
   return create_sharding_constraint(builder, value, TensorSharding(builder.context().sharding(sharding)));
@@ -250,7 +258,7 @@ std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
 }
 
 void inline_small_calls(Module& module) {
-  decompose_ops(module, needs_functions);
+  decompose_ops(module, goes_first);
   expand_calls(module);
 }
 

@@ -14,8 +14,8 @@
 // argument. Each call gets its own copy of the ops, so that two calls do not tie their shardings together.
 //
 // Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition, and custom calls that
-// other ops make up (ApproxTopK) are replaced by these. CallGraph states which programs are rejected, before anything is
-// copied.
+// other ops make up (ApproxTopK) are replaced by these. A chlo.scan becomes a loop, whose body counts like any other.
+// CallGraph states which programs are rejected, before anything is copied.
 #pragma once
 
 #include <set>
