@@ -154,8 +154,9 @@ def _facts(op: Any, shown: list[Example]) -> Iterator[tuple[str, str]]:
         yield "Dtypes", ", ".join(dtypes)
     yield "Computed by", _computation(op)
     yield "Gradient", _gradient(op)
-    if op.runnable and not op.collective:
-        yield "Partitioned by", ", ".join(["its rule", *(f"the method *{method}*" for method in op.methods)])
+    is_local = op.name.startswith("shardwise.") and not op.has_rule  # the partitioner makes it
+    if op.runnable and not op.collective and not is_local:
+        yield "Partitioned by", _partitioning(op)
     for example in shown[:1]:
         flops, moved = example.op.cost
         yield "Cost of the example", f"{flops:,.0f} flops; {moved:,.0f} bytes are read and written"
@@ -185,13 +186,28 @@ def _tried_dtypes(name: str) -> list[str]:
 
 def _computation(op: Any) -> str:
     if op.composed:
-        return "other ops, which replace it after propagation"
+        return f"other ops, which replace it {'after' if op.has_rule else 'before'} propagation"
     if op.refusal:
         reason, way_out = op.refusal
         return f"nothing, because {reason}; {way_out}"
-    if not op.runnable:
+    if op.control_flow:
+        return "the ops of its regions"
+    if op.call:
+        return "the ops of its function"
+    if not op.has_kernel:
         return "its region, which takes its place before propagation"
-    return "the identity" if op.annotation else "a kernel"
+    return "a kernel, the identity" if op.annotation else "a kernel"
+
+
+def _partitioning(op: Any) -> str:
+    ways = ["its rule"] * op.has_rule + [f"the method *{method}*" for method in op.methods]
+    if ways:
+        return ", ".join(ways)
+    if op.composed:
+        return "the ops that replace it"
+    if op.control_flow or op.call or op.inline:
+        return "the ops that it runs"
+    return "nothing: each device computes all of it"
 
 
 def _gradient(op: Any) -> str:

@@ -22,8 +22,8 @@ from . import __version__, _core
 from .errors import Error, ParseError, ShardingWarning
 from .mesh import Mesh
 from .module import parse
-from .propagation_options import DEFAULTS, PropagationOptions, options_among, options_of_passes
-from .run_command import ArgumentFileError, mesh_of_text, results_of_run
+from .propagation_options import DEFAULTS, PropagationOptions, checked_options, options_among, options_of_passes
+from .run_command import ArgumentFileError, ArgumentsError, mesh_of_text, results_of_run
 
 __all__ = ["main"]
 
@@ -114,7 +114,12 @@ def _why(options: argparse.Namespace) -> str:
     name = " ".join(options.value)
     try:
         module = parse(source.text, source.name)
-        explanation = module.why(name, counterfactual=options.counterfactual, **options_among(vars(options)))
+        given = options_among(vars(options))
+        if options.compiled:
+            how = checked_options("why", DEFAULTS, **given)
+            explanation = module._why_compiled(name, options.counterfactual, how)
+        else:
+            explanation = module.why(name, counterfactual=options.counterfactual, **given)
     except Error as error:
         raise source.refusal(error) from None
     except KeyError as error:
@@ -132,7 +137,7 @@ def _run(options: argparse.Namespace) -> str:
         raise _RefusedError(str(error)) from None
     except Error as error:
         raise source.refusal(error) from None
-    except TypeError as error:  # of missing and unknown arguments
+    except ArgumentsError as error:
         raise _RefusedError(f"{source.name}:1:1: error: {_PLACE.sub('', str(error))}") from None
 
 
@@ -230,6 +235,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     why.add_argument(
         "--counterfactual", action="store_true", help="also propagate without each annotation, and show the difference"
+    )
+    why.add_argument(
+        "--compiled", action="store_true", help="explain the program as `run` compiles it: calls inlined, simplified"
     )
     why.add_argument("--json", action="store_true", help="print JSON")
     return parser

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Module", "parse"]
 
 _PROGRAM_TEXT = "program text"  # the file name of a text without one
+_PASSES = _core.passes.pass_names()
+_PASSES_OF_COMPILE = tuple(_PASSES[: _PASSES.index("propagate") + 1])
 Step = Callable[[Any], Any]  # from a module of the extension to another one
 
 
@@ -189,7 +191,8 @@ class Module:
         """Explain where shardings come from, like :meth:`Program.why`.
 
         For a module that :meth:`propagate` or :meth:`apply` propagated, this explains the last propagation. Any other
-        module is propagated first.
+        module is propagated first, as it is written. :meth:`compile` first inlines calls and simplifies the program,
+        which can change shardings; ``compile().why(name)`` explains these.
 
         Args:
             name: one of: a value in the parsed text, ``"%0"`` or ``"%r#1"``; if several functions use the name,
@@ -227,9 +230,20 @@ class Module:
                 way_out = "ask the module before it was propagated"
                 rule = f"{option.name} must be that of the propagation, {known!r}"
                 raise ShardingError(message("why", rule, repr(asked), way_out))
+        return self._explained(origin, run, name, bool(counterfactual))
+
+    def _why_compiled(self, name: str, counterfactual: bool, how: PropagationOptions) -> Explanation:
+        """Explain the shardings that :meth:`compile` propagates, which inlines calls and simplifies first."""
+        origin = self._origin or origin_of_text(self._core.text(locations=True))
+        run = origin.propagation or Propagation(_PASSES_OF_COMPILE, how)
+        return self._explained(origin, run, name, counterfactual)
+
+    @staticmethod
+    def _explained(origin: Origin, run: Propagation, name: str, counterfactual: bool) -> Explanation:
+        """Explain the last of the passes, on the program with the names that ``why`` looks up."""
         module = origin.module(name)
-        propagated = _core.passes.propagate_program(module, names=run.passes, **how.as_arguments())
-        return explanation_of(propagated, name, bool(counterfactual))
+        propagated = _core.passes.propagate_program(module, names=run.passes, **run.how.as_arguments())
+        return explanation_of(propagated, name, counterfactual)
 
     @takes_options
     def apply(
@@ -307,7 +321,8 @@ class Module:
 
         Args:
             args: an array for each argument of the function.
-            func, mesh: as in :meth:`compile`.
+            func, mesh: as in :meth:`compile`. Arguments of the function that have these names are passed by position,
+                or by name to the program that :meth:`compile` returns.
             kwargs: arguments by name.
 
         Returns:

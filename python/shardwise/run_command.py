@@ -18,7 +18,7 @@ from .errors import MeshError, message
 from .mesh import Mesh
 from .stages import Program
 
-__all__ = ["ArgumentFileError", "mesh_of_text", "results_of_run"]
+__all__ = ["ArgumentFileError", "ArgumentsError", "mesh_of_text", "results_of_run"]
 
 Arguments = tuple[list[Any], dict[str, Any]]  # by position, by name
 _UNNAMED = "arr_"  # the names of np.savez for arrays without a name: arr_0, arr_1, …
@@ -26,6 +26,10 @@ _UNNAMED = "arr_"  # the names of np.savez for arrays without a name: arr_0, arr
 
 class ArgumentFileError(Exception):
     """A file of arguments or results that cannot be read or written, as ``FILE: error: …``."""
+
+
+class ArgumentsError(Exception):
+    """Missing, unknown or repeated arguments of a program."""
 
 
 def mesh_of_text(text: str) -> Mesh:
@@ -55,6 +59,10 @@ def results_of_run(program: Program, given: Sequence[str], folder: str | None) -
         folder: where to write ``result_0.npy``, …; None shows the results instead.
     """
     positional, named = _loaded(given)
+    try:
+        program._traced._leaves_of_call(tuple(positional), named)
+    except TypeError as error:
+        raise ArgumentsError(str(error)) from None
     results = program(*positional, **named)
     arrays = [np.asarray(one) for one in ([results] if isinstance(results, Array) else results)]
     lines = _shown(arrays) if folder is None else _written(arrays, folder)
@@ -65,9 +73,7 @@ def _loaded(given: Sequence[str]) -> Arguments:
     positional: list[Any] = []
     named: dict[str, Any] = {}
     for text in given:
-        name, _, path = text.rpartition("=")
-        if name and os.path.exists(text):  # a file with = in its name
-            name, path = "", text
+        name, path = _name_and_path(text)
         loaded = _load(path)
         if isinstance(loaded, np.ndarray):
             rows = [(name, loaded)]
@@ -83,6 +89,14 @@ def _loaded(given: Sequence[str]) -> Arguments:
             else:
                 positional.append(array)
     return positional, named
+
+
+def _name_and_path(text: str) -> tuple[str, str]:
+    """Split ``NAME=FILE`` at the first ``=`` that a file follows: both may contain others. No name: ("", path)."""
+    words = text.split("=")
+    splits = [("", text)] + [("=".join(words[:i]), "=".join(words[i:])) for i in range(1, len(words))]
+    found = [split for split in splits if os.path.exists(split[1])]
+    return (found or splits[1:] or splits)[0]
 
 
 def _load(path: str) -> Any:

@@ -69,7 +69,8 @@ class TextTraced(Traced):
         self.in_avals = [ShapeDtypeStruct(type.shape, numpy_dtype(type.dtype)) for type in self._core.argument_types]
 
     def _explain(self, compiled: Any, name: str, counterfactual: bool) -> Explanation:
-        return Module.why(self, name, counterfactual=counterfactual)
+        # The compiled program has no names of the text, so its propagation runs again on one that has them.
+        return self._why_compiled(name, counterfactual, self._options)
 
     def _leaves_of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         given: list[Any] = [*args[: len(self.parameters)], *[_MISSING] * (len(self.parameters) - len(args))]

@@ -201,6 +201,25 @@ def test_a_range_that_crosses_shards_is_the_cause_of_a_gather(name: str, functio
     assert {row.cause for row in program.collectives()} == {f"operand 0 of {name}: {cause}"}
 
 
+@pytest.mark.parametrize(("dims", "cause"), [('[{"x"}, {}]', None), ('[{}, {"x"}]', "operand 0 of pad")])
+def test_a_range_that_stays_on_its_shard_is_no_cause(dims: str, cause: str | None) -> None:
+    """Each device pads its own rows, so that a move to another dim has another reason."""
+    text = f"""sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<16x8xf32> {SHARDED})
+        -> (tensor<32x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {dims}>}}) {{
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.pad %a, %z, low = [0, 0], high = [1, 0], interior = [1, 0]
+          : (tensor<16x8xf32>, tensor<f32>) -> tensor<32x8xf32>
+      return %0 : tensor<32x8xf32>
+    }}"""
+    program = sw.parse(text).compile()
+    x = rows(16, 8)
+    expected = np.zeros((32, 8), np.float32)
+    expected[::2] = x
+    np.testing.assert_array_equal(program(x), expected)
+    assert [row.cause for row in program.collectives()] == ([cause] if cause else [])
+
+
 @pytest.mark.parametrize(
     ("name", "function"),
     [

@@ -29,6 +29,22 @@ def test_every_op_has_a_section() -> None:
     assert sorted(headings) == sorted(op.name for op in _core.ir.all_ops())
 
 
+def test_pages_name_kernels_and_rules_where_there_are_some() -> None:
+    sections = {}
+    for text in tool("make_op_pages").pages().values():
+        for section in text.split("\n## ")[1:]:
+            name, _, body = section.partition("\n")
+            sections[name] = dict(line[2:].split(": ", 1) for line in body.splitlines() if line.startswith("- "))
+    for op in _core.ir.all_ops():
+        facts = sections[op.name]
+        assert facts["Computed by"].startswith("a kernel") == op.has_kernel, op
+        assert facts.get("Partitioned by", "").startswith("its rule") == (
+            op.has_rule and op.runnable and not op.collective
+        ), op
+        if op.composed:
+            assert ("before propagation" in facts["Computed by"]) == (not op.has_rule), op
+
+
 @pytest.mark.parametrize("name", sorted({case.name for case in CASES}))
 def test_the_rows_of_collectives_are_what_runs(name: str) -> None:
     """The results are right, and a device receives the bytes of the row, collective by collective."""

@@ -184,6 +184,31 @@ def test_a_local_scan_in_a_global_program_is_an_error() -> None:
         sw.parse(local(GOOD).replace(' attributes {shardwise.stage = "local"}', ""))
 
 
+def test_the_body_of_a_scan_counts_among_the_ops_of_its_function() -> None:
+    ops = 30
+    row = "tensor<5xf32>"
+    body = "\n".join(f"%t{k} = stablehlo.negate %{'a' if k == 1 else f't{k - 1}'} : {row}" for k in range(1, ops + 1))
+    text = f"""func.func @main(%x: tensor<4x5xf32>, %h: {row}) -> tensor<4x5xf32> {{
+      %c1 = func.call @layer(%x, %h) : (tensor<4x5xf32>, {row}) -> tensor<4x5xf32>
+      %c2 = func.call @layer(%c1, %h) : (tensor<4x5xf32>, {row}) -> tensor<4x5xf32>
+      return %c2 : tensor<4x5xf32>
+    }}
+    func.func private @layer(%x: tensor<4x5xf32>, %h: {row}) -> tensor<4x5xf32> {{
+      %0:2 = chlo.scan(%x) inits (%h) dimension=0 {{
+      ^bb0(%a: {row}, %b: {row}):
+        {body}
+        %y = stablehlo.add %t{ops}, %b : {row}
+        stablehlo.return %y, %y : {row}, {row}
+      }} : (tensor<4x5xf32>, {row}) -> (tensor<4x5xf32>, {row})
+      return %0#0 : tensor<4x5xf32>
+    }}"""
+    program = sw.parse(text).compile()
+    assert str(program.as_text("global")).count("call @layer") == 2
+    x, h = np.arange(20, dtype=np.float32).reshape(4, 5), np.arange(5, dtype=np.float32)
+    once = h + np.cumsum(x, 0)
+    np.testing.assert_array_equal(np.asarray(program(x, h)), h + np.cumsum(once, 0))
+
+
 # ---- loops that become scans ----------------------------------------------------------------------------------------
 
 
@@ -260,6 +285,43 @@ def test_a_row_before_the_first_is_a_border() -> None:
     local_text = str(lowered(gradient, "one").compile().as_text("local"))
     assert re.search(r"offsets = array<i64: (0, )*-1", local_text)
     assert "stablehlo.select" not in local_text
+
+
+@pytest.mark.parametrize("select_first", [False, True])
+def test_a_border_has_the_dim_of_its_rows_or_not(select_first: bool) -> None:
+    row, part = "tensor<8xf32>", "tensor<1x8xf32>"
+    first, slice_of = part if select_first else row, f"%p : tensor<i1>, {part}"
+    steps = (
+        f"%q = stablehlo.select %first, %f, {slice_of}\n%r = stablehlo.reshape %q : ({part}) -> {row}"
+        if select_first
+        else f"%q = stablehlo.reshape %p : ({part}) -> {row}\n%r = stablehlo.select %first, %f, %q : tensor<i1>, {row}"
+    )
+    text = f"""func.func @main(%xs: tensor<10x8xf32>, %f: {first}, %h: {row}) -> {row} {{
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %ten = stablehlo.constant dense<10> : tensor<i32>
+      %w:2 = stablehlo.while(%i = %zero, %a = %h) : tensor<i32>, {row}
+      cond {{
+        %c = stablehlo.compare LT, %i, %ten : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }} do {{
+        %im = stablehlo.subtract %i, %one : tensor<i32>
+        %first = stablehlo.compare EQ, %i, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %p = stablehlo.dynamic_slice %xs, %im, %zero, sizes = [1, 8]
+            : (tensor<10x8xf32>, tensor<i32>, tensor<i32>) -> {part}
+        {steps}
+        %n = stablehlo.add %a, %r : {row}
+        %j = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %j, %n : tensor<i32>, {row}
+      }}
+      return %w#1 : {row}
+    }}"""
+    xs, border, h = RNG.integers(-9, 9, (3, 10, 8)).astype(np.float32)
+    border, h = border[0], h[0]
+    program = sw.parse(text).compile(MESHES["three"])
+    assert "shardwise.scan" in str(program.as_text("local"))
+    found = program(xs, border[None] if select_first else border, h)
+    np.testing.assert_array_equal(np.asarray(found), h + border + xs[:-1].sum(0))
 
 
 def test_loops_without_rows_stay() -> None:

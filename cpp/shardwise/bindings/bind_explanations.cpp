@@ -30,9 +30,9 @@ std::string explain_all(const CompileUnit& unit) {
   return explanations_json(unit, values, false);
 }
 
-// Whether propagation was given such a value: it drops those that nothing uses.
+// Whether the passes were given such a value: they drop those that nothing uses, and merge equal ones.
 bool was_given(const CompileUnit& unit, const std::string& query) {
-  return !ValueNames(*unit.global).find(query).empty();
+  return !ValueNames(unit.given ? *unit.given : *unit.global).find(query).empty();
 }
 
 }  // namespace
@@ -46,6 +46,8 @@ void bind_explanations(py::class_<CompileUnit, std::shared_ptr<CompileUnit>>& un
       .def("edges", &edges_json)
       .def("names", [](const CompileUnit& self) { return names_of(self).all(); })
       .def("was_given", &was_given)
+      // Whether passes before propagation changed the program.
+      .def_property_readonly("is_simplified", [](const CompileUnit& self) { return self.given != nullptr; })
       .def("meanings",
            [](const CompileUnit& self, const std::string& query) { return names_of(self).meanings(query); });
 }

@@ -31,13 +31,27 @@ Module take(SharedModule& held) {
   return moved;
 }
 
+// The ops of a local program are made by passes, and the user cannot mend their types.
+Module run(const Pass& pass, Module module, PassContext& context) {
+  const bool is_local = module.stage == Stage::kLocal;
+  try {
+    return pass.run(std::move(module), context);
+  } catch (const ShapeError& error) {
+    if (is_local) throw InternalError(error.message());
+    throw;
+  } catch (const DTypeError& error) {
+    if (is_local) throw InternalError(error.message());
+    throw;
+  }
+}
+
 PassRecord run_timed(CompileUnit& unit, const Pass& pass) {
   Module module = take(unit.module);
   // Once, on the traced program: later passes keep the numbers.
   if (!std::exchange(unit.has_origins, true)) module.mark_origins();
   // After the copy, which is the price of a snapshot and not of the pass.
   const auto start = std::chrono::steady_clock::now();
-  module = pass.run(std::move(module), unit.context);
+  module = run(pass, std::move(module), unit.context);
   const auto end = std::chrono::steady_clock::now();
   PassRecord record{.name = std::string(pass.name),
                     .nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count(),

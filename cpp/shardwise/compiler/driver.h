@@ -45,8 +45,9 @@ struct CompileUnit {
   SharedModule module;
   PassContext context;
   std::vector<PassRecord> log;
-  // Snapshots, where a hook kept them: the program that propagation was given, and stages after it.
-  SharedModule global, propagated, resharded;
+  // Snapshots, where a hook kept them: the program before the passes that precede propagation, the one that propagation
+  // was given, and stages after it.
+  SharedModule given, global, propagated, resharded;
   const Pass* propagated_by = nullptr;     // what made `propagated` of `global`
   std::filesystem::path dump_folder = {};  // empty: not chosen yet, or no dumps
   bool is_runnable = false;                // check_runnable has passed

@@ -86,6 +86,7 @@ void run_to_explain(std::span<const std::string> names, CompileUnit& unit) {
   std::vector<Pass> passes = passes_called(names);
   // The passes before it only prepare the program that is explained.
   const size_t last = passes.empty() ? 0 : passes.size() - 1;
+  if (last != 0) unit.given = unit.module;
   run_passes(unit, std::span(passes).first(last), {.after = {}, .verify = true});
   unit.global = unit.module;
   // why() explains values inside of called functions, which the last step turns back into calls.

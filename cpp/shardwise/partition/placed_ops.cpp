@@ -19,6 +19,8 @@ std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, co
     if (range == nullptr || home.dims[d].axes.empty() || !need.dims[d].axes.empty()) continue;
     if (!range->is_static()) return str(": the start along dim ", d, " is known only at run time");
     const FactorId factor = rule.dim(i, d)[0];
+    // Shards that hold what they read moved for another reason: the result is sharded otherwise.
+    if (stays_local(op, rule, factor, product(home.dims[d].axes))) continue;
     for (size_t e = 0; e < rule.ndim(rule.result_tensor(0)); ++e) {
       if (rule.dim(rule.result_tensor(0), e)[0] != factor) continue;
       const Interval read = range->reads({0, op.result_type().shape[e]}, op.operand_type(i).shape[d]);

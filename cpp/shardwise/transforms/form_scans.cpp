@@ -64,7 +64,7 @@ class ScanFormer {
 
  private:
   bool form(OpId id) {
-    for (const RegionId region : module_.regions(id)) rewrite_.commit(region);  // the loops in it are new ops
+    rewrite_.commit_inside(id);  // the loops in it are new ops
     const OpView loop(module_, id);
     const auto counted = counted_loop(loop);
     // The condition goes with the while, so that an effect in it would be lost.
@@ -79,7 +79,7 @@ class ScanFormer {
 
   bool has_effect_in_condition(const OpView& loop) const {
     return std::ranges::any_of(module_.region(loop.regions()[0]).ops,
-                               [&](OpId op) { return has_effect(module_, op, UnusedConstraints::kRemove); });
+                               [&](OpId op) { return has_effect(module_, op, unused_constraints(module_)); });
   }
 
   void replace(OpId loop, const ScanOrder& order, const std::vector<RowRead>& reads,
@@ -94,7 +94,7 @@ class ScanFormer {
     }
     for (const RowRead& read : reads) {
       // The segments of scan.h: all inputs, then all borders, then the carries.
-      if (read.instead) operands.push_back(read.instead);
+      if (read.instead) operands.push_back(border(loop, read, dim));
     }
     const size_t borders = operands.size() - reads.size();
     for (const RowRead& read : reads) arguments.push_back(row_argument(body, read, dim));
@@ -128,10 +128,24 @@ class ScanFormer {
     });
   }
 
-  // The argument that takes the place of the rows.
-  ValueId row_argument(RegionId body, const RowRead& read, size_t dim) {
+  // A border has the shape of the rows, which lack the dim.
+  ValueId border(OpId loop, const RowRead& read, size_t dim) {
+    const Dims shape = row_type(read, dim).shape;
+    if (module_.type(read.instead).shape == shape) return read.instead;
+    const ValueId shaped = insert(loop, [&](Builder& builder) { return build_reshape(builder, read.instead, shape); });
+    module_.set_part(shaped, part_of_row(module_, module_.part(read.instead), dim));
+    return shaped;
+  }
+
+  TensorType row_type(const RowRead& read, size_t dim) const {
     TensorType type = module_.type(read.stack);
     type.shape.erase(type.shape.begin() + static_cast<std::ptrdiff_t>(dim));
+    return type;
+  }
+
+  // The argument that takes the place of the rows.
+  ValueId row_argument(RegionId body, const RowRead& read, size_t dim) {
+    const TensorType type = row_type(read, dim);
     const ValueId first = read.rows.front();
     const ValueId row =
         module_.add_argument(body, module_.context().tensor(type.dtype, type.shape), rewrite_.loc(first));
@@ -203,7 +217,7 @@ class ScanFormer {
 Module form_scans(Module module, PassContext& context) {
   const int64_t formed = ScanFormer(module).run();
   context.counters.add("form_scans.formed", formed);
-  if (formed != 0) dce(module);
+  if (formed != 0) dce(module, unused_constraints(module));
   return module;
 }
 

@@ -8,6 +8,7 @@
 
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/constraints.h"
@@ -22,6 +23,14 @@ namespace {
 bool needs_functions(const OpDef& def) {
   return is_composite(def) || (def.decompose != nullptr && def.prepare != nullptr);
 }
+
+// Its region becomes code of the program, whose ops count and whose calls may stay: a scan of rows. An op with a rule is
+// one op to the partitioner, with a combiner.
+bool holds_code(const OpDef& def) {
+  return is_composed(def) && def.regions == Regions::kCombiner && def.rule == no_rule;
+}
+
+bool goes_first(const OpDef& def) { return needs_functions(def) || holds_code(def); }
 
 ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding) {
   if (!sharding) return value;
@@ -39,6 +48,16 @@ int64_t count_ops(const Module& module, RegionId region) {
   return count;
 }
 
+// An effect of an op that other ops make up is one on a hidden state: these ops depend on the place in the program.
+bool has_hidden_state(const Module& module, RegionId region) {
+  bool found = false;
+  walk(module, region, [&](OpId id) {
+    const OpView op(module, id);
+    found = found || (is_composed(op.def()) && op.def().has_side_effect(op));
+  });
+  return found;
+}
+
 // By function: whether its calls are replaced.
 std::vector<bool> find_inlined(const Module& module, const CallGraph& calls) {
   const size_t count = module.functions.size();
@@ -46,14 +65,16 @@ std::vector<bool> find_inlined(const Module& module, const CallGraph& calls) {
   for (size_t f = 0; f < count; ++f) {
     for (const OpId call : calls.calls(f)) ++sites[calls.callee(call)];
   }
-  std::vector<bool> inlined(count);
+  std::vector<bool> inlined(count), is_placed(count);
   // Callees first, so that the ops of a call that goes are known. They replace one op, the call.
   for (const size_t f : calls.callees_first()) {
     ops[f] = count_ops(module, module.functions[f].body);
+    is_placed[f] = has_hidden_state(module, module.functions[f].body);
     for (const OpId call : calls.calls(f)) {
       if (inlined[calls.callee(call)]) ops[f] += ops[calls.callee(call)] - 1;
+      is_placed[f] = is_placed[f] || is_placed[calls.callee(call)];
     }
-    inlined[f] = sites[f] == 1 || ops[f] <= kMaxInlinedOps;
+    inlined[f] = sites[f] == 1 || ops[f] <= kMaxInlinedOps || is_placed[f];
   }
   return inlined;
 }
@@ -237,7 +258,7 @@ std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
 }
 
 void inline_small_calls(Module& module) {
-  decompose_ops(module, needs_functions);
+  decompose_ops(module, goes_first);
   expand_calls(module);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/live_carries.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/rewrite/reads.h"
 
 namespace shardwise {
 
@@ -15,13 +15,7 @@ void LiveCarries::reach(ValueId value) {
 }
 
 std::vector<bool> LiveCarries::find() {
-  for (const RegionId region : module_.regions(loop_)) {
-    walk(module_, region, [&](OpId id) {
-      const OpView op(module_, id);
-      // An effect runs in each trip, whether or not its results are used.
-      if (op.def().has_side_effect(op)) reach_operands(id);
-    });
-  }
+  for (const RegionId region : module_.regions(loop_)) need_effects(region);
   for (uint32_t i = 0; i < live_.size(); ++i) {
     // Used after the loop. The others live only if these, an effect or the condition depend on them.
     if (!module_.uses(module_.result(loop_, i)).empty()) mark(i);
@@ -29,21 +23,23 @@ std::vector<bool> LiveCarries::find() {
   while (!open_.empty()) {
     const ValueId next = open_.back();
     open_.pop_back();
-    follow(module_.value(next));
+    follow(next);
   }
   return std::move(live_);
 }
 
-void LiveCarries::follow(const Value& value) {
+void LiveCarries::follow(ValueId id) {
+  // A value from around the loop depends on no carry.
+  if (!std::ranges::any_of(module_.regions(loop_), [&](RegionId region) { return is_inside(module_, id, region); }))
+    return;
+  const Value& value = module_.value(id);
   if (value.op) {
-    reach_operands(value.op);
+    need(value.op);
   } else if (module_.region(value.region).op == loop_) {
     // An argument of the condition or of the body: both number the carries alike.
     mark(value.index);
-  } else if (module_.region(value.region).op) {
-    // An argument of a loop inside: all operands of that loop count. This may keep too much, but never too little.
-    reach_operands(module_.region(value.region).op);
   }
+  // An argument of an op inside: the op is needed already, and so are all its operands.
 }
 
 void LiveCarries::mark(uint32_t carry) {
@@ -53,11 +49,20 @@ void LiveCarries::mark(uint32_t carry) {
   reach(module_.region(module_.regions(loop_)[1]).results[carry]);
 }
 
-void LiveCarries::reach_operands(OpId id) {
+void LiveCarries::need(OpId id) {
+  if (needed_[id.index]) return;
+  needed_[id.index] = true;
   for (const ValueId operand : module_.operands(id)) reach(operand);
   for (const RegionId region : module_.regions(id)) {
-    for (const OpId inner : module_.region(region).ops) reach_operands(inner);
     for (const ValueId result : module_.region(region).results) reach(result);
+    need_effects(region);
+  }
+}
+
+// An effect runs whether or not its results are used, and so do the ops around it.
+void LiveCarries::need_effects(RegionId region) {
+  for (const OpId op : module_.region(region).ops) {
+    if (has_effect(module_, op, constraints_)) need(op);
   }
 }
 

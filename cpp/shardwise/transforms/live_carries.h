@@ -4,32 +4,44 @@
 //
 //   while(%i = 0, %x = %a, %t = %c) cond { %i < 10 }        reach(%i < 10): %i
 //   do { … return %i + 1, tanh %x, %t + %x }                #1 is used:     %x; %t only feeds itself
+//
+// An op of the loop is needed exactly if dce keeps it once the other carries are gone. A pass drops these carries, and
+// then calls dce with unused_constraints(module).
 #pragma once
 
 #include <vector>
 
 #include "shardwise/ir/module.h"
+#include "shardwise/ir/rewrite/dce.h"
 
 namespace shardwise {
 
 class LiveCarries {
  public:
   LiveCarries(Module& module, OpId loop)
-      : module_(module), loop_(loop), live_(module.op(loop).operand_count), reached_(module.value_count()) {}
+      : module_(module),
+        loop_(loop),
+        constraints_(unused_constraints(module)),
+        live_(module.op(loop).operand_count),
+        reached_(module.value_count()),
+        needed_(module.op_count()) {}
 
   void reach(ValueId value);                          // something reads it
   void keep(uint32_t carry) { live_[carry] = true; }  // whatever it depends on
   std::vector<bool> find();                           // by carry
 
  private:
-  void follow(const Value& value);
+  void follow(ValueId value);
   void mark(uint32_t carry);
-  void reach_operands(OpId id);  // also every value that the regions of the op read
+  void need(OpId id);
+  void need_effects(RegionId region);
 
   Module& module_;
   OpId loop_;
+  UnusedConstraints constraints_;
   std::vector<bool> live_;     // by carry
   std::vector<bool> reached_;  // by value
+  std::vector<bool> needed_;   // by op
   std::vector<ValueId> open_;
 };
 

@@ -73,14 +73,13 @@ int64_t fold_ops(Module& module) {
   return folded;
 }
 
-// Annotations of the scalars in a combiner have no effect. The body of a scan of rows is no combiner.
+// Annotations of the scalars in a combiner have no effect.
 void drop_combiner_annotations(Module& module) {
   Rewrite rewrite(module);
   walk(module, [&](OpId id) {
     const OpId owner = module.region(module.op(id).parent).op;
     const Traits& traits = module.op(id).def->traits;
     if (!owner || module.op(owner).def->regions != Regions::kCombiner || !(traits.constraint || traits.reshard)) return;
-    if (module.type(module.result(id)).ndim() != 0) return;
     rewrite.replace(module.result(id), module.operands(id)[0]);
     rewrite.erase(id);
   });
@@ -98,8 +97,9 @@ int64_t fold_splats(Module& module) {
 }
 
 Module simplify(Module module, PassContext& context) {
-  drop_combiner_annotations(module);
   context.counters.add("simplify.decomposed", decompose_ops(module, is_opaque));
+  // The body of a scan of rows is no combiner any more.
+  drop_combiner_annotations(module);
   context.counters.add("simplify.folded", fold_splats(module) + fold_ops(module));
   context.counters.add("simplify.merged", cse(module));
   context.counters.add("simplify.removed", dce(module));

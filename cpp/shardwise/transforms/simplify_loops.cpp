@@ -31,7 +31,7 @@ class LoopSimplifier {
   const Region& body(OpId loop) const { return module_.region(module_.regions(loop)[1]); }
 
   void simplify(OpId loop) {
-    for (const RegionId region : module_.regions(loop)) rewrite_.commit(region);  // the loops in it are new ops
+    rewrite_.commit_inside(loop);  // the loops in it are new ops
     const uint32_t count = module_.op(loop).operand_count;
     if (std::ranges::equal(body(loop).results, body(loop).arguments)) return;  // it runs no trip or never ends
     std::vector<bool> kept(count, true);
@@ -133,7 +133,7 @@ Module simplify_loops(Module module, PassContext& context) {
   }
   context.counters.add("simplify_loops.captured", captured);
   context.counters.add("simplify_loops.dropped", dropped);
-  if (dropped != 0) dce(module);
+  if (dropped != 0) dce(module, unused_constraints(module));
   return module;
 }
 

@@ -14,26 +14,29 @@
 namespace shardwise {
 namespace {
 
-// One round: the functions as they are. Fewer results of one may leave more results of those that it calls unused.
+// A function after all that call it: its dead ops are gone then, and the calls of other functions among them.
 class UnusedResults {
  public:
   explicit UnusedResults(Module& module)
-      : module_(module), sites_(module.functions.size()), used_(module.functions.size()), redirection_(module) {}
+      : module_(module),
+        unused_(module, UnusedConstraints::kKeep),
+        calls_(module.functions.size()),
+        sites_(module.functions.size()),
+        used_(module.functions.size()),
+        redirection_(module) {}
 
   int64_t drop() {
-    find_uses();
-    int64_t dropped = 0;
-    for (size_t f = 0; f < used_.size(); ++f) {
-      if (has_fixed_results(f)) continue;
-      const auto unused = std::ranges::count(used_[f], false);
-      if (unused == 0) continue;
-      // Lists of uses do not know of results that a function loses; a copy has none.
-      if (dropped == 0) module_ = Module(module_);
-      drop_results(f);
-      dropped += unused;
+    find_calls();
+    while (!ready_.empty()) {
+      const size_t f = ready_.back();
+      ready_.pop_back();
+      drop_results_of(f);
+      unused_.sweep(module_.functions[f].body);
+      note_uses(f);
     }
-    if (dropped != 0) put_in_place();
-    return dropped;
+    // Functions that call each other never become ready, and keep what they have.
+    if (dropped_ != 0) put_in_place();
+    return dropped_;
   }
 
  private:
@@ -42,33 +45,52 @@ class UnusedResults {
     return function.is_public() || sites_[f].empty() || function.name == module_.main().name;
   }
 
-  void find_uses() {
-    std::unordered_map<std::string, size_t> indices;
+  void find_calls() {
+    waiting_.resize(module_.functions.size());
     for (size_t f = 0; f < used_.size(); ++f) {
-      indices.emplace(module_.functions[f].name, f);
+      indices_.emplace(module_.functions[f].name, f);
       used_[f].resize(module_.region(module_.functions[f].body).results.size());
     }
-    std::vector<bool> is_read(module_.value_count());
-    const auto read = [&](std::span<const ValueId> values) {
-      for (const ValueId value : values) is_read[value.index] = true;
-    };
-    // Also of results that go in this round, so that what only they read waits for the next one.
-    for (const Function& function : module_.functions) read(module_.region(function.body).results);
-    walk(module_, [&](OpId op) {
-      read(module_.operands(op));
-      for (const RegionId region : module_.regions(op)) read(module_.region(region).results);
-      if (!is_call(module_, op)) return;
-      const auto known = indices.find(callee_of(module_, op));
-      if (known != indices.end()) sites_[known->second].push_back(op);
-    });
     for (size_t f = 0; f < used_.size(); ++f) {
-      for (const OpId call : sites_[f]) {
-        for (uint32_t i = 0; i < used_[f].size(); ++i) {
-          // One call that reads a result keeps it for all calls: they share the function.
-          if (is_read[module_.result(call, i).index]) used_[f][i] = true;
-        }
-      }
+      for_calls(f, [&](OpId, size_t callee) {
+        calls_[f].push_back(callee);
+        ++waiting_[callee];
+      });
     }
+    for (size_t f = 0; f < used_.size(); ++f) {
+      if (waiting_[f] == 0) ready_.push_back(f);
+    }
+  }
+
+  template <class Visit>
+  void for_calls(size_t f, Visit&& visit) const {
+    walk(module_, module_.functions[f].body, [&](OpId op) {
+      if (!is_call(module_, op)) return;
+      const auto known = indices_.find(callee_of(module_, op));
+      if (known != indices_.end()) visit(op, known->second);
+    });
+  }
+
+  // The calls that are left. One of them that reads a result keeps it for all: they share the function.
+  void note_uses(size_t f) {
+    for_calls(f, [&](OpId call, size_t callee) {
+      sites_[callee].push_back(call);
+      for (uint32_t i = 0; i < used_[callee].size(); ++i) {
+        if (unused_.used(module_.result(call, i))) used_[callee][i] = true;
+      }
+    });
+    for (const size_t callee : calls_[f]) {
+      if (--waiting_[callee] == 0) ready_.push_back(callee);
+    }
+  }
+
+  void drop_results_of(size_t f) {
+    const auto unused = std::ranges::count(used_[f], false);
+    if (has_fixed_results(f) || unused == 0) return;
+    // Lists of uses do not know of results that a function loses; a copy has none.
+    if (dropped_ == 0) module_ = Module(module_);
+    drop_results(f);
+    dropped_ += unused;
   }
 
   template <class T>
@@ -121,8 +143,14 @@ class UnusedResults {
   }
 
   Module& module_;
-  std::vector<std::vector<OpId>> sites_;          // by function: its calls
-  std::vector<std::vector<bool>> used_;           // by function and result
+  UnusedOps unused_;
+  std::unordered_map<std::string, size_t> indices_;  // of functions, by name
+  std::vector<std::vector<size_t>> calls_;           // by function: the functions that it calls, one for each call
+  std::vector<size_t> waiting_;                      // by function: its calls in functions that are not done
+  std::vector<size_t> ready_;                        // functions without such calls
+  std::vector<std::vector<OpId>> sites_;             // by function: its calls that are left
+  std::vector<std::vector<bool>> used_;              // by function and result
+  int64_t dropped_ = 0;
   std::unordered_map<OpId, OpId> made_;           // by call: the one in its place
   std::unordered_map<RegionId, size_t> lengths_;  // of regions with such calls, before they were made
   Redirection redirection_;
@@ -130,15 +158,6 @@ class UnusedResults {
 
 }  // namespace
 
-int64_t drop_unused_results(Module& module) {
-  int64_t dropped = 0;
-  while (module.functions.size() > 1) {
-    const int64_t more = UnusedResults(module).drop();
-    if (more == 0) break;
-    dropped += more;
-    dce(module);
-  }
-  return dropped;
-}
+int64_t drop_unused_results(Module& module) { return module.functions.size() > 1 ? UnusedResults(module).drop() : 0; }
 
 }  // namespace shardwise

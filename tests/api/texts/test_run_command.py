@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import shardwise as sw
 from shardwise.cli import main
 from tests.api.texts.test_text_programs import FUNCTIONS, LAYER, SCALE, V, W, X
 
@@ -76,6 +77,25 @@ def test_bfloat16_in_files(capsys: Any) -> None:
     given[-1] = "n=n.npy"
     code, out, err = run(capsys, "narrow.mlir", *given)
     assert (code, out, err) == (0, "result 0: bfloat16[4]\n[0 0.5 1 1.5]\nno collectives\n", "")
+
+
+def test_a_path_may_contain_an_equals_sign(capsys: Any) -> None:
+    Path("run=3").mkdir()
+    np.save("run=3/v.npy", V)
+    for argument in ("run=3/v.npy", "x=run=3/v.npy", "x=a=b.npy"):
+        code, out, err = run(capsys, "scale.mlir", "--arg", argument, "--arg", "rest.npz")
+        assert (code, err) == (0, "")
+        assert out.startswith("result 0: float32[4]\n[0.  0.5 1.  1.5]\n")
+    assert run(capsys, "scale.mlir", "--arg", "x=none=3.npy")[2] == "none=3.npy: error: No such file or directory\n"
+
+
+def test_an_error_of_ours_is_no_error_of_the_arguments(capsys: Any, monkeypatch: Any) -> None:
+    def broken(*_: Any) -> Any:
+        raise TypeError("planted")
+
+    monkeypatch.setattr(sw.Program, "_call_flat", broken)
+    with pytest.raises(TypeError, match="planted"):
+        run(capsys, "scale.mlir", "--arg", "v.npy", "--arg", "rest.npz")
 
 
 TAKES = "call: @main takes batch: float32[8, 6], w: float32[6, 4]"

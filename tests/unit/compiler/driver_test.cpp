@@ -42,9 +42,14 @@ Module append_both(Module module, PassContext& context) {
   return module;
 }
 
+Module make_wrong_op(Module, PassContext&) {
+  fail<ShapeError>("stablehlo.add", "operands must have the same shape", "tensor<4xf32> and tensor<5xf32>");
+}
+
 constexpr Pass kBoth{.name = "both", .doc = "appends a and b", .run = append_both, .steps = two_steps};
 constexpr Pass kC{"c", "appends c", append<'c'>};
 constexpr Pass kBroken{"broken", "finds a bug", find_bug};
+constexpr Pass kWrongOp{"wrong_op", "makes an op of wrong types", make_wrong_op};
 
 CompileUnit unit_of_tanh() {
   CompileUnit unit(parse_program(kTanh));
@@ -73,6 +78,18 @@ Report report_of(CompileUnit& unit, std::span<const Pass> passes, const Hooks& h
   report.kept = kept.str();
   std::filesystem::remove_all(path.parent_path());
   return report;
+}
+
+TEST(Driver, ReportsWrongTypesInALocalProgramAsABug) {
+  CompileUnit written = unit_of_tanh();
+  EXPECT_THROW(run_passes(written, std::vector<Pass>{kWrongOp}), ShapeError);
+  Module program = parse_program(kTanh);
+  program.stage = Stage::kLocal;
+  CompileUnit local(std::move(program));
+  const Report report = report_of(local, std::vector<Pass>{kWrongOp});
+  EXPECT_EQ(report.message.find("stablehlo.add: operands must have the same shape"), 0U) << report.message;
+  EXPECT_NE(report.message.find("in the pass wrong_op"), std::string::npos) << report.message;
+  EXPECT_NE(report.kept.find("stablehlo.tanh"), std::string::npos) << report.kept;
 }
 
 TEST(Driver, RunsStepsAndTimesThem) {

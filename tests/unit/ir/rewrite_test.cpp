@@ -104,6 +104,33 @@ TEST(Rewrite, InsertsAtCursors) {
   expect_current_uses(module);
 }
 
+// The new op in the inner region replaces one that is still in the list, and the region itself is in a new op's list.
+TEST(Rewrite, CommitsAllRegionsInsideAnOp) {
+  Module module =
+      parse_test(program("%0 = stablehlo.add %a, %b : tensor<8x8xf32>\n"
+                         "%1 = \"test.any\"(%0) ({\n"
+                         "  %2 = \"test.any\"(%0) ({\n"
+                         "    %3 = stablehlo.add %0, %0 : tensor<8x8xf32>\n"
+                         "    stablehlo.return %3 : tensor<8x8xf32>\n"
+                         "  }) : (tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+                         "  stablehlo.return %2 : tensor<8x8xf32>\n"
+                         "}) : (tensor<8x8xf32>) -> tensor<8x8xf32>\n"
+                         "%4 = stablehlo.add %1, %0 : tensor<8x8xf32>\n"));
+  const OpId outer = ops(module)[1];
+  const RegionId middle = module.regions(outer)[0];
+  const RegionId inner = module.regions(module.region(middle).ops[0])[0];
+  const OpId old = module.region(inner).ops[0];
+  Rewrite rewrite(module);
+  const ValueId sum = module.result(ops(module)[0]);
+  const ValueId made = add(rewrite, rewrite.before(old), sum, module.operands(old)[1]);
+  rewrite.replace(old, std::span(&made, 1));
+  EXPECT_EQ(module.region(inner).ops, std::vector{old});
+  rewrite.commit_inside(outer);
+  EXPECT_EQ(module.region(inner).ops, std::vector{module.value(made).op});
+  verify(module);
+  expect_current_uses(module);
+}
+
 TEST(Rewrite, ErasesWithRegionsAndMoves) {
   Module module = nested();
   const std::vector<OpId> before = ops(module);

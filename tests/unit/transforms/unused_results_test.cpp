@@ -46,6 +46,68 @@ TEST(UnusedResults, GoThroughAllFunctions) {
   verify(parse_program(text));
 }
 
+// @f0 calls @f1, and so on; each returns the row of the last one, and the sine of its second result, which main drops.
+TEST(UnusedResults, GoThroughAChainOfFunctionsInOnePass) {
+  constexpr int kFunctions = 30;
+  std::string text = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %a:2 = func.call @f0(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    return %a#0 : tensor<4xf32>
+  })";
+  for (int f = 0; f < kFunctions; ++f) {
+    const bool is_last = f + 1 == kFunctions;
+    const std::string call =
+        "%c:2 = func.call @f" + std::to_string(f + 1) + "(%t) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)\n";
+    text += "func.func private @f" + std::to_string(f) + "(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {\n" +
+            "%t = stablehlo.tanh %x : tensor<4xf32>\n" + (is_last ? "" : call) + "%u = stablehlo.sine " +
+            (is_last ? "%t" : "%c#1") + " : tensor<4xf32>\nreturn " + (is_last ? "%t" : "%c#0") +
+            ", %u : tensor<4xf32>, tensor<4xf32>\n}";
+  }
+  Module module = parse_program(text);
+  EXPECT_EQ(drop_unused_results(module), kFunctions);
+  verify(module);
+  const std::string made = print(module);
+  EXPECT_EQ(count(made, "sine"), 0U) << made;
+  EXPECT_EQ(count(made, "tanh"), static_cast<size_t>(kFunctions)) << made;
+}
+
+TEST(UnusedResults, OfFunctionsThatCallEachOtherStay) {
+  const std::string text = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0:2 = func.call @f(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    return %0#0 : tensor<4xf32>
+  }
+  func.func private @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0:2 = func.call @g(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    return %0#0, %x : tensor<4xf32>, tensor<4xf32>
+  }
+  func.func private @g(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0:2 = func.call @f(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    return %0#0, %x : tensor<4xf32>, tensor<4xf32>
+  })";
+  Module module = parse_program(text);
+  EXPECT_EQ(drop_unused_results(module), 0);
+  EXPECT_EQ(count(print(module), "(tensor<4xf32>, tensor<4xf32>)"), 5U);
+}
+
+// A call that nothing reads goes before its function is looked at, so that it keeps no result.
+TEST(UnusedResults, OfDeadCallsGo) {
+  Module module = parse_program(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0:2 = func.call @inner(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    %1:2 = func.call @inner(%0#0) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    %2 = stablehlo.abs %1#1 : tensor<4xf32>
+    return %0#0 : tensor<4xf32>
+  }
+  func.func private @inner(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = stablehlo.sine %x : tensor<4xf32>
+    %1 = stablehlo.cosine %x : tensor<4xf32>
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  })");
+  EXPECT_EQ(drop_unused_results(module), 1);
+  verify(module);
+  const std::string made = print(module);
+  EXPECT_EQ(count(made, "call @inner"), 1U) << made;
+  EXPECT_EQ(count(made, "cosine"), 0U) << made;
+}
+
 TEST(UnusedResults, StayIfOneCallUsesThem) {
   const std::string text = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
                                       "%y = stablehlo.abs %0#0 : tensor<4xf32>\n"

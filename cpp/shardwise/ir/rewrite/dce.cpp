@@ -8,50 +8,40 @@
 #include "shardwise/ir/rewrite/called.h"
 
 namespace shardwise {
-namespace {
 
-class UnusedOps {
- public:
-  UnusedOps(Module& module, UnusedConstraints constraints)
-      : module_(module), constraints_(constraints), used_(module.value_count()) {}
-
-  // From the last op to the first: when an op is reached, all its users have been.
-  int64_t sweep(RegionId region) {
-    for (const ValueId result : module_.region(region).results) used_[result.index] = true;
-    std::vector<OpId>& ops = module_.region(region).ops;
-    std::vector<OpId> kept;
-    kept.reserve(ops.size());
-    int64_t removed = 0;
-    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
-      if (!is_needed(*op)) {
-        module_.drop_uses(*op);
-        ++removed;
-        continue;
-      }
-      for (const ValueId operand : module_.operands(*op)) used_[operand.index] = true;
-      // Also marks the values from around that the regions read, before their ops are reached.
-      for (const RegionId inner : module_.regions(*op)) removed += sweep(inner);
-      kept.push_back(*op);
+// From the last op to the first: when an op is reached, all its users have been.
+int64_t UnusedOps::sweep(RegionId region) {
+  for (const ValueId result : module_.region(region).results) used_[result.index] = true;
+  std::vector<OpId>& ops = module_.region(region).ops;
+  std::vector<OpId> kept;
+  kept.reserve(ops.size());
+  int64_t removed = 0;
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    if (!is_needed(*op)) {
+      module_.drop_uses(*op);
+      ++removed;
+      continue;
     }
-    ops.assign(kept.rbegin(), kept.rend());
-    return removed;
+    for (const ValueId operand : module_.operands(*op)) used_[operand.index] = true;
+    // Also marks the values from around that the regions read, before their ops are reached.
+    for (const RegionId inner : module_.regions(*op)) removed += sweep(inner);
+    kept.push_back(*op);
   }
+  ops.assign(kept.rbegin(), kept.rend());
+  return removed;
+}
 
- private:
-  bool is_needed(OpId id) const {
-    const Operation& op = module_.op(id);
-    for (uint32_t i = 0; i < op.result_count; ++i) {
-      if (used_[op.first_result + i]) return true;
-    }
-    return has_effect(module_, id, constraints_);
+bool UnusedOps::is_needed(OpId id) const {
+  const Operation& op = module_.op(id);
+  for (uint32_t i = 0; i < op.result_count; ++i) {
+    if (used_[op.first_result + i]) return true;
   }
+  return has_effect(module_, id, constraints_);
+}
 
-  Module& module_;
-  UnusedConstraints constraints_;
-  std::vector<bool> used_;  // by value
-};
-
-}  // namespace
+UnusedConstraints unused_constraints(const Module& module) {
+  return module.stage < Stage::kPropagated ? UnusedConstraints::kKeep : UnusedConstraints::kRemove;
+}
 
 bool has_effect(const Module& module, OpId id, UnusedConstraints constraints) {
   return any_executed(module, id, [&](OpId inner) {

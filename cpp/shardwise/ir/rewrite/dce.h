@@ -11,12 +11,34 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
 
 enum class UnusedConstraints : uint8_t { kKeep, kRemove };
+
+// kKeep until shardings have been propagated.
+UnusedConstraints unused_constraints(const Module& module);
+
+// Removes the unused ops of one region after the other. The values of functions are their own, so that one marking serves
+// all: used(value) is known once the function of the value has been swept.
+class UnusedOps {
+ public:
+  UnusedOps(Module& module, UnusedConstraints constraints)
+      : module_(module), constraints_(constraints), used_(module.value_count()) {}
+
+  int64_t sweep(RegionId region);  // and the regions inside; returns the number of ops that went
+  bool used(ValueId value) const { return used_[value.index]; }
+
+ private:
+  bool is_needed(OpId id) const;
+
+  Module& module_;
+  UnusedConstraints constraints_;
+  std::vector<bool> used_;  // by value
+};
 
 // Returns the number of ops that went, without those in their regions.
 int64_t dce(Module& module, UnusedConstraints constraints = UnusedConstraints::kKeep);

@@ -112,7 +112,7 @@ void Rewrite::replace(OpId op, std::span<const ValueId> by) {
 
 void Rewrite::erase(OpId op) {
   // drop_uses reads Region::ops, which must be complete.
-  for (const RegionId region : module_.regions(op)) commit(region);
+  commit_inside(op);
   list_uses();
   module_.drop_uses(op);
   const RegionId region = module_.op(op).parent;
@@ -137,6 +137,14 @@ void Rewrite::commit(RegionId region) {
     std::erase_if(ops, [&](OpId op) { return is_erased(op); });
   }
   shrunk_.erase(region);
+}
+
+void Rewrite::commit_inside(OpId op) {
+  for (const RegionId region : module_.regions(op)) {
+    // From the outside in: the list of the outer region then holds the ops that own the inner ones.
+    commit(region);
+    for (const OpId inner : module_.region(region).ops) commit_inside(inner);
+  }
 }
 
 void Rewrite::commit() {

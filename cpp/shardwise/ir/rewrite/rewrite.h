@@ -61,7 +61,8 @@ class Rewrite {
   bool is_erased(OpId op) const { return op.index < erased_.size() && erased_[op.index]; }
 
   void commit();                 // all regions
-  void commit(RegionId region);  // this one
+  void commit(RegionId region);  // this one, not those inside it
+  void commit_inside(OpId op);   // the regions of the op, and all regions inside them
 
  private:
   struct Links {

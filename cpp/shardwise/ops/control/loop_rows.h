@@ -29,7 +29,7 @@ struct RowRead {
   ValueId stack;
   int64_t low = 0;
   std::vector<ValueId> rows = {};  // with the dim, or without it
-  ValueId instead = {};            // of the row that the stack does not have: the first, or the last
+  ValueId instead = {};  // of the row that the stack lacks, the first or the last; with the dim, or without it
 };
 
 // A carry of rows. The body replaces another one in each trip, all of them in all trips, and reads none.

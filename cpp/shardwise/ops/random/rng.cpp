@@ -172,10 +172,42 @@ std::optional<Kernel> prepare_random_bits(const OpView& op, const KernelTypes& t
 
 // ---- rng -----------------------------------------------------------------------------------------------------------
 
-// How many ops of its kind were made before it: each draws from a stream of its own.
+// Whether the op runs once, and main shows when: not in a loop, and not in a function that is called.
+bool runs_once(const OpView& op) {
+  const Module& module = op.module();
+  RegionId region = module.op(op.id()).parent;
+  while (const OpId owner = module.region(region).op) {
+    if (module.op(owner).def->regions == Regions::kLoop) return false;
+    region = module.op(owner).parent;
+  }
+  return region == module.main().body;
+}
+
+void verify_rng(const OpView& op) {
+  if (runs_once(op)) return;
+  fail<UnsupportedError>(op.name(), "must not be in a loop, or in a function that stays a call, to run it",
+                         "an op that would draw the same numbers each time",
+                         "use stablehlo.rng_bit_generator, whose state can be a carry or an argument");
+}
+
+// Adds the ops of its kind that come before it in the order of the program. Whether it has been found.
+bool count_before(const OpView& op, RegionId region, int64_t& count) {
+  for (const OpId other : op.module().region(region).ops) {
+    if (other == op.id()) return true;
+    if (op.module().op(other).def == &op.def()) ++count;
+    for (const RegionId inner : op.module().regions(other)) {
+      if (count_before(op, inner, count)) return true;
+    }
+  }
+  return false;
+}
+
+// Each op draws from a stream of its own. Its number is its place in main, which dead ops, ids and the sizes of functions
+// do not change. All are decomposed at once, and the ops that go stay in the lists of their regions meanwhile.
 int64_t number_of(const OpView& op) {
   int64_t count = 0;
-  for (uint32_t id = 0; id < op.id().index; ++id) count += op.module().op(OpId{id}).def == &op.def() ? 1 : 0;
+  const bool is_found = count_before(op, op.module().main().body, count);
+  check_internal(is_found, "an op that runs once is in main");
   return count;
 }
 
@@ -210,6 +242,7 @@ void decompose_rng(DecomposeContext& context) {
   const OpView op = context.op();
   Builder& builder = context.builder();
   const TensorType type = op.result_type();
+  if (!runs_once(op)) return;
   const bool is_normal = op.attrs().get<EnumAttr>("rng_distribution").value == "NORMAL";
   const int64_t stream = number_of(op);
   const auto all = [&](size_t i, DType dtype) {
@@ -246,6 +279,7 @@ constexpr OpDef rng() {
       composed_op("stablehlo.rng", infer_rng, no_rule, decompose_rng,
                   "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
                   "Random numbers of a fixed stream, the same in each run (StableHLO rng).", {.side_effect = true});
+  def.verify_runnable = verify_rng;
   return without_gradient(def, "the numbers are drawn, not computed");
 }
 
