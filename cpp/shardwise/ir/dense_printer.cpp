@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "shardwise/base/float_bits.h"
-#include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
 
 namespace shardwise {

@@ -347,11 +347,11 @@ struct OpDef {
   constexpr bool is_call() const { return regions == Regions::kCall && decompose == nullptr; }
   // Its results are its operands, though passes do not look through it.
   constexpr bool passes_through() const { return regions == Regions::kNone && flow != nullptr; }
-  // By a kernel, by the ops that make it up, or by its regions or its function.
-  constexpr bool runnable() const {
-    const bool has_kernel = prepare != nullptr && prepare != static_cast<PrepareFn>(propagation_only);
-    return has_kernel || decompose != nullptr || runs_code();
+  constexpr bool has_kernel() const {
+    return prepare != nullptr && prepare != static_cast<PrepareFn>(propagation_only);
   }
+  // By a kernel, by the ops that make it up, or by its regions or its function.
+  constexpr bool runnable() const { return has_kernel() || decompose != nullptr || runs_code(); }
   constexpr bool differentiable() const {
     if (!runnable() || vjp == not_differentiable) return false;
     return runs_code() || vjp != static_cast<VjpFn>(propagation_only);

@@ -83,12 +83,9 @@ class Assignment {
       values_.add_constant(op);
     } else {
       const ShardingRule& rule = source_.context().sharding_rule(op);
-      if (rule.empty()) {
-        // Nothing is known about the dims of an op without a rule, so each device computes all of it.
-        ops_.add_replicated(op);
-      } else {
-        ops_.add_by_rule(op, rule, chooser_.choose(op, rule));
-      }
+      // Nothing is known about the dims of an op without a rule, so each device computes all of it.
+      if (rule.empty()) return ops_.add_replicated(op);
+      ops_.add_by_rule(op, rule, chooser_.choose(op, rule));
     }
   }
 
@@ -105,8 +102,6 @@ class Assignment {
       values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements_.result(called, i), {});
     }
   }
-
-  // ---- regions ----
 
   // The predicate is whole on each device: all devices take the same way. The result of all branches has the placement
   // that propagation gave to the result of the op.

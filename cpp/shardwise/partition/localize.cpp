@@ -392,8 +392,6 @@ class Localization {
     }
   }
 
-  // ---- regions ----
-
   // Every carry, and every result of branches, is placed like the result of the op.
   void add_control_flow(const OpView& op) {
     const bool is_loop = op.def().regions == Regions::kLoop;

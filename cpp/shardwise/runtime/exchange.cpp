@@ -251,21 +251,19 @@ class ShardExchange {
   // Padding, too, has the same values in each run.
   bool is_covered(const Tile& tile) const {
     int64_t covered = 0;
-    for (const Box& box : tile.boxes) {
-      covered += element_count(counts_of(box));
-    }
+    for (const Box& box : tile.boxes) covered += element_count(counts_of(box));
     return covered == element_count(shape_);
   }
 
   void fill(const NdArray& to, int64_t p) {
     if (fill_ == nullptr) {
-      to.copy_from(NdArray::full(to.dtype(), to.shape(), Scalar::of_int(to.dtype(), 0)));
+      copy_parallel(to, NdArray::full(to.dtype(), to.shape(), Scalar::of_int(to.dtype(), 0)));
       return;
     }
     device_.set(devices_.pinned, devices_.position);
     device_.set(axes_, p);
     const NdArray value = (*fill_)[device_.at(fill_->axes())];
-    to.copy_from(restrided(value, to.shape(), Dims(to.shape().size(), 0)));
+    copy_parallel(to, restrided(value, to.shape(), Dims(to.shape().size(), 0)));
   }
 
   std::span<const Shards> operands_;

@@ -211,7 +211,7 @@ class Exchange {
       int64_t covered = 0;
       for (const Box& box : boxes) covered += element_count(counts_of(box));
       // Padding, too, has the same values in each run.
-      if (covered != to.size()) to.copy_from(NdArray::full(dtype, to.shape(), Scalar::of_int(dtype, 0)));
+      if (covered != to.size()) copy_parallel(to, NdArray::full(dtype, to.shape(), Scalar::of_int(dtype, 0)));
       for (const Box& box : boxes) {
         Dims start, step;
         for (const ExchangePiece& piece : box.dims) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/float_precision.h"
+#include "shardwise/compiler/float_precision.h"
 
 #include "shardwise/base/narrow_float.h"
 
