@@ -82,9 +82,9 @@ class ShardingRule {
   size_t tensor_begin(size_t tensor) const { return tensor == 0 ? 0 : tensor_ends_[tensor - 1]; }
 
   std::vector<Factor> factors_;
-  std::vector<FactorId> dim_factors_;  // factors of all dims of all tensors, one after another
-  std::vector<uint16_t> dim_ends_;     // end of each dim in dim_factors_
-  std::vector<uint16_t> tensor_ends_;  // end of each tensor in dim_ends_
+  std::vector<FactorId> dim_factors_;             // factors of all dims of all tensors, one after another
+  std::vector<uint16_t> dim_ends_;                // end of each dim in dim_factors_
+  std::vector<uint16_t> tensor_ends_;             // end of each tensor in dim_ends_
   std::vector<std::pair<size_t, Range>> ranges_;  // by flat dim, as in dim_ends_
   size_t operand_count_ = 0;
   bool has_independent_pairs_ = false;

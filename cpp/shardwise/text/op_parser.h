@@ -38,7 +38,7 @@ struct OpSyntax {
   bool has_shardings = false, has_argument_shardings = false;  // a list of them, also an empty one
   std::string gspmd;                                           // mhlo.sharding, until the types are known
   size_t gspmd_start = 0;
-  std::vector<PartSyntax> parts;                               // of the first results
+  std::vector<PartSyntax> parts;  // of the first results
   std::vector<RegionId> regions;
   std::vector<OpId> inner;  // ops of a shortened region, which get this op's location
 };

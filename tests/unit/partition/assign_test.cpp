@@ -70,12 +70,13 @@ TEST(Assign, ReducesBeforeAnOpThatIsNotLinear) {
 }
 
 TEST(Assign, MovesAnOperandOnceForAllItsUsers) {
-  EXPECT_EQ(assigned(R"("x"=8)", R"(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})",
-                     "tensor<8x4xf32>, tensor<8x4xf32>",
-                     R"(%0 = stablehlo.reverse %arg0, dims = [0] : tensor<8x4xf32>
+  EXPECT_EQ(
+      assigned(R"("x"=8)", R"(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})",
+               "tensor<8x4xf32>, tensor<8x4xf32>",
+               R"(%0 = stablehlo.reverse %arg0, dims = [0] : tensor<8x4xf32>
                         %1 = stablehlo.reverse %arg0, dims = [0, 1] : tensor<8x4xf32>
                         return %0, %1 : tensor<8x4xf32>, tensor<8x4xf32>)"),
-            R"(%0 = sdy.reshard %arg0 <@mesh, [{}, {}]> {cause = "operand 0 of reverse: the range [0, 8) crosses shards along dim 0"} : tensor<8x4xf32>
+      R"(%0 = sdy.reshard %arg0 <@mesh, [{}, {}]> {cause = "operand 0 of reverse: the range [0, 8) crosses shards along dim 0"} : tensor<8x4xf32>
 %1 = stablehlo.reverse %0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : tensor<8x4xf32>
 %2 = stablehlo.reverse %0, dims = [0, 1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : tensor<8x4xf32>
 )");
