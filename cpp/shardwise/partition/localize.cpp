@@ -389,7 +389,9 @@ class Localization {
       Placement whole = *placement;
       whole.unreduced.clear();
       whole.reducer = Reducer::kNone;
-      if (*placements_.find(entry.part.placement) == whole) {
+      const Placement& given = *placements_.find(entry.part.placement);
+      // A whole value is on every mesh.
+      if (given == whole || (given.is_fully_replicated() && whole.is_fully_replicated())) {
         return emitters_->of({&carry.part.placement, 1})
             .as_parts(entry.value, placement->unreduced, placement->reducer);
       }
