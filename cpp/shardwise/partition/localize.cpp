@@ -241,6 +241,11 @@ class Emitters {
   std::deque<LocalEmitter> emitters_;
 };
 
+// A whole value is on every mesh.
+bool is_same(const Placement& a, const Placement& b) {
+  return a == b || (a.is_fully_replicated() && b.is_fully_replicated());
+}
+
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -389,9 +394,7 @@ class Localization {
       Placement whole = *placement;
       whole.unreduced.clear();
       whole.reducer = Reducer::kNone;
-      const Placement& given = *placements_.find(entry.part.placement);
-      // A whole value is on every mesh.
-      if (given == whole || (given.is_fully_replicated() && whole.is_fully_replicated())) {
+      if (is_same(*placements_.find(entry.part.placement), whole)) {
         return emitters_->of({&carry.part.placement, 1})
             .as_parts(entry.value, placement->unreduced, placement->reducer);
       }
