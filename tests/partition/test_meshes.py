@@ -226,3 +226,17 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{"x"}]>})
     rule = r'all shardings must be of meshes over the same devices, got @a <\["x"=2\]> and @b <\["x"=4\]>; give both as'
     with pytest.raises(sw.ShardingError, match=rule):
         sw.parse(text).compile()
+
+
+def test_an_argument_of_a_text_on_a_digit_order() -> None:
+    """It is placed as the program takes it: with sub-axes of the main mesh."""
+    text = """
+sdy.mesh @mesh = <["a"=4, "b"=2]>
+sdy.mesh @other = <["p"=2, "q"=4]>
+func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@other, [{"q"}, {"p"}]>},
+                %y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}) -> tensor<8x8xf32> {
+  %0 = stablehlo.add %x, %y : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}"""
+    program = sw.parse(text).compile()
+    np.testing.assert_array_equal(np.asarray(program(EIGHTH, 2 * EIGHTH)), 3 * EIGHTH)

@@ -305,11 +305,15 @@ py::dict step_seconds(const CompileUnit& unit) {
   return seconds;
 }
 
-// As the executable takes and returns it (unify_meshes.h). A value on the empty mesh is whole on every device, like one
-// without a sharding.
-TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value, const MeshPtr& main) {
-  if (!id || module.context().sharding(id).mesh->is_empty())
+// The mesh on which a program runs, if it declares several.
+MeshPtr mesh_to_run_on(const Module& module) { return module.meshes.size() > 1 ? main_mesh(module) : nullptr; }
+
+// As the partitioned program has it (partition/unify_meshes.h): with the axes of the mesh on which it runs, if they are
+// digits there. A value on the empty mesh is whole on every device, like one without a sharding.
+TensorSharding sharding_of(const Module& module, const MeshPtr& main, ShardingId id, ValueId value) {
+  if (!id || module.context().sharding(id).mesh->is_empty()) {
     return TensorSharding::fully_replicated(module.meshes.front(), module.type(value).ndim());
+  }
   const TensorSharding& sharding = module.context().sharding(id);
   if (main == nullptr || sharding.mesh->same_devices(*main)) return sharding;
   return on_mesh(sharding, main).value_or(sharding);
@@ -317,23 +321,23 @@ TensorSharding sharding_of(const Module& module, ShardingId id, ValueId value, c
 
 py::list argument_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
-  const MeshPtr mesh = main_mesh(module);
+  const MeshPtr main = mesh_to_run_on(module);
   py::list list;
   for (ValueId value : module.region(module.main().body).arguments) {
-    list.append(sharding_of(module, module.value(value).sharding, value, mesh));
+    list.append(sharding_of(module, main, module.value(value).sharding, value));
   }
   return list;
 }
 
 py::list result_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
-  const Function& main = module.main();
-  const std::vector<ValueId>& results = module.region(main.body).results;
-  const MeshPtr mesh = main_mesh(module);
+  const MeshPtr main = mesh_to_run_on(module);
+  const Function& function = module.main();
+  const std::vector<ValueId>& results = module.region(function.body).results;
   py::list list;
   for (size_t i = 0; i < results.size(); ++i) {
-    const ShardingId id = i < main.result_shardings.size() ? main.result_shardings[i] : ShardingId();
-    list.append(sharding_of(module, id, results[i], mesh));
+    const ShardingId id = i < function.result_shardings.size() ? function.result_shardings[i] : ShardingId();
+    list.append(sharding_of(module, main, id, results[i]));
   }
   return list;
 }

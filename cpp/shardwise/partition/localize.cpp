@@ -275,6 +275,11 @@ class Emitters {
   std::deque<LocalEmitter> emitters_;
 };
 
+// A whole value is on every mesh.
+bool is_same(const Placement& a, const Placement& b) {
+  return a == b || (a.is_fully_replicated() && b.is_fully_replicated());
+}
+
 // A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each function
 // has emitters of its own, because the offsets and masks that they keep are values of its body. Local values point to
 // their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of shardings.
@@ -426,7 +431,7 @@ class Localization {
       Placement whole = *placement;
       whole.unreduced.clear();
       whole.reducer = Reducer::kNone;
-      if (*placements_.find(entry.part.placement) == whole) {
+      if (is_same(*placements_.find(entry.part.placement), whole)) {
         return emitters_->of({&carry.part.placement, 1})
             .as_parts(entry.value, placement->unreduced, placement->reducer, false);
       }

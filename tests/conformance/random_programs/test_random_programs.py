@@ -34,6 +34,12 @@ def test_random_programs_give_the_results_of_the_unpartitioned_run() -> None:
     assert sum(name.startswith("op ") for name in counts) > 100
 
 
+def test_random_programs_on_several_meshes() -> None:
+    wrong = [f"program {i}: {found}" for i in range(200) if (found := check(7, i, several_meshes=True).wrong)]
+    assert not wrong, f"{len(wrong)} are wrong:\n" + "\n".join(wrong[:3])
+    assert check(7, 619, several_meshes=True).wrong == ""  # a carry that is unreduced on the second mesh starts whole
+
+
 def test_poison_keeps_the_order_of_sums() -> None:
     """A mean over a transposed view with padding: the poisoned copy has the strides of the view."""
     assert check(1, 626).wrong == ""
