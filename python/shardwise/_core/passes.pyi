@@ -36,6 +36,9 @@ class CompileUnit:
     def counters(self) -> dict[typing.Any, typing.Any]:
         ...
     @property
+    def is_simplified(self) -> bool:
+        ...
+    @property
     def module(self) -> shardwise._core.ir.Module:
         ...
     @property
