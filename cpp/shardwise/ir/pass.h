@@ -22,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include "shardwise/ir/choices.h"
 #include "shardwise/ir/compile_options.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_def.h"
@@ -41,6 +40,30 @@ class Counters {
   std::vector<std::pair<std::string, int64_t>> entries_;
 };
 
+// How a program is partitioned, as text without sizes: read from one compilation, pinned in another, also on a mesh whose
+// axes have other sizes.
+//
+//   ops         stablehlo.dot_general   [{"x"}, {}]  [{}, {"y"}]  ->  [{"x"}, {"y"}]
+//               stablehlo.slice         by exchange: [{"x"}]      ->  [{"x"}]
+//   sources     [{"x"}]                 a value that is there in several shardings is resharded from this one
+//   carries     [{}], unreduced={"x"}   of an accumulator in a loop
+//   plans       {all_gather}, {}, {reduce_scatter, exchange}
+//   exchanges   merged, kept, joined
+struct ChosenOp {
+  std::string op;
+  std::string method;  // "" by the rule
+  std::vector<std::string> operands, results;
+  friend bool operator==(const ChosenOp&, const ChosenOp&) = default;
+};
+
+struct Choices {
+  std::vector<ChosenOp> ops;                    // those that `assign` chooses alone, in its order
+  std::vector<std::vector<std::string>> plans;  // of reshards, in program order
+  std::vector<std::string> sources;             // of values that `assign` could bring from several shardings
+  std::vector<std::string> carries;             // of accumulators; "" if they are reduced in each trip
+  std::vector<std::string> exchanges;           // what became of those that `optimize_collectives` could replace
+};
+
 // The inputs and outputs of passes, apart from the module.
 struct PassContext {
   CompileOptions options = {};
@@ -49,11 +72,6 @@ struct PassContext {
   std::vector<std::string> warnings = {};      // for the user: legal, but probably unintended; with source locations
   Choices choices = {};                        // made by `assign`, `plan_reshards`, `optimize_collectives`
   std::shared_ptr<const Choices> pinned = {};  // that they must make; none: the cheapest
-
-  // Choices of one kind, which a pass begins to make.
-  ChoicesInProgress begin(std::string_view kind, std::vector<std::string> Choices::* list) {
-    return {kind, choices.*list, pinned == nullptr ? nullptr : &((*pinned).*list)};
-  }
 };
 
 struct StageRange {

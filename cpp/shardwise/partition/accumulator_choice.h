@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shardwise/partition/accumulators.h"
+#include "shardwise/partition/choices_in_progress.h"
 #include "shardwise/partition/op_choice.h"
 
 namespace shardwise {
@@ -36,7 +37,7 @@ struct AccumulatorSite {
 class AccumulatorChooser {
  public:
   AccumulatorChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner,
-                     const OpChooser& ops, ChoicesInProgress& carries)
+                     const OpChooser& ops, ChoicesInProgress carries)
       : source_(source), values_(values), placements_(placements), planner_(planner), ops_(ops), carries_(carries) {}
 
   // At the last op of the accumulator. None: the addends are reduced in each trip.
@@ -72,7 +73,7 @@ class AccumulatorChooser {
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
   const OpChooser& ops_;
-  ChoicesInProgress& carries_;
+  ChoicesInProgress carries_;
   // These describe the accumulator that choose() was asked about:
   std::vector<Addend> addends_;
   AxisList axes_;  // over which all of them are unreduced

@@ -35,19 +35,15 @@ class Assignment {
         builder_(target_, target_.main().body),
         planner_(module.context()),
         placements_(module),
-        sources_(context.begin("sources", &Choices::sources)),
-        carries_(context.begin("carries", &Choices::carries)),
-        values_(source_, builder_, planner_, placements_, sources_),
+        values_(source_, builder_, planner_, placements_, {"sources", &Choices::sources, context}),
         chooser_(module, values_, placements_, planner_, context),
-        accumulators_(module, values_, placements_, planner_, chooser_, carries_),
+        accumulators_(module, values_, placements_, planner_, chooser_, {"carries", &Choices::carries, context}),
         loops_(module),
         ops_(source_, builder_, values_, placements_),
         regions_(source_, builder_, values_, placements_) {}
 
   Module run(Counters& counters) {
     for (const size_t f : calls_.reached()) add_function(source_.functions[f]);
-    sources_.check_all_made();
-    carries_.check_all_made();
     counters.add("assign.plans", planner_.plans());
     counters.add("assign.new_plans", planner_.new_plans());
     target_.stage = Stage::kAssigned;
@@ -218,7 +214,6 @@ class Assignment {
   Builder builder_;
   ReshardPlanner planner_;
   ProgramPlacements placements_;
-  ChoicesInProgress sources_, carries_;
   PlacedValues values_;
   OpChooser chooser_;
   AccumulatorChooser accumulators_;
@@ -234,7 +229,9 @@ Module assign(Module module, PassContext& context) {
   // Before placements are read: afterwards, only real differences of meshes are left.
   unify_meshes(module);
   Module assigned = Assignment(module, context).run(context.counters);
-  check_all_made("ops", context.choices.ops, context.pinned ? &context.pinned->ops : nullptr);
+  check_all_made("ops", &Choices::ops, context);
+  check_all_made("sources", &Choices::sources, context);
+  check_all_made("carries", &Choices::carries, context);
   return assigned;
 }
 

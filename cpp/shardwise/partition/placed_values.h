@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "shardwise/ir/choices.h"
+#include "shardwise/partition/choices_in_progress.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/partition/program_placements.h"
 
@@ -36,7 +36,7 @@ class PlacedValues {
  public:
   // `builder` creates the reshards and constants that users need. `sources` gets those that users start from.
   PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramPlacements& placements,
-               ChoicesInProgress& sources)
+               ChoicesInProgress sources)
       : source_(source),
         builder_(builder),
         planner_(planner),
@@ -118,7 +118,7 @@ class PlacedValues {
   Builder& builder_;
   ReshardPlanner& planner_;
   ProgramPlacements& placements_;
-  ChoicesInProgress& sources_;
+  ChoicesInProgress sources_;
   std::vector<Scope> scopes_;   // the body of the function first
   std::vector<Placed> placed_;  // by source value
 };

@@ -5,6 +5,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/other_mesh.h"
+#include "shardwise/partition/choices_in_progress.h"
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
 #include "shardwise/reshard/plan_cache.h"
@@ -166,7 +167,7 @@ Module plan_reshards(Module module, PassContext& context) {
     rewrite.replace(id, std::span(&moved, 1));
   }
   rewrite.commit();
-  check_all_made("reshards", context.choices.plans, context.pinned ? &context.pinned->plans : nullptr);
+  check_all_made("reshards", &Choices::plans, context);
   context.counters.add("plan_reshards.plans", planner.plans());
   context.counters.add("plan_reshards.new_plans", planner.new_plans());
   if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;

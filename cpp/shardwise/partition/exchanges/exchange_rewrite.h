@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "shardwise/ir/choices.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/exchange.h"
+#include "shardwise/partition/choices_in_progress.h"
 
 namespace shardwise {
 

@@ -8,8 +8,8 @@
 // Ranges are joined only if the devices receive less, and hold no more.
 #pragma once
 
-#include "shardwise/ir/choices.h"
 #include "shardwise/ir/module.h"
+#include "shardwise/partition/choices_in_progress.h"
 
 namespace shardwise {
 

@@ -7,8 +7,8 @@
 //                                ->   %2 = exchange %0, %0, offsets 61, -3
 #pragma once
 
-#include "shardwise/ir/choices.h"
 #include "shardwise/ir/module.h"
+#include "shardwise/partition/choices_in_progress.h"
 
 namespace shardwise {
 
