@@ -409,8 +409,10 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
     if below:
         return Explanation.of(name, below)
     if program.was_given(name):
-        gone = "simplification replaced or removed it" if program.is_simplified else "nothing uses it"
-        raise KeyError(f"why: {name!r} is not in the propagated program, since {gone}; ask for what is used")
+        gone, instead = "nothing uses it", "ask for what is used"
+        if program.is_simplified:
+            gone, instead = "inlining or simplification replaced it", "ask about the text as written, before compile()"
+        raise KeyError(f"why: {name!r} is not in the propagated program, since {gone}; {instead}")
     if re.fullmatch(rf"({'|'.join(COLLECTIVE_KINDS)})(\[\d+\])?", name):
         instead = "ask for the line of its row in program.collectives(), as FILE:LINE"
         raise KeyError(f"why: values have reasons, and {name} is a collective; {instead}")

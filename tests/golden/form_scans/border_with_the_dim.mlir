@@ -28,3 +28,17 @@ module @before attributes {shardwise.stage = "local"} {
     return %6#1 : tensor<2xf32>
   }
 }
+// ---- after form_scans ----
+module @before attributes {shardwise.stage = "local"} {
+  sdy.mesh @mesh = <["x"=4]>
+  func.func public @main(%arg0: tensor<5x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 5, {"x"}: 2]>}, %arg1: tensor<2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 2]>}, %arg2: tensor<1x2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{}: 1, {"x"}: 2]>}) -> (tensor<2xf32> {shardwise.placement = #shardwise.placement<@mesh, [{"x"}: 2]>}) {
+    %0 = stablehlo.reshape %arg2 : (tensor<1x2xf32>) -> tensor<2xf32>
+    %1 = "shardwise.scan"(%arg0, %arg0, %0, %arg1) <{dimension = 0 : i64, is_reverse = true, offsets = array<i64: 0, -1>, operandSegmentSizes = array<i32: 2, 1, 1>, resultSegmentSizes = array<i32: 0, 1>, scan_dim_size = 5 : i64}> ({
+    ^bb0(%arg3: tensor<2xf32>, %arg4: tensor<2xf32>, %arg5: tensor<2xf32>):
+      %2 = stablehlo.multiply %arg3, %arg4 : tensor<2xf32>
+      %3 = stablehlo.add %2, %arg5 : tensor<2xf32>
+      stablehlo.return %3 : tensor<2xf32>
+    }) : (tensor<5x2xf32>, tensor<5x2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    return %1 : tensor<2xf32>
+  }
+}

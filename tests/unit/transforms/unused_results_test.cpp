@@ -48,13 +48,13 @@ TEST(UnusedResults, GoThroughAllFunctions) {
 
 // @f0 calls @f1, and so on; each returns the row of the last one, and the sine of its second result, which main drops.
 TEST(UnusedResults, GoThroughAChainOfFunctionsInOnePass) {
-  constexpr int kCount = 30;
+  constexpr int kLength = 30;
   std::string text = R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %a:2 = func.call @f0(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     return %a#0 : tensor<4xf32>
   })";
-  for (int f = 0; f < kCount; ++f) {
-    const bool is_last = f + 1 == kCount;
+  for (int f = 0; f < kLength; ++f) {
+    const bool is_last = f + 1 == kLength;
     const std::string call =
         "%c:2 = func.call @f" + std::to_string(f + 1) + "(%t) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)\n";
     text += "func.func private @f" + std::to_string(f) + "(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {\n" +
@@ -63,11 +63,11 @@ TEST(UnusedResults, GoThroughAChainOfFunctionsInOnePass) {
             ", %u : tensor<4xf32>, tensor<4xf32>\n}";
   }
   Module module = parse_program(text);
-  EXPECT_EQ(drop_unused_results(module), kCount);
+  EXPECT_EQ(drop_unused_results(module), kLength);
   verify(module);
   const std::string made = print(module);
   EXPECT_EQ(count(made, "sine"), 0U) << made;
-  EXPECT_EQ(count(made, "tanh"), static_cast<size_t>(kCount)) << made;
+  EXPECT_EQ(count(made, "tanh"), static_cast<size_t>(kLength)) << made;
 }
 
 TEST(UnusedResults, OfFunctionsThatCallEachOtherStay) {

@@ -122,8 +122,9 @@ class RowFinder {
     if (!is_last_operand || !is_outside(select.operand(1))) return false;
     if (!holds_in_one_trip(select.operand(0), in_first_trip ? 0 : counted_.trips - 1)) return false;
     read.instead = select.operand(1);
-    read.rows = {select.result()};
-    return counted_.trips > 1;
+    // The reshapes that drop the dim may come after the select.
+    read.rows = row == slice ? rows_of(select.result(), dim) : std::vector{select.result()};
+    return counted_.trips > 1 && !read.rows.empty();
   }
 
   bool holds_in_one_trip(ValueId predicate, int64_t trip) {
