@@ -115,12 +115,15 @@ def choices_of(rows: tuple[Any, ...], objective: Objective) -> Choices:
     return Choices(tuple(chosen), tuple(map(tuple, plans)), objective, *map(tuple, texts))
 
 
-def rows_of(choices: Choices | None) -> tuple[list[Any], ...] | None:
+def rows_of(
+    choices: Choices | None,
+) -> tuple[list[tuple[str, str, list[str], list[str]]], list[list[str]], list[str], list[str], list[str]] | None:
     """The choices as the extension takes them."""
     if choices is None:
         return None
     ops = [(op.op, op.method, list(op.operands), list(op.results)) for op in choices.ops]
-    return ops, [list(plan) for plan in choices.plans], *(list(getattr(choices, name)) for name in TEXTS)
+    plans = [list(plan) for plan in choices.plans]
+    return ops, plans, list(choices.sources), list(choices.carries), list(choices.exchanges)
 
 
 def checked_objective(what: str, objective: Any) -> Objective:

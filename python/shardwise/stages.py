@@ -249,8 +249,10 @@ class Program:
         self._traced = traced
         self.mesh = traced.mesh
         how = traced._options if options is None else options
-        decided = (rows_of(traced._choices), traced._objective)
-        self._compiled = _core.passes.compile(traced._core, traced.mesh._core, *decided, **how.as_arguments())
+        choices = rows_of(traced._choices)
+        self._compiled = _core.passes.compile(
+            traced._core, traced.mesh._core, choices, traced._objective, **how.as_arguments()
+        )
         self._placed: dict[Place, PlacedProgram] = {}
         self._last: tuple[Processes | None, PlacedProgram] | None = None
 
@@ -317,7 +319,7 @@ class Program:
         >>> function.lower(np.arange(16)).compile().collectives().rows  # each device has its rows already
         ()
         """
-        return Ledger(row for row in self._all_collectives() if row.bytes)
+        return Ledger([row for row in self._all_collectives() if row.bytes])
 
     def _all_collectives(self) -> Ledger:
         """Also those that send nothing, as the local program has them."""
