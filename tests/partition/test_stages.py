@@ -182,7 +182,12 @@ def test_every_pass_is_timed_and_counted() -> None:
     assert all(0 <= s < 10 for s in PROGRAM.seconds.values())
     assert PROGRAM.counters["propagate.visits"] > 0
     again = TRACED.lower().compile()
-    assert again.counters == PROGRAM.counters
+
+    def counted(program: sw.Program) -> dict[str, int]:  # plans are kept: only the first compilation makes new ones
+        return {name: count for name, count in program.counters.items() if not name.endswith(".new_plans")}
+
+    assert counted(again) == counted(PROGRAM)
+    assert again.counters["assign.new_plans"] == 0
     assert again.as_text() == PROGRAM.as_text()
     PROGRAM.counters.clear()
     assert PROGRAM.counters

@@ -20,7 +20,9 @@ TEST(NarrowFloat, FiniteValuesHaveTheirBits) {
     for (unsigned pattern = 0; pattern < 1U << bit_width(dtype); ++pattern) {
       const auto bits = static_cast<uint8_t>(pattern);
       const double value = narrow_float_value(dtype, bits);
-      if (std::isfinite(value)) EXPECT_EQ(narrow_float_bits(dtype, value), bits) << mlir_name(dtype) << " " << pattern;
+      if (std::isfinite(value)) {
+        EXPECT_EQ(narrow_float_bits(dtype, value), bits) << mlir_name(dtype) << " " << pattern;
+      }
     }
   }
 }
