@@ -39,6 +39,7 @@ __all__ = ["Module", "parse"]
 _PROGRAM_TEXT = "program text"  # the file name of a text without one
 _PASSES = _core.passes.pass_names()
 _PASSES_OF_COMPILE = tuple(_PASSES[: _PASSES.index("propagate") + 1])
+_PASSES_WITH_CALLS = tuple(name for name in _PASSES_OF_COMPILE if name != "inline_calls")
 Step = Callable[[Any], Any]  # from a module of the extension to another one
 
 
@@ -85,6 +86,25 @@ class Origin:
 def origin_of_text(text: str, filename: str = "") -> Origin:
     """The origin of a parsed program, with the names and lines of its text."""
     return Origin(lambda name: _core.ir.parse(text, filename or _PROGRAM_TEXT, name_values=True))
+
+
+def _to_explain(origin: Origin, run: Propagation, name: str) -> Any:
+    """The program that the last of these passes propagates, with the names that ``why`` looks up."""
+    return _core.passes.propagate_program(origin.module(name), names=run.passes, **run.how.as_arguments())
+
+
+def _explained(program: Any, name: str, counterfactual: bool) -> Explanation | None:
+    try:
+        return explanation_of(program, name, counterfactual)
+    except KeyError:
+        return None
+
+
+def _border(program: Any) -> list[str]:
+    """The shardings of the arguments and results of a propagated program."""
+    body = program.module.main.body
+    shardings = [value.sharding for value in (*body.arguments, *body.results)]
+    return ["" if sharding is None else sharding.dims_text() for sharding in shardings]
 
 
 def text_options(locations: Any, generic: Any) -> dict[str, bool]:
@@ -230,20 +250,23 @@ class Module:
                 way_out = "ask the module before it was propagated"
                 rule = f"{option.name} must be that of the propagation, {known!r}"
                 raise ShardingError(message("why", rule, repr(asked), way_out))
-        return self._explained(origin, run, name, bool(counterfactual))
+        return explanation_of(_to_explain(origin, run, name), name, bool(counterfactual))
 
     def _why_compiled(self, name: str, counterfactual: bool, how: PropagationOptions) -> Explanation:
         """Explain the shardings that :meth:`compile` propagates, which inlines calls and simplifies first."""
         origin = self._origin or origin_of_text(self._core.text(locations=True))
-        run = origin.propagation or Propagation(_PASSES_OF_COMPILE, how)
-        return self._explained(origin, run, name, counterfactual)
-
-    @staticmethod
-    def _explained(origin: Origin, run: Propagation, name: str, counterfactual: bool) -> Explanation:
-        """Explain the last of the passes, on the program with the names that ``why`` looks up."""
-        module = origin.module(name)
-        propagated = _core.passes.propagate_program(module, names=run.passes, **run.how.as_arguments())
-        return explanation_of(propagated, name, counterfactual)
+        if origin.propagation is not None:
+            return explanation_of(_to_explain(origin, origin.propagation, name), name, counterfactual)
+        program = _to_explain(origin, Propagation(_PASSES_OF_COMPILE, how), name)
+        try:
+            return explanation_of(program, name, counterfactual)
+        except KeyError:
+            # Inlining drops the names of what calls take and return. With the calls in place, these have the same
+            # shardings, unless ops of several calls were merged.
+            with_calls = _to_explain(origin, Propagation(_PASSES_WITH_CALLS, how), name)
+            if _border(with_calls) == _border(program) and (found := _explained(with_calls, name, counterfactual)):
+                return found
+            raise
 
     @takes_options
     def apply(

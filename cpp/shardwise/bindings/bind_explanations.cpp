@@ -49,7 +49,10 @@ void bind_explanations(py::class_<CompileUnit, std::shared_ptr<CompileUnit>>& un
       // Whether passes before propagation changed the program.
       .def_property_readonly("is_simplified", [](const CompileUnit& self) { return self.given != nullptr; })
       .def("meanings",
-           [](const CompileUnit& self, const std::string& query) { return names_of(self).meanings(query); });
+           // Of the program that the passes were given: calls that they inlined have names, too.
+           [](const CompileUnit& self, const std::string& query) {
+             return self.given ? ValueNames(*self.given).meanings(query) : names_of(self).meanings(query);
+           });
 }
 
 }  // namespace shardwise
