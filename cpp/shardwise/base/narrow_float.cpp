@@ -53,6 +53,10 @@ double narrow_float_limit(DType dtype, bool is_largest) {
 
 std::optional<uint8_t> narrow_float_bits(DType dtype, double value) {
   const NarrowFormat format = *narrow_format(dtype);
+  // round_to_narrow follows ml_dtypes, which rounds all of (2^-127, 2^-126) up as if it had subnormals. In a text the
+  // digits of 2^-127 are such a number.
+  const double least = magnitude_of(format, 0);
+  if (!format.is_signed && value > 0 && value < 2 * least) return static_cast<uint8_t>(value > 1.5 * least ? 1 : 0);
   const uint8_t bits = round_to_narrow(format, value);
   const double found = narrow_float_value(dtype, bits);
   if (std::isnan(value)) return std::isnan(found) ? std::optional(bits) : std::nullopt;

@@ -45,6 +45,8 @@ TEST(NarrowFloat, ValuesThatTheFormatLacksHaveNone) {
 
 TEST(NarrowFloat, ValuesNearTheLargestRoundToIt) {
   EXPECT_EQ(narrow_float_bits(DType::kF8E8M0FNU, std::ldexp(1.3, 127)), 0xFE);
+  EXPECT_EQ(narrow_float_bits(DType::kF8E8M0FNU, 5.877472e-39), 0);  // 2^-127 as it prints
+  EXPECT_EQ(narrow_float_bits(DType::kF8E8M0FNU, 9e-39), 1);
   EXPECT_EQ(narrow_float_bits(DType::kF8E4M3FN, 460.0), 0x7E);
   EXPECT_EQ(narrow_float_bits(DType::kF4E2M1FN, -6.9), 0xF);
 }
