@@ -187,7 +187,6 @@ def test_every_pass_is_timed_and_counted() -> None:
         return {name: count for name, count in program.counters.items() if not name.endswith(".new_plans")}
 
     assert counted(again) == counted(PROGRAM)
-    assert again.counters["assign.new_plans"] == 0
     assert again.as_text() == PROGRAM.as_text()
     PROGRAM.counters.clear()
     assert PROGRAM.counters
