@@ -30,7 +30,14 @@ func.func public @main(%x: tensor<{lhs}> {sharding}, %w: tensor<{rhs}>) -> tenso
 def run(program: str, *arrays: Any) -> Any:
     module = _core.ir.parse(program)
     once, faithful = execute(_core.passes.compile(module, module.mesh), arrays)
-    assert same_bits(once[0], faithful[0])
+    if np.issubdtype(once[0].dtype, np.inexact):
+        # BLAS may sum the rows of one device in another order than those of all devices together.
+        near = 64 * float(np.finfo(once[0].dtype).eps)
+        np.testing.assert_allclose(
+            once[0], faithful[0], rtol=near, atol=near * float(np.max(np.abs(once[0]), initial=1))
+        )
+    else:
+        assert same_bits(once[0], faithful[0])
     return once[0]
 
 
