@@ -187,6 +187,7 @@ def test_every_pass_is_timed_and_counted() -> None:
         return {name: count for name, count in program.counters.items() if not name.endswith(".new_plans")}
 
     assert counted(again) == counted(PROGRAM)
+    assert TRACED.lower().compile().counters == TRACED.lower().compile().counters  # one right after the other
     assert again.as_text() == PROGRAM.as_text()
     PROGRAM.counters.clear()
     assert PROGRAM.counters

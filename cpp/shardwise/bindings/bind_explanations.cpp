@@ -49,7 +49,7 @@ void bind_explanations(py::class_<CompileUnit, std::shared_ptr<CompileUnit>>& un
       // Whether passes before propagation changed the program.
       .def_property_readonly("is_simplified", [](const CompileUnit& self) { return self.given != nullptr; })
       .def("meanings",
-           // Of the program that the passes were given: calls that they inlined have names, too.
+           // The program that the passes were given has names of inlined calls, too.
            [](const CompileUnit& self, const std::string& query) {
              return self.given ? ValueNames(*self.given).meanings(query) : names_of(self).meanings(query);
            });

@@ -86,7 +86,7 @@ std::vector<ValueOf> results_of(const OpOf& op) {
 
 AttributeDict attributes_of(const OpOf& op) { return attributes_to_python(op.module->attrs(op.id).entries()); }
 
-// Of an exchange: the logical index of the sender of each device, by step; none if its tiles do not nest.
+// The logical index of the sender of each device, by step. None if the op is no exchange, or if its tiles do not nest.
 std::optional<std::vector<std::vector<int64_t>>> sender_steps_of(const OpOf& op) {
   const OpView view(*op.module, op.id);
   if (view.def().traits.collective != CollectiveKind::kExchange) return std::nullopt;

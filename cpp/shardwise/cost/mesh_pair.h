@@ -24,7 +24,7 @@ struct MeshPairPositions {
   std::vector<uint32_t> devices;        // different devices: an index into each dim's pairs, one after the other
 };
 
-// Of one operand of a map across meshes. Any number of threads may ask.
+// The positions of one operand of a map across meshes. Any number of threads may ask.
 std::shared_ptr<const MeshPairPositions> positions_of_mesh_pair(const ExchangeMap& map, size_t operand);
 
 }  // namespace shardwise

@@ -52,7 +52,7 @@ struct LocalValue {
   ValueId value;
   const LocalLayout* layout = nullptr;  // of the placement in `part`
   GlobalPart part;
-  // Of a value that is unreduced: one device has each element, so that the others may receive its bits.
+  // The value is unreduced, and one device has each element, so that the others may receive its bits.
   bool is_owned = false;
 };
 

@@ -96,8 +96,9 @@ def shardings_and_reasons(text: str, capsys: Any, path: Path) -> Iterator[tuple[
 def test_why_explains_the_shardings_of_the_compiled_program(text: str, capsys: Any, tmp_path: Path) -> None:
     try:
         rows = list(shardings_and_reasons(text, capsys, tmp_path / "program.mlir"))
-    except (sw.UnsupportedError, sw.DTypeError) as error:
-        pytest.skip(f"it does not run: {error}")
+    except sw.UnsupportedError:  # a manual region does not compile, so there is no program to ask
+        assert "sdy.manual_computation" in text
+        return
     assert rows or "sdy.sharding" in text.partition("->")[2]
     for name, sharding, explained, printed in rows:
         assert (explained, printed) == (sharding, sharding), name

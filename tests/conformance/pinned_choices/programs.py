@@ -74,7 +74,7 @@ def accumulated(np: Any, x: Any) -> Any:
     return sw.fori_loop(0, 3, lambda i, total: total + np.sum(x * (i + 1), 0), np.zeros(16, np.float32))
 
 
-# What else a device count decides: joined ranges, the carry of an accumulation, the source of a reshard.
+# The device count also decides these: joined ranges, the carry of an accumulation, the source of a reshard.
 DECIDED = (
     moved("three ranges", lambda np, x: x[0:54] + x[5:59] + x[10:64], 0, mesh={"x": 4}),
     moved("ranges of a pad", lambda np, x: sum(np.pad(x, ((1, 1), (0, 0)))[k : k + 64] for k in (0, 1, 2)), 0),

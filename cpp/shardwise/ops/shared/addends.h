@@ -10,7 +10,7 @@
 
 namespace shardwise {
 
-// Of a sum whose result has this dtype.
+// The dtype in which addends are exact enough for a sum whose result has `dtype`.
 DType wide_addend(DType dtype);
 // The dtype in which an op leaves a result of a sum unreduced.
 DType addend_dtype(const OpView& op, size_t result);
