@@ -226,7 +226,9 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
   if (axes_.empty()) return std::nullopt;
 
   const std::vector<Candidate> possible = candidates(body, accumulator);
-  const auto text_of = [&](const Candidate& candidate) { return placements_.text(candidate.choice.carry); };
+  const auto text_of = [&](const Candidate& candidate) -> const std::string& {
+    return placements_.text(candidate.choice.carry);
+  };
   const std::string carry = carries_.next([&] {
     const Candidate* best = cheapest(possible, accumulator, site);
     return best == nullptr ? std::string() : text_of(*best);

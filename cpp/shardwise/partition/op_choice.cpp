@@ -118,19 +118,14 @@ OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, co
 ChosenOp OpChooser::described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const {
   const auto& [compute, pending] = choice;
   ChosenOp text{.op = std::string(op.name()), .method = {}, .operands = {}, .results = {}};
+  text.operands.reserve(op.operand_count());
+  text.results.reserve(op.result_count());
   if (compute.method != nullptr) text.method = compute.method->name;
-  const auto placed = [&](PlacementId id) {
-    const Placement* placement = placements_.find(id);
-    if (placement == nullptr) return std::string();
-    // The program's mesh is left out, so that the choices also hold for one of other sizes.
-    const std::string mesh = placement->mesh->same_devices(*placements_.mesh()) ? "" : placement->mesh->reference();
-    return mesh + short_text(sharding_of(*placement));
-  };
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    text.operands.push_back(placed(operand_placement(placements_, op, rule, compute, pending, i)));
+    text.operands.push_back(placements_.text(operand_placement(placements_, op, rule, compute, pending, i)));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
-    text.results.push_back(placed(result_placement(placements_, op, rule, compute, i)));
+    text.results.push_back(placements_.text(result_placement(placements_, op, rule, compute, i)));
   }
   return text;
 }

@@ -174,8 +174,8 @@ const PlacedValues::Version* PlacedValues::chosen(ValueId source, PlacementId ne
   });
   narrow = text == kOperand ? operand : ValueId{};
   if (narrow) return nullptr;
-  const auto found =
-      std::ranges::find(possible, text, [&](const Version* version) { return placements_.text(version->placement); });
+  const auto found = std::ranges::find_if(
+      possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
   if (found == possible.end()) sources_.fail_as_impossible();
   return *found;
 }

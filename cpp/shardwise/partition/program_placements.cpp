@@ -95,11 +95,14 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
   return context_.intern(placement);
 }
 
-std::string ProgramPlacements::text(PlacementId id) const {
-  const Placement* placement = find(id);
-  if (placement == nullptr) return {};
-  const std::string mesh = placement->mesh->same_devices(*mesh_) ? "" : placement->mesh->reference();
-  return mesh + short_text(sharding_of(*placement));
+const std::string& ProgramPlacements::text(PlacementId id) {
+  const auto [entry, is_new] = texts_.try_emplace(id);
+  if (const Placement* placement = find(id); is_new && placement != nullptr) {
+    // The program's mesh is left out, so that the choices also hold for one of other sizes.
+    const std::string mesh = placement->mesh->same_devices(*mesh_) ? "" : placement->mesh->reference();
+    entry->second = mesh + short_text(sharding_of(*placement));
+  }
+  return entry->second;
 }
 
 ShardingId ProgramPlacements::sharding(PlacementId placement) {

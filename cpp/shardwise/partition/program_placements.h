@@ -41,7 +41,7 @@ class ProgramPlacements {
   PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
                  const MeshPtr& mesh = nullptr) const;
   // As choices are written: without sizes, with the name of a mesh that is not that of the program; "" for none.
-  std::string text(PlacementId placement) const;
+  const std::string& text(PlacementId placement);
   // Closed, for the module's sharding column; none for none.
   ShardingId sharding(PlacementId placement);
 
@@ -54,6 +54,7 @@ class ProgramPlacements {
   std::vector<MeshPtr> others_;                        // over the same devices, in other orders or with other axes
   std::unordered_map<uint64_t, PlacementId> reduced_;  // by sharding and type
   std::unordered_map<PlacementId, ShardingId> shardings_;
+  std::unordered_map<PlacementId, std::string> texts_;  // few: each op of the program asks for those of its tensors
 };
 
 }  // namespace shardwise

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/propagation/map_shardings.h"
 
+#include <algorithm>
 #include <unordered_map>
+#include <variant>
 
 namespace shardwise {
 namespace {
@@ -48,21 +50,24 @@ class Mapper {
   TensorSharding mapped(const TensorSharding& sharding) { return context_.sharding(mapped(context_.intern(sharding))); }
 
   void attributes(OpId op) {
+    if (std::ranges::none_of(module_.attrs(op).entries(), has_sharding)) return;
     // A copy: interned attributes are shared by equal ops.
     Attrs attrs = module_.attrs(op);
-    bool changed = false;
     for (const auto& [name, value] : module_.attrs(op).entries()) {
       if (const auto* one = std::get_if<TensorSharding>(&value.base())) {
         attrs.set(name, mapped(*one));
-        changed = true;
       } else if (const auto* several = std::get_if<ShardingPerValue>(&value.base())) {
         ShardingPerValue replaced;
         for (const TensorSharding& sharding : *several) replaced.push_back(mapped(sharding));
         attrs.set(name, std::move(replaced));
-        changed = true;
       }
     }
-    if (changed) module_.op(op).attrs = context_.intern(attrs);
+    module_.op(op).attrs = context_.intern(attrs);
+  }
+
+  static bool has_sharding(const NamedAttribute& entry) {
+    const auto& value = entry.second.base();
+    return std::holds_alternative<TensorSharding>(value) || std::holds_alternative<ShardingPerValue>(value);
   }
 
   Module& module_;
