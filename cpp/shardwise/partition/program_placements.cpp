@@ -98,6 +98,7 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
 std::string ProgramPlacements::text(PlacementId id) const {
   const Placement* placement = find(id);
   if (placement == nullptr) return {};
+  // The program's mesh is left out, so that the choices also hold for one of other sizes.
   const std::string mesh = placement->mesh->same_devices(*mesh_) ? "" : placement->mesh->reference();
   return mesh + short_text(sharding_of(*placement));
 }
