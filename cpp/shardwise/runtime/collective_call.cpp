@@ -3,7 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/exchange.h"
-#include "shardwise/runtime/exchange.h"
+#include "shardwise/runtime/exchange_devices.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {

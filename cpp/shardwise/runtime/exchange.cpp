@@ -3,7 +3,6 @@
 
 #include <map>
 
-#include "shardwise/mesh/digit_map.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/exchange_devices.h"
@@ -250,28 +249,6 @@ class ShardExchange {
 };
 
 }  // namespace
-
-// An operand that is not sharded along an axis sends what devices hold in the receiver's place along it, or along the
-// digit that the digit map names.
-DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands) {
-  DigitSet after = 0;
-  // Tiles at different positions may differ, even if the operand is the same on all devices.
-  for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
-  for (size_t k = 0; k < operands.size(); ++k) {
-    AxisList sharded;
-    if (k < map.from.size()) {
-      for (const ExchangeSource& dim : map.from[k]) sharded.insert(sharded.end(), dim.axes.begin(), dim.axes.end());
-    }
-    after |= operands[k] & ~digits.covered(sharded);
-  }
-  if (const auto moves = digit_map_of(map)) {
-    for (const DigitMove& move : *moves) {
-      const bool varies = (operands[0] & digits.touched(move.sender)) != 0;
-      if (varies && move.kind == DigitMove::Kind::kReplicated) after |= digits.touched(move.receiver);
-    }
-  }
-  return after;
-}
 
 Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main) {
   return ShardExchange(operands, fill, map, main).run();

@@ -9,16 +9,12 @@
 
 #include <span>
 
-#include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/exchange.h"
 #include "shardwise/runtime/device_set.h"
 #include "shardwise/runtime/processes/transport.h"
 #include "shardwise/runtime/shards.h"
 
 namespace shardwise {
-
-// The digits along which the result varies, from those of the operands, the fill included.
-DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands);
 
 // `main` as in Communicator::exchange.
 Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main);

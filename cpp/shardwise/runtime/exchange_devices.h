@@ -12,10 +12,14 @@
 #include <memory>
 #include <span>
 
+#include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/exchange.h"
 #include "shardwise/runtime/device_set.h"
 
 namespace shardwise {
+
+// The digits along which the result varies, from those of the operands, the fill included.
+DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands);
 
 class ExchangeDevices {
  public:
