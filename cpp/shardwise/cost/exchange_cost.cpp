@@ -206,6 +206,18 @@ double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) 
   Coordinates device(axes);
   const int64_t positions = product(device.grid());
   double most = 0;
+  const auto visit = [&] {
+    double elements = 0;
+    for (const ExchangeMap& map : maps) elements += elements_at(map, device);
+    most = std::max(most, elements);
+  };
+  if (const auto points = maps.size() > 1 ? turning_points(maps) : std::nullopt) {
+    for (const int64_t position : points->positions) {
+      device.set(points->axes, position);
+      visit();
+    }
+    return most;
+  }
   // The sum of the maxima is a bound: the device that receives most may be another one in each exchange.
   if (maps.size() == 1 || positions > most_positions) {
     for (const ExchangeMap& map : maps) most += exchange_cost(map).elements;
@@ -213,9 +225,7 @@ double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) 
   }
   for (int64_t i = 0; i < positions; ++i) {
     device.set_grid(i);
-    double elements = 0;
-    for (const ExchangeMap& map : maps) elements += elements_at(map, device);
-    most = std::max(most, elements);
+    visit();
   }
   return most;
 }

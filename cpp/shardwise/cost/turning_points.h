@@ -11,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "shardwise/mesh/exchange.h"
@@ -21,5 +22,12 @@ namespace shardwise {
 // which the counts of each operand are multiplied. None: the result and the operands are sharded along different axes
 // there, or these would be as many as all positions.
 std::optional<std::vector<int64_t>> turning_points(const ExchangeMap& map, size_t d);
+
+// The same for the sum of several exchanges, if all are sharded along the same axes, each in one dim at most.
+struct TurningPoints {
+  AxisList axes;
+  std::vector<int64_t> positions;
+};
+std::optional<TurningPoints> turning_points(std::span<const ExchangeMap> maps);
 
 }  // namespace shardwise

@@ -8,7 +8,8 @@
 namespace shardwise {
 namespace {
 
-constexpr int64_t kMostPositions = 4'096;
+constexpr int64_t kMostPositions = 256;
+constexpr size_t kMostOperands = 4;  // that are counted all for each replacement, with more positions
 
 }  // namespace
 
@@ -43,8 +44,14 @@ std::vector<double> ExchangeInProgress::counts(const std::vector<ExchangeSource>
 bool ExchangeInProgress::costs_no_more(size_t k, const std::vector<ExchangeSource>& from,
                                        const ExchangeMap* saved) const {
   if (received_.empty()) {
-    const double before = exchange_cost(alone(map_.from[k])).elements;
-    return exchange_cost(alone(from)).elements <= before + (saved == nullptr ? 0 : exchange_cost(*saved).elements);
+    ExchangeMap old = alone(map_.from[k]), made = alone(from);
+    if (map_.from.size() <= kMostOperands) {
+      old = made = map_;
+      made.from[k] = from;
+    }
+    std::vector<ExchangeMap> before{std::move(old)};
+    if (saved != nullptr) before.push_back(*saved);
+    return most_elements({&made, 1}) <= most_elements(before);
   }
   const std::vector<double> old = counts(map_.from[k]), made = counts(from);
   Coordinates device(axes_);

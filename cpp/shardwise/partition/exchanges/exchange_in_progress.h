@@ -19,8 +19,8 @@ class ExchangeInProgress {
   ExchangeInProgress(ExchangeMap map, AxisSpan axes);
 
   const ExchangeMap& map() const { return map_; }
-  // Compares the most that any device receives, if operand `k` is read as `from`. With too many positions to count,
-  // compares operand `k` alone. `saved` may be null.
+  // Compares the most that any device receives, if operand `k` is read as `from`. With too many positions and operands
+  // to count, compares operand `k` alone. `saved` may be null.
   bool costs_no_more(size_t k, const std::vector<ExchangeSource>& from, const ExchangeMap* saved) const;
   void replace(size_t k, std::vector<ExchangeSource> from);
 
