@@ -78,6 +78,29 @@ TEST(TurningPoints, OfEachDimAreEnoughForTwo) {
   }
 }
 
+TEST(TurningPoints, OfSeveralExchangesHaveTheDeviceThatReceivesMostOfAll) {
+  Random random(5);
+  int64_t used = 0;
+  for (int round = 0; round < 100; ++round) {
+    const AxisList x{{0, 1, between(random, 1'500, 3'000)}};
+    std::vector<ExchangeMap> maps;
+    for (int i = 0; i < 2; ++i) {
+      maps.push_back(random_dims(random, x, static_cast<size_t>(between(random, 1, 2)))[0]);
+      maps.back().to.push_back({.axes = {}, .rows = 3, .step = 3, .size = 3});
+      for (auto& from : maps.back().from) from.push_back({.axes = {}, .block = 3, .size = 3});
+    }
+    used += turning_points(maps).has_value() ? 1 : 0;
+    double most = 0;
+    Coordinates device(x);
+    for (int64_t i = 0; i < product(x); ++i) {
+      device.set_grid(i);
+      most = std::max(most, elements_at(maps[0], device) + elements_at(maps[1], device));
+    }
+    ASSERT_EQ(most_elements(maps), most) << round;
+  }
+  EXPECT_GT(used, 30);
+}
+
 // 3 rows of each of 2^20 devices, and 5: the tiles of 8 begin at 8·i, in the first operand up to device 393,216.
 TEST(TurningPoints, AreAsManyForAMillionDevices) {
   const auto points = [](int64_t devices) {
