@@ -24,8 +24,11 @@ ABOVE_BOUND: dict[str, tuple[int, str]] = {
     "attention, sequence sharded": (28672, f"{_ALONE}: K and V are gathered, though heads could be sharded instead"),
     "attention, sequence and heads": (12288, f"{_ALONE}: K and V are gathered, though heads could be sharded instead"),
     "MoE, inputs and experts annotated": (10752, f"{_ALONE}: masks are computed where the experts are, and moved back"),
-    "MoE, Algorithm 2": (8512, f"{_ALONE}: masks are computed where the experts are, and moved back"),
-    "MoE gradients, Algorithm 2": (10304, f"{_ALONE}: masks are computed where the experts are, and moved back"),
+    "MoE, arriving side annotated": (8512, f"{_ALONE}: masks are computed where the experts are, and moved back"),
+    "MoE gradients, arriving side annotated": (
+        10304,
+        f"{_ALONE}: masks are computed where the experts are, and moved back",
+    ),
     "one-hot embedding": (10752, f"{_ALONE}: the one-hot rows are computed by rows, and moved to columns"),
     "matmul of 64, 3-D layout": (
         9216,

@@ -87,8 +87,11 @@ def layer_norm(np: Any, x: Any) -> Any:
     return (x - np.mean(x, -1, keepdims=True)) / np.sqrt(np.var(x, -1, keepdims=True) + 1e-5)
 
 
-def mixture(library: Library, x: Any, gate: Any, w1: Any, w2: Any, annotated: bool = False) -> Any:
-    """GShard's layer with top-2 routing and 4 slots for each group and expert."""
+def mixture(library: Library, x: Any, gate: Any, w1: Any, w2: Any, sides: int = 0) -> Any:
+    """GShard's layer with top-2 routing and 4 slots for each group and expert.
+
+    The two exchanges of tokens are annotated on no side, on the side where they arrive, or on both: Algorithm 2.
+    """
     np = library.np
     gates = softmax(np, np.einsum("gsm,me->gse", x, gate))
     experts, slots = np.arange(gates.shape[-1]), np.arange(4)
@@ -98,16 +101,26 @@ def mixture(library: Library, x: Any, gate: Any, w1: Any, w2: Any, annotated: bo
     for mask, place in ((first, np.cumsum(first, 1)), (second, np.cumsum(second, 1) + np.sum(first, 1, keepdims=True))):
         chosen = mask[..., None] * (place[..., None] - 1 == slots).astype(np.float32)
         combine = combine + chosen * np.sum(gates * mask, -1)[..., None, None]
-    annotate = library.shard if annotated else lambda array, *axes: array
-    sent = annotate(np.einsum("gsec,gsm->egcm", (combine > 0).astype(np.float32), x), "x", None, None, None)
+    by_group, by_expert = (None, "x", None, None), ("x", None, None, None)
+
+    def exchanged(array: Any, before: Axes, after: Axes) -> Any:
+        array = library.shard(array, *before) if sides > 1 else array
+        return library.shard(array, *after) if sides > 0 else array
+
+    sent = exchanged(np.einsum("gsec,gsm->egcm", (combine > 0).astype(np.float32), x), by_group, by_expert)
     hidden = np.maximum(np.einsum("egcm,emh->egch", sent, w1), 0)
-    back = annotate(np.einsum("egch,ehm->egcm", hidden, w2), None, "x", None, None)
+    back = exchanged(np.einsum("egch,ehm->egcm", hidden, w2), by_expert, by_group)
     return np.einsum("gsec,egcm->gsm", combine, back)
 
 
 def mixture_gradients(library: Library, x: Any, gate: Any, w1: Any, w2: Any) -> Any:
-    loss = lambda w1, w2: library.np.sum(mixture(library, x, gate, w1, w2, annotated=True) ** 2)  # noqa: E731
+    loss = lambda w1, w2: library.np.sum(mixture(library, x, gate, w1, w2, sides=1) ** 2)  # noqa: E731
     return library.grad(loss, (0, 1))(w1, w2)
+
+
+def all_mixture_gradients(library: Library, *arguments: Any) -> Any:
+    loss = lambda *a: library.np.sum(mixture(library, *a, sides=2) ** 2)  # noqa: E731
+    return library.grad(loss, (0, 1, 2, 3))(*arguments)
 
 
 def cross_entropy_gradient(library: Library, logits: Any, labels: Any) -> Any:
@@ -189,8 +202,11 @@ LAYERS = [
     layer("attention, sequence sharded", attention, 7168, *[SEQUENCE] * 3, out=COLUMNS),
     layer("attention, sequence and heads", attention, 6144, *[TWO_AXES] * 3, out=(None, "y", "x"), mesh=GRID),
     training("MoE, inputs and experts annotated", mixture, 3584, *EXPERTS, out=X),
-    training("MoE, Algorithm 2", lambda *a: mixture(*a, annotated=True), 3584, *EXPERTS, out=X),
-    training("MoE gradients, Algorithm 2", mixture_gradients, 7168, *EXPERTS, out=[X, X]),
+    training("MoE, arriving side annotated", lambda *a: mixture(*a, sides=1), 3584, *EXPERTS, out=X),
+    training("MoE gradients, arriving side annotated", mixture_gradients, 7168, *EXPERTS, out=[X, X]),
+    training("MoE, Algorithm 2", lambda *a: mixture(*a, sides=2), 3584, *EXPERTS, out=X),
+    # Four exchanges, and an all-reduce of the (16, 8) gate.
+    training("MoE gradients, Algorithm 2", all_mixture_gradients, 8064, *EXPERTS, out=[X, (), X, X]),
     layer("softmax over the sharded dim", softmax, 224, ((16, 64), COLUMNS), out=COLUMNS),
     layer("layer norm over the sharded dim", layer_norm, 224, ((16, 64), COLUMNS), out=COLUMNS),
     training(

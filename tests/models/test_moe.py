@@ -215,6 +215,13 @@ def test_received_bytes_are_the_bound() -> None:
     assert config.capacity_for(16) == 4
     assert program.collectives().total_bytes == 2 * 4 * 16 * 8 * 4 * 7 / 8 == 3584
 
+    def loss(params, x, random):
+        return np.sum(output_only(config, "x")(params, x, random) ** 2)
+
+    gradients = sw.jit(sw.grad(loss, argnums=(0, 1)), mesh=sw.Mesh({"x": 8})).lower(*structs(config, 8, 16)).compile()
+    # 2 exchanges more, of the cotangents; and the all-reduce of the gradient of the gate: 128 + 6·16 floats.
+    assert gradients.collectives().total_bytes == 2 * 3584 + (16 * 8 + 6 * 16) * 4 == 8064
+
 
 def local_text(config: models.MoEConfig, mesh: sw.Mesh, axes: Any, size: int, gradient: bool) -> str:
     function: Any = output_only(config, axes)

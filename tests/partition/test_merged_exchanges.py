@@ -70,6 +70,22 @@ def test_bytes(name: str) -> None:
         np.testing.assert_array_equal(result, expected)
 
 
+def test_many_moved_parts_are_one_exchange() -> None:
+    """Blocks of rows, each reversed, from the last to the first: all exchanges become operands of one."""
+    parts = 40
+
+    def reversed_blocks(x: Any) -> Any:
+        blocks = [x[8 * i : 8 * i + 8][::-1] for i in range(parts)]
+        return np.concatenate(blocks[::-1])
+
+    x = RNG.standard_normal((8 * parts, 2)).astype(np.float32)
+    program = sw.jit(reversed_blocks, mesh=LINE, in_shardings=X, out_shardings=X).lower(x).compile()
+    [row] = program.collectives()
+    # No row stays on its device.
+    assert (row.kind, row.bytes) == ("exchange", parts * 2 * 4)
+    np.testing.assert_array_equal(program(x), x[::-1])
+
+
 @pytest.mark.parametrize("devices", [8, 64, 4096])
 def test_the_merged_program_is_the_same_for_any_number_of_devices(devices: int) -> None:
     mesh = sw.Mesh({"x": devices, "y": 4})

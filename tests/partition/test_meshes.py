@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise import NamedSharding, P
+from shardwise import NamedSharding, P, _core
 from shardwise.testing import assert_matches_unpartitioned
 from tests.conformance.reshards.meshes import draw_pair, wrong_in
 from tests.support.counted_bytes import differences, received_in_run
+from tests.support.partitioned import execute
 
 GRID = sw.Mesh({"x": 2, "y": 3})
 LINE = sw.Mesh({"d": 6}, name="line")
@@ -150,6 +151,31 @@ def test_other_orders_are_one_exchange() -> None:
     for place, device in enumerate(MIXED.device_ids):
         row_, column = divmod(place, 3)
         np.testing.assert_array_equal(placed[device], X[3 * row_ : 3 * row_ + 3, 2 * column : 2 * column + 2])
+
+
+def test_an_exchange_between_meshes_has_a_fill() -> None:
+    """A local text by hand, which reads one row further down: what no device has is the fill, as on one mesh."""
+    text = """module {
+  sdy.mesh @mesh = <["x"=2, "y"=3]>
+  sdy.mesh @mixed = <["u"=2, "v"=3], device_ids=[3, 0, 5, 1, 4, 2]>
+  func.func public @main(%arg0: tensor<6x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
+                         %arg1: tensor<f32>)
+      -> (tensor<6x6xf32> {sdy.sharding = #sdy.sharding<@mixed, [{"u"}, {"v"}]>}, tensor<f32>) {
+    return %arg0, %arg1 : tensor<6x6xf32>, tensor<f32>
+  }
+}"""
+    unit = sw.parse(text).compile()._compiled
+    local = unit.stages["local"].text()
+    rows = '{axes = #sdy<axis_ref_list{"x"}>'
+    for old, new in (
+        (f"(%arg0) <{{from = [[{rows}", f"(%arg0, %arg1) <{{from = [[{rows}, offset = 1 : i64"),
+        (": (tensor<3x2xf32>) ->", ": (tensor<3x2xf32>, tensor<f32>) ->"),
+    ):
+        assert local.count(old) == 1, local
+        local = local.replace(old, new)
+    seven = np.float32(7)
+    for results in execute(unit.with_local_stage(_core.ir.parse(local)), [X, np.asarray(seven)]):
+        np.testing.assert_array_equal(results[0], np.concatenate([X[1:], np.full((1, 6), seven)]))
 
 
 def test_an_elementwise_chain_stays_on_its_mesh() -> None:

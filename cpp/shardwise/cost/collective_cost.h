@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost of collectives: bytes received by one device, and time in the α-β model. Knows no op.
+// The cost of collectives: bytes received by one device. Knows no op.
 //
 //   all_gather_bytes(1024, 8)            // 7168: the shards of the seven other devices
 //   all_reduce_bytes(16384, 8)           // 28672: a reduce-scatter, then an all-gather
 //   most_all_reduce_bytes(4, 8, 4)       // 28: the one element is the part of one device, which receives 7 addends
-//   seconds({.latency = 1e-6, .seconds_per_byte = 1e-11}, 28672)
 //
 // `bytes` is the size of the operand on one device, padding included; `group` is the number of participating devices.
 #pragma once
@@ -13,15 +12,6 @@
 #include <cstdint>
 
 namespace shardwise {
-
-struct Link {
-  double latency = 1e-6;            // α: of one collective
-  double seconds_per_byte = 1e-11;  // β: 100 GB/s
-  friend bool operator==(const Link&, const Link&) = default;
-};
-
-// The default link of the planner: fewest bytes first, then fewest collectives.
-inline constexpr Link kFewestBytes{.latency = 1.0, .seconds_per_byte = 1.0};
 
 constexpr double all_gather_bytes(double bytes, int64_t group) { return bytes * static_cast<double>(group - 1); }
 constexpr double reduce_scatter_bytes(double bytes, int64_t group) {
@@ -37,9 +27,5 @@ constexpr double most_all_reduce_bytes(double bytes, int64_t group, int64_t item
   return static_cast<double>((elements + (group - 2) * part) * item_size);
 }
 constexpr double collective_permute_bytes(double bytes, int64_t group) { return group > 1 ? bytes : 0; }
-
-constexpr double seconds(const Link& link, double received_bytes) {
-  return link.latency + link.seconds_per_byte * received_bytes;
-}
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 
 #include "shardwise/cost/mesh_pair.h"
 #include "shardwise/cost/tile_overlap.h"
+#include "shardwise/cost/turning_points.h"
 
 namespace shardwise {
 namespace {
@@ -52,14 +53,16 @@ AxisList axes_of(const ExchangeMap& map, const std::vector<size_t>& dims) {
   return axes;
 }
 
-Shares shares_at(const ExchangeMap& map, const std::vector<size_t>& dims, const Coordinates& device) {
+// `at(axes)` is the position of a device along axes.
+template <class At>
+Shares shares_at(const ExchangeMap& map, std::span<const size_t> dims, At&& at) {
   Shares shares(map.from.size());
   for (const size_t d : dims) {
-    const int64_t tile = device.at(map.to[d].axes);
+    const int64_t tile = at(map.to[d].axes);
     for (size_t k = 0; k < shares.size(); ++k) {
       const ExchangeSource& from = map.from[k][d];
       shares[k].needed *= rows_needed(map.to[d], from, tile);
-      shares[k].held *= piece_between(map.to[d], from, tile, device.at(from.axes)).count;
+      shares[k].held *= piece_between(map.to[d], from, tile, at(from.axes)).count;
     }
   }
   return shares;
@@ -80,17 +83,23 @@ Shares most_shares(const ExchangeMap& map, const std::vector<size_t>& dims) {
 
 std::set<Shares> shares_of(const ExchangeMap& map, const std::vector<size_t>& dims, int64_t most_positions,
                            bool& exact) {
+  // Most devices have the same shares: a set keeps the few that differ, and the combinations below stay few.
+  std::set<Shares> found;
+  if (const auto points = dims.size() == 1 ? turning_points(map, dims[0]) : std::nullopt) {
+    for (const int64_t point : *points) {
+      found.insert(shares_at(map, dims, [&](AxisSpan axes) { return axes.empty() ? 0 : point; }));
+    }
+    return found;
+  }
   Coordinates device(axes_of(map, dims));
   const int64_t positions = product(device.grid());
   if (positions > most_positions) {
     exact = false;
     return {most_shares(map, dims)};
   }
-  // Most devices have the same shares: a set keeps the few that differ, and the combinations below stay few.
-  std::set<Shares> found;
   for (int64_t i = 0; i < positions; ++i) {
     device.set_grid(i);
-    found.insert(shares_at(map, dims, device));
+    found.insert(shares_at(map, dims, [&](AxisSpan axes) { return device.at(axes); }));
   }
   return found;
 }
@@ -197,6 +206,18 @@ double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) 
   Coordinates device(axes);
   const int64_t positions = product(device.grid());
   double most = 0;
+  const auto visit = [&] {
+    double elements = 0;
+    for (const ExchangeMap& map : maps) elements += elements_at(map, device);
+    most = std::max(most, elements);
+  };
+  if (const auto points = maps.size() > 1 ? turning_points(maps) : std::nullopt) {
+    for (const int64_t position : points->positions) {
+      device.set(points->axes, position);
+      visit();
+    }
+    return most;
+  }
   // The sum of the maxima is a bound: the device that receives most may be another one in each exchange.
   if (maps.size() == 1 || positions > most_positions) {
     for (const ExchangeMap& map : maps) most += exchange_cost(map).elements;
@@ -204,9 +225,7 @@ double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) 
   }
   for (int64_t i = 0; i < positions; ++i) {
     device.set_grid(i);
-    double elements = 0;
-    for (const ExchangeMap& map : maps) elements += elements_at(map, device);
-    most = std::max(most, elements);
+    visit();
   }
   return most;
 }

@@ -17,14 +17,16 @@ struct ExchangeCost {
   bool exact = true;    // false: an upper bound, because there are too many positions along the axes of a dim
 };
 
-// In closed form where one operand is read without strides (tile_overlap.h). Other maps are counted: at each position
-// along the axes of a dim, or of several dims that share an axis, if there are at most so many. Maps across meshes are
-// counted for up to 65,536 devices (mesh_pair.h); beyond, the bound is the tile.
+// In closed form where one operand is read without strides (tile_overlap.h). A dim whose tiles and shards are along the
+// same axes is counted at a few positions (turning_points.h), whatever the number of operands. Others are counted at each
+// position along the axes of a dim, or of several dims that share an axis, if there are at most so many. Maps across
+// meshes are counted for up to 65,536 devices (mesh_pair.h); beyond, the bound is the tile.
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions = 65'536);
 
 // Those that the device receives whose coordinates these are.
 double elements_at(const ExchangeMap& map, const Coordinates& device);
-// Of several exchanges, those of the device that receives most of all together. An upper bound for more positions.
+// Of several exchanges, those of the device that receives most of all together: at turning points, or at all positions.
+// An upper bound for more positions.
 double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions = 4'096);
 
 }  // namespace shardwise

@@ -107,12 +107,71 @@ OpChoice OpChooser::cheapest(const OpView& op, const ShardingRule& rule) {
 OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned) {
   ComputeShardings shardings(op, rule);
   const Pending pending = add_candidates(op, rule, shardings);
-  for (const ComputeSharding& candidate : shardings.candidates()) {
-    OpChoice choice{candidate, pending};
-    if (described(op, rule, choice) == pinned) return choice;
-  }
+  size_t tried = 0;
+  const auto find = [&]() -> const ComputeSharding* {
+    for (; tried < shardings.candidates().size(); ++tried) {
+      const ComputeSharding& candidate = shardings.candidates()[tried];
+      if (described(op, rule, {candidate, pending}) == pinned) return &candidate;
+    }
+    return nullptr;
+  };
+  const ComputeSharding* found = find();
+  if (found == nullptr && add_pinned(op, rule, pinned, pending, shardings)) found = find();
+  if (found != nullptr) return {*found, pending};
   fail<ShardingError>(op.name(), "choices must be possible for the program on this mesh", choice_text(pinned),
                       "compile without choices");
+}
+
+// The placement that choices write as `text`, its reductions completed; nothing if it is of no mesh of this program.
+std::optional<PlacementId> OpChooser::placement_of(std::string text, TypeId type) const {
+  if (text.empty()) return PlacementId{};
+  MeshPtr mesh = placements_.mesh();
+  for (const MeshPtr& other : placements_.other_meshes()) {
+    if (!text.starts_with(other->reference() + "[")) continue;
+    mesh = other;
+    text.erase(0, other->reference().size());
+    break;
+  }
+  if (mesh == nullptr) return std::nullopt;
+  std::vector<AxisList> dims;
+  try {
+    for (const DimSharding& dim : parse_short_sharding(text, mesh).dims) dims.push_back(dim.axes);
+  } catch (const Error&) {
+    return std::nullopt;  // choices may be of any program, or written by hand
+  }
+  if (dims.size() != source_.context().type(type).shape.size()) return std::nullopt;
+  return placements_.of(type, std::move(dims), {}, Reducer::kNone, mesh);
+}
+
+// Adds the candidates that the pinned placements lead to, as if propagation had given them. Where an axis is as large as
+// a dim, propagation leads to others than on the mesh that the choices are of.
+bool OpChooser::add_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned, const Pending& pending,
+                           ComputeShardings& shardings) {
+  if (pinned.operands.size() != op.operand_count() || pinned.results.size() != op.result_count()) return false;
+  std::vector<PlacementId> ids;
+  const auto add = [&](const std::string& text, ValueId value) {
+    const auto id = placement_of(text, type_of(value));
+    if (id) ids.push_back(*id);
+    return id.has_value();
+  };
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (!add(pinned.operands[i], op.operand(i))) return false;
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    if (!add(pinned.results[i], op.result(i))) return false;
+  }
+  const MeshPtr mesh = placements_.has_several_meshes() ? working_mesh(source_.context(), ids) : nullptr;
+  tensors_.clear();
+  for (const PlacementId id : ids) {
+    const Placement* placement = placements_.find(id);
+    const bool is_elsewhere = mesh != nullptr && placement != nullptr && placement->mesh != mesh;
+    tensors_.push_back(is_elsewhere ? nullptr : placement);
+  }
+  projection_.project(rule, tensors_);
+  shardings.set_mesh(mesh);
+  shardings.add(projection_, tensors_, {}, Reducer::kNone);
+  if (!pending.axes.empty()) shardings.add(projection_, tensors_, pending.axes, pending.reducer);
+  return true;
 }
 
 ChosenOp OpChooser::described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const {

@@ -9,6 +9,8 @@
 //   choice.pending.operands[0]      // whether operand 0 stays unreduced
 #pragma once
 
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -54,6 +56,9 @@ class OpChooser {
   OpChoice cheapest(const OpView& op, const ShardingRule& rule);
   // The candidate that reads like `pinned`. Throws ShardingError if there is none.
   OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
+  std::optional<PlacementId> placement_of(std::string text, TypeId type) const;
+  bool add_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned, const Pending& pending,
+                  ComputeShardings& shardings);
   ChosenOp described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const;
   // All candidates, and the pending reduction of those that pass it on.
   Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);

@@ -46,7 +46,7 @@ std::vector<ReshardPlan> plans_across_meshes(const ReshardProblem& problem,
     first.to = then.from = placement;
     ReshardPlan steps = plan(first);
     // The exchange may move smaller tiles after a reduce-scatter than after an all-reduce, so both are priced.
-    for (ReshardStep& step : one_exchange(then).steps) add_step(problem, steps, std::move(step));
+    for (ReshardStep& step : one_exchange(then).steps) add_step(steps, std::move(step));
     plans.push_back(std::move(steps));
   }
   return plans;

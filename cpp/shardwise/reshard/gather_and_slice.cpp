@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/reshard/gather_and_slice.h"
 
+#include "shardwise/cost/collective_cost.h"
+
 namespace shardwise {
 
 ReshardPlan gather_and_slice(const ReshardProblem& problem) {
@@ -16,7 +18,7 @@ ReshardPlan gather_and_slice(const ReshardProblem& problem) {
     now.reducer = problem.to.reducer;
     reduce.bytes = all_reduce_bytes(problem.tile_bytes(now), product(reduce.reduced));
     reduce.after = now;
-    add_step(problem, plan, std::move(reduce));
+    add_step(plan, std::move(reduce));
   }
 
   ReshardStep gather{.move = ReshardMove::kAllGather, .dim_axes = {}, .reduced = {}, .dim_moves = {}, .after = {}};
@@ -53,9 +55,9 @@ ReshardPlan gather_and_slice(const ReshardProblem& problem) {
   if (gathers) {
     gather.bytes = all_gather_bytes(tile, gathered);
     gather.after = now;
-    add_step(problem, plan, std::move(gather));
+    add_step(plan, std::move(gather));
   }
-  if (sliced > 0) add_step(problem, plan, std::move(slice));
+  if (sliced > 0) add_step(plan, std::move(slice));
   return plan;
 }
 

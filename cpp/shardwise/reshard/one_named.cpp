@@ -154,7 +154,7 @@ std::vector<ReshardPlan> named_collectives(const ReshardProblem& problem) {
 
 std::optional<ReshardPlan> one_named_collective(const ReshardProblem& problem) {
   std::vector<ReshardPlan> plans = named_collectives(problem);
-  const auto best = std::ranges::min_element(plans, {}, &ReshardPlan::seconds);
+  const auto best = std::ranges::min_element(plans, {}, &ReshardPlan::cost);
   return best == plans.end() ? std::nullopt : std::optional(std::move(*best));
 }
 

@@ -34,7 +34,7 @@ ReshardPlan one_exchange(const ReshardProblem& problem) {
   step.after = problem.to;
   step.bytes = cost.elements * static_cast<double>(problem.item_size);
   ReshardPlan plan;
-  add_step(problem, plan, std::move(step));
+  add_step(plan, std::move(step));
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "shardwise/base/error.h"
+#include "shardwise/cost/collective_cost.h"
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/common_digits.h"
 #include "shardwise/reshard/gather_and_slice.h"
@@ -14,13 +15,8 @@
 namespace shardwise {
 namespace {
 
-double memory_limit(const ReshardProblem& problem) {
-  return std::max(
-      {problem.tile_bytes(problem.from), problem.tile_bytes(problem.to), static_cast<double>(problem.memory_limit)});
-}
-
 bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
-  const double limit = memory_limit(problem);
+  const double limit = std::max(problem.tile_bytes(problem.from), problem.tile_bytes(problem.to));
   return std::ranges::all_of(plan.steps,
                              [&](const ReshardStep& step) { return problem.tile_bytes(step.after) <= limit; });
 }
@@ -28,7 +24,7 @@ bool fits(const ReshardProblem& problem, const ReshardPlan& plan) {
 // Whether input and output of no step are more than those of one exchange: the tiles before and after.
 bool fits_as_exchange(const ReshardProblem& problem, const ReshardPlan& plan) {
   double before = problem.tile_bytes(problem.from);
-  const double limit = std::max(before + problem.tile_bytes(problem.to), 2 * static_cast<double>(problem.memory_limit));
+  const double limit = before + problem.tile_bytes(problem.to);
   for (const ReshardStep& step : plan.steps) {
     const double after = problem.tile_bytes(step.after);
     if (before + after > limit) return false;
@@ -154,7 +150,7 @@ Reduced all_reduce_first(const ReshardProblem& problem) {
   step.bytes = all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced));
   Reduced reduced{.plan = {}, .rest = problem};
   reduced.rest.from = step.after;
-  add_step(problem, reduced.plan, std::move(step));
+  add_step(reduced.plan, std::move(step));
   return reduced;
 }
 
@@ -180,17 +176,17 @@ std::vector<Reduced> reductions(const ReshardProblem& problem, Pads pads) {
   return found;
 }
 
-ReshardPlan joined(const ReshardProblem& problem, ReshardPlan first, ReshardPlan then) {
-  for (ReshardStep& step : then.steps) add_step(problem, first, std::move(step));
+ReshardPlan joined(ReshardPlan first, ReshardPlan then) {
+  for (ReshardStep& step : then.steps) add_step(first, std::move(step));
   return first;
 }
 
 ReshardPlan plan_reduction(const ReshardProblem& problem) {
   std::optional<ReshardPlan> best;
   for (Reduced& reduced : reductions(problem, Pads::kNo)) {
-    ReshardPlan plan = joined(problem, std::move(reduced.plan), plan_movement(reduced.rest));
+    ReshardPlan plan = joined(std::move(reduced.plan), plan_movement(reduced.rest));
     // The first plan reduces in place, so it is kept even if no plan fits the memory.
-    if (!best || (plan.seconds < best->seconds && fits(problem, plan))) best = std::move(plan);
+    if (!best || (plan.cost < best->cost && fits(problem, plan))) best = std::move(plan);
   }
   return std::move(*best);
 }
@@ -214,7 +210,7 @@ std::vector<ReshardPlan> movements(const ReshardProblem& problem) {
 ReshardPlan plan_reshard(const ReshardProblem& problem) {
   if (is_across_meshes(problem)) {
     const std::vector<ReshardPlan> plans = plans_across_meshes(problem, plan_reshard);
-    return *std::ranges::min_element(plans, {}, &ReshardPlan::seconds);
+    return *std::ranges::min_element(plans, {}, &ReshardPlan::cost);
   }
   return problem.from.unreduced == problem.to.unreduced ? plan_movement(problem) : plan_reduction(problem);
 }
@@ -222,7 +218,7 @@ ReshardPlan plan_reshard(const ReshardProblem& problem) {
 std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::span<const std::string> moves) {
   std::optional<ReshardPlan> best;
   const auto add = [&](ReshardPlan plan) {
-    if (has_moves(plan, moves) && (!best || plan.seconds < best->seconds)) best = std::move(plan);
+    if (has_moves(plan, moves) && (!best || plan.cost < best->cost)) best = std::move(plan);
   };
   if (is_across_meshes(problem)) {
     for (ReshardPlan& plan : plans_across_meshes(problem, plan_reshard)) add(std::move(plan));
@@ -237,7 +233,7 @@ std::optional<ReshardPlan> plan_with_moves(const ReshardProblem& problem, std::s
   }
   for (const Pads pads : {Pads::kNo, Pads::kYes}) {
     for (const Reduced& reduced : reductions(problem, pads)) {
-      for (ReshardPlan& plan : movements(reduced.rest)) add(joined(problem, reduced.plan, std::move(plan)));
+      for (ReshardPlan& plan : movements(reduced.rest)) add(joined(reduced.plan, std::move(plan)));
     }
     // Padding is the last resort: the moves may come from a mesh whose digits divided the dim.
     if (best) break;

@@ -12,7 +12,6 @@ namespace {
 size_t hash_of(const ReshardProblem& problem) {
   size_t hash = hash_combine(hash_value(problem.from), hash_value(problem.to));
   for (const int64_t size : problem.shape) hash = hash_combine(hash, std::hash<int64_t>{}(size));
-  // The link and the memory limit are compared, but not hashed: few problems differ in them alone.
   return hash_combine(hash, std::hash<int64_t>{}(problem.item_size));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Start, end and limits of a reshard, and the plan that answers it.
+// Start and end of a reshard, and the plan that answers it.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "shardwise/base/dims.h"
-#include "shardwise/cost/collective_cost.h"
 #include "shardwise/mesh/placement.h"
 
 namespace shardwise {
@@ -40,8 +39,8 @@ struct ReshardStep {
 
 struct ReshardPlan {
   std::vector<ReshardStep> steps;
-  double bytes = 0;    // received by one device
-  double seconds = 0;  // by the link of the problem
+  double bytes = 0;  // received by one device
+  double cost = 0;   // compares plans: first by bytes, then by collectives, then by slices
 
   int64_t collective_count() const {  // a slice sends nothing
     return std::ranges::count_if(steps, [](const ReshardStep& step) { return step.move != ReshardMove::kSlice; });
@@ -52,8 +51,6 @@ struct ReshardProblem {
   Dims shape;
   int64_t item_size = 4;
   Placement from, to;  // of meshes with the same devices; `to.unreduced` is part of `from.unreduced`
-  Link link = kFewestBytes;
-  int64_t memory_limit = 0;  // bytes of the largest tile on the way; 0: the larger of source and target
 
   double tile_bytes(const Placement& placement) const {
     return static_cast<double>(item_size) * static_cast<double>(element_count(placement.local_shape()));
@@ -61,15 +58,11 @@ struct ReshardProblem {
   friend bool operator==(const ReshardProblem&, const ReshardProblem&) = default;
 };
 
-inline double seconds_of(const ReshardProblem& problem, ReshardMove move, double bytes) {
-  constexpr double kSliceShareOfLatency = 1e-3;  // slices send nothing, but fewer are better
-  return move == ReshardMove::kSlice ? problem.link.latency * kSliceShareOfLatency : seconds(problem.link, bytes);
-}
-
 // Adds a step that has its bytes, and counts them.
-inline void add_step(const ReshardProblem& problem, ReshardPlan& plan, ReshardStep step) {
+inline void add_step(ReshardPlan& plan, ReshardStep step) {
+  constexpr double kSlice = 1e-3;  // slices send nothing, but fewer are better
   plan.bytes += step.bytes;
-  plan.seconds += seconds_of(problem, step.move, step.bytes);
+  plan.cost += step.move == ReshardMove::kSlice ? kSlice : 1 + step.bytes;
   plan.steps.push_back(std::move(step));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/reshard/tile_in_progress.h"
 
+#include "shardwise/cost/collective_cost.h"
+
 namespace shardwise {
 namespace {
 
@@ -63,7 +65,7 @@ Placement TileInProgress::placement() const {
 void TileInProgress::add(ReshardStep step, double bytes) {
   step.after = placement();
   step.bytes = bytes;
-  add_step(problem_, plan_, std::move(step));
+  add_step(plan_, std::move(step));
 }
 
 void TileInProgress::finish_slice() {

@@ -3,7 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/exchange.h"
-#include "shardwise/runtime/exchange.h"
+#include "shardwise/runtime/exchange_devices.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
@@ -79,10 +79,16 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const Dig
 
 Shards CollectiveCall::run(Communicator& communicator, std::span<const Shards> operands) const {
   if (order == nullptr) return run_on_its_mesh(communicator, operands);
-  if (exchange.is_across_meshes()) return communicator.exchange_across_meshes(*order->main, operands, exchange);
+  if (exchange.is_across_meshes()) return run_exchange(communicator, operands, order->main.get());
   return communicator.on_mesh(*order, operands, [this](Communicator& devices, std::span<const Shards> ordered) {
     return run_on_its_mesh(devices, ordered);
   });
+}
+
+Shards CollectiveCall::run_exchange(Communicator& communicator, std::span<const Shards> operands,
+                                    const Mesh* main) const {
+  const Shards* fill = has_fill ? &operands.back() : nullptr;
+  return communicator.exchange(operands.first(exchange.from.size()), fill, exchange, main);
 }
 
 Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<const Shards> operands) const {
@@ -101,9 +107,7 @@ Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<con
         return communicator.shift(operand, permute.axes, permute.shift, permute.wrap);
       }
       return communicator.chain(operand, permute.axes, permute.shift, permute.reducer);
-    case CollectiveKind::kExchange:
-      return communicator.exchange(operands.first(exchange.from.size()), has_fill ? &operands.back() : nullptr,
-                                   exchange);
+    case CollectiveKind::kExchange: return run_exchange(communicator, operands, nullptr);
     case CollectiveKind::kAxisIndex:
     case CollectiveKind::kAllSlice:
     case CollectiveKind::kToUnreduced:

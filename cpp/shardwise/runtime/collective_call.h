@@ -34,6 +34,7 @@ struct CollectiveCall {
 
  private:
   Shards run_on_its_mesh(Communicator& communicator, std::span<const Shards> operands) const;
+  Shards run_exchange(Communicator& communicator, std::span<const Shards> operands, const Mesh* main) const;
 };
 
 // A collective of another mesh than `main` gets its order of devices, which is kept in `orders`.

@@ -53,15 +53,15 @@ class Communicator {
   // it; if the step is -1, of all after it from the one after it. The end of the chain receives zeros.
   virtual Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) = 0;
   // Each device receives the elements of its tile (mesh/exchange.h). What no operand has is `fill`, a scalar, or zeros
-  // if it is null.
-  virtual Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) = 0;
+  // if it is null. If the map is across meshes, shards are indexed by the axes of `main`, which may be one of the two;
+  // else it is null.
+  virtual Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                          const Mesh* main) = 0;
 
   // A collective that uses the axes of `order.other`; it is given a communicator of the same devices, and operands that
   // are indexed by these axes. Operands and result of this function are indexed by the axes of `order.main`.
   using Collective = std::function<Shards(Communicator&, std::span<const Shards>)>;
   virtual Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective);
-  // An exchange from one mesh to another; shards are indexed by the axes of `main`, which may be one of them.
-  virtual Shards exchange_across_meshes(const Mesh& main, std::span<const Shards> operands, const ExchangeMap& map);
 };
 
 }  // namespace shardwise

@@ -25,12 +25,12 @@ AxisList all_of(std::span<const AxisList> lists) {
 
 // The dims of the operands and of the tile of one device, one index at a time.
 struct TileCounter {
+  // The meshes of the result and of the operands, and the logical index of the device in each.
   const Mesh& mesh;
+  const Mesh& from_mesh;
   const ExchangeMap& map;
   int64_t device;
-  // The same for the operands, if they are on another mesh.
-  const Mesh& from_mesh = mesh;
-  int64_t from_device = device;
+  int64_t from_device;
 
   // The elements of operand k that the device needs, or those of them that it holds.
   int64_t count(size_t k, bool held) const {
@@ -145,16 +145,20 @@ Shards CountingCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t
   return devices_.chain(operand, axes, step, reducer);
 }
 
-Shards CountingCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
+Shards CountingCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                                      const Mesh* main) {
+  const Mesh& to = main == nullptr ? *mesh_ : *map.to_mesh;
+  const Mesh& from = main == nullptr ? *mesh_ : *map.from_mesh;
   add(
       [&](int64_t device) {
-        const TileCounter tile{*mesh_, map, device};
+        const int64_t id = mesh_->device_at(device);
+        const TileCounter tile{to, from, map, to.logical_index(id), from.logical_index(id)};
         int64_t elements = 0;
         for (size_t k = 0; k < map.from.size(); ++k) elements += tile.count(k, false) - tile.count(k, true);
         return elements;
       },
       operands[0].dtype());
-  return devices_.exchange(operands, fill, map);
+  return devices_.exchange(operands, fill, map, main);
 }
 
 // Counts along the axes of the other mesh, for the devices in the order of this one.
@@ -172,21 +176,6 @@ Shards CountingCommunicator::on_mesh(const DeviceOrder& order, std::span<const S
     }
     return result;
   });
-}
-
-Shards CountingCommunicator::exchange_across_meshes(const Mesh& main, std::span<const Shards> operands,
-                                                    const ExchangeMap& map) {
-  add(
-      [&](int64_t device) {
-        const int64_t id = main.device_at(device);
-        const TileCounter tile{*map.to_mesh, map, map.to_mesh->logical_index(id), *map.from_mesh,
-                               map.from_mesh->logical_index(id)};
-        int64_t elements = 0;
-        for (size_t k = 0; k < map.from.size(); ++k) elements += tile.count(k, false) - tile.count(k, true);
-        return elements;
-      },
-      operands[0].dtype());
-  return devices_.exchange_across_meshes(main, operands, map);
 }
 
 }  // namespace shardwise

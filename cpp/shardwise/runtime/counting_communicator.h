@@ -37,9 +37,9 @@ class CountingCommunicator final : public Communicator {
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
   Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                  const Mesh* main) override;
   Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective) override;
-  Shards exchange_across_meshes(const Mesh& main, std::span<const Shards> operands, const ExchangeMap& map) override;
 
  private:
   template <class Count>

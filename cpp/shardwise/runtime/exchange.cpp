@@ -3,9 +3,9 @@
 
 #include <map>
 
-#include "shardwise/mesh/digit_map.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/exchange_devices.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
@@ -19,15 +19,6 @@ struct Box {
   std::vector<ExchangePiece> dims;
   NdArray received = {};  // from another process
 };
-
-// Any shards, of the replicas that send to the receiver.
-Coordinates replica_for(const Coordinates& receiver, const DigitMap& map) {
-  Coordinates sender = receiver;
-  for (const DigitMove& move : map) {
-    if (move.kind == DigitMove::Kind::kReplicated) sender.set(move.sender, receiver.at(move.receiver));
-  }
-  return sender;
-}
 
 Dims counts_of(const Box& box) {
   Dims counts;
@@ -80,23 +71,26 @@ struct Tile {
 // without a message, because its calls must match.
 class ShardExchange {
  public:
-  ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+  ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main,
                 const DeviceSet& devices = {})
-      : operands_(operands), fill_(fill), map_(map), devices_(devices), device_(used_axes()) {
+      : operands_(operands),
+        fill_(fill),
+        map_(map),
+        own_process_(devices.position),
+        devices_(devices_of_exchange(operands, fill, map, main, devices)) {
     for (const ExchangeTarget& to : map.to) shape_.push_back(to.rows);
-    find_result_axes();
-    for (int64_t p = 0; p < product(axes_); ++p) tiles_.push_back(tile(devices_.position, p));
+    for (int64_t p = 0; p < product(axes()); ++p) tiles_.push_back(tile(own_process_, p));
   }
 
-  void receive_from_others(Transport& transport) {
+  void receive_from_others(Transport& transport, int64_t processes) {
     std::map<int64_t, Message> sent, awaited;
-    for (int64_t process = 0; process < product(devices_.pinned); ++process) {
-      if (process != devices_.position) add_parts_for(process, sent);
+    for (int64_t process = 0; process < processes; ++process) {
+      if (process != own_process_) add_parts_for(process, sent);
     }
     std::map<int64_t, std::vector<Box*>> waiting;
     for (Tile& tile : tiles_) {
       for (Box& box : tile.boxes) {
-        if (box.process == devices_.position) continue;
+        if (box.process == own_process_) continue;
         awaited[box.process].add(operands_[box.operand].dtype(), counts_of(box), box);
         waiting[box.process].push_back(&box);
       }
@@ -124,31 +118,12 @@ class ShardExchange {
   }
 
  private:
-  AxisList used_axes() const {
-    AxisList used = map_.axes();
-    for (const Shards& operand : operands_) used.insert(used.end(), operand.axes().begin(), operand.axes().end());
-    if (fill_ != nullptr) used.insert(used.end(), fill_->axes().begin(), fill_->axes().end());
-    used.insert(used.end(), devices_.pinned.begin(), devices_.pinned.end());
-    return used;
-  }
-
-  void find_result_axes() {
-    const auto digits = Digits::covering(used_axes());
-    if (!digits) {
-      // Cuts that no single split has: the result gets one ref per axis, which keeps all tiles apart.
-      axes_ = devices_.free(device_.grid());
-      return;
-    }
-    std::vector<DigitSet> varying;
-    for (const Shards& operand : operands_) varying.push_back(digits->touched(operand.axes()));
-    if (fill_ != nullptr) varying.push_back(digits->touched(fill_->axes()));
-    axes_ = devices_.free(digits->axes(varying_after_exchange(map_, *digits, varying)));
-  }
+  const AxisList& axes() const { return devices_->axes(); }
 
   void add_parts_for(int64_t process, std::map<int64_t, Message>& sent) {
-    for (int64_t p = 0; p < product(axes_); ++p) {
+    for (int64_t p = 0; p < product(axes()); ++p) {
       for (const Box& box : tile(process, p).boxes) {
-        if (box.process == devices_.position) {
+        if (box.process == own_process_) {
           sent[process].add(operands_[box.operand].dtype(), counts_of(box), box);
         }
       }
@@ -156,10 +131,9 @@ class ShardExchange {
   }
 
   Tile tile(int64_t process, int64_t p) {
-    device_.set(devices_.pinned, process);
-    device_.set(axes_, p);
+    devices_->receive(process, p);
     Tile tile;
-    for (const ExchangeTarget& to : map_.to) tile.real.push_back(real_rows(to, device_.at(to.axes)));
+    for (size_t d = 0; d < map_.to.size(); ++d) tile.real.push_back(real_rows(map_.to[d], devices_->tile(d)));
     for (size_t k = 0; k < operands_.size(); ++k) add_boxes(k, tile);
     return tile;
   }
@@ -169,7 +143,7 @@ class ShardExchange {
     std::vector<std::vector<std::pair<int64_t, ExchangePiece>>> pieces(from.size());  // by dim; with the shard's number
     Dims counts;
     for (size_t d = 0; d < from.size(); ++d) {
-      const int64_t i = device_.at(map_.to[d].axes);
+      const int64_t i = devices_->tile(d);
       const auto [first, last] = senders(map_.to[d], from[d], i);
       for (int64_t j = first; j <= last; ++j) {
         const ExchangePiece piece = piece_between(map_.to[d], from[d], i, j);
@@ -181,14 +155,15 @@ class ShardExchange {
     Dims index(from.size(), 0);
     do {
       Box box{.operand = operand, .dims = {}};
-      Coordinates sender = replica_for(device_, digit_map_);
+      Dims shards;
       for (size_t d = 0; d < from.size(); ++d) {
         const auto& [shard, piece] = pieces[d][static_cast<size_t>(index[d])];
-        sender.set(from[d].axes, shard);
+        shards.push_back(shard);
         box.dims.push_back(piece);
       }
-      box.process = sender.at(devices_.pinned);
-      box.shard = sender.at(operands_[operand].axes());
+      const ExchangeDevices::Sender sender = devices_->sender(operand, shards);
+      box.process = sender.process;
+      box.shard = sender.shard;
       tile.boxes.push_back(std::move(box));
     } while (next_index(index, counts));
   }
@@ -208,7 +183,7 @@ class ShardExchange {
   bool is_part_of_one_shard(const Tile& tile) const {
     if (tile.boxes.size() != 1) return false;
     const Box& box = tile.boxes[0];
-    if (box.process != devices_.position) return false;
+    if (box.process != own_process_) return false;
     for (size_t d = 0; d < box.dims.size(); ++d) {
       const ExchangePiece& piece = box.dims[d];
       if (piece.to != 0 || piece.count != tile.real[d] || (piece.to_step != 1 && piece.count > 1)) return false;
@@ -222,14 +197,14 @@ class ShardExchange {
   Shards views() const {
     std::vector<NdArray> list;
     for (const Tile& tile : tiles_) list.push_back(source(tile.boxes[0], true));
-    return {axes_, std::move(list)};
+    return {axes(), std::move(list)};
   }
 
-  Shards copies() {
+  Shards copies() const {
     Dims shape;
-    for (const AxisRef& axis : axes_) shape.push_back(axis.size);
+    for (const AxisRef& axis : axes()) shape.push_back(axis.size);
     shape.insert(shape.end(), shape_.begin(), shape_.end());
-    const Shards result(axes_, pooled_empty(operands_[0].dtype(), std::move(shape)));
+    const Shards result(axes(), pooled_empty(operands_[0].dtype(), std::move(shape)));
     for (size_t p = 0; p < tiles_.size(); ++p) {
       const NdArray to = result[static_cast<int64_t>(p)];
       if (to.size() == 0) continue;
@@ -255,61 +230,34 @@ class ShardExchange {
     return covered == element_count(shape_);
   }
 
-  void fill(const NdArray& to, int64_t p) {
+  void fill(const NdArray& to, int64_t p) const {
     if (fill_ == nullptr) {
       copy_parallel(to, NdArray::full(to.dtype(), to.shape(), Scalar::of_int(to.dtype(), 0)));
       return;
     }
-    device_.set(devices_.pinned, devices_.position);
-    device_.set(axes_, p);
-    const NdArray value = (*fill_)[device_.at(fill_->axes())];
+    const NdArray value = (*fill_)[position_along(fill_->axes(), axes(), p)];
     copy_parallel(to, restrided(value, to.shape(), Dims(to.shape().size(), 0)));
   }
 
   std::span<const Shards> operands_;
   const Shards* fill_;
   const ExchangeMap& map_;
-  // Empty: a sender is in the receiver's place along digits that do not shard the operand.
-  const DigitMap digit_map_ = digit_map_of(map_).value_or(DigitMap());
-  const DeviceSet devices_;
-  Coordinates device_;
-  Dims shape_;     // of a tile
-  AxisList axes_;  // of the result
+  const int64_t own_process_;
+  const std::unique_ptr<ExchangeDevices> devices_;
+  Dims shape_;  // of a tile
   std::vector<Tile> tiles_;
 };
 
 }  // namespace
 
-// An operand that is not sharded along an axis sends what devices hold in the receiver's place along it, or along the
-// digit that the digit map names.
-DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands) {
-  DigitSet after = 0;
-  // Tiles at different positions may differ, even if the operand is the same on all devices.
-  for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
-  for (size_t k = 0; k < operands.size(); ++k) {
-    AxisList sharded;
-    if (k < map.from.size()) {
-      for (const ExchangeSource& dim : map.from[k]) sharded.insert(sharded.end(), dim.axes.begin(), dim.axes.end());
-    }
-    after |= operands[k] & ~digits.covered(sharded);
-  }
-  if (const auto moves = digit_map_of(map)) {
-    for (const DigitMove& move : *moves) {
-      const bool varies = (operands[0] & digits.touched(move.sender)) != 0;
-      if (varies && move.kind == DigitMove::Kind::kReplicated) after |= digits.touched(move.receiver);
-    }
-  }
-  return after;
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main) {
+  return ShardExchange(operands, fill, map, main).run();
 }
 
-Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
-  return ShardExchange(operands, fill, map).run();
-}
-
-Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const DeviceSet& devices,
-                 Transport& transport) {
-  ShardExchange exchange(operands, fill, map, devices);
-  exchange.receive_from_others(transport);
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main,
+                 const DeviceSet& devices, Transport& transport) {
+  ShardExchange exchange(operands, fill, map, main, devices);
+  exchange.receive_from_others(transport, product(devices.pinned));
   return exchange.run();
 }
 

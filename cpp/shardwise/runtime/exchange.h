@@ -9,7 +9,6 @@
 
 #include <span>
 
-#include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/exchange.h"
 #include "shardwise/runtime/device_set.h"
 #include "shardwise/runtime/processes/transport.h"
@@ -17,12 +16,10 @@
 
 namespace shardwise {
 
-// The digits along which the result varies, from those of the operands, the fill included.
-DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, std::span<const DigitSet> operands);
-
-Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map);
+// `main` as in Communicator::exchange.
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main);
 // The operands are the shards of `devices`, and so is the result.
-Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const DeviceSet& devices,
-                 Transport& transport);
+Shards exchanged(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main,
+                 const DeviceSet& devices, Transport& transport);
 
 }  // namespace shardwise

@@ -302,8 +302,9 @@ Shards VirtualCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
   return {std::move(sorted), reorder_dims(array, order)};
 }
 
-Shards VirtualCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
-  return exchanged(operands, fill, map);
+Shards VirtualCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                                     const Mesh* main) {
+  return exchanged(operands, fill, map, main);
 }
 
 }  // namespace shardwise

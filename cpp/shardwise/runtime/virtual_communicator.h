@@ -26,7 +26,8 @@ class VirtualCommunicator final : public Communicator {
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
   Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                  const Mesh* main) override;
 };
 
 // Each device's part of dim d along scatter[d], as views. The operand does not vary along these axes.

@@ -178,7 +178,7 @@ TEST(Exchange, RandomMapsMoveTheRightElementsAndNoMore) {
     const bool everywhere = below(random, 3) == 0, has_fill = below(random, 2) == 0;
     std::vector<Shards> operands;
     for (size_t k = 0; k < c.map.from.size(); ++k) operands.push_back(operand_of(c, k, everywhere));
-    const Shards result = VirtualCommunicator().exchange(operands, has_fill ? &fill : nullptr, c.map);
+    const Shards result = VirtualCommunicator().exchange(operands, has_fill ? &fill : nullptr, c.map, nullptr);
     const Truth truth = compare(c, result, has_fill ? kNobody : 0);
     const ExchangeCost cost = exchange_cost(c.map);
     ASSERT_TRUE(truth.is_right) << round;
@@ -196,7 +196,7 @@ TEST(Exchange, ProcessesGetTheTilesOfTheirDevices) {
     const Case c = random_case(random);
     std::vector<Shards> operands;
     for (size_t k = 0; k < c.map.from.size(); ++k) operands.push_back(operand_of(c, k, round % 3 == 0));
-    const Shards expected = VirtualCommunicator().exchange(operands, nullptr, c.map);
+    const Shards expected = VirtualCommunicator().exchange(operands, nullptr, c.map, nullptr);
     const auto digits = Digits::covering(c.map.axes());
     if (!digits) continue;
     AxisList all = digits->axes(digits->touched(c.map.axes()));
@@ -205,7 +205,7 @@ TEST(Exchange, ProcessesGetTheTilesOfTheirDevices) {
     run_in_processes(pinned, [&](const DeviceSet& devices, Communicator& communicator) {
       std::vector<Shards> owned;
       for (const Shards& operand : operands) owned.push_back(devices.owned(operand));
-      const Shards actual = communicator.exchange(owned, nullptr, c.map);
+      const Shards actual = communicator.exchange(owned, nullptr, c.map, nullptr);
       const AxisList grid = sorted(devices.free(all));
       for (int64_t i = 0; i < product(grid); ++i) {
         NdArray wanted = expected[devices.position_along(expected.axes(), grid, i)];
@@ -232,20 +232,33 @@ TEST(Exchange, EvenTilesInReverseAreViews) {
       .to = {{x, 2, 2, 8}, {{}, 3, 3, 3}},
       .from = {{{.axes = x, .block = 2, .size = 8, .scale = -1, .offset = 7}, {.axes = {}, .block = 3, .size = 3}}}};
   const Shards operand(x, rows);
-  const Shards result = VirtualCommunicator().exchange({&operand, 1}, nullptr, map);
+  const Shards result = VirtualCommunicator().exchange({&operand, 1}, nullptr, map, nullptr);
   EXPECT_TRUE(result.is_stacked());
   EXPECT_EQ(result.stacked().owner(), rows.owner());
 }
 
-TEST(ExchangeCost, OnLargeMeshesStridesHaveAnUpperBound) {
+TEST(ExchangeCost, OnLargeMeshesStridesAreExact) {
   const MeshPtr mesh = line(1 << 20);
   const AxisList x{full_axis(*mesh, 0)};
   ExchangeMap map{.to = {{x, 8, 8, 8 << 20}}, .from = {{{.axes = x, .block = 8, .size = 8 << 20, .offset = 3}}}};
   EXPECT_TRUE(exchange_cost(map).exact);
   EXPECT_EQ(exchange_cost(map).elements, 3);
   map.from[0][0].scale = 2;
-  EXPECT_FALSE(exchange_cost(map).exact);
+  EXPECT_TRUE(exchange_cost(map).exact);
   EXPECT_EQ(exchange_cost(map).elements, 8);
+  // Tile 0 has the rows 3, 5 and 7 of its 8.
+  map.to[0] = {x, 8, 8, 8};
+  EXPECT_EQ(exchange_cost(map).elements, 5);
+}
+
+TEST(ExchangeCost, OnLargeMeshesSeveralOperandsAlongOtherAxesHaveAnUpperBound) {
+  const auto mesh = std::make_shared<const Mesh>("mesh", std::vector<MeshAxis>{{"x", 1 << 10}, {"y", 1 << 10}});
+  const AxisList x{full_axis(*mesh, 0)}, y{full_axis(*mesh, 1)};
+  const ExchangeMap map{.to = {{x, 8, 8, 8 << 10}},
+                        .from = {{{.axes = y, .block = 4, .size = 4 << 10, .end = 4 << 10}},
+                                 {{.axes = y, .block = 4, .size = 4 << 10, .offset = -(4 << 10), .begin = 4 << 10}}}};
+  EXPECT_FALSE(exchange_cost(map).exact);
+  EXPECT_EQ(exchange_cost(map).elements, 16);
 }
 
 }  // namespace

@@ -61,9 +61,10 @@ class CountingCommunicator final : public Communicator {
     add(static_cast<double>(bytes_of(operand)));
     return own_.chain(operand, axes, step, reducer);
   }
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override {
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                  const Mesh* main) override {
     add(exchange_cost(map).elements * static_cast<double>(item_size(operands[0].dtype())));
-    return own_.exchange(operands, fill, map);
+    return own_.exchange(operands, fill, map, main);
   }
 
  private:

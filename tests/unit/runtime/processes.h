@@ -86,11 +86,12 @@ class MeetingCommunicator final : public Communicator {
   Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override {
     return together(operand, [&](const Shards& all) { return virtual_.chain(all, axes, step, reducer); });
   }
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override {
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                  const Mesh* main) override {
     std::vector<Shards> all;
     for (const Shards& operand : operands) all.push_back(meeting_.all_shards(devices_, operand));
     const Shards value = fill == nullptr ? Shards() : meeting_.all_shards(devices_, *fill);
-    return devices_.owned(virtual_.exchange(all, fill == nullptr ? nullptr : &value, map));
+    return devices_.owned(virtual_.exchange(all, fill == nullptr ? nullptr : &value, map, main));
   }
 
  private:

@@ -2,6 +2,7 @@
 #include "shardwise/ops/collectives/exchange.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -171,6 +172,39 @@ bool are_apart(const std::vector<ExchangeSource>& a, const std::vector<ExchangeS
   return false;
 }
 
+// An exchange is pure movement: nothing tells which of two elements to keep. Sorted along a dim, the boxes fall into
+// groups that do not touch, so that only boxes of one group are compared. Parts of a grid end up alone.
+void check_apart(const InferContext& op, const ExchangeMap& map, std::vector<size_t> operands, size_t dim = 0,
+                 size_t unsplit = 0) {
+  const size_t ndim = map.to.size();
+  if (operands.size() < 2) return;
+  if (unsplit == ndim) {
+    for (size_t i = 1; i < operands.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (are_apart(map.from[operands[i]], map.from[operands[j]])) continue;
+        const auto [first, second] = std::minmax(operands[i], operands[j]);
+        op.fail_shape("no element of the result may come from two operands",
+                      str("operands ", first, " and ", second, ", which overlap"), "give them 'begin' and 'end'");
+      }
+    }
+    return;
+  }
+  const auto source = [&](size_t k) -> const ExchangeSource& { return map.from[k][dim]; };
+  std::ranges::sort(operands, {}, [&](size_t k) { return std::tuple(source(k).begin, source(k).end, k); });
+  std::vector<std::vector<size_t>> groups;
+  int64_t end = 0;
+  for (const size_t k : operands) {
+    if (groups.empty() || source(k).begin >= end) {
+      groups.emplace_back();
+      end = source(k).end;
+    }
+    end = std::max(end, source(k).end);
+    groups.back().push_back(k);
+  }
+  const size_t left = groups.size() == 1 ? unsplit + 1 : 0;
+  for (std::vector<size_t>& group : groups) check_apart(op, map, std::move(group), (dim + 1) % ndim, left);
+}
+
 void check(const InferContext& op, const ExchangeMap& map) {
   std::vector<const AxisList*> axes;
   for (size_t d = 0; d < map.to.size(); ++d) {
@@ -178,6 +212,7 @@ void check(const InferContext& op, const ExchangeMap& map) {
     axes.push_back(&map.to[d].axes);
   }
   check_disjoint(op, axes, "to");
+  std::vector<size_t> operands;
   for (size_t k = 0; k < map.from.size(); ++k) {
     axes.clear();
     for (size_t d = 0; d < map.to.size(); ++d) {
@@ -185,14 +220,9 @@ void check(const InferContext& op, const ExchangeMap& map) {
       axes.push_back(&map.from[k][d].axes);
     }
     check_disjoint(op, axes, "from");
-    for (size_t other = 0; other < k; ++other) {
-      // An exchange is pure movement: nothing tells which of two elements to keep.
-      if (!are_apart(map.from[k], map.from[other])) {
-        op.fail_shape("no element of the result may come from two operands",
-                      str("operands ", other, " and ", k, ", which overlap"), "give them 'begin' and 'end'");
-      }
-    }
+    operands.push_back(k);
   }
+  check_apart(op, map, std::move(operands));
 }
 
 }  // namespace

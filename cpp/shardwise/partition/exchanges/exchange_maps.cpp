@@ -91,14 +91,23 @@ bool add_dim(std::span<const ExchangeMap> maps, size_t d, Hull& hull) {
 
 }  // namespace
 
-std::optional<ExchangeMap> composed(const ExchangeMap& outer, size_t k, const ExchangeMap& inner) {
+std::optional<std::vector<ExchangeSource>> composed_source(const ExchangeMap& outer, size_t k,
+                                                           const ExchangeMap& inner) {
   if (inner.from.size() != 1 || outer.is_across_meshes() || inner.is_across_meshes()) return std::nullopt;
-  ExchangeMap map = outer;
-  for (size_t d = 0; d < map.to.size(); ++d) {
+  std::vector<ExchangeSource> sources;
+  for (size_t d = 0; d < outer.to.size(); ++d) {
     const auto source = composed(outer.from[k][d], inner.to[d], inner.from[0][d]);
     if (!source) return std::nullopt;
-    map.from[k][d] = *source;
+    sources.push_back(*source);
   }
+  return sources;
+}
+
+std::optional<ExchangeMap> composed(const ExchangeMap& outer, size_t k, const ExchangeMap& inner) {
+  auto source = composed_source(outer, k, inner);
+  if (!source) return std::nullopt;
+  ExchangeMap map = outer;
+  map.from[k] = std::move(*source);
   return map;
 }
 

@@ -107,7 +107,7 @@ Shards OneDevice::chain(const Shards& operand, AxisSpan, int64_t, Reducer) {
   return allocated(operand.dtype(), operand.local_shape());
 }
 
-Shards OneDevice::exchange(std::span<const Shards> operands, const Shards*, const ExchangeMap& map) {
+Shards OneDevice::exchange(std::span<const Shards> operands, const Shards*, const ExchangeMap& map, const Mesh*) {
   Dims shape;
   for (const ExchangeTarget& to : map.to) shape.push_back(to.rows);
   return allocated(operands[0].dtype(), std::move(shape));

@@ -30,12 +30,10 @@ class OneDevice final : public Communicator {
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
   Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                  const Mesh* main) override;
   Shards on_mesh(const DeviceOrder&, std::span<const Shards> operands, const Collective& collective) override {
     return collective(*this, operands);
-  }
-  Shards exchange_across_meshes(const Mesh&, std::span<const Shards> operands, const ExchangeMap& map) override {
-    return exchange(operands, nullptr, map);
   }
 };
 

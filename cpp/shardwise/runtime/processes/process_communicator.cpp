@@ -10,7 +10,6 @@
 #include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange.h"
-#include "shardwise/runtime/exchange_across_meshes.h"
 #include "shardwise/runtime/fold.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
@@ -529,13 +528,9 @@ Shards ProcessCommunicator::on_mesh(const DeviceOrder& order, std::span<const Sh
   return devices_.owned(own_.on_mesh(order, all, collective));
 }
 
-Shards ProcessCommunicator::exchange_across_meshes(const Mesh& main, std::span<const Shards> operands,
-                                                   const ExchangeMap& map) {
-  return exchanged_across_meshes(operands, map, main, devices_, transport_.get());
-}
-
-Shards ProcessCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) {
-  return exchanged(operands, fill, map, devices_, *transport_);
+Shards ProcessCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                                     const Mesh* main) {
+  return exchanged(operands, fill, map, main, devices_, *transport_);
 }
 
 }  // namespace shardwise

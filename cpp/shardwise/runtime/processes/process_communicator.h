@@ -41,10 +41,10 @@ class ProcessCommunicator final : public Communicator {
   Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
   Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
   Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map) override;
+  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
+                  const Mesh* main) override;
   // If each process has one device, as another mesh of processes. Else every process has the shards of all devices.
   Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective) override;
-  Shards exchange_across_meshes(const Mesh& main, std::span<const Shards> operands, const ExchangeMap& map) override;
 
  private:
   struct Route;
