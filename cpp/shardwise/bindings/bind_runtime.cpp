@@ -60,6 +60,7 @@ void collect_owners(const Shards& shards, std::unordered_set<const void*>& owner
 
 // A result must not change when the user writes an array that was an argument: a view of one becomes a copy.
 ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& borrowed) {
+  if (borrowed.empty()) return std::make_shared<ShardedArray>(std::move(result));
   std::unordered_set<const void*> owners;
   collect_owners(result.shards(), owners);
   const bool shared =

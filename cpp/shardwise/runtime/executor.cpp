@@ -12,7 +12,7 @@
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/plan/plan.h"
-#include "shardwise/runtime/program_run.h"
+#include "shardwise/runtime/run/program_run.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
@@ -74,7 +74,13 @@ Executable::Executable(std::shared_ptr<const Module> local, MeshPtr mesh, Execut
     : module_(std::move(local)), mesh_(std::move(mesh)), options_(std::move(options)) {
   const Region& body = module_->region(module_->main().body);
   for (ValueId argument : body.arguments) arguments_.push_back(placement_in(*module_, mesh_, argument));
-  for (ValueId result : body.results) results_.push_back(placement_in(*module_, mesh_, result));
+  for (ValueId result : body.results) {
+    Placement placement = placement_in(*module_, mesh_, result);
+    TensorSharding sharding = sharding_of(placement);
+    Dims blocks = placement.local_shape();
+    AxisList axes = options_.devices.free(varying_axes(sharding));
+    results_.push_back({std::move(placement), std::move(sharding), std::move(blocks), std::move(axes)});
+  }
   plan_ = std::make_unique<Plan>(planned(false, options_.devices.pinned));
 }
 
@@ -108,6 +114,7 @@ Plan Executable::planned(bool faithful, const AxisList& pinned) const {
 void Executable::check_argument(size_t i, const ShardedArray& argument) const {
   const TensorType& type = argument_type(i);
   const Placement& placement = arguments_[i];
+  if (argument.dtype() == type.dtype && argument.shape() == type.shape && is_placed(argument, placement)) return;
   const std::string subject = str("argument ", i);
   if (argument.dtype() != type.dtype) {
     fail<DTypeError>(subject, str("the dtype must be ", type.dtype), str(argument.dtype()), "convert it first");
@@ -116,12 +123,9 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
     fail<ShapeError>(subject, str("the shape must be ", type.shape), str(argument.shape()),
                      "compile the program for this shape");
   }
-  if (!is_placed(argument, placement)) {
-    fail<ShardingError>(
-        subject,
-        str("the sharding must be ", bare_text(sharding_of(placement)), " in blocks ", placement.local_shape()),
-        str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
-  }
+  fail<ShardingError>(
+      subject, str("the sharding must be ", bare_text(sharding_of(placement)), " in blocks ", placement.local_shape()),
+      str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
 }
 
 bool Executable::accepts(size_t i, const ShardedArray& array) const {
@@ -147,30 +151,32 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
   for (size_t i : options.donated) arguments.at(i) = ShardedArray();  // the others are held until the end
   run.execute();
   std::vector<ShardedArray> results;
-  const AxisList every_device = sort_and_merge(chosen.digits.axes(chosen.free));
+  results.reserve(results_.size());
   for (size_t i = 0; i < results_.size(); ++i) {
-    const Placement& placement = results_[i];
-    const TensorType& type = module_->global_type(module_->region(module_->main().body).results[i]);
-    TensorSharding sharding = sharding_of(placement);
-    if (const DeviceOrder* order = order_of_border(chosen, placement)) {
-      const DeviceSet own = devices_on_other_mesh(*order, devices);
-      const AxisList axes = options.faithful ? own.free(all_axes(*order->other)) : own.free(varying_axes(sharding));
-      Shards ordered;
-      const Shards shards[] = {run.take(chosen.main.results[i])};
-      // A collective that does nothing: on_mesh brings the shards into the order of the other mesh.
-      communicator.on_mesh(*order, shards, [&](Communicator&, std::span<const Shards> there) {
-        ordered = there[0];
-        return ordered;
-      });
-      results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(), ordered.along(axes),
-                           own);
-      continue;
-    }
-    const AxisList axes = options.faithful ? every_device : devices.free(varying_axes(sharding));
-    results.emplace_back(type.dtype, type.shape, std::move(sharding), placement.local_shape(),
-                         run.take(chosen.main.results[i]).along(axes), devices);
+    results.push_back(result_array(chosen, i, run.take(chosen.main.results[i]), communicator, options.faithful));
   }
   return results;
+}
+
+ShardedArray Executable::result_array(const Plan& plan, size_t i, const Shards& shards, Communicator& communicator,
+                                      bool faithful) const {
+  const auto& [placement, sharding, blocks, axes] = results_[i];
+  const TensorType& type = module_->global_type(module_->region(module_->main().body).results[i]);
+  const DeviceSet& devices = options_.devices;
+  const DeviceOrder* order = order_of_border(plan, placement);
+  if (order == nullptr) {
+    const AxisList every_device = faithful ? sort_and_merge(plan.digits.axes(plan.free)) : AxisList();
+    return {type.dtype, type.shape, sharding, blocks, shards.along(faithful ? every_device : axes), devices};
+  }
+  const DeviceSet own = devices_on_other_mesh(*order, devices);
+  Shards ordered;
+  // A collective that does nothing: on_mesh brings the shards into the order of the other mesh.
+  communicator.on_mesh(*order, {&shards, 1}, [&](Communicator&, std::span<const Shards> there) {
+    ordered = there[0];
+    return ordered;
+  });
+  const AxisList own_axes = faithful ? own.free(all_axes(*order->other)) : own.free(varying_axes(sharding));
+  return {type.dtype, type.shape, sharding, blocks, ordered.along(own_axes), own};
 }
 
 // The shards of this process, indexed by the axes of the mesh of the run.

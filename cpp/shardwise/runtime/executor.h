@@ -68,13 +68,21 @@ class Executable {
   MemoryUse rehearse(const Plan& plan, const MemoryOptions& options, const BranchChoices& branches) const;
   Shards rehearsed_argument(size_t i, bool per_device) const;
   Shards argument_shards(const Plan& plan, size_t i, const ShardedArray& argument) const;
+  ShardedArray result_array(const Plan& plan, size_t i, const Shards& shards, Communicator& communicator,
+                            bool faithful) const;
   void check_argument(size_t i, const ShardedArray& argument) const;
 
   std::shared_ptr<const Module> module_;
   MeshPtr mesh_;
   ExecutorOptions options_;
   std::vector<Placement> arguments_;
-  std::vector<Placement> results_;
+  struct Result {  // what all runs need to make the array of a result
+    Placement placement;
+    TensorSharding sharding;
+    Dims blocks;
+    AxisList axes;  // along which the shards of this process differ
+  };
+  std::vector<Result> results_;
   std::unique_ptr<Plan> plan_;
   mutable std::once_flag faithful_once_;
   mutable std::unique_ptr<Plan> faithful_plan_;

@@ -7,11 +7,35 @@
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
+namespace {
 
-StepOperands::StepOperands(std::vector<Shards> shards) : shards_(std::move(shards)) {
+// Flops and bytes below which waking a thread costs more than it saves.
+constexpr double kParallelWork = 1 << 16;
+
+// A kernel that does not write every element leaves poison, which tests detect.
+NdArray new_result(DType dtype, Dims shape, bool poison) {
+  NdArray buffer = pooled_empty(dtype, std::move(shape));
+  if (poison) buffer.copy_from(NdArray::full(buffer.dtype(), buffer.shape(), poison_value(buffer.dtype())));
+  return buffer;
+}
+
+void check_view(std::string_view op, const TensorType& type, const NdArray& view) {
+  if (view.shape() == type.shape && view.dtype() == type.dtype) return;
+  check_internal(false,
+                 str(op, ": the kernel sets a result of type ", type.text(), ", not ", view.dtype(), view.shape()));
+}
+
+}  // namespace
+
+bool runs_in_parallel(int64_t shards, double work) {
+  return shards > 1 && shards >= thread_count() && work >= kParallelWork && !is_rehearsal();
+}
+
+StepOperands::StepOperands(std::span<const Shards> shards) : shards_(shards) {
   for (size_t i = 0; i < std::min<size_t>(shards_.size(), 64); ++i) {
     if (shards_[i].is_stacked() && shards_[i].stacked().owner().use_count() == 1) sole_ |= uint64_t{1} << i;
   }
@@ -40,10 +64,7 @@ NdArray StepResults::allocate(size_t result, int64_t shard) {
     Dims shape;
     for (const AxisRef& axis : axes_) shape.push_back(axis.size);
     shape.insert(shape.end(), slot.type->shape.begin(), slot.type->shape.end());
-    NdArray buffer = pooled_empty(slot.type->dtype, std::move(shape));
-    // A kernel that does not write every element leaves poison, which tests detect.
-    if (poison_) buffer.copy_from(NdArray::full(buffer.dtype(), buffer.shape(), poison_value(buffer.dtype())));
-    slot.buffer = Shards(axes_, std::move(buffer));
+    slot.buffer = Shards(axes_, new_result(slot.type->dtype, std::move(shape), poison_));
   });
   NdArray array = slot.buffer[shard];
   slot.views[static_cast<size_t>(shard)] = array;
@@ -67,11 +88,7 @@ Shards StepResults::take(size_t result) {
   // StepResults::set may have replaced an array that was allocated, so the flags count, not the buffer.
   const bool one_buffer = std::all_of(slot.allocated.begin(), slot.allocated.end(), [](uint8_t a) { return a != 0; });
   if (one_buffer) return std::move(slot.buffer);
-  for (const NdArray& view : slot.views) {
-    if (view.shape() == slot.type->shape && view.dtype() == slot.type->dtype) continue;
-    check_internal(false, str(op_, ": the kernel sets a result of type ", slot.type->text(), ", not ", view.dtype(),
-                              view.shape()));
-  }
+  for (const NdArray& view : slot.views) check_view(op_, *slot.type, view);
   return {axes_, std::move(slot.views)};
 }
 
@@ -81,6 +98,23 @@ std::optional<NdArray> ShardKernelContext::take_operand(size_t i) {
 
 void ShardKernelContext::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   shardwise::parallel_for(count, grain, body);
+}
+
+std::optional<NdArray> OneCallContext::take_operand(size_t i) {
+  return all_.may_be_taken(i) ? std::optional(operand(i)) : std::nullopt;
+}
+
+NdArray OneCallContext::allocate_result(size_t i) {
+  results_[i] = new_result(types_[i].dtype, types_[i].shape, poison_);
+  return results_[i];
+}
+
+void OneCallContext::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  shardwise::parallel_for(count, grain, body);
+}
+
+void OneCallContext::check_results() const {
+  for (size_t i = 0; i < results_.size(); ++i) check_view(op_, types_[i], results_[i]);
 }
 
 }  // namespace shardwise

@@ -8,7 +8,14 @@
 //   for each shard k: ShardKernelContext context(operands, shards k of them, results, k);  kernel(context);
 //   results.take(0)        // a stack {4, …} if every kernel allocated; else whatever views they set
 //
-// Several threads may use contexts of one StepResults at once.
+// Several threads may use contexts of one StepResults at once. A step of one call, whose values are whole, has a
+// OneCallContext instead, which indexes no shards:
+//
+//   std::vector<NdArray> results;
+//   OneCallContext context("stablehlo.add", shards, {tensor<8xf32>}, results, poison);
+//   kernel(context);
+//   context.check_results();
+//   results[0]             // what the kernel allocated or set
 #pragma once
 
 #include <deque>
@@ -19,17 +26,21 @@
 
 namespace shardwise {
 
-// The operands of all shards. Those that nothing else refers to now may be taken by the kernels.
+// Whether the calls for the shards of a step run in parallel: there are at least as many as threads, and enough work in
+// flops and bytes. Otherwise they run one after another, and each uses all threads.
+bool runs_in_parallel(int64_t shards, double work);
+
+// The operands of all shards, which outlive it. Those that nothing else refers to now may be taken by the kernels.
 class StepOperands {
  public:
-  explicit StepOperands(std::vector<Shards> shards);
+  explicit StepOperands(std::span<const Shards> shards);
 
   size_t size() const { return shards_.size(); }
   const Shards& operator[](size_t i) const { return shards_[i]; }
   bool may_be_taken(size_t i) const;
 
  private:
-  std::vector<Shards> shards_;
+  std::span<const Shards> shards_;
   uint64_t sole_ = 0;  // bit i: nothing else refers to the buffer of operand i (of the first 64)
 };
 
@@ -76,6 +87,33 @@ class ShardKernelContext final : public KernelContext {
   std::span<const NdArray> operands_;
   StepResults& results_;
   int64_t shard_;
+};
+
+class OneCallContext final : public KernelContext {
+ public:
+  // `results` receives the results; it is empty.
+  OneCallContext(std::string_view op, std::span<const Shards> operands, std::span<const TensorType> types,
+                 std::vector<NdArray>& results, bool poison)
+      : op_(op), operands_(operands), all_(operands), types_(types), results_(results), poison_(poison) {
+    results_.resize(types.size());
+  }
+
+  const NdArray& operand(size_t i) const override { return operands_[i].stacked(); }
+  std::optional<NdArray> take_operand(size_t i) override;
+  NdArray allocate_result(size_t i) override;
+  void set_result(size_t i, NdArray view) override { results_[i] = std::move(view); }
+  void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) override;
+
+  // After the kernel. Throws InternalError if it set no result, or one of another type.
+  void check_results() const;
+
+ private:
+  std::string_view op_;
+  std::span<const Shards> operands_;
+  const StepOperands all_;
+  std::span<const TensorType> types_;
+  std::vector<NdArray>& results_;
+  bool poison_;
 };
 
 }  // namespace shardwise

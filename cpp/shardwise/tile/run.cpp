@@ -77,7 +77,18 @@ void copy_run(int64_t item, std::byte* to, int64_t to_stride, const std::byte* f
   dispatch_moved(item, [&]<class T>() { copy_items<T>(to, to_stride, from, from_stride, count); });
 }
 
+template <class T>
+void fill_items(std::byte* to, const std::byte* from, int64_t count) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
 void fill_run(int64_t item, std::byte* to, const std::byte* from, int64_t count) {
+  constexpr int64_t kFew = 32;
+  if (count <= kFew) {  // a short row, for which calls of memcpy would take longer
+    return dispatch_moved(item, [&]<class T>() { fill_items<T>(to, from, count); });
+  }
   std::memcpy(to, from, static_cast<size_t>(item));
   int64_t done = 1;
   while (done < count) {  // double the filled part: few memcpy calls for any item size
@@ -186,6 +197,14 @@ void merge_dims(Strided& strided) {
   for (Strided::Array& array : strided.arrays) array.strides.resize(kept + 1);
 }
 
+bool is_row_major(DimSpan shape, const Strided::Array& array) {
+  int64_t stride = array.item;
+  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) {
+    if (array.strides[d] != stride) return false;
+  }
+  return true;
+}
+
 Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> outputs) {
   const Dims& shape = outputs[0].shape();
   std::vector<size_t> order;
@@ -198,11 +217,13 @@ Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> o
                    [&](size_t a, size_t b) { return std::abs(leading[a]) > std::abs(leading[b]); });
   check_internal(order.size() <= 32, "tiles run over at most 32 dims");
   Strided strided;
+  strided.arrays.reserve(inputs.size() + outputs.size());
   for (size_t d : order) strided.shape.push_back(shape[d]);
   if (order.empty()) strided.shape.push_back(1);
   const auto add = [&](const NdArray& array) {
     check_internal(array.shape() == shape, "operands of a tile program must have the shape of its outputs");
     Strided::Array entry{array.data(), item_size(array.dtype()), {}, false, false};
+    entry.strides.reserve(order.size() + 1);
     for (size_t d : order) entry.strides.push_back(array.strides()[d]);
     if (order.empty()) entry.strides.push_back(entry.item);
     strided.arrays.push_back(std::move(entry));
@@ -212,7 +233,7 @@ Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> o
   merge_dims(strided);
   for (Strided::Array& array : strided.arrays) {
     // Kernels need addresses aligned to the item, which foreign NumPy memory does not promise.
-    array.linear = array.strides == row_major_strides(strided.shape, array.item) && is_aligned(array.data, array.item);
+    array.linear = is_row_major(strided.shape, array) && is_aligned(array.data, array.item);
     array.splat = std::all_of(array.strides.begin(), array.strides.end(), [](int64_t s) { return s == 0; });
   }
   return strided;
@@ -224,7 +245,11 @@ Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> o
 
 TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
     : program_(program), table_(*current_table()), max_lanes_(0) {
+  const size_t slots = program.inputs_.size() + program.outputs_.size() + program.scalars_.size();
   std::vector<int64_t> items;
+  items.reserve(slots + program.temporary_bytes_.size());
+  pad_offset_.reserve(items.capacity());
+  slots_.reserve(items.capacity());
   for (DType dtype : program.inputs_) items.push_back(item_size(dtype));
   for (const TileProgram::Output& output : program.outputs_) items.push_back(item_size(output.dtype));
   for (const Scalar& scalar : program.scalars_) items.push_back(item_size(scalar.dtype));
@@ -391,13 +416,17 @@ namespace {
 
 // A large operand whose rows are strided in memory (a transpose) would cost one cache miss per element. Copying it in
 // blocks first costs one per cache line.
-NdArray along_memory(const NdArray& input, const NdArray& output, const ParallelFor& parallel_for) {
-  constexpr int64_t kLarge = 1 << 15, kConflict = 1024;
-  if (input.ndim() < 2 || input.size() < kLarge || !output.is_contiguous()) return input;
+constexpr int64_t kLarge = 1 << 15, kConflict = 1024;
+
+bool is_across_memory(const NdArray& input, const NdArray& output) {
+  if (input.ndim() < 2 || input.size() < kLarge || !output.is_contiguous()) return false;
   int64_t last = input.ndim() - 1;
   while (last > 0 && input.shape()[static_cast<size_t>(last)] == 1) --last;
   const int64_t step = input.strides()[static_cast<size_t>(last)];
-  if (step == 0 || step % kConflict != 0) return input;
+  return step != 0 && step % kConflict == 0;
+}
+
+NdArray along_memory(const NdArray& input, const ParallelFor& parallel_for) {
   const NdArray dense = NdArray::empty(input.dtype(), input.shape());
   const int64_t rows = input.shape()[0];
   parallel_for(rows, std::max<int64_t>(64, ceil_div(kLarge * rows, input.size())), [&](int64_t begin, int64_t end) {
@@ -420,9 +449,14 @@ void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std:
   }
   const int64_t size = outputs[0].size();
   if (size == 0) return;
-  std::vector<NdArray> operands;
-  for (const NdArray& input : inputs) operands.push_back(along_memory(input, outputs[0], parallel_for));
-  const Strided strided = make_strided(operands, outputs);
+  std::vector<NdArray> operands;  // only where one is copied: copies of views take a part of the time of short programs
+  if (std::ranges::any_of(inputs, [&](const NdArray& input) { return is_across_memory(input, outputs[0]); })) {
+    for (const NdArray& input : inputs) {
+      operands.push_back(is_across_memory(input, outputs[0]) ? along_memory(input, parallel_for) : input);
+    }
+    inputs = operands;
+  }
+  const Strided strided = make_strided(inputs, outputs);
   // A chunk runs about 65536 lanes of instructions (at least four tiles), which outweighs waking a thread.
   const int64_t grain = std::max<int64_t>(4 * kTileLanes, 65536 / static_cast<int64_t>(program.instruction_count()));
   parallel_for(size, grain,

@@ -271,6 +271,35 @@ TEST(Executor, FusedChainsGiveTheSameBits) {
   }
 }
 
+// The gradient of a mean divides one by the count, broadcasts and negates it, and multiplies that with an array.
+TEST(Executor, ChainsHaveWhatConstantsMakeAsScalars) {
+  const auto mesh = mesh_2x4();
+  const AxisList x{full_axis(*mesh, 0)};
+  for (const double numerator : {1.0, 0.0}) {
+    std::vector<NdArray> outcomes;
+    for (const bool fuse : {true, false}) {
+      LocalProgram program(mesh);
+      const ValueId a = program.argument(DType::kF32, {8, 33}, {x, {}});
+      Builder builder = program.builder();
+      const ValueId one = build_scalar(builder, Scalar::of_float(DType::kF32, numerator));
+      const ValueId count = build_scalar(builder, Scalar::of_float(DType::kF32, numerator == 0 ? 0.0 : 7.0));
+      const ValueId part = program.op("stablehlo.divide", {one, count});
+      const ValueId row = build_broadcast(builder, part, Dims{33}, Dims{});
+      const ValueId negative = program.op("stablehlo.negate", {row});
+      const ValueId whole = build_broadcast(builder, negative, Dims{4, 33}, Dims{1});
+      const ValueId result = program.op("stablehlo.multiply", {whole, a});
+      const auto executable = program.finish({{result, {8, 33}, {x, {}}}}, {.fuse = fuse});
+      Random random(6);
+      std::vector<TraceRow> trace;
+      const std::vector arguments{given(*executable, 0, random_array(random, DType::kF32, {8, 33}))};
+      outcomes.push_back(gather(run_virtual(*executable, arguments, {.trace = &trace})[0]));
+      // 0 / 0 stays a value, because a scalar would lose the kind of a NaN.
+      EXPECT_EQ(trace.size(), !fuse ? 7U : numerator == 0 ? 5U : 1U);
+    }
+    EXPECT_TRUE(same_elements(outcomes[0], outcomes[1]));
+  }
+}
+
 TEST(Executor, AxisIndexPicksTheOwnRows) {
   const auto mesh = mesh_2x4();
   const AxisList both{full_axis(*mesh, 1), full_axis(*mesh, 0)};

@@ -2,6 +2,7 @@
 #include "shardwise/runtime/plan/fuse.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <unordered_map>
@@ -17,11 +18,9 @@ namespace {
 constexpr size_t kMostOps = 256;
 constexpr size_t kMostInputs = 12;
 
-// The scalar of a program for an operand. A NaN is an input: as a double, it would lose that it is a signalling one.
-std::optional<Scalar> scalar_operand(const Module& module, ValueId operand) {
-  const std::optional<Scalar> splat = splat_value(module, operand);
-  const bool is_nan = splat && is_inexact(splat->dtype) && (std::isnan(splat->real) || std::isnan(splat->imag));
-  return is_nan ? std::nullopt : splat;
+// A NaN is an input: as a double, it would lose that it is a signalling one.
+bool is_nan(const Scalar& scalar) {
+  return is_inexact(scalar.dtype) && (std::isnan(scalar.real) || std::isnan(scalar.imag));
 }
 
 bool is_fusable(const Module& module, OpId op) {
@@ -36,11 +35,69 @@ bool is_fusable(const Module& module, OpId op) {
   });
 }
 
+// The one element of each value whose elements are all the same: constants, moved ones, and what elementwise ops make of
+// them. A chain has it as a scalar, so that no step computes it:
+//
+//   %1 = divide %one, %count ; %2 = broadcast_in_dim %1 ; %3 = multiply %2, %x         one chain: 0.0078125 * %x
+class Splats {
+ public:
+  explicit Splats(const Module& module) : module_(module) {
+    for (const Function& function : module_.functions) find(function.body);
+  }
+
+  const Scalar* of(ValueId value) const {
+    const auto found = scalars_.find(value);
+    return found == scalars_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  void find(RegionId id) {
+    for (OpId op : module_.region(id).ops) {
+      if (const std::optional<Scalar> scalar = result_of(op); scalar && !is_nan(*scalar)) {
+        scalars_.emplace(module_.result(op), *scalar);
+      }
+      for (RegionId inner : module_.regions(op)) find(inner);
+    }
+  }
+
+  std::optional<Scalar> result_of(OpId id) const {
+    const Operation& op = module_.op(id);
+    if (op.result_count != 1 || module_.type(module_.result(id)).size() == 0) return std::nullopt;
+    if (op.def->traits.constant_like) return splat_value(module_, module_.result(id));
+    std::vector<const Scalar*> operands;
+    for (ValueId operand : module_.operands(id)) {
+      operands.push_back(of(operand));
+      if (operands.back() == nullptr) return std::nullopt;
+    }
+    // Moving equal elements leaves them equal. A pad has two operands, and may add others.
+    const Traits& traits = op.def->traits;
+    if (traits.movement && traits.collective == CollectiveKind::kNone && operands.size() == 1) return *operands[0];
+    if (!is_fusable(module_, id)) return std::nullopt;
+    return computed(id, operands);
+  }
+
+  // By the same code as in a chain, so that the bits are equal.
+  Scalar computed(OpId id, std::span<const Scalar* const> operands) const {
+    TileBuilder tiles;
+    std::vector<uint32_t> registers;
+    for (const Scalar* operand : operands) registers.push_back(tiles.scalar(*operand));
+    const OpView view(module_, id);
+    tiles.output(view.def().tile(tiles, view, registers));
+    const NdArray result = NdArray::empty(view.result_type().dtype, {});
+    run_tiles(std::move(tiles).build(), {}, std::array{result}, serial_for());
+    return result.scalar_at();
+  }
+
+  const Module& module_;
+  std::unordered_map<ValueId, Scalar> scalars_;
+};
+
 class Grouping {
  public:
   Grouping(const Module& module, const std::vector<DigitSet>& varying)
       : module_(module),
         varying_(varying),
+        splats_(module),
         uses_(module.value_count(), 0),
         taken_(module.op_count(), false),
         places_(module.op_count(), 0) {}
@@ -94,6 +151,7 @@ class Grouping {
       pending.pop_back();
       group.ops.push_back(op);
       for (ValueId operand : module_.operands(op)) {
+        if (splats_.of(operand) != nullptr) continue;
         const bool has_room = group.ops.size() + pending.size() < kMostOps && inputs + pending.size() < kMostInputs;
         const uint32_t seen_uses = ++seen[operand];
         // A producer with a use outside the group would have to be computed twice.
@@ -102,7 +160,7 @@ class Grouping {
           taken_[pending.back().index] = true;
           // Its first use inside the group has counted it as an input.
           if (seen_uses > 1) --inputs;
-        } else if (seen_uses == 1 && !scalar_operand(module_, operand)) {
+        } else if (seen_uses == 1) {
           ++inputs;
         }
       }
@@ -121,7 +179,7 @@ class Grouping {
       for (ValueId operand : module_.operands(op)) {
         auto [found, is_new] = registers.try_emplace(operand, 0);
         if (is_new) {
-          if (const std::optional<Scalar> splat = scalar_operand(module_, operand)) {
+          if (const Scalar* splat = splats_.of(operand)) {
             found->second = tiles.scalar(*splat);
           } else {
             found->second = tiles.input(module_.type(operand).dtype);
@@ -141,6 +199,7 @@ class Grouping {
 
   const Module& module_;
   const std::vector<DigitSet>& varying_;
+  const Splats splats_;
   std::vector<uint32_t> uses_;  // by value, in all regions
   std::vector<bool> taken_;     // by op
   std::vector<size_t> places_;  // by op: in its region

@@ -21,8 +21,8 @@
 namespace shardwise {
 namespace {
 
-// Above, the time for a chain is that of its elements.
-constexpr int64_t kFewLanes = 512;
+// A chain of at most as many elements runs on one thread, and the look at the strides of its arrays takes part of the time.
+constexpr int64_t kFewLanes = 4 * kTileLanes;
 
 void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
   const OpView op(module, id);

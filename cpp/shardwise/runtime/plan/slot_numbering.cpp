@@ -10,6 +10,9 @@ namespace {
 
 constexpr uint32_t kNoSlot = UINT32_MAX;
 
+// The workspaces of longer chains are too large to keep, and take little of their time.
+constexpr int64_t kKeptLanes = 512;
+
 using Slots = std::span<const uint32_t>;
 
 class SlotNumbering {
@@ -36,7 +39,8 @@ class SlotNumbering {
       const bool repeats = is_repeated || std::holds_alternative<Loop>(step.work);
       step.for_each_block([&](Block& inner) { number(inner, repeats); });
       auto* chain = std::get_if<FusedChain>(&step.work);
-      if (is_repeated && chain != nullptr && chain->lanes > 0) chain->runner = plan_.runners++;
+      const bool is_short = chain != nullptr && chain->lanes > 0 && chain->lanes <= kKeptLanes;
+      if (is_repeated && is_short) chain->runner = plan_.runners++;
     }
     number(block.results);
   }

@@ -45,7 +45,7 @@ struct FusedChain {
   TileProgram program;
   int64_t ops = 1;
   int64_t lanes = 0;                    // elements of all shards, if they are few and all inputs have as many
-  std::optional<uint32_t> runner = {};  // in a loop or function, with few lanes: the number of a workspace that is kept
+  std::optional<uint32_t> runner = {};  // in a loop or function, if it is short: the number of a workspace that is kept
 };
 
 // The rows that a scan reads and writes in its trips (ops/control/scan.h).

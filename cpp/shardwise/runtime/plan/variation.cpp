@@ -197,7 +197,7 @@ class VariationFinder {
 
   void expect_same_everywhere(const OpView& op, ValueId predicate, std::string_view what) const {
     const AxisList axes = digits().axes(varying_[predicate.index]);
-    // A faithful run computes the predicate on each device, and ProgramRun::predicate compares the values.
+    // A faithful run computes the predicate on each device, and BlockRunner::predicate compares the values.
     if (everywhere_ || axes.empty()) return;
     UnsupportedError error(error_message(op.name(), str(what, " must be the same on all devices"),
                                          str("a value that varies along ", axis_list_text(mesh_, axes)),

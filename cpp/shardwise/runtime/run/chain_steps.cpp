@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/runtime/run/chain_steps.h"
+
+#include <algorithm>
+#include <array>
+
+#include "shardwise/base/thread_pool.h"
+#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/kernel_context.h"
+#include "shardwise/runtime/memory/allocation_log.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
+
+namespace shardwise {
+namespace {
+
+const ParallelFor& pool_for() {
+  static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+    parallel_for(count, grain, body);
+  };
+  return kPool;
+}
+
+// The scalar operand of a chain (a select's predicate, a clamp's bounds), with one stride-0 dim for each dim of the
+// result.
+NdArray stretched(NdArray array, DimSpan shape) {
+  // A scalar operand has the dims of the axes only: [x=4] becomes [x=4, 8, 16] with two strides of 0.
+  for (size_t d = array.shape().size(); d < shape.size(); ++d) array = insert_dim(array, d, shape[d]);
+  return array;
+}
+
+// A splat has the shape, but no order in memory that could be copied.
+bool has_shape(const NdArray& array, const Dims& shape) { return array.shape() == shape && !array.is_splat(); }
+
+// An array with the memory order of `like`, so that a chain runs along memory, and shards of one array stay adjacent.
+NdArray empty_in_order_of(const NdArray& like, DType dtype) {
+  if (like.is_contiguous()) return pooled_empty(dtype, like.shape());
+  const std::vector<size_t> order = memory_order(like);
+  Dims shape;
+  std::vector<size_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    shape.push_back(like.shape()[order[i]]);
+    back[order[i]] = i;
+  }
+  return reorder_dims(pooled_empty(dtype, std::move(shape)), back);
+}
+
+// Whether the result may overwrite this buffer: it has no other owner, and the result's dtype and shape without gaps.
+bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
+  // is_gapless excludes broadcast arrays, whose elements share memory.
+  return array.dtype() == dtype && array.owner().use_count() == 1 && array.shape() == shape && is_gapless(array);
+}
+
+void run_tiles_of(const FusedChain& chain, std::span<const NdArray> inputs, const NdArray& result, int64_t shards) {
+  if (result.size() != 0 && !leaves_out(result.nbytes() / shards))
+    run_tiles(chain.program, inputs, std::array{result}, pool_for());
+}
+
+}  // namespace
+
+void ChainSteps::run(const Step& step, const FusedChain& chain) {
+  if (chain.lanes > 0 && run_contiguous(step, chain)) return;
+  bool is_stacked = true;
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    inputs_.push_back(slots_.read(step, i, step.axes));
+    is_stacked = is_stacked && inputs_.back().is_stacked();
+  }
+  slots_[step.outputs[0]] = is_stacked ? run_stack(step, chain) : run_list(step, chain);
+  // They would keep their buffers alive until the next chain runs.
+  inputs_.clear();
+  arrays_.clear();
+}
+
+// Contiguous arrays, such as a loop's counter, without a look at shapes and strides, which would take longer.
+bool ChainSteps::run_contiguous(const Step& step, const FusedChain& chain) {
+  addresses_.clear();
+  for (uint32_t slot : step.inputs) {
+    const Shards& input = slots_[slot];
+    if (!input.is_stacked() || input.axes() != step.axes || !input.stacked().is_contiguous()) return false;
+    addresses_.push_back(input.stacked().data());
+  }
+  make_result(step, chain);
+  const NdArray& result = slots_[step.outputs[0]].stacked();
+  if (leaves_out(result.nbytes() / product(step.axes))) return true;
+  const std::array<void*, 1> output{result.data()};
+  // Outside loops and functions a workspace is used once, so that none is kept.
+  if (!chain.runner) {
+    TileRunner(chain.program, chain.lanes).run(addresses_, output, chain.lanes);
+    return true;
+  }
+  std::unique_ptr<TileRunner>& runner = runners_[*chain.runner];
+  if (runner == nullptr) runner = std::make_unique<TileRunner>(chain.program, chain.lanes);
+  runner->run(addresses_, output, chain.lanes);
+  return true;
+}
+
+// A contiguous array for the result, in its slot.
+void ChainSteps::make_result(const Step& step, const FusedChain& chain) {
+  const DType dtype = chain.program.output_dtype(0);
+  const auto is_free = [&](const Shards& shards) {
+    return shards.stacked().owner().use_count() == 1 && shards.stacked().dtype() == dtype;
+  };
+  Shards& result = slots_[step.outputs[0]];  // with what the last trip left there
+  // In a loop, the slot holds the result of the last trip: its memory serves again unless something else refers to it.
+  if (!is_free(result) || !result.stacked().is_contiguous()) result = Shards();
+  for (uint32_t slot : step.inputs) {
+    if (is_free(result)) break;
+    if (is_dead_after(step, slot) && is_free(slots_[slot])) result = std::move(slots_[slot]);
+  }
+  if (!is_free(result)) result = Shards(step.axes, pooled_empty(dtype, stack_shape(step)));
+}
+
+Dims ChainSteps::stack_shape(const Step& step) const {
+  Dims shape;
+  const Dims& local = OpView(module_, step.op).result_type().shape;
+  shape.reserve(step.axes.size() + local.size());
+  for (const AxisRef& axis : step.axes) shape.push_back(axis.size);
+  shape.insert(shape.end(), local.begin(), local.end());
+  return shape;
+}
+
+Shards ChainSteps::run_stack(const Step& step, const FusedChain& chain) {
+  const DType dtype = chain.program.output_dtype(0);
+  Dims shape = stack_shape(step);
+  for (Shards& input : inputs_) arrays_.push_back(stretched(std::move(input).release_stack(), shape));
+  NdArray result;
+  for (const NdArray& array : arrays_) {
+    if (is_reusable(array, dtype, shape)) {
+      result = array;
+      break;
+    }
+  }
+  if (result.data() == nullptr) {
+    const auto like = std::ranges::find_if(arrays_, [&](const NdArray& a) { return has_shape(a, shape); });
+    result = like == arrays_.end() ? pooled_empty(dtype, std::move(shape)) : empty_in_order_of(*like, dtype);
+  }
+  run_tiles_of(chain, arrays_, result, product(step.axes));
+  return {step.axes, std::move(result)};
+}
+
+Shards ChainSteps::run_list(const Step& step, const FusedChain& chain) const {
+  const OpView op(module_, step.op);
+  const Dims& shape = op.result_type().shape;
+  StepResults results(op.name(), {&op.result_type(), 1}, step.axes, slots_.poison());
+  const int64_t count = product(step.axes);
+  const auto run_shards = [&](int64_t begin, int64_t end) {
+    std::vector<NdArray> arrays(inputs_.size());
+    for (int64_t k = begin; k < end; ++k) {
+      for (size_t i = 0; i < inputs_.size(); ++i) arrays[i] = stretched(inputs_[i][k], shape);
+      const NdArray result = results.allocate(0, k);
+      run_tiles_of(chain, arrays, result, 1);
+    }
+  };
+  if (runs_in_parallel(count, static_cast<double>(op.result_type().size() * count * chain.ops))) {
+    parallel_for(count, 1, run_shards);
+  } else {
+    run_shards(0, count);
+  }
+  return results.take(0);
+}
+
+}  // namespace shardwise
