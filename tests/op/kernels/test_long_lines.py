@@ -221,7 +221,8 @@ def test_the_smallest_index_of_equal_values_wins(order: str, shared: bool) -> No
     indices = "%b = stablehlo.broadcast_in_dim %i, dims = [1] : (tensor<300xi32>) -> tensor<5x300xi32>"
     if not shared:
         indices = "%b = stablehlo.add %i, %i : tensor<5x300xi32>"
-    text = f"""func.func public @main(%x: tensor<5x300xf32>, %i: tensor<{"" if shared else "5x"}300xi32>) -> tensor<5xi32> {{
+    given = "tensor<300xi32>" if shared else "tensor<5x300xi32>"
+    text = f"""func.func public @main(%x: tensor<5x300xf32>, %i: {given}) -> tensor<5xi32> {{
       {indices}
       %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
       %zero = stablehlo.constant dense<0> : tensor<i32>

@@ -63,6 +63,20 @@ const std::byte* side_by_side(const std::byte* from, int64_t stride, int64_t cou
   return reinterpret_cast<const std::byte*>(buffer);
 }
 
+// Whether several results read the same indices, and these ascend, as those of iota do. Of equal values, the first one
+// then has the smallest index.
+template <class I>
+bool reads_ascending(const ArgumentPlan& plan) {
+  const auto index = [&](int64_t k) { return load_as<I>(plan.indices + k * plan.reduced.index_stride); };
+  for (const ArgumentDim& dim : plan.kept) {
+    if (dim.index_stride != 0) return false;
+  }
+  for (int64_t k = 1; k < plan.reduced.size; ++k) {
+    if (plan.kept_count <= 1 || index(k - 1) >= index(k)) return false;
+  }
+  return true;
+}
+
 // Which of two (value, index) pairs wins: a NaN, else the better value, else the smaller index.
 template <class V, class I, bool kMax>
 struct ArgumentOrder {
@@ -93,7 +107,7 @@ class ArgumentReduction {
     units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
     piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
     pieces_ = std::max<int64_t>(ceil_div(plan.reduced.size, piece_), 1);
-    ascending_ = !across_ && is_ascending();
+    ascending_ = !across_ && reads_ascending<I>(plan);
   }
 
   void run() {
@@ -131,19 +145,6 @@ class ArgumentReduction {
  private:
   using Order = ArgumentOrder<V, I, kMax>;
   using Extreme = std::conditional_t<std::is_floating_point_v<V>, FloatExtremum<V, kMax>, Extremum<V, kMax>>;
-
-  // Whether several results read the same indices, and these ascend, as those of iota do. Of equal values, the first one
-  // then has the smallest index.
-  bool is_ascending() const {
-    for (const ArgumentDim& dim : plan_.kept) {
-      if (dim.index_stride != 0) return false;
-    }
-    const auto index = [&](int64_t k) { return load_as<I>(plan_.indices + k * plan_.reduced.index_stride); };
-    for (int64_t k = 1; k < plan_.reduced.size; ++k) {
-      if (plan_.kept_count <= 1 || index(k - 1) >= index(k)) return false;
-    }
-    return true;
-  }
 
   int64_t unit_width(int64_t unit) const {
     return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;

@@ -252,7 +252,11 @@ class Reduction {
     }
     std::vector<Value> partial(static_cast<size_t>(units_ * pieces_ * width_));
     run_(units_ * pieces_, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) combine(i / pieces_, i % pieces_, partial.data() + i * width_);
+      // All units of a piece together: the parts of complex numbers share their memory.
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t unit = i % units_, piece = i / units_;
+        combine(unit, piece, partial.data() + (unit * pieces_ + piece) * width_);
+      }
     });
     for (int64_t unit = 0; unit < units_; ++unit) {
       Cascade<Op> cascade(width_);
