@@ -45,7 +45,6 @@ REASONS: dict[str, str] = {
     **{f"clip {dtype}": _CLIP for dtype in ("float32", "float64")},
     "random.uniform float32": "Threefry, whose bits are JAX's on every mesh, beside a smaller generator (PCG64)",
     "random.bits uint32": "Threefry as integer ops, so that any sharding of the result gives JAX's bits",
-    "convolution depthwise 3x3, 64 of 56x56": "each output reads one feature: no product of matrices",
 }
 
 

@@ -116,6 +116,21 @@ def test_a_convolution_of_narrow_integers_wraps(dtype: str) -> None:
     assert same_bits(found, want.astype(np.int8).astype(dtype))
 
 
+@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "float32"])
+def test_a_convolution_of_each_feature_alone(dtype: str, each: int) -> None:
+    """The numbers of outputs of a feature; products of integers wrap."""
+    high = 10 if dtype == "float32" else int(np.iinfo(dtype).max)
+    x, w = (RNG.integers(0, high, shape).astype(dtype) for shape in ((2, 5, 4, 7), (2, 3, 1, 7 * each)))
+    name = {"uint8": "ui8", "uint16": "ui16", "int32": "i32", "float32": "f32"}[dtype]
+    found = run(text("", f"2x5x4x7x{name}", f"2x3x1x{7 * each}x{name}", f"2x4x2x{7 * each}x{name}", features=7), x, w)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), (2, 3), axis=(1, 2))
+    kernel = w.astype(np.int64).reshape(2, 3, 7, each)
+    with np.errstate(over="ignore"):
+        want = np.einsum("byxfkl,klfo->byxfo", windows, kernel).reshape(2, 4, 2, 7 * each).astype(dtype)
+    assert same_bits(found, want)
+
+
 def test_a_method_is_found_for_a_dim_of_several_factors() -> None:
     """The group is known only from dims that have other factors too; windows cross shards along "x"."""
     body = """{

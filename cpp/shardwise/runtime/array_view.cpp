@@ -96,9 +96,13 @@ NdArray insert_dim(const NdArray& array, size_t dim, int64_t size) {
 std::vector<size_t> memory_order(const NdArray& array) {
   std::vector<size_t> order(array.shape().size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // By magnitude, because reversed dims run along memory, too. Broadcast dims, of stride 0, keep their order.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return std::abs(array.strides()[a]) > std::abs(array.strides()[b]); });
+  Dims steps = array.strides();
+  for (size_t d = steps.size(); d-- > 0;) {
+    // By magnitude, because reversed dims run along memory, too. A broadcast dim, of stride 0, is around the next dim.
+    const bool is_broadcast = steps[d] == 0 && d + 1 < steps.size();
+    steps[d] = is_broadcast ? steps[d + 1] * array.shape()[d + 1] : std::abs(steps[d]);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return steps[a] > steps[b]; });
   return order;
 }
 

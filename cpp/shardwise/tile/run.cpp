@@ -47,7 +47,7 @@ Workspace& spare_workspace() {
   return workspace;
 }
 
-constexpr int64_t kWorkspaceBytes = int64_t{1} << 16;  // stays near the first-level cache
+constexpr int64_t kWorkspaceBytes = int64_t{1} << 15;  // of the first-level cache
 int64_t round_up(int64_t lanes) { return ceil_div(lanes, kLaneBlock) * kLaneBlock; }
 
 bool is_aligned(const void* pointer, int64_t item) {
@@ -85,17 +85,7 @@ void fill_items(std::byte* to, const std::byte* from, int64_t count) {
 }
 
 void fill_run(int64_t item, std::byte* to, const std::byte* from, int64_t count) {
-  constexpr int64_t kFew = 32;
-  if (count <= kFew) {  // a short row, for which calls of memcpy would take longer
-    return dispatch_moved(item, [&]<class T>() { fill_items<T>(to, from, count); });
-  }
-  std::memcpy(to, from, static_cast<size_t>(item));
-  int64_t done = 1;
-  while (done < count) {  // double the filled part: few memcpy calls for any item size
-    const int64_t more = std::min(done, count - done);
-    std::memcpy(to + done * item, to, static_cast<size_t>(more * item));
-    done += more;
-  }
+  dispatch_moved(item, [&]<class T>() { fill_items<T>(to, from, count); });
 }
 
 }  // namespace
@@ -255,7 +245,7 @@ TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
   for (const Scalar& scalar : program.scalars_) items.push_back(item_size(scalar.dtype));
   items.insert(items.end(), program.temporary_bytes_.begin(), program.temporary_bytes_.end());
   const int64_t lane_bytes = std::accumulate(items.begin(), items.end(), int64_t{0});
-  // A long program gets shorter tiles, so that all its slots still fit: 32 bytes a lane give 2048 lanes, 64 give 1024.
+  // A long program gets shorter tiles, so that all its slots still fit: 16 bytes a lane give 2048 lanes, 32 give 1024.
   // Never fewer than four blocks, so that the calls of kernels stay cheap per lane.
   const int64_t fitting = std::max<int64_t>(kWorkspaceBytes / lane_bytes / kLaneBlock * kLaneBlock, 4 * kLaneBlock);
   max_lanes_ = std::min({round_up(std::max<int64_t>(max_lanes, 1)), fitting, kTileLanes});

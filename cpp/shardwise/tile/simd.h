@@ -45,6 +45,15 @@ void binary(void* out, const void* a, const void* b, const void*, int64_t lanes)
   for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = static_cast<R>(Op::apply(x[i], y[i])); });
 }
 
+// Whole numbers up to 2^51 as doubles, and back: by additions, because AVX2 converts no integers of 64 bits.
+inline constexpr double kWholeOffset = 0x1.8p52;
+inline double as_double(int64_t x) {
+  return from_bits<double>(static_cast<uint64_t>(x) + __builtin_bit_cast(uint64_t, kWholeOffset)) - kWholeOffset;
+}
+inline int64_t as_integer(double x) {
+  return static_cast<int64_t>(bits_of(x + kWholeOffset) - __builtin_bit_cast(uint64_t, kWholeOffset));
+}
+
 // Integers of 64 bits: blocks of small ones in double precision, which is exact (simd_scalar.h).
 template <class Op, class T>
 void divide_long(void* out, const void* a, const void* b, const void*, int64_t lanes) {
@@ -57,14 +66,15 @@ void divide_long(void* out, const void* a, const void* b, const void*, int64_t l
       bits |= static_cast<uint64_t>(x[i] < 0 ? Negate::apply(x[i]) : x[i]);
       bits |= static_cast<uint64_t>(y[i] < 0 ? Negate::apply(y[i]) : y[i]);
     }
-    if (bits >> 52 != 0) {
+    if (bits >> 51 != 0) {
       for (int64_t i = 0; i < kLaneBlock; ++i) r[i] = Op::apply(x[i], y[i]);
       continue;
     }
 #pragma GCC ivdep
     for (int64_t i = 0; i < kLaneBlock; ++i) {
-      const double by = y[i] == 0 ? 1.0 : static_cast<double>(y[i]);
-      r[i] = Op::of_quotient(x[i], y[i], static_cast<T>(static_cast<double>(x[i]) / by));
+      const double by = y[i] == 0 ? 1.0 : as_double(static_cast<int64_t>(y[i]));
+      const double quotient = cut(as_double(static_cast<int64_t>(x[i])) / by);
+      r[i] = Op::of_quotient(x[i], y[i], static_cast<T>(as_integer(quotient)));
     }
   }
 }

@@ -129,12 +129,23 @@ INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const 
 }
 
 template <class T>
-void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+INLINE void odd_columns(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 2 * (p - 1)) {
     for (int64_t k = 0; k < stage.s; ++k) {
       for_each_register<T>([&](int64_t lane)
                                __attribute__((always_inline)) { odd_element(stage, p, turns, roots, k, q, lane); });
     }
+  }
+}
+
+// The loops over the parts of a small factor are unrolled, so that the parts stay in registers.
+template <class T>
+void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+  switch (p) {
+    case 3: return odd_columns(stage, 3, turns, roots);
+    case 5: return odd_columns(stage, 5, turns, roots);
+    case 7: return odd_columns(stage, 7, turns, roots);
+    default: return odd_columns(stage, p, turns, roots);
   }
 }
 
@@ -198,6 +209,49 @@ INLINE void store_numbers(const T* element, int64_t count, bool inverse, T scale
   }
 }
 
+// Exchanges the parts of a block of registers off the diagonal, of blocks of 2 kDistance rows and columns.
+template <class T, int kDistance = 1>
+INLINE void transpose_registers(RegisterOf<T>* rows) {
+  if constexpr (kDistance < kRegisterItems<T>) {
+    constexpr int kItems = static_cast<int>(kRegisterItems<T>);
+    RegisterOf<SignedOf<T>> upper, lower;
+    for (int k = 0; k < kItems; ++k) {
+      upper[k] = (k & kDistance) != 0 ? kItems + k - kDistance : k;
+      lower[k] = (k & kDistance) != 0 ? kItems + k : k + kDistance;
+    }
+    for (int i = 0; i < kItems; ++i) {
+      if ((i & kDistance) != 0) continue;
+      const RegisterOf<T> a = rows[i], b = rows[i + kDistance];
+      rows[i] = __builtin_shuffle(a, b, upper);
+      rows[i + kDistance] = __builtin_shuffle(a, b, lower);
+    }
+    transpose_registers<T, 2 * kDistance>(rows);
+  }
+}
+
+// The first `lanes` elements of a block as the lanes of kFourierItems elements; the other lanes are 0.
+template <class T>
+INLINE void transpose_block(const T* from, int64_t lanes, T* to) {
+  constexpr int64_t kItems = kFourierItems<T>, kElement = Pair<T>::kItems, kRegister = kRegisterItems<T>;
+  if (lanes < kItems) {
+    for (int64_t l = 0; l < kItems; ++l) {
+      for (int64_t t = 0; t < kElement; ++t) {
+        to[t % kItems * kElement + t / kItems * kItems + l] = l < lanes ? from[l * kElement + t] : T{};
+      }
+    }
+    return;
+  }
+  for (int64_t t = 0; t < kElement; t += kRegister) {
+    for (int64_t l = 0; l < kItems; l += kRegister) {
+      RegisterOf<T> rows[kRegister];
+      for (int64_t i = 0; i < kRegister; ++i) rows[i] = read<RegisterOf<T>>(from + (l + i) * kElement + t);
+      transpose_registers<T>(rows);
+      T* const first = to + t % kItems * kElement + t / kItems * kItems + l;
+      for (int64_t i = 0; i < kRegister; ++i) memcpy(first + i * kElement, &rows[i], sizeof rows[i]);
+    }
+  }
+}
+
 template <class T>
 void fourier_line(const FourierLine& plan, const void* from, void* to, bool inverse, double factor, void* workspace) {
   constexpr int64_t kItems = kFourierItems<T>, kElement = Pair<T>::kItems;
@@ -223,14 +277,8 @@ void fourier_line(const FourierLine& plan, const void* from, void* to, bool inve
   const T scale = static_cast<T>(factor);
   for (int64_t row = 0; row < n1; row += kItems) {
     const int64_t lanes = n1 - row < kItems ? n1 - row : kItems;
-    for (int64_t column = 0; column < n2; column += kItems) {  // a transposed block
-      const T* block = matrix + (column / kItems * n1 + row) * kElement;
-      for (int64_t l = 0; l < kItems; ++l) {
-        for (int64_t t = 0; t < kItems; ++t) {
-          x[(column + t) * kElement + l] = l < lanes ? block[l * kElement + t] : T{};
-          x[(column + t) * kElement + kItems + l] = l < lanes ? block[l * kElement + kItems + t] : T{};
-        }
-      }
+    for (int64_t column = 0; column < n2; column += kItems) {
+      transpose_block(matrix + (column / kItems * n1 + row) * kElement, lanes, x + column * kElement);
     }
     fourier_stages<T>(plan.rows, x, y);
     for (int64_t k = 0; k < n2; ++k) {

@@ -105,60 +105,111 @@ INLINE RegisterOf<T> read_part(const T* from, int64_t count, T rest) {
   return read<RegisterOf<T>>(items);
 }
 
+// What a fold keeps of the items that it has seen. It starts from a stored total, or is combined with it at the end.
+template <class Op>
+struct Total {
+  using V = typename Op::V;
+  static constexpr int64_t kSideBySide = 8;  // in registers
+  V value;
+
+  INLINE void start(V stored) { value = stored; }
+  INLINE void add(RegisterOf<typename Op::Item> items) { value = Op::combine(value, Op::load(items)); }
+  INLINE void join(const Total& other) { value = Op::combine(value, other.value); }
+  INLINE V combined_with(V) const { return value; }
+};
+
+// Floats are compared as they are, and only the last one becomes a key. Equal zeros do not show which of them has been
+// kept, so the signs of all items are combined, too.
+template <class T, bool kMax>
+struct Total<FoldedKeys<T, kMax>> {
+  using Op = FoldedKeys<T, kMax>;
+  using V = typename Op::V;
+  static constexpr int64_t kSideBySide = 4;
+  RegisterOf<T> top;
+  V signs, nans;
+
+  INLINE void start(V) {
+    top = RegisterOf<T>{} + Op::kIdentity;
+    signs = V{} - (kMax ? 1 : 0);
+    nans = V{};
+  }
+  INLINE void add(RegisterOf<T> items) {
+    take(items, __builtin_bit_cast(V, items));
+    nans |= items != items;
+  }
+  INLINE void join(const Total& other) {
+    take(other.top, other.signs);
+    nans |= other.nans;
+  }
+  INLINE V combined_with(V stored) const {
+    const V bits = top == T{0} ? signs : __builtin_bit_cast(V, top);
+    const V sign = bits >> (kBits<typename Op::Value> - 1);
+    const V keys = top == T{0} ? sign : bits ^ (sign & kLargestOf<typename Op::Value>);
+    return Op::combine(stored, nans != 0 ? V{} + Op::kNaN : keys);
+  }
+
+ private:
+  INLINE void take(RegisterOf<T> items, V bits) {
+    top = (kMax ? items > top : items < top) ? items : top;  // a NaN is not taken
+    signs = kMax ? signs & bits : signs | bits;
+  }
+};
+
 template <class Op>
 void fold_line(void* total, const void* from, int64_t count) {
   using Item = typename Op::Item;
   using Value = typename Op::Value;
-  using Items = RegisterOf<Item>;
-  constexpr int64_t kItems = kRegisterItems<Item>;
-  const Item* items = static_cast<const Item*>(from);
-  typename Op::V totals[kUnrolled];
-  for (auto& each : totals) each = Op::load(Items{} + Op::kIdentity);
-  for (; count >= kUnrolled * kItems; count -= kUnrolled * kItems) {
-    for (auto& each : totals) {
-      each = Op::combine(each, Op::load(read<Items>(items)));
-      items += kItems;
-    }
-  }
-  for (; count >= kItems; count -= kItems, items += kItems) {
-    totals[0] = Op::combine(totals[0], Op::load(read<Items>(items)));
-  }
-  if (count > 0) totals[1] = Op::combine(totals[1], Op::load(read_part(items, count, Op::kIdentity)));
-  for (int64_t i = 1; i < kUnrolled; ++i) totals[0] = Op::combine(totals[0], totals[i]);
-  for (int64_t half = kItems / 2; half > 0; half /= 2) {
-    Value lanes[2 * kItems] = {};  // the upper half of each vector is no longer read
-    memcpy(lanes, &totals[0], sizeof totals[0]);
-    totals[0] = Op::combine(totals[0], read<typename Op::V>(lanes + half));
-  }
-  Value last;
-  memcpy(&last, total, sizeof last);
-  totals[0] = Op::combine(totals[0], typename Op::V{} + last);
-  memcpy(total, &totals[0], sizeof last);
-}
-
-template <class Op>
-void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_t width) {
-  using Item = typename Op::Item;
   using V = typename Op::V;
   using Items = RegisterOf<Item>;
   constexpr int64_t kItems = kRegisterItems<Item>;
+  const Item* items = static_cast<const Item*>(from);
+  const V identity = Op::load(Items{} + Op::kIdentity);
+  Total<Op> totals[kUnrolled];
+  for (auto& each : totals) each.start(identity);
+  for (; count >= kUnrolled * kItems; count -= kUnrolled * kItems) {
+    for (auto& each : totals) {
+      each.add(read<Items>(items));
+      items += kItems;
+    }
+  }
+  for (; count >= kItems; count -= kItems, items += kItems) totals[0].add(read<Items>(items));
+  if (count > 0) totals[1].add(read_part(items, count, Op::kIdentity));
+  for (int64_t i = 1; i < kUnrolled; ++i) totals[0].join(totals[i]);
+  V value = totals[0].combined_with(identity);
+  for (int64_t half = kItems / 2; half > 0; half /= 2) {
+    Value lanes[2 * kItems] = {};  // the upper half of each vector is no longer read
+    memcpy(lanes, &value, sizeof value);
+    value = Op::combine(value, read<V>(lanes + half));
+  }
+  Value last;
+  memcpy(&last, total, sizeof last);
+  value = Op::combine(value, V{} + last);
+  memcpy(total, &value, sizeof last);
+}
+
+template <class Op>
+INLINE void fold_few_rows(void* to, const void* from, int64_t stride, int64_t count, int64_t width) {
+  using Item = typename Op::Item;
+  using V = typename Op::V;
+  using Items = RegisterOf<Item>;
+  constexpr int64_t kItems = kRegisterItems<Item>, kTotals = Total<Op>::kSideBySide;
   auto* totals = static_cast<typename Op::Value*>(to);
   const Item* first = static_cast<const Item*>(from);
   const auto row_of = [&](int64_t row) __attribute__((always_inline)) {
     return reinterpret_cast<const Item*>(reinterpret_cast<const char*>(first) + row * stride);
   };
-  for (; width >= kUnrolled * kItems; width -= kUnrolled * kItems) {
-    V values[kUnrolled];
-    memcpy(values, totals, sizeof values);
+  for (; width >= kTotals * kItems; width -= kTotals * kItems) {
+    Total<Op> values[kTotals];
+    for (int64_t i = 0; i < kTotals; ++i) values[i].start(read<V>(totals + i * kItems));
     for (int64_t row = 0; row < count; ++row) {
       const Item* items = row_of(row);
-      for (int64_t i = 0; i < kUnrolled; ++i) {
-        values[i] = Op::combine(values[i], Op::load(read<Items>(items + i * kItems)));
-      }
+      for (int64_t i = 0; i < kTotals; ++i) values[i].add(read<Items>(items + i * kItems));
     }
-    memcpy(totals, values, sizeof values);
-    totals += kUnrolled * kItems;
-    first += kUnrolled * kItems;
+    for (int64_t i = 0; i < kTotals; ++i, totals += kItems) {
+      const V value = values[i].combined_with(read<V>(totals));
+      memcpy(totals, &value, sizeof value);
+    }
+    first += kTotals * kItems;
   }
   for (; width > 0; width -= kItems) {
     const int64_t part = width < kItems ? width : kItems;
@@ -172,6 +223,16 @@ void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_
     memcpy(totals, &value, bytes);
     totals += part;
     first += part;
+  }
+}
+
+// A few rows at a time, which the hardware prefetches; and the next totals do not wait for those of all rows.
+template <class Op>
+void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_t width) {
+  constexpr int64_t kTogether = 8;
+  const char* rows = static_cast<const char*>(from);
+  for (; count > 0; count -= kTogether, rows += kTogether * stride) {
+    fold_few_rows<Op>(to, rows, stride, count < kTogether ? count : kTogether, width);
   }
 }
 

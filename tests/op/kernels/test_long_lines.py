@@ -190,3 +190,80 @@ def test_shifts_that_are_a_rotation_and_shifts_that_are_not(dtype: str) -> None:
         np.testing.assert_array_equal(np.asarray(run(swapped, x)), expected)
     other = run(lambda x, y: (x << x.dtype.type(3)) | (y >> x.dtype.type(width - 3)), x, x[::-1].copy())
     np.testing.assert_array_equal(np.asarray(other), (x << x.dtype.type(3)) | (x[::-1] >> x.dtype.type(width - 3)))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_quotients_of_long_integers(dtype: str) -> None:
+    """Blocks of 64 numbers below 2^51 are divided in double precision, others are not."""
+    rng = np.random.default_rng(3)
+    name, signs = ("i64", [-1, 1]) if dtype == "int64" else ("ui64", [1])
+    text = f"""func.func public @main(%x: tensor<256x{name}>, %y: tensor<256x{name}>) -> tensor<256x{name}> {{
+      %0 = stablehlo.divide %x, %y : tensor<256x{name}>
+      return %0 : tensor<256x{name}>
+    }}"""
+    program = sw.parse(text).compile(ONE)
+    for bits in (7, 50, 51, 52, 53, 62):
+        near = [sign * (2**bits + step) for sign in signs for step in (-2, -1, 0, 1)]
+        x = np.asarray([near[i] for i in rng.integers(0, len(near), 256)], dtype)
+        divisors = [*near, *(sign * small for sign in signs for small in (1, 2, 3, 7))]
+        y = np.asarray([divisors[i] for i in rng.integers(0, len(divisors), 256)], dtype)
+        want = [abs(int(a)) // abs(int(b)) * (1 if (a < 0) == (b < 0) else -1) for a, b in zip(x, y)]
+        np.testing.assert_array_equal(np.asarray(program.run(x, y)), np.asarray(want, dtype), err_msg=str(bits))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
+def test_the_smallest_index_of_equal_values_wins(order: str, shared: bool) -> None:
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 4, (5, 300)).astype(np.float32)
+    row = {"ascending": np.arange(300), "descending": np.arange(300)[::-1], "shuffled": rng.permutation(300)}[order]
+    places = np.ascontiguousarray(np.broadcast_to(row, x.shape)).astype(np.int32)
+    indices = "%b = stablehlo.broadcast_in_dim %i, dims = [1] : (tensor<300xi32>) -> tensor<5x300xi32>"
+    if not shared:
+        indices = "%b = stablehlo.add %i, %i : tensor<5x300xi32>"
+    given = "tensor<300xi32>" if shared else "tensor<5x300xi32>"
+    text = f"""func.func public @main(%x: tensor<5x300xf32>, %i: {given}) -> tensor<5xi32> {{
+      {indices}
+      %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %0:2 = stablehlo.reduce(%x init: %low), (%b init: %zero) across dimensions = [1]
+        : (tensor<5x300xf32>, tensor<5x300xi32>, tensor<f32>, tensor<i32>) -> (tensor<5xf32>, tensor<5xi32>)
+       reducer(%a: tensor<f32>, %c: tensor<f32>) (%d: tensor<i32>, %e: tensor<i32>) {{
+        %1 = stablehlo.compare GT, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %2 = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %3 = stablehlo.or %1, %2 : tensor<i1>
+        %4 = stablehlo.compare EQ, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %5 = stablehlo.compare LT, %d, %e : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        %6 = stablehlo.and %4, %5 : tensor<i1>
+        %7 = stablehlo.or %3, %6 : tensor<i1>
+        %8 = stablehlo.select %3, %a, %c : tensor<i1>, tensor<f32>
+        %9 = stablehlo.select %7, %d, %e : tensor<i1>, tensor<i32>
+        stablehlo.return %8, %9 : tensor<f32>, tensor<i32>
+      }}
+      return %0#1 : tensor<5xi32>
+    }}"""
+    found = sw.parse(text).compile(ONE).run(x, row.astype(np.int32) if shared else places)
+    best = [int(row[line == line.max()].min()) * (1 if shared else 2) for line in x]
+    np.testing.assert_array_equal(np.asarray(found), best)
+
+
+@pytest.mark.parametrize("k", [1, 10, 300, 999, 1000])
+@pytest.mark.parametrize("order", ["drawn", "ascending", "descending", "equal"])
+def test_top_k_of_long_rows(order: str, k: int) -> None:
+    x = np.random.default_rng(5).integers(-200, 200, (3, 1000)).astype(np.float32)
+    x = {"drawn": x, "ascending": np.sort(x), "descending": -np.sort(x), "equal": np.full_like(x, 2)}[order]
+    text = f"""func.func public @main(%x: tensor<3x1000xf32>) -> (tensor<3x{k}xf32>, tensor<3x{k}xi32>) {{
+      %0, %1 = chlo.top_k(%x, k = {k}) : tensor<3x1000xf32> -> (tensor<3x{k}xf32>, tensor<3x{k}xi32>)
+      return %0, %1 : tensor<3x{k}xf32>, tensor<3x{k}xi32>
+    }}"""
+    values, places = sw.parse(text).compile(ONE).run(x)
+    want = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(np.asarray(places), want)
+    np.testing.assert_array_equal(np.asarray(values), np.take_along_axis(x, want, axis=1))
+
+
+def test_a_function_of_a_broadcast_row_is_row_major() -> None:
+    x = np.arange(60, dtype=np.float32)
+    found = run(lambda x: np.negative(np.broadcast_to(x[:20], (7, 20))), x)
+    np.testing.assert_array_equal(found, -np.broadcast_to(x[:20], (7, 20)))
+    assert np.asarray(found).flags.c_contiguous

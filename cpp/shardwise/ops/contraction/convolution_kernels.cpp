@@ -165,27 +165,36 @@ class Columns {
   int64_t first_feature_ = 0;
 };
 
+// Adds the products of one pixel and one tap: each feature with the weights of its outputs.
+template <class T>
+void add_products(const T* pixel, const T* weights, int64_t features, int64_t each, T* out) {
+  using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;  // int would overflow
+  const auto add = [=](int64_t o, int64_t f) { out[o] = static_cast<T>(out[o] + Wide{pixel[f]} * weights[o]); };
+  if (each == 1) {  // a loop of its own, which compiles to vector code
+#pragma GCC ivdep
+    for (int64_t f = 0; f < features; ++f) add(f, f);
+    return;
+  }
+  for (int64_t f = 0; f < features; ++f) {
+    for (int64_t o = f * each; o < (f + 1) * each; ++o) add(o, f);
+  }
+}
+
 // Each output reads one feature: no product of matrices.
 template <class T>
 void convolve_single_features(KernelContext& context, const Geometry& g, const T* input, const T* kernel, T* result) {
-  const int64_t rows = g.batches * g.positions(), each = g.group_outputs();
-  context.parallel_for(rows, std::max<int64_t>((1 << 16) / (g.columns() * g.outputs + 1), 1),
-                       [&](int64_t begin, int64_t end) {
-                         Columns<T> columns(g, input);
-                         for (int64_t row = begin; row < end; ++row) {
-                           T* out = result + row * g.outputs;
-                           std::fill_n(out, g.outputs, T{});
-                           columns.for_each_tap(row, [&](int64_t tap, int64_t pixel) {
-                             const T* from = input + pixel * g.features;
-                             const T* weights = kernel + tap * g.outputs;
-                             for (int64_t f = 0; f < g.features; ++f) {
-                               for (int64_t o = f * each; o < (f + 1) * each; ++o) {
-                                 out[o] = static_cast<T>(out[o] + from[f] * weights[o]);
-                               }
-                             }
-                           });
-                         }
-                       });
+  const int64_t rows = g.batches * g.positions();
+  const int64_t grain = std::max<int64_t>((1 << 16) / (g.columns() * g.outputs + 1), 1);
+  context.parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
+    Columns<T> columns(g, input);
+    for (int64_t row = begin; row < end; ++row) {
+      T* out = result + row * g.outputs;
+      std::fill_n(out, g.outputs, T{});
+      columns.for_each_tap(row, [&](int64_t tap, int64_t pixel) {
+        add_products(input + pixel * g.features, kernel + tap * g.outputs, g.features, g.group_outputs(), out);
+      });
+    }
+  });
 }
 
 template <class T>

@@ -94,21 +94,28 @@ class Gather {
   // Slices of one element; kComponents is 0 for any number of index components.
   template <class T, size_t kComponents>
   void fetch_elements() const {
-    const PairedDims::Dim last = batch_.last();
-    const size_t components = kComponents != 0 ? kComponents : steps_.size();
-    const Step only = kComponents == 1 ? steps_[0] : Step{};  // a copy stays in registers
-    const Step* const steps = kComponents == 1 ? &only : steps_.data();
     context_.parallel_for(starts_.count(), kGrainBytes / 8, [&](int64_t begin, int64_t end) {
       const int64_t* start = starts_[begin];
       for_each_run(batch_, begin, end, [&](int64_t from, int64_t to, int64_t count) {
-        const std::byte* source = operand_.data() + from;
-        std::byte* target = result_.data() + to;
-        for (int64_t i = 0; i < count; ++i, start += components) {
-          std::memcpy(target + i * last.second, source + i * last.first + offset_of(start, steps, components),
-                      sizeof(T));
-        }
+        fetch_run<T, kComponents>(start, steps_.data(), steps_.size(), batch_.last(), operand_.data() + from,
+                                  result_.data() + to, count);
+        start += count * static_cast<int64_t>(steps_.size());
       });
     });
+  }
+
+  // Copies stay in registers: the processor then looks further ahead for elements that are not in the cache.
+  template <class T, size_t kComponents>
+  static void fetch_run(const int64_t* start, const Step* steps, size_t components, PairedDims::Dim strides,
+                        const std::byte* source, std::byte* target, int64_t count) {
+    const Step only = kComponents == 1 ? steps[0] : Step{};
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t offset = kComponents == 1 ? offset_of(start + i, &only, 1) : offset_of(start, steps, components);
+      std::memcpy(target, source + offset, sizeof(T));
+      if (kComponents != 1) start += components;
+      source += strides.first;
+      target += strides.second;
+    }
   }
 
   void copy_slices(int64_t item) {

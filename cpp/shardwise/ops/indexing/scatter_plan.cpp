@@ -8,8 +8,27 @@ constexpr int64_t kWorthSplitting = 1 << 15;  // elements
 
 }  // namespace
 
+WindowPlaces::WindowPlaces(KernelContext& context, const NdArray& indices, const Indexing& indexing)
+    : starts_(context, indices, indexing.dims) {
+  const IndexingDims& dims = indexing.dims;
+  const Dims out_strides = row_major_strides(indexing.out, 1), strides = row_major_strides(indexing.operand, 1);
+  const Dims out_dims = indexing.batch_dims(), indices_dims = indexing.indices_dims();
+  for (size_t i = 0; i < out_dims.size(); ++i) {
+    int64_t to = 0;  // of a batching dim: its stride in the result
+    for (size_t k = 0; k < dims.indices_batching.size(); ++k) {
+      if (dims.indices_batching[k] == indices_dims[i]) to = strides[static_cast<size_t>(dims.operand_batching[k])];
+    }
+    batch_.add(starts_.batch_shape()[i], out_strides[static_cast<size_t>(out_dims[i])], to);
+  }
+  // A window of 3 rows in 8 that starts at -2 has one row inside, and at -3 none.
+  for (const int64_t entry : dims.index_map) {
+    const auto dim = static_cast<size_t>(entry);
+    components_.push_back({-std::max<int64_t>(indexing.slice[dim], 1), indexing.operand[dim], strides[dim]});
+  }
+}
+
 ScatterPlan::ScatterPlan(KernelContext& context, const Indexing& indexing, size_t inputs)
-    : indexing_(indexing), starts_(context, context.operand(inputs), indexing_.dims) {
+    : indexing_(indexing), places_(context, context.operand(inputs), indexing) {
   const Dims out_strides = row_major_strides(indexing_.out, 1), strides = row_major_strides(indexing_.operand, 1);
   const Dims window = indexing_.window_dims();
   for (size_t i = 0; i < window.size(); ++i) {
@@ -23,13 +42,11 @@ ScatterPlan::ScatterPlan(KernelContext& context, const Indexing& indexing, size_
   }
   // cut() changes the dims of a window one by one, so merged dims are for windows that stay whole.
   if (!may_cut_) box_ = box_.merged();
-  from_.resize(static_cast<size_t>(starts_.count()));
-  to_.resize(from_.size());
-  context.parallel_for(starts_.count(), 1 << 12,
-                       [&](int64_t begin, int64_t end) { place(begin, end, out_strides, strides); });
-  worth_splitting_ = starts_.count() * box_.count() >= kWorthSplitting;
+  if (!has_elements()) place_all(context);
+  worth_splitting_ = places_.count() * box_.count() >= kWorthSplitting;
   // Windows that are not cut have one row in each indexed dim: those with different starts share no element. So threads
   // may take ranges of starts. Otherwise they share a dim of the window that no index moves.
+  if (has_elements()) span_ = element_count(indexing_.operand);
   if (!may_cut_) {
     for (const int64_t to : to_) span_ = std::max(span_, to + 1);
   }
@@ -42,38 +59,15 @@ ScatterPlan::ScatterPlan(KernelContext& context, const Indexing& indexing, size_
   worth_splitting_ = worth_splitting_ && (by_rows_ || split_ >= 0);
 }
 
-void ScatterPlan::place(int64_t begin, int64_t end, const Dims& out_strides, const Dims& strides) {
-  const IndexingDims& dims = indexing_.dims;
-  const Dims out_dims = indexing_.batch_dims(), indices_dims = indexing_.indices_dims();
-  PairedDims batch;
-  for (size_t i = 0; i < out_dims.size(); ++i) {
-    int64_t to = 0;  // of a batching dim: its stride in the result
-    for (size_t k = 0; k < dims.indices_batching.size(); ++k) {
-      if (dims.indices_batching[k] == indices_dims[i]) to = strides[static_cast<size_t>(dims.operand_batching[k])];
-    }
-    batch.add(starts_.batch_shape()[i], out_strides[static_cast<size_t>(out_dims[i])], to);
-  }
-  // A window of 3 rows in 8 that starts at -2 has one row inside, and at -3 none.
-  struct Component {
-    int64_t after, before, stride;  // a window that starts outside of (after, before) is dropped
-  };
-  std::vector<Component> components;
-  for (const int64_t entry : dims.index_map) {
-    const auto dim = static_cast<size_t>(entry);
-    components.push_back({-std::max<int64_t>(indexing_.slice[dim], 1), indexing_.operand[dim], strides[dim]});
-  }
-  auto place = static_cast<size_t>(begin);
-  const int64_t* start = starts_[begin];
-  for_each_offset(batch, begin, end, [&](int64_t from, int64_t to) {
-    bool inside = true;
-    for (const Component& component : components) {
-      const int64_t index = *start++;
-      inside = inside && index > component.after && index < component.before;
-      // The offset of an index far outside could overflow.
-      if (inside) to += index * component.stride;
-    }
-    from_[place] = from;
-    to_[place++] = inside ? to : kDropped;
+void ScatterPlan::place_all(KernelContext& context) {
+  from_.resize(static_cast<size_t>(places_.count()));
+  to_.resize(from_.size());
+  context.parallel_for(places_.count(), 1 << 12, [&](int64_t begin, int64_t end) {
+    auto place = static_cast<size_t>(begin);
+    places_.for_each(begin, end, [&](int64_t from, int64_t to) {
+      from_[place] = from;
+      to_[place++] = to;
+    });
   });
 }
 
@@ -81,7 +75,7 @@ void ScatterPlan::cut(int64_t place, PairedDims& box, int64_t& from, int64_t& to
   for (size_t d = 0; d < box.dims.size(); ++d) {
     if (box_components_[d] < 0) continue;
     const auto component = static_cast<size_t>(box_components_[d]);
-    const int64_t start = starts_[place][component];
+    const int64_t start = places_.start(place, component);
     const int64_t whole = indexing_.operand[static_cast<size_t>(indexing_.dims.index_map[component])];
     PairedDims::Dim& dim = box.dims[d];
     // A window of 3 that starts at -2 keeps its row 2: low 2, high 3.

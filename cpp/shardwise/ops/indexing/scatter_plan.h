@@ -19,6 +19,49 @@
 
 namespace shardwise {
 
+// Where the windows of a scatter start: first elements in the updates and in the result.
+class WindowPlaces {
+ public:
+  static constexpr int64_t kDropped = INT64_MIN;  // of a window that is out of bounds
+
+  WindowPlaces(KernelContext& context, const NdArray& indices, const Indexing& indexing);
+  int64_t count() const { return starts_.count(); }
+  int64_t start(int64_t window, size_t component) const { return starts_[window][component]; }
+
+  // Calls body(from, to) for windows [begin, end).
+  template <class Body>
+  void for_each(int64_t begin, int64_t end, Body&& body) const {
+    components_.size() == 1 ? for_each_of<1>(begin, end, body) : for_each_of<0>(begin, end, body);
+  }
+
+ private:
+  struct Component {
+    int64_t after, before, stride;  // a window that starts outside of (after, before) is dropped
+  };
+
+  template <size_t kComponents, class Body>  // 0: any number
+  void for_each_of(int64_t begin, int64_t end, Body& body) const {
+    const size_t count = kComponents != 0 ? kComponents : components_.size();
+    const Component only = kComponents == 1 ? components_[0] : Component{};  // a copy stays in registers
+    const Component* const components = kComponents == 1 ? &only : components_.data();
+    const int64_t* start = starts_[begin];
+    for_each_offset(batch_, begin, end, [&](int64_t from, int64_t to) {
+      bool inside = true;
+      for (size_t k = 0; k < count; ++k) {
+        const int64_t index = *start++;
+        inside = inside && index > components[k].after && index < components[k].before;
+        // The offset of an index far outside could overflow.
+        if (inside) to += index * components[k].stride;
+      }
+      body(from, inside ? to : kDropped);
+    });
+  }
+
+  IndexVectors starts_;
+  PairedDims batch_;  // of the indices: updates, result
+  std::vector<Component> components_;
+};
+
 class ScatterPlan {
  public:
   // `inputs` operands come before the indices; `indexing` must outlive the plan.
@@ -43,19 +86,32 @@ class ScatterPlan {
   }
 
  private:
-  static constexpr int64_t kDropped = INT64_MIN;
-
   // Windows that start at elements [begin, end) of the result, clipped to [first, last) of dim `split_` of the window.
   struct Piece {
     int64_t begin, end, first, last;
   };
 
-  void place(int64_t begin, int64_t end, const Dims& out_strides, const Dims& strides);
+  void place_all(KernelContext& context);
   // Clips the box to the operand, and moves both offsets to its start.
   void cut(int64_t place, PairedDims& box, int64_t& from, int64_t& to) const;
 
+  // Windows of one element are written as their indices are read, without from_ and to_.
+  bool has_elements() const { return !may_cut_ && box_.dims.empty(); }
+  template <class Run>
+  void apply_elements(const Piece& piece, Run& run) const {
+    places_.for_each(0, places_.count(), [&, begin = piece.begin, end = piece.end](int64_t from, int64_t to) {
+      if (to < begin || to >= end) return;
+      if constexpr (requires { run.one(to, from); }) {
+        run.one(to, from);
+      } else {
+        run(1, to, 1, from, 1);
+      }
+    });
+  }
+
   template <class Run>
   void apply(const Piece& piece, Run& run) const {
+    if (has_elements()) return apply_elements(piece, run);
     PairedDims part = box_, box;
     int64_t from_shift = 0, to_shift = 0;
     if (split_ >= 0) {
@@ -64,20 +120,11 @@ class ScatterPlan {
       from_shift = piece.first * dim.first;
       to_shift = piece.first * dim.second;
     }
-    if (part.dims.empty()) part.add(1, 1, 1);
     box = part;
     const auto count = static_cast<int64_t>(to_.size());
-    if constexpr (requires { run.one(int64_t{}, int64_t{}); }) {
-      if (box_.dims.empty() && !may_cut_) {
-        for (size_t i = 0; i < to_.size(); ++i) {
-          if (to_[i] >= piece.begin && to_[i] < piece.end) run.one(to_[i], from_[i]);
-        }
-        return;
-      }
-    }
     for (int64_t i = 0; i < count; ++i) {
       int64_t to = to_[static_cast<size_t>(i)], from = from_[static_cast<size_t>(i)];
-      if (to == kDropped || (by_rows_ && (to < piece.begin || to >= piece.end))) continue;
+      if (to == WindowPlaces::kDropped || (by_rows_ && (to < piece.begin || to >= piece.end))) continue;
       if (may_cut_) {
         box = part;
         cut(i, box, from, to);
@@ -104,7 +151,7 @@ class ScatterPlan {
   }
 
   const Indexing& indexing_;
-  IndexVectors starts_;
+  WindowPlaces places_;
   PairedDims box_;                   // one window: updates, result; merged unless windows may be clipped
   std::vector<int> box_components_;  // for each dim of an unmerged box: the component that moves it, or -1
   std::vector<int64_t> from_, to_;   // first element of each window; kDropped when all of it is out of bounds

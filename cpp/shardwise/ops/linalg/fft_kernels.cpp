@@ -303,29 +303,32 @@ void for_each_group(KernelContext& context, int64_t lines, int64_t n, F body) {
   });
 }
 
-// A transform along one dim of row-major complex numbers, in place.
+// A transform along one dim of row-major complex numbers. `from` may be `to`, but must not overlap it otherwise.
 template <class T>
-void transform_dim(KernelContext& context, Plans<T>& plans, const NdArray& array, size_t dim, bool inverse) {
-  const DimSpan shape = array.shape();
-  const int64_t n = shape[dim], inner = element_count(shape.subspan(dim + 1)), lines = array.size() / n;
+void transform_dim(KernelContext& context, Plans<T>& plans, const NdArray& from, const NdArray& to, size_t dim,
+                   bool inverse) {
+  const DimSpan shape = to.shape();
+  const int64_t n = shape[dim], inner = element_count(shape.subspan(dim + 1)), lines = to.size() / n;
   const LinePlan<T>& plan = plans.of_length(n);
   using Number = std::complex<T>;
-  auto* data = reinterpret_cast<Number*>(array.data());
-  for_each_group<T>(context, lines, n, [&](int64_t first, int64_t count, Number* from, Number* to) {
+  const auto* source = reinterpret_cast<const Number*>(from.data());
+  auto* target = reinterpret_cast<Number*>(to.data());
+  for_each_group<T>(context, lines, n, [&](int64_t first, int64_t count, Number* in, Number* out) {
+    if (inner == 1 && source != target) return plan.run(source + first * n, target + first * n, count, inverse);
     if (inner == 1) {
-      plan.run(data + first * n, to, count, inverse);
-      std::copy_n(to, count * n, data + first * n);
+      plan.run(source + first * n, out, count, inverse);
+      std::copy_n(out, count * n, target + first * n);
       return;
     }
     const auto place = [&](int64_t line) { return (first + line) / inner * n * inner + (first + line) % inner; };
     int64_t places[kLines<T>];
     for (int64_t line = 0; line < count; ++line) places[line] = place(line);
     for (int64_t k = 0; k < n; ++k) {
-      for (int64_t line = 0; line < count; ++line) from[line * n + k] = data[places[line] + k * inner];
+      for (int64_t line = 0; line < count; ++line) in[line * n + k] = source[places[line] + k * inner];
     }
-    plan.run(from, to, count, inverse);
+    plan.run(in, out, count, inverse);
     for (int64_t k = 0; k < n; ++k) {
-      for (int64_t line = 0; line < count; ++line) data[places[line] + k * inner] = to[line * n + k];
+      for (int64_t line = 0; line < count; ++line) target[places[line] + k * inner] = out[line * n + k];
     }
   });
 }
@@ -336,10 +339,15 @@ template <class T>
 void split_spectrum(const std::complex<T>* z, int64_t m, const std::vector<std::complex<T>>& roots,
                     std::complex<T>* to) {
   using Number = std::complex<T>;
-  for (int64_t k = 0; k <= m; ++k) {
-    const Number a = z[k == m ? 0 : k], b = std::conj(z[k == 0 ? 0 : m - k]);
+  to[0] = z[0].real() + z[0].imag();
+  to[m] = z[0].real() - z[0].imag();
+  // X[m - k] has the same terms, because the root of m - k is that of k mirrored at the imaginary axis.
+  for (int64_t k = 1; k <= m / 2; ++k) {
+    const Number a = z[k], b = std::conj(z[m - k]);
     const Number even = (a + b) * T{0.5}, odd = (a - b) * T{0.5};
-    to[k] = even + times(Number{odd.imag(), -odd.real()}, roots[static_cast<size_t>(k)]);
+    const Number turned = times(Number{odd.imag(), -odd.real()}, roots[static_cast<size_t>(k)]);
+    to[k] = even + turned;
+    to[m - k] = std::conj(even - turned);
   }
 }
 
@@ -416,19 +424,30 @@ void transform(KernelContext& context, Plans<T>& plans, FftType type, size_t cou
   const auto begin = static_cast<size_t>(context.operand(0).ndim()) - count;
   const bool inverse = type == FftType::kIfft || type == FftType::kIrfft;
   const bool real = type == FftType::kRfft || type == FftType::kIrfft;
-  const auto others = [&](const NdArray& array, size_t end) {
-    for (size_t dim = begin; dim < end; ++dim) transform_dim<T>(context, plans, array, dim, inverse);
+  const auto others = [&](NdArray from, const NdArray& to, size_t end) {
+    for (size_t dim = begin; dim < end; ++dim) {
+      transform_dim<T>(context, plans, from, to, dim, inverse);
+      from = to;
+    }
   };
   if (type == FftType::kRfft) {
     const NdArray from = contiguous_array(context, context.operand(0)), to = context.allocate_result();
     transform_real<T>(context, plans, from, to);
-    return others(to, begin + count - 1);
+    return others(to, to, begin + count - 1);
   }
-  if (!real) return others(start_result_from(context, 0, 0), begin + count);
-  const NdArray from = NdArray::empty(context.operand(0).dtype(), context.operand(0).shape());
-  copy_array(context, from, context.operand(0));
-  others(from, begin + count - 1);
-  transform_to_real<T>(context, plans, from, context.allocate_result());
+  if (!real) {
+    const std::optional<NdArray> taken = context.take_operand(0);
+    if (taken && taken->is_contiguous()) {
+      context.set_result(0, *taken);
+      return others(*taken, *taken, begin + count);
+    }
+    const NdArray from = contiguous_array(context, context.operand(0));
+    return others(from, context.allocate_result(), begin + count);
+  }
+  const NdArray from = contiguous_array(context, context.operand(0));
+  const NdArray spectrum = count > 1 ? NdArray::empty(from.dtype(), from.shape()) : from;
+  others(from, spectrum, begin + count - 1);
+  transform_to_real<T>(context, plans, spectrum, context.allocate_result());
 }
 
 template <class T>

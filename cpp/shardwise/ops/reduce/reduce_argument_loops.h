@@ -24,7 +24,7 @@
 namespace shardwise::reduce_loops {
 
 inline constexpr int64_t kArgumentChunk = 2048;
-inline constexpr int64_t kScanned = 64;  // values after one that equals the extreme, compared one by one
+inline constexpr int64_t kScanned = 8;  // values after the first one that equals the extreme, compared one by one
 
 // One operand or result per entry: values, indices. The results' strides are in elements.
 struct ArgumentDim {
@@ -63,6 +63,20 @@ const std::byte* side_by_side(const std::byte* from, int64_t stride, int64_t cou
   return reinterpret_cast<const std::byte*>(buffer);
 }
 
+// Whether several results read the same indices, and these ascend, as those of iota do. Of equal values, the first one
+// then has the smallest index.
+template <class I>
+bool reads_ascending(const ArgumentPlan& plan) {
+  const auto index = [&](int64_t k) { return load_as<I>(plan.indices + k * plan.reduced.index_stride); };
+  for (const ArgumentDim& dim : plan.kept) {
+    if (dim.index_stride != 0) return false;
+  }
+  for (int64_t k = 1; k < plan.reduced.size; ++k) {
+    if (plan.kept_count <= 1 || index(k - 1) >= index(k)) return false;
+  }
+  return true;
+}
+
 // Which of two (value, index) pairs wins: a NaN, else the better value, else the smaller index.
 template <class V, class I, bool kMax>
 struct ArgumentOrder {
@@ -93,6 +107,7 @@ class ArgumentReduction {
     units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
     piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
     pieces_ = std::max<int64_t>(ceil_div(plan.reduced.size, piece_), 1);
+    ascending_ = !across_ && reads_ascending<I>(plan);
   }
 
   void run() {
@@ -140,8 +155,8 @@ class ArgumentReduction {
     ArgumentDim place{1, 0, 0, 0};
     for (size_t d = plan_.kept.size(); d-- > 0;) {
       const ArgumentDim& dim = plan_.kept[d];
-      const int64_t position = rest % dim.size;
-      rest /= dim.size;
+      const int64_t position = d == 0 ? rest : rest % dim.size;  // saves the division for the usual plan of one dim
+      if (d > 0) rest /= dim.size;
       place.value_stride += position * dim.value_stride;
       place.index_stride += position * dim.index_stride;
       place.result_stride += position * dim.result_stride;
@@ -212,6 +227,7 @@ class ArgumentReduction {
     V buffer[kArgumentChunk];
     while (count > 0 && !Order::is_nan(best)) {
       const int64_t size = std::min(count, kArgumentChunk);
+      if (size < kShortLine) return combine_few(value, index, size, best, best_index);
       const std::byte* chunk = side_by_side<V>(value, plan_.reduced.value_stride, size, buffer);
       const V top = extreme_of(chunk, size);
       if (Order::is_nan(top)) {
@@ -228,34 +244,39 @@ class ArgumentReduction {
     }
   }
 
+  void combine_few(const std::byte* value, const std::byte* index, int64_t count, V& best, I& best_index) const {
+    V top = best;
+    I top_index = best_index;
+    for (int64_t k = 0; k < count; ++k) {
+      Order::combine(top, top_index, load_as<V>(value + k * plan_.reduced.value_stride),
+                     load_as<I>(index + k * plan_.reduced.index_stride));
+    }
+    best = top;
+    best_index = top_index;
+  }
+
   static V at(const std::byte* chunk, int64_t k) { return load_as<V>(chunk + k * static_cast<int64_t>(sizeof(V))); }
 
   // The best of the values, or a NaN if there is one.
   static V extreme_of(const std::byte* chunk, int64_t size) {
-    if (size >= kShortLine) {
-      auto total = Extreme::identity();
-      line_kernels().fold_line[Extreme::kFold][line_column<V>()](&total, chunk, size);
-      return Extreme::store(total);
-    }
-    V top = at(chunk, 0);
-    for (int64_t k = 1; k < size && !Order::is_nan(top); ++k) {
-      const V value = at(chunk, k);
-      top = Order::is_nan(value) || Order::better(value, top) ? value : top;
-    }
-    return top;
+    auto total = Extreme::identity();
+    line_kernels().fold_line[Extreme::kFold][line_column<V>()](&total, chunk, size);
+    return Extreme::store(total);
   }
 
   // `top` is the chunk's extreme, and at least as good as `best`. Among equal values (-0 and +0), the last one is kept.
   void take_equal(const std::byte* chunk, const std::byte* index, int64_t size, V top, V& best, I& best_index) const {
     if (best != top) best_index = std::numeric_limits<I>::max();
     const FindEqual find = line_kernels().find_equal[line_column<V>()];
-    for (int64_t begin = 0; begin < size;) {
-      if (size >= kShortLine) begin += find(chunk + begin * static_cast<int64_t>(sizeof(V)), size - begin, &top);
-      const int64_t end = std::min(begin + kScanned, size);
+    // Twice as many after each one found: few searches where many values are equal.
+    for (int64_t begin = 0, scanned = ascending_ ? 1 : kScanned; begin < size; scanned *= 2) {
+      begin += find(chunk + begin * static_cast<int64_t>(sizeof(V)), size - begin, &top);
+      const int64_t end = std::min(begin + scanned, size);
       for (; begin < end; ++begin) {  // without branches: many values may be equal
         const I other = load_as<I>(index + begin * plan_.reduced.index_stride);
         best_index = std::min(best_index, at(chunk, begin) == top ? other : std::numeric_limits<I>::max());
       }
+      if (ascending_) break;
     }
     best = top;
     if (top != V{0}) return;
@@ -267,7 +288,7 @@ class ArgumentReduction {
   const ArgumentPlan& plan_;
   const ArgumentResults& results_;
   const RunPieces& run_;
-  bool across_;
+  bool across_, ascending_ = false;
   int64_t segments_ = 1, width_ = 1, units_ = 1, piece_ = 1, pieces_ = 1;
 };
 

@@ -28,6 +28,7 @@ int64_t offset_of(std::span<const LoopDim> dims, int64_t index) {
 int64_t position_of(const Plan& plan, int64_t index) {
   int64_t position = 0;
   for (size_t dim = plan.kept.size(); dim-- > 0;) {
+    if (dim == 0) return position + index * plan.kept_position[0];  // as above
     position += index % plan.kept[dim].size * plan.kept_position[dim];
     index /= plan.kept[dim].size;
   }

@@ -72,7 +72,7 @@ template <class Op>
 class Cascade {
  public:
   using Value = typename Op::Value;
-  explicit Cascade(int64_t width) : width_(static_cast<size_t>(width)) {}
+  explicit Cascade(int64_t width) : width_(static_cast<size_t>(width)), stack_(kUsualLevels * width_) {}
 
   // `values` has `width` entries, and is overwritten.
   void push(Value* values) {
@@ -96,6 +96,7 @@ class Cascade {
   }
 
  private:
+  static constexpr size_t kUsualLevels = 8;
   void combine_into(Value* values, const Value* earlier) const {
     for (size_t i = 0; i < width_; ++i) values[i] = Op::combine(earlier[i], values[i]);
   }
@@ -118,18 +119,21 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
   Value lanes[kLanes];
   std::fill_n(lanes, kLanes, Op::identity());
   int64_t i = 0;
-  if (stride == static_cast<int64_t>(sizeof(typename Op::Item))) {
+  const auto add_lanes = [&](int64_t step) __attribute__((always_inline)) {
     for (; i + kLanes <= count; i += kLanes) {
       for (int64_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] = Op::combine(lanes[lane],
-                                  load_item<Op>(data + (i + lane) * static_cast<int64_t>(sizeof(typename Op::Item))));
+        lanes[lane] = Op::combine(lanes[lane], load_item<Op>(data + (i + lane) * step));
       }
     }
-  }
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      lanes[lane] = Op::combine(lanes[lane], load_item<Op>(data + (i + lane) * stride));
-    }
+  };
+  // Strides that compile to vector code: adjacent items, and parts of complex numbers.
+  constexpr auto kItem = static_cast<int64_t>(sizeof(typename Op::Item));
+  if (stride == kItem) {
+    add_lanes(kItem);
+  } else if (stride == 2 * kItem) {
+    add_lanes(2 * kItem);
+  } else {
+    add_lanes(stride);
   }
   for (; i < count; ++i) lanes[i % kLanes] = Op::combine(lanes[i % kLanes], load_item<Op>(data + i * stride));
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
@@ -248,7 +252,11 @@ class Reduction {
     }
     std::vector<Value> partial(static_cast<size_t>(units_ * pieces_ * width_));
     run_(units_ * pieces_, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) combine(i / pieces_, i % pieces_, partial.data() + i * width_);
+      // All units of a piece together: the parts of complex numbers share their memory.
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t unit = i % units_, piece = i / units_;
+        combine(unit, piece, partial.data() + (unit * pieces_ + piece) * width_);
+      }
     });
     for (int64_t unit = 0; unit < units_; ++unit) {
       Cascade<Op> cascade(width_);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "shardwise/base/moved_item.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -274,6 +275,53 @@ void run_sort(KernelContext& context, const PreparedSort& sort, size_t count) {
 
 // ---- the first elements of each row --------------------------------------------------------------------------------
 
+// Equal keys in the order of their places, as chlo.top_k and a stable sort have them.
+template <class U>
+bool is_before(const KeyAt<U>& a, const KeyAt<U>& b) {
+  return a.key != b.key ? a.key < b.key : a.place < b.place;
+}
+
+// One thread's workspace for the first k of n items, 0 < k <= n, in linear time.
+template <class U>
+class FirstOfRow {
+ public:
+  FirstOfRow(const KeyOrder<U>& order, int64_t n, int64_t k)
+      : order_(order), n_(n), k_(k), found_(static_cast<size_t>(std::min(n, 2 * k + kSpareItems))) {}
+
+  std::span<const KeyAt<U>> of(const U* items) {
+    const KeyOrder<U> order = order_;  // copies stay in registers
+    KeyAt<U>* const found = found_.data();
+    const auto room = static_cast<int64_t>(found_.size());
+    for (int64_t i = 0; i < room; ++i) found[i] = {order.key(items[i]), static_cast<uint32_t>(i)};
+    U last = drop_others(room);
+    int64_t count = k_;
+    for (int64_t i = room; i < n_; ++i) {
+      const U key = order.key(items[i]);
+      if (key >= last) continue;  // of equal keys, the earlier one stays
+      found[count++] = {key, static_cast<uint32_t>(i)};
+      if (count < room) continue;
+      last = drop_others(count);
+      count = k_;
+    }
+    drop_others(count);
+    std::sort(found, found + k_, is_before<U>);
+    return {found, static_cast<size_t>(k_)};
+  }
+
+ private:
+  static constexpr int64_t kSpareItems = 64;
+
+  // Moves the first k of `count` items to the front. The largest of their keys.
+  U drop_others(int64_t count) {
+    std::nth_element(found_.begin(), found_.begin() + k_ - 1, found_.begin() + count, is_before<U>);
+    return found_[static_cast<size_t>(k_ - 1)].key;
+  }
+
+  const KeyOrder<U>& order_;
+  int64_t n_, k_;
+  std::vector<KeyAt<U>> found_;
+};
+
 // Items of `dtype`, as which the operand is compared.
 template <class U>
 void select_rows(KernelContext& context, const KeyOrder<U>& order, DType dtype, int64_t k) {
@@ -281,27 +329,19 @@ void select_rows(KernelContext& context, const KeyOrder<U>& order, DType dtype, 
   const NdArray result = context.allocate_result(0), places = context.allocate_result(1);
   const NdArray values = result.dtype() == dtype ? result : NdArray::empty(dtype, result.shape());
   const int64_t n = from.shape().back(), rows = k == 0 ? 0 : values.size() / k;
-  context.parallel_for(rows, std::max<int64_t>(kGrainItems / std::max<int64_t>(n, 1), 1),
-                       [&](int64_t row, int64_t end) {
-                         std::vector<KeyAt<U>> found(static_cast<size_t>(n));
-                         for (; row < end; ++row) {
-                           const auto* items = reinterpret_cast<const U*>(from.data()) + row * n;
-                           for (int64_t i = 0; i < n; ++i)
-                             found[static_cast<size_t>(i)] = {order.key(items[i]), static_cast<uint32_t>(i)};
-                           const auto before = [](const KeyAt<U>& a, const KeyAt<U>& b) {
-                             // Equal keys in the order of their places, as chlo.top_k and a stable sort have them.
-                             return a.key != b.key ? a.key < b.key : a.place < b.place;
-                           };
-                           // The k largest first, in linear time; only these are sorted.
-                           if (k < n) std::nth_element(found.begin(), found.begin() + k, found.end(), before);
-                           std::sort(found.begin(), found.begin() + k, before);
-                           for (int64_t i = 0; i < k; ++i) {
-                             const uint32_t place = found[static_cast<size_t>(i)].place;
-                             reinterpret_cast<U*>(values.data())[row * k + i] = items[place];
-                             reinterpret_cast<int32_t*>(places.data())[row * k + i] = static_cast<int32_t>(place);
-                           }
-                         }
-                       });
+  const int64_t grain = std::max<int64_t>(kGrainItems / std::max<int64_t>(n, 1), 1);
+  context.parallel_for(rows, grain, [&](int64_t row, int64_t end) {
+    FirstOfRow<U> first(order, n, k);
+    for (; row < end; ++row) {
+      const auto* items = reinterpret_cast<const U*>(from.data()) + row * n;
+      auto* value = reinterpret_cast<U*>(values.data()) + row * k;
+      auto* place = reinterpret_cast<int32_t*>(places.data()) + row * k;
+      for (const KeyAt<U>& found : first.of(items)) {
+        *value++ = items[found.place];
+        *place++ = static_cast<int32_t>(found.place);
+      }
+    }
+  });
   if (result.dtype() != dtype) convert_into(context, result, values);
 }
 
