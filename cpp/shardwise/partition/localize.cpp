@@ -14,6 +14,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/compute_sharding.h"
@@ -412,8 +413,9 @@ class Localization {
       operands.push_back(is_loop ? entry_value(op, i, operand, results[i]) : operand.value);
     }
     std::vector<RegionId> regions;
+    const RegionId condition = is_loop ? loop_parts(op).condition : RegionId{};
     for (const RegionId region : op.regions()) {
-      const bool is_condition = is_loop && region == op.regions()[0];
+      const bool is_condition = region == condition;
       regions.push_back(add_region(op, source_.region(region), results, is_condition));
     }
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);  // the ops of the regions have set others

@@ -11,7 +11,6 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
-#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/ops/shared/propagation_only.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -218,32 +217,6 @@ ScanOrder order_of(const OpView& scan) {
   return order;
 }
 
-LoopParts parts_of_scan(const OpView& scan) {
-  const Region& body = scan.module().region(scan.regions()[0]);
-  const Dims& operands = scan.attrs().get<NarrowIntArray>(kOperands).values;
-  const auto inputs = static_cast<size_t>(operands[0]);
-  const auto outputs = static_cast<size_t>(scan.attrs().get<NarrowIntArray>(kResults).values[0]);
-  const size_t borders = operands.size() == 3 ? static_cast<size_t>(operands[1]) : 0;
-  const ScanOrder order = order_of(scan);
-  LoopParts parts{.body = scan.regions()[0]};
-  size_t next = inputs;
-  for (size_t i = 0; i < inputs; ++i) {
-    LoopParts::Input input{scan.operand(i), body.arguments[i]};
-    if (const auto* offsets = scan.attrs().find<IntArray>(kOffsets)) input.offset = (*offsets)[i];
-    const int64_t rows = scan.operand_type(i).shape[static_cast<size_t>(order.dimension)];
-    const LackingRow lacks = lacking_row(input.offset, order.trips, rows);
-    // Borders are in the order of the inputs that lack a row.
-    if (lacks.first || lacks.last) input.border = scan.operand(next++);
-    parts.inputs.push_back(input);
-  }
-  for (size_t i = 0; i < outputs; ++i) parts.outputs.push_back({body.results[i], scan.result(i)});
-  for (size_t i = 0; inputs + borders + i < scan.operand_count(); ++i) {
-    parts.carries.push_back({scan.operand(inputs + borders + i), body.arguments[inputs + i], body.results[outputs + i],
-                             scan.result(outputs + i)});
-  }
-  return parts;
-}
-
 // ---- as a counted while --------------------------------------------------------------------------------------------
 
 // while(%i, outputs, carries), where %i is the row: it counts up, or down if the scan is reversed.
@@ -254,7 +227,7 @@ class ScanAsWhile {
         builder_(context.builder()),
         module_(builder_.module()),
         order_(order_of(context.op())),
-        parts_(parts_of_scan(context.op())),
+        parts_(scan_parts(context.op())),
         // The counter ends at `trips`, which its dtype must hold: else the comparison would never fail.
         dtype_(order_.trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64) {}
 
@@ -364,21 +337,30 @@ std::span<const OpDef> scan_ops() { return kScanOps; }
 
 const OpDef& local_scan() { return kScanOps[1]; }
 
-LoopParts loop_parts(const OpView& loop) {
-  if (&loop.def() == &local_scan()) return parts_of_scan(loop);
-  const Module& module = loop.module();
-  LoopParts parts{.condition = loop.regions()[0], .body = loop.regions()[1]};
-  const Region& body = module.region(parts.body);
-  for (size_t i = 0; i < loop.operand_count(); ++i) {
-    parts.carries.push_back({loop.operand(i), body.arguments[i], body.results[i], loop.result(i)});
+LoopParts scan_parts(const OpView& scan) {
+  const Region& body = scan.module().region(scan.regions()[0]);
+  const Dims& operands = scan.attrs().get<NarrowIntArray>(kOperands).values;
+  const auto inputs = static_cast<size_t>(operands[0]);
+  const auto outputs = static_cast<size_t>(scan.attrs().get<NarrowIntArray>(kResults).values[0]);
+  const size_t borders = operands.size() == 3 ? static_cast<size_t>(operands[1]) : 0;
+  const ScanOrder order = order_of(scan);
+  LoopParts parts{.body = scan.regions()[0]};
+  size_t next = inputs;
+  for (size_t i = 0; i < inputs; ++i) {
+    LoopParts::Input input{scan.operand(i), body.arguments[i]};
+    if (const auto* offsets = scan.attrs().find<IntArray>(kOffsets)) input.offset = (*offsets)[i];
+    const int64_t rows = scan.operand_type(i).shape[static_cast<size_t>(order.dimension)];
+    const LackingRow lacks = lacking_row(input.offset, order.trips, rows);
+    // Borders are in the order of the inputs that lack a row.
+    if (lacks.first || lacks.last) input.border = scan.operand(next++);
+    parts.inputs.push_back(input);
+  }
+  for (size_t i = 0; i < outputs; ++i) parts.outputs.push_back({body.results[i], scan.result(i)});
+  for (size_t i = 0; inputs + borders + i < scan.operand_count(); ++i) {
+    parts.carries.push_back({scan.operand(inputs + borders + i), body.arguments[inputs + i], body.results[outputs + i],
+                             scan.result(outputs + i)});
   }
   return parts;
-}
-
-std::optional<int64_t> trip_count(const OpView& loop) {
-  if (const auto order = scan_order(loop)) return order->trips;
-  const auto counted = counted_loop(loop);
-  return counted ? std::optional(counted->trips) : std::nullopt;
 }
 
 std::optional<ScanOrder> scan_order(const OpView& loop) {

@@ -27,36 +27,12 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 
 std::span<const OpDef> scan_ops();
 const OpDef& local_scan();  // shardwise.scan
-
-// The parts of a loop of a local program: of a while, or of a scan, which has no condition.
-struct LoopParts {
-  struct Carry {
-    ValueId entry, argument, next, result;
-  };
-  struct Input {
-    ValueId stack, row;   // an operand, an argument of the body
-    int64_t offset = 0;   // in the trip of row i, the row i + offset
-    ValueId border = {};  // the row that the stack lacks, if any
-  };
-  struct Output {
-    ValueId row, stack;  // a result of the body, a result of the op
-  };
-
-  RegionId condition = {};
-  RegionId body;
-  std::vector<Input> inputs = {};
-  std::vector<Output> outputs = {};
-  std::vector<Carry> carries = {};
-};
-LoopParts loop_parts(const OpView& loop);
-
-// The number of trips, where the program says it.
-std::optional<int64_t> trip_count(const OpView& loop);
 
 struct ScanOrder {
   int64_t dimension = 0;  // of the stacked values
@@ -64,6 +40,7 @@ struct ScanOrder {
   bool is_reverse = false;
 };
 std::optional<ScanOrder> scan_order(const OpView& loop);  // none: a while
+LoopParts scan_parts(const OpView& scan);                 // loop_parts of a scan
 
 // Whether an input with this offset lacks the first row, -1, or the last one. Rows are counted along the dim.
 struct LackingRow {
