@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,8 @@ def test_the_gradient_reads_the_rows_that_the_loop_stacks(
     for mode in MODES:
         for ours, theirs in zip(found.run(xs, h, **mode), wanted):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-    # Both loops are scans: no carry holds the stack or its cotangent.
-    local_text = str(found.as_text("local"))
-    assert (local_text.count("shardwise.scan"), local_text.count("stablehlo.while")) == (2, 0)
+    if trips > 1:
+        # Operands: inputs, borders, carries. Results: outputs, carries. The carries are h and its cotangent, no stack.
+        local_text = str(found.as_text("local"))
+        segments = re.findall(r"SegmentSizes = array<i32: ([\d, ]*)>", local_text)
+        assert (segments, local_text.count("stablehlo.while")) == (["1, 0, 1", "1, 1", "3, 1, 1", "1, 1"], 0)

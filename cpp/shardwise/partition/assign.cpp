@@ -7,6 +7,7 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/partition/op_choice.h"
 #include "shardwise/partition/open_loops.h"

@@ -400,7 +400,7 @@ class Localization {
 
   // Every carry, and every result of branches, is placed like the result of the op.
   void add_control_flow(const OpView& op) {
-    const bool is_loop = op.def().regions == Regions::kLoop;
+    const RegionId condition = op.def().regions == Regions::kLoop ? loop_parts(op).condition : RegionId{};
     std::vector<LocalValue> results;
     std::vector<TypeId> types;
     for (size_t i = 0; i < op.result_count(); ++i) {
@@ -410,10 +410,9 @@ class Localization {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const LocalValue& operand = values_[op.operand(i).index];
-      operands.push_back(is_loop ? entry_value(op, i, operand, results[i]) : operand.value);
+      operands.push_back(condition ? entry_value(op, i, operand, results[i]) : operand.value);
     }
     std::vector<RegionId> regions;
-    const RegionId condition = is_loop ? loop_parts(op).condition : RegionId{};
     for (const RegionId region : op.regions()) {
       const bool is_condition = region == condition;
       regions.push_back(add_region(op, source_.region(region), results, is_condition));

@@ -95,11 +95,31 @@ struct SavedStack {
   ValueId first = {};  // instead of a row in trip 0, if any
 };
 
+// A stack that the loop makes anyway, of which `value` is the row of a trip.
+SavedStack known_stack(const RowWrite& output, ValueId value, const std::vector<ValueId>& results, int64_t trips) {
+  return {.value = value,
+          .stack = results[output.carry],
+          .dim = output.course.dim,
+          .row = row_of_trip(output.course, trips)};
+}
+
 // The values that the backward loop reads.
 struct SavedValues {
   std::vector<SavedStack> stacks;
   std::vector<std::pair<ValueId, ValueId>> invariants;  // and what holds them around the loop
 };
+
+// The values of the joint region that differ between trips.
+std::unordered_set<ValueId> find_varying(const Module& module, const Region& joint) {
+  std::unordered_set<ValueId> varying(joint.arguments.begin(), joint.arguments.end());
+  for (const OpId op : joint.ops) {
+    bool is_varying = module.op(op).def->has_side_effect(OpView(module, op));
+    visit_reads(module, op, [&](ValueId value) { is_varying = is_varying || varying.contains(value); });
+    if (!is_varying) continue;
+    for (uint32_t i = 0; i < module.op(op).result_count; ++i) varying.insert(module.result(op, i));
+  }
+  return varying;
+}
 
 // A row that the loop stacks anyway costs 1 and its carry 2, so that the cut prefers the row where both would do. One
 // stack of the next values serves a carry, too: %h is read before tanh, and the next %h after it. A next value that is
@@ -111,8 +131,12 @@ class ForwardLoop {
  public:
   ForwardLoop(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted, const std::vector<RowWrite>& writes,
               JointBody& joint)
-      : module_(walk.module()), walk_(walk), loop_(loop), counted_(counted), joint_(joint) {
-    find_varying();
+      : module_(walk.module()),
+        walk_(walk),
+        loop_(loop),
+        counted_(counted),
+        joint_(joint),
+        varying_(find_varying(module_, module_.region(joint.region))) {
     for (const RowWrite& output : writes) {
       const OpId write = module_.value(joint.results[output.carry]).op;
       known_stacks_[written_row(module_, write, output.course.dim)] = output;
@@ -149,7 +173,7 @@ class ForwardLoop {
     const std::vector<ValueId> results = create_loop(split, stacked);
     for (const ValueId value : split.saved) {
       if (const auto found = known_stacks_.find(value); found != known_stacks_.end()) {
-        saved.stacks.push_back(known_stack(found->second, value, results));
+        saved.stacks.push_back(known_stack(found->second, value, results, counted_.trips));
       }
     }
     for (size_t i = 0; i < stacked.size(); ++i) {
@@ -171,37 +195,19 @@ class ForwardLoop {
     return (is_saved && !carry_of_.contains(next)) || known_stacks_.contains(next);
   }
 
-  SavedStack known_stack(const RowWrite& output, ValueId value, const std::vector<ValueId>& results) const {
-    return {.value = value,
-            .stack = results[output.carry],
-            .dim = output.course.dim,
-            .row = row_of_trip(output.course, counted_.trips)};
-  }
-
   // A carry is the operand of the loop in trip 0, and then the row of the trip before.
   SavedStack rows_before(ValueId value, const std::vector<SavedStack>& saved,
                          const std::vector<ValueId>& results) const {
     const size_t carry = carry_of_.at(value);
     const ValueId next = joint_.results[carry];
     const auto known = known_stacks_.find(next);
-    SavedStack rows = known != known_stacks_.end() ? known_stack(known->second, next, results)
+    SavedStack rows = known != known_stacks_.end() ? known_stack(known->second, next, results, counted_.trips)
                                                    : *std::ranges::find(saved, next, &SavedStack::value);
     rows.value = value;
     // Trip t reads the row of trip t - 1: at 3 + 2 t for the result, so at 1 + 2 t for the carry.
     rows.row.offset -= rows.row.stride;
     rows.first = loop_.operand(carry);
     return rows;
-  }
-
-  void find_varying() {
-    const Region& joint = module_.region(joint_.region);
-    varying_.insert(joint.arguments.begin(), joint.arguments.end());
-    for (const OpId op : joint.ops) {
-      bool is_varying = module_.op(op).def->has_side_effect(OpView(module_, op));
-      visit_reads(module_, op, [&](ValueId value) { is_varying = is_varying || varying_.contains(value); });
-      if (!is_varying) continue;
-      for (uint32_t i = 0; i < module_.op(op).result_count; ++i) varying_.insert(module_.result(op, i));
-    }
   }
 
   // Saved values that are the same in all trips are computed in front of the loop.
@@ -313,7 +319,7 @@ class ForwardLoop {
   OpView loop_;
   const CountedLoop& counted_;
   JointBody& joint_;
-  std::unordered_set<ValueId> varying_;                 // values of the joint region that differ between trips
+  std::unordered_set<ValueId> varying_;
   std::unordered_map<ValueId, RowWrite> known_stacks_;  // by row
   std::unordered_map<ValueId, size_t> carry_of_;        // arguments of the joint region
 };

@@ -126,6 +126,11 @@ struct Captured {
   bool is_each_row_read_once = false;  // and nothing else of it
 };
 
+// What append_vjp is asked for.
+struct Derivative {
+  std::vector<ValueId> outputs, cotangents, wrt;
+};
+
 class JointBodyBuilder {
  public:
   JointBodyBuilder(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted,
@@ -146,7 +151,8 @@ class JointBodyBuilder {
     seed_outputs();
     for (const ValueId value : wanted_.captured()) add_captured(value);
     // One gradient for all carries and captures, so that ops which several of them depend on are differentiated once.
-    const Gradients gradients = append_vjp_without_zeros(builder_, outputs_, cotangents_, wrt_);
+    const Gradients gradients =
+        append_vjp_without_zeros(builder_, derivative_.outputs, derivative_.cotangents, derivative_.wrt);
     for (ValueId& result : joint_.results) result = gradients.replaced(result);
     size_t next = 0;
     for (CotangentCarry& carry : joint_.cotangents) carry.next = or_zeros(gradients.values[next++], carry.argument);
@@ -180,8 +186,8 @@ class JointBodyBuilder {
   bool is_output(size_t carry) const { return std::ranges::find(writes_, carry, &RowWrite::carry) != writes_.end(); }
 
   void seed(ValueId output, ValueId cotangent) {
-    outputs_.push_back(output);
-    cotangents_.push_back(cotangent);
+    derivative_.outputs.push_back(output);
+    derivative_.cotangents.push_back(cotangent);
   }
 
   void seed_carries() {
@@ -193,7 +199,7 @@ class JointBodyBuilder {
                                    .argument = argument,
                                    .next = {}});
       seed(joint_.results[i], argument);
-      wrt_.push_back(joint_.arguments[i]);
+      derivative_.wrt.push_back(joint_.arguments[i]);
     }
   }
 
@@ -248,8 +254,8 @@ class JointBodyBuilder {
     }
     captured.is_read_whole = reads != captured.rows.size();
     captured.is_each_row_read_once = captured.is_each_row_read_once && reads == 1;
-    if (captured.is_read_whole) wrt_.push_back(value);
-    for (const OpId row : captured.rows) wrt_.push_back(module_.result(row));
+    if (captured.is_read_whole) derivative_.wrt.push_back(value);
+    for (const OpId row : captured.rows) derivative_.wrt.push_back(module_.result(row));
     captured_.push_back(std::move(captured));
   }
 
@@ -288,7 +294,7 @@ class JointBodyBuilder {
   Builder builder_;
   JointBody joint_;
   std::vector<Captured> captured_;
-  std::vector<ValueId> outputs_, cotangents_, wrt_;
+  Derivative derivative_;
 };
 
 }  // namespace

@@ -166,6 +166,12 @@ std::optional<CountedLoop> counted_loop(const OpView& loop) {
   return counted;
 }
 
+std::optional<int64_t> trip_count(const OpView& loop) {
+  if (const auto order = scan_order(loop)) return order->trips;
+  const auto counted = counted_loop(loop);
+  return counted ? std::optional(counted->trips) : std::nullopt;
+}
+
 // ---- LinearIntegers ------------------------------------------------------------------------------------------------
 
 LinearIntegers::LinearIntegers(const OpView& loop, const CountedLoop& counted)

@@ -35,6 +35,9 @@ struct CountedLoop {
 // None for a loop that does not count, or whose counter would leave its dtype.
 std::optional<CountedLoop> counted_loop(const OpView& loop);
 
+// The number of trips of any loop, where the program says it: of a counted loop, or of a scan.
+std::optional<int64_t> trip_count(const OpView& loop);
+
 // Scalars of a counted loop's body in terms of the trip. Sees through conversions and JAX's wrapping of negative
 // indices (select(i < 0, i + n, i)).
 class LinearIntegers {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shardwise/ir/module.h"
+#include "shardwise/ops/control/scan_attributes.h"
 
 namespace shardwise {
 
@@ -41,7 +42,6 @@ struct LoopParts {
 };
 LoopParts loop_parts(const OpView& loop);
 
-// The number of trips, where the program says it.
-std::optional<int64_t> trip_count(const OpView& loop);
+std::optional<ScanOrder> scan_order(const OpView& loop);  // none: a while
 
 }  // namespace shardwise

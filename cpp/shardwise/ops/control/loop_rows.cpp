@@ -92,7 +92,7 @@ class RowFinder {
   bool is_in_order(const Access& access) const {
     return access.row.stride == 1 || access.row.stride == -1 || counted_.trips == 1;
   }
-  static Course course_of(const Access& access) { return {access.dim, access.row.stride < 0}; }
+  Course course_of(const Access& access) const { return {access.dim, access.row.stride < 0 && counted_.trips > 1}; }
   // The smallest row: a loop that counts down from row 9 reads row 9 - (trips - 1) in its last trip.
   int64_t low_of(const LinearInteger& row) const {
     return row.stride > 0 ? row.offset : row.offset - (counted_.trips - 1);

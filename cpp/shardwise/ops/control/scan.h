@@ -21,37 +21,13 @@
 // have as many rows as there are trips, and each carry has one type.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 
 std::span<const OpDef> scan_ops();
 const OpDef& local_scan();  // shardwise.scan
-
-struct ScanOrder {
-  int64_t dimension = 0;  // of the stacked values
-  int64_t trips = 0;
-  bool is_reverse = false;
-};
-std::optional<ScanOrder> scan_order(const OpView& loop);  // none: a while
-LoopParts scan_parts(const OpView& scan);                 // loop_parts of a scan
-
-// Whether an input with this offset lacks the first row, -1, or the last one. Rows are counted along the dim.
-struct LackingRow {
-  bool first = false, last = false;
-};
-LackingRow lacking_row(int64_t offset, int64_t trips, int64_t rows);
-
-// The attributes of a shardwise.scan. The operands are inputs, borders and carries; the results outputs and carries.
-struct ScanSegments {
-  size_t borders = 0, outputs = 0, carries = 0;
-};
-Attrs scan_attrs(const ScanOrder& order, const Dims& offsets, const ScanSegments& segments);
 
 }  // namespace shardwise
