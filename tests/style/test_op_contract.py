@@ -84,6 +84,13 @@ def test_passes_ask_the_definition_of_an_op() -> None:
     assert {path: names for path, names in found.items() if names} == {}
 
 
+def test_passes_take_loops_apart_with_loop_parts() -> None:
+    # Which region of a loop is the body is known to the op, to its text and to ops/control/loop_parts.cpp.
+    by_number = re.compile(r"\bregions(?:\([^()]*\))?\[1\]")
+    passes = [path for path in cpp_files(CORE) if not {CORE / "ops", CORE / "text"} & set(path.parents)]
+    assert [relative(path) for path in passes if by_number.search(path.read_text())] == []
+
+
 def test_the_traits_are_these() -> None:
     assert fields_of(CORE / "ir" / "op_def.h", "Traits") == TRAITS
 

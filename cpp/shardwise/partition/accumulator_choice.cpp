@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shardwise/ops/control/loop_parts.h"
+
 namespace shardwise {
 namespace {
 
@@ -219,7 +221,7 @@ const AccumulatorChooser::Candidate* AccumulatorChooser::cheapest(std::span<cons
 
 std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, const Accumulator& accumulator,
                                                             const AccumulatorSite& site) {
-  const Region& body = source_.region(loop.regions()[1]);
+  const Region& body = source_.region(loop_parts(loop).body);
   Placed dependents{{body.arguments[accumulator.carry], {}}};
   for (const OpId op : accumulator.ops) dependents[source_.result(op)] = {};
   read_addends(accumulator, dependents);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/linearity.h"
 
 namespace shardwise {
@@ -28,13 +29,13 @@ bool is_linear(const OpView& op) {
 // The ops that depend on one carry.
 class Dependents {
  public:
-  Dependents(Module& module, const OpView& loop, uint32_t carry)
-      : module_(module), body_(loop.regions()[1]), condition_(loop.regions()[0]), carry_(carry) {}
+  Dependents(Module& module, const LoopParts& loop, uint32_t carry)
+      : module_(module), loop_(loop), body_(loop.body), carry_(carry) {}
 
   std::optional<Accumulator> find() {
-    const ValueId argument = module_.region(body_).arguments[carry_];
+    const ValueId argument = loop_.carries[carry_].argument;
     // All devices must take the same number of trips, which parts of a sum cannot decide.
-    if (is_read(module_.region(condition_).arguments[carry_])) return std::nullopt;
+    if (is_read(loop_.carries[carry_].tested)) return std::nullopt;
     if (is_relayed(argument)) return Accumulator{carry_, {}};
     open_.push_back(argument);
     while (!open_.empty()) {
@@ -90,7 +91,8 @@ class Dependents {
   }
 
   Module& module_;
-  RegionId body_, condition_;
+  const LoopParts& loop_;
+  RegionId body_;
   uint32_t carry_;
   std::vector<ValueId> open_;
   std::unordered_set<OpId> ops_;
@@ -100,10 +102,11 @@ class Dependents {
 }  // namespace
 
 std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop) {
+  const LoopParts parts = loop_parts(loop);
   std::vector<Accumulator> found;
   std::unordered_map<OpId, int> owners;
-  for (uint32_t carry = 0; carry < loop.operand_count(); ++carry) {
-    auto accumulator = Dependents(module, loop, carry).find();
+  for (uint32_t carry = 0; carry < parts.carries.size(); ++carry) {
+    auto accumulator = Dependents(module, parts, carry).find();
     if (!accumulator) continue;
     for (const OpId op : accumulator->ops) ++owners[op];
     found.push_back(std::move(*accumulator));
@@ -114,7 +117,7 @@ std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop) {
   });
   if (owners.empty()) return found;
   std::unordered_map<OpId, size_t> places;
-  const std::vector<OpId>& ops = module.region(loop.regions()[1]).ops;
+  const std::vector<OpId>& ops = module.region(parts.body).ops;
   for (size_t i = 0; i < ops.size(); ++i) places[ops[i]] = i;
   for (Accumulator& accumulator : found) {
     std::ranges::sort(accumulator.ops, {}, [&](OpId op) { return places.at(op); });
@@ -138,7 +141,7 @@ std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std
     return is_used;
   };
   // Users before makers, so that one walk follows chains: %2 = dot, %3 = transpose %2, add %dw, %3 defers both.
-  for (const OpId id : module.region(loop.regions()[1]).ops | std::views::reverse) {
+  for (const OpId id : module.region(loop_parts(loop).body).ops | std::views::reverse) {
     const Operation& op = module.op(id);
     if (deferring.contains(id)) continue;
     for (uint32_t i = 0; i < op.result_count; ++i) {

@@ -8,6 +8,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/partition/op_choice.h"
 #include "shardwise/partition/open_loops.h"
 #include "shardwise/partition/placed_ops.h"
@@ -120,9 +121,9 @@ class Assignment {
 
   // A carry has the placement that propagation gave to the result of the loop, unless it stays unreduced.
   void add_loop(const OpView& op) {
-    const auto counted = counted_loop(op);
+    const auto trips = trip_count(op);
     // At least 2, because PlacedValues takes a region of one trip for a branch.
-    loops_.enter(op, std::max(static_cast<double>(counted ? counted->trips : kAssumedTrips), 2.0), placements_);
+    loops_.enter(op, std::max(static_cast<double>(trips.value_or(kAssumedTrips)), 2.0), placements_);
     share_reductions();
     std::vector<ValueId> operands(op.operand_count());
     const auto add_operand = [&](size_t i, PlacementId carry) {
@@ -159,14 +160,14 @@ class Assignment {
   }
 
   RegionId add_condition(const OpView& op) {
-    const RegionId condition = op.regions()[0];
+    const RegionId condition = loop_parts(op).condition;
     regions_.enter(op, condition, loops_.innermost().trips);
     for (const OpId id : source_.region(condition).ops) add_op(OpView(source_, id));
     return regions_.leave_condition(op, condition);
   }
 
   RegionId add_body(const OpView& op) {
-    const RegionId body = op.regions()[1];
+    const RegionId body = loop_parts(op).body;
     regions_.enter(op, body, loops_.innermost().trips);
     for (const OpId id : source_.region(body).ops) {
       const Accumulator* accumulator = loops_.innermost().accumulator_with(id);

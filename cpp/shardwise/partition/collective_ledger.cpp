@@ -13,7 +13,7 @@
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/scan.h"
+#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {

@@ -14,6 +14,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/partition/compute_sharding.h"
@@ -399,7 +400,7 @@ class Localization {
 
   // Every carry, and every result of branches, is placed like the result of the op.
   void add_control_flow(const OpView& op) {
-    const bool is_loop = op.def().regions == Regions::kLoop;
+    const RegionId condition = op.def().regions == Regions::kLoop ? loop_parts(op).condition : RegionId{};
     std::vector<LocalValue> results;
     std::vector<TypeId> types;
     for (size_t i = 0; i < op.result_count(); ++i) {
@@ -409,11 +410,11 @@ class Localization {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const LocalValue& operand = values_[op.operand(i).index];
-      operands.push_back(is_loop ? entry_value(op, i, operand, results[i]) : operand.value);
+      operands.push_back(condition ? entry_value(op, i, operand, results[i]) : operand.value);
     }
     std::vector<RegionId> regions;
     for (const RegionId region : op.regions()) {
-      const bool is_condition = is_loop && region == op.regions()[0];
+      const bool is_condition = region == condition;
       regions.push_back(add_region(op, source_.region(region), results, is_condition));
     }
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);  // the ops of the regions have set others

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "shardwise/ops/control/loop_parts.h"
+
 namespace shardwise {
 
 bool OpenLoop::accumulates(size_t carry) const {
@@ -35,10 +37,10 @@ OpenLoop OpenLoops::leave() {
 }
 
 bool OpenLoops::find_relay(const OpenLoop& loop, ValueId value, size_t& carry) const {
-  const std::vector<ValueId>& arguments = source_.region(loop.op.regions()[1]).arguments;
+  const LoopParts parts = loop_parts(loop.op);
   for (const Accumulator& accumulator : loop.accumulators) {
     // An accumulator without ops only passes its carry on.
-    if (!accumulator.ops.empty() || arguments[accumulator.carry] != value) continue;
+    if (!accumulator.ops.empty() || parts.carries[accumulator.carry].argument != value) continue;
     carry = accumulator.carry;
     return true;
   }

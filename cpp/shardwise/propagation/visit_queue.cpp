@@ -2,8 +2,6 @@
 #include "shardwise/propagation/visit_queue.h"
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite/called.h"
-#include "shardwise/ir/rewrite/dce.h"
 
 namespace shardwise {
 
@@ -14,9 +12,8 @@ bool VisitQueue::remove_if_unused(OpId id) {
   for (uint32_t i = 0; i < count; ++i) {
     if (graph_.uses(ValueId{graph_.first_result(id).index + i}) != 0) return false;
   }
-  if (has_effect(module_, id, UnusedConstraints::kKeep)) return false;
   // MLIR does not know the effects of a function, so Shardy keeps every call.
-  if (any_executed(module_, id, [&](OpId inner) { return module_.op(inner).def->is_call(); })) return false;
+  if (calls_(id) || effects_(id)) return false;
   remove(id);
   return true;
 }

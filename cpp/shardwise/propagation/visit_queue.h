@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "shardwise/ir/module.h"
+#include "shardwise/ir/rewrite/called.h"
+#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/propagation/propagation_graph.h"
 
 namespace shardwise {
@@ -25,7 +27,12 @@ class VisitQueue {
  public:
   // `settles`: every op is pushed when a tensor of it changes, so a visit that changes nothing need not be repeated.
   VisitQueue(const Module& module, PropagationGraph& graph, bool settles)
-      : module_(module), graph_(graph), settles_(settles), states_(module.op_count()) {}
+      : module_(module),
+        graph_(graph),
+        settles_(settles),
+        states_(module.op_count()),
+        effects_(module, UnusedConstraints::kKeep),
+        calls_(module, IsCall{&module}) {}
 
   void begin_sweep() {
     for (State& state : states_) state.queued = true;
@@ -71,6 +78,10 @@ class VisitQueue {
     bool may_be_unused : 1 = true;
     uint8_t settled = 0;  // the code of a participation; 0: none
   };
+  struct IsCall {
+    const Module* module;
+    bool operator()(OpId id) const { return module->op(id).def->is_call(); }
+  };
   bool remove_if_unused(OpId id);
   void remove(OpId id);  // with what is in its regions
   bool has_at_most_one_user(ValueId value) const;
@@ -80,6 +91,8 @@ class VisitQueue {
   bool settles_;
   std::vector<State> states_;  // by op
   std::vector<OpId> pushed_;
+  Effects effects_;
+  AnyExecuted<IsCall> calls_;
 };
 
 }  // namespace shardwise

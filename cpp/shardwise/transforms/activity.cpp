@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/transforms/differentiate_regions.h"
 
 namespace shardwise {
@@ -46,22 +47,20 @@ void Activity::visit_ops(RegionId region) {
 
 // A carry that is active in one trip is active in the next one.
 void Activity::visit_loop(OpId op) {
-  const RegionId body = module_.regions(op)[1];
-  const std::vector<ValueId>& arguments = module_.region(body).arguments;
-  const std::vector<ValueId>& results = module_.region(body).results;
-  for (size_t i = 0; i < arguments.size(); ++i) mark_if((*this)(module_.operands(op)[i]), arguments[i]);
+  const LoopParts parts = loop_parts(OpView(module_, op));
+  for (const LoopParts::Carry& carry : parts.carries) mark_if((*this)(carry.entry), carry.argument);
   // Each sweep but the last marks a carry, so there are at most as many sweeps as carries, and one.
   for (bool changed = true; changed;) {
-    visit_ops(body);
+    visit_ops(parts.body);
     changed = false;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!(*this)(results[i]) || (*this)(arguments[i])) continue;
-      mark(arguments[i]);
+    for (const LoopParts::Carry& carry : parts.carries) {
+      if (!(*this)(carry.next) || (*this)(carry.argument)) continue;
+      mark(carry.argument);
       changed = true;
     }
   }
   // By the argument, not by the body's result: a loop without trips returns its operands.
-  for (uint32_t i = 0; i < arguments.size(); ++i) mark_if((*this)(arguments[i]), module_.result(op, i));
+  for (const LoopParts::Carry& carry : parts.carries) mark_if((*this)(carry.argument), carry.result);
 }
 
 // Branches have no arguments: what is active in them comes from around and is marked already.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 
@@ -13,27 +14,26 @@ bool BatchDependence::uses_batched(OpId op) {
 }
 
 LoopBatching BatchDependence::loop(OpId op) {
-  const Region& condition = module_.region(module_.regions(op)[0]);
-  const Region& body = module_.region(module_.regions(op)[1]);
+  const LoopParts parts = loop_parts(OpView(module_, op));
   LoopBatching found;
-  for (const ValueId operand : module_.operands(op)) found.carries.push_back(is_batched(operand));
+  for (const LoopParts::Carry& carry : parts.carries) found.carries.push_back(is_batched(carry.entry));
   // (a, b) -> (b, c) with a batched c: one sweep finds b, the next one a. A carry that is batched stays so.
   for (bool grows = true; grows;) {
     grows = false;
-    mark(body.arguments, found.carries);
-    visit(module_.regions(op)[1]);
+    mark(module_.region(parts.body).arguments, found.carries);
+    visit(parts.body);
     for (size_t i = 0; i < found.carries.size(); ++i) {
-      if (found.carries[i] || !is_batched(body.results[i])) continue;
+      if (found.carries[i] || !is_batched(parts.carries[i].next)) continue;
       found.carries[i] = grows = true;
     }
   }
   // The condition makes no carries, so it is visited once, when those are known.
-  mark(condition.arguments, found.carries);
-  visit(module_.regions(op)[0]);
-  found.predicate = is_batched(condition.results[0]);
+  mark(module_.region(parts.condition).arguments, found.carries);
+  visit(parts.condition);
+  found.predicate = is_batched(parts.predicate);
   // An example that is done keeps its carries, while those of the others change.
   for (size_t i = 0; found.predicate && i < found.carries.size(); ++i) {
-    found.carries[i] = found.carries[i] || !is_invariant(module_, op, i);
+    found.carries[i] = found.carries[i] || !parts.carries[i].is_invariant();
   }
   return found;
 }
@@ -61,11 +61,6 @@ void BatchDependence::visit(OpId op) {
     case Regions::kBranches: return mark(results, branches(op));
     default: return mark(results, std::vector<bool>(results.size(), uses_batched(op)));
   }
-}
-
-bool is_invariant(const Module& module, OpId loop, size_t carry) {
-  const Region& body = module.region(module.regions(loop)[1]);
-  return body.results[carry] == body.arguments[carry];
 }
 
 }  // namespace shardwise

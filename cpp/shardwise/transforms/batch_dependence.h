@@ -48,7 +48,4 @@ class BatchDependence {
   std::unordered_set<ValueId> batched_;
 };
 
-// Whether the loop's body returns the carry unchanged.
-bool is_invariant(const Module& module, OpId loop, size_t carry);
-
 }  // namespace shardwise

@@ -18,6 +18,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/transforms/batch_dependence.h"
@@ -73,30 +74,29 @@ ValueId BatchWalk::select(ValueId predicate, ValueId if_true, ValueId if_false) 
 
 void BatchWalk::loop(OpId op) {
   const LoopBatching batching = BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).loop(op);
-  const RegionId condition = module_.regions(op)[0], body = module_.regions(op)[1];
+  const LoopParts parts = loop_parts(OpView(module_, op));
   const std::string_view around = masked_by_;
   if (batching.predicate) masked_by_ = module_.op(op).def->name;
   const auto predicate = [&] {
-    run(condition);
-    return image(module_.region(condition).results[0], batching.predicate);
+    run(parts.condition);
+    return image(parts.predicate, batching.predicate);
   };
   const RegionId goes_on = in_new_region([&] {
-    add_arguments(condition, builder_->region(), batching.carries);
+    add_arguments(parts.condition, builder_->region(), batching.carries);
     const ValueId of_each = predicate();
     return std::vector{batching.predicate ? build_reduce(*builder_, of_each, {}, Reducer::kOr, Dims{0}) : of_each};
   });
   const RegionId step = in_new_region([&] {
-    const std::vector<ValueId> carries = add_arguments(body, builder_->region(), batching.carries);
+    const std::vector<ValueId> carries = add_arguments(parts.body, builder_->region(), batching.carries);
     ValueId of_each;
     if (batching.predicate) {
-      const std::vector<ValueId> arguments = module_.region(condition).arguments;
-      for (size_t i = 0; i < carries.size(); ++i) map(arguments[i], carries[i], batching.carries[i]);
+      for (size_t i = 0; i < carries.size(); ++i) map(parts.carries[i].tested, carries[i], batching.carries[i]);
       of_each = predicate();
     }
-    run(body);
-    std::vector<ValueId> next = images(module_.region(body).results, batching.carries);
+    run(parts.body);
+    std::vector<ValueId> next = images(module_.region(parts.body).results, batching.carries);
     for (size_t i = 0; batching.predicate && i < next.size(); ++i) {
-      if (!is_invariant(module_, op, i)) next[i] = select(of_each, next[i], carries[i]);
+      if (!parts.carries[i].is_invariant()) next[i] = select(of_each, next[i], carries[i]);
     }
     return next;
   });

@@ -12,6 +12,7 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/transforms/backward_split.h"
 #include "shardwise/transforms/differentiate_regions.h"
@@ -37,23 +38,25 @@ Dims one_row(const Module& module, ValueId row) {
   return shape;
 }
 
-std::vector<ValueId> starts_of_row(Builder& builder, ValueId stack, ValueId index) {
+std::vector<ValueId> starts_of_row(Builder& builder, ValueId stack, size_t dim, ValueId index) {
   const size_t ndim = static_cast<size_t>(builder.module().type(stack).ndim());
-  std::vector<ValueId> starts{index};
-  if (ndim > 1) starts.resize(ndim, build_scalar(builder, scalar_of(builder.module().type(index).dtype, 0)));
+  if (ndim == 1) return {index};
+  std::vector<ValueId> starts(ndim, build_scalar(builder, scalar_of(builder.module().type(index).dtype, 0)));
+  starts[dim] = index;
   return starts;
 }
 
 ValueId write_row(Builder& builder, ValueId stack, ValueId row, ValueId index) {
   const ValueId update = build_reshape(builder, row, one_row(builder.module(), row));
-  return build_dynamic_update_slice(builder, stack, update, starts_of_row(builder, stack, index));
+  return build_dynamic_update_slice(builder, stack, update, starts_of_row(builder, stack, 0, index));
 }
 
-ValueId read_row(Builder& builder, ValueId stack, ValueId index) {
+// With the dim or without it, as `shape` has it.
+ValueId read_row(Builder& builder, ValueId stack, size_t dim, ValueId index, const Dims& shape) {
   Dims sizes = builder.module().type(stack).shape;
-  sizes[0] = 1;
-  const ValueId row = build_dynamic_slice(builder, stack, starts_of_row(builder, stack, index), sizes);
-  return build_reshape(builder, row, DimSpan(sizes).subspan(1));
+  sizes[dim] = 1;
+  return build_reshape(builder, build_dynamic_slice(builder, stack, starts_of_row(builder, stack, dim, index), sizes),
+                       shape);
 }
 
 ValueId linear_value(Builder& builder, ValueId trip, LinearInteger integer) {
@@ -87,15 +90,36 @@ OpId create_while_counting_down(Builder& builder, const OpDef& def, const std::v
 struct SavedStack {
   ValueId value;       // of the joint region
   ValueId stack;       // its rows
+  size_t dim = 0;      // along which they are stacked
   LinearInteger row;   // the index of the one of a trip
   ValueId first = {};  // instead of a row in trip 0, if any
 };
+
+// A stack that the loop makes anyway, of which `value` is the row of a trip.
+SavedStack known_stack(const RowWrite& output, ValueId value, const std::vector<ValueId>& results, int64_t trips) {
+  return {.value = value,
+          .stack = results[output.carry],
+          .dim = output.course.dim,
+          .row = row_of_trip(output.course, trips)};
+}
 
 // The values that the backward loop reads.
 struct SavedValues {
   std::vector<SavedStack> stacks;
   std::vector<std::pair<ValueId, ValueId>> invariants;  // and what holds them around the loop
 };
+
+// The values of the joint region that differ between trips.
+std::unordered_set<ValueId> find_varying(const Module& module, const Region& joint) {
+  std::unordered_set<ValueId> varying(joint.arguments.begin(), joint.arguments.end());
+  for (const OpId op : joint.ops) {
+    bool is_varying = module.op(op).def->has_side_effect(OpView(module, op));
+    visit_reads(module, op, [&](ValueId value) { is_varying = is_varying || varying.contains(value); });
+    if (!is_varying) continue;
+    for (uint32_t i = 0; i < module.op(op).result_count; ++i) varying.insert(module.result(op, i));
+  }
+  return varying;
+}
 
 // A row that the loop stacks anyway costs 1 and its carry 2, so that the cut prefers the row where both would do. One
 // stack of the next values serves a carry, too: %h is read before tanh, and the next %h after it. A next value that is
@@ -105,11 +129,17 @@ struct SavedValues {
 // trip writes its row of a stack, so that the zeros which it begins with are never read.
 class ForwardLoop {
  public:
-  ForwardLoop(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted, JointBody& joint)
-      : module_(walk.module()), walk_(walk), loop_(loop), counted_(counted), joint_(joint) {
-    find_varying();
-    for (const StackedOutput& output : counted.outputs) {
-      known_stacks_[written_row(module_, module_.value(joint.results[output.carry]).op)] = output;
+  ForwardLoop(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted, const std::vector<RowWrite>& writes,
+              JointBody& joint)
+      : module_(walk.module()),
+        walk_(walk),
+        loop_(loop),
+        counted_(counted),
+        joint_(joint),
+        varying_(find_varying(module_, module_.region(joint.region))) {
+    for (const RowWrite& output : writes) {
+      const OpId write = module_.value(joint.results[output.carry]).op;
+      known_stacks_[written_row(module_, write, output.course.dim)] = output;
     }
     for (size_t i = 0; i < loop.operand_count(); ++i) {
       if (!counted.is_invariant[i]) carry_of_[joint.arguments[i]] = i;
@@ -143,7 +173,7 @@ class ForwardLoop {
     const std::vector<ValueId> results = create_loop(split, stacked);
     for (const ValueId value : split.saved) {
       if (const auto found = known_stacks_.find(value); found != known_stacks_.end()) {
-        saved.stacks.push_back({.value = value, .stack = results[found->second.carry], .row = found->second.row});
+        saved.stacks.push_back(known_stack(found->second, value, results, counted_.trips));
       }
     }
     for (size_t i = 0; i < stacked.size(); ++i) {
@@ -171,24 +201,13 @@ class ForwardLoop {
     const size_t carry = carry_of_.at(value);
     const ValueId next = joint_.results[carry];
     const auto known = known_stacks_.find(next);
-    SavedStack rows = known != known_stacks_.end() ? SavedStack{next, results[known->second.carry], known->second.row}
+    SavedStack rows = known != known_stacks_.end() ? known_stack(known->second, next, results, counted_.trips)
                                                    : *std::ranges::find(saved, next, &SavedStack::value);
     rows.value = value;
     // Trip t reads the row of trip t - 1: at 3 + 2 t for the result, so at 1 + 2 t for the carry.
     rows.row.offset -= rows.row.stride;
     rows.first = loop_.operand(carry);
     return rows;
-  }
-
-  void find_varying() {
-    const Region& joint = module_.region(joint_.region);
-    varying_.insert(joint.arguments.begin(), joint.arguments.end());
-    for (const OpId op : joint.ops) {
-      bool is_varying = module_.op(op).def->has_side_effect(OpView(module_, op));
-      visit_reads(module_, op, [&](ValueId value) { is_varying = is_varying || varying_.contains(value); });
-      if (!is_varying) continue;
-      for (uint32_t i = 0; i < module_.op(op).result_count; ++i) varying_.insert(module_.result(op, i));
-    }
   }
 
   // Saved values that are the same in all trips are computed in front of the loop.
@@ -279,18 +298,19 @@ class ForwardLoop {
   }
 
   RegionId copy_condition(const std::vector<ValueId>& operands, const std::vector<size_t>& position) {
-    const Region original = module_.region(loop_.regions()[0]);
+    const LoopParts parts = loop_parts(loop_);
     const RegionId condition = module_.add_region();
     std::vector<ValueId> arguments;
     for (const ValueId operand : operands) {
       arguments.push_back(module_.add_argument(condition, module_.value(operand).type, loop_.loc()));
     }
     GraphCopy copy(module_, module_);
-    for (size_t i = 0; i < original.arguments.size(); ++i) {
-      copy.map(original.arguments[i], counted_.is_invariant[i] ? loop_.operand(i) : arguments[position[i]]);
+    for (size_t i = 0; i < parts.carries.size(); ++i) {
+      const LoopParts::Carry& carry = parts.carries[i];
+      copy.map(carry.tested, carry.is_invariant() ? carry.entry : arguments[position[i]]);
     }
-    copy.ops(loop_.regions()[0], condition);
-    module_.region(condition).results = {copy(original.results[0])};
+    copy.ops(parts.condition, condition);
+    module_.region(condition).results = {copy(parts.predicate)};
     return condition;
   }
 
@@ -299,9 +319,9 @@ class ForwardLoop {
   OpView loop_;
   const CountedLoop& counted_;
   JointBody& joint_;
-  std::unordered_set<ValueId> varying_;                      // values of the joint region that differ between trips
-  std::unordered_map<ValueId, StackedOutput> known_stacks_;  // by row
-  std::unordered_map<ValueId, size_t> carry_of_;             // arguments of the joint region
+  std::unordered_set<ValueId> varying_;
+  std::unordered_map<ValueId, RowWrite> known_stacks_;  // by row
+  std::unordered_map<ValueId, size_t> carry_of_;        // arguments of the joint region
 };
 
 // ---- the backward loop ---------------------------------------------------------------------------------------------
@@ -353,7 +373,8 @@ class BackwardLoop {
 
   ValueId saved_row(Builder& builder, ValueId trip, const SavedStack& rows) {
     // In trip 0 a shifted row has the index -1. dynamic_slice clamps it, and the select below discards that row.
-    const ValueId row = read_row(builder, rows.stack, linear_value(builder, trip, rows.row));
+    const ValueId row =
+        read_row(builder, rows.stack, rows.dim, linear_value(builder, trip, rows.row), module_.type(rows.value).shape);
     if (!rows.first) return row;
     const ValueId is_first = build_compare(builder, "EQ", trip, build_scalar(builder, scalar_of(dtype_, 0)));
     return builder.create("stablehlo.select", {is_first, rows.first, row});
@@ -399,9 +420,10 @@ void differentiate_loop(ReverseWalk& walk, OpId id) {
   }
   if (counted->trips == 0) return;
 
-  JointBody joint = build_joint_body(walk, loop, *counted);
+  const std::vector<RowWrite> writes = find_row_writes(walk.module(), loop, *counted);
+  JointBody joint = build_joint_body(walk, loop, *counted, writes);
   if (joint.cotangents.empty()) return;
-  ForwardLoop forward(walk, loop, *counted, joint);
+  ForwardLoop forward(walk, loop, *counted, writes, joint);
   BackwardRegion region{.region = joint.region,
                         .cotangents = {},
                         .wanted = {},

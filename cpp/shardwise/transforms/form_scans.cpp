@@ -50,14 +50,14 @@ std::optional<Course> choose_course(std::vector<RowRead>& reads, std::vector<Row
 
 class ScanFormer {
  public:
-  explicit ScanFormer(Module& module) : module_(module), rewrite_(module) {}
+  explicit ScanFormer(Module& module)
+      : module_(module), rewrite_(module), effects_(module, unused_constraints(module)) {}
 
   int64_t run() {
     std::vector<OpId> loops;
-    // Collected first, because forming a scan replaces ops that the walk would still visit. A scan has no condition.
+    // Collected first, because forming a scan replaces ops that the walk would still visit.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) {
-      if (module_.op(id).def->regions == Regions::kLoop && loop_parts(OpView(module_, id)).condition)
-        loops.push_back(id);
+      if (module_.op(id).def->regions == Regions::kLoop) loops.push_back(id);
     });
     return std::ranges::count_if(loops, [&](OpId loop) { return form(loop); });
   }
@@ -66,25 +66,26 @@ class ScanFormer {
   bool form(OpId id) {
     rewrite_.commit_inside(id);  // the loops in it are new ops
     const OpView loop(module_, id);
-    const auto counted = counted_loop(loop);
+    const auto counted = counted_loop(loop);  // none for a scan
+    if (!counted || counted->trips < 1) return false;
+    const LoopParts parts = loop_parts(loop);
     // The condition goes with the while, so that an effect in it would be lost.
-    if (!counted || counted->trips < 1 || has_effect_in_condition(loop)) return false;
+    if (has_effect(parts.condition)) return false;
     std::vector<RowRead> reads = find_row_reads(module_, loop, *counted);
     std::vector<RowWrite> writes = find_row_writes(module_, loop, *counted);
     const auto course = choose_course(reads, writes);
     if (!course) return false;
-    replace(id, {static_cast<int64_t>(course->dim), counted->trips, course->is_reverse}, reads, writes);
+    replace(id, parts, {static_cast<int64_t>(course->dim), counted->trips, course->is_reverse}, reads, writes);
     return true;
   }
 
-  bool has_effect_in_condition(const OpView& loop) const {
-    return std::ranges::any_of(module_.region(loop.regions()[0]).ops,
-                               [&](OpId op) { return has_effect(module_, op, unused_constraints(module_)); });
+  bool has_effect(RegionId region) {
+    return std::ranges::any_of(module_.region(region).ops, [&](OpId op) { return effects_(op); });
   }
 
-  void replace(OpId loop, const ScanOrder& order, const std::vector<RowRead>& reads,
+  void replace(OpId loop, const LoopParts& parts, const ScanOrder& order, const std::vector<RowRead>& reads,
                const std::vector<RowWrite>& writes) {
-    const RegionId body = module_.regions(loop)[1];
+    const RegionId body = parts.body;
     const auto dim = static_cast<size_t>(order.dimension);
     std::vector<ValueId> operands, arguments, results;
     Dims offsets;
@@ -178,7 +179,7 @@ class ScanFormer {
 
   // The carries beside the outputs that the scan needs.
   std::vector<uint32_t> kept_carries(OpId loop, const std::vector<RowWrite>& writes, const std::vector<ValueId>& rows) {
-    LiveCarries carries(module_, loop);
+    LiveCarries carries(module_, loop, effects_);
     for (const ValueId row : rows) carries.reach(row);
     std::vector<bool> is_output(module_.op(loop).operand_count, false);
     for (const RowWrite& write : writes) {
@@ -210,6 +211,7 @@ class ScanFormer {
 
   Module& module_;
   Rewrite rewrite_;
+  Effects effects_;
 };
 
 }  // namespace

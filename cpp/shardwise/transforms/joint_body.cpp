@@ -10,6 +10,7 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/transforms/differentiate.h"
 
@@ -19,10 +20,10 @@ namespace {
 // Backward analysis: the carries, and the values from around the loop, that the differentiated results depend on.
 class WantedCotangents {
  public:
-  WantedCotangents(const ReverseWalk& walk, const OpView& loop) : walk_(walk), loop_(loop) {
-    const Region& body = region();
-    for (size_t i = 0; i < loop.result_count(); ++i) {
-      is_wanted_.push_back(bool{walk.cotangent_of_result(loop.result(i))} && walk.is_active(body.arguments[i]));
+  WantedCotangents(const ReverseWalk& walk, const OpView& loop)
+      : walk_(walk), module_(loop.module()), parts_(loop_parts(loop)) {
+    for (const LoopParts::Carry& carry : parts_.carries) {
+      is_wanted_.push_back(bool{walk.cotangent_of_result(carry.result)} && walk.is_active(carry.argument));
     }
     // Until nothing changes: a carry that is wanted in one trip may need another one in the trip before.
     while (spread()) continue;
@@ -37,22 +38,17 @@ class WantedCotangents {
       const ValueId outside = seen_from_outside(value);
       if (outside && reached_.contains(value) && known.insert(outside).second) values.push_back(outside);
     };
-    visit_region_reads(loop_.module(), loop_.regions()[1], add);
+    visit_region_reads(module_, parts_.body, add);
     return values;
   }
 
  private:
-  const Region& region() const { return loop_.module().region(loop_.regions()[1]); }
-
   // None for a value that the body makes, or a carry that changes.
   ValueId seen_from_outside(ValueId value) const {
-    const auto argument = std::ranges::find(region().arguments, value);
-    if (argument == region().arguments.end()) {
-      return is_inside(loop_.module(), value, loop_.regions()[1]) ? ValueId{} : value;
-    }
-    const auto carry = static_cast<size_t>(argument - region().arguments.begin());
+    const auto carry = std::ranges::find(parts_.carries, value, &LoopParts::Carry::argument);
+    if (carry == parts_.carries.end()) return is_inside(module_, value, parts_.body) ? ValueId{} : value;
     // A carry that the body returns unchanged is the operand, so its cotangent is a sum over trips, as for a capture.
-    return region().results[carry] == value ? loop_.operand(carry) : ValueId{};
+    return carry->is_invariant() ? carry->entry : ValueId{};
   }
 
   void reach(ValueId value) {
@@ -61,28 +57,28 @@ class WantedCotangents {
 
   // One trip back. Returns whether a carry is newly wanted.
   bool spread() {
-    const Module& module = loop_.module();
     for (size_t i = 0; i < is_wanted_.size(); ++i) {
-      if (is_wanted_[i]) reach(region().results[i]);
+      if (is_wanted_[i]) reach(parts_.carries[i].next);
     }
-    const std::vector<OpId>& ops = region().ops;
+    const std::vector<OpId>& ops = module_.region(parts_.body).ops;
     for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
       bool is_reached = false;
-      for (uint32_t i = 0; i < module.op(*op).result_count; ++i) {
-        is_reached = is_reached || reached_.contains(module.result(*op, i));
+      for (uint32_t i = 0; i < module_.op(*op).result_count; ++i) {
+        is_reached = is_reached || reached_.contains(module_.result(*op, i));
       }
-      if (is_reached) visit_reads(module, *op, [&](ValueId value) { reach(value); });
+      if (is_reached) visit_reads(module_, *op, [&](ValueId value) { reach(value); });
     }
     bool changed = false;
     for (size_t i = 0; i < is_wanted_.size(); ++i) {
-      if (is_wanted_[i] || !reached_.contains(region().arguments[i])) continue;
+      if (is_wanted_[i] || !reached_.contains(parts_.carries[i].argument)) continue;
       is_wanted_[i] = changed = true;
     }
     return changed;
   }
 
   const ReverseWalk& walk_;
-  OpView loop_;
+  const Module& module_;
+  LoopParts parts_;
   std::vector<bool> is_wanted_;  // by carry
   std::unordered_set<ValueId> reached_;
 };
@@ -130,13 +126,21 @@ struct Captured {
   bool is_each_row_read_once = false;  // and nothing else of it
 };
 
+// What append_vjp is asked for.
+struct Derivative {
+  std::vector<ValueId> outputs, cotangents, wrt;
+};
+
 class JointBodyBuilder {
  public:
-  JointBodyBuilder(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted)
+  JointBodyBuilder(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted,
+                   const std::vector<RowWrite>& writes)
       : walk_(walk),
         module_(walk.module()),
         loop_(loop),
+        parts_(loop_parts(loop)),
         counted_(counted),
+        writes_(writes),
         wanted_(walk, loop),
         builder_(module_, module_.add_region(), loop.loc()) {}
 
@@ -147,7 +151,8 @@ class JointBodyBuilder {
     seed_outputs();
     for (const ValueId value : wanted_.captured()) add_captured(value);
     // One gradient for all carries and captures, so that ops which several of them depend on are differentiated once.
-    const Gradients gradients = append_vjp_without_zeros(builder_, outputs_, cotangents_, wrt_);
+    const Gradients gradients =
+        append_vjp_without_zeros(builder_, derivative_.outputs, derivative_.cotangents, derivative_.wrt);
     for (ValueId& result : joint_.results) result = gradients.replaced(result);
     size_t next = 0;
     for (CotangentCarry& carry : joint_.cotangents) carry.next = or_zeros(gradients.values[next++], carry.argument);
@@ -163,15 +168,13 @@ class JointBodyBuilder {
   }
 
   void copy_body() {
-    const Region body = module_.region(loop_.regions()[1]);
     GraphCopy copy(module_, module_);
-    for (size_t i = 0; i < body.arguments.size(); ++i) {
-      const ValueId operand = loop_.operand(i);
-      joint_.arguments.push_back(counted_.is_invariant[i] ? operand : add_argument_like(body.arguments[i]));
-      copy.map(body.arguments[i], joint_.arguments.back());
+    for (const LoopParts::Carry& carry : parts_.carries) {
+      joint_.arguments.push_back(carry.is_invariant() ? carry.entry : add_argument_like(carry.argument));
+      copy.map(carry.argument, joint_.arguments.back());
     }
-    copy.ops(loop_.regions()[1], joint_.region);
-    for (const ValueId result : body.results) joint_.results.push_back(copy(result));
+    copy.ops(parts_.body, joint_.region);
+    for (const LoopParts::Carry& carry : parts_.carries) joint_.results.push_back(copy(carry.next));
     // Ops are numbered in the order in which they are made, so this number separates the body from its gradient.
     joint_.first_made = static_cast<uint32_t>(module_.op_count());
   }
@@ -180,13 +183,11 @@ class JointBodyBuilder {
     return module_.add_argument(joint_.region, type_of(argument), module_.value(argument).loc);
   }
 
-  bool is_output(size_t carry) const {
-    return std::ranges::find(counted_.outputs, carry, &StackedOutput::carry) != counted_.outputs.end();
-  }
+  bool is_output(size_t carry) const { return std::ranges::find(writes_, carry, &RowWrite::carry) != writes_.end(); }
 
   void seed(ValueId output, ValueId cotangent) {
-    outputs_.push_back(output);
-    cotangents_.push_back(cotangent);
+    derivative_.outputs.push_back(output);
+    derivative_.cotangents.push_back(cotangent);
   }
 
   void seed_carries() {
@@ -198,27 +199,27 @@ class JointBodyBuilder {
                                    .argument = argument,
                                    .next = {}});
       seed(joint_.results[i], argument);
-      wrt_.push_back(joint_.arguments[i]);
+      derivative_.wrt.push_back(joint_.arguments[i]);
     }
   }
 
   // The cotangent of a row that the body writes is that row of the result's cotangent. All rows are written, so nothing
   // flows into the operand.
   void seed_outputs() {
-    for (const StackedOutput& output : counted_.outputs) {
+    for (const RowWrite& output : writes_) {
       const ValueId cotangent = walk_.cotangent_of_result(loop_.result(output.carry));
       if (!cotangent || !wanted_.is_wanted(output.carry)) continue;
       const OpView write(module_, module_.value(joint_.results[output.carry]).op);
-      seed(written_row(module_, write.id()), row_of(cotangent, write));
+      const ValueId row = written_row(module_, write.id(), output.course.dim);
+      seed(row, row_of(cotangent, write, module_.type(row).shape));
     }
   }
 
   // The row of a stack that `write` visits. Elementwise ops on a stack are done row by row instead.
-  ValueId row_of(ValueId stack, const OpView& write) {
-    const Dims shape = module_.type(written_row(module_, write.id())).shape;
+  ValueId row_of(ValueId stack, const OpView& write, const Dims& shape) {
     if (const auto source = elementwise_source(module_, stack)) {
       const OpId maker = module_.value(stack).op;
-      const ValueId row = row_of(*source, write);
+      const ValueId row = row_of(*source, write, shape);
       std::vector<ValueId> operands;
       for (const ValueId operand : module_.operands(maker)) {
         const std::optional<Scalar> splat = splat_value(module_, operand);
@@ -243,19 +244,18 @@ class JointBodyBuilder {
       reads += joint_.results[i] == value && !counted_.is_invariant[i] ? 1 : 0;
     }
     visit_region_reads(module_, joint_.region, [&](ValueId read) { reads += read == value ? 1 : 0; });
-    const std::vector<OpId>& originals = module_.region(loop_.regions()[1]).ops;
-    LinearIntegers linear_integers(loop_, counted_);
+    const std::vector<OpId>& originals = module_.region(parts_.body).ops;
     // The first ops of the joint region are copies of the body's ops, in order; those of row_of come after them.
     for (size_t i = 0; i < originals.size(); ++i) {
       const OpId op = module_.region(joint_.region).ops[i];
       if (!reads_part(module_, op) || module_.operands(op)[0] != value) continue;
       captured.rows.push_back(op);
-      captured.is_each_row_read_once = linear_integers.visits_distinct_rows(originals[i]);
+      captured.is_each_row_read_once = reads_distinct_rows(module_, loop_, counted_, originals[i]);
     }
     captured.is_read_whole = reads != captured.rows.size();
     captured.is_each_row_read_once = captured.is_each_row_read_once && reads == 1;
-    if (captured.is_read_whole) wrt_.push_back(value);
-    for (const OpId row : captured.rows) wrt_.push_back(module_.result(row));
+    if (captured.is_read_whole) derivative_.wrt.push_back(value);
+    for (const OpId row : captured.rows) derivative_.wrt.push_back(module_.result(row));
     captured_.push_back(std::move(captured));
   }
 
@@ -287,18 +287,21 @@ class JointBodyBuilder {
   ReverseWalk& walk_;
   Module& module_;
   OpView loop_;
+  LoopParts parts_;
   const CountedLoop& counted_;
+  const std::vector<RowWrite>& writes_;
   WantedCotangents wanted_;
   Builder builder_;
   JointBody joint_;
   std::vector<Captured> captured_;
-  std::vector<ValueId> outputs_, cotangents_, wrt_;
+  Derivative derivative_;
 };
 
 }  // namespace
 
-JointBody build_joint_body(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted) {
-  return JointBodyBuilder(walk, loop, counted).run();
+JointBody build_joint_body(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted,
+                           const std::vector<RowWrite>& writes) {
+  return JointBodyBuilder(walk, loop, counted, writes).run();
 }
 
 }  // namespace shardwise

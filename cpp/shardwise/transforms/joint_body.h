@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/ops/control/loop_rows.h"
 #include "shardwise/transforms/reverse_walk.h"
 
 namespace shardwise {
@@ -40,6 +41,7 @@ struct JointBody {
   std::vector<OutputCotangent> outputs;
 };
 
-JointBody build_joint_body(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted);
+JointBody build_joint_body(ReverseWalk& walk, const OpView& loop, const CountedLoop& counted,
+                           const std::vector<RowWrite>& writes);
 
 }  // namespace shardwise

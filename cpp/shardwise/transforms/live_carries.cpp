@@ -46,7 +46,7 @@ void LiveCarries::mark(uint32_t carry) {
   if (carry >= live_.size() || live_[carry]) return;  // an argument behind the carries depends on none
   // A carry is its operand in trip 0 and the body's result after that, so whatever the result reads lives, too.
   live_[carry] = true;
-  reach(module_.region(module_.regions(loop_)[1]).results[carry]);
+  reach(parts_.carries[carry].next);
 }
 
 void LiveCarries::need(OpId id) {
@@ -62,7 +62,7 @@ void LiveCarries::need(OpId id) {
 // An effect runs whether or not its results are used, and so do the ops around it.
 void LiveCarries::need_effects(RegionId region) {
   for (const OpId op : module_.region(region).ops) {
-    if (has_effect(module_, op, constraints_)) need(op);
+    if (effects_(op)) need(op);
   }
 }
 

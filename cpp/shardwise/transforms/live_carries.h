@@ -13,15 +13,17 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 
 class LiveCarries {
  public:
-  LiveCarries(Module& module, OpId loop)
+  LiveCarries(Module& module, OpId loop, Effects& effects)
       : module_(module),
         loop_(loop),
-        constraints_(unused_constraints(module)),
+        parts_(loop_parts(OpView(module, loop))),
+        effects_(effects),
         live_(module.op(loop).operand_count),
         reached_(module.value_count()),
         needed_(module.op_count()) {}
@@ -38,7 +40,8 @@ class LiveCarries {
 
   Module& module_;
   OpId loop_;
-  UnusedConstraints constraints_;
+  LoopParts parts_;
+  Effects& effects_;
   std::vector<bool> live_;     // by carry
   std::vector<bool> reached_;  // by value
   std::vector<bool> needed_;   // by op

@@ -7,6 +7,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/transforms/live_carries.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 class LoopSimplifier {
  public:
-  explicit LoopSimplifier(Module& module) : module_(module), rewrite_(module) {}
+  explicit LoopSimplifier(Module& module)
+      : module_(module), rewrite_(module), effects_(module, unused_constraints(module)) {}
 
   void run() {
     std::vector<OpId> loops;
@@ -28,24 +30,22 @@ class LoopSimplifier {
   int64_t dropped() const { return dropped_; }
 
  private:
-  const Region& body(OpId loop) const { return module_.region(module_.regions(loop)[1]); }
-
   void simplify(OpId loop) {
     rewrite_.commit_inside(loop);  // the loops in it are new ops
-    const uint32_t count = module_.op(loop).operand_count;
-    if (std::ranges::equal(body(loop).results, body(loop).arguments)) return;  // it runs no trip or never ends
-    std::vector<bool> kept(count, true);
-    for (uint32_t i = 0; i < count; ++i) {
-      if (body(loop).results[i] != body(loop).arguments[i]) continue;
+    const LoopParts parts = loop_parts(OpView(module_, loop));
+    if (std::ranges::all_of(parts.carries, &LoopParts::Carry::is_invariant)) return;  // it runs no trip or never ends
+    std::vector<bool> kept(parts.carries.size(), true);
+    for (size_t i = 0; i < kept.size(); ++i) {
+      if (!parts.carries[i].is_invariant()) continue;
       // Before the live carries are looked for, because a captured value no longer reaches the loop as a carry.
-      capture(loop, i);
+      capture(loop, parts.carries[i]);
       kept[i] = false;
       ++captured_;
     }
-    LiveCarries carries(module_, loop);
-    for (const ValueId result : module_.region(module_.regions(loop)[0]).results) carries.reach(result);
+    LiveCarries carries(module_, loop, effects_);
+    carries.reach(loop_parts(OpView(module_, loop)).predicate);  // `capture` may have replaced it
     const std::vector<bool> live = carries.find();
-    for (uint32_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < kept.size(); ++i) {
       if (!kept[i] || live[i]) continue;
       kept[i] = false;
       ++dropped_;
@@ -53,18 +53,16 @@ class LoopSimplifier {
     if (std::ranges::find(kept, false) != kept.end()) keep_carries(loop, kept);
   }
 
-  void capture(OpId loop, uint32_t carry) {
+  void capture(OpId loop, const LoopParts::Carry& carry) {
     const ValueId value = before(loop, carry);
-    for (const RegionId region : module_.regions(loop))
-      rewrite_.replace(module_.region(region).arguments[carry], value);
-    rewrite_.replace(module_.result(loop, carry), value);
+    for (const ValueId replaced : {carry.tested, carry.argument, carry.result}) rewrite_.replace(replaced, value);
   }
 
   // The initial value of a carry, with the sharding that propagation gave to the carry.
-  ValueId before(OpId loop, uint32_t carry) {
-    const ValueId init = module_.operands(loop)[carry];
+  ValueId before(OpId loop, const LoopParts::Carry& carry) {
+    const ValueId init = carry.entry;
     const ShardingId had = module_.value(init).sharding;
-    const ShardingId wanted = module_.value(module_.result(loop, carry)).sharding;
+    const ShardingId wanted = module_.value(carry.result).sharding;
     // Propagation may shard a carry and its initial value differently. The reshard then runs once, before the loop.
     if (wanted == had || is_whole(wanted, had)) return init;
     return rewrite_.insert(rewrite_.before(loop), module_.op(loop).loc, [&](Builder& builder) {
@@ -85,6 +83,7 @@ class LoopSimplifier {
       std::erase_if(values, [&](ValueId) { return !kept[next++]; });
     };
     const std::vector<RegionId> regions(module_.regions(loop).begin(), module_.regions(loop).end());
+    const RegionId body = loop_parts(OpView(module_, loop)).body;
     module_.drop_uses(loop);
     // The regions move to the new op. Erasing the old one must not take them along.
     module_.release_regions(loop);
@@ -93,7 +92,7 @@ class LoopSimplifier {
       keep(arguments);
       for (uint32_t i = 0; i < arguments.size(); ++i) module_.value(arguments[i]).index = i;
     }
-    keep(module_.region(regions[1]).results);
+    keep(module_.region(body).results);
     std::vector<ValueId> operands(module_.operands(loop).begin(), module_.operands(loop).end());
     keep(operands);
     std::vector<TypeId> types;
@@ -117,6 +116,7 @@ class LoopSimplifier {
 
   Module& module_;
   Rewrite rewrite_;
+  Effects effects_;
   int64_t captured_ = 0, dropped_ = 0;
 };
 

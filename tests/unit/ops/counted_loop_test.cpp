@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/control/loop_rows.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/text/parser.h"
 
@@ -95,7 +96,7 @@ Module scan(const std::string& index) {
   return parse(text, std::make_shared<Context>());
 }
 
-TEST(CountedLoop, FindsInvariantsInductionsAndStackedOutputs) {
+TEST(CountedLoop, FindsInvariantsAndInductions) {
   const Module module = scan("k");
   const auto counted = counted_loop(OpView(module, module.region(module.main().body).ops.back()));
   ASSERT_TRUE(counted);
@@ -104,16 +105,22 @@ TEST(CountedLoop, FindsInvariantsInductionsAndStackedOutputs) {
   EXPECT_EQ(counted->inductions[0], (LinearInteger{.offset = 0, .stride = 1}));
   EXPECT_EQ(counted->inductions[1], (LinearInteger{.offset = 5, .stride = 0}));
   EXPECT_FALSE(counted->inductions[3]);
-  ASSERT_EQ(counted->outputs.size(), 1);
-  EXPECT_EQ(counted->outputs[0].carry, 4);
-  EXPECT_EQ(counted->outputs[0].row, (LinearInteger{.offset = 4, .stride = -1}));
 }
 
-TEST(CountedLoop, AnOutputWritesEveryRow) {
-  const Module module = scan("zero");
-  const auto counted = counted_loop(OpView(module, module.region(module.main().body).ops.back()));
-  ASSERT_TRUE(counted);
-  EXPECT_TRUE(counted->outputs.empty());
+TEST(LoopRows, OfAScanAreFoundThroughWrappedIndices) {
+  Module module = scan("k");
+  const OpView loop(module, module.region(module.main().body).ops.back());
+  const auto writes = find_row_writes(module, loop, *counted_loop(loop));
+  ASSERT_EQ(writes.size(), 1);
+  EXPECT_EQ(writes[0].carry, 4);
+  EXPECT_EQ(row_of_trip(writes[0].course, 5), (LinearInteger{.offset = 4, .stride = -1}));
+  EXPECT_EQ(module.type(writes[0].row).shape, (Dims{3}));  // before the reshape that adds the dim
+}
+
+TEST(LoopRows, AnOutputWritesEveryRow) {
+  Module module = scan("zero");
+  const OpView loop(module, module.region(module.main().body).ops.back());
+  EXPECT_TRUE(find_row_writes(module, loop, *counted_loop(loop)).empty());
 }
 
 }  // namespace

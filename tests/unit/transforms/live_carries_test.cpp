@@ -42,7 +42,8 @@ OpId first_loop(const Module& module) {
 std::vector<bool> live(Module module, Stage stage = Stage::kPropagated) {
   module.stage = stage;
   const OpId loop = first_loop(module);
-  LiveCarries carries(module, loop);
+  Effects effects(module, unused_constraints(module));
+  LiveCarries carries(module, loop, effects);
   for (const ValueId result : module.region(module.regions(loop)[0]).results) carries.reach(result);
   return carries.find();
 }

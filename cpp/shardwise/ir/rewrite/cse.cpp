@@ -42,7 +42,12 @@ class OpTable {
 
 class EqualOps {
  public:
-  explicit EqualOps(Module& module) : module_(module), replacement_(module.value_count()), same_regions_(module) {}
+  explicit EqualOps(Module& module)
+      : module_(module),
+        replacement_(module.value_count()),
+        same_regions_(module),
+        effects_(module, UnusedConstraints::kKeep),
+        reshards_(module, IsReshard{&module}) {}
 
   // Equal ops are looked for in the same region only: a value of a body is not visible outside.
   int64_t merge_region(RegionId region) {
@@ -72,14 +77,15 @@ class EqualOps {
   }
 
  private:
+  struct IsReshard {
+    const Module* module;
+    bool operator()(OpId id) const { return module->op(id).def->traits.reshard; }
+  };
+
   // One walk down replaces operands as it goes: that needs no lists of uses.
   ValueId replacement(ValueId value) const { return replacement_[value.index]; }
 
-  bool is_mergeable(OpId id) const {
-    const auto is_reshard = [&](OpId inner) { return module_.op(inner).def->traits.reshard; };
-    return module_.op(id).result_count != 0 && !any_executed(module_, id, is_reshard) &&
-           !has_effect(module_, id, UnusedConstraints::kKeep);
-  }
+  bool is_mergeable(OpId id) { return module_.op(id).result_count != 0 && !reshards_(id) && !effects_(id); }
 
   bool merge(OpId id, OpTable& known) {
     const AttrsId attrs = attrs_of(id);
@@ -155,6 +161,8 @@ class EqualOps {
   Module& module_;
   std::vector<ValueId> replacement_;  // by value; none for a value that stays
   SameRegions same_regions_;
+  Effects effects_;
+  AnyExecuted<IsReshard> reshards_;
 };
 
 }  // namespace

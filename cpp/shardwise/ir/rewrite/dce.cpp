@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite/called.h"
 
 namespace shardwise {
 
@@ -31,25 +30,22 @@ int64_t UnusedOps::sweep(RegionId region) {
   return removed;
 }
 
-bool UnusedOps::is_needed(OpId id) const {
+bool UnusedOps::is_needed(OpId id) {
   const Operation& op = module_.op(id);
   for (uint32_t i = 0; i < op.result_count; ++i) {
     if (used_[op.first_result + i]) return true;
   }
-  return has_effect(module_, id, constraints_);
+  return effects_(id);
 }
 
 UnusedConstraints unused_constraints(const Module& module) {
   return module.stage < Stage::kPropagated ? UnusedConstraints::kKeep : UnusedConstraints::kRemove;
 }
 
-bool has_effect(const Module& module, OpId id, UnusedConstraints constraints) {
-  return any_executed(module, id, [&](OpId inner) {
-    const OpView op(module, inner);
-    if (op.def().traits.constraint && constraints == UnusedConstraints::kKeep) return true;
-    // any_executed visits the callee's ops as well, so a call has the effects that they have.
-    return !op.def().is_call() && op.def().has_side_effect(op);
-  });
+bool OwnEffect::operator()(OpId id) const {
+  const OpDef& def = *module->op(id).def;
+  if (def.traits.constraint && constraints == UnusedConstraints::kKeep) return true;
+  return !def.is_call() && def.has_side_effect(OpView(*module, id));
 }
 
 int64_t dce(Module& module, UnusedConstraints constraints) {

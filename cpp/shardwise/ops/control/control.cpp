@@ -6,8 +6,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -188,12 +188,10 @@ void decompose_map(DecomposeContext& context) {
 
 // The condition's argument receives the carry, but is no source of it: a condition returns the predicate alone.
 void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
-  const Region& condition = op.module().region(op.regions()[0]);
-  const Region& body = op.module().region(op.regions()[1]);
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    edges.push_back({.owner = op.result(i),
-                     .sources = {op.operand(i), body.results[i]},
-                     .targets = {op.result(i), condition.arguments[i], body.arguments[i]}});
+  for (const LoopParts::Carry& carry : loop_parts(op).carries) {
+    edges.push_back({.owner = carry.result,
+                     .sources = {carry.entry, carry.next},
+                     .targets = {carry.result, carry.tested, carry.argument}});
   }
 }
 
@@ -263,14 +261,11 @@ void batch_barrier(BatchContext& context) {
   }
 }
 
-// That of the function.
-bool effect_of_call(const OpView& op) { return has_effect(op.module(), op.id(), UnusedConstraints::kRemove); }
-
+// A side effect, because the function may have one; Effects (ir/rewrite/dce.h) looks into it.
 constexpr OpDef call() {
   OpDef def = region_op(kCallName, infer_call, Regions::kCall, nullptr, verify_call,
                         "$callee `(` operands `)` attr-dict `:` functional-type",
                         "The results of a function of the module (MLIR func.call).");
-  def.effect = effect_of_call;
   def.traits.side_effect = true;
   return def;
 }

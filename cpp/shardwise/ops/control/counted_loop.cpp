@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -27,36 +27,31 @@ std::optional<OpView> defining_op(const Module& module, ValueId value, std::stri
   return OpView(module, op);
 }
 
-// The place of a value among the arguments of a region, or none.
-std::optional<size_t> argument_index(const Region& region, ValueId value) {
-  const auto found = std::ranges::find(region.arguments, value);
-  if (found == region.arguments.end()) return std::nullopt;
-  return static_cast<size_t>(found - region.arguments.begin());
+// The carry whose argument of the body or of the condition the value is, or none.
+std::optional<size_t> carry_of(const LoopParts& parts, ValueId LoopParts::Carry::* argument, ValueId value) {
+  const auto found = std::ranges::find(parts.carries, value, argument);
+  if (found == parts.carries.end()) return std::nullopt;
+  return static_cast<size_t>(found - parts.carries.begin());
 }
 
 // The constant that a value of the loop's regions holds: also one that a carry holds in all trips.
 class LoopConstants {
  public:
-  explicit LoopConstants(const OpView& loop) : loop_(loop), module_(loop.module()) {}
+  LoopConstants(const Module& module, const LoopParts& parts) : module_(module), parts_(parts) {}
 
   std::optional<Wide> operator()(ValueId value) const {
     if (const auto scalar = constant_of(module_, value)) return scalar;
-    for (const RegionId region : loop_.regions()) {
-      // Either region: a condition reads the limit, a body the step.
-      const auto carry = argument_index(module_.region(region), value);
-      if (carry && is_invariant(*carry)) return constant_of(module_, loop_.operand(*carry));
+    // A condition reads the limit, a body the step.
+    for (const auto argument : {&LoopParts::Carry::tested, &LoopParts::Carry::argument}) {
+      const auto carry = carry_of(parts_, argument, value);
+      if (carry && parts_.carries[*carry].is_invariant()) return constant_of(module_, parts_.carries[*carry].entry);
     }
     return std::nullopt;
   }
 
-  bool is_invariant(size_t carry) const {
-    const Region& body = module_.region(loop_.regions()[1]);
-    return body.results[carry] == body.arguments[carry];
-  }
-
  private:
-  OpView loop_;
   const Module& module_;
+  const LoopParts& parts_;
 };
 
 struct Condition {
@@ -74,35 +69,31 @@ std::string_view mirrored(std::string_view direction) {
   return direction;
 }
 
-std::optional<Condition> read_condition(const OpView& loop, const LoopConstants& constant_of) {
-  const Module& module = loop.module();
-  const Region& region = module.region(loop.regions()[0]);
-  const auto compare = defining_op(module, region.results[0], "stablehlo.compare");
+std::optional<Condition> read_condition(const Module& module, const LoopParts& parts,
+                                        const LoopConstants& constant_of) {
+  const auto compare = defining_op(module, parts.predicate, "stablehlo.compare");
   if (!compare) return std::nullopt;
   const std::string_view direction = compare->attrs().get<EnumAttr>("comparison_direction").value;
   for (const size_t side : {0, 1}) {
-    const auto counter = argument_index(region, compare->operand(side));
+    const auto counter = carry_of(parts, &LoopParts::Carry::tested, compare->operand(side));
     const auto limit = constant_of(compare->operand(1 - side));
     // A carry that never changes is no counter, but it may be the limit of one: `i < n`, where the body returns n.
-    if (counter && limit && !constant_of.is_invariant(*counter))
+    if (counter && limit && !parts.carries[*counter].is_invariant())
       return Condition{*counter, side == 0 ? direction : mirrored(direction), *limit};
   }
   return std::nullopt;
 }
 
 // By how much the carry grows in a trip.
-std::optional<Wide> read_step(const OpView& loop, const LoopConstants& constant_of, size_t carry) {
-  const Module& module = loop.module();
-  const Region& body = module.region(loop.regions()[1]);
-  const ValueId next = body.results[carry], counter = body.arguments[carry];
-  if (const auto add = defining_op(module, next, "stablehlo.add")) {
-    if (add->operand(0) == counter) return constant_of(add->operand(1));
-    if (add->operand(1) == counter) return constant_of(add->operand(0));
+std::optional<Wide> read_step(const Module& module, const LoopParts::Carry& carry, const LoopConstants& constant_of) {
+  if (const auto add = defining_op(module, carry.next, "stablehlo.add")) {
+    if (add->operand(0) == carry.argument) return constant_of(add->operand(1));
+    if (add->operand(1) == carry.argument) return constant_of(add->operand(0));
   }
-  if (const auto subtract = defining_op(module, next, "stablehlo.subtract")) {
+  if (const auto subtract = defining_op(module, carry.next, "stablehlo.subtract")) {
     const auto step = constant_of(subtract->operand(1));
     // Only counter - step: step - counter alternates between two values.
-    if (subtract->operand(0) == counter && step) return -*step;
+    if (subtract->operand(0) == carry.argument && step) return -*step;
   }
   return std::nullopt;
 }
@@ -130,12 +121,13 @@ std::optional<LinearInteger> linear(Wide offset, Wide stride, int64_t trips, DTy
   return LinearInteger{static_cast<int64_t>(offset), static_cast<int64_t>(stride)};
 }
 
-std::optional<int64_t> count_trips(const OpView& loop, const LoopConstants& constant_of, size_t& counter) {
-  const auto condition = read_condition(loop, constant_of);
+std::optional<int64_t> count_trips(const Module& module, const LoopParts& parts, const LoopConstants& constant_of,
+                                   size_t& counter) {
+  const auto condition = read_condition(module, parts, constant_of);
   if (!condition) return std::nullopt;
   counter = condition->counter;
-  const auto start = constant_of(loop.operand(counter));
-  const auto step = read_step(loop, constant_of, counter);
+  const auto start = constant_of(parts.carries[counter].entry);
+  const auto step = read_step(module, parts.carries[counter], constant_of);
   if (!start || !step || *step == 0) return std::nullopt;
 
   // As a loop that counts up while start < limit.
@@ -147,87 +139,43 @@ std::optional<int64_t> count_trips(const OpView& loop, const LoopConstants& cons
   const Wide distance = (is_up ? condition->limit - *start : *start - condition->limit) + (direction[1] == 'E' ? 1 : 0);
   const Wide trips = distance <= 0 ? 0 : divide_up(distance, is_up ? *step : -*step);
   // The comparison that ends the loop reads this value: if it wrapped around, the loop would go on.
-  if (!fits_int64(trips) || !fits(*start + trips * *step, loop.operand_type(counter).dtype)) return std::nullopt;
+  if (!fits_int64(trips) || !fits(*start + trips * *step, module.type(parts.carries[counter].entry).dtype))
+    return std::nullopt;
   return static_cast<int64_t>(trips);
-}
-
-// How often an op or a region inside the region reads the value.
-size_t count_reads(const Module& module, RegionId region, ValueId value) {
-  auto reads = static_cast<size_t>(std::ranges::count(module.region(region).results, value));
-  walk(module, region, [&](OpId op) {
-    reads += static_cast<size_t>(std::ranges::count(module.operands(op), value));
-    for (const RegionId inner : module.regions(op)) {
-      reads += static_cast<size_t>(std::ranges::count(module.region(inner).results, value));
-    }
-  });
-  return reads;
-}
-
-// Each row is replaced before anything reads it, and all are, so neither the entry rows nor the order of the trips
-// matter to the carry.
-void find_outputs(const OpView& loop, CountedLoop& counted) {
-  const Module& module = loop.module();
-  const Region& body = module.region(loop.regions()[1]);
-  LinearIntegers linear_integers(loop, counted);
-  for (size_t carry = 0; carry < body.results.size(); ++carry) {
-    const auto write = defining_op(module, body.results[carry], "stablehlo.dynamic_update_slice");
-    if (!write || write->operand(0) != body.arguments[carry]) continue;
-    if (!linear_integers.visits_distinct_rows(write->id()) || write->operand_type(0).shape[0] != counted.trips)
-      continue;
-    // The one read of the argument is by the write, and the one read of the new rows by the body's return.
-    const bool is_read = count_reads(module, loop.regions()[1], body.arguments[carry]) != 1 ||
-                         count_reads(module, loop.regions()[1], body.results[carry]) != 1;
-    if (is_read) continue;
-    counted.outputs.push_back({.carry = carry, .write = write->id(), .row = *linear_integers(write->operand(2))});
-  }
 }
 
 }  // namespace
 
-ValueId written_row(const Module& module, OpId write) {
-  const ValueId update = module.operands(write)[1];
-  // JAX gives a row its leading dim of size 1 by a reshape, which hides the row itself.
-  const auto reshape = defining_op(module, update, "stablehlo.reshape");
-  if (!reshape) return update;
-  Dims shape = reshape->operand_type(0).shape;
-  shape.insert(shape.begin(), 1);
-  return shape == module.type(update).shape ? reshape->operand(0) : update;
-}
-
 std::optional<CountedLoop> counted_loop(const OpView& loop) {
   if (loop.def().regions != Regions::kLoop) return std::nullopt;
-  const LoopConstants constant_of(loop);
+  const Module& module = loop.module();
+  const LoopParts parts = loop_parts(loop);
+  if (!parts.condition) return std::nullopt;
+  const LoopConstants constant_of(module, parts);
   CountedLoop counted;
-  const auto trips = count_trips(loop, constant_of, counted.counter);
+  const auto trips = count_trips(module, parts, constant_of, counted.counter);
   if (!trips) return std::nullopt;
   counted.trips = *trips;
-  for (size_t carry = 0; carry < loop.operand_count(); ++carry) {
-    counted.is_invariant.push_back(constant_of.is_invariant(carry));
-    const auto start = constant_of(loop.operand(carry));
-    const auto step = counted.is_invariant.back() ? Wide{0} : read_step(loop, constant_of, carry);
-    counted.inductions.push_back(start && step ? linear(*start, *step, *trips, loop.operand_type(carry).dtype)
+  for (const LoopParts::Carry& carry : parts.carries) {
+    counted.is_invariant.push_back(carry.is_invariant());
+    const auto start = constant_of(carry.entry);
+    const auto step = carry.is_invariant() ? Wide{0} : read_step(module, carry, constant_of);
+    counted.inductions.push_back(start && step ? linear(*start, *step, *trips, module.type(carry.entry).dtype)
                                                : std::nullopt);
   }
-  find_outputs(loop, counted);
   return counted;
+}
+
+std::optional<int64_t> trip_count(const OpView& loop) {
+  if (const auto order = scan_order(loop)) return order->trips;
+  const auto counted = counted_loop(loop);
+  return counted ? std::optional(counted->trips) : std::nullopt;
 }
 
 // ---- LinearIntegers ------------------------------------------------------------------------------------------------
 
-bool LinearIntegers::visits_distinct_rows(OpId slice) {
-  const Module& module = loop_.module();
-  const OpView op(module, slice);
-  const bool is_write = op.name() == "stablehlo.dynamic_update_slice";
-  if (!is_write && op.name() != "stablehlo.dynamic_slice") return false;
-  const Dims& whole = op.operand_type(0).shape;
-  const Dims& part = is_write ? op.operand_type(1).shape : op.result_type().shape;
-  if (whole.empty() || part[0] != 1 || !std::equal(whole.begin() + 1, whole.end(), part.begin() + 1)) return false;
-  const auto row = (*this)(op.operand(is_write ? 2 : 1));
-  if (!row || (row->stride == 0 && counted_.trips > 1)) return false;
-  // dynamic_slice clamps its start. Rows between two that are inside are inside, so no trip is clamped.
-  const Wide last = row->offset + Wide{counted_.trips - 1} * row->stride;
-  return row->offset >= 0 && row->offset < whole[0] && last >= 0 && last < whole[0];
-}
+LinearIntegers::LinearIntegers(const OpView& loop, const CountedLoop& counted)
+    : loop_(loop), body_(loop_parts(loop).body), counted_(counted) {}
 
 std::optional<LinearInteger> LinearIntegers::evaluate(ValueId value, int depth) {
   // The recursion is as deep as the chain of scalars, which a text may make arbitrarily long.
@@ -242,7 +190,9 @@ std::optional<LinearInteger> LinearIntegers::evaluate(ValueId value, int depth) 
 std::optional<LinearInteger> LinearIntegers::compute(ValueId value, int depth) {
   const Module& module = loop_.module();
   const DType dtype = module.type(value).dtype;
-  if (const auto carry = argument_index(module.region(loop_.regions()[1]), value)) return counted_.inductions[*carry];
+  if (const Value& known = module.value(value); !known.op && known.region == body_) {
+    return counted_.inductions[known.index];
+  }
   if (const auto constant = constant_of(module, value)) return linear(*constant, 0, counted_.trips, dtype);
   if (!module.value(value).op) return std::nullopt;
   const OpView op(module, module.value(value).op);

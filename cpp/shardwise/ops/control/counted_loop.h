@@ -2,9 +2,8 @@
 //
 // Loops that count, as Python and JAX write scan and fori_loop:
 //
-//   while(%i = 0, %x = …, %ys = …) cond { return %i < 10 }                 trips: 10, counter: carry 0
-//   do { %row = dynamic_slice %xs, %i; …                                   row_of(%i): offset 0, stride 1
-//        %4 = dynamic_update_slice %ys, %y, %i; return %i + 1, …, %4 }     outputs: carry 2
+//   while(%i = 0, %n = 10, %x = …) cond { return %i < %n }     trips: 10, counter: carry 0, is_invariant: carry 1
+//   do { %k = 9 - %i; …; return %i + 1, %n, … }                %k: offset 9, stride -1
 //
 // The counter starts at a constant, is compared with a constant, and grows or falls by a constant in each trip. A
 // constant may also be a carry that the body returns unchanged.
@@ -26,35 +25,25 @@ struct LinearInteger {
   friend bool operator==(const LinearInteger&, const LinearInteger&) = default;
 };
 
-// A carry of rows. The body replaces a different row in each trip, all rows in all trips, and reads none.
-struct StackedOutput {
-  size_t carry = 0;
-  OpId write;         // the dynamic_update_slice
-  LinearInteger row;  // its index
-};
-
 struct CountedLoop {
   size_t counter = 0;  // a carry
   int64_t trips = 0;
   std::vector<bool> is_invariant;                        // by carry: the body returns it unchanged
   std::vector<std::optional<LinearInteger>> inductions;  // by carry: scalars that grow by a constant
-  std::vector<StackedOutput> outputs;
 };
-
-// The value that the dynamic_update_slice writes as one row: the operand of a reshape, or the update itself.
-ValueId written_row(const Module& module, OpId write);
 
 // None for a loop that does not count, or whose counter would leave its dtype.
 std::optional<CountedLoop> counted_loop(const OpView& loop);
+
+// The number of trips of any loop, where the program says it: of a counted loop, or of a scan.
+std::optional<int64_t> trip_count(const OpView& loop);
 
 // Scalars of a counted loop's body in terms of the trip. Sees through conversions and JAX's wrapping of negative
 // indices (select(i < 0, i + n, i)).
 class LinearIntegers {
  public:
-  LinearIntegers(const OpView& loop, const CountedLoop& counted) : loop_(loop), counted_(counted) {}
+  LinearIntegers(const OpView& loop, const CountedLoop& counted);
   std::optional<LinearInteger> operator()(ValueId value) { return evaluate(value, 0); }
-  // Whether dynamic_slice or dynamic_update_slice reads or writes one whole row of dim 0, a different one in each trip.
-  bool visits_distinct_rows(OpId slice);
 
  private:
   std::optional<LinearInteger> evaluate(ValueId value, int depth);
@@ -62,6 +51,7 @@ class LinearIntegers {
   std::optional<LinearInteger> compute_select(const OpView& select, int depth);
 
   OpView loop_;
+  RegionId body_;
   const CountedLoop& counted_;
   std::unordered_map<ValueId, std::optional<LinearInteger>> known_;
 };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/control/loop_rows.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 namespace {
@@ -16,12 +18,33 @@ bool is_whole_along(const Module& module, ValueId value, size_t dim) {
   return !placement || module.context().placement(placement).dims[dim].axes.empty();
 }
 
+bool is_reshape_with(const Module& module, OpId op, size_t dim) {
+  if (module.op(op).def->name != "stablehlo.reshape") return false;
+  Dims shape = module.type(module.operands(op)[0]).shape;
+  if (shape.size() < dim) return false;
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim), 1);
+  return module.type(module.result(op)).shape == shape;
+}
+
+// The one dim along which `part` is one of several rows. A stack of one row has it along the first dim of size 1.
+std::optional<size_t> dim_of_rows(const Dims& whole, const Dims& part) {
+  std::optional<size_t> dim;
+  for (size_t d = 0; d < whole.size(); ++d) {
+    if (part[d] == whole[d]) continue;
+    if (dim || part[d] != 1) return std::nullopt;
+    dim = d;
+  }
+  if (dim) return dim;
+  const auto one = std::ranges::find(whole, 1);
+  return one == whole.end() ? std::nullopt : std::optional(static_cast<size_t>(one - whole.begin()));
+}
+
 // ---- what a loop reads and writes ----------------------------------------------------------------------------------
 
 class RowFinder {
  public:
   RowFinder(Module& module, const OpView& loop, const CountedLoop& counted)
-      : module_(module), loop_(loop), body_(loop.regions()[1]), counted_(counted), integers_(loop, counted) {}
+      : module_(module), parts_(loop_parts(loop)), body_(parts_.body), counted_(counted), integers_(loop, counted) {}
 
   std::vector<RowRead> reads() {
     std::vector<RowRead> found;
@@ -32,9 +55,20 @@ class RowFinder {
     return found;
   }
 
+  bool reads_distinct(OpId id) {
+    const OpView slice(module_, id);
+    if (slice.name() != "stablehlo.dynamic_slice") return false;
+    const auto found = access(slice, slice.result_type().shape, 1);
+    if (!found || (found->row.stride == 0 && counted_.trips > 1)) return false;
+    // dynamic_slice clamps its start. Rows between two that are inside are inside, so no trip is clamped.
+    const int64_t rows = slice.operand_type(0).shape[found->dim];
+    const __int128 last = found->row.offset + __int128{counted_.trips - 1} * found->row.stride;
+    return found->row.offset >= 0 && found->row.offset < rows && last >= 0 && last < rows;
+  }
+
   std::vector<RowWrite> writes() {
     std::vector<RowWrite> found;
-    for (uint32_t carry = 0; carry < loop_.operand_count(); ++carry) {
+    for (uint32_t carry = 0; carry < parts_.carries.size(); ++carry) {
       if (auto write = write_of(carry)) found.push_back(*write);
     }
     return found;
@@ -46,23 +80,19 @@ class RowFinder {
     LinearInteger row;
   };
 
-  // The one dim along which the op reads or writes one of several rows, and which one.
+  // The rows that the op reads or writes, and which one in each trip.
   std::optional<Access> access(const OpView& op, const Dims& part, size_t first_start) {
-    const Dims& whole = op.operand_type(0).shape;
-    std::optional<size_t> dim;
-    for (size_t d = 0; d < whole.size(); ++d) {
-      if (part[d] == whole[d]) continue;
-      if (dim || part[d] != 1) return std::nullopt;
-      dim = d;
-    }
+    const auto dim = dim_of_rows(op.operand_type(0).shape, part);
     if (!dim || !is_whole_along(module_, op.operand(0), *dim)) return std::nullopt;
     const auto row = integers_(op.operand(first_start + *dim));
-    // A scan visits all rows in their order, so another stride cannot become one.
-    if (!row || (row->stride != 1 && row->stride != -1)) return std::nullopt;
-    return Access{*dim, *row};
+    return row ? std::optional(Access{*dim, *row}) : std::nullopt;
   }
 
-  static Course course_of(const Access& access) { return {access.dim, access.row.stride < 0}; }
+  // A loop over rows visits them in their order, one after the other.
+  bool is_in_order(const Access& access) const {
+    return access.row.stride == 1 || access.row.stride == -1 || counted_.trips == 1;
+  }
+  Course course_of(const Access& access) const { return {access.dim, access.row.stride < 0 && counted_.trips > 1}; }
   // The smallest row: a loop that counts down from row 9 reads row 9 - (trips - 1) in its last trip.
   int64_t low_of(const LinearInteger& row) const {
     return row.stride > 0 ? row.offset : row.offset - (counted_.trips - 1);
@@ -75,7 +105,7 @@ class RowFinder {
     const OpView slice(module_, id);
     if (!is_outside(slice.operand(0))) return std::nullopt;
     const auto found = access(slice, slice.result_type().shape, 1);
-    if (!found) return std::nullopt;
+    if (!found || !is_in_order(*found)) return std::nullopt;
     RowRead read{.course = course_of(*found), .stack = slice.operand(0), .low = low_of(found->row)};
     const int64_t high = read.low + counted_.trips, size = slice.operand_type(0).shape[found->dim];
     if (read.low >= 0 && high <= size) {
@@ -146,37 +176,25 @@ class RowFinder {
     return only;
   }
 
-  std::optional<RowWrite> write_of(uint32_t carry) {
-    const ValueId next = module_.region(body_).results[carry];
-    const OpId maker = module_.value(next).op;
+  std::optional<RowWrite> write_of(uint32_t index) {
+    const LoopParts::Carry& carry = parts_.carries[index];
+    const OpId maker = module_.value(carry.next).op;
     if (!maker || module_.op(maker).def->name != "stablehlo.dynamic_update_slice") return std::nullopt;
     const OpView write(module_, maker);
-    const ValueId argument = module_.region(body_).arguments[carry];
     // A stack of results has no entry value: all its rows must come from the body, and nothing may read it before.
-    const bool is_read = module_.op(maker).parent != body_ || write.operand(0) != argument || !only_use(argument) ||
-                         !only_use(next) || !module_.uses(module_.region(loop_.regions()[0]).arguments[carry]).empty();
+    const bool is_read = module_.op(maker).parent != body_ || write.operand(0) != carry.argument ||
+                         !only_use(carry.argument) || !only_use(carry.next) || !module_.uses(carry.tested).empty();
     if (is_read) return std::nullopt;
     const auto found = access(write, write.operand_type(1).shape, 2);
-    if (!found || low_of(found->row) != 0 || write.operand_type(0).shape[found->dim] != counted_.trips) {
+    if (!found || !is_in_order(*found) || low_of(found->row) != 0 ||
+        write.operand_type(0).shape[found->dim] != counted_.trips) {
       return std::nullopt;
     }
-    ValueId row = write.operand(1);
-    if (const OpId shaped = module_.value(row).op; shaped && is_reshape_with(shaped, found->dim)) {
-      row = module_.operands(shaped)[0];
-    }
-    return RowWrite{course_of(*found), carry, row};
-  }
-
-  bool is_reshape_with(OpId op, size_t dim) const {
-    if (module_.op(op).def->name != "stablehlo.reshape") return false;
-    Dims shape = module_.type(module_.operands(op)[0]).shape;
-    if (shape.size() < dim) return false;
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim), 1);
-    return module_.type(module_.result(op)).shape == shape;
+    return RowWrite{course_of(*found), index, written_row(module_, maker, found->dim)};
   }
 
   Module& module_;
-  OpView loop_;
+  LoopParts parts_;
   RegionId body_;
   const CountedLoop& counted_;
   LinearIntegers integers_;
@@ -184,12 +202,26 @@ class RowFinder {
 
 }  // namespace
 
+LinearInteger row_of_trip(const Course& course, int64_t trips) {
+  return course.is_reverse ? LinearInteger{trips - 1, -1} : LinearInteger{0, 1};
+}
+
+ValueId written_row(const Module& module, OpId write, size_t dim) {
+  const ValueId update = module.operands(write)[1];
+  const OpId shaped = module.value(update).op;
+  return shaped && is_reshape_with(module, shaped, dim) ? module.operands(shaped)[0] : update;
+}
+
 std::vector<RowRead> find_row_reads(Module& module, const OpView& loop, const CountedLoop& counted) {
   return RowFinder(module, loop, counted).reads();
 }
 
 std::vector<RowWrite> find_row_writes(Module& module, const OpView& loop, const CountedLoop& counted) {
   return RowFinder(module, loop, counted).writes();
+}
+
+bool reads_distinct_rows(Module& module, const OpView& loop, const CountedLoop& counted, OpId slice) {
+  return RowFinder(module, loop, counted).reads_distinct(slice);
 }
 
 }  // namespace shardwise

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reads and writes of a counted loop that are those of a scan (scan.h): of row i of a value in the trip of row i.
+// The rows of stacks that a counted loop reads and writes, one per trip. Scans are formed from them (scan.h), and
+// gradients keep them row by row:
 //
 //   while(%i = 0, %ys = zeros) cond { %i < 10 }
 //   do { %x = dynamic_slice %xs, %i                       a read: stack %xs, low 0
@@ -32,14 +33,24 @@ struct RowRead {
   ValueId instead = {};  // of the row that the stack lacks, the first or the last; with the dim, or without it
 };
 
-// A carry of rows. The body replaces another one in each trip, all of them in all trips, and reads none.
+// A carry of rows. The body replaces another one in each trip, all of them in all trips, and reads none: neither the rows
+// before the loop nor the order of the trips matter to it.
 struct RowWrite {
   Course course;
   uint32_t carry = 0;
   ValueId row;  // with the dim, or without it
 };
 
+// The row of trip 0, and the step to that of the next trip.
+LinearInteger row_of_trip(const Course& course, int64_t trips);
+
+// The row that a dynamic_update_slice writes along the dim: the operand of the reshape that adds the dim, or the update.
+ValueId written_row(const Module& module, OpId write, size_t dim);
+
 std::vector<RowRead> find_row_reads(Module& module, const OpView& loop, const CountedLoop& counted);
 std::vector<RowWrite> find_row_writes(Module& module, const OpView& loop, const CountedLoop& counted);
+
+// Whether the dynamic_slice reads one row of a stack in each trip, and no row twice.
+bool reads_distinct_rows(Module& module, const OpView& loop, const CountedLoop& counted, OpId slice);
 
 }  // namespace shardwise

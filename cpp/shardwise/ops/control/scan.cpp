@@ -11,16 +11,15 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
-#include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/ops/control/loop_parts.h"
+#include "shardwise/ops/control/scan_attributes.h"
 #include "shardwise/ops/shared/propagation_only.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
 
-constexpr std::string_view kDimension = "dimension", kTrips = "scan_dim_size", kIsReverse = "is_reverse",
-                           kIsAssociative = "is_associative", kOperands = "operandSegmentSizes",
-                           kResults = "resultSegmentSizes", kOffsets = "offsets";
+constexpr std::string_view kIsAssociative = "is_associative";
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
@@ -56,7 +55,7 @@ class ScanInference {
 
   void run(std::vector<TypeId>& results) {
     op_.expect_regions(1);
-    check_flag(op_, kIsReverse);
+    check_flag(op_, kScanIsReverse);
     check_flag(op_, kIsAssociative);
     body_ = &module_.region(op_.regions()[0]);
     read_segments_of_op();
@@ -72,8 +71,8 @@ class ScanInference {
 
  private:
   void read_segments_of_op() {
-    const std::vector<size_t> operands = read_segments(op_, kOperands, is_local_ ? 3 : 2, op_.operand_count());
-    const std::vector<size_t> results = read_segments(op_, kResults, 2, body_->results.size());
+    const std::vector<size_t> operands = read_segments(op_, kScanOperands, is_local_ ? 3 : 2, op_.operand_count());
+    const std::vector<size_t> results = read_segments(op_, kScanResults, 2, body_->results.size());
     inputs_ = operands.front();
     borders_ = is_local_ ? operands[1] : 0;
     carries_ = operands.back();
@@ -82,14 +81,14 @@ class ScanInference {
       op_.fail_shape("there must be as many carries among the results as among the operands",
                      str(results.back(), " for ", carries_), "return each carry");
     }
-    if (is_local_) offsets_ = op_.attr<IntArray>(kOffsets);
+    if (is_local_) offsets_ = op_.attr<IntArray>(kScanOffsets);
     if (is_local_ && offsets_.size() != inputs_) {
       op_.fail_shape(str("there must be an offset for each of the ", inputs_, " inputs"), str(offsets_.size()));
     }
   }
 
   void read_dimension() {
-    dimension_ = op_.attr<IntAttr>(kDimension).value;
+    dimension_ = op_.attr<IntAttr>(kScanDimension).value;
     if (dimension_ < 0) op_.fail_shape("dimension must not be negative", str(dimension_), "count dims from the first");
     for (size_t i = 0; i < inputs_; ++i) {
       if (dimension_ < op_.operand(i).ndim()) continue;
@@ -100,8 +99,8 @@ class ScanInference {
 
   // From the attribute, else from the first input, else from the type that the text gives the first output.
   void read_trips() {
-    if (is_local_ || op_.attrs().find(kTrips) != nullptr) {
-      trips_ = op_.attr<IntAttr>(kTrips).value;
+    if (is_local_ || op_.attrs().find(kScanTrips) != nullptr) {
+      trips_ = op_.attr<IntAttr>(kScanTrips).value;
       if (trips_ < 0) op_.fail_shape("scan_dim_size must not be negative", str(trips_));
     } else if (inputs_ > 0) {
       trips_ = size_of(op_.operand(0));
@@ -205,45 +204,6 @@ void verify_local_scan(const OpView& op) {
                       str("a program at stage ", stage_name(op.module().stage)), "write a chlo.scan");
 }
 
-ScanOrder order_of(const OpView& scan) {
-  ScanOrder order{.dimension = scan.attrs().get<IntAttr>(kDimension).value};
-  if (const bool* reverse = scan.attrs().find<bool>(kIsReverse)) order.is_reverse = *reverse;
-  if (const auto* trips = scan.attrs().find<IntAttr>(kTrips)) {
-    order.trips = trips->value;
-  } else {
-    const bool has_input = scan.attrs().get<NarrowIntArray>(kOperands).values[0] > 0;
-    const Dims& shape = has_input ? scan.operand_type(0).shape : scan.result_type(0).shape;
-    order.trips = shape[static_cast<size_t>(order.dimension)];
-  }
-  return order;
-}
-
-LoopParts parts_of_scan(const OpView& scan) {
-  const Region& body = scan.module().region(scan.regions()[0]);
-  const Dims& operands = scan.attrs().get<NarrowIntArray>(kOperands).values;
-  const auto inputs = static_cast<size_t>(operands[0]);
-  const auto outputs = static_cast<size_t>(scan.attrs().get<NarrowIntArray>(kResults).values[0]);
-  const size_t borders = operands.size() == 3 ? static_cast<size_t>(operands[1]) : 0;
-  const ScanOrder order = order_of(scan);
-  LoopParts parts{.body = scan.regions()[0]};
-  size_t next = inputs;
-  for (size_t i = 0; i < inputs; ++i) {
-    LoopParts::Input input{scan.operand(i), body.arguments[i]};
-    if (const auto* offsets = scan.attrs().find<IntArray>(kOffsets)) input.offset = (*offsets)[i];
-    const int64_t rows = scan.operand_type(i).shape[static_cast<size_t>(order.dimension)];
-    const LackingRow lacks = lacking_row(input.offset, order.trips, rows);
-    // Borders are in the order of the inputs that lack a row.
-    if (lacks.first || lacks.last) input.border = scan.operand(next++);
-    parts.inputs.push_back(input);
-  }
-  for (size_t i = 0; i < outputs; ++i) parts.outputs.push_back({body.results[i], scan.result(i)});
-  for (size_t i = 0; inputs + borders + i < scan.operand_count(); ++i) {
-    parts.carries.push_back({scan.operand(inputs + borders + i), body.arguments[inputs + i], body.results[outputs + i],
-                             scan.result(outputs + i)});
-  }
-  return parts;
-}
-
 // ---- as a counted while --------------------------------------------------------------------------------------------
 
 // while(%i, outputs, carries), where %i is the row: it counts up, or down if the scan is reversed.
@@ -253,8 +213,8 @@ class ScanAsWhile {
       : context_(context),
         builder_(context.builder()),
         module_(builder_.module()),
-        order_(order_of(context.op())),
-        parts_(parts_of_scan(context.op())),
+        order_(read_scan_order(context.op())),
+        parts_(loop_parts(context.op())),
         // The counter ends at `trips`, which its dtype must hold: else the comparison would never fail.
         dtype_(order_.trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64) {}
 
@@ -363,44 +323,5 @@ static_assert(all_complete(kScanOps));
 std::span<const OpDef> scan_ops() { return kScanOps; }
 
 const OpDef& local_scan() { return kScanOps[1]; }
-
-LoopParts loop_parts(const OpView& loop) {
-  if (&loop.def() == &local_scan()) return parts_of_scan(loop);
-  const Module& module = loop.module();
-  LoopParts parts{.condition = loop.regions()[0], .body = loop.regions()[1]};
-  const Region& body = module.region(parts.body);
-  for (size_t i = 0; i < loop.operand_count(); ++i) {
-    parts.carries.push_back({loop.operand(i), body.arguments[i], body.results[i], loop.result(i)});
-  }
-  return parts;
-}
-
-std::optional<int64_t> trip_count(const OpView& loop) {
-  if (const auto order = scan_order(loop)) return order->trips;
-  const auto counted = counted_loop(loop);
-  return counted ? std::optional(counted->trips) : std::nullopt;
-}
-
-std::optional<ScanOrder> scan_order(const OpView& loop) {
-  return &loop.def() == &local_scan() ? std::optional(order_of(loop)) : std::nullopt;
-}
-
-// In the trip of row 0, offset -1 reads row -1; in the last of 10 trips over 10 rows, offset 1 reads row 10.
-LackingRow lacking_row(int64_t offset, int64_t trips, int64_t rows) {
-  return {.first = offset == -1 && trips > 0, .last = offset >= 0 && trips > 0 && trips - 1 == rows - offset};
-}
-
-Attrs scan_attrs(const ScanOrder& order, const Dims& offsets, const ScanSegments& segments) {
-  const auto sizes = [](std::initializer_list<size_t> counts) {
-    return NarrowIntArray{32, Dims(counts.begin(), counts.end())};
-  };
-  Attrs attrs{{std::string(kDimension), IntAttr{order.dimension}}};
-  if (order.is_reverse) attrs.set(kIsReverse, true);
-  attrs.set(kOffsets, offsets);
-  attrs.set(kOperands, sizes({offsets.size(), segments.borders, segments.carries}));
-  attrs.set(kResults, sizes({segments.outputs, segments.carries}));
-  attrs.set(kTrips, IntAttr{order.trips});
-  return attrs;
-}
 
 }  // namespace shardwise

@@ -21,10 +21,7 @@
 // have as many rows as there are trips, and each carry has one type.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "shardwise/ir/op_def.h"
 
@@ -32,49 +29,5 @@ namespace shardwise {
 
 std::span<const OpDef> scan_ops();
 const OpDef& local_scan();  // shardwise.scan
-
-// The parts of a loop of a local program: of a while, or of a scan, which has no condition.
-struct LoopParts {
-  struct Carry {
-    ValueId entry, argument, next, result;
-  };
-  struct Input {
-    ValueId stack, row;   // an operand, an argument of the body
-    int64_t offset = 0;   // in the trip of row i, the row i + offset
-    ValueId border = {};  // the row that the stack lacks, if any
-  };
-  struct Output {
-    ValueId row, stack;  // a result of the body, a result of the op
-  };
-
-  RegionId condition = {};
-  RegionId body;
-  std::vector<Input> inputs = {};
-  std::vector<Output> outputs = {};
-  std::vector<Carry> carries = {};
-};
-LoopParts loop_parts(const OpView& loop);
-
-// The number of trips, where the program says it.
-std::optional<int64_t> trip_count(const OpView& loop);
-
-struct ScanOrder {
-  int64_t dimension = 0;  // of the stacked values
-  int64_t trips = 0;
-  bool is_reverse = false;
-};
-std::optional<ScanOrder> scan_order(const OpView& loop);  // none: a while
-
-// Whether an input with this offset lacks the first row, -1, or the last one. Rows are counted along the dim.
-struct LackingRow {
-  bool first = false, last = false;
-};
-LackingRow lacking_row(int64_t offset, int64_t trips, int64_t rows);
-
-// The attributes of a shardwise.scan. The operands are inputs, borders and carries; the results outputs and carries.
-struct ScanSegments {
-  size_t borders = 0, outputs = 0, carries = 0;
-};
-Attrs scan_attrs(const ScanOrder& order, const Dims& offsets, const ScanSegments& segments);
 
 }  // namespace shardwise

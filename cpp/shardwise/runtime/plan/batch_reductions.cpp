@@ -92,30 +92,39 @@ class Scheduler {
   std::vector<size_t> waiting_;  // small reductions
 };
 
-}  // namespace
-
-bool has_effect(const Module& module, Step& step) {
-  bool found = module.op(step.op).def->has_side_effect(OpView(module, step.op));
-  step.for_each_block([&](Block& block) {
-    found = found || std::ranges::any_of(block.steps, [&](Step& inner) { return has_effect(module, inner); });
-  });
-  return found;
-}
-
-void batch_reductions(const Module& module, Block& block) {
+void batch_reductions(const Module& module, std::span<const PlannedFunction> functions, Block& block) {
   std::vector<Step> steps = std::move(block.steps);
   block.steps.clear();
   for (size_t begin = 0; begin < steps.size();) {
     size_t end = begin;
     // A step with an effect divides the block: nothing moves across it.
-    while (end < steps.size() && !has_effect(module, steps[end])) ++end;
+    while (end < steps.size() && !has_effect(module, functions, steps[end])) ++end;
     Scheduler(module, std::span(steps).subspan(begin, end - begin)).run(block.steps);
     if (end < steps.size()) block.steps.push_back(std::move(steps[end++]));
     begin = end;
   }
   for (Step& step : block.steps) {
-    step.for_each_block([&](Block& inner) { batch_reductions(module, inner); });
+    step.for_each_block([&](Block& inner) { batch_reductions(module, functions, inner); });
   }
+}
+
+}  // namespace
+
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Step& step) {
+  // The definition of a call does not know the function.
+  if (const auto* call = std::get_if<Call>(&step.work)) return functions[call->function].has_effect;
+  bool found = module.op(step.op).def->has_side_effect(OpView(module, step.op));
+  step.for_each_block([&](Block& block) { found = found || has_effect(module, functions, block); });
+  return found;
+}
+
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Block& block) {
+  return std::ranges::any_of(block.steps, [&](Step& step) { return has_effect(module, functions, step); });
+}
+
+void batch_reductions(const Module& module, Plan& plan) {
+  batch_reductions(module, plan.functions, plan.main);
+  for (PlannedFunction& function : plan.functions) batch_reductions(module, plan.functions, function.block);
 }
 
 }  // namespace shardwise

@@ -10,15 +10,18 @@
 // The values do not change. Steps with side effects keep their places.
 #pragma once
 
+#include <span>
+
 #include "shardwise/ir/module.h"
 #include "shardwise/runtime/plan/step.h"
 
 namespace shardwise {
 
-// Whether a step does more than make its outputs.
-bool has_effect(const Module& module, Step& step);
+// Whether a step, or a step of a block, does more than make its outputs. `functions` are those that it calls, by number.
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Step& step);
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Block& block);
 
 // For a plan whose slots are still indices of values.
-void batch_reductions(const Module& module, Block& block);
+void batch_reductions(const Module& module, Plan& plan);
 
 }  // namespace shardwise

@@ -9,7 +9,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/use_lists.h"
-#include "shardwise/ops/control/scan.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/linearity.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -91,7 +91,7 @@ class Web {
   bool admit_carry(const LoopParts& parts, size_t i) {
     const LoopParts::Carry& carry = parts.carries[i];
     return admit_operand(carry.entry) && admit_operand(carry.next) && admit(carry.argument) && admit(carry.result) &&
-           (!parts.condition || admit(module_.region(parts.condition).arguments[i]));
+           (!carry.tested || admit(carry.tested));
   }
 
   // Operands are inputs, borders, and carries.

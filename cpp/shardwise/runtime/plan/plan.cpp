@@ -10,7 +10,8 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/scan.h"
+#include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/runtime/plan/batch_reductions.h"
 #include "shardwise/runtime/plan/early_reduction.h"
 #include "shardwise/runtime/plan/fuse.h"
@@ -114,7 +115,7 @@ class BlockMaker {
     for (size_t i = block.steps.size(); i-- > 0;) {
       Step& step = block.steps[i];
       const bool is_needed = std::ranges::any_of(step.outputs, [&](uint32_t v) { return needed_in_[v] == number; });
-      if (!is_needed && !has_effect(module_, step)) continue;
+      if (!is_needed && !has_effect(module_, functions_, step)) continue;
       for (uint32_t input : step.inputs) needed_in_[input] = number;
       kept.push_back(std::move(step));
     }
@@ -176,12 +177,11 @@ class BlockMaker {
     const LoopParts parts = loop_parts(op);
     Step step{.op = op.id()};
     Loop loop{.condition = {}, .body = {}, .trips = trip_count(op), .carries = parts.carries.size()};
-    for (size_t i = 0; i < parts.carries.size(); ++i) {
-      const LoopParts::Carry& carry = parts.carries[i];
+    for (const LoopParts::Carry& carry : parts.carries) {
       step.inputs.push_back(index_of(carry.entry));
       step.outputs.push_back(index_of(carry.result));
       carries_[carry.argument] = index_of(carry.result);
-      if (parts.condition) carries_[module_.region(parts.condition).arguments[i]] = index_of(carry.result);
+      if (carry.tested) carries_[carry.tested] = index_of(carry.result);
     }
     if (const auto order = scan_order(op)) loop.rows = make_rows(*order, parts, step);
     const size_t dim = loop.rows ? loop.rows->dim : 0;
@@ -233,6 +233,7 @@ class BlockMaker {
         function.arguments.push_back(index_of(body.arguments[i]));
       }
       function.block = make_block(called);
+      function.has_effect = has_effect(module_, functions_, function.block);
       known = function_numbers_.emplace(called, static_cast<uint32_t>(functions_.size())).first;
       functions_.push_back(std::move(function));
     }
@@ -277,10 +278,7 @@ Plan make_plan(const Module& module, const Mesh& mesh, const PlanOptions& option
   if (!options.faithful) reductions = reduce_early(module, variation);
   Plan plan;
   BlockMaker(module, variation, options, std::move(reductions)).run(plan);
-  if (options.batch) {
-    batch_reductions(module, plan.main);
-    for (PlannedFunction& function : plan.functions) batch_reductions(module, function.block);
-  }
+  if (options.batch) batch_reductions(module, plan);
   // Last, because the order of the steps decides where a slot is read for the last time.
   number_slots(module, variation, plan);
   plan.free = variation.free;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "shardwise/ops/control/scan.h"
+#include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/runtime/plan/merge.h"
 #include "shardwise/runtime/plan/variation.h"
 

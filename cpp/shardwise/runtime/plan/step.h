@@ -104,6 +104,7 @@ struct Step {
 struct PlannedFunction {
   Block block;
   std::vector<uint32_t> arguments;  // slots, in order
+  bool has_effect = false;          // a step of the block does more than make its outputs
 };
 
 struct Plan {

@@ -8,7 +8,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/scan.h"
+#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 namespace {
@@ -143,12 +143,9 @@ class VariationFinder {
   }
 
   void visit_condition(const OpView& op, const LoopParts& parts) {
-    const Region& condition = module_.region(parts.condition);
-    for (size_t i = 0; i < parts.carries.size(); ++i) {
-      set(condition.arguments[i], varying_[parts.carries[i].result.index]);
-    }
+    for (const LoopParts::Carry& carry : parts.carries) set(carry.tested, varying_[carry.result.index]);
     visit_region(parts.condition);
-    expect_same_everywhere(op, condition.results[0], "the condition");
+    expect_same_everywhere(op, parts.predicate, "the condition");
   }
 
   void visit_branches(const OpView& op) {
