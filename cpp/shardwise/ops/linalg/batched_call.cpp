@@ -5,13 +5,13 @@
 #include <limits>
 
 #include "shardwise/base/error.h"
-#include "shardwise/base/strided_copy.h"
 #include "shardwise/base/text.h"
 
 namespace shardwise {
 namespace {
 
 constexpr double kParallelFlops = 1 << 20;  // a piece of the batch below that is not worth a thread
+constexpr int64_t kTile = 16;               // rows and columns that are transposed together
 
 // ---- signatures ----------------------------------------------------------------------------------------------------
 
@@ -186,6 +186,42 @@ std::string types_text(std::span<const TensorType> types) {
 
 // ---- problems ------------------------------------------------------------------------------------------------------
 
+template <class Item>
+void load_items(const std::byte* from, std::byte* to, const Dims& shape, const Dims& strides) {
+  auto* items = reinterpret_cast<Item*>(to);
+  const auto item = [&](int64_t i, int64_t j) {
+    return *reinterpret_cast<const Item*>(from + i * strides[0] + j * strides[1]);
+  };
+  // From row-major to LAPACK's column-major order. A tile of rows keeps the lines that are read in the cache until
+  // all their columns have been written.
+  for (int64_t i0 = 0; i0 < shape[0]; i0 += kTile) {
+    const int64_t i1 = std::min(i0 + kTile, shape[0]);
+    for (int64_t j = 0; j < shape[1]; ++j) {
+      for (int64_t i = i0; i < i1; ++i) items[j * shape[0] + i] = item(i, j);
+    }
+  }
+}
+
+template <class Item>
+void store_items(const std::byte* from, std::byte* to, const Dims& shape, int64_t leading) {
+  const auto* items = reinterpret_cast<const Item*>(from);
+  auto* rows = reinterpret_cast<Item*>(to);
+  for (int64_t i0 = 0; i0 < shape[0]; i0 += kTile) {
+    const int64_t i1 = std::min(i0 + kTile, shape[0]);
+    for (int64_t j = 0; j < shape[1]; ++j) {
+      for (int64_t i = i0; i < i1; ++i) rows[i * shape[1] + j] = items[j * leading + i];
+    }
+  }
+}
+
+template <class F>
+void with_item(int64_t size, F&& f) {
+  if (size == 4) return f.template operator()<uint32_t>();
+  if (size == 8) return f.template operator()<uint64_t>();
+  // Items are moved by size, so complex<double> is two words.
+  f.template operator()<std::array<uint64_t, 2>>();
+}
+
 // The last dims as a matrix: a vector is one column.
 Dims matrix_dims(const Dims& dims, size_t batch_rank, int64_t missing) {
   Dims matrix(dims.begin() + static_cast<int64_t>(batch_rank), dims.end());
@@ -225,16 +261,13 @@ void Problem::load(const NdArray& from, std::byte* to) const {
     base += rest % from.shape()[d] * from.strides()[d];
     rest /= from.shape()[d];
   }
-  // From row-major to LAPACK's column-major order.
   const Dims shape = matrix_dims(from.shape(), batch_rank_, 1), strides = matrix_dims(from.strides(), batch_rank_, 0);
-  const int64_t item = item_size(from.dtype());
-  copy_strided(item, shape, to, Dims{item, item * shape[0]}, base, strides);
+  with_item(item_size(from.dtype()), [&]<class Item>() { load_items<Item>(base, to, shape, strides); });
 }
 
 void Problem::store(const NdArray& to, const std::byte* from, int64_t leading) const {
   const Dims shape = matrix_dims(to.shape(), batch_rank_, 1);
-  const int64_t item = item_size(to.dtype());
-  copy_strided(item, shape, at(to), Dims{item * shape[1], item}, from, Dims{item, item * leading});
+  with_item(item_size(to.dtype()), [&]<class Item>() { store_items<Item>(from, at(to), shape, leading); });
 }
 
 void check(const BatchedCall& call, const OpView& op) {
