@@ -227,6 +227,7 @@ class Assignment {
 
 Module assign(Module module, PassContext& context) {
   context.choices.ops.clear();
+  context.choices.ops.reserve(module.op_count());  // most ops are chosen
   // Before placements are read: afterwards, only real differences of meshes are left.
   unify_meshes(module);
   Module assigned = Assignment(module, context).run(context.counters);

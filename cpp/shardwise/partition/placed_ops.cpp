@@ -64,6 +64,7 @@ void PlacedOps::add_replicated(const OpView& op) {
 void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const OpChoice& choice) {
   const auto& [compute, pending] = choice;
   std::vector<ValueId> operands;
+  operands.reserve(op.operand_count());
   std::string cause;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
@@ -72,9 +73,10 @@ void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const Op
   }
   // Two reductions, passed on and its own, are completed together; the report names its own.
   if (!compute.reduced.empty()) cause = reduction_cause(op, rule, compute);
+  const bool makes_addends = !compute.reduced.empty() || !compute.passed.empty();
   const bool is_wide =
-      op.result_count() > 0 && type_made(placements_, op, 0, result_placement(placements_, op, rule, compute, 0)) !=
-                                   source_type(op, op.result());
+      makes_addends && type_made(placements_, op, 0, result_placement(placements_, op, rule, compute, 0)) !=
+                           source_type(op, op.result());
   const OpId made =
       is_wide ? create_with_wide_addends(builder_, op, operands) : copy_.op(op.id(), builder_.region(), operands);
   // `localize` reads the method's name, since placements alone may fit several methods.
