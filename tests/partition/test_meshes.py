@@ -239,6 +239,14 @@ def test_random_pairs_of_meshes() -> None:
     assert [f"{wrong}: {pair}" for wrong, pair in found if wrong] == []
 
 
+def test_a_branch_depends_on_a_value_that_was_gathered_on_another_mesh() -> None:
+    def shifted(x: Any) -> Any:
+        held = sw.shard(sw.shard(x, on(MIXED, "v")) + x, on(MIXED, None))  # gathered along v, so the same everywhere
+        return sw.cond(held.max() > 5, lambda y: y - 1, lambda y: y + 1, held) + sw.split(x, 0, "d")
+
+    assert_matches_unpartitioned(shifted, UNEVEN[:, 0], mesh=LINE)
+
+
 def test_meshes_over_other_devices_are_refused() -> None:
     with pytest.raises(sw.MeshError, match=r"^shard: the mesh must be over the 6 devices of the program's mesh"):
         sw.jit(lambda x: sw.shard(x, on(EIGHT, "a")), mesh=GRID)(X)

@@ -35,8 +35,9 @@ DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits
 
 }  // namespace
 
-AxisList CollectiveCall::axes_used() const {
-  if (order != nullptr) return {};  // of the main mesh
+AxisList CollectiveCall::axes_used() const { return order != nullptr ? AxisList() : axes_of_mesh(); }
+
+AxisList CollectiveCall::axes_of_mesh() const {
   AxisList used = axes;
   for (const AxisList& dim : dims) append(used, dim);
   for (const AllToAllMove& move : moves) append(used, move.axes);

@@ -26,7 +26,8 @@ struct CollectiveCall {
   std::shared_ptr<const DeviceOrder> order = nullptr;  // of another mesh than that of the run
   bool is_reduced = false;  // of a reduction: the operand is the total already (early_reduction.h)
 
-  AxisList axes_used() const;
+  AxisList axes_used() const;     // of the mesh of the run: none of another mesh
+  AxisList axes_of_mesh() const;  // of the mesh of the collective
   // The digits along which the result varies. This may include too many digits only when a sub-axis ends inside a
   // digit.
   DigitSet varying_after(const Digits& digits, std::span<const DigitSet> operands) const;

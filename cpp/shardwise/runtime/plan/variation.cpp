@@ -117,9 +117,11 @@ class VariationFinder {
       return after & touched_by(module_.context().placement(placement));
     }
     const bool unites = call.kind == CollectiveKind::kAllGather || call.kind == CollectiveKind::kAllReduce;
-    const PlacementId before = unites && call.order == nullptr ? module_.part(op.operand(0)).placement : PlacementId{};
+    const PlacementId before = unites ? module_.part(op.operand(0)).placement : PlacementId{};
     if (!before) return after;
-    return after & digits().touched(difference(axes_of(module_.context().placement(before)), call.axes_used()));
+    const AxisList left = difference(axes_of(module_.context().placement(before)), call.axes_of_mesh());
+    // The digits of another mesh are none of this one: its values vary along all or along none.
+    return left.empty() || call.order == nullptr ? after & digits().touched(left) : after;
   }
 
   // The sets only grow from one round to the next, so there are at most as many rounds as carries and digits.
