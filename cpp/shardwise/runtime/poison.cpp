@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
+#include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -26,29 +28,39 @@ int64_t real_rows(const DimLayout& dim, const DeviceOrder& order, const DeviceSe
   return std::clamp<int64_t>(dim.size - shard_index(*order.other, dim.axes, device) * dim.block, 0, dim.block);
 }
 
-// Strides that keep the order of the dims in memory, so that a sum takes the elements of a copy in the order of the
-// original. Elements that share memory in `array` (stride 0) get their own: innermost, at two items from each other,
-// since kernels treat adjacent items differently. Row-major if elements of other strides overlap.
+// The bytes before the first element of an array and from there to its end.
+struct Extent {
+  int64_t before = 0, after = 0;
+};
+
+Extent extent_of(DimSpan shape, DimSpan strides, int64_t item) {
+  Extent extent{0, item};
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const int64_t reach = strides[d] * (shape[d] - 1);
+    (reach < 0 ? extent.before : extent.after) += std::abs(reach);
+  }
+  return extent;
+}
+
+// The strides of the original, so that kernels read a copy in the same order and by the same code. Elements that share
+// memory in `array` (stride 0) get their own: outermost and apart, since kernels treat adjacent items differently.
+// Row-major if elements of other strides overlap.
 Dims strides_apart(const NdArray& array) {
   const Dims& shape = array.shape();
   const int64_t item = item_size(array.dtype());
-  Dims strides(shape.size(), 0);
-  int64_t shared = 2 * item;
-  for (size_t d = shape.size(); d-- > 0;) {
-    if (array.strides()[d] != 0 || shape[d] <= 1) continue;
-    strides[d] = shared;
-    shared *= shape[d];
-  }
-  const bool is_shared = shared > 2 * item;
-  const int64_t scale = is_shared ? shared / item + 1 : 1;
-  std::vector<size_t> order = memory_order(array);
-  int64_t extent = is_shared ? shared : item;  // of the dims before
+  Dims strides = array.strides();
+  int64_t extent = item;  // of the dims inside
+  const std::vector<size_t> order = memory_order(array);
   for (size_t i = order.size(); i-- > 0;) {
     const size_t d = order[i];
-    if (array.strides()[d] == 0 || shape[d] <= 1) continue;
-    strides[d] = array.strides()[d] * scale;
+    if (strides[d] == 0 || shape[d] <= 1) continue;
     if (std::abs(strides[d]) < extent) return row_major_strides(shape, item);
     extent += std::abs(strides[d]) * (shape[d] - 1);
+  }
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (strides[d] != 0 || shape[d] <= 1) continue;
+    strides[d] = extent + item;
+    extent = strides[d] * shape[d];
   }
   return strides;
 }
@@ -56,22 +68,49 @@ Dims strides_apart(const NdArray& array) {
 NdArray copy_apart(const NdArray& array) {
   if (array.size() == 0) return array;
   Dims strides = strides_apart(array);
-  int64_t before = 0, bytes = item_size(array.dtype());
-  for (size_t d = 0; d < strides.size(); ++d) {
-    const int64_t reach = strides[d] * (array.shape()[d] - 1);
-    before += reach < 0 ? -reach : 0;
-    bytes += std::abs(reach);
-  }
-  const NdArray memory = pooled_empty(DType::kU8, {bytes});
-  NdArray copy(array.dtype(), array.shape(), std::move(strides), memory.data() + before, memory.owner());
+  const Extent extent = extent_of(array.shape(), strides, item_size(array.dtype()));
+  const NdArray memory = pooled_empty(DType::kU8, {extent.before + extent.after});
+  NdArray copy(array.dtype(), array.shape(), std::move(strides), memory.data() + extent.before, memory.owner());
   copy_parallel(copy, array);
   return copy;
+}
+
+// Views of one memory that do not overlap stay at their distances: whether steps on them run merged depends on it, and a
+// merged sum is another one. Returns false if they overlap.
+bool copy_together(std::span<NdArray*> views) {
+  const auto extent = [](const NdArray& x) { return extent_of(x.shape(), x.strides(), item_size(x.dtype())); };
+  std::ranges::sort(views, {}, [&](const NdArray* x) { return x->data() - extent(*x).before; });
+  const std::byte* end = nullptr;
+  for (const NdArray* x : views) {
+    if (strides_apart(*x) != x->strides() || (end != nullptr && x->data() - extent(*x).before < end)) return false;
+    end = x->data() + extent(*x).after;
+  }
+  const std::byte* begin = views.front()->data() - extent(*views.front()).before;
+  const NdArray memory = pooled_empty(DType::kU8, {end - begin});
+  for (NdArray* x : views) {
+    NdArray copy(x->dtype(), x->shape(), x->strides(), memory.data() + (x->data() - begin), memory.owner());
+    copy_parallel(copy, *x);
+    *x = std::move(copy);
+  }
+  return true;
 }
 
 Shards copy_apart(const Shards& shards) {
   if (shards.is_stacked()) return {shards.axes(), copy_apart(shards.stacked())};
   std::vector<NdArray> list;
-  for (int64_t k = 0; k < shards.count(); ++k) list.push_back(copy_apart(shards[k]));
+  for (int64_t k = 0; k < shards.count(); ++k) list.push_back(shards[k]);
+  std::vector<NdArray*> views;
+  for (NdArray& shard : list) views.push_back(&shard);
+  if (list.front().size() == 0) return {shards.axes(), std::move(list)};
+  std::ranges::sort(views, {}, [](const NdArray* x) { return x->owner().get(); });
+  for (auto first = views.begin(); first != views.end();) {
+    const auto last =
+        std::find_if(first, views.end(), [&](const NdArray* x) { return x->owner() != (*first)->owner(); });
+    if (!copy_together({first, last})) {
+      for (NdArray* x : std::span(first, last)) *x = copy_apart(*x);
+    }
+    first = last;
+  }
   return {shards.axes(), std::move(list)};
 }
 

@@ -45,6 +45,23 @@ def test_poison_keeps_the_order_of_sums() -> None:
     assert check(1, 626).wrong == ""
 
 
+@pytest.mark.parametrize(
+    ("seed", "index", "several_meshes"),
+    [
+        (39, 1801, False),  # shards that are views of one argument are summed by one product
+        (40, 2241, True),
+        (39, 2063, False),  # shards that share memory, whose rows are contiguous
+    ],
+)
+def test_poison_keeps_the_products_that_run_merged(seed: int, index: int, several_meshes: bool) -> None:
+    assert check(seed, index, several_meshes).wrong == ""
+
+
+@pytest.mark.parametrize(("seed", "index"), [(40, 3515), (32, 1559), (38, 2430)])
+def test_conditions_that_were_gathered_on_another_mesh(seed: int, index: int) -> None:
+    assert check(seed, index, several_meshes=True).wrong == ""
+
+
 @pytest.mark.parametrize("kind", ["numbers", "instances"])
 def test_a_bit_that_poison_changes_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The poisoned run is given an argument of another bit; the results of the program are not judged."""
