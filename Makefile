@@ -32,7 +32,7 @@ ASAN_PYTEST := tests/op/test_matrix.py tests/partition/test_random_programs.py t
 ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat16)) and \
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
-.PHONY: help setup build demo docs test test-more test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py test-random test-ranks wheel lint format \
+.PHONY: help setup build demo docs test test-more test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py test-random test-ranks test-includes wheel lint format \
   stubs notebooks bench clean
 
 help:
@@ -68,13 +68,17 @@ docs: build
 # The plain pytest run comes last, so that the last summary printed is pytest's.
 test: build test-cpp test-tsan docs test-py
 
-# What takes longer: C++ and Python under sanitizers, more random programs and texts than `make test` tries, many ranks.
-test-more: test-asan-cpp test-asan-py test-random test-ranks
+# What takes longer: C++ and Python under sanitizers, more random programs and texts than `make test` tries, many ranks, and
+# each C++ source alone.
+test-more: test-asan-cpp test-asan-py test-random test-ranks test-includes
 
 test-cpp: build
 	$(CTEST) --test-dir build/editable
 
 test-asan: test-asan-cpp test-asan-py
+
+test-includes: build
+	$(PY) tools/check_includes.py build/editable
 
 build/asan/build.ninja: CMakePresets.json | setup
 	$(CMAKE) --preset asan

@@ -41,6 +41,16 @@ def on_a_second_mesh(x: Any) -> Any:
     return y, sw.shard(y * 2, P("y"))
 
 
+def with_crossing_cuts(x: Any, y: Any) -> Any:
+    """The axis of 6 devices is cut as 3·2 by the first argument, and as 2·3 by the second one and the first result."""
+    return sw.shard(x[:4, :4] + y, P(sw.sub("x", pre=1, size=2))), x.sum(0)
+
+
+def crossing_cuts_program(*arguments: np.ndarray) -> Any:
+    cuts = tuple(P(sw.sub("x", pre=1, size=size)) for size in (3, 2))
+    return sw.jit(with_crossing_cuts, mesh=sw.Mesh({"x": 6}), in_shardings=cuts).lower(*arguments).compile()
+
+
 def second_mesh_program() -> Any:
     jitted = sw.jit(on_a_second_mesh, mesh=MESHES[1], in_shardings=sw.NamedSharding(SECOND, P("u")))
     return jitted.lower(UNEVEN).compile()
@@ -62,3 +72,15 @@ def test_scripts_give_the_numbers_of_the_virtual_mesh(tmp_path: Path) -> None:
         assert len(found) == len(results), handed.name
         for got, want in zip(found, results):
             assert_near(got, want, handed.exact)
+
+
+def test_arguments_whose_cuts_do_not_nest_on_6_ranks(tmp_path: Path) -> None:
+    arguments = UNEVEN, UNEVEN[:4, :4] * 2 + 1
+    program = crossing_cuts_program(*arguments)
+    program.to_source("mpi4py", tmp_path / "crossing.py")
+    (tmp_path / "crossing.args").write_bytes(pickle.dumps(list(arguments)))
+    done = mpirun(6, ["-m", "mpi4py", "tests/mpi/script_worker.py", str(tmp_path)])
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
+    found = pickle.loads((tmp_path / "crossing.out").read_bytes())
+    for got, want in zip(found, program(*arguments), strict=True):
+        assert_near(got, np.asarray(want), False)

@@ -282,7 +282,7 @@ UnitPtr with_local_stage(const CompileUnit& unit, const std::shared_ptr<Module>&
   return edited;
 }
 
-py::dict stages(const CompileUnit& unit) {
+py::dict stages_of_unit(const CompileUnit& unit) {
   return py::dict(py::arg("global") = python_module(unit.global),
                   py::arg("propagated") = python_module(unit.propagated),
                   py::arg("resharded") = python_module(unit.resharded), py::arg("local") = python_module(unit.module));
@@ -319,7 +319,7 @@ TensorSharding sharding_of(const Module& module, const MeshPtr& main, ShardingId
   return on_mesh(sharding, main).value_or(sharding);
 }
 
-py::list argument_shardings(const CompileUnit& unit) {
+py::list argument_shardings_of_unit(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
   const MeshPtr main = mesh_to_run_on(module);
   py::list list;
@@ -347,11 +347,11 @@ py::list result_shardings(const CompileUnit& unit) {
 void bind_passes(py::module_& module) {
   py::class_<CompileUnit, UnitPtr> units(module, "CompileUnit");
   units.def_property_readonly("module", [](const CompileUnit& self) { return python_module(self.module); })
-      .def_property_readonly("stages", &stages)
+      .def_property_readonly("stages", &stages_of_unit)
       .def_property_readonly("seconds", [](const CompileUnit& self) { return seconds_of(self.log); })
       .def_property_readonly("step_seconds", &step_seconds)
       .def_property_readonly("counters", [](const CompileUnit& self) { return counters_dict(self.context.counters); })
-      .def_property_readonly("argument_shardings", &argument_shardings)
+      .def_property_readonly("argument_shardings", &argument_shardings_of_unit)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
       .def("choices", &choices_of)

@@ -25,8 +25,8 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions = 65'5
 
 // Those that the device receives whose coordinates these are.
 double elements_at(const ExchangeMap& map, const Coordinates& device);
-// Of several exchanges, those of the device that receives most of all together: at turning points, or at all positions.
-// An upper bound for more positions.
+// The most elements that one device receives in all of `maps` together. Positions are compared at turning points, or all
+// of them. Beyond `most_positions` the result is an upper bound.
 double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions = 4'096);
 
 }  // namespace shardwise

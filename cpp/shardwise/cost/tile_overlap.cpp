@@ -12,8 +12,6 @@ constexpr size_t kMostFreeDigits = 12;    // 4,096 corners
 constexpr int64_t kMostBorderTiles = 16;  // that need less than the others, on either side
 constexpr size_t kMostCombinations = 4'096;
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 struct Interval {
   int64_t low = 0, high = 0;  // both are inside
   bool is_empty() const { return low > high; }
@@ -164,16 +162,16 @@ Line line_of(const Digits& digits, const ExchangeTarget& to, const ExchangeSourc
 
 // The elements that a device needs, and those of them that it holds, in some of the dims. A share dominates another if
 // it needs more and holds less.
-struct Share {
+struct DigitShare {
   double needed = 1, held = 1;
-  bool dominates(const Share& other) const { return needed >= other.needed && held <= other.held; }
+  bool dominates(const DigitShare& other) const { return needed >= other.needed && held <= other.held; }
 };
 
-void add_share(std::vector<Share>& shares, const Share& share) {
+void add_digit_share(std::vector<DigitShare>& shares, const DigitShare& share) {
   // Only needed - held counts in the end, and both are multiplied by those of other groups: a dominated share cannot
   // win.
-  if (std::ranges::any_of(shares, [&](const Share& known) { return known.dominates(share); })) return;
-  std::erase_if(shares, [&](const Share& known) { return share.dominates(known); });
+  if (std::ranges::any_of(shares, [&](const DigitShare& known) { return known.dominates(share); })) return;
+  std::erase_if(shares, [&](const DigitShare& known) { return share.dominates(known); });
   shares.push_back(share);
 }
 
@@ -191,20 +189,20 @@ class Group {
   DigitSet digits() const { return digits_; }
 
   // Returns none for too much work. No shares: no device needs anything.
-  std::optional<std::vector<Share>> shares(const Digits& digits) const {
+  std::optional<std::vector<DigitShare>> shares(const Digits& digits) const {
     size_t combinations = 1;
     for (const Line* line : lines_) {
       combinations *= line->cells.size();
       if (combinations > kMostCombinations) return std::nullopt;
     }
-    std::vector<Share> found;
+    std::vector<DigitShare> found;
     for (size_t number = 0; number < combinations; ++number) {
       std::vector<DigitRange> ranges;
       for (size_t i = 0; i < digits.size(); ++i) {
         // Digits of other groups change nothing here, so they stay at 0.
         ranges.push_back({static_cast<Digit>(i), 0, digits_ >> i & 1 ? digits[i].size - 1 : 0});
       }
-      Share share;
+      DigitShare share;
       size_t rest = number;
       for (const Line* line : lines_) {
         const Cell& cell = line->cells[rest % line->cells.size()];
@@ -214,9 +212,9 @@ class Group {
       }
       share.held = 0;
       // held is 0 so far, the best case: if even that is dominated, the corners need not be visited.
-      if (std::ranges::any_of(found, [&](const Share& known) { return known.dominates(share); })) continue;
+      if (std::ranges::any_of(found, [&](const DigitShare& known) { return known.dominates(share); })) continue;
       if (!find_least_held(ranges, share.held)) return std::nullopt;
-      add_share(found, share);
+      add_digit_share(found, share);
     }
     return found;
   }
@@ -294,18 +292,19 @@ std::optional<double> elements_received(const ExchangeMap& map) {
     lines.push_back(line_of(*digits, map.to[d], map.from[0][d]));
     if (!find_cells(*digits, lines.back())) return std::nullopt;
   }
-  std::vector<Share> all{Share{}};
+  std::vector<DigitShare> all{DigitShare{}};
   for (const Group& group : independent_groups(*digits, map, lines)) {
     const auto more = group.shares(*digits);
     if (!more) return std::nullopt;
-    std::vector<Share> combined;
-    for (const Share& some : all) {
-      for (const Share& others : *more) add_share(combined, {some.needed * others.needed, some.held * others.held});
+    std::vector<DigitShare> combined;
+    for (const DigitShare& some : all) {
+      for (const DigitShare& others : *more)
+        add_digit_share(combined, {some.needed * others.needed, some.held * others.held});
     }
     all = std::move(combined);
   }
   double most = 0;
-  for (const Share& share : all) most = std::max(most, share.needed - share.held);
+  for (const DigitShare& share : all) most = std::max(most, share.needed - share.held);
   return most;
 }
 

@@ -73,6 +73,12 @@ void InferContext::expect_regions(size_t count) const {
   fail_shape("takes " + std::to_string(count) + " regions", std::to_string(regions_.size()));
 }
 
+std::string types_text(const Module& module, std::span<const ValueId> values) {
+  std::vector<TypeId> types;
+  for (ValueId value : values) types.push_back(module.value(value).type);
+  return types_text(module.context(), types);
+}
+
 const TensorType& InferContext::declared_result(size_t i) const {
   if (i >= declared_.size()) {
     fail_shape("the result type must be given", "none", "its operands do not imply it");
@@ -80,11 +86,7 @@ const TensorType& InferContext::declared_result(size_t i) const {
   return context().type(declared_[i]);
 }
 
-std::string InferContext::operand_types_text() const {
-  std::vector<TypeId> types;
-  for (ValueId operand : operands_) types.push_back(module_.value(operand).type);
-  return types_text(context(), types);
-}
+std::string InferContext::operand_types_text() const { return types_text(module_, operands_); }
 
 void InferContext::fail_shape(std::string_view must_hold, std::string_view got, std::string_view way_out) const {
   fail<ShapeError>(name(), must_hold, got, way_out);

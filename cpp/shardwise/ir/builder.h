@@ -17,6 +17,8 @@
 
 namespace shardwise {
 
+std::string types_text(const Module& module, std::span<const ValueId> values);  // "tensor<4xf32>, tensor<5xf32>"
+
 // The context of `infer`: the op does not exist yet.
 class InferContext {
  public:

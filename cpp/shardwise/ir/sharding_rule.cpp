@@ -33,7 +33,7 @@ std::string kind_text(const ShardingRule& rule, std::string_view label, auto&& b
 using Wide = __int128;
 
 // Rounds to minus infinity, where / rounds to 0: -1 / 2 is -1.
-Wide floor_div(Wide a, Wide b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+Wide wide_floor_div(Wide a, Wide b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 int64_t clamped(Wide index, int64_t size) { return static_cast<int64_t>(std::clamp<Wide>(index, 0, size)); }
 
@@ -48,7 +48,7 @@ Interval Range::reads(Interval result, int64_t size) const {
   const auto [first, end] = std::minmax({index(result.begin), index(result.end - 1)});
   const Wide last = end + Wide{window - 1} * dilation;
   // pad low=2, interior=1 of 3 rows (offset -2, holes 2): results [0, 4) touch the places -2 … 1, row 0 alone.
-  const Interval found{clamped(-floor_div(-first, holes), size), clamped(floor_div(last, holes) + 1, size)};
+  const Interval found{clamped(-wide_floor_div(-first, holes), size), clamped(wide_floor_div(last, holes) + 1, size)};
   return found.begin < found.end ? found : Interval{};
 }
 

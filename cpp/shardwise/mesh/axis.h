@@ -68,6 +68,7 @@ std::optional<AxisRef> greatest_common_prefix(const AxisRef& a, const AxisRef& b
 bool can_merge(const AxisRef& a, const AxisRef& b);  // b follows a directly: (1)2 then (2)4, not the other way round
 
 // --- lists, major to minor ---
+inline void append(AxisList& list, AxisSpan refs) { list.insert(list.end(), refs.begin(), refs.end()); }
 void append_merged(AxisList& list, const AxisRef& ref);  // merges ref into the last element, or appends it
 void append_merged(AxisList& list, AxisSpan refs);
 AxisList sort_and_merge(AxisSpan list);  // mesh order, neighbors merged

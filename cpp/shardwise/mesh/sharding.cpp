@@ -15,8 +15,6 @@ namespace {
 // In the order of Reducer.
 constexpr std::array<std::string_view, 7> kReducerNames{"none", "sum", "prod", "max", "min", "and", "or"};
 
-void append(AxisList& list, AxisSpan refs) { list.insert(list.end(), refs.begin(), refs.end()); }
-
 void verify_ndim(const TensorSharding& sharding, DimSpan shape) {
   if (sharding.dims.size() == shape.size()) return;
   std::string sizes;

@@ -9,8 +9,6 @@
 namespace shardwise {
 namespace {
 
-void append(AxisList& all, AxisSpan axes) { all.insert(all.end(), axes.begin(), axes.end()); }
-
 DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits, DigitSet operand) {
   // Axes in only one of the lists are swapped as well, as Communicator::permute does it.
   AxisList from = permute.from;

@@ -36,7 +36,7 @@ class ExchangeDevices {
   virtual void receive(int64_t process, int64_t shard) = 0;
   // The number of its tile in a dim.
   virtual int64_t tile(size_t dim) const = 0;
-  // Who sends it the elements of the shard of an operand that has these numbers, by dim.
+  // The device that sends it the elements of one shard of an operand; `shards` is the number of that shard in each dim.
   virtual Sender sender(size_t operand, DimSpan shards) const = 0;
 
  protected:

@@ -63,6 +63,13 @@ class Executable {
   MemoryUse memory(const MemoryOptions& options = {}) const;
 
  private:
+  struct Result {  // all runs need this to make the array of a result
+    Placement placement;
+    TensorSharding sharding;
+    Dims blocks;
+    AxisList axes;  // along which the shards of this process differ
+  };
+
   const Plan& plan(bool faithful) const;
   Plan planned(bool faithful, const AxisList& pinned) const;
   MemoryUse rehearse(const Plan& plan, const MemoryOptions& options, const BranchChoices& branches) const;
@@ -76,12 +83,6 @@ class Executable {
   MeshPtr mesh_;
   ExecutorOptions options_;
   std::vector<Placement> arguments_;
-  struct Result {  // what all runs need to make the array of a result
-    Placement placement;
-    TensorSharding sharding;
-    Dims blocks;
-    AxisList axes;  // along which the shards of this process differ
-  };
   std::vector<Result> results_;
   std::unique_ptr<Plan> plan_;
   mutable std::once_flag faithful_once_;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
-#include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/tile/program.h"
@@ -54,13 +53,6 @@ TileProgram pass_program(TileCode code, DType dtype, DType accumulator, size_t m
   if (is_last && accumulator != dtype) sum = tiles.emit(TileCode::kConvert, {sum}, dtype);
   tiles.output(sum);
   return std::move(tiles).build();
-}
-
-const ParallelFor& pool_for() {
-  static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-    parallel_for(count, grain, body);
-  };
-  return kPool;
 }
 
 bool is_same_view(const NdArray& a, const NdArray& b) {

@@ -307,7 +307,7 @@ void parse_direction(OpParser& parser, OpSyntax& op, std::string_view argument) 
   parser.add_attribute(op, argument, IntAttr{it - kDirections.begin(), 32});
 }
 
-const CustomDirective kDirectives[] = {
+const CustomDirective kCustomDirectives[] = {
     {"axes", {}, holds<AxesAttr>, print_axes_of, parse_axes_of},
     {"axes_per_dim", {}, holds<AxesPerDimAttr>, print_axes_per_dim_of, parse_axes_per_dim_of},
     {"all_to_all_params", {}, fits_moves, print_moves_of, parse_moves_of, print_moves_attribute},
@@ -326,9 +326,9 @@ const CustomDirective* find_custom_directive(std::string_view name) {
                                      &kNamedDirective, &kConvolutionDims, &kConvolutionWindow}) {
     if (name == own->name) return own;
   }
-  const auto* it =
-      std::find_if(std::begin(kDirectives), std::end(kDirectives), [&](const auto& d) { return d.name == name; });
-  return it == std::end(kDirectives) ? nullptr : it;
+  const auto* it = std::find_if(std::begin(kCustomDirectives), std::end(kCustomDirectives),
+                                [&](const auto& d) { return d.name == name; });
+  return it == std::end(kCustomDirectives) ? nullptr : it;
 }
 
 }  // namespace shardwise

@@ -103,18 +103,18 @@ bool is_shown(const OpView& op, const FormatElement& element) {
   return static_cast<bool>(op.module().value(op.result()).sharding);
 }
 
-std::vector<ValueId> results_of(const OpView& op) {
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
-  return results;
-}
-
 // Whether an attribute is a property of the op: its format shows it or, without a format, it has no dialect prefix.
 bool is_property(const AssemblyFormat& format, std::string_view name) {
   return format.elements.empty() ? name.find('.') == std::string_view::npos : format.shows(name);
 }
 
 }  // namespace
+
+std::vector<ValueId> results_of(const OpView& op) {
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
+  return results;
+}
 
 bool fits_format(const OpView& op, const AssemblyFormat& format) {
   if (format.elements.empty() || !shows_operands(op, format)) return false;

@@ -188,12 +188,6 @@ bool has_body(const OpView& op) {
   return op.regions().size() == 1 && op.module().region(op.regions()[0]).arguments.size() == op.operand_count();
 }
 
-std::vector<ValueId> results_of(const OpView& op) {
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
-  return results;
-}
-
 void print_operands(OpPrinter& printer, const OpView& op) {
   printer.out += '(';
   printer.values(op.operands());

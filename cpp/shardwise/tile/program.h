@@ -43,6 +43,7 @@ inline constexpr int64_t kTileLanes = 2048;
 using ParallelFor =
     std::function<void(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body)>;
 const ParallelFor& serial_for();  // body(0, count) on the calling thread
+const ParallelFor& pool_for();    // on the threads of the process
 
 class TileProgram {
  public:

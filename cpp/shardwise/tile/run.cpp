@@ -7,6 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/moved_item.h"
+#include "shardwise/base/thread_pool.h"
 #include "shardwise/tile/program.h"
 
 namespace shardwise {
@@ -95,6 +96,13 @@ const ParallelFor& serial_for() {
     if (count > 0) body(0, count);
   };
   return serial;
+}
+
+const ParallelFor& pool_for() {
+  static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+    parallel_for(count, grain, body);
+  };
+  return kPool;
 }
 
 const LineTable& line_kernels() { return current_table()->lines; }

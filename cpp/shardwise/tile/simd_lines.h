@@ -105,7 +105,7 @@ INLINE RegisterOf<T> read_part(const T* from, int64_t count, T rest) {
   return read<RegisterOf<T>>(items);
 }
 
-// What a fold keeps of the items that it has seen. It starts from a stored total, or is combined with it at the end.
+// The state of a fold after some of the items. It starts from a stored total, or is combined with it at the end.
 template <class Op>
 struct Total {
   using V = typename Op::V;

@@ -126,7 +126,7 @@ struct Captured {
   bool is_each_row_read_once = false;  // and nothing else of it
 };
 
-// What append_vjp is asked for.
+// The arguments of append_vjp: the cotangents of `outputs`, and the values whose gradients are wanted.
 struct Derivative {
   std::vector<ValueId> outputs, cotangents, wrt;
 };

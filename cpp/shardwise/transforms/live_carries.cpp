@@ -43,7 +43,7 @@ void LiveCarries::follow(ValueId id) {
 }
 
 void LiveCarries::mark(uint32_t carry) {
-  if (carry >= live_.size() || live_[carry]) return;  // an argument behind the carries depends on none
+  if (carry >= live_.size() || live_[carry]) return;  // an argument that is no carry
   // A carry is its operand in trip 0 and the body's result after that, so whatever the result reads lives, too.
   live_[carry] = true;
   reach(parts_.carries[carry].next);

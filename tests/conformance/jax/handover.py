@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs handed over to JAX give the numbers of the virtual mesh, on 24 host devices.
+"""Programs handed over to JAX give the numbers of the virtual mesh, on 64 host devices.
 
 python -m tests.conformance.jax.handover [--programs 500] [--seed 0] [--ops NAME ...] [--no-matrix] [--no-models]
     [--collectives]
@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=24 " + os.environ.get("XLA_FLAGS", "")
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=64 " + os.environ.get("XLA_FLAGS", "")
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings

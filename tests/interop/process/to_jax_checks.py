@@ -225,6 +225,26 @@ def test_sub_axes_are_axes_of_a_refined_mesh() -> None:
         np.testing.assert_allclose(got, np.asarray(want), rtol=1e-6)
 
 
+def test_cuts_that_do_not_nest_are_axes_of_another_mesh() -> None:
+    """6 as 3·2, in uneven tiles, and as 2·3: one argument of each kind, and a result of the second kind."""
+    mesh = sw.Mesh({"x": 6})
+    thirds, halves = sw.sub("x", pre=1, size=3), sw.sub("x", pre=1, size=2)
+    x, y = X[:7], X[:4, :4] * 2 + 1
+    program = sw.jit(
+        lambda x, y: (sw.shard(x[:4, :4] + y, P(halves)), x.sum(0)), mesh=mesh, in_shardings=(P(thirds), P(halves))
+    )
+    compiled = program.lower(x, y).compile()
+    function = compiled.to_jax()
+    assert [dict(each.mesh.shape) for each in function.in_shardings] == [{"x_0": 3, "x_1": 2}, {"x_0": 2, "x_1": 3}]
+    assert [spec.spec for spec in function.in_shardings] == [jax.sharding.PartitionSpec("x_0")] * 2
+    placed = function.put(x, y)
+    assert [shard.data.shape for shard in placed[1].addressable_shards] == [(2, 4)] * 6
+    for got, want in zip(function.get(function(*placed)), compiled(x, y), strict=True):
+        np.testing.assert_allclose(got, np.asarray(want), rtol=1e-6)
+    for got, want in zip(function.get(function(x, y)), (x[:4, :4] + y, x.sum(0)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_closed_over_arrays_and_keyword_arguments() -> None:
     table = np.arange(60, dtype=np.float32).reshape(6, 10)
     program = sw.jit(lambda x, shift: table @ x + shift, mesh=MESH).lower(X, shift=np.float32(2)).compile()

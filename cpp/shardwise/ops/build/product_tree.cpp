@@ -14,9 +14,7 @@ ValueId rows(Builder& builder, ValueId value, int64_t begin, int64_t end) {
   return build_slice(builder, value, start, limit, Dims(shape.size(), 1));
 }
 
-ValueId multiply(Builder& builder, ValueId lhs, ValueId rhs) {
-  return builder.create("stablehlo.multiply", {lhs, rhs});
-}
+ValueId product(Builder& builder, ValueId lhs, ValueId rhs) { return builder.create("stablehlo.multiply", {lhs, rhs}); }
 
 }  // namespace
 
@@ -26,7 +24,7 @@ std::vector<ValueId> product_tree(Builder& builder, ValueId leaves, int64_t coun
     // Row i is paired with row i + half, not with its neighbour: both halves are then contiguous slices.
     const int64_t half = count / 2;
     const ValueId level = levels.back();
-    ValueId next = multiply(builder, rows(builder, level, 0, half), rows(builder, level, half, 2 * half));
+    ValueId next = product(builder, rows(builder, level, 0, half), rows(builder, level, half, 2 * half));
     // The row without a partner goes up one level as it is.
     if (count % 2 != 0) next = build_concatenate(builder, {next, rows(builder, level, count - 1, count)}, 0);
     levels.push_back(next);
@@ -41,8 +39,8 @@ ValueId product_tree_cotangent(Builder& builder, const std::vector<ValueId>& lev
     const int64_t count = builder.module().type(levels[i]).shape[0];
     const int64_t half = count / 2;
     const ValueId top = rows(builder, cotangent, 0, half);
-    std::vector<ValueId> parts{multiply(builder, top, rows(builder, levels[i], half, 2 * half)),
-                               multiply(builder, top, rows(builder, levels[i], 0, half))};
+    std::vector<ValueId> parts{product(builder, top, rows(builder, levels[i], half, 2 * half)),
+                               product(builder, top, rows(builder, levels[i], 0, half))};
     if (count % 2 != 0) parts.push_back(rows(builder, cotangent, half, half + 1));
     cotangent = build_concatenate(builder, parts, 0);
   }

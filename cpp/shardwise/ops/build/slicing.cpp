@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-std::vector<ValueId> joined(std::initializer_list<ValueId> tensors, const std::vector<ValueId>& starts) {
+std::vector<ValueId> with_starts(std::initializer_list<ValueId> tensors, const std::vector<ValueId>& starts) {
   std::vector<ValueId> operands(tensors);
   operands.insert(operands.end(), starts.begin(), starts.end());
   return operands;
@@ -78,13 +78,13 @@ ValueId build_row(Builder& builder, ValueId operand, int64_t index) {
 ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes) {
   const AttrsId attrs = builder.context().intern(Attrs{{"slice_sizes", to_dims(sizes)}});
   return builder.module().result(
-      builder.create_op(get_op("stablehlo.dynamic_slice"), joined({operand}, starts), attrs));
+      builder.create_op(get_op("stablehlo.dynamic_slice"), with_starts({operand}, starts), attrs));
 }
 
 ValueId build_dynamic_update_slice(Builder& builder, ValueId operand, ValueId update,
                                    const std::vector<ValueId>& starts) {
   return builder.module().result(
-      builder.create_op(get_op("stablehlo.dynamic_update_slice"), joined({operand, update}, starts)));
+      builder.create_op(get_op("stablehlo.dynamic_update_slice"), with_starts({operand, update}, starts)));
 }
 
 }  // namespace shardwise

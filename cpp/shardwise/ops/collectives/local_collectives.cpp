@@ -76,7 +76,7 @@ void infer_axis_index(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.context().tensor(DType::kI32, {}));
 }
 
-void infer_all_reduce(const InferContext& op, std::vector<TypeId>& results) {
+void infer_local_all_reduce(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const MeshPtr mesh = mesh_of(op.module(), op.attrs(), op.name());
   axes_of(*mesh, op.attrs(), "axes", op.name());
@@ -106,7 +106,7 @@ void expect_one_list_per_dim(const InferContext& op, size_t lists) {
   op.fail_shape("takes one list of axes per dim", std::to_string(lists) + " for " + op.operand_types_text());
 }
 
-void infer_all_gather(const InferContext& op, std::vector<TypeId>& results) {
+void infer_local_all_gather(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const MeshPtr mesh = mesh_of(op.module(), op.attrs(), op.name());
   const auto gather = dim_axes_of(*mesh, op.attrs(), "gather", op.name());
@@ -116,7 +116,7 @@ void infer_all_gather(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.context().tensor(op.operand(0).dtype, shape));
 }
 
-void infer_reduce_scatter(const InferContext& op, std::vector<TypeId>& results) {
+void infer_local_reduce_scatter(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const MeshPtr mesh = mesh_of(op.module(), op.attrs(), op.name());
   axes_of(*mesh, op.attrs(), "axes", op.name());
@@ -128,7 +128,7 @@ void infer_reduce_scatter(const InferContext& op, std::vector<TypeId>& results) 
   results.push_back(op.context().tensor(op.operand(0).dtype, shape));
 }
 
-void infer_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
+void infer_local_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const MeshPtr mesh = mesh_of(op.module(), op.attrs(), op.name());
   Dims shape = op.operand(0).shape;
@@ -197,13 +197,13 @@ constexpr OpDef local_collective(std::string_view name, CollectiveKind kind, Inf
 constexpr OpDef kCollectiveOps[] = {
     local_collective("shardwise.axis_index", CollectiveKind::kAxisIndex, infer_axis_index,
                      "Row-major position of this device along mesh axes."),
-    local_collective("shardwise.all_reduce", CollectiveKind::kAllReduce, infer_all_reduce,
+    local_collective("shardwise.all_reduce", CollectiveKind::kAllReduce, infer_local_all_reduce,
                      "Reduction over the devices that differ along mesh axes only (StableHLO all_reduce)."),
-    local_collective("shardwise.all_gather", CollectiveKind::kAllGather, infer_all_gather,
+    local_collective("shardwise.all_gather", CollectiveKind::kAllGather, infer_local_all_gather,
                      "Concatenation of the shards along mesh axes, several dims at once (StableHLO all_gather)."),
-    local_collective("shardwise.reduce_scatter", CollectiveKind::kReduceScatter, infer_reduce_scatter,
+    local_collective("shardwise.reduce_scatter", CollectiveKind::kReduceScatter, infer_local_reduce_scatter,
                      "Reduction over mesh axes, each device keeping its part (StableHLO reduce_scatter)."),
-    local_collective("shardwise.all_to_all", CollectiveKind::kAllToAll, infer_all_to_all,
+    local_collective("shardwise.all_to_all", CollectiveKind::kAllToAll, infer_local_all_to_all,
                      "Exchange that moves mesh axes from one dim to another (StableHLO all_to_all)."),
     local_collective("shardwise.collective_permute", CollectiveKind::kCollectivePermute, infer_collective_permute,
                      "Permutation of devices: reordered digits, or a shift along axes (StableHLO collective_permute)."),

@@ -9,6 +9,7 @@
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/ops/shared/identity.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -287,23 +288,11 @@ void verify_sharded_to_unreduced(const OpView& op) {
 
 // ---- the other fields ----------------------------------------------------------------------------------------------
 
-void infer_same_type(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
-  results.push_back(op.operand_type(0));
-}
-
-// On global values a collective changes where elements live, not what they are.
-std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
-  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
-}
-
-ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
-
 constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, VerifyFn verify, std::string_view format,
                                   std::string_view doc) {
   return OpDef{.name = name,
-               .infer = infer_same_type,
-               .rule = rule_pointwise,
+               .infer = infer_identity,
+               .rule = rule_like_first_result,
                .prepare = prepare_identity,
                .cost = collective_cost,
                .vjp = not_differentiable,

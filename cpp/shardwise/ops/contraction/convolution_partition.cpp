@@ -12,7 +12,6 @@ namespace shardwise {
 namespace {
 
 size_t at(int64_t dim) { return static_cast<size_t>(dim); }
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 // The factors of a spatial dim: the windows are along the input and the result, the taps along the kernel.
 struct SpatialFactors {

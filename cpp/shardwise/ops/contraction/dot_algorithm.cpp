@@ -67,7 +67,8 @@ bool matches(const Attrs& fields, const Known& known) {
          imprecise != nullptr && !*imprecise;
 }
 
-[[noreturn]] void refuse(const OpView& op, std::string_view must_hold, std::string_view got, std::string_view way_out) {
+[[noreturn]] void refuse_algorithm(const OpView& op, std::string_view must_hold, std::string_view got,
+                                   std::string_view way_out) {
   fail<UnsupportedError>(op.name(), must_hold, got, way_out);
 }
 
@@ -138,18 +139,20 @@ DotAlgorithm dot_algorithm(const OpView& op) {
   const Attrs fields(given == nullptr ? std::vector<NamedAttribute>() : given->fields);
   const auto found = std::ranges::find_if(known, [&](const Known& each) { return matches(fields, each); });
   if (found == known.end()) {
-    refuse(op,
-           "an algorithm that runs must be one of f16_f16_f32, bf16_bf16_f32 (also x3, x6, x9), tf32_tf32_f32 (also "
-           "x3), f32_f32_f32 and f64_f64_f64",
-           text, "leave it out, or use one of these");
+    refuse_algorithm(
+        op,
+        "an algorithm that runs must be one of f16_f16_f32, bf16_bf16_f32 (also x3, x6, x9), tf32_tf32_f32 (also "
+        "x3), f32_f32_f32 and f64_f64_f64",
+        text, "leave it out, or use one of these");
   }
   if (!is_float(operand) || !is_float(op.operand_type(1).dtype) || !is_float(result)) {
-    refuse(op, "an algorithm is for products of floats", str(operand, " to ", result), "leave it out");
+    refuse_algorithm(op, "an algorithm is for products of floats", str(operand, " to ", result), "leave it out");
   }
   const bool is_decomposed = found->algorithm.precision == Precision::kTF32 || found->algorithm.parts() > 1;
   // A decomposition into float32 parts would drop the low bits of a float64 operand unseen.
   if (is_decomposed && is_wide) {
-    refuse(op, "this algorithm is for operands of at most 32 bits", str("f64 for ", text), "convert them to float32");
+    refuse_algorithm(op, "this algorithm is for operands of at most 32 bits", str("f64 for ", text),
+                     "convert them to float32");
   }
   return found->algorithm;
 }

@@ -14,12 +14,6 @@ namespace {
 
 int64_t size_at(const TensorType& type, int64_t dim) { return type.shape[static_cast<size_t>(dim)]; }
 
-Dims joined(DimSpan a, DimSpan b) {
-  Dims all = to_dims(a);
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
-
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
 void expect_pairs(const InferContext& op, std::string_view kind, DimSpan lhs, DimSpan rhs) {
@@ -225,11 +219,11 @@ constexpr OpDef kDotGeneral{
 };
 static_assert(kDotGeneral.complete());
 
-constexpr OpDef kDotOps[] = {kDotGeneral};
+constexpr OpDef kDotGeneralOps[] = {kDotGeneral};
 
 }  // namespace
 
-std::span<const OpDef> dot_general_ops() { return kDotOps; }
+std::span<const OpDef> dot_general_ops() { return kDotGeneralOps; }
 
 Dims DotDims::lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
 Dims DotDims::rhs_free(int64_t ndim) const { return other_dims(ndim, rhs_batching, rhs_contracting); }
@@ -264,7 +258,7 @@ ValueId build_dot(Builder& builder, ValueId lhs, ValueId rhs, const DotDims& dim
   for (int64_t dim : joined(dims.lhs_batching, dims.lhs_free(left.ndim()))) shape.push_back(size_at(left, dim));
   for (int64_t dim : dims.rhs_free(right.ndim())) shape.push_back(size_at(right, dim));
   // The declared type keeps a dtype that is wider than the operands', which infer could not know.
-  return builder.create(kDotOps[0], {lhs, rhs}, attrs, {builder.context().tensor(result, shape)});
+  return builder.create(kDotGeneralOps[0], {lhs, rhs}, attrs, {builder.context().tensor(result, shape)});
 }
 
 }  // namespace shardwise

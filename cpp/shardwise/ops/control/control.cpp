@@ -17,10 +17,6 @@ namespace {
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
-std::string types_text(const Module& module, const std::vector<ValueId>& values) {
-  return join(values, ", ", [&](ValueId id) { return module.type(id).text(); });
-}
-
 std::string returned_text(const Module& module, const std::vector<ValueId>& values) {
   return values.empty() ? "no values" : types_text(module, values);
 }

@@ -45,10 +45,6 @@ void check_flag(const InferContext& op, std::string_view name) {
   if (op.attrs().find(name) != nullptr) op.attr<bool>(name);
 }
 
-std::string types_text(const Module& module, const std::vector<ValueId>& values) {
-  return join(values, ", ", [&](ValueId id) { return module.type(id).text(); });
-}
-
 class ScanInference {
  public:
   ScanInference(const InferContext& op, bool is_local) : op_(op), module_(op.module()), is_local_(is_local) {}

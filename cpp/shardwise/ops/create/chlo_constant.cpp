@@ -23,7 +23,7 @@ void infer_constant_like(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.declared()[0]);
 }
 
-void infer_constant(const InferContext& op, std::vector<TypeId>& results) {
+void infer_chlo_constant(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(0);
   const NdArray& data = op.attr<DenseAttr>("value").data;
   results.push_back(result_or_declared(op, {data.dtype(), data.shape()}));
@@ -50,16 +50,16 @@ void decompose_constant_like(DecomposeContext& context) {
   if (value) context.set_result(0, build_splat(context.builder(), result.shape, *value));
 }
 
-constexpr std::string_view kReason = "it depends on no element of an operand";
+constexpr std::string_view kReadsShapeAlone = "it depends on no element of an operand";
 
 constexpr OpDef kChloConstantOps[] = {
-    without_gradient(composed_op("chlo.constant", infer_constant, no_rule, decompose_constant, "attr-dict $value",
+    without_gradient(composed_op("chlo.constant", infer_chlo_constant, no_rule, decompose_constant, "attr-dict $value",
                                  "A tensor of given elements (CHLO constant).", {.constant_like = true}),
-                     kReason),
+                     kReadsShapeAlone),
     without_gradient(
         composed_op("chlo.constant_like", infer_constant_like, rule_like_first_result, decompose_constant_like, {},
                     "A constant of the operand's shape (CHLO constant_like).", {.elementwise = true}),
-        kReason),
+        kReadsShapeAlone),
 };
 static_assert(all_complete(kChloConstantOps));
 

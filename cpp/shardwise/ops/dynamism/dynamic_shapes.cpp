@@ -145,7 +145,7 @@ void decompose_set_dimension_size(DecomposeContext& context) {
   if (keeps_size(context.op())) context.set_result(0, context.operand(0));
 }
 
-void decompose_broadcast(DecomposeContext& context) {
+void decompose_dynamic_broadcast(DecomposeContext& context) {
   const OpView op = context.op();
   const auto& dims = op.attrs().get<IntArray>("broadcast_dimensions");
   context.set_result(0, build_broadcast(context.builder(), context.operand(0), op.result_type().shape, dims));
@@ -201,20 +201,20 @@ constexpr OpDef of_constants(OpDef def, VerifyFn verify) {
 }
 
 constexpr std::string_view kFunctional = "operands attr-dict `:` functional-type";
-constexpr std::string_view kReason = "it depends on no element of an operand";
+constexpr std::string_view kReadsSizesAlone = "it depends on no element of an operand";
 
 constexpr OpDef kDynamicShapeOps[] = {
     without_gradient(
         composed_op("stablehlo.get_dimension_size", infer_get_dimension_size, no_rule, decompose_get_dimension_size,
                     "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
                     "The size of a dim (StableHLO get_dimension_size)."),
-        kReason),
+        kReadsSizesAlone),
     of_constants(
         composed_op("stablehlo.set_dimension_size", infer_set_dimension_size, no_rule, decompose_set_dimension_size,
                     "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
                     "The tensor with another size of a dim (StableHLO set_dimension_size)."),
         verify_size),
-    composed_op("stablehlo.dynamic_broadcast_in_dim", infer_dynamic_broadcast, no_rule, decompose_broadcast,
+    composed_op("stablehlo.dynamic_broadcast_in_dim", infer_dynamic_broadcast, no_rule, decompose_dynamic_broadcast,
                 "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
                 "broadcast_in_dim to a shape that is an operand (StableHLO dynamic_broadcast_in_dim)."),
     of_constants(composed_op("stablehlo.dynamic_conv", infer_dynamic_conv, no_rule, decompose_conv, {},
@@ -223,7 +223,7 @@ constexpr OpDef kDynamicShapeOps[] = {
     without_gradient(composed_op("stablehlo.dynamic_iota", infer_dynamic_iota, no_rule, decompose_iota,
                                  "operands `,` `dim` `=` $iota_dimension attr-dict `:` functional-type",
                                  "iota of a shape that is an operand (StableHLO dynamic_iota)."),
-                     kReason),
+                     kReadsSizesAlone),
     of_constants(composed_op("stablehlo.dynamic_pad", infer_shape_operand<5>, no_rule, decompose_pad, kFunctional,
                              "pad by amounts that are operands (StableHLO dynamic_pad)."),
                  verify_amounts),

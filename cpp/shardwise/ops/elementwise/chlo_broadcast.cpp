@@ -6,6 +6,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
@@ -75,7 +76,7 @@ void infer_broadcast(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(result_or_declared(op, {result, broadcast_shape(op)}));
 }
 
-ShardingRule rule_broadcast(const OpView& op) {
+ShardingRule rule_chlo_broadcast(const OpView& op) {
   RuleBuilder rule(op);
   const Dims& shape = op.result_type().shape;
   std::vector<FactorId> factors;
@@ -94,9 +95,6 @@ ShardingRule rule_broadcast(const OpView& op) {
   }
   return rule.build();
 }
-
-constexpr Traits kElementwise{.elementwise = true};
-constexpr std::string_view kFunctionalFormat = "operands attr-dict `:` functional-type";
 
 constexpr std::string_view kPrefix = "chlo.broadcast_";
 
@@ -119,7 +117,7 @@ Attrs attrs_without_broadcast(const Attrs& attrs) {
   return kept;
 }
 
-void decompose_broadcast(DecomposeContext& context) {
+void decompose_chlo_broadcast(DecomposeContext& context) {
   const OpView op = context.op();
   Builder& builder = context.builder();
   const TensorType& result = op.result_type();
@@ -135,15 +133,13 @@ void decompose_broadcast(DecomposeContext& context) {
 
 template <BroadcastKind Kind = BroadcastKind::kSame>
 constexpr OpDef broadcast(std::string_view name, std::string_view doc) {
-  return composed_op(name, infer_broadcast<Kind>, rule_broadcast, decompose_broadcast, kFunctionalFormat, doc,
+  return composed_op(name, infer_broadcast<Kind>, rule_chlo_broadcast, decompose_chlo_broadcast, kFunctionalFormat, doc,
                      kElementwise);
 }
 template <BroadcastKind Kind>
 constexpr OpDef stepped(std::string_view name, std::string_view reason, std::string_view doc) {
   return without_gradient(broadcast<Kind>(name, doc), reason);
 }
-constexpr std::string_view kTruth = "the result is a truth value";
-constexpr std::string_view kBitwise = "an operation on bits has no derivative";
 
 constexpr OpDef kChloBroadcastOps[] = {
     broadcast("chlo.broadcast_add", "Sum (CHLO broadcast_add)."),

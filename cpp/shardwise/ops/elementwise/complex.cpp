@@ -3,6 +3,7 @@
 
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/elementwise/elementwise.h"
+#include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
@@ -30,11 +31,6 @@ void infer_part(const InferContext& op, std::vector<TypeId>& results) {
   if (!is_complex(dtype)) expect_float(op);
   const DType part = is_complex(dtype) ? part_of_complex(dtype) : dtype;
   results.push_back(result_or_declared(op, {part, op.operand(0).shape}));
-}
-
-template <TileCode Code>
-uint32_t tile_code(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
-  return tiles.emit(Code, inputs, op.result_type().dtype);
 }
 
 // ---- decompositions ------------------------------------------------------------------------------------------------
@@ -82,8 +78,6 @@ void vjp_complex(VjpContext& context) {
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
-constexpr Traits kElementwise{.elementwise = true};
-constexpr std::string_view kUnaryFormat = "operands attr-dict `:` same-type `->` result-type";
 constexpr std::string_view kPartFormat = "operands attr-dict `:` same-or-functional-type";
 
 constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp, std::string_view format,

@@ -10,14 +10,13 @@
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/elementwise_infer.h"
+#include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
-
-ShardingRule rule_pointwise(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
 
 // With different widths, one element corresponds to several elements along a last dim, which must stay whole. The op
 // then adds or drops a dim, so it does not propagate early.
@@ -38,11 +37,6 @@ ShardingRule rule_bitcast_convert(const OpView& op) {
 }
 
 // ---- tile hooks ----------------------------------------------------------------------------------------------------
-
-template <TileCode Code>
-uint32_t tile_code(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
-  return tiles.emit(Code, inputs, op.result_type().dtype);
-}
 
 uint32_t tile_square(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs) {
   return tiles.emit(TileCode::kMultiply, {inputs[0], inputs[0]}, op.result_type().dtype);
@@ -123,11 +117,7 @@ uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<c
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
 constexpr std::string_view kSameFormat = "operands attr-dict `:` same-or-functional-type";
-constexpr std::string_view kChloFormat = "operands attr-dict `:` same-type `->` result-type";
-constexpr std::string_view kFunctionalFormat = "operands attr-dict `:` functional-type";
 constexpr std::string_view kSteps = "the derivative is zero almost everywhere: the result moves in steps";
-constexpr std::string_view kTruth = "the result is a truth value";
-constexpr std::string_view kBitwise = "an operation on bits has no derivative";
 
 struct LinearIn {
   Linear kind = Linear::kNone;
@@ -139,7 +129,7 @@ constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp
   const ReducerSet reducers = linear.kind == Linear::kNone ? ReducerSet{0} : reducer_bit(linear.reducer);
   return OpDef{.name = name,
                .infer = infer,
-               .rule = rule_pointwise,
+               .rule = rule_like_first_result,
                .prepare = prepare_elementwise,
                .vjp = vjp,
                .batch = batch_elementwise,
@@ -152,27 +142,27 @@ constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp
 }
 
 // The op of a row of functions.def, apart from its code.
-struct Function {
+struct MathFunction {
   std::string_view name;
   VjpFn vjp;
   std::string_view no_vjp_reason, doc;
   LinearIn linear;
   bool commutative;
 };
-constexpr Function smooth(std::string_view name, VjpFn vjp, std::string_view doc, LinearIn linear = {},
-                          bool commutative = false) {
+constexpr MathFunction smooth(std::string_view name, VjpFn vjp, std::string_view doc, LinearIn linear = {},
+                              bool commutative = false) {
   return {name, vjp, {}, doc, linear, commutative};
 }
-constexpr Function stepped(std::string_view name, std::string_view reason, std::string_view doc, LinearIn linear = {},
-                           bool commutative = false) {
+constexpr MathFunction stepped(std::string_view name, std::string_view reason, std::string_view doc,
+                               LinearIn linear = {}, bool commutative = false) {
   return {name, not_differentiable, reason, doc, linear, commutative};
 }
 
 template <TileCode Code>
-constexpr OpDef function(const Function& op) {
+constexpr OpDef function(const MathFunction& op) {
   // The result of is_finite has another dtype, so its text has both types.
   const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
-                                  : op.name.starts_with("chlo.") ? kChloFormat
+                                  : op.name.starts_with("chlo.") ? kUnaryFormat
                                                                  : kSameFormat;
   return row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc, op.linear,
              op.commutative);
@@ -199,7 +189,7 @@ constexpr OpDef kElementwiseOps[] = {
 #include "shardwise/tile/functions.def"
     // clang-format on
     // square takes what negate takes: all numbers.
-    row("chlo.square", infer_code<kNegate>, tile_square, vjp_square, {}, kChloFormat, "x * x (CHLO square)."),
+    row("chlo.square", infer_code<kNegate>, tile_square, vjp_square, {}, kUnaryFormat, "x * x (CHLO square)."),
     row("stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
         "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type",
         "EQ, NE, LT, LE, GT, GE of two tensors; TOTALORDER orders floats by sign and bits (StableHLO compare)."),

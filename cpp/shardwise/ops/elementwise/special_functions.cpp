@@ -8,6 +8,7 @@
 #include "shardwise/base/float_bits.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
+#include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/elementwise/special_decompositions.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -17,7 +18,7 @@
 namespace shardwise {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInf = std::numeric_limits<double>::infinity();
 
 void infer_mulhi(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(2);
@@ -50,13 +51,13 @@ Term equal_to(Term x, double value) {
 
 void decompose_is_inf(DecomposeContext& context) {
   const Term x{&context.builder(), context.operand(0)};
-  context.set_result(0, equal_to(x.op("stablehlo.abs"), kInfinity).id);
+  context.set_result(0, equal_to(x.op("stablehlo.abs"), kInf).id);
 }
 void decompose_is_pos_inf(DecomposeContext& context) {
-  context.set_result(0, equal_to({&context.builder(), context.operand(0)}, kInfinity).id);
+  context.set_result(0, equal_to({&context.builder(), context.operand(0)}, kInf).id);
 }
 void decompose_is_neg_inf(DecomposeContext& context) {
-  context.set_result(0, equal_to({&context.builder(), context.operand(0)}, -kInfinity).id);
+  context.set_result(0, equal_to({&context.builder(), context.operand(0)}, -kInf).id);
 }
 
 // The unsigned integers with as many bits as a float; no integer has 6.
@@ -131,8 +132,6 @@ void decompose_mulhi(DecomposeContext& context) {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-constexpr Traits kElementwise{.elementwise = true};
-constexpr std::string_view kUnaryFormat = "operands attr-dict `:` same-type `->` result-type";
 constexpr std::string_view kBinaryFormat = "operands attr-dict `:` operand-type `->` result-type";
 
 constexpr OpDef unary(std::string_view name, InferFn infer, DecomposeFn decompose, VjpFn vjp, std::string_view doc) {

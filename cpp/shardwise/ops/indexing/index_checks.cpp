@@ -14,12 +14,6 @@ void expect_ascending(const InferContext& op, std::string_view name, DimSpan dim
   op.fail_shape(str(name, " must be in ascending order"), str(name, " = ", dims), "sort it");
 }
 
-Dims joined(DimSpan a, DimSpan b) {
-  Dims all = to_dims(a);
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
-
 void expect_batching(const InferContext& op, const Indexing& indexing, const IndexingNames& names) {
   const IndexingDims& dims = indexing.dims;
   const auto indices_ndim = static_cast<int64_t>(indexing.indices.size());

@@ -16,8 +16,6 @@
 namespace shardwise {
 namespace {
 
-const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
-
 // Runs the same op on the local operand, with the local result type declared.
 void partition_movement(PartitionContext& context) {
   const OpView op = context.op();

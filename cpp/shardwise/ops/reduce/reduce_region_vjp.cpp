@@ -31,7 +31,7 @@ Dims sorted_dims(const OpView& op) {
 
 bool is_float_value(const Module& module, ValueId value) { return is_inexact(module.type(value).dtype); }
 
-ValueId add(Builder& builder, ValueId sum, ValueId term) {
+ValueId add_term(Builder& builder, ValueId sum, ValueId term) {
   return sum ? builder.create("stablehlo.add", {sum, term}) : term;
 }
 
@@ -94,7 +94,7 @@ class OpVjp : public VjpContext {
   bool needs(size_t i) const override { return is_float_value(builder_.module(), operand(i)); }
   void set(size_t i, ValueId cotangent) override {
     ValueId& sum = cotangents_[operand(i)];
-    sum = add(builder_, sum, cotangent);
+    sum = add_term(builder_, sum, cotangent);
   }
 
  private:
@@ -165,7 +165,7 @@ class Tree {
     for (size_t i = 0; i < given.size(); ++i) {
       if (!given[i]) continue;
       ValueId& sum = cotangents[level.outputs[i]];
-      sum = add(builder_, sum, some(given[i], 0, pairs));
+      sum = add_term(builder_, sum, some(given[i], 0, pairs));
     }
     // In reverse order: the ops that read a result have set its cotangent by then.
     for (size_t index = level.end; index-- > level.first;) {

@@ -2,20 +2,10 @@
 #include "shardwise/ops/sharding/constraints.h"
 
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/shared/identity.h"
 
 namespace shardwise {
 namespace {
-
-void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
-  results.push_back(op.operand_type(0));
-}
-
-ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
-
-std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
-  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
-}
 
 ValueId create_annotation(Builder& builder, std::string_view name, ValueId operand, const TensorSharding& sharding) {
   Module& module = builder.module();
@@ -55,7 +45,7 @@ uint32_t tile_identity(TileBuilder&, const OpView&, std::span<const uint32_t> in
 constexpr OpDef annotation(std::string_view name, Traits traits, std::string_view doc) {
   return OpDef{.name = name,
                .infer = infer_identity,
-               .rule = rule_identity,
+               .rule = rule_like_first_result,
                .prepare = prepare_identity,
                .vjp = vjp_annotation,
                .batch = batch_annotation,

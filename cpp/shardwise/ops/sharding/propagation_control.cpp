@@ -2,15 +2,11 @@
 #include "shardwise/ops/sharding/propagation_control.h"
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/shared/identity.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 namespace {
-
-void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(1);
-  results.push_back(op.operand_type(0));
-}
 
 void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& results) {
   infer_identity(op, results);
@@ -22,11 +18,6 @@ void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& resu
   }
 }
 
-ShardingRule rule_identity(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
-// The op matters to propagation alone.
-std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
-  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
-}
 void vjp_identity(VjpContext& context) { context.set(0, context.cotangent()); }
 void batch_identity(BatchContext& context) {
   const OpView op = context.op();
@@ -55,7 +46,7 @@ constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view 
                          Traits traits) {
   return OpDef{.name = name,
                .infer = infer,
-               .rule = rule_identity,
+               .rule = rule_like_first_result,
                .prepare = prepare_identity,
                .vjp = vjp_identity,
                .batch = batch_identity,

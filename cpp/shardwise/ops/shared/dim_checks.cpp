@@ -85,6 +85,12 @@ Dims inverse_permutation(DimSpan permutation) {
   return inverse;
 }
 
+Dims joined(DimSpan a, DimSpan b) {
+  Dims all = to_dims(a);
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
 Dims shifted(DimSpan dims, int64_t by) {
   Dims result(dims.begin(), dims.end());
   for (int64_t& dim : result) dim += by;

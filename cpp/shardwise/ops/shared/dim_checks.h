@@ -22,11 +22,13 @@ int64_t expect_dim(const InferContext& op, std::string_view attr_name, int64_t n
 TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t result = 0);
 inline constexpr int64_t kMaxElements = int64_t{1} << 56;
 
+inline const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
 bool contains_dim(DimSpan dims, int64_t dim);
 // The dims of [0, ndim) that are in none of the lists, ascending.
 Dims other_dims(int64_t ndim, DimSpan a, DimSpan b = {});
 Dims identity_dims(int64_t ndim, int64_t first = 0);  // {first, first + 1, …}
 Dims inverse_permutation(DimSpan permutation);
+Dims joined(DimSpan a, DimSpan b);  // the dims of `a`, then those of `b`
 // The dims of a tensor after it gets new leading dims.
 Dims shifted(DimSpan dims, int64_t by = 1);
 Dims with_leading(int64_t size, DimSpan shape);

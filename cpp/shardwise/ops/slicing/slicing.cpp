@@ -18,8 +18,6 @@
 namespace shardwise {
 namespace {
 
-const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
-
 // ---- slice ---------------------------------------------------------------------------------------------------------
 
 void infer_slice(const InferContext& op, std::vector<TypeId>& results) {

@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/ops/slicing/slicing.h"
 
 namespace shardwise {
 namespace {
-
-const Dims& dims_attr(const OpView& op, std::string_view name) { return op.attrs().get<IntArray>(name); }
 
 void fill(const NdArray& array, const NdArray& scalar) {
   array.copy_from(restrided(scalar, array.shape(), Dims(array.shape().size(), 0)));

@@ -25,7 +25,7 @@ constexpr std::string_view kFromText = "lower it with JAX again";
   fail<ShapeError>(str("custom_call @", target), requirement, found, std::string(kFromText));
 }
 
-std::string types_text(const OpView& op) {
+std::string call_types_text(const OpView& op) {
   const auto operand = [&](ValueId id) { return op.module().type(id).text(); };
   std::string text = str("(", join(op.operands(), ", ", operand), ") -> (");
   for (size_t i = 0; i < op.result_count(); ++i) text += (i == 0 ? "" : ", ") + op.result_type(i).text();
@@ -80,14 +80,14 @@ ApproxTopK read_approx_top_k(const OpView& op) {
   constexpr std::string_view kConfig = "mhlo.backend_config";
   const size_t count = op.result_count();
   if (count == 0 || op.operand_count() != 2 * count) {
-    refuse(kApproxTopK, "there must be an operand and a scalar for each result", types_text(op));
+    refuse(kApproxTopK, "there must be an operand and a scalar for each result", call_types_text(op));
   }
   const Dims& shape = op.operand_type(0).shape;
   const auto ndim = static_cast<int64_t>(shape.size());
   // JAX writes -1 for the last dim.
   const int64_t written = integer_field(op, kConfig, "reduction_dim"), dim = written < 0 ? written + ndim : written;
   if (dim < 0 || dim >= ndim) {
-    refuse(kApproxTopK, "reduction_dim must be a dim of the operands", str(written, " for ", types_text(op)));
+    refuse(kApproxTopK, "reduction_dim must be a dim of the operands", str(written, " for ", call_types_text(op)));
   }
   ApproxTopK call{.dim = static_cast<size_t>(dim), .count = 0, .comparator = {}};
   for (size_t i = 0; i < count; ++i) {
@@ -99,7 +99,8 @@ ApproxTopK read_approx_top_k(const OpView& op) {
     const bool fits = operand.shape == shape && op.operand_type(count + i) == TensorType{operand.dtype, {}} &&
                       result == TensorType{operand.dtype, expected} &&
                       expected[call.dim] == op.result_type().shape[call.dim] && expected[call.dim] <= shape[call.dim];
-    if (!fits) refuse(kApproxTopK, "operands, scalars and results must fit, apart from reduction_dim", types_text(op));
+    if (!fits)
+      refuse(kApproxTopK, "operands, scalars and results must fit, apart from reduction_dim", call_types_text(op));
   }
   call.count = op.result_type().shape[call.dim];
   const Attribute* aggregates = field(op, kConfig, "aggregate_to_topk");
@@ -107,13 +108,13 @@ ApproxTopK read_approx_top_k(const OpView& op) {
   const int64_t k = integer_field(op, kConfig, "top_k");
   // Unless the call aggregates, it may return more than k candidates; exact winners are good candidates.
   if (is_final != nullptr && *is_final ? call.count != k : call.count < k) {
-    refuse(kApproxTopK, str("results must have top_k = ", k, " elements along reduction_dim"), types_text(op));
+    refuse(kApproxTopK, str("results must have top_k = ", k, " elements along reduction_dim"), call_types_text(op));
   }
   const std::optional<RegionId> comparator = comparator_of(op);
   if (!comparator || !compares_scalars(op, *comparator)) {
     refuse(kApproxTopK,
            "called_computations must be a function of the module that compares two scalars of each operand",
-           types_text(op));
+           call_types_text(op));
   }
   call.comparator = *comparator;
   return call;
@@ -205,7 +206,8 @@ TopK read_top_k(const OpView& op) {
            op.result_type(1) == TensorType{DType::kI32, shape};
   }
   if (!fits)
-    refuse(kTopK, str("results must be the k = ", call.k, " elements of each row, and int32 places"), types_text(op));
+    refuse(kTopK, str("results must be the k = ", call.k, " elements of each row, and int32 places"),
+           call_types_text(op));
   return call;
 }
 

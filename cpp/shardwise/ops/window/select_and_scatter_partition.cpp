@@ -13,8 +13,6 @@
 namespace shardwise {
 namespace {
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 // The rows that a device reads along a sharded dim with windows. They count from the first of its own. The windows over
 // those do not begin at the same place on every device unless the stride divides the block. Otherwise there is a window
 // at each row, and those between the op's own are masked.

@@ -7,8 +7,6 @@
 namespace shardwise {
 namespace {
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 // Result indices [begin, end).
 struct Span {
   int64_t begin = 0, end = 0;

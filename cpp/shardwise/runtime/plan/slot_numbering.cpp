@@ -13,7 +13,7 @@ constexpr uint32_t kNoSlot = UINT32_MAX;
 // The workspaces of longer chains are too large to keep, and take little of their time.
 constexpr int64_t kKeptLanes = 512;
 
-using Slots = std::span<const uint32_t>;
+using SlotSpan = std::span<const uint32_t>;
 
 class SlotNumbering {
  public:
@@ -66,7 +66,7 @@ class SlotNumbering {
   }
 
   // `given` are slots that the block may free although it did not make them, `to` those of what it returns.
-  void find_dead(Block& block, Slots given, Slots to) {
+  void find_dead(Block& block, SlotSpan given, SlotSpan to) {
     ++block_;
     own(given);
     for (const Step& step : block.steps) own(step.outputs);
@@ -101,7 +101,7 @@ class SlotNumbering {
     for (Block& branch : branches->blocks) find_dead(branch, last, step.outputs);
   }
 
-  static Slots carries(const Step& step, const Loop& loop) { return Slots(step.outputs).first(loop.carries); }
+  static SlotSpan carries(const Step& step, const Loop& loop) { return SlotSpan(step.outputs).first(loop.carries); }
 
   // The body may free the carries and the rows that it reads.
   void find_dead_in_body(const Step& step, Loop& loop) {
@@ -111,15 +111,15 @@ class SlotNumbering {
     find_dead(loop.body, given, carries(step, loop));
     std::unordered_set<uint32_t> own(given.begin() + static_cast<std::ptrdiff_t>(loop.carries), given.end());
     for (const Step& inner : loop.body.steps) own.insert(inner.outputs.begin(), inner.outputs.end());
-    const Slots next = Slots(loop.body.results).first(loop.carries),
-                rows = Slots(loop.body.results).subspan(loop.carries);
+    const SlotSpan next = SlotSpan(loop.body.results).first(loop.carries),
+                   rows = SlotSpan(loop.body.results).subspan(loop.carries);
     for (size_t i = 0; i < rows.size(); ++i) {
       const bool is_last = own.contains(rows[i]) && !contains(next, rows[i]) && !contains(rows.subspan(i + 1), rows[i]);
       loop.rows->writes.push_back({rows[i], step.outputs[loop.carries + i], is_last});
     }
   }
 
-  void own(Slots slots) {
+  void own(SlotSpan slots) {
     for (uint32_t slot : slots) {
       owner_[slot] = block_;
       used_later_[slot] = false;
@@ -132,12 +132,12 @@ class SlotNumbering {
     used_later_[slot] = true;
   }
 
-  static bool contains(Slots slots, uint32_t slot) { return std::ranges::find(slots, slot) != slots.end(); }
+  static bool contains(SlotSpan slots, uint32_t slot) { return std::ranges::find(slots, slot) != slots.end(); }
 
   // From the first inputs of a loop or call.
-  static std::vector<Move> moves_into(const Step& step, Slots to) {
+  static std::vector<Move> moves_into(const Step& step, SlotSpan to) {
     std::vector<Move> moves;
-    const Slots inputs(step.inputs);
+    const SlotSpan inputs(step.inputs);
     for (size_t i = 0; i < to.size(); ++i) {
       // f(x, x): the first move must leave the value for the second one.
       const bool is_last = contains(step.dead, inputs[i]) && !contains(inputs.subspan(i + 1), inputs[i]);
@@ -150,15 +150,15 @@ class SlotNumbering {
   void add_moves(const Step& step, Call& call) const {
     const PlannedFunction& function = plan_.functions[call.function];
     call.enter = moves_into(step, function.arguments);
-    const Slots results(function.block.results);
+    const SlotSpan results(function.block.results);
     for (size_t i = 0; i < results.size(); ++i) {
       call.leave.push_back({results[i], step.outputs[i], !contains(results.subspan(i + 1), results[i])});
     }
   }
 
   // A value that the block made, or may free, moves. The rest are captures.
-  static std::vector<Move> moves_between(const Block& block, Slots given, Slots to) {
-    const Slots from = Slots(block.results).first(to.size());
+  static std::vector<Move> moves_between(const Block& block, SlotSpan given, SlotSpan to) {
+    const SlotSpan from = SlotSpan(block.results).first(to.size());
     std::unordered_set<uint32_t> own(given.begin(), given.end());
     for (const Step& step : block.steps) own.insert(step.outputs.begin(), step.outputs.end());
     const auto stays = [&](uint32_t slot) {  // a carry that is returned as it is

@@ -13,8 +13,6 @@
 namespace shardwise {
 namespace {
 
-void append(AxisList& all, AxisSpan axes) { all.insert(all.end(), axes.begin(), axes.end()); }
-
 AxisList axes_of(const Placement& placement) {
   AxisList axes = placement.unreduced;
   for (const DimPlacement& dim : placement.dims) append(axes, dim.axes);

@@ -100,8 +100,8 @@ void BlockRunner::run_scan(const Step&, const Loop& loop) {
 void BlockRunner::run_work(const Step& step, const Branches& branches) {
   const int64_t count = std::ssize(branches.blocks);
   int64_t branch = is_rehearsal() ? rehearsed_branch(step.op) : predicate(step, step.inputs[0]);
-  if (!is_rehearsal() && slots_[step.inputs[0]].dtype() == DType::kBool)
-    branch = branch != 0 ? 0 : 1;  // if: the first one is for true
+  // The first branch of an `if` is for true.
+  if (!is_rehearsal() && slots_[step.inputs[0]].dtype() == DType::kBool) branch = branch != 0 ? 0 : 1;
   // StableHLO case: an index out of range selects the last branch.
   if (branch < 0 || branch >= count) branch = count - 1;
   run(branches.blocks[static_cast<size_t>(branch)]);

@@ -13,13 +13,6 @@
 namespace shardwise {
 namespace {
 
-const ParallelFor& pool_for() {
-  static const ParallelFor kPool = [](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-    parallel_for(count, grain, body);
-  };
-  return kPool;
-}
-
 // The scalar operand of a chain (a select's predicate, a clamp's bounds), with one stride-0 dim for each dim of the
 // result.
 NdArray stretched(NdArray array, DimSpan shape) {

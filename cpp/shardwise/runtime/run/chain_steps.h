@@ -31,7 +31,7 @@ class ChainSteps {
   const Module& module_;
   Slots& slots_;
   std::vector<std::unique_ptr<TileRunner>> runners_;  // by FusedChain::runner
-  // Of the current step. Kept between steps, because short chains take less time than the allocation of a few vectors.
+  // These belong to the current step. They are members because a short chain takes less time than allocating vectors.
   std::vector<Shards> inputs_;
   std::vector<NdArray> arrays_;
   std::vector<const void*> addresses_;

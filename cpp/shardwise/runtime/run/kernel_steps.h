@@ -34,7 +34,7 @@ class KernelSteps {
 
   const Module& module_;
   Slots& slots_;
-  // Of the current step. Kept between steps, because small kernels take less time than the allocation of a few vectors.
+  // These belong to the current step. They are members because a small kernel takes less time than allocating vectors.
   std::vector<Shards> operands_;
   std::vector<NdArray> results_;
 };

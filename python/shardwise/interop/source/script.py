@@ -33,8 +33,8 @@ class Border:
         shape: the user's.
         padded: the shape over all devices, a multiple of the number of shards in each dim.
         spec: the refined axes of each dim.
-        other: the axes of `spec` if they are those of another mesh over the same devices. Inside of the program, the
-            tiles of all devices then follow each other along dim 0.
+        other: the axes of `spec` if they are those of another mesh over the same devices, or of the program's mesh with
+            other cuts. Inside of the program, the tiles of all devices then follow each other along dim 0.
         positions: for such a value, the position of each device along each dim.
     """
 
@@ -276,7 +276,9 @@ class _Borders:
             way_out = "leave unreduced= out of its annotation"
             raise UnsupportedError(message(self.target.caller, rule, repr(placement), way_out))
         dims = [refs for refs, _ in placement.dims]
-        is_here = self.axes.is_main(placement.mesh) or not any(dims)
+        is_main = self.axes.is_main(placement.mesh) or not any(dims)
+        # Cuts that do not nest with the others (6 as 3·2 and as 2·3) need axes of their own, like another mesh.
+        is_here = is_main and all(self.axes.names(refs) is not None for refs in dims)
         axes = self.axes if is_here else MeshAxes.of(placement.mesh, chain.from_iterable(dims))
         spec = tuple(axes.spec(dims, what))
         padded = tuple(n * math.prod(axes.sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))

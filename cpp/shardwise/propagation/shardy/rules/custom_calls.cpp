@@ -167,7 +167,7 @@ bool combines_random_state(const OpView& op, Neighbors& neighbors) {
   return custom_call_target(op) == kCombine && op.result_count() == 1 && neighbors.has_user(op, random_bits);
 }
 
-constexpr ShardyOp kRows[] = {
+constexpr ShardyOp kCustomCallOps[] = {
     {.op = "stablehlo.custom_call",
      .rule = rule_custom_call,
      .looks_around = combines_random_state,
@@ -176,6 +176,6 @@ constexpr ShardyOp kRows[] = {
 
 }  // namespace
 
-std::span<const ShardyOp> shardy_custom_call_ops() { return kRows; }
+std::span<const ShardyOp> shardy_custom_call_ops() { return kCustomCallOps; }
 
 }  // namespace shardwise

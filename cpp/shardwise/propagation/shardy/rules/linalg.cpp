@@ -52,13 +52,13 @@ ShardingRule rule_triangular_solve(const OpView& op, RuleMode) {
   return rule.build();
 }
 
-constexpr ShardyOp kRows[] = {
+constexpr ShardyOp kLinalgOps[] = {
     {.op = "stablehlo.cholesky", .rule = rule_cholesky},
     {.op = "stablehlo.triangular_solve", .rule = rule_triangular_solve},
 };
 
 }  // namespace
 
-std::span<const ShardyOp> shardy_linalg_ops() { return kRows; }
+std::span<const ShardyOp> shardy_linalg_ops() { return kLinalgOps; }
 
 }  // namespace shardwise

@@ -115,7 +115,7 @@ ShardingRule rule_scatter(const OpView& op, RuleMode) {
   return rule.build();
 }
 
-constexpr ShardyOp kRows[] = {
+constexpr ShardyOp kSlicingOps[] = {
     {.op = "stablehlo.slice", .rule = rule_slice, .keeps_constants = true},
     {.op = "stablehlo.pad", .rule = rule_pad},
     {.op = "stablehlo.concatenate", .rule = rule_concatenate, .looks_around = joins_slices},
@@ -129,6 +129,6 @@ constexpr ShardyOp kRows[] = {
 
 }  // namespace
 
-std::span<const ShardyOp> shardy_slicing_ops() { return kRows; }
+std::span<const ShardyOp> shardy_slicing_ops() { return kSlicingOps; }
 
 }  // namespace shardwise

@@ -66,7 +66,7 @@ ShardingRule rule_convolution(const OpView& op, RuleMode mode) {
   return convolution_rule(op, mode.conservative ? map_nothing : map_windows_and_places);
 }
 
-constexpr ShardyOp kRows[] = {
+constexpr ShardyOp kWindowOps[] = {
     {.op = "stablehlo.reduce_window", .rule = rule_reduce_window},
     {.op = "stablehlo.select_and_scatter", .rule = rule_select_and_scatter},
     {.op = "stablehlo.convolution", .rule = rule_convolution},
@@ -74,6 +74,6 @@ constexpr ShardyOp kRows[] = {
 
 }  // namespace
 
-std::span<const ShardyOp> shardy_window_ops() { return kRows; }
+std::span<const ShardyOp> shardy_window_ops() { return kWindowOps; }
 
 }  // namespace shardwise

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fields of ops whose result is their operand: annotations, edges and barriers of propagation, and collectives on global
+// values, which change where elements are and not what they are.
+//
+//   OpDef{.name = "sdy.sharding_constraint", .infer = infer_identity, .rule = rule_like_first_result,
+//         .prepare = prepare_identity, …}
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "shardwise/ir/builder.h"
+#include "shardwise/ops/shared/propagation_only.h"
+
+namespace shardwise {
+
+inline void infer_identity(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(1);
+  results.push_back(op.operand_type(0));
+}
+
+inline std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
+  return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
+}
+
+}  // namespace shardwise
