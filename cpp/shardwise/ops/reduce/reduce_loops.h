@@ -24,11 +24,12 @@
 
 #include "shardwise/base/dims.h"
 #include "shardwise/ops/shared/reduce_operations.h"
+#include "shardwise/tile/reductions.h"
 
 namespace shardwise::reduce_loops {
 
-inline constexpr int64_t kChunk = 128;
-inline constexpr int64_t kLanes = 16;
+inline constexpr int64_t kChunk = kChunkItems;
+inline constexpr int64_t kLanes = kChunkLanes;
 inline constexpr int64_t kRows = 8;
 inline constexpr int64_t kSegment = 512;  // kept elements that are combined together
 inline constexpr int64_t kPieceItems = 1 << 16;
@@ -64,6 +65,9 @@ struct Lines {
   }
   static FoldLine line(int64_t stride) {
     return adjacent(stride) ? line_kernels().fold_line[Op::kFold][kColumn] : nullptr;
+  }
+  static FoldChunks chunks(int64_t stride) {
+    return adjacent(stride) ? reduction_kernels().fold_chunks[Op::kFold][kColumn] : nullptr;
   }
 };
 
@@ -143,6 +147,48 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
   return lanes[0];
 }
 
+// The cascade of one line, which needs no memory: chunks are pushed in order.
+template <class Op>
+class LineCascade {
+ public:
+  using Value = typename Op::Value;
+
+  // Pushes the first chunks of `count` elements, and returns how many elements they have.
+  int64_t push_some(const std::byte* items, int64_t stride, int64_t count, FoldChunks fold) {
+    const int64_t together = std::min(count / kChunk, kTogether);
+    if (fold == nullptr || together == 0) {
+      const int64_t few = std::min(count, kChunk);
+      push(combine_chunk<Op>(items, stride, few));
+      return few;
+    }
+    Value values[kTogether];
+    fold(items, together, values);
+    for (int64_t i = 0; i < together; ++i) push(values[i]);
+    return together * kChunk;
+  }
+  Value finish() const {
+    Value total = Op::identity();
+    bool is_empty = true;
+    size_t level = 0;
+    for (uint64_t bits = count_; bits != 0; bits >>= 1, ++level) {
+      if (!(bits & 1)) continue;
+      total = is_empty ? stack_[level] : Op::combine(stack_[level], total);
+      is_empty = false;
+    }
+    return total;
+  }
+
+ private:
+  static constexpr int64_t kTogether = 16;
+  void push(Value value) {
+    size_t level = 0;
+    for (uint64_t bit = count_++; bit & 1; bit >>= 1, ++level) value = Op::combine(stack_[level], value);
+    stack_[level] = value;
+  }
+  uint64_t count_ = 0;
+  Value stack_[64];  // by level; those of the bits of count_
+};
+
 // Combines the reduced elements [begin, end) of one kept element, in runs along the innermost reduced dim.
 template <class Op>
 typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_t begin, int64_t end) {
@@ -161,17 +207,15 @@ typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_
   if (begin < end && end - begin <= std::min(kChunk, in_first_run)) {
     return combine_chunk<Op>(data + offset_of(plan.reduced, begin), inner.stride, end - begin);
   }
-  Cascade<Op> cascade(1);
+  LineCascade<Op> cascade;
+  const FoldChunks chunks = Lines<Op>::chunks(inner.stride);
   while (begin < end) {
-    const int64_t in_run = begin % inner.size;
-    const int64_t count = std::min({kChunk, inner.size - in_run, end - begin});
-    auto value = combine_chunk<Op>(data + offset_of(plan.reduced, begin), inner.stride, count);
-    cascade.push(&value);
-    begin += count;
+    const int64_t run = std::min(inner.size - begin % inner.size, end - begin);
+    const std::byte* items = data + offset_of(plan.reduced, begin);
+    for (int64_t done = 0; done < run;) done += cascade.push_some(items + done * inner.stride, inner.stride, run - done, chunks);
+    begin += run;
   }
-  typename Op::Value total;
-  cascade.finish(&total);
-  return total;
+  return cascade.finish();
 }
 
 // Combines rows [begin, end) of reduced elements with `values`, in order.
