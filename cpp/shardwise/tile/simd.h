@@ -13,6 +13,7 @@
 #include "shardwise/tile/simd_convert.h"
 #include "shardwise/tile/simd_fourier.h"
 #include "shardwise/tile/simd_lines.h"
+#include "shardwise/tile/simd_masks.h"
 #include "shardwise/tile/simd_reductions.h"
 #include "shardwise/tile/simd_scalar.h"
 #include "shardwise/tile/table.h"
@@ -44,6 +45,31 @@ void binary(void* out, const void* a, const void* b, const void*, int64_t lanes)
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = static_cast<R>(Op::apply(x[i], y[i])); });
+}
+
+template <class Op, class T, class R>
+void test(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  if constexpr (kPacksMasks<T>) {
+    const T* x = static_cast<const T*>(a);
+    write_truths<T>(static_cast<uint8_t*>(out), lanes, [=](int64_t i) __attribute__((always_inline)) {
+      return Op::mask(read<RegisterOf<T>>(x + i));
+    });
+  } else {
+    unary<Op, T, R>(out, a, nullptr, nullptr, lanes);
+  }
+}
+
+template <class Op, class T>
+void compare(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  if constexpr (kPacksMasks<T>) {
+    const T* x = static_cast<const T*>(a);
+    const T* y = static_cast<const T*>(b);
+    write_truths<T>(static_cast<uint8_t*>(out), lanes, [=](int64_t i) __attribute__((always_inline)) {
+      return Op::mask(read<RegisterOf<T>>(x + i), read<RegisterOf<T>>(y + i));
+    });
+  } else {
+    binary<Op, T, uint8_t>(out, a, b, nullptr, lanes);
+  }
 }
 
 // Whole numbers up to 2^51 as doubles, and back: by additions, because AVX2 converts no integers of 64 bits.
@@ -333,11 +359,11 @@ struct Binary {
 };
 struct Predicate {
   template <class Op, class T>
-  static constexpr TileKernel kernel = unary<Op, T, uint8_t>;
+  static constexpr TileKernel kernel = test<Op, T, uint8_t>;
 };
 struct Comparison {
   template <class Op, class T>
-  static constexpr TileKernel kernel = binary<Op, T, uint8_t>;
+  static constexpr TileKernel kernel = compare<Op, T>;
 };
 struct Clamp {
   template <class Op, class T>
@@ -408,7 +434,7 @@ struct SelectOf {
 template <class From>
 constexpr void set_converts(TileTable& table, Column from) {
   TileKernel* row = table.convert[from];
-  row[kBool] = unary<Convert<From, Truthy>, From, Truthy>;
+  row[kBool] = test<Convert<From, Truthy>, From, Truthy>;
   row[kI8] = unary<Convert<From, int8_t>, From, int8_t>;
   row[kI16] = unary<Convert<From, int16_t>, From, int16_t>;
   row[kI32] = unary<Convert<From, int32_t>, From, int32_t>;

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <span>
@@ -31,7 +32,7 @@ namespace shardwise::reduce_loops {
 inline constexpr int64_t kChunk = kChunkItems;
 inline constexpr int64_t kLanes = kChunkLanes;
 inline constexpr int64_t kRows = 8;
-inline constexpr int64_t kSegment = 512;  // kept elements that are combined together
+inline constexpr int64_t kSegment = 1024;  // kept elements that are combined together: a page of float32
 inline constexpr int64_t kPieceItems = 1 << 16;
 inline constexpr int64_t kShortLine = 32;  // shorter lines do not pay for a call
 
@@ -78,12 +79,16 @@ class Cascade {
   using Value = typename Op::Value;
   explicit Cascade(int64_t width) : width_(static_cast<size_t>(width)), stack_(kUsualLevels * width_) {}
 
-  // `values` has `width` entries, and is overwritten.
-  void push(Value* values) {
-    size_t level = 0;
-    for (uint64_t bit = count_++; bit & 1; bit >>= 1, ++level) combine_into(values, stack_.data() + level * width_);
-    if (stack_.size() < (level + 1) * width_) stack_.resize((level + 1) * width_);
-    std::copy_n(values, width_, stack_.data() + level * width_);
+  // `values` has `width` entries.
+  void push(const Value* values) {
+    const auto levels = static_cast<size_t>(std::countr_one(count_++));
+    if (stack_.size() < (levels + 1) * width_) stack_.resize((levels + 1) * width_);
+    const Value* sum = values;
+    for (size_t level = 0; level < levels; ++level) {
+      combine_into(at(level), sum);
+      sum = at(level);
+    }
+    std::copy_n(sum, width_, at(levels));
   }
   // Combines all levels, from the smallest to the largest, into `values`. Gives the identity when nothing was pushed.
   void finish(Value* values) {
@@ -91,8 +96,8 @@ class Cascade {
     size_t level = 0;
     for (uint64_t bits = count_; bits != 0; bits >>= 1, ++level) {
       if (!(bits & 1)) continue;
-      if (empty) std::copy_n(stack_.data() + level * width_, width_, values);
-      if (!empty) combine_into(values, stack_.data() + level * width_);
+      if (!empty) combine_into(at(level), values);
+      std::copy_n(at(level), width_, values);
       empty = false;
     }
     if (empty) std::fill_n(values, width_, Op::identity());
@@ -101,8 +106,15 @@ class Cascade {
 
  private:
   static constexpr size_t kUsualLevels = 8;
-  void combine_into(Value* values, const Value* earlier) const {
-    for (size_t i = 0; i < width_; ++i) values[i] = Op::combine(earlier[i], values[i]);
+  Value* at(size_t level) { return stack_.data() + level * width_; }
+  // Values that came earlier, with later ones.
+  void combine_into(Value* earlier, const Value* values) const {
+    if constexpr (std::is_same_v<Value, typename Op::Item>) {
+      if (const FoldRows fold = Lines<Op>::rows(sizeof(Value)); fold != nullptr) {
+        return fold(earlier, values, 0, 1, static_cast<int64_t>(width_));
+      }
+    }
+    for (size_t i = 0; i < width_; ++i) earlier[i] = Op::combine(earlier[i], values[i]);
   }
   size_t width_;
   uint64_t count_ = 0;
@@ -277,7 +289,9 @@ class Reduction {
     segments_ = ceil_div(row, kSegment);
     width_ = across_ ? std::min(row, kSegment) : 1;
     units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
-    piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
+    // A power of two: the pieces of shards that are reduced together then end where those of each shard do, and the
+    // cascade is the same.
+    piece_ = std::bit_floor(static_cast<uint64_t>(kPieceItems / width_));
     pieces_ = std::max<int64_t>(ceil_div(plan.reduced_count, piece_), 1);
   }
 
