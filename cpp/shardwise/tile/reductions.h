@@ -28,7 +28,7 @@ inline constexpr int64_t kChunkItems = 128, kChunkLanes = 16;
 using FoldChunks = void (*)(const void* items, int64_t chunks, void* totals);
 
 struct ReductionTable {
-  FindExtreme find_extreme[2][kLineDTypeCount];           // null: not defined
+  FindExtreme find_extreme[2][kLineDTypeCount];         // null: not defined
   FoldChunks fold_chunks[kFoldCount][kLineDTypeCount];  // null: not defined
 };
 

@@ -51,9 +51,8 @@ template <class Op, class T, class R>
 void test(void* out, const void* a, const void*, const void*, int64_t lanes) {
   if constexpr (kPacksMasks<T>) {
     const T* x = static_cast<const T*>(a);
-    write_truths<T>(static_cast<uint8_t*>(out), lanes, [=](int64_t i) __attribute__((always_inline)) {
-      return Op::mask(read<RegisterOf<T>>(x + i));
-    });
+    write_truths<T>(static_cast<uint8_t*>(out), lanes,
+                    [=](int64_t i) __attribute__((always_inline)) { return Op::mask(read<RegisterOf<T>>(x + i)); });
   } else {
     unary<Op, T, R>(out, a, nullptr, nullptr, lanes);
   }
@@ -143,8 +142,8 @@ void clamp_bool(void* out, const void* a, const void* b, const void* c, int64_t 
   const uint8_t* low = static_cast<const uint8_t*>(a);
   const uint8_t* x = static_cast<const uint8_t*>(b);
   const uint8_t* high = static_cast<const uint8_t*>(c);
-  for_each_lane(lanes, [=](int64_t i)
-                           __attribute__((always_inline)) { r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]); });
+  for_each_lane(lanes,
+                [=](int64_t i) __attribute__((always_inline)) { r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]); });
 }
 
 template <class T>

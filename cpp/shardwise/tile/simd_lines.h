@@ -199,7 +199,8 @@ void fold_line(void* total, const void* from, int64_t count) {
   for (int64_t i = 1; i < kUnrolled; ++i) totals[0].join(totals[i]);
   V value = totals[0].combined_with(identity);
   // By shuffles: memory that was just written in one piece is slow to read in another.
-  value = fold_lanes<Value, kItems / 2>(value, [](V a, V b) __attribute__((always_inline)) { return Op::combine(a, b); });
+  value =
+      fold_lanes<Value, kItems / 2>(value, [](V a, V b) __attribute__((always_inline)) { return Op::combine(a, b); });
   Value last;
   memcpy(&last, total, sizeof last);
   value = Op::combine(value, V{} + last);

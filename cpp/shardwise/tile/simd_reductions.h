@@ -78,9 +78,8 @@ int64_t find_extreme(const void* from, int64_t count, const void* bound) {
   if (k < count) bests.add_rest(items + k, count - k);
   if (kIsFloat<T> && any(bests.nans)) return find_nan(items);
   // In all lanes: each step of the fold turns them around.
-  const V best = fold_lanes<T, kRegisterItems<T> / 2>(bests.of_all, [](V a, V b) __attribute__((always_inline)) {
-    return better_of<T, kMax>(a, b);
-  });
+  const V best = fold_lanes<T, kRegisterItems<T> / 2>(
+      bests.of_all, [](V a, V b) __attribute__((always_inline)) { return better_of<T, kMax>(a, b); });
   T limit;
   memcpy(&limit, bound, sizeof limit);
   if (any(kMax ? best < limit : best > limit)) return count;
@@ -110,8 +109,8 @@ void fold_chunks(const void* from, int64_t chunks, void* to) {
     for (int64_t half = kRegisters / 2; half > 0; half /= 2) {
       for (int64_t r = 0; r < half; ++r) lanes[r] = Op::combine(lanes[r], lanes[r + half]);
     }
-    const V total = fold_lanes<T, kItems / 2>(
-        lanes[0], [](V a, V b) __attribute__((always_inline)) { return Op::combine(a, b); });
+    const V total =
+        fold_lanes<T, kItems / 2>(lanes[0], [](V a, V b) __attribute__((always_inline)) { return Op::combine(a, b); });
     totals[chunk] = total[0];
   }
 }

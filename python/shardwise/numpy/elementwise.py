@@ -211,7 +211,7 @@ def _remainder(lhs: Tracer, rhs: Tracer) -> Any:
     if is_unsigned(lhs.dtype):
         return select(rhs != 0, rest, _constant(rest, 0))
     if is_integer(lhs.dtype):
-        # All ones where the rest is not 0 and has another sign than the divisor: without a truth value for each element.
+        # All ones where the rest is not 0 and has another sign than the divisor, without truth values in between.
         sign = _integers("and", _integers("xor", rest, rhs), _integers("or", rest, _integers("negate", rest)))
         last_bit = _constant(rest, integer_range(lhs.dtype)[1].bit_length())
         wrong = _integers("shift_right_arithmetic", sign, last_bit)

@@ -224,7 +224,8 @@ typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_
   while (begin < end) {
     const int64_t run = std::min(inner.size - begin % inner.size, end - begin);
     const std::byte* items = data + offset_of(plan.reduced, begin);
-    for (int64_t done = 0; done < run;) done += cascade.push_some(items + done * inner.stride, inner.stride, run - done, chunks);
+    for (int64_t done = 0; done < run;)
+      done += cascade.push_some(items + done * inner.stride, inner.stride, run - done, chunks);
     begin += run;
   }
   return cascade.finish();
