@@ -102,7 +102,9 @@ void fold_chunks(const void* from, int64_t chunks, void* to) {
   T* totals = static_cast<T*>(to);
   for (int64_t chunk = 0; chunk < chunks; ++chunk, items += kChunkItems) {
     V lanes[kRegisters];
-    for (V& each : lanes) each = V{} + Op::kIdentity;
+    for (V& each : lanes) {
+      for (int64_t k = 0; k < kItems; ++k) each[k] = Op::kIdentity;  // V{} + -0.0 would be +0.0
+    }
     for (int64_t i = 0; i < kChunkItems; i += kChunkLanes) {
       for (int64_t r = 0; r < kRegisters; ++r) lanes[r] = Op::combine(lanes[r], read<V>(items + i + r * kItems));
     }
