@@ -9,6 +9,7 @@
 #include "shardwise/base/moved_item.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/tile/program.h"
+#include "shardwise/tile/reductions.h"
 
 namespace shardwise {
 namespace {
@@ -16,26 +17,27 @@ namespace {
 struct Isa {
   std::string_view name;
   const TileTable* table;
+  const ReductionTable* reductions;
 };
 
 std::vector<Isa> available_isas() {
-  std::vector<Isa> isas{{"baseline", tile_table_baseline()}};
+  std::vector<Isa> isas{{"baseline", tile_table_baseline(), reduction_table_baseline()}};
   __builtin_cpu_init();
   const bool fma = __builtin_cpu_supports("fma") != 0;
   const bool avx2 = fma && __builtin_cpu_supports("avx2") != 0;
-  if (fma) isas.push_back({"scalar_fma", tile_table_scalar_fma()});
-  if (avx2) isas.push_back({"avx2", tile_table_avx2()});
+  if (fma) isas.push_back({"scalar_fma", tile_table_scalar_fma(), reduction_table_scalar_fma()});
+  if (avx2) isas.push_back({"avx2", tile_table_avx2(), reduction_table_avx2()});
   // All four, because the compiler may use any of them in simd_avx512.cpp (its flags in CMakeLists.txt).
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-    isas.push_back({"avx512", tile_table_avx512()});
+    isas.push_back({"avx512", tile_table_avx512(), reduction_table_avx512()});
   }
   return isas;
 }
 
-const TileTable*& current_table() {
-  static const TileTable* table = available_isas().back().table;
-  return table;
+Isa& current_isa() {
+  static Isa isa = available_isas().back();
+  return isa;
 }
 
 // Buffers of finished runners, one per thread, so that small kernels need no fresh pages.
@@ -105,7 +107,8 @@ const ParallelFor& pool_for() {
   return kPool;
 }
 
-const LineTable& line_kernels() { return current_table()->lines; }
+const LineTable& line_kernels() { return current_isa().table->lines; }
+const ReductionTable& reduction_kernels() { return *current_isa().reductions; }
 
 std::vector<std::string_view> tile_isas() {
   std::vector<std::string_view> names;
@@ -116,7 +119,7 @@ std::vector<std::string_view> tile_isas() {
 void use_tile_isa(std::string_view name) {
   for (const Isa& isa : available_isas()) {
     if (isa.name == name) {
-      current_table() = isa.table;
+      current_isa() = isa;
       return;
     }
   }
@@ -242,7 +245,7 @@ Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> o
 // ---- the runner ----------------------------------------------------------------------------------------------------
 
 TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
-    : program_(program), table_(*current_table()), max_lanes_(0) {
+    : program_(program), table_(*current_isa().table), max_lanes_(0) {
   const size_t slots = program.inputs_.size() + program.outputs_.size() + program.scalars_.size();
   std::vector<int64_t> items;
   items.reserve(slots + program.temporary_bytes_.size());

@@ -13,6 +13,8 @@
 #include "shardwise/tile/simd_convert.h"
 #include "shardwise/tile/simd_fourier.h"
 #include "shardwise/tile/simd_lines.h"
+#include "shardwise/tile/simd_masks.h"
+#include "shardwise/tile/simd_reductions.h"
 #include "shardwise/tile/simd_scalar.h"
 #include "shardwise/tile/table.h"
 
@@ -43,6 +45,30 @@ void binary(void* out, const void* a, const void* b, const void*, int64_t lanes)
   const T* x = static_cast<const T*>(a);
   const T* y = static_cast<const T*>(b);
   for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = static_cast<R>(Op::apply(x[i], y[i])); });
+}
+
+template <class Op, class T, class R>
+void test(void* out, const void* a, const void*, const void*, int64_t lanes) {
+  if constexpr (kPacksMasks<T>) {
+    const T* x = static_cast<const T*>(a);
+    write_truths<T>(static_cast<uint8_t*>(out), lanes,
+                    [=](int64_t i) __attribute__((always_inline)) { return Op::mask(read<RegisterOf<T>>(x + i)); });
+  } else {
+    unary<Op, T, R>(out, a, nullptr, nullptr, lanes);
+  }
+}
+
+template <class Op, class T>
+void compare(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+  if constexpr (kPacksMasks<T>) {
+    const T* x = static_cast<const T*>(a);
+    const T* y = static_cast<const T*>(b);
+    write_truths<T>(static_cast<uint8_t*>(out), lanes, [=](int64_t i) __attribute__((always_inline)) {
+      return Op::mask(read<RegisterOf<T>>(x + i), read<RegisterOf<T>>(y + i));
+    });
+  } else {
+    binary<Op, T, uint8_t>(out, a, b, nullptr, lanes);
+  }
 }
 
 // Whole numbers up to 2^51 as doubles, and back: by additions, because AVX2 converts no integers of 64 bits.
@@ -79,18 +105,45 @@ void divide_long(void* out, const void* a, const void* b, const void*, int64_t l
   }
 }
 
-template <class Lo, class Hi, class T>
+// minimum(maximum(x, low), high).
+template <class T>
+inline __attribute__((always_inline)) RegisterOf<T> clamped(RegisterOf<T> low, RegisterOf<T> x, RegisterOf<T> high) {
+  using V = RegisterOf<T>;
+  if constexpr (kIsFloat<T>) {
+    using Bits = RegisterOf<SignedOf<T>>;
+    const auto both = [](V a, V b) { return __builtin_bit_cast(Bits, a) & __builtin_bit_cast(Bits, b); };
+    const auto either = [](V a, V b) { return __builtin_bit_cast(Bits, a) | __builtin_bit_cast(Bits, b); };
+    // As in Maximum and Minimum: the two differ in equal zeros alone.
+    const V raised = __builtin_bit_cast(V, both(x > low ? x : low, low > x ? low : x));
+    const V result = __builtin_bit_cast(V, either(raised < high ? raised : high, high < raised ? high : raised));
+    return (x == x) & (low == low) & (high == high) ? result : V{} + canonical_nan<T>();
+  } else {
+    const V raised = x > low ? x : low;
+    return raised < high ? raised : high;
+  }
+}
+
+template <class T>
 void clamp(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+  using V = RegisterOf<T>;
   T* r = static_cast<T*>(out);
   const T* low = static_cast<const T*>(a);
   const T* x = static_cast<const T*>(b);
   const T* high = static_cast<const T*>(c);
-  for (int64_t block = 0; block < lanes; block += kLaneBlock) {  // GCC does not vectorize both at once
-    T raised[kLaneBlock];
-    for (int64_t i = 0; i < kLaneBlock; ++i) raised[i] = Lo::apply(x[block + i], low[block + i]);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < kLaneBlock; ++i) r[block + i] = Hi::apply(raised[i], high[block + i]);
+  for (int64_t i = 0; i < lanes; i += kRegisterItems<T>) {
+    const V result = clamped<T>(read<V>(low + i), read<V>(x + i), read<V>(high + i));
+    memcpy(r + i, &result, sizeof result);
   }
+}
+
+template <class Lo, class Hi>
+void clamp_bool(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+  uint8_t* r = static_cast<uint8_t*>(out);
+  const uint8_t* low = static_cast<const uint8_t*>(a);
+  const uint8_t* x = static_cast<const uint8_t*>(b);
+  const uint8_t* high = static_cast<const uint8_t*>(c);
+  for_each_lane(lanes,
+                [=](int64_t i) __attribute__((always_inline)) { r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]); });
 }
 
 template <class T>
@@ -130,14 +183,6 @@ void join_parts(void* out, const void* a, const void* b, const void*, int64_t la
 template <TileKernel kKernel>
 void on_parts(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
   kKernel(out, a, b, c, 2 * lanes);
-}
-
-// The vector whose items i are those of `x` at place(i).
-template <class T, class Place>
-inline __attribute__((always_inline)) RegisterOf<T> permuted(RegisterOf<T> x, Place place) {
-  RegisterOf<SignedOf<T>> places{};
-  for (int i = 0; i < static_cast<int>(kRegisterItems<T>); ++i) places[i] = place(i);
-  return __builtin_shuffle(x, places);
 }
 
 template <class T>
@@ -313,15 +358,15 @@ struct Binary {
 };
 struct Predicate {
   template <class Op, class T>
-  static constexpr TileKernel kernel = unary<Op, T, uint8_t>;
+  static constexpr TileKernel kernel = test<Op, T, uint8_t>;
 };
 struct Comparison {
   template <class Op, class T>
-  static constexpr TileKernel kernel = binary<Op, T, uint8_t>;
+  static constexpr TileKernel kernel = compare<Op, T>;
 };
 struct Clamp {
   template <class Op, class T>
-  static constexpr TileKernel kernel = clamp<Maximum, Minimum, T>;
+  static constexpr TileKernel kernel = clamp<T>;
 };
 
 constexpr TileKernel& at(TileTable& table, TileCode code, Column column) {
@@ -388,7 +433,7 @@ struct SelectOf {
 template <class From>
 constexpr void set_converts(TileTable& table, Column from) {
   TileKernel* row = table.convert[from];
-  row[kBool] = unary<Convert<From, Truthy>, From, Truthy>;
+  row[kBool] = test<Convert<From, Truthy>, From, Truthy>;
   row[kI8] = unary<Convert<From, int8_t>, From, int8_t>;
   row[kI16] = unary<Convert<From, int16_t>, From, int16_t>;
   row[kI32] = unary<Convert<From, int32_t>, From, int32_t>;
@@ -439,7 +484,7 @@ struct F64 {
 #define KERNELS_by_width(Make) set_widths<Make>(table, code)
 #define KERNELS_clamps()                    \
   set_numbers<Clamp, Maximum>(table, code); \
-  at(table, code, kBool) = clamp<Truth<Or>, Truth<And>, uint8_t>
+  at(table, code, kBool) = clamp_bool<Truth<Or>, Truth<And>>
 #define KERNELS_converts() set_all_converts(table)
 #define KERNELS_order_keys()                                    \
   at(table, code, kF32) = unary<TotalOrderKey, float, int32_t>; \
@@ -513,6 +558,7 @@ constexpr TileTable make_table() {
 // clang-format on
 
 constexpr TileTable kTable = make_table();
+constexpr ReductionTable kReductions = make_reductions();
 
 }  // namespace
 }  // namespace shardwise

@@ -11,5 +11,6 @@
 namespace shardwise {
 
 const TileTable* tile_table_avx2() { return &kTable; }
+const ReductionTable* reduction_table_avx2() { return &kReductions; }
 
 }  // namespace shardwise

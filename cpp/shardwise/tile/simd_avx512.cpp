@@ -11,5 +11,6 @@
 namespace shardwise {
 
 const TileTable* tile_table_avx512() { return &kTable; }
+const ReductionTable* reduction_table_avx512() { return &kReductions; }
 
 }  // namespace shardwise

@@ -12,5 +12,6 @@
 namespace shardwise {
 
 const TileTable* tile_table_baseline() { return &kTable; }
+const ReductionTable* reduction_table_baseline() { return &kReductions; }
 
 }  // namespace shardwise

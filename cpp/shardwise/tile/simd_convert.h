@@ -39,6 +39,10 @@ struct Convert {
 template <class From>
 struct Convert<From, Truthy> {
   static Truthy apply(From x) { return {static_cast<uint8_t>(x != 0)}; }
+  template <class V>
+  static auto mask(V x) {
+    return x != 0;
+  }
 };
 template <class To>
 struct Convert<Truthy, To> {

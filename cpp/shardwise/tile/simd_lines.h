@@ -4,6 +4,8 @@
 // operations. Included by simd.h; the same restrictions hold.
 #pragma once
 
+#include <immintrin.h>
+
 #include "shardwise/tile/lines.h"
 #include "shardwise/tile/simd_scalar.h"
 
@@ -19,6 +21,26 @@ template <class T>
 constexpr int64_t kRegisterItems = kRegisterBytes / static_cast<int64_t>(sizeof(T));
 
 #define INLINE inline __attribute__((always_inline))
+
+// The vector whose items i are those of `x` at place(i).
+template <class T, class Place>
+INLINE RegisterOf<T> permuted(RegisterOf<T> x, Place place) {
+  RegisterOf<SignedOf<T>> places{};
+  for (int i = 0; i < static_cast<int>(kRegisterItems<T>); ++i) places[i] = static_cast<SignedOf<T>>(place(i));
+  return __builtin_shuffle(x, places);
+}
+
+// Combines lane k with lane k + kHalf, then with k + kHalf / 2, … The first lane of the result is the total.
+template <class T, int64_t kHalf, class Combine>
+INLINE RegisterOf<T> fold_lanes(RegisterOf<T> x, Combine combine) {
+  if constexpr (kHalf == 0) {
+    return x;
+  } else {
+    constexpr int kMask = static_cast<int>(kRegisterItems<T>) - 1;
+    const auto upper = permuted<T>(x, [](int k) { return (k + static_cast<int>(kHalf)) & kMask; });
+    return fold_lanes<T, kHalf / 2>(combine(x, upper), combine);
+  }
+}
 
 // ---- combinations: Item is what lies in memory, Value what a total is ------------------------------------------------
 
@@ -176,11 +198,9 @@ void fold_line(void* total, const void* from, int64_t count) {
   if (count > 0) totals[1].add(read_part(items, count, Op::kIdentity));
   for (int64_t i = 1; i < kUnrolled; ++i) totals[0].join(totals[i]);
   V value = totals[0].combined_with(identity);
-  for (int64_t half = kItems / 2; half > 0; half /= 2) {
-    Value lanes[2 * kItems] = {};  // the upper half of each vector is no longer read
-    memcpy(lanes, &value, sizeof value);
-    value = Op::combine(value, read<V>(lanes + half));
-  }
+  // By shuffles: memory that was just written in one piece is slow to read in another.
+  value =
+      fold_lanes<Value, kItems / 2>(value, [](V a, V b) __attribute__((always_inline)) { return Op::combine(a, b); });
   Value last;
   memcpy(&last, total, sizeof last);
   value = Op::combine(value, V{} + last);
@@ -238,12 +258,21 @@ void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_
 
 // ---- searches --------------------------------------------------------------------------------------------------------
 
+// A bit for each byte of a mask, whose items are all ones or all zeros.
+template <class Mask>
+INLINE uint64_t byte_bits(Mask mask) {
+#if defined(__AVX512BW__)
+  return _mm512_movepi8_mask(__builtin_bit_cast(__m512i, mask));
+#elif defined(__AVX2__)
+  return static_cast<uint32_t>(_mm256_movemask_epi8(__builtin_bit_cast(__m256i, mask)));
+#else
+  return static_cast<uint32_t>(_mm_movemask_epi8(__builtin_bit_cast(__m128i, mask)));
+#endif
+}
+
 template <class Mask>
 INLINE bool any(Mask mask) {
-  const auto words = __builtin_bit_cast(RegisterOf<int64_t>, mask);
-  int64_t found = 0;
-  for (int64_t i = 0; i < kRegisterItems<int64_t>; ++i) found |= words[i];
-  return found != 0;
+  return byte_bits(mask) != 0;
 }
 
 template <class T>
@@ -259,6 +288,10 @@ int64_t find_equal(const void* from, int64_t count, const void* value) {
     auto found = read<V>(items + k) == all;
     for (int64_t i = 1; i < kUnrolled; ++i) found |= read<V>(items + k + i * kItems) == all;
     if (any(found)) break;
+  }
+  for (; k + kItems <= count; k += kItems) {
+    const uint64_t found = byte_bits(read<V>(items + k) == all);
+    if (found != 0) return k + __builtin_ctzll(found) / static_cast<int64_t>(sizeof(T));
   }
   while (k < count && items[k] != wanted) ++k;
   return k;

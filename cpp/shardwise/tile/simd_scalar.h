@@ -210,6 +210,10 @@ struct IsFinite {
   static bool apply(T x) {
     return x - x == 0;
   }
+  template <class V>
+  static auto mask(V x) {
+    return x - x == 0;
+  }
 };
 struct TotalOrderKey {
   template <class T>
@@ -404,9 +408,14 @@ struct Hypot {
   }
 };
 
+// Of vectors, comparisons give masks: all ones or all zeros for each item.
 struct Equal {
   template <class T>
   static bool apply(T a, T b) {
+    return a == b;
+  }
+  template <class V>
+  static auto mask(V a, V b) {
     return a == b;
   }
 };
@@ -415,10 +424,18 @@ struct NotEqual {
   static bool apply(T a, T b) {
     return a != b;
   }
+  template <class V>
+  static auto mask(V a, V b) {
+    return a != b;
+  }
 };
 struct Less {
   template <class T>
   static bool apply(T a, T b) {
+    return a < b;
+  }
+  template <class V>
+  static auto mask(V a, V b) {
     return a < b;
   }
 };
@@ -427,16 +444,28 @@ struct LessEqual {
   static bool apply(T a, T b) {
     return a <= b;
   }
+  template <class V>
+  static auto mask(V a, V b) {
+    return a <= b;
+  }
 };
 struct Greater {
   template <class T>
   static bool apply(T a, T b) {
     return a > b;
   }
+  template <class V>
+  static auto mask(V a, V b) {
+    return a > b;
+  }
 };
 struct GreaterEqual {
   template <class T>
   static bool apply(T a, T b) {
+    return a >= b;
+  }
+  template <class V>
+  static auto mask(V a, V b) {
     return a >= b;
   }
 };

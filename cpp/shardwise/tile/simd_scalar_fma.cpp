@@ -15,5 +15,6 @@
 namespace shardwise {
 
 const TileTable* tile_table_scalar_fma() { return &kTable; }
+const ReductionTable* reduction_table_scalar_fma() { return &kReductions; }
 
 }  // namespace shardwise

@@ -200,16 +200,26 @@ def _compare_beyond(ufunc: np.ufunc, lhs: Any, rhs: Any, dtype: np.dtype[Any]) -
 # ---- division -------------------------------------------------------------------------------------------------------
 
 
+def _integers(op: str, *operands: Tracer) -> Any:
+    """An op that keeps the dtype of its operands; NumPy's operators take int4 and int2 to int8."""
+    return operands[0]._trace.emit(f"stablehlo.{op}", operands)
+
+
 @_in_float32
 def _remainder(lhs: Tracer, rhs: Tracer) -> Any:
     rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
     if is_unsigned(lhs.dtype):
         return select(rhs != 0, rest, _constant(rest, 0))
+    if is_integer(lhs.dtype):
+        # All ones where the rest is not 0 and has another sign than the divisor, without truth values in between.
+        sign = _integers("and", _integers("xor", rest, rhs), _integers("or", rest, _integers("negate", rest)))
+        last_bit = _constant(rest, integer_range(lhs.dtype)[1].bit_length())
+        wrong = _integers("shift_right_arithmetic", sign, last_bit)
+        rest = _integers("add", rest, _integers("and", wrong, rhs))
+        return select(rhs != 0, rest, _constant(rest, 0))
     wrong_sign = (rest != 0) & ((rhs < 0) != (rest < 0))
     rest = select(wrong_sign, rest + rhs, rest)
-    if is_float(lhs.dtype):  # an exact division gives a zero of the divisor's sign
-        return with_sign_of_zero(rest, rhs < 0)
-    return select(rhs != 0, rest, _constant(rest, 0))
+    return with_sign_of_zero(rest, rhs < 0)  # an exact division gives a zero of the divisor's sign
 
 
 def with_sign_of_zero(x: Any, negative: Any) -> Any:
@@ -224,8 +234,9 @@ def _floor_divide(lhs: Any, rhs: Any) -> Any:
     if is_unsigned(lhs.dtype):
         return select(rhs != 0, quotient, _constant(quotient, 0))
     if is_integer(lhs.dtype):
-        inexact = quotient * rhs != lhs
-        rounded = select(inexact & ((lhs < 0) != (rhs < 0)), quotient - 1, quotient)
+        inexact = _integers("multiply", quotient, rhs) != lhs
+        below = inexact & (_integers("xor", lhs, rhs) < 0)  # of different signs
+        rounded = _integers("subtract", quotient, convert(below, quotient.dtype))
         return select(rhs != 0, rounded, _constant(rounded, 0))
     rest = lhs._trace.emit("stablehlo.remainder", (lhs, rhs))
     whole: Any = (lhs - rest) / rhs

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -75,6 +76,57 @@ def test_extrema_of_nans_and_signed_zeros(dtype: str) -> None:
     np.testing.assert_array_equal(np.asarray(places), np.argmin(-x, axis=1))
     columns = run(lambda x: np.max(x, axis=0), np.ascontiguousarray(x.T))
     np.testing.assert_array_equal(np.asarray(columns), np.asarray(largest))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
+@pytest.mark.parametrize("size", [1, 2, 8, 31, 32])
+def test_arguments_of_many_short_rows(dtype: str, size: int) -> None:
+    x = np.random.default_rng(size).integers(-3, 4, (3000, size)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[::7, size // 2], x[::11, size - 1], x[::13] = np.nan, np.nan, -np.inf
+        x[x == 0] *= -1
+    for y in (x, np.repeat(x, 2, axis=1)[:, ::2]):
+        largest, smallest = run(lambda y: (np.argmax(y, axis=1), np.argmin(y, axis=1)), y)
+        np.testing.assert_array_equal(np.asarray(largest), np.argmax(x, axis=1))
+        np.testing.assert_array_equal(np.asarray(smallest), np.argmin(x, axis=1))
+
+
+@pytest.mark.parametrize("rows", [100, 700, 5000])
+@pytest.mark.parametrize("columns", [90, 700, 1500])
+def test_column_sums_of_merged_shards_have_the_bits_of_each_shard(rows: int, columns: int) -> None:
+    x = np.random.default_rng(rows).standard_normal((rows, 4 * columns)).astype("float32")
+    split = sw.jit(lambda x: x.sum(axis=0), mesh=sw.Mesh({"x": 4}), in_shardings=sw.P(None, "x"))
+    program = split.lower(x).compile()
+    np.testing.assert_array_equal(np.asarray(program(x)), np.asarray(program.run(x, faithful=True)))
+    each = [np.asarray(run(lambda x: x.sum(axis=0), part)) for part in np.split(x, 4, axis=1)]
+    np.testing.assert_array_equal(np.asarray(program(x)), np.concatenate(each))
+
+
+@pytest.mark.parametrize("size", [127, 128, 129, 300, 5000])
+def test_sums_of_rows_have_one_order(size: int) -> None:
+    """16 lanes over 128 elements, lanes combined pairwise, then two results of the same number of chunks."""
+    x = np.random.default_rng(size).standard_normal((6, size)).astype("float32")
+
+    def total(row: Array) -> np.float32:
+        stack: list[tuple[int, np.float32]] = []
+        for begin in range(0, size, 128):
+            lanes = np.zeros(16, "float32")
+            for i, item in enumerate(row[begin : begin + 128]):
+                lanes[i % 16] += item
+            for half in (8, 4, 2, 1):
+                lanes[:half] += lanes[half : 2 * half]
+            value, level = lanes[0], 0
+            while stack and stack[-1][0] == level:
+                value, level = stack.pop()[1] + value, level + 1
+            stack.append((level, value))
+        sum_ = stack.pop()[1]
+        while stack:
+            sum_ = stack.pop()[1] + sum_
+        return np.float32(sum_)
+
+    want = [total(row) for row in x]
+    np.testing.assert_array_equal(np.asarray(run(lambda x: x.sum(axis=1), x)), want)
+    np.testing.assert_array_equal(np.asarray(run(lambda x: x.sum(axis=1), np.repeat(x, 3, axis=1)[:, ::3])), want)
 
 
 def test_float_sums_have_the_same_bits_on_every_number_of_devices() -> None:
@@ -174,6 +226,20 @@ def test_quotients_and_remainders_of_integers(dtype: str, bits: int) -> None:
         assert remainder == (magnitude if x >= 0 else -magnitude)
         wrapped = (x // y - int(info.min)) % 2**info.bits + int(info.min)
         assert quotient == wrapped, (x, y)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "int4", "int8", "int16", "int32", "int64"])
+def test_floor_division_and_remainder_of_corners(dtype: str) -> None:
+    to = np.dtype(getattr(ml_dtypes, dtype) if dtype in ("int2", "int4") else dtype)
+    bits = int(dtype[3:])
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    values = sorted({v for v in (low, low + 1, -7, -3, -2, -1, 0, 1, 2, 3, 7, high - 1, high) if low <= v <= high})
+    pairs = [(a, b) for a in values for b in values]
+    x, y = (np.array([pair[i] for pair in pairs]).astype(to) for i in (0, 1))
+    quotients, remainders = run(lambda x, y: (x // y, x % y), x, y)
+    for (a, b), quotient, remainder in zip(pairs, np.asarray(quotients), np.asarray(remainders)):
+        wrapped = (a // b - low) % 2**bits + low if b else 0
+        assert (int(quotient), int(remainder)) == (wrapped, a % b if b else 0), (a, b)
 
 
 @pytest.mark.parametrize("dtype", ["uint32", "uint64", "uint8", "int32"])

@@ -365,6 +365,46 @@ TEST(Tile, FusedChainEqualsItsOpsOneByOne) {
   }
 }
 
+// NaNs, zeros of either sign, bounds in the wrong order, and a maximum that something else reads, too.
+TEST_F(EveryIsa, AMinimumOfAMaximumIsAClampWithTheSameBits) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const std::array values{0.0, -0.0, 1.0, -2.0, 7.0, kNaN};
+  for (const DType dtype : {DType::kF16, DType::kF32, DType::kF64, DType::kI8, DType::kI32, DType::kU64}) {
+    std::array<NdArray, 3> x;
+    constexpr int64_t kCount = 6 * 6 * 6;
+    for (NdArray& array : x) array = NdArray::empty(dtype, {kCount});
+    for (int64_t i = 0; i < kCount; ++i) {
+      for (const auto& [k, place] : {std::pair{0, i % 6}, std::pair{1, i / 6 % 6}, std::pair{2, i / 36}}) {
+        const double value = values[static_cast<size_t>(place)];
+        const Scalar item = is_float(dtype)
+                                ? Scalar::of_float(dtype, value)
+                                : Scalar::of_int(dtype, std::isnan(value) ? 3 : std::abs(static_cast<int64_t>(value)));
+        store(item, x[static_cast<size_t>(k)].data() + i * item_size(dtype));
+      }
+    }
+    for (const std::string_view isa : tile_isas()) {
+      use_tile_isa(isa);
+      const NdArray raised = run(one_instruction(TileCode::kMaximum, dtype, dtype), {x[0], x[1]});
+      const NdArray want = run(one_instruction(TileCode::kMinimum, dtype, dtype), {raised, x[2]});
+      for (const bool swapped : {false, true}) {
+        TileBuilder tiles;
+        const uint32_t a = tiles.input(dtype), b = tiles.input(dtype), high = tiles.input(dtype);
+        const uint32_t maximum = tiles.emit(TileCode::kMaximum, {a, b}, dtype);
+        tiles.output(swapped ? tiles.emit(TileCode::kMinimum, {high, maximum}, dtype)
+                             : tiles.emit(TileCode::kMinimum, {maximum, high}, dtype));
+        if (swapped) tiles.output(maximum);
+        const TileProgram program = std::move(tiles).build();
+        EXPECT_EQ(program.instruction_count() == 1, !swapped && dtype != DType::kF16);
+        std::vector<NdArray> outs(swapped ? 2 : 1);
+        for (NdArray& out : outs) out = NdArray::empty(dtype, {kCount});
+        run_tiles(program, x, outs, serial_for());
+        EXPECT_EQ(bytes_of(outs[0]), bytes_of(want)) << isa << " " << mlir_name(dtype);
+        EXPECT_EQ(bytes_of(outs.back()), bytes_of(swapped ? raised : want)) << isa << " " << mlir_name(dtype);
+      }
+    }
+  }
+}
+
 TEST(Tile, StridedOperandsAndResults) {
   const auto value = [](const NdArray& array, int64_t i, int64_t j, int64_t k) {
     float element;

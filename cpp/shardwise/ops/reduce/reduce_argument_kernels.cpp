@@ -9,9 +9,11 @@
 namespace shardwise {
 namespace reduce_loops {
 
-// Few results side by side do not fill the vector units: then each is found on its own.
+// Few results side by side do not fill the vector units: then each is found on its own. Many results of few values each
+// are found together, by copies of their first values, then of their second ones, ….
 bool ArgumentPlan::along() const {
   if (kept.empty() || kept.back().size < 4) return true;
+  if (reduced.size < kShortLine) return false;
   return std::abs(reduced.value_stride) <= std::abs(kept.back().value_stride);
 }
 

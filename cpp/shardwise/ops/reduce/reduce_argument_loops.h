@@ -2,9 +2,9 @@
 //
 // The loops of argmax and argmin over one dim. Only reduce_argument_kernels*.cpp include this.
 //
-//   along memory    the values of one result are adjacent: a fold finds the largest of up to 2,048 values; indices are
+//   along memory    the values of one result are adjacent: a search finds the largest of up to 2,048 values; indices are
 //                   read only if it reaches the best value so far
-//   across memory   values of neighboring results are adjacent: row by row, 512 results at once
+//   across memory   values of neighboring results are adjacent, or each result has few: row by row, 1,024 results at once
 //
 // Rows are combined in order, so that the first NaN wins whatever the indices are. Long rows are cut into pieces of
 // kPieceItems elements, which threads share; the pieces are combined in order.
@@ -20,10 +20,10 @@
 #include "shardwise/base/dtype.h"
 #include "shardwise/mesh/sharding.h"
 #include "shardwise/ops/reduce/reduce_loops.h"
+#include "shardwise/tile/reductions.h"
 
 namespace shardwise::reduce_loops {
 
-inline constexpr int64_t kArgumentChunk = 2048;
 inline constexpr int64_t kScanned = 8;  // values after the first one that equals the extreme, compared one by one
 
 // One operand or result per entry: values, indices. The results' strides are in elements.
@@ -96,6 +96,25 @@ struct ArgumentOrder {
   }
 };
 
+// The smallest index of the values in [begin, size) of a chunk that equal `top`; the largest integer if none does.
+template <class V, class I>
+I smallest_index(const std::byte* chunk, const std::byte* index, int64_t index_stride, int64_t begin, int64_t size,
+                 V top) {
+  constexpr auto kItem = static_cast<int64_t>(sizeof(V));
+  const FindEqual find = line_kernels().find_equal[line_column<V>()];
+  I smallest = std::numeric_limits<I>::max();
+  // Twice as many after each one found: few searches where many values are equal.
+  for (int64_t scanned = kScanned; begin < size; scanned *= 2) {
+    begin += find(chunk + begin * kItem, size - begin, &top);
+    const int64_t end = std::min(begin + scanned, size);
+    for (; begin < end; ++begin) {  // without branches: many values may be equal
+      const I other = load_as<I>(index + begin * index_stride);
+      smallest = std::min(smallest, load_as<V>(chunk + begin * kItem) == top ? other : std::numeric_limits<I>::max());
+    }
+  }
+  return smallest;
+}
+
 template <class V, class I, bool kMax>
 class ArgumentReduction {
  public:
@@ -108,6 +127,7 @@ class ArgumentReduction {
     piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
     pieces_ = std::max<int64_t>(ceil_div(plan.reduced.size, piece_), 1);
     ascending_ = !across_ && reads_ascending<I>(plan);
+    find_ = reduction_kernels().find_extreme[kMax ? kFindMax : kFindMin][line_column<V>()];
   }
 
   void run() {
@@ -115,6 +135,7 @@ class ArgumentReduction {
     const int64_t grain = std::max<int64_t>(kPieceItems / items, 1);
     if (pieces_ == 1) {
       return run_(units_, grain, [&](int64_t begin, int64_t end) {
+        if (!across_) return find_each(begin, end);
         V values[kSegment];
         I indices[kSegment];
         for (int64_t unit = begin; unit < end; ++unit) {
@@ -144,7 +165,6 @@ class ArgumentReduction {
 
  private:
   using Order = ArgumentOrder<V, I, kMax>;
-  using Extreme = std::conditional_t<std::is_floating_point_v<V>, FloatExtremum<V, kMax>, Extremum<V, kMax>>;
 
   int64_t unit_width(int64_t unit) const {
     return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;
@@ -162,6 +182,21 @@ class ArgumentReduction {
       place.result_stride += position * dim.result_stride;
     }
     return place;
+  }
+
+  // Results of one element each.
+  void find_each(int64_t begin, int64_t end) const {
+    const V init = load_as<V>(results_.init_value);
+    const I init_index = load_as<I>(results_.init_index);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const ArgumentDim first = place(unit);
+      V best = init;
+      I best_index = init_index;
+      combine_along(plan_.values + first.value_stride, plan_.indices + first.index_stride, plan_.reduced.size, best,
+                    best_index);
+      reinterpret_cast<V*>(results_.values)[first.result_stride] = best;
+      reinterpret_cast<I*>(results_.indices)[first.result_stride] = best_index;
+    }
   }
 
   void start(int64_t width, V* values, I* indices) const {
@@ -224,20 +259,13 @@ class ArgumentReduction {
 
   // A NaN on the left wins over everything that follows.
   void combine_along(const std::byte* value, const std::byte* index, int64_t count, V& best, I& best_index) const {
-    V buffer[kArgumentChunk];
+    V buffer[kMostSearched];
     while (count > 0 && !Order::is_nan(best)) {
-      const int64_t size = std::min(count, kArgumentChunk);
+      const int64_t size = std::min(count, kMostSearched);
       if (size < kShortLine) return combine_few(value, index, size, best, best_index);
       const std::byte* chunk = side_by_side<V>(value, plan_.reduced.value_stride, size, buffer);
-      const V top = extreme_of(chunk, size);
-      if (Order::is_nan(top)) {
-        int64_t k = 0;
-        while (!Order::is_nan(at(chunk, k))) ++k;
-        best = at(chunk, k);
-        best_index = load_as<I>(index + k * plan_.reduced.index_stride);
-        return;
-      }
-      if (!Order::better(best, top)) take_equal(chunk, index, size, top, best, best_index);
+      const int64_t found = find_(chunk, size, &best);
+      if (found < size) take(chunk, index, found, size, best, best_index);
       count -= size;
       value += size * plan_.reduced.value_stride;
       index += size * plan_.reduced.index_stride;
@@ -257,29 +285,19 @@ class ArgumentReduction {
 
   static V at(const std::byte* chunk, int64_t k) { return load_as<V>(chunk + k * static_cast<int64_t>(sizeof(V))); }
 
-  // The best of the values, or a NaN if there is one.
-  static V extreme_of(const std::byte* chunk, int64_t size) {
-    auto total = Extreme::identity();
-    line_kernels().fold_line[Extreme::kFold][line_column<V>()](&total, chunk, size);
-    return Extreme::store(total);
-  }
-
-  // `top` is the chunk's extreme, and at least as good as `best`. Among equal values (-0 and +0), the last one is kept.
-  void take_equal(const std::byte* chunk, const std::byte* index, int64_t size, V top, V& best, I& best_index) const {
-    if (best != top) best_index = std::numeric_limits<I>::max();
-    const FindEqual find = line_kernels().find_equal[line_column<V>()];
-    // Twice as many after each one found: few searches where many values are equal.
-    for (int64_t begin = 0, scanned = ascending_ ? 1 : kScanned; begin < size; scanned *= 2) {
-      begin += find(chunk + begin * static_cast<int64_t>(sizeof(V)), size - begin, &top);
-      const int64_t end = std::min(begin + scanned, size);
-      for (; begin < end; ++begin) {  // without branches: many values may be equal
-        const I other = load_as<I>(index + begin * plan_.reduced.index_stride);
-        best_index = std::min(best_index, at(chunk, begin) == top ? other : std::numeric_limits<I>::max());
-      }
-      if (ascending_) break;
-    }
+  // The value at `found` is the first NaN, or the first of the best ones of the chunk and at least as good as `best`.
+  void take(const std::byte* chunk, const std::byte* index, int64_t found, int64_t size, V& best, I& best_index) const {
+    const V top = at(chunk, found);
+    const I first = load_as<I>(index + found * plan_.reduced.index_stride);
+    best_index = best == top ? std::min(best_index, first) : first;
     best = top;
+    if (Order::is_nan(top)) return;
+    if (!ascending_) {
+      const int64_t stride = plan_.reduced.index_stride;
+      best_index = std::min(best_index, smallest_index<V, I>(chunk, index, stride, found + 1, size, top));
+    }
     if (top != V{0}) return;
+    // Among equal values, -0 and +0, the last one is kept.
     int64_t last = size - 1;
     while (at(chunk, last) != top) --last;
     best = at(chunk, last);
@@ -289,6 +307,7 @@ class ArgumentReduction {
   const ArgumentResults& results_;
   const RunPieces& run_;
   bool across_, ascending_ = false;
+  FindExtreme find_;
   int64_t segments_ = 1, width_ = 1, units_ = 1, piece_ = 1, pieces_ = 1;
 };
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <span>
@@ -24,13 +25,14 @@
 
 #include "shardwise/base/dims.h"
 #include "shardwise/ops/shared/reduce_operations.h"
+#include "shardwise/tile/reductions.h"
 
 namespace shardwise::reduce_loops {
 
-inline constexpr int64_t kChunk = 128;
-inline constexpr int64_t kLanes = 16;
+inline constexpr int64_t kChunk = kChunkItems;
+inline constexpr int64_t kLanes = kChunkLanes;
 inline constexpr int64_t kRows = 8;
-inline constexpr int64_t kSegment = 512;  // kept elements that are combined together
+inline constexpr int64_t kSegment = 1024;  // kept elements that are combined together: a page of float32
 inline constexpr int64_t kPieceItems = 1 << 16;
 inline constexpr int64_t kShortLine = 32;  // shorter lines do not pay for a call
 
@@ -65,6 +67,9 @@ struct Lines {
   static FoldLine line(int64_t stride) {
     return adjacent(stride) ? line_kernels().fold_line[Op::kFold][kColumn] : nullptr;
   }
+  static FoldChunks chunks(int64_t stride) {
+    return adjacent(stride) ? reduction_kernels().fold_chunks[Op::kFold][kColumn] : nullptr;
+  }
 };
 
 // Partial results, each of 2^level pushed ones. Equal levels combine.
@@ -74,12 +79,16 @@ class Cascade {
   using Value = typename Op::Value;
   explicit Cascade(int64_t width) : width_(static_cast<size_t>(width)), stack_(kUsualLevels * width_) {}
 
-  // `values` has `width` entries, and is overwritten.
-  void push(Value* values) {
-    size_t level = 0;
-    for (uint64_t bit = count_++; bit & 1; bit >>= 1, ++level) combine_into(values, stack_.data() + level * width_);
-    if (stack_.size() < (level + 1) * width_) stack_.resize((level + 1) * width_);
-    std::copy_n(values, width_, stack_.data() + level * width_);
+  // `values` has `width` entries.
+  void push(const Value* values) {
+    const auto levels = static_cast<size_t>(std::countr_one(count_++));
+    if (stack_.size() < (levels + 1) * width_) stack_.resize((levels + 1) * width_);
+    const Value* sum = values;
+    for (size_t level = 0; level < levels; ++level) {
+      combine_into(at(level), sum);
+      sum = at(level);
+    }
+    std::copy_n(sum, width_, at(levels));
   }
   // Combines all levels, from the smallest to the largest, into `values`. Gives the identity when nothing was pushed.
   void finish(Value* values) {
@@ -87,8 +96,8 @@ class Cascade {
     size_t level = 0;
     for (uint64_t bits = count_; bits != 0; bits >>= 1, ++level) {
       if (!(bits & 1)) continue;
-      if (empty) std::copy_n(stack_.data() + level * width_, width_, values);
-      if (!empty) combine_into(values, stack_.data() + level * width_);
+      if (!empty) combine_into(at(level), values);
+      std::copy_n(at(level), width_, values);
       empty = false;
     }
     if (empty) std::fill_n(values, width_, Op::identity());
@@ -97,8 +106,15 @@ class Cascade {
 
  private:
   static constexpr size_t kUsualLevels = 8;
-  void combine_into(Value* values, const Value* earlier) const {
-    for (size_t i = 0; i < width_; ++i) values[i] = Op::combine(earlier[i], values[i]);
+  Value* at(size_t level) { return stack_.data() + level * width_; }
+  // Values that came earlier, with later ones.
+  void combine_into(Value* earlier, const Value* values) const {
+    if constexpr (std::is_same_v<Value, typename Op::Item>) {
+      if (const FoldRows fold = Lines<Op>::rows(sizeof(Value)); fold != nullptr) {
+        return fold(earlier, values, 0, 1, static_cast<int64_t>(width_));
+      }
+    }
+    for (size_t i = 0; i < width_; ++i) earlier[i] = Op::combine(earlier[i], values[i]);
   }
   size_t width_;
   uint64_t count_ = 0;
@@ -143,6 +159,48 @@ typename Op::Value combine_chunk(const std::byte* data, int64_t stride, int64_t 
   return lanes[0];
 }
 
+// The cascade of one line, which needs no memory: chunks are pushed in order.
+template <class Op>
+class LineCascade {
+ public:
+  using Value = typename Op::Value;
+
+  // Pushes the first chunks of `count` elements, and returns how many elements they have.
+  int64_t push_some(const std::byte* items, int64_t stride, int64_t count, FoldChunks fold) {
+    const int64_t together = std::min(count / kChunk, kTogether);
+    if (fold == nullptr || together == 0) {
+      const int64_t few = std::min(count, kChunk);
+      push(combine_chunk<Op>(items, stride, few));
+      return few;
+    }
+    Value values[kTogether];
+    fold(items, together, values);
+    for (int64_t i = 0; i < together; ++i) push(values[i]);
+    return together * kChunk;
+  }
+  Value finish() const {
+    Value total = Op::identity();
+    bool is_empty = true;
+    size_t level = 0;
+    for (uint64_t bits = count_; bits != 0; bits >>= 1, ++level) {
+      if (!(bits & 1)) continue;
+      total = is_empty ? stack_[level] : Op::combine(stack_[level], total);
+      is_empty = false;
+    }
+    return total;
+  }
+
+ private:
+  static constexpr int64_t kTogether = 16;
+  void push(Value value) {
+    size_t level = 0;
+    for (uint64_t bit = count_++; bit & 1; bit >>= 1, ++level) value = Op::combine(stack_[level], value);
+    stack_[level] = value;
+  }
+  uint64_t count_ = 0;
+  Value stack_[64];  // by level; those of the bits of count_
+};
+
 // Combines the reduced elements [begin, end) of one kept element, in runs along the innermost reduced dim.
 template <class Op>
 typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_t begin, int64_t end) {
@@ -161,17 +219,16 @@ typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_
   if (begin < end && end - begin <= std::min(kChunk, in_first_run)) {
     return combine_chunk<Op>(data + offset_of(plan.reduced, begin), inner.stride, end - begin);
   }
-  Cascade<Op> cascade(1);
+  LineCascade<Op> cascade;
+  const FoldChunks chunks = Lines<Op>::chunks(inner.stride);
   while (begin < end) {
-    const int64_t in_run = begin % inner.size;
-    const int64_t count = std::min({kChunk, inner.size - in_run, end - begin});
-    auto value = combine_chunk<Op>(data + offset_of(plan.reduced, begin), inner.stride, count);
-    cascade.push(&value);
-    begin += count;
+    const int64_t run = std::min(inner.size - begin % inner.size, end - begin);
+    const std::byte* items = data + offset_of(plan.reduced, begin);
+    for (int64_t done = 0; done < run;)
+      done += cascade.push_some(items + done * inner.stride, inner.stride, run - done, chunks);
+    begin += run;
   }
-  typename Op::Value total;
-  cascade.finish(&total);
-  return total;
+  return cascade.finish();
 }
 
 // Combines rows [begin, end) of reduced elements with `values`, in order.
@@ -233,7 +290,9 @@ class Reduction {
     segments_ = ceil_div(row, kSegment);
     width_ = across_ ? std::min(row, kSegment) : 1;
     units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
-    piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
+    // A power of two: the pieces of shards that are reduced together then end where those of each shard do, and the
+    // cascade is the same.
+    piece_ = std::bit_floor(static_cast<uint64_t>(kPieceItems / width_));
     pieces_ = std::max<int64_t>(ceil_div(plan.reduced_count, piece_), 1);
   }
 
