@@ -70,8 +70,9 @@ struct Stage {
   }
 };
 
+// Stages are passed by value: a compiler that sees an address reads the members again after each store of a T.
 template <class T>
-void stage_of_two(const Stage<T>& stage, const T* roots) {
+void stage_of_two(Stage<T> stage, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 2) {
     for (int64_t k = 0; k < stage.s; ++k) {
       for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
@@ -84,7 +85,7 @@ void stage_of_two(const Stage<T>& stage, const T* roots) {
 }
 
 template <class T>
-void stage_of_four(const Stage<T>& stage, const T* roots) {
+void stage_of_four(Stage<T> stage, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 6) {
     for (int64_t k = 0; k < stage.s; ++k) {
       for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
@@ -100,9 +101,14 @@ void stage_of_four(const Stage<T>& stage, const T* roots) {
   }
 }
 
+template <class T>
+struct Turns {
+  T cosines[kLargestFourierFactor], sines[kLargestFourierFactor];
+};
+
 // Parts j and p - j share their sums: sum cos (a_j + a_{p-j}) and -i sum sin (a_j - a_{p-j}).
 template <class T>
-INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const T* roots, int64_t k, int64_t q,
+INLINE void odd_element(const Stage<T>& stage, int64_t p, const Turns<T>& turns, const T* roots, int64_t k, int64_t q,
                         int64_t lane) {
   constexpr int64_t kMost = kLargestFourierFactor / 2 + 1;
   Pair<T> sums[kMost], differences[kMost];
@@ -119,7 +125,7 @@ INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const 
   for (int64_t row = 1; row <= half; ++row) {
     Pair<T> even = first, odd{};
     for (int64_t j = 1, at = row; j <= half; ++j, at = at + row < p ? at + row : at + row - p) {
-      const T cosine = turns[2 * at], sine = -turns[2 * at + 1];
+      const T cosine = turns.cosines[at], sine = turns.sines[at];
       even = {even.re + cosine * sums[j].re, even.im + cosine * sums[j].im};
       odd = {odd.re + sine * differences[j].re, odd.im + sine * differences[j].im};
     }
@@ -129,7 +135,12 @@ INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const 
 }
 
 template <class T>
-INLINE void odd_columns(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+INLINE void odd_columns(const Stage<T>& stage, int64_t p, const T* numbers, const T* roots) {
+  Turns<T> turns;
+  for (int64_t j = 0; j < p; ++j) {
+    turns.cosines[j] = numbers[2 * j];
+    turns.sines[j] = -numbers[2 * j + 1];
+  }
   for (int64_t q = 0; q < stage.m; ++q, roots += 2 * (p - 1)) {
     for (int64_t k = 0; k < stage.s; ++k) {
       for_each_register<T>([&](int64_t lane)
@@ -140,7 +151,7 @@ INLINE void odd_columns(const Stage<T>& stage, int64_t p, const T* turns, const 
 
 // The loops over the parts of a small factor are unrolled, so that the parts stay in registers.
 template <class T>
-void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+void stage_of_odd(Stage<T> stage, int64_t p, const T* turns, const T* roots) {
   switch (p) {
     case 3: return odd_columns(stage, 3, turns, roots);
     case 5: return odd_columns(stage, 5, turns, roots);
