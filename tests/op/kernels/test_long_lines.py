@@ -269,7 +269,7 @@ def test_a_function_of_a_broadcast_row_is_row_major() -> None:
     assert np.asarray(found).flags.c_contiguous
 
 
-# Blocks of 512 indices are tested at once. Indices outside are in one block, so that others take the loop without a test.
+# Blocks of 512 indices are tested at once, and those that are inside take a loop without a test of each index.
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
 @pytest.mark.parametrize("outside", [(), (0,), (511, 512), (1300,)])
 def test_elements_at_many_indices(dtype: str, outside: tuple[int, ...]) -> None:

@@ -74,8 +74,8 @@ Emit binary(TileCode code, DType dtype, size_t a, size_t b) {
   return [=](TileBuilder& tiles, const Registers& r) { return tiles.emit(code, {r[a], r[b]}, dtype); };
 }
 
-constexpr DType kIntegers[] = {DType::kI8,  DType::kI16, DType::kI32, DType::kI64,
-                               DType::kU8,  DType::kU16, DType::kU32, DType::kU64};
+constexpr DType kIntegers[] = {DType::kI8, DType::kI16, DType::kI32, DType::kI64,
+                               DType::kU8, DType::kU16, DType::kU32, DType::kU64};
 
 TEST_F(FusePairs, AProductAndAnAddendAreOneInstruction) {
   for (const DType dtype : {DType::kF32, DType::kF64}) {
