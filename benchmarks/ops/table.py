@@ -22,7 +22,6 @@ WITHOUT_ROW: dict[str, str] = {
 _SLEEF = "SLEEF's deterministic function: 1.0 ulp, the same bits at every position and on every machine with FMA"
 _POWER = "a power, as StableHLO has no exp2; " + _SLEEF
 _NARROW = "computed in float32 by SLEEF's deterministic function, rounded once"
-_INDICES = "negative indices are wrapped in a pass of their own; then each index is clamped"
 
 # Why a row may be above 3x, by its name.
 REASONS: dict[str, str] = {
@@ -33,9 +32,7 @@ REASONS: dict[str, str] = {
         for dtype in ("float32", "float64")
     },
     **{f"{name} float16": _NARROW for name in ("exp", "log", "sin", "cos")},
-    **{f"x[ids] of elements {dtype}": _INDICES for dtype in ("float32", "int8")},
     "random.uniform float32": "Threefry, whose bits are JAX's on every mesh, beside a smaller generator (PCG64)",
-    "random.bits uint32": "Threefry as integer ops, so that any sharding of the result gives JAX's bits",
 }
 
 

@@ -372,6 +372,8 @@ TileProgram TileBuilder::build() && {
   // Slots are numbered in 16 bits, and there are at most as many as registers and outputs.
   check_internal(registers_.size() + outputs_.size() < UINT16_MAX, "a tile program is too long");
   remove_dead();
+  fuse_pairs();
+  remove_dead();
   TileProgram program;
   program.input_last_use_.assign(inputs_.size(), 0);
   std::vector<uint32_t> slots = fixed_slots();

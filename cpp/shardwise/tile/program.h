@@ -128,6 +128,8 @@ class TileBuilder {
   uint32_t complex_comparison(TileCode code, Parts a, Parts b);
   uint32_t complex_extremum(TileCode code, uint32_t a, uint32_t b);
 
+  class PairFuser;  // fuse_pairs.cpp
+  void fuse_pairs();
   void remove_dead();
   std::vector<uint32_t> fixed_slots() const;
   void schedule(TileProgram& program, std::vector<uint32_t>& slots) const;

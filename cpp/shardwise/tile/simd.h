@@ -71,6 +71,15 @@ void compare(void* out, const void* a, const void* b, const void*, int64_t lanes
   }
 }
 
+template <class Op, class T>
+void ternary(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+  T* r = static_cast<T*>(out);
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  const T* z = static_cast<const T*>(c);
+  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = Op::apply(x[i], y[i], z[i]); });
+}
+
 // Whole numbers up to 2^51 as doubles, and back: by additions, because AVX2 converts no integers of 64 bits.
 inline constexpr double kWholeOffset = 0x1.8p52;
 inline double as_double(int64_t x) {
@@ -355,6 +364,10 @@ struct Unary {
 struct Binary {
   template <class Op, class T>
   static constexpr TileKernel kernel = binary<Op, T, T>;
+};
+struct Ternary {
+  template <class Op, class T>
+  static constexpr TileKernel kernel = ternary<Op, T>;
 };
 struct Predicate {
   template <class Op, class T>

@@ -70,8 +70,9 @@ struct Stage {
   }
 };
 
+// Stages are passed by value: a compiler that sees an address reads the members again after each store of a T.
 template <class T>
-void stage_of_two(const Stage<T>& stage, const T* roots) {
+void stage_of_two(Stage<T> stage, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 2) {
     for (int64_t k = 0; k < stage.s; ++k) {
       for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
@@ -84,7 +85,7 @@ void stage_of_two(const Stage<T>& stage, const T* roots) {
 }
 
 template <class T>
-void stage_of_four(const Stage<T>& stage, const T* roots) {
+void stage_of_four(Stage<T> stage, const T* roots) {
   for (int64_t q = 0; q < stage.m; ++q, roots += 6) {
     for (int64_t k = 0; k < stage.s; ++k) {
       for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
@@ -100,9 +101,14 @@ void stage_of_four(const Stage<T>& stage, const T* roots) {
   }
 }
 
+template <class T>
+struct Turns {
+  T cosines[kLargestFourierFactor], sines[kLargestFourierFactor];
+};
+
 // Parts j and p - j share their sums: sum cos (a_j + a_{p-j}) and -i sum sin (a_j - a_{p-j}).
 template <class T>
-INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const T* roots, int64_t k, int64_t q,
+INLINE void odd_element(const Stage<T>& stage, int64_t p, const Turns<T>& turns, const T* roots, int64_t k, int64_t q,
                         int64_t lane) {
   constexpr int64_t kMost = kLargestFourierFactor / 2 + 1;
   Pair<T> sums[kMost], differences[kMost];
@@ -119,7 +125,7 @@ INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const 
   for (int64_t row = 1; row <= half; ++row) {
     Pair<T> even = first, odd{};
     for (int64_t j = 1, at = row; j <= half; ++j, at = at + row < p ? at + row : at + row - p) {
-      const T cosine = turns[2 * at], sine = -turns[2 * at + 1];
+      const T cosine = turns.cosines[at], sine = turns.sines[at];
       even = {even.re + cosine * sums[j].re, even.im + cosine * sums[j].im};
       odd = {odd.re + sine * differences[j].re, odd.im + sine * differences[j].im};
     }
@@ -129,7 +135,12 @@ INLINE void odd_element(const Stage<T>& stage, int64_t p, const T* turns, const 
 }
 
 template <class T>
-INLINE void odd_columns(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+INLINE void odd_columns(const Stage<T>& stage, int64_t p, const T* numbers, const T* roots) {
+  Turns<T> turns;
+  for (int64_t j = 0; j < p; ++j) {
+    turns.cosines[j] = numbers[2 * j];
+    turns.sines[j] = -numbers[2 * j + 1];
+  }
   for (int64_t q = 0; q < stage.m; ++q, roots += 2 * (p - 1)) {
     for (int64_t k = 0; k < stage.s; ++k) {
       for_each_register<T>([&](int64_t lane)
@@ -140,7 +151,7 @@ INLINE void odd_columns(const Stage<T>& stage, int64_t p, const T* turns, const 
 
 // The loops over the parts of a small factor are unrolled, so that the parts stay in registers.
 template <class T>
-void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roots) {
+void stage_of_odd(Stage<T> stage, int64_t p, const T* turns, const T* roots) {
   switch (p) {
     case 3: return odd_columns(stage, 3, turns, roots);
     case 5: return odd_columns(stage, 5, turns, roots);
@@ -149,10 +160,9 @@ void stage_of_odd(const Stage<T>& stage, int64_t p, const T* turns, const T* roo
   }
 }
 
+// Returns where the result is: `x` or `y`.
 template <class T>
-void fourier_stages(const FourierStages& plan, void* data, void* scratch) {
-  T* x = static_cast<T*>(data);
-  T* y = static_cast<T*>(scratch);
+T* run_stages(const FourierStages& plan, T* x, T* y) {
   const T* roots = static_cast<const T*>(plan.roots);
   int64_t rest = plan.n, s = 1;
   for (int64_t i = 0; i < plan.count; ++i) {
@@ -173,40 +183,59 @@ void fourier_stages(const FourierStages& plan, void* data, void* scratch) {
     rest = m;
     s *= p;
   }
-  if (x != data) memcpy(data, x, static_cast<size_t>(plan.n * Pair<T>::kItems) * sizeof(T));
+  return x;
 }
 
-// Up to one vector of adjacent complex numbers; an inverse transform exchanges the parts.
 template <class T>
-INLINE void load_numbers(const T* from, int64_t count, bool inverse, T* element) {
-  constexpr int64_t kItems = kFourierItems<T>;
-  const T *re = from + (inverse ? 1 : 0), *im = from + (inverse ? 0 : 1);
-  if (count >= kItems) {
-    for (int64_t l = 0; l < kItems; ++l) element[l] = re[2 * l];
-    for (int64_t l = 0; l < kItems; ++l) element[kItems + l] = im[2 * l];
-    return;
+void fourier_stages(const FourierStages& plan, void* data, void* scratch) {
+  const T* const result = run_stages(plan, static_cast<T*>(data), static_cast<T*>(scratch));
+  if (result != data) memcpy(data, result, static_cast<size_t>(plan.n * Pair<T>::kItems) * sizeof(T));
+}
+
+// The item of two registers a and b at place(i).
+template <class T, class Place>
+INLINE RegisterOf<T> picked(RegisterOf<T> a, RegisterOf<T> b, Place place) {
+  RegisterOf<SignedOf<T>> places{};
+  for (int i = 0; i < static_cast<int>(kRegisterItems<T>); ++i) places[i] = place(i);
+  return __builtin_shuffle(a, b, places);
+}
+
+// A vector of adjacent complex numbers, of which `available` may be read; the others are 0. An inverse transform
+// exchanges the parts.
+template <class T>
+INLINE void load_numbers(const T* from, int64_t available, bool inverse, T* element) {
+  constexpr int64_t kItems = kFourierItems<T>, kRegister = kRegisterItems<T>;
+  T padded[2 * kItems];
+  if (available < kItems) {
+    for (int64_t l = 0; l < 2 * kItems; ++l) padded[l] = T{};
+    memcpy(padded, from, static_cast<size_t>(2 * available) * sizeof(T));
+    from = padded;
   }
-  for (int64_t l = 0; l < kItems; ++l) {
-    element[l] = l < count ? re[2 * l] : T{};
-    element[kItems + l] = l < count ? im[2 * l] : T{};
+  T *const re = element + (inverse ? kItems : 0), *const im = element + (inverse ? 0 : kItems);
+  for (int64_t l = 0; l < kItems; l += kRegister) {
+    const RegisterOf<T> a = read<RegisterOf<T>>(from + 2 * l), b = read<RegisterOf<T>>(from + 2 * l + kRegister);
+    const RegisterOf<T> even = picked<T>(a, b, [](int i) { return 2 * i; });
+    const RegisterOf<T> odd = picked<T>(a, b, [](int i) { return 2 * i + 1; });
+    memcpy(re + l, &even, sizeof even);
+    memcpy(im + l, &odd, sizeof odd);
   }
 }
 
 template <class T>
 INLINE void store_numbers(const T* element, int64_t count, bool inverse, T scale, T* to) {
-  constexpr int64_t kItems = kFourierItems<T>;
-  const T *re = element + (inverse ? kItems : 0), *im = element + (inverse ? 0 : kItems);
-  if (count >= kItems) {
-    for (int64_t l = 0; l < kItems; ++l) {
-      to[2 * l] = re[l] * scale;
-      to[2 * l + 1] = im[l] * scale;
-    }
-    return;
+  constexpr int64_t kItems = kFourierItems<T>, kRegister = kRegisterItems<T>;
+  constexpr int kHalf = static_cast<int>(kRegister) / 2, kWhole = static_cast<int>(kRegister);
+  const T *const re = element + (inverse ? kItems : 0), *const im = element + (inverse ? 0 : kItems);
+  T part[2 * kItems];
+  T* const target = count < kItems ? part : to;
+  for (int64_t l = 0; l < kItems; l += kRegister) {
+    const RegisterOf<T> a = read<RegisterOf<T>>(re + l) * scale, b = read<RegisterOf<T>>(im + l) * scale;
+    const RegisterOf<T> low = picked<T>(a, b, [](int i) { return i / 2 + i % 2 * kWhole; });
+    const RegisterOf<T> high = picked<T>(a, b, [](int i) { return kHalf + i / 2 + i % 2 * kWhole; });
+    memcpy(target + 2 * l, &low, sizeof low);
+    memcpy(target + 2 * l + kRegister, &high, sizeof high);
   }
-  for (int64_t l = 0; l < count; ++l) {
-    to[2 * l] = re[l] * scale;
-    to[2 * l + 1] = im[l] * scale;
-  }
+  if (count < kItems) memcpy(to, part, static_cast<size_t>(2 * count) * sizeof(T));
 }
 
 // Exchanges the parts of a block of registers off the diagonal, of blocks of 2 kDistance rows and columns.
@@ -229,18 +258,10 @@ INLINE void transpose_registers(RegisterOf<T>* rows) {
   }
 }
 
-// The first `lanes` elements of a block as the lanes of kFourierItems elements; the other lanes are 0.
+// kFourierItems elements as the lanes of as many elements.
 template <class T>
-INLINE void transpose_block(const T* from, int64_t lanes, T* to) {
+INLINE void transpose_block(const T* from, T* to) {
   constexpr int64_t kItems = kFourierItems<T>, kElement = Pair<T>::kItems, kRegister = kRegisterItems<T>;
-  if (lanes < kItems) {
-    for (int64_t l = 0; l < kItems; ++l) {
-      for (int64_t t = 0; t < kElement; ++t) {
-        to[t % kItems * kElement + t / kItems * kItems + l] = l < lanes ? from[l * kElement + t] : T{};
-      }
-    }
-    return;
-  }
   for (int64_t t = 0; t < kElement; t += kRegister) {
     for (int64_t l = 0; l < kItems; l += kRegister) {
       RegisterOf<T> rows[kRegister];
@@ -252,6 +273,7 @@ INLINE void transpose_block(const T* from, int64_t lanes, T* to) {
   }
 }
 
+// The matrix has whole vectors. Lanes that are no column, or no row, have any numbers, which no other lane sees.
 template <class T>
 void fourier_line(const FourierLine& plan, const void* from, void* to, bool inverse, double factor, void* workspace) {
   constexpr int64_t kItems = kFourierItems<T>, kElement = Pair<T>::kItems;
@@ -264,25 +286,25 @@ void fourier_line(const FourierLine& plan, const void* from, void* to, bool inve
   T* written = matrix;
   for (int64_t column = 0; column < n2; column += kItems) {
     for (int64_t row = 0; row < n1; ++row) {
-      load_numbers(source + 2 * (row * n2 + column), n2 - column, inverse, x + row * kElement);
+      const int64_t first = row * n2 + column;
+      load_numbers(source + 2 * first, n1 * n2 - first, inverse, x + row * kElement);
     }
-    fourier_stages<T>(plan.columns, x, y);
+    const T* const spectrum = run_stages<T>(plan.columns, x, y);
     for (int64_t row = 0; row < n1; ++row, written += kElement, turns += kElement) {
       for_each_register<T>([&](int64_t lane) __attribute__((always_inline)) {
-        const Pair<T> a = Pair<T>::at(x, row, lane), w = Pair<T>::at(turns, 0, lane);
+        const Pair<T> a = Pair<T>::at(spectrum, row, lane), w = Pair<T>::at(turns, 0, lane);
         Pair<T>{a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re}.put(written, 0, lane);
       });
     }
   }
   const T scale = static_cast<T>(factor);
   for (int64_t row = 0; row < n1; row += kItems) {
-    const int64_t lanes = n1 - row < kItems ? n1 - row : kItems;
     for (int64_t column = 0; column < n2; column += kItems) {
-      transpose_block(matrix + (column / kItems * n1 + row) * kElement, lanes, x + column * kElement);
+      transpose_block(matrix + (column / kItems * n1 + row) * kElement, x + column * kElement);
     }
-    fourier_stages<T>(plan.rows, x, y);
+    const T* const spectrum = run_stages<T>(plan.rows, x, y);
     for (int64_t k = 0; k < n2; ++k) {
-      store_numbers(x + k * kElement, lanes, inverse, scale, static_cast<T*>(to) + 2 * (k * n1 + row));
+      store_numbers(spectrum + k * kElement, n1 - row, inverse, scale, static_cast<T*>(to) + 2 * (k * n1 + row));
     }
   }
 }

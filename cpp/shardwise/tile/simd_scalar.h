@@ -391,6 +391,31 @@ struct RotateLeft {  // by more than 0, and by less than the width
   }
 };
 
+struct MultiplyAdd {
+  template <class T>
+  static T apply(T a, T b, T c) {
+    return Add::apply(Multiply::apply(a, b), c);
+  }
+};
+struct AddTwice {
+  template <class T>
+  static T apply(T a, T b, T c) {
+    return Add::apply(Add::apply(a, b), c);
+  }
+};
+struct RotateXor {
+  template <class T>
+  static T apply(T a, T b, T c) {
+    return static_cast<T>(RotateLeft::apply(a, b) ^ c);
+  }
+};
+struct WrapNegative {
+  template <class T>
+  static T apply(T a, T b) {
+    return static_cast<T>(a < T{} ? Add::apply(a, b) : a);
+  }
+};
+
 // sqrt(a^2 + b^2) without overflow on the way, within 1.3 ulp. An infinity wins over a NaN.
 struct Hypot {
   template <class T>

@@ -333,3 +333,25 @@ def test_a_function_of_a_broadcast_row_is_row_major() -> None:
     found = run(lambda x: np.negative(np.broadcast_to(x[:20], (7, 20))), x)
     np.testing.assert_array_equal(found, -np.broadcast_to(x[:20], (7, 20)))
     assert np.asarray(found).flags.c_contiguous
+
+
+# Blocks of 512 indices are tested at once, and those that are inside take a loop without a test of each index.
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("outside", [(), (0,), (511, 512), (1300,)])
+def test_elements_at_many_indices(dtype: str, outside: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(4)
+    table, updates = rng.integers(-99, 99, 700).astype(dtype), rng.integers(-9, 9, 1301).astype(dtype)
+    ids = rng.integers(-700, 700, 1301)
+    for place, index in zip(outside, (5000, -5000)):
+        ids[place] = index
+    wrapped = np.where(ids < 0, ids + 700, ids)
+    inside = (wrapped >= 0) & (wrapped < 700)
+    for base in (table, np.repeat(table, 2)[::2]):
+        np.testing.assert_array_equal(np.asarray(run(lambda x, i: x[i], base, ids)), base[np.clip(wrapped, 0, 699)])
+    expected = table.copy()
+    np.add.at(expected, wrapped[inside], updates[inside])
+    added = run(lambda x, i, u: x.at[i].add(u), table, ids, updates)
+    np.testing.assert_array_equal(np.asarray(added), expected)
+    expected[wrapped[inside]] = updates[inside]
+    replaced = run(lambda x, i, u: x.at[i].set(u), np.asarray(added), ids, updates)
+    np.testing.assert_array_equal(np.asarray(replaced), expected)

@@ -87,16 +87,25 @@ template <class T>
 class Columns {
  public:
   Columns(const Geometry& geometry, const T* input)
-      : g_(geometry), input_(input), at_(geometry.output.size()), ndim_(geometry.output.size()) {}
+      : g_(geometry),
+        input_(input),
+        index_(geometry.output.size()),
+        at_(geometry.output.size()),
+        ndim_(geometry.output.size()) {
+    for (size_t d = 0; d < ndim_; ++d) {
+      inner_.push_back(element_count(DimSpan(g_.taps).subspan(d + 1)) * g_.group_features);
+    }
+  }
 
   // Writes the elements that the windows of rows [begin, end) of the product read, for one group.
   void fill(T* to, int64_t begin, int64_t end, int64_t group) {
     first_feature_ = g_.feature_groups > 1 ? group * g_.group_features : 0;
-    for (int64_t row = begin; row < end; ++row, to += g_.columns()) {
-      place(row);
-      // Batch groups read different examples, and feature groups different features of one example.
-      const int64_t batch = row / g_.positions() + (g_.batch_groups > 1 ? group * g_.batches : 0);
-      fill_dim(to, 0, batch);
+    // Batch groups read different examples, and feature groups different features of one example.
+    const int64_t first_batch = g_.batch_groups > 1 ? group * g_.batches : 0;
+    place(begin);
+    for (int64_t row = begin; row < end; ++row) {
+      to = fill_dim(to, 0, first_batch + batch_);
+      advance();
     }
   }
 
@@ -104,22 +113,36 @@ class Columns {
   template <class Visit>
   void for_each_tap(int64_t row, Visit&& visit) {
     place(row);
-    visit_dim(0, 0, row / g_.positions(), visit);
+    visit_dim(0, 0, batch_, visit);
   }
 
  private:
   void place(int64_t row) {
-    int64_t rest = row % g_.positions();
+    int64_t rest = row;
     for (size_t d = ndim_; d-- > 0;) {
-      at_[d] = rest % g_.output[d] * g_.window.strides[d] - g_.window.low[d];
+      index_[d] = rest % g_.output[d];
+      at_[d] = index_[d] * g_.window.strides[d] - g_.window.low[d];
       rest /= g_.output[d];
     }
+    batch_ = rest;
+  }
+
+  // The place of the next row, without a division.
+  void advance() {
+    for (size_t d = ndim_; d-- > 0;) {
+      at_[d] += g_.window.strides[d];
+      if (++index_[d] < g_.output[d]) return;
+      index_[d] = 0;
+      at_[d] = -g_.window.low[d];
+    }
+    ++batch_;
   }
 
   // The index that a tap reads along a dim; -1 if it is outside, or between two elements.
   int64_t source(size_t d, int64_t tap) const {
     const int64_t place = at_[d] + tap * g_.window.dilations[d], holes = g_.window.base_dilations[d];
-    if (place < 0 || (holes > 1 && place % holes != 0)) return -1;
+    if (holes == 1) return place >= 0 && place < g_.input[d] ? place : -1;
+    if (place < 0 || place % holes != 0) return -1;
     return place / holes < g_.input[d] ? place / holes : -1;
   }
 
@@ -128,11 +151,10 @@ class Columns {
     const bool is_run = d + 1 == ndim_ && g_.window.dilations[d] == 1 && g_.window.base_dilations[d] == 1 &&
                         g_.group_features == g_.features;
     if (is_run) return fill_run(to, d, pixel);
-    const int64_t inner = element_count(DimSpan(g_.taps).subspan(d + 1)) * g_.group_features;
     for (int64_t tap = 0; tap < g_.taps[d]; ++tap) {
       const int64_t from = source(d, tap);
       // Padding and holes are zeros here, which the sum needs: a row has a place for each tap.
-      to = from < 0 ? std::fill_n(to, inner, T{}) : fill_dim(to, d + 1, pixel * g_.input[d] + from);
+      to = from < 0 ? std::fill_n(to, inner_[d], T{}) : fill_dim(to, d + 1, pixel * g_.input[d] + from);
     }
     return to;
   }
@@ -160,9 +182,10 @@ class Columns {
 
   const Geometry& g_;
   const T* input_;
-  Dims at_;
+  Dims index_, at_;  // of the output, and the place of its first tap
+  Dims inner_;       // elements of a row that one tap of a dim has
   size_t ndim_;
-  int64_t first_feature_ = 0;
+  int64_t batch_ = 0, first_feature_ = 0;
 };
 
 // Adds the products of one pixel and one tap: each feature with the weights of its outputs.

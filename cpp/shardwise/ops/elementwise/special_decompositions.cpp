@@ -62,31 +62,34 @@ Term is_whole(Term x) { return x.compare("EQ", x.op("stablehlo.floor")); }
 
 // ---- gamma ---------------------------------------------------------------------------------------------------------
 
-// Lanczos, "A Precision Approximation of the Gamma Function", SIAM J. Numer. Anal. 1 (1964), with g = 7 and 9 terms
-// (coefficients of Godfrey, as in XLA).
-constexpr double kLanczosG = 7;
-constexpr double kLanczosBase = 0.99999999999980993227684700473478;
-constexpr std::array kLanczos{
-    676.520368121885098567009190444019, -1259.13921672240287047156078755283, 771.3234287776530788486528258894,
-    -176.61502916214059906584551354,    12.507343278686904814458936853,      -0.13857109526572011689554707,
-    9.984369578019570859563e-6,         1.50563273514931155834e-7,
+// B(2j) / 2j of the Bernoulli numbers B, the last one first. From 8.5 on, later terms are below 6e-17.
+constexpr std::array kDigammaTail{
+    -3617.0 / 8160, 1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12,
 };
+constexpr double kDigammaSteps = 8, kShiftsBelow = 16;
 
-// The derivative of lgamma; NaN at its poles 0, -1, -2, …; below 1/2 by reflection.
+// 1 / w + 1 / (w + 1) + … + 1 / (w + 7). Terms k and 7 - k add up to (2 w + 7) / (u + k (7 - k)), where u = w (w + 7), so
+// that the sum is one quotient: the derivative of u (u + 6) (u + 10) (u + 12) by u, over this product.
+Term sum_of_steps(Term w) {
+  const Term u = w * (w + (kDigammaSteps - 1));
+  const Term slope = ((u * 4.0 + 84.0) * u + 504.0) * u + 720.0;
+  const Term product = (((u + 28.0) * u + 252.0) * u + 720.0) * u;
+  return (w * 2.0 + (kDigammaSteps - 1)) * slope / product;
+}
+
+// The derivative of lgamma; NaN at its poles 0, -1, -2, …; below 1/2 by reflection. Abramowitz and Stegun, "Handbook of
+// Mathematical Functions", 1964: 6.3.6 (steps up to a large number), 6.3.18 (the expansion there), 6.3.7 (reflection).
 Term digamma(Term x) {
   const Term reflects = x.compare("LT", x.splat(0.5));
-  const Term z = reflects.select(-x, x + -1.0), t = z + (kLanczosG + 0.5);
-  const Term log_t = (z * (1 / (kLanczosG + 0.5))).op("stablehlo.log_plus_one") + std::log(kLanczosG + 0.5);
-  Term sum = x.splat(kLanczosBase), slope = x.splat(0.0);
-  for (size_t i = 0; i < kLanczos.size(); ++i) {
-    const Term distance = z + static_cast<double>(i + 1);
-    sum = sum + kLanczos[i] / distance;
-    slope = slope - kLanczos[i] / (distance * distance);
-  }
-  const Term y = log_t + slope / sum - kLanczosG / t;
-  // x less the nearest integer: sine and cosine of large multiples of pi would lose all digits.
+  const Term w = reflects.select(1.0 - x, x);
+  const Term is_small = w.compare("LT", w.splat(kShiftsBelow)), a = is_small.select(w + kDigammaSteps, w);
+  // Large numbers, whose products would overflow, take no steps.
+  const Term steps = is_small.select(sum_of_steps(w.op("stablehlo.minimum", w.splat(kShiftsBelow))), w.splat(0.0));
+  const Term inverse = 1.0 / a, tail = polynomial(inverse * inverse, kDigammaTail) * inverse;
+  const Term y = a.op("stablehlo.log") - steps - (tail + 0.5) * inverse;
+  // x less the nearest integer: the tangent of large multiples of pi would lose all digits.
   const Term angle = (x + (x + 0.5).op("stablehlo.floor").op("stablehlo.abs")) * std::numbers::pi;
-  const Term below = y - angle.op("stablehlo.cosine") * std::numbers::pi / angle.op("stablehlo.sine");
+  const Term below = y - std::numbers::pi / angle.op("stablehlo.tan");
   const Term is_pole = x.compare("LE", x.splat(0.0)).op("stablehlo.and", is_whole(x));
   return is_pole.select(x.splat(kNan), reflects.select(below, y));
 }

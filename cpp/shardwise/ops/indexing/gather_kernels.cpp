@@ -45,8 +45,13 @@ class Gather {
   void run() {
     const int64_t item = item_size(result_.dtype());
     if (slice_.count() == 1) {
-      dispatch_moved(item, [&]<class T>() { steps_.size() == 1 ? fetch_elements<T, 1>() : fetch_elements<T, 0>(); });
-      return;
+      return dispatch_moved(item, [&]<class T>() {
+        switch (steps_.size()) {
+          case 1: return fetch_elements<T, 1>();
+          case 2: return fetch_elements<T, 2>();
+          default: return fetch_elements<T, 0>();
+        }
+      });
     }
     const bool slices_are_runs = !slice_.dims.empty() && slice_.dims.back().second == item;
     if (slices_are_runs) return copy_slices(item);
@@ -108,13 +113,38 @@ class Gather {
   template <class T, size_t kComponents>
   static void fetch_run(const int64_t* start, const Step* steps, size_t components, PairedDims::Dim strides,
                         const std::byte* source, std::byte* target, int64_t count) {
-    const Step only = kComponents == 1 ? steps[0] : Step{};
+    constexpr auto kItem = static_cast<int64_t>(sizeof(T));
+    if (kComponents == 1 && steps[0].stride == kItem && strides.first == 0 && strides.second == kItem) {
+      return fetch_adjacent<T>(start, steps[0].limit, source, target, count);
+    }
+    Step copies[std::max<size_t>(kComponents, 1)];
+    std::copy_n(steps, kComponents, copies);
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t offset = kComponents == 1 ? offset_of(start + i, &only, 1) : offset_of(start, steps, components);
+      const int64_t offset =
+          kComponents > 0 ? offset_of(start, copies, kComponents) : offset_of(start, steps, components);
       std::memcpy(target, source + offset, sizeof(T));
-      if (kComponents != 1) start += components;
+      start += kComponents > 0 ? kComponents : components;
       source += strides.first;
       target += strides.second;
+    }
+  }
+
+  // Elements of a vector. A block of indices is clamped only if one of them is outside.
+  template <class T>
+  static void fetch_adjacent(const int64_t* start, int64_t limit, const std::byte* source, std::byte* target,
+                             int64_t count) {
+    constexpr int64_t kBlock = 512;
+    const auto fetch = [&](int64_t to, int64_t index) {
+      std::memcpy(target + to * static_cast<int64_t>(sizeof(T)), source + index * static_cast<int64_t>(sizeof(T)),
+                  sizeof(T));
+    };
+    for (int64_t begin = 0; begin < count; begin += kBlock) {
+      const int64_t end = std::min(begin + kBlock, count);
+      if (all_inside(start + begin, end - begin, limit)) {
+        for (int64_t i = begin; i < end; ++i) fetch(i, start[i]);
+      } else {
+        for (int64_t i = begin; i < end; ++i) fetch(i, std::clamp<int64_t>(start[i], 0, limit));
+      }
     }
   }
 

@@ -35,6 +35,17 @@ class IndexVectors {
   int64_t count_ = 0, components_ = 0;
 };
 
+// Whether all indices are in [0, limit], where limit is not negative.
+inline bool all_inside(const int64_t* indices, int64_t count, int64_t limit) {
+  // The sign of either term tells that an index is outside. Signs need no comparison of 64 bits, which SSE2 lacks.
+  uint64_t signs = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto index = static_cast<uint64_t>(indices[i]);
+    signs |= index | (static_cast<uint64_t>(limit) - index);
+  }
+  return static_cast<int64_t>(signs) >= 0;
+}
+
 // Dims, outermost first, with one stride for each of two arrays.
 struct PairedDims {
   struct Dim {

@@ -39,22 +39,37 @@ class WindowPlaces {
     int64_t after, before, stride;  // a window that starts outside of (after, before) is dropped
   };
 
+  static constexpr int64_t kBlock = 512;
+
   template <size_t kComponents, class Body>  // 0: any number
   void for_each_of(int64_t begin, int64_t end, Body& body) const {
     const size_t count = kComponents != 0 ? kComponents : components_.size();
     const Component only = kComponents == 1 ? components_[0] : Component{};  // a copy stays in registers
     const Component* const components = kComponents == 1 ? &only : components_.data();
     const int64_t* start = starts_[begin];
-    for_each_offset(batch_, begin, end, [&](int64_t from, int64_t to) {
-      bool inside = true;
-      for (size_t k = 0; k < count; ++k) {
-        const int64_t index = *start++;
-        inside = inside && index > components[k].after && index < components[k].before;
-        // The offset of an index far outside could overflow.
-        if (inside) to += index * components[k].stride;
+    const PairedDims::Dim last = batch_.last();
+    for_each_run(batch_, begin, end, [&](int64_t from, int64_t to, int64_t run) {
+      for (int64_t first = 0; first < run; first += kBlock) {
+        const int64_t block = std::min(kBlock, run - first);
+        // Blocks of indices that need no test of their own.
+        const bool inside = kComponents == 1 && all_inside(start, block, only.before - 1);
+        for (int64_t i = 0; i < block; ++i, from += last.first, to += last.second, start += count) {
+          if (kComponents == 1 && inside) {
+            body(from, to + *start * only.stride);
+          } else {
+            body(from, place(start, components, count, to));
+          }
+        }
       }
-      body(from, inside ? to : kDropped);
     });
+  }
+
+  static int64_t place(const int64_t* start, const Component* components, size_t count, int64_t to) {
+    for (size_t k = 0; k < count; ++k) {
+      if (start[k] <= components[k].after || start[k] >= components[k].before) return kDropped;
+      to += start[k] * components[k].stride;
+    }
+    return to;
   }
 
   IndexVectors starts_;

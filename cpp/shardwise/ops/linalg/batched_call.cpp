@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/strided_copy.h"
 #include "shardwise/base/text.h"
 
 namespace shardwise {
@@ -253,7 +254,7 @@ std::byte* Problem::at(const NdArray& result) const {
   return result.data() + index_ * core_size(result) * item_size(result.dtype());
 }
 
-void Problem::load(const NdArray& from, std::byte* to) const {
+const std::byte* Problem::first_item(const NdArray& from) const {
   const std::byte* base = from.data();
   int64_t rest = index_;
   // The number of the problem in row-major order, as digits of the batch dims: the operand may have any strides.
@@ -261,8 +262,19 @@ void Problem::load(const NdArray& from, std::byte* to) const {
     base += rest % from.shape()[d] * from.strides()[d];
     rest /= from.shape()[d];
   }
+  return base;
+}
+
+void Problem::load(const NdArray& from, std::byte* to) const {
+  const std::byte* base = first_item(from);
   const Dims shape = matrix_dims(from.shape(), batch_rank_, 1), strides = matrix_dims(from.strides(), batch_rank_, 0);
   with_item(item_size(from.dtype()), [&]<class Item>() { load_items<Item>(base, to, shape, strides); });
+}
+
+void Problem::copy_rows(const NdArray& from, std::byte* to) const {
+  const int64_t item = item_size(from.dtype());
+  const Dims shape = matrix_dims(from.shape(), batch_rank_, 1), strides = matrix_dims(from.strides(), batch_rank_, 0);
+  copy_strided(item, shape, to, row_major_strides(shape, item), first_item(from), strides);
 }
 
 void Problem::store(const NdArray& to, const std::byte* from, int64_t leading) const {

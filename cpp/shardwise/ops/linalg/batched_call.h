@@ -9,8 +9,8 @@
 // n - 1 unless an operand binds them. Options have a name and what they may be: letters of LAPACK (uplo=LU), an integer
 // (low#) or a boolean (left?).
 //
-// The batch is split over devices, and so is a dim that the row names as free. Each problem is one call of LAPACK on a
-// copy, so that its bits do not depend on the problems beside it.
+// The batch is split over devices, and so is a dim that the row names as free. Each problem is one call of LAPACK,
+// so that its bits do not depend on the problems beside it.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,8 @@ class CallSizes {
   std::array<int64_t, 26> sizes_;
 };
 
-// One problem: copies of its operands in LAPACK's column-major order, and its part of the results.
+// One problem: copies of its operands in LAPACK's column-major order, and its part of the results. Calls that can take
+// transposed matrices need no such copies: to LAPACK, the rows of a matrix are the columns of its transpose.
 class Problem {
  public:
   Problem(const CallOptions& options, const CallSizes& sizes, std::span<const NdArray> operands,
@@ -71,6 +72,21 @@ class Problem {
     load(operands_[operand], reinterpret_cast<std::byte*>(copy.data()));
     return copy;
   }
+  // An operand in row-major order: its own memory if that is dense, else a copy in `room`.
+  template <class T>
+  const T* rows(size_t operand, std::vector<T>& room) const {
+    const NdArray& array = operands_[operand];
+    if (array.is_contiguous()) return reinterpret_cast<const T*>(first_item(array));
+    room.resize(static_cast<size_t>(core_size(array)));
+    copy_rows(array, reinterpret_cast<std::byte*>(room.data()));
+    return room.data();
+  }
+  // The memory of a result, in row-major order, with a copy of an operand.
+  template <class T>
+  T* result_from(size_t result, size_t operand) const {
+    copy_rows(operands_[operand], at(results_[result]));
+    return reinterpret_cast<T*>(at(results_[result]));
+  }
   // The first rows and columns of a column-major matrix with `leading` rows, or of a vector.
   template <class T>
   void store(size_t result, const std::vector<T>& from, int leading) const {
@@ -90,7 +106,9 @@ class Problem {
  private:
   int64_t core_size(const NdArray& array) const;
   std::byte* at(const NdArray& result) const;
+  const std::byte* first_item(const NdArray& operand) const;
   void load(const NdArray& from, std::byte* to) const;
+  void copy_rows(const NdArray& from, std::byte* to) const;
   void store(const NdArray& to, const std::byte* from, int64_t leading) const;
 
   const CallOptions& options_;

@@ -18,11 +18,10 @@ size_t count_of(Int rows, Int columns) { return static_cast<size_t>(rows) * stat
 
 // Sets one side of the diagonal of a column-major matrix to 0.
 template <class T>
-void keep_triangle(std::vector<T>& a, Int rows, Int columns, bool lower) {
+void keep_triangle(T* a, Int rows, Int columns, bool lower) {
   for (Int j = 0; j < columns; ++j) {
-    for (Int i = 0; i < rows; ++i) {
-      if (lower ? i < j : i > j) a[count_of(rows, j) + static_cast<size_t>(i)] = T{};
-    }
+    T* const column = a + count_of(rows, j);
+    std::fill(lower ? column : column + std::min(j + 1, rows), lower ? column + std::min(j, rows) : column + rows, T{});
   }
 }
 
@@ -35,16 +34,17 @@ CallOptions read_cholesky(const Attrs& attrs) {
   return options;
 }
 
+// Aᵀ is the conjugate of A, and so are its factors: Lᵀ of A = L·Lᴴ is U of Aᵀ = Uᴴ·U.
 struct Cholesky {
   template <class T>
   static void solve(const Problem& p) {
     const Int n = p.size('n');
-    std::vector<T> a = p.load<T>(0);
+    const char transposed = other_triangle(p.letter("uplo"));
+    T* const a = p.result_from<T>(0, 0);
     // A matrix that is not positive definite gives NaN, as XLA does. An error could not
     // tell which problem of a batch failed.
-    if (lapack::potrf(p.letter("uplo"), n, a.data()) != 0) return p.fill(0, quiet_nan<T>());
-    keep_triangle(a, n, n, p.letter("uplo") == 'L');
-    p.store(0, a, n);
+    if (lapack::potrf(transposed, n, a) != 0) return p.fill(0, quiet_nan<T>());
+    keep_triangle(a, n, n, transposed == 'L');
   }
 };
 
@@ -65,17 +65,6 @@ bool triangle_fits(const CallSizes& sizes, const CallOptions& options) {
 }
 
 char free_dim_of_triangle(const CallOptions& options) { return options.letter("side") == 'L' ? 'n' : 'm'; }
-
-struct TriangularSolve {
-  template <class T>
-  static void solve(const Problem& p) {
-    const std::vector<T> a = p.load<T>(0);
-    std::vector<T> b = p.load<T>(1);
-    lapack::trsm(p.letter("side"), p.letter("uplo"), p.letter("trans_x"), p.letter("diag"), p.size('m'), p.size('n'),
-                 a.data(), b.data());
-    p.store(0, b, p.size('m'));
-  }
-};
 
 // ---- LU ------------------------------------------------------------------------------------------------------------
 
@@ -172,7 +161,7 @@ struct Qr {
     // Column-major: columns are added or dropped at the end. orgqr makes all of them from the reflectors.
     q.resize(count_of(m, columns));
     lapack::orgqr(m, columns, k, q.data(), tau.data());
-    keep_triangle(r, m, n, false);
+    keep_triangle(r.data(), m, n, false);
     p.store(0, q, m);
     p.store(1, r, m);
   }

@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <numbers>
+#include <type_traits>
 #include <vector>
 
 #include "shardwise/ops/linalg/fft.h"
@@ -333,35 +335,103 @@ void transform_dim(KernelContext& context, Plans<T>& plans, const NdArray& from,
   });
 }
 
+// Both parts of a few numbers, each in a register that any CPU of this architecture has.
+template <class T>
+using Register __attribute__((vector_size(16))) = T;
+template <class T>
+constexpr int64_t kPairs = 16 / static_cast<int64_t>(sizeof(T));
+
+template <class T>
+struct Parts {
+  using Number = std::complex<T>;
+  using Places = Register<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+  Register<T> re, im;
+
+  // Numbers from[0], from[1], …, or from[0], from[-1], …; those beyond `count` are 0.
+  template <int kStep>
+  static Parts at(const Number* from, int64_t count) {
+    if (count == kPairs<T>) return split<kStep>(kStep > 0 ? from : from - (kPairs<T> - 1));
+    Number room[kPairs<T>] = {};
+    for (int64_t i = 0; i < count; ++i) room[i] = from[kStep * i];
+    return split<1>(room);
+  }
+  template <int kStep>
+  void put(Number* to, int64_t count) const {
+    if (count == kPairs<T>) return join<kStep>(kStep > 0 ? to : to - (kPairs<T> - 1));
+    Number room[kPairs<T>];
+    join<1>(room);
+    for (int64_t i = 0; i < count; ++i) to[kStep * i] = room[i];
+  }
+
+ private:
+  static constexpr int kLast = static_cast<int>(kPairs<T>) - 1;
+  template <int kStep>
+  static Parts split(const Number* numbers) {
+    Register<T> low, high;
+    std::memcpy(&low, numbers, sizeof low);
+    std::memcpy(&high, reinterpret_cast<const T*>(numbers) + kPairs<T>, sizeof high);
+    Places re, im;
+    for (int i = 0; i <= kLast; ++i) {
+      re[i] = 2 * (kStep > 0 ? i : kLast - i);
+      im[i] = re[i] + 1;
+    }
+    return {__builtin_shuffle(low, high, re), __builtin_shuffle(low, high, im)};
+  }
+  template <int kStep>
+  void join(Number* numbers) const {
+    Places first, second;
+    for (int i = 0; i <= kLast; ++i) {
+      const int place = i / 2, part = i % 2 * (kLast + 1), half = (kLast + 1) / 2;
+      first[i] = (kStep > 0 ? place : kLast - place) + part;
+      second[i] = (kStep > 0 ? half + place : kLast - half - place) + part;
+    }
+    const Register<T> low = __builtin_shuffle(re, im, first), high = __builtin_shuffle(re, im, second);
+    std::memcpy(reinterpret_cast<T*>(numbers), &low, sizeof low);
+    std::memcpy(reinterpret_cast<T*>(numbers) + kPairs<T>, &high, sizeof high);
+  }
+};
+
+// Calls body(k, count) for blocks of [1, end). The last one overlaps the one before, so that it is whole.
+template <class T, class Body>
+void for_each_pair_block(int64_t end, Body body) {
+  if (end - 1 < kPairs<T>) return body(1, end - 1);
+  for (int64_t k = 1; k < end; k += kPairs<T>) body(std::min(k, end - kPairs<T>), kPairs<T>);
+}
+
 // With z[j] = x[2 j] + i x[2 j + 1] and its transform Z of m = n / 2 elements, X[k] is the sum of the transforms of the
 // even and of the odd elements: (Z[k] + Z*[m - k]) / 2 - i w^k (Z[k] - Z*[m - k]) / 2, where w = exp(-2 pi i / n).
 template <class T>
 void split_spectrum(const std::complex<T>* z, int64_t m, const std::vector<std::complex<T>>& roots,
                     std::complex<T>* to) {
-  using Number = std::complex<T>;
   to[0] = z[0].real() + z[0].imag();
   to[m] = z[0].real() - z[0].imag();
   // X[m - k] has the same terms, because the root of m - k is that of k mirrored at the imaginary axis.
-  for (int64_t k = 1; k <= m / 2; ++k) {
-    const Number a = z[k], b = std::conj(z[m - k]);
-    const Number even = (a + b) * T{0.5}, odd = (a - b) * T{0.5};
-    const Number turned = times(Number{odd.imag(), -odd.real()}, roots[static_cast<size_t>(k)]);
-    to[k] = even + turned;
-    to[m - k] = std::conj(even - turned);
-  }
+  for_each_pair_block<T>(m / 2 + 1, [&](int64_t k, int64_t count) {
+    const auto a = Parts<T>::template at<1>(z + k, count), b = Parts<T>::template at<-1>(z + m - k, count);
+    const auto root = Parts<T>::template at<1>(roots.data() + k, count);
+    // The second number is a conjugate.
+    const Parts<T> even{(a.re + b.re) * T{0.5}, (a.im - b.im) * T{0.5}};
+    const Parts<T> odd{(a.im + b.im) * T{0.5}, -((a.re - b.re) * T{0.5})};
+    const Parts<T> turned{odd.re * root.re - odd.im * root.im, odd.re * root.im + odd.im * root.re};
+    Parts<T>{even.re + turned.re, even.im + turned.im}.template put<1>(to + k, count);
+    Parts<T>{even.re - turned.re, turned.im - even.im}.template put<-1>(to + m - k, count);
+  });
 }
 
 // The inverse of this. The first and the last number are real.
 template <class T>
 void join_spectrum(const std::complex<T>* from, int64_t m, const std::vector<std::complex<T>>& roots,
                    std::complex<T>* z) {
-  using Number = std::complex<T>;
-  for (int64_t k = 0; k < m; ++k) {
-    const Number a = k == 0 ? Number{from[0].real()} : from[k];
-    const Number b = k == 0 ? Number{from[m].real()} : std::conj(from[m - k]);
-    const Number even = (a + b) * T{0.5}, odd = times((a - b) * T{0.5}, std::conj(roots[static_cast<size_t>(k)]));
-    z[k] = even + Number{-odd.imag(), odd.real()};
-  }
+  const T first = from[0].real(), last = from[m].real();
+  z[0] = {(first + last) * T{0.5}, (first - last) * T{0.5}};
+  for_each_pair_block<T>(m, [&](int64_t k, int64_t count) {
+    const auto a = Parts<T>::template at<1>(from + k, count), b = Parts<T>::template at<-1>(from + m - k, count);
+    const auto root = Parts<T>::template at<1>(roots.data() + k, count);
+    const Parts<T> even{(a.re + b.re) * T{0.5}, (a.im - b.im) * T{0.5}};
+    const Parts<T> odd{(a.re - b.re) * T{0.5}, (a.im + b.im) * T{0.5}};
+    const Parts<T> turned{odd.re * root.re + odd.im * root.im, odd.im * root.re - odd.re * root.im};
+    Parts<T>{even.re - turned.im, even.im + turned.re}.template put<1>(z + k, count);
+  });
 }
 
 // The first half of the transform along the last dim of real numbers.

@@ -36,17 +36,6 @@ bool trsm_fits(const CallSizes& sizes, const CallOptions& options) {
   return sizes['s'] == sizes[options.letter("side") == 'L' ? 'm' : 'n'];
 }
 
-struct Trsm {
-  template <class T>
-  static void solve(const Problem& p) {
-    const std::vector<T> a = p.load<T>(0);
-    std::vector<T> b = p.load<T>(1);
-    lapack::trsm(p.letter("side"), p.letter("uplo"), p.letter("trans_x"), p.letter("diag"), p.size('m'), p.size('n'),
-                 a.data(), b.data());
-    p.store(0, b, p.size('m'));
-  }
-};
-
 struct Getrf {
   template <class T>
   static void solve(const Problem& p) {
@@ -231,7 +220,7 @@ const Row kRows[] = {
      "T s s, T m n -> T m n",
      {},
      "side=LR uplo=LU trans_x=NTC diag=NU",
-     solve_by_type<Trsm>(),
+     solve_by_type<TriangularSolve>(),
      trsm_fits,
      free_dim_of_trsm},
     {"getrf", "getrf", "T m n -> T m n, I k, I", {}, {}, solve_by_type<Getrf>()},

@@ -41,6 +41,20 @@ inline std::vector<lapack::Int> permutation_of(const std::vector<lapack::Int>& p
   return permutation;
 }
 
+inline char other_triangle(char uplo) { return uplo == 'L' ? 'U' : 'L'; }
+
+// op(A) X = B, or X op(A) = B for side R. The transposes have the other side and the other triangle, and the same op:
+// Xᵀ op(Aᵀ) = Bᵀ.
+struct TriangularSolve {
+  template <class T>
+  static void solve(const Problem& p) {
+    std::vector<T> room;
+    const T* a = p.rows<T>(0, room);
+    lapack::trsm(p.letter("side") == 'L' ? 'R' : 'L', other_triangle(p.letter("uplo")), p.letter("trans_x"),
+                 p.letter("diag"), p.size('n'), p.size('m'), a, p.result_from<T>(0, 1));
+  }
+};
+
 template <class T>
 struct SingularValues {
   std::vector<T> u, vt;
