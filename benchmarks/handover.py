@@ -4,9 +4,9 @@
     python -m benchmarks.handover --ranks 2 4 [--no-jax]
 
 JAX: benchmarks/handover_jax.py. MPI: the digits step (data parallel over the ranks) beside mpi4py and NumPy, with an
-Allreduce for each gradient or one for all, in the same processes, in turn; the fastest step of the slowest rank. Both
-also run on the rows of one rank alone, which shows how much of a step is communication. The parent starts the ranks;
-rank 0 writes a JSON file.
+Allreduce for each gradient or one for all, in the same processes, in turn; the fastest step of the slowest rank. All
+ranks begin each step together. Both also run on the rows of one rank alone, which shows how much of a step is
+communication. The parent starts the ranks; rank 0 writes a JSON file.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def measure(rounds: int) -> None:
         assert np.allclose(float(value), expected, rtol=1e-4)
         actions = {"ours": ours, "by hand": by_hand, "packed by hand": packed}
         actions |= {"ours alone": ours_alone, "by hand alone": by_hand_alone}
-        seconds = interleaved(actions, rounds)
+        # Together: the first step with a collective would otherwise wait for the ranks that were slower alone.
+        seconds = interleaved(actions, rounds, before=comm.Barrier)
         best = {name: comm.allreduce(min(each), MPI.MAX) * 1e3 for name, each in seconds.items()}
         rows.append({"ranks": ranks.size, "batch": batch, "hidden": hidden, **best})
     if ranks.rank == 0:

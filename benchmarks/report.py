@@ -18,12 +18,19 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def interleaved(
-    functions: dict[str, Callable[[], Any]], rounds: int, clock: Callable[[], float] = time.perf_counter
+    functions: dict[str, Callable[[], Any]],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+    before: Callable[[], Any] = lambda: None,
 ) -> dict[str, list[float]]:
-    """Seconds of each function, all of them once per round, so that noise of the machine meets all alike."""
+    """Seconds of each function, all of them once per round, so that noise of the machine meets all alike.
+
+    ``before`` runs before each function, outside of its time.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
+            before()
             start = clock()
             function()
             seconds[name].append(clock() - start)

@@ -49,16 +49,18 @@ class PlacedProgram:
         traced, place, executable = self._traced, self._place, self.executable
         options: dict[str, Any] = switches
         arguments: list[Any] = [leaf._data if isinstance(leaf, Array) else None for leaf in leaves]
+        given: list[Any] = []  # leaves that may be NumPy arrays
         if not executable.accepts(arguments):
             arguments, options = self._arguments(leaves, switches)
+            given = leaves
         for i, limit in traced._limits:
             limit.check(int(leaves[i]))
-        finish = self._begin(leaves)
+        finish = self._begin(given)
         if self._hidden is None:
             rest = self._argument_shardings[len(traced.in_avals) :]
             self._hidden = [_placed(array, sharding, place) for array, sharding in zip(traced._hoisted, rest)]
-        function, given = traced._donation
-        donated = [i for i in given if isinstance(leaves[i], Array)]
+        function, donations = traced._donation
+        donated = [i for i in donations if isinstance(leaves[i], Array)]
         for i in donated:  # before the run, which may write them
             leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
         arguments += self._hidden

@@ -179,6 +179,7 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
                           const std::vector<size_t>& borrowed, const std::vector<size_t>& donated,
                           const Processes& processes, bool count) {
   std::vector<ShardedArray> values;
+  values.reserve(arguments.size());
   for (const py::handle argument : arguments) values.push_back(argument.cast<const ShardedArray&>());
   std::unordered_set<const void*> borrowed_owners;
   // Before the run, which takes the arguments.

@@ -106,7 +106,9 @@ std::vector<size_t> memory_order(const NdArray& array) {
   return order;
 }
 
-bool is_gapless(const NdArray& array) { return reorder_dims(array, memory_order(array)).is_contiguous(); }
+bool is_gapless(const NdArray& array) {
+  return array.is_contiguous() || reorder_dims(array, memory_order(array)).is_contiguous();
+}
 
 void copy_parallel(const NdArray& to, const NdArray& from) {
   check_internal(to.shape() == from.shape() && to.dtype() == from.dtype(), "copy_parallel: same shape and dtype");
@@ -125,6 +127,13 @@ void copy_parallel(const NdArray& to, const NdArray& from) {
   parallel_for(*largest, rows, [&](int64_t begin, int64_t end) {
     to.sliced(dim, begin, end - begin).copy_from(from.sliced(dim, begin, end - begin));
   });
+}
+
+NdArray dense(const NdArray& array) {
+  if (array.is_contiguous()) return array;
+  NdArray copy = pooled_empty(array.dtype(), array.shape());
+  copy_parallel(copy, array);
+  return copy;
 }
 
 NdArray merge_groups(NdArray array, std::span<const size_t> groups) {

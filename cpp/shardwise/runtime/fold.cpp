@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include "shardwise/base/error.h"
@@ -38,7 +39,17 @@ bool is_idempotent(Reducer reducer, DType dtype) {
 }
 
 // inputs: [accumulator,] members; output: the accumulator, or the result in the last pass.
-TileProgram pass_program(TileCode code, DType dtype, DType accumulator, size_t members, bool is_first, bool is_last) {
+struct Pass {
+  TileCode code;
+  DType dtype, accumulator;
+  size_t members;
+  bool is_first, is_last;
+
+  auto operator<=>(const Pass&) const = default;
+};
+
+TileProgram make_program(const Pass& pass) {
+  const auto& [code, dtype, accumulator, members, is_first, is_last] = pass;
   TileBuilder tiles;
   std::vector<uint32_t> inputs;
   // The accumulator comes first, so that members are combined from the first device to the last in all passes.
@@ -53,6 +64,14 @@ TileProgram pass_program(TileCode code, DType dtype, DType accumulator, size_t m
   if (is_last && accumulator != dtype) sum = tiles.emit(TileCode::kConvert, {sum}, dtype);
   tiles.output(sum);
   return std::move(tiles).build();
+}
+
+// Kept, because small operands are folded in less time than it takes to build a program. There are few: a pass has at most
+// kMembersPerPass members.
+const TileProgram& program_of(const Pass& pass) {
+  thread_local std::map<Pass, TileProgram> known;
+  const auto found = known.find(pass);
+  return found != known.end() ? found->second : known.emplace(pass, make_program(pass)).first->second;
 }
 
 bool is_same_view(const NdArray& a, const NdArray& b) {
@@ -82,7 +101,7 @@ NdArray fold(Reducer reducer, std::span<const NdArray> members) {
     const size_t count = std::min(members.size() - done, kMembersPerPass);
     const bool is_first = done == 0;
     const bool is_last = done + count == members.size();
-    const TileProgram program = pass_program(code, dtype, accumulator, count, is_first, is_last);
+    const TileProgram& program = program_of({code, dtype, accumulator, count, is_first, is_last});
     std::vector<NdArray> inputs;
     if (!is_first) inputs.push_back(partial);
     inputs.insert(inputs.end(), members.begin() + static_cast<std::ptrdiff_t>(done),

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/moved_item.h"
@@ -246,24 +247,24 @@ Strided make_strided(std::span<const NdArray> inputs, std::span<const NdArray> o
 
 TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
     : program_(program), table_(*current_isa().table), max_lanes_(0) {
-  const size_t slots = program.inputs_.size() + program.outputs_.size() + program.scalars_.size();
-  std::vector<int64_t> items;
-  items.reserve(slots + program.temporary_bytes_.size());
-  pad_offset_.reserve(items.capacity());
-  slots_.reserve(items.capacity());
-  for (DType dtype : program.inputs_) items.push_back(item_size(dtype));
-  for (const TileProgram::Output& output : program.outputs_) items.push_back(item_size(output.dtype));
-  for (const Scalar& scalar : program.scalars_) items.push_back(item_size(scalar.dtype));
-  items.insert(items.end(), program.temporary_bytes_.begin(), program.temporary_bytes_.end());
-  const int64_t lane_bytes = std::accumulate(items.begin(), items.end(), int64_t{0});
+  const size_t scalar_begin = program.inputs_.size() + program.outputs_.size();
+  const size_t slots = scalar_begin + program.scalars_.size() + program.temporary_bytes_.size();
+  // First the size of an item of each slot. One allocation fewer counts, because many runs compute a few lanes only.
+  pad_offset_.reserve(slots);
+  slots_.reserve(slots);
+  for (DType dtype : program.inputs_) pad_offset_.push_back(item_size(dtype));
+  for (const TileProgram::Output& output : program.outputs_) pad_offset_.push_back(item_size(output.dtype));
+  for (const Scalar& scalar : program.scalars_) pad_offset_.push_back(item_size(scalar.dtype));
+  pad_offset_.insert(pad_offset_.end(), program.temporary_bytes_.begin(), program.temporary_bytes_.end());
+  const int64_t lane_bytes = std::accumulate(pad_offset_.begin(), pad_offset_.end(), int64_t{0});
   // A long program gets shorter tiles, so that all its slots still fit: 16 bytes a lane give 2048 lanes, 32 give 1024.
   // Never fewer than four blocks, so that the calls of kernels stay cheap per lane.
   const int64_t fitting = std::max<int64_t>(kWorkspaceBytes / lane_bytes / kLaneBlock * kLaneBlock, 4 * kLaneBlock);
   max_lanes_ = std::min({round_up(std::max<int64_t>(max_lanes, 1)), fitting, kTileLanes});
 
   int64_t bytes = 0;
-  for (int64_t item : items) {
-    pad_offset_.push_back(bytes);
+  for (int64_t& offset : pad_offset_) {
+    const int64_t item = std::exchange(offset, bytes);
     bytes += max_lanes_ * item + 64;  // the gap keeps slots apart in the sets of the cache
   }
   bytes += 64;  // to align the first slot
@@ -278,12 +279,11 @@ TileRunner::TileRunner(const TileProgram& program, int64_t max_lanes)
   }
   const auto address = reinterpret_cast<uintptr_t>(memory_.get());
   storage_ = memory_.get() + (64 - address % 64) % 64;
-  for (size_t slot = 0; slot < items.size(); ++slot) slots_.push_back(pad(slot));
-  const size_t scalar_begin = program.inputs_.size() + program.outputs_.size();
+  for (size_t slot = 0; slot < slots; ++slot) slots_.push_back(pad(slot));
   for (size_t i = 0; i < program.scalars_.size(); ++i) {
     std::array<std::byte, 16> element{};
     store(program.scalars_[i], element.data());
-    fill_run(items[scalar_begin + i], pad(scalar_begin + i), element.data(), max_lanes_);
+    fill_run(item_size(program.scalars_[i].dtype), pad(scalar_begin + i), element.data(), max_lanes_);
   }
 }
 

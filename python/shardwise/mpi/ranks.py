@@ -85,7 +85,7 @@ class Ranks:
 
     @contextmanager
     def _waiting(self, what: str) -> Iterator[None]:
-        self._watch.enter(lambda: what, self._everyone)
+        self._watch.enter(self._everyone, str, what)
         try:
             yield
         finally:
@@ -126,12 +126,14 @@ class RankPlace:
     def __init__(self, ranks: Ranks, mesh: CoreMesh) -> None:
         self._ranks = ranks
         self._mesh = mesh
-        self._mesh_text = mesh.text().encode()
+        mesh_text = mesh.text().encode()
         self._positions: list[int] = process_positions(mesh, ranks.size)
         self._rank_at = {position: rank for rank, position in enumerate(self._positions)}
         self.devices = DeviceSet.at(mesh, ranks.size, self._positions[ranks.rank])
         self._members: dict[int, tuple[Any, tuple[int, ...]]] = {}  # by group: communicator, ranks
         self._byte = ranks._mpi.BYTE
+        # By the program as it is: a joined text would be hashed in each call.
+        self._key = lru_cache(maxsize=1024)(lambda what, program: _key(what, program + mesh_text))
         self._what = ""
         self._executable: Executable | None = None
         self._agreed: Finish = _nothing
@@ -143,7 +145,7 @@ class RankPlace:
         self, what: str, program: bytes, arrays: Mapping[str, Any], executable: Executable | None = None
     ) -> Finish:
         """Compare with the other ranks what they do next."""
-        self._agreed = self._ranks.begin(what, program + self._mesh_text, arrays)
+        self._agreed = self._ranks._agreement.begin(what, self._key(what, program), arrays)
         self._what, self._executable = what, executable
         return self._agreed
 
@@ -249,16 +251,15 @@ class RankPlace:
         return found
 
     def _enter(self, kind: str, op: int, members: Sequence[int]) -> None:
-        what, executable = self._what, self._executable
-
-        def describe() -> str:
-            return executable.op_text(op) if op and executable is not None else f"{kind} of {what}"
-
-        self._ranks._watch.enter(describe, members)
+        self._ranks._watch.enter(members, _description, kind, op, self._what, self._executable)
 
 
 def _nothing() -> None:
     pass
+
+
+def _description(kind: str, op: int, what: str, executable: Executable | None) -> str:
+    return executable.op_text(op) if op and executable is not None else f"{kind} of {what}"
 
 
 @lru_cache(maxsize=1024)

@@ -32,8 +32,13 @@ class _Wait(NamedTuple):
 
     number: int  # how many it has entered before
     since: float
-    describe: Callable[[], str]
     members: Sequence[int]  # the ranks of its group
+    describe: Callable[..., str]
+    details: tuple[Any, ...]  # what `describe` takes
+
+    def text(self) -> str:
+        """What the main thread waits for."""
+        return self.describe(*self.details)
 
 
 class _Answer(NamedTuple):
@@ -101,10 +106,10 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="shardwise.mpi.watch", daemon=True)
         self._thread.start()
 
-    def enter(self, describe: Callable[[], str], members: Sequence[int]) -> None:
-        """The main thread is about to wait for the members of a group."""
+    def enter(self, members: Sequence[int], describe: Callable[..., str], *details: Any) -> None:
+        """The main thread is about to wait for the members of a group, as ``describe(*details)`` says."""
         self._count += 1
-        self._wait = _Wait(self._count, time.monotonic(), describe, members)
+        self._wait = _Wait(self._count, time.monotonic(), members, describe, details)
 
     def leave(self) -> None:
         """The wait is over."""
@@ -136,7 +141,7 @@ class Watch:
     def _answer(self) -> _Answer:
         wait = self._wait
         if wait is not None:
-            return _Answer(wait.number, True, f"waits in {wait.describe()}")
+            return _Answer(wait.number, True, f"waits in {wait.text()}")
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         return _Answer(self._count, False, f"runs other code{_place(frame)}")
 
@@ -168,7 +173,7 @@ class Watch:
         ends = bool(self._timeout) and seconds >= self._timeout
         way_out = "" if self._timeout else "set SHARDWISE_MPI_TIMEOUT to end such a run"
         got = f"{names} waiting for {seconds:.0f} s; {missing}"
-        text = composed("mpi", f"all ranks must reach {wait.describe()}", got, way_out, "", 0)
+        text = composed("mpi", f"all ranks must reach {wait.text()}", got, way_out, "", 0)
         print(f"shardwise: {'error' if ends else 'warning'}: {text}", file=sys.stderr, flush=True)
         if ends:
             self._questions.abort()

@@ -67,6 +67,33 @@ TEST(ProcessCommunicator, AllReducesTogether) {
   }
 }
 
+// The same bytes as other numbers: operands of several dtypes share a message, each at an address of its own alignment.
+Shards as_bytes(const Shards& operand) {
+  const NdArray stack = operand.stack().contiguous();
+  Dims shape = stack.shape();
+  shape.back() *= item_size(stack.dtype());
+  Dims strides = row_major_strides(shape, 1);
+  return {operand.axes(), NdArray(DType::kU8, std::move(shape), std::move(strides), stack.data(), stack.owner())};
+}
+
+TEST(ProcessCommunicator, AllReducesOfSeveralDtypesTogether) {
+  Random random(32);
+  const std::vector<Reducer> reducers{Reducer::kMax, Reducer::kSum, Reducer::kMin};
+  for (int round = 0; round < kRounds; ++round) {
+    const DType dtype = round % 2 == 0 ? DType::kF64 : DType::kI16;
+    // 3 * 30011 elements do not divide into equal parts.
+    const Case c = random_case(random, dtype, round % 10 < 2 ? Dims{3, 30011} : Dims{1, 3});
+    const AxisList axes = some_of(random, c.digits);
+    for (size_t which = 0; which < 3; ++which) {
+      expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+        const Shards bytes = as_bytes(operand);
+        return communicator.all_reduce_together(std::vector<Shards>{bytes, operand, bytes}, axes, reducers)[which];
+      });
+    }
+    if (HasFailure()) FAIL() << round << " " << axis_list_text(*c.mesh, axes);
+  }
+}
+
 TEST(ProcessCommunicator, AllGather) {
   Random random(22);
   for (int round = 0; round < kRounds; ++round) {

@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -29,7 +30,8 @@ constexpr int64_t kSumGrain = int64_t{1} << 16;
 
 // One operand as a stack of matrices: `rows` are the free dims of lhs or the contracting dims of rhs. Strides in bytes.
 struct Matrices {
-  NdArray owner;
+  std::byte* data;
+  std::shared_ptr<void> owner;
   Dims batch_shape, batch_strides;
   int64_t rows, columns, row_stride, column_stride;
 
@@ -39,7 +41,7 @@ struct Matrices {
       offset += batch % batch_shape[dim] * batch_strides[dim];
       batch /= batch_shape[dim];
     }
-    return owner.data() + offset;
+    return data + offset;
   }
 };
 
@@ -61,38 +63,61 @@ std::optional<BlasMatrix> blas_form(const Matrices& m, int64_t item) {
   return std::nullopt;
 }
 
-std::optional<Matrices> as_matrices(const NdArray& array, size_t batch_dims, size_t row_dims) {
-  const DimSpan shape = array.shape(), strides = array.strides();
+Dims selected(DimSpan values, DimSpan dims) {
+  Dims found;
+  found.reserve(dims.size());
+  for (int64_t dim : dims) found.push_back(values[static_cast<size_t>(dim)]);
+  return found;
+}
+
+// Some dims of an array as one: its size and stride, or none.
+struct MergedDim {
+  int64_t size;
+  std::optional<int64_t> stride;
+};
+
+MergedDim merged(const NdArray& array, DimSpan dims) {
   const int64_t item = item_size(array.dtype());
-  const size_t columns = batch_dims + row_dims;
-  const auto row_stride =
-      merged_stride(shape.subspan(batch_dims, row_dims), strides.subspan(batch_dims, row_dims), item);
-  const auto column_stride = merged_stride(shape.subspan(columns), strides.subspan(columns), item);
-  if (!row_stride || !column_stride) return std::nullopt;
-  return Matrices{array,
-                  to_dims(shape.first(batch_dims)),
-                  to_dims(strides.first(batch_dims)),
-                  element_count(shape.subspan(batch_dims, row_dims)),
-                  element_count(shape.subspan(columns)),
-                  *row_stride,
-                  *column_stride};
+  // Most products have one dim of each kind. Small ones would spend a tenth of their time on lists of one number.
+  if (dims.size() == 1) {
+    const auto dim = static_cast<size_t>(dims[0]);
+    return {array.shape()[dim], merged_stride({&array.shape()[dim], 1}, {&array.strides()[dim], 1}, item)};
+  }
+  const Dims shape = selected(array.shape(), dims);
+  return {element_count(shape), merged_stride(shape, selected(array.strides(), dims), item)};
+}
+
+std::optional<Matrices> as_matrices(const NdArray& array, DimSpan batching, DimSpan rows, DimSpan columns) {
+  const MergedDim row = merged(array, rows), column = merged(array, columns);
+  if (!row.stride || !column.stride) return std::nullopt;
+  return Matrices{array.data(),
+                  array.owner(),
+                  selected(array.shape(), batching),
+                  selected(array.strides(), batching),
+                  row.size,
+                  column.size,
+                  *row.stride,
+                  *column.stride};
 }
 
 // The operand with its dims in the order batching, rows, columns; copied where BLAS could not read it as it lies.
 Matrices matrices(KernelContext& context, const NdArray& array, DimSpan batching, DimSpan rows, DimSpan columns,
                   bool row_major) {
+  if (auto found = as_matrices(array, batching, rows, columns)) {
+    const auto form = blas_form(*found, item_size(array.dtype()));
+    if (form && !(row_major && form->transpose == CblasTrans)) return std::move(*found);
+  }
   Dims order = to_dims(batching);
   order.insert(order.end(), rows.begin(), rows.end());
   order.insert(order.end(), columns.begin(), columns.end());
   const NdArray view = permuted(array, order);
-  if (const auto found = as_matrices(view, batching.size(), rows.size())) {
-    const auto form = blas_form(*found, item_size(array.dtype()));
-    if (form && !(row_major && form->transpose == CblasTrans)) return *found;
-  }
   const NdArray copy = NdArray::empty(array.dtype(), view.shape());
   copy_array(context, copy, view);
   // The copy is row-major in the new order, so its rows and columns always merge.
-  return *as_matrices(copy, batching.size(), rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  const DimSpan dims = order;
+  return *as_matrices(copy, dims.first(batching.size()), dims.subspan(batching.size(), rows.size()),
+                      dims.last(columns.size()));
 }
 
 struct Product {
@@ -340,6 +365,12 @@ void run_dot(KernelContext& context, const PreparedDot& dot) {
   if (result.size() == 0) return;
   if (context.operand(0).size() == 0) {  // nothing to sum
     std::memset(result.data(), 0, static_cast<size_t>(result.nbytes()));
+    return;
+  }
+  const bool is_plain =
+      dot.algorithm.precision == DotAlgorithm::Precision::kOperand && dot.algorithm.accumulation == result.dtype();
+  if (is_plain && context.operand(0).dtype() == result.dtype() && context.operand(1).dtype() == result.dtype()) {
+    multiply_into(context, dot, context.operand(0), context.operand(1), result);
     return;
   }
   const std::vector<NdArray> lhs = dot_parts(context, context.operand(0), dot.algorithm);

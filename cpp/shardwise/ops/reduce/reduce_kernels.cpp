@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/reduce/reduce_kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 
 #include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/reduce/reduce_region_kernels.h"
 #include "shardwise/ops/shared/combiner_regions.h"
-#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
@@ -60,57 +61,66 @@ bool nests(const PlannedDim& outer, const PlannedDim& inner) {
 // Sorted by stride, so that inner loops walk through memory; merged only where the result nests, too.
 std::vector<PlannedDim> normalised(std::vector<PlannedDim> dims) {
   std::erase_if(dims, [](const PlannedDim& dim) { return dim.loop.size == 1; });
-  std::stable_sort(dims.begin(), dims.end(), [](const PlannedDim& a, const PlannedDim& b) {
-    return std::abs(a.loop.stride) > std::abs(b.loop.stride);
-  });
-  std::vector<PlannedDim> merged;
+  if (dims.size() > 1) {  // a stable sort allocates
+    std::ranges::stable_sort(dims, std::greater(), [](const PlannedDim& dim) { return std::abs(dim.loop.stride); });
+  }
+  size_t count = 0;
   for (const PlannedDim& dim : dims) {
-    if (!merged.empty() && nests(merged.back(), dim)) {
-      merged.back() = {{merged.back().loop.size * dim.loop.size, dim.loop.stride}, dim.position};
+    if (count > 0 && nests(dims[count - 1], dim)) {
+      dims[count - 1] = {{dims[count - 1].loop.size * dim.loop.size, dim.loop.stride}, dim.position};
     } else {
-      merged.push_back(dim);
+      dims[count++] = dim;
     }
   }
-  return merged;
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(count), dims.end());
+  return dims;
 }
 
 Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
-  const Dims kept_dims = other_dims(operand.ndim(), reduced_dims);
   Plan plan{operand.data(), {}, {}, {}, 1, 1};
   std::vector<PlannedDim> kept, reduced;
-  for (size_t i = kept_dims.size(); i-- > 0;) {
-    const auto dim = static_cast<size_t>(kept_dims[i]);
+  kept.reserve(operand.shape().size());
+  reduced.reserve(reduced_dims.size());
+  for (size_t dim = operand.shape().size(); dim-- > 0;) {
+    if (std::ranges::find(reduced_dims, static_cast<int64_t>(dim)) != reduced_dims.end()) continue;
     // The product of the sizes after a dim is its row-major stride in the result.
-    kept.insert(kept.begin(), {{operand.shape()[dim], operand.strides()[dim]}, plan.kept_count});
+    kept.push_back({{operand.shape()[dim], operand.strides()[dim]}, plan.kept_count});
     plan.kept_count *= operand.shape()[dim];
   }
+  std::ranges::reverse(kept);
   for (int64_t entry : reduced_dims) {
     const auto dim = static_cast<size_t>(entry);
     reduced.push_back({{operand.shape()[dim], operand.strides()[dim]}, 0});
     plan.reduced_count *= operand.shape()[dim];
   }
-  for (const PlannedDim& dim : normalised(std::move(kept))) {
+  kept = normalised(std::move(kept));
+  plan.kept.reserve(kept.size());
+  plan.kept_position.reserve(kept.size());
+  for (const PlannedDim& dim : kept) {
     plan.kept.push_back(dim.loop);
     plan.kept_position.push_back(dim.position);
   }
-  for (const PlannedDim& dim : normalised(std::move(reduced))) plan.reduced.push_back(dim.loop);
+  reduced = normalised(std::move(reduced));
+  plan.reduced.reserve(reduced.size());
+  for (const PlannedDim& dim : reduced) plan.reduced.push_back(dim.loop);
   return plan;
 }
 
 void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
   // Narrow floats are combined in float32, and each result is rounded once.
   const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype);
-  const NdArray operand = converted(context, context.operand(0), wide);
-  const NdArray init = converted(context, context.operand(1), wide);
+  const auto reduce_into = [&](const NdArray& operand, const NdArray& init, const NdArray& target) {
+    const auto reduce_items = is_float(wide) ? reduce_loops::reduce_floats : reduce_loops::reduce_integers;
+    reduce_items(make_plan(operand, dims), reducer, wide, init.data(), target.data(),
+                 [&](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+                   context.parallel_for(count, grain, body);
+                 });
+  };
   const NdArray result = context.allocate_result();
-  const NdArray target = wide == dtype ? result : NdArray::empty(wide, result.shape());
-  const Plan plan = make_plan(operand, dims);
-  const auto reduce_items = is_float(wide) ? reduce_loops::reduce_floats : reduce_loops::reduce_integers;
-  reduce_items(plan, reducer, wide, init.data(), target.data(),
-               [&](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-                 context.parallel_for(count, grain, body);
-               });
-  if (wide != dtype) convert_into(context, result, target);
+  if (wide == dtype) return reduce_into(context.operand(0), context.operand(1), result);
+  const NdArray target = NdArray::empty(wide, result.shape());
+  reduce_into(converted(context, context.operand(0), wide), converted(context, context.operand(1), wide), target);
+  convert_into(context, result, target);
 }
 
 // The parts are summed as the elements of one more dim.

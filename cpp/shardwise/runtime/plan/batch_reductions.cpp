@@ -13,13 +13,19 @@ namespace {
 
 // Larger operands travel at once: a message costs little beside them, and waiting would keep them in memory.
 constexpr int64_t kSmallBytes = int64_t{1} << 17;
+// A message of more takes as long as two of half as many, and its copies would be more memory.
+constexpr int64_t kMessageBytes = int64_t{1} << 22;
+
+int64_t operand_bytes(const Module& module, const Step& step) {
+  const TensorType type = OpView(module, step.op).operand_type(0);
+  return type.size() * item_size(type.dtype);
+}
 
 const CollectiveCall* small_reduction(const Module& module, const Step& step) {
   const auto* call = std::get_if<CollectiveCall>(&step.work);
   if (call == nullptr || call->kind != CollectiveKind::kAllReduce || call->is_reduced || call->order != nullptr)
     return nullptr;
-  const TensorType type = OpView(module, step.op).operand_type(0);
-  return type.size() * item_size(type.dtype) <= kSmallBytes ? call : nullptr;
+  return operand_bytes(module, step) <= kSmallBytes ? call : nullptr;
 }
 
 // Orders steps without side effects, which may depend on each other.
@@ -65,11 +71,15 @@ class Scheduler {
     }
   }
 
-  // The first reduction with those along the same axes.
+  // The first reduction with those along the same axes, as many as one message takes.
   void place_batch(std::vector<size_t>& reductions, std::vector<Step>& ordered) {
     const AxisList axes = std::get<CollectiveCall>(steps_[reductions.front()].work).axes;
-    const auto others = std::ranges::stable_partition(
-        reductions, [&](size_t i) { return std::get<CollectiveCall>(steps_[i].work).axes == axes; });
+    int64_t bytes = 0;
+    const auto others = std::ranges::stable_partition(reductions, [&](size_t i) {
+      if (std::get<CollectiveCall>(steps_[i].work).axes != axes) return false;
+      bytes += operand_bytes(module_, steps_[i]);
+      return bytes <= kMessageBytes;
+    });
     const std::vector<size_t> batch(reductions.begin(), others.begin());
     reductions.erase(reductions.begin(), others.begin());
     std::get<CollectiveCall>(steps_[batch.front()].work).together = batch.size();

@@ -12,19 +12,13 @@
 #include "shardwise/runtime/exchange.h"
 #include "shardwise/runtime/fold.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
+#include "shardwise/runtime/processes/reduction_message.h"
 
 namespace shardwise {
 namespace {
 
 // Received bytes up to which a reduction gathers whole operands: the second step would cost more than the bytes.
 constexpr int64_t kWholeBytes = int64_t{1} << 17;
-
-NdArray dense(const NdArray& array) {
-  if (array.is_contiguous()) return array;
-  NdArray copy = pooled_empty(array.dtype(), array.shape());
-  copy_parallel(copy, array);
-  return copy;
-}
 
 std::span<const std::byte> bytes_of(const NdArray& array) {
   return {array.data(), static_cast<size_t>(array.nbytes())};
@@ -35,11 +29,6 @@ std::span<std::byte> memory_of(const NdArray& array) { return {array.data(), sta
 NdArray reshaped(const NdArray& array, Dims shape) {
   Dims strides = row_major_strides(shape, item_size(array.dtype()));
   return {array.dtype(), std::move(shape), std::move(strides), array.data(), array.owner()};
-}
-
-Dims concatenated(Dims a, DimSpan b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 // The first dims of `array` are `axes`, in any order.
@@ -89,71 +78,6 @@ NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const Axi
   return dense(reorder_dims(view, order));
 }
 
-// Operands of one dtype and reducer: their elements, one operand after the other, are reduced as one array.
-struct Pack {
-  DType dtype;
-  Reducer reducer;
-  AxisList axes;  // of all of them
-  std::vector<size_t> members = {};
-  int64_t elements = 0;  // of one device
-  int64_t begin = 0;     // in bytes, in the message of a process
-
-  int64_t nbytes() const { return product(axes) * elements * item_size(dtype); }
-  Dims shape() const { return concatenated(sizes_of(axes), Dims{elements}); }
-};
-
-std::vector<Pack> packed(std::span<const Shards> operands, std::span<const Reducer> reducers) {
-  constexpr int64_t kAlignment = 16;
-  std::vector<Pack> packs;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const Shards& operand = operands[i];
-    auto found = std::ranges::find_if(packs, [&](const Pack& pack) {
-      // One fold serves all elements of a pack, so that they must agree in all that it depends on.
-      return pack.dtype == operand.dtype() && pack.reducer == reducers[i] && pack.axes == operand.axes();
-    });
-    if (found == packs.end()) found = packs.insert(found, {operand.dtype(), reducers[i], operand.axes()});
-    found->members.push_back(i);
-    found->elements += element_count(operand.local_shape());
-  }
-  int64_t end = 0;
-  for (Pack& pack : packs) {
-    // The fold would copy items at unaligned addresses. The largest item is complex128.
-    pack.begin = ceil_div(end, kAlignment) * kAlignment;
-    end = pack.begin + pack.nbytes();
-  }
-  return packs;
-}
-
-// Writes the elements of a pack to their place in the message.
-void fill(const NdArray& message, const Pack& pack, std::span<const Shards> operands) {
-  // A row for each own device, so that the pack is one array indexed by its axes, however many operands it holds.
-  const Dims shape{product(pack.axes), pack.elements};
-  const NdArray rows(pack.dtype, shape, row_major_strides(shape, item_size(pack.dtype)), message.data() + pack.begin,
-                     message.owner());
-  int64_t begin = 0;
-  for (size_t i : pack.members) {
-    const NdArray stack = dense(operands[i].stack());
-    const int64_t size = stack.size() / shape[0];
-    if (size == 0) continue;
-    if (shape[0] == 1) {
-      std::memcpy(rows.data() + begin * item_size(pack.dtype), stack.data(), static_cast<size_t>(stack.nbytes()));
-    } else {
-      copy_parallel(rows.sliced(1, begin, size), reshaped(stack, {shape[0], size}));
-    }
-    begin += size;
-  }
-}
-
-// The last dim, which is contiguous, split into these dims.
-NdArray with_last_dim_as(const NdArray& array, DimSpan shape) {
-  Dims whole(array.shape().begin(), array.shape().end() - 1);
-  Dims strides(array.strides().begin(), array.strides().end() - 1);
-  const Dims inner = row_major_strides(shape, item_size(array.dtype()));
-  whole.insert(whole.end(), shape.begin(), shape.end());
-  strides.insert(strides.end(), inner.begin(), inner.end());
-  return {array.dtype(), std::move(whole), std::move(strides), array.data(), array.owner()};
-}
-
 }  // namespace
 
 ProcessCommunicator::ProcessCommunicator(DeviceSet devices, std::shared_ptr<Transport> transport)
@@ -192,15 +116,8 @@ Shards ProcessCommunicator::axis_index(AxisSpan axes) {
 }
 
 Shards ProcessCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) {
-  const ProcessGroup& group = group_along(axes);
-  if (group.count == 1) return own_.all_reduce(operand, axes, reducer);
-  const int64_t bytes = operand.count() * element_count(operand.local_shape()) * item_size(operand.dtype());
-  // Whole operands take (n - 1) * bytes in one step, parts 2 (n - 1) / n * bytes in two. They differ by about
-  // (n - 2) * bytes, which is 0 for two processes.
-  if (group.count > 2 && bytes * (group.count - 2) > kWholeBytes) {
-    return all_reduce_in_parts(operand, group, axes, reducer);
-  }
-  return own_.all_reduce(gathered(operand, group), axes, reducer);
+  if (group_along(axes).count == 1) return own_.all_reduce(operand, axes, reducer);
+  return all_reduce_together({&operand, 1}, axes, {&reducer, 1})[0];
 }
 
 std::vector<Shards> ProcessCommunicator::all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
@@ -208,62 +125,67 @@ std::vector<Shards> ProcessCommunicator::all_reduce_together(std::span<const Sha
   const ProcessGroup& group = group_along(axes);
   if (group.count == 1) return Communicator::all_reduce_together(operands, axes, reducers);
   std::vector<Pack> packs = packed(operands, reducers);
-  const int64_t bytes = packs.back().begin + packs.back().nbytes();
-  if (bytes * (group.count - 2) > kWholeBytes) return Communicator::all_reduce_together(operands, axes, reducers);
-  const NdArray own = pooled_empty(DType::kU8, {bytes});
-  const NdArray all = pooled_empty(DType::kU8, {group.count, bytes});
-  for (const Pack& pack : packs) fill(own, pack, operands);
-  transport_->all_gather(group, bytes_of(own), memory_of(all));
-  std::vector<Shards> results(operands.size());
-  for (const Pack& pack : packs) {
-    const Dims shape = concatenated(sizes_of(group.axes), pack.shape());
-    Dims strides = row_major_strides(shape, item_size(pack.dtype));
-    int64_t stride = bytes;  // between two members of the group
-    // A pack of one member and that of the next one are a whole message apart.
-    for (size_t d = group.axes.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
-    const NdArray whole(pack.dtype, shape, std::move(strides), all.data() + pack.begin, all.owner());
-    const Shards reduced = own_.all_reduce(labelled(joined(group.axes, pack.axes), whole), axes, pack.reducer);
-    const NdArray sums = dense(reduced.stack());
-    int64_t begin = 0;
-    for (size_t i : pack.members) {
-      const Dims local = operands[i].local_shape();
-      const NdArray own_sums = sums.sliced(sums.shape().size() - 1, begin, element_count(local));
-      results[i] = {reduced.axes(), with_last_dim_as(own_sums, local)};
-      begin += element_count(local);
-    }
+  ReductionMessage message(packs, 1);
+  // Whole operands take (n - 1) * bytes in one step, parts 2 (n - 1) / n * bytes in two. They differ by about
+  // (n - 2) * bytes, which is 0 for two processes.
+  const bool in_parts = message.row_bytes() * (group.count - 2) > kWholeBytes;
+  if (in_parts) message = ReductionMessage(packs, group.count);
+  message.fill(packs, operands);
+  const ReductionMessage received = message.of_rows(group.count);
+  if (in_parts) {
+    transport_->all_to_all(group, bytes_of(message.memory()), memory_of(received.memory()));
+  } else {
+    transport_->all_gather(group, bytes_of(message.memory()), memory_of(received.memory()));
   }
+  std::vector<Shards> sums;
+  sums.reserve(packs.size());
+  for (const Pack& pack : packs) {
+    sums.push_back(folded(received.part(pack, sizes_of(group.axes)), pack.axes, group, axes, pack.reducer));
+  }
+  if (in_parts) gather_parts(sums, group);
+  std::vector<Shards> results(operands.size());
+  for (size_t i = 0; i < packs.size(); ++i) unpack(packs[i], sums[i], operands, results);
   return results;
 }
 
-// Every process folds an equal part of the elements; the last parts are padded with zeros.
-Shards ProcessCommunicator::all_reduce_in_parts(const Shards& operand, const ProcessGroup& group, AxisSpan axes,
-                                                Reducer reducer) {
-  const Dims local = operand.local_shape();
-  const int64_t size = element_count(local);
-  // 1000 elements in 3 processes: parts of 334, the last one with 2 elements of padding.
-  const int64_t part = ceil_div(size, group.count);
-  const DType dtype = operand.dtype();
-  const NdArray own = reshaped(dense(operand.stack()), {operand.count(), size});
-  const NdArray send = pooled_empty(dtype, {group.count, operand.count(), part});
-  // The padding is folded with the rest, and must not be memory that was never written.
-  std::memset(send.data(), 0, static_cast<size_t>(send.nbytes()));
-  for (int64_t i = 0; i < group.count; ++i) {
-    const int64_t begin = std::min(i * part, size);
-    const int64_t count = std::min(part, size - begin);
-    copy_parallel(select(send, 0, i).sliced(1, 0, count), own.sliced(1, begin, count));
+// The first dims of `members` are those of `group`, then come the own axes.
+Shards ProcessCommunicator::folded(const NdArray& members, const AxisList& own, const ProcessGroup& group,
+                                   AxisSpan axes, Reducer reducer) {
+  // Devices of this process are folded with the others, in the order of all devices along the axes.
+  if (product(axes) != group.count) {
+    return own_.all_reduce(labelled(joined(group.axes, own), members), axes, reducer);
   }
-  const NdArray received =
-      pooled_empty(dtype, concatenated(concatenated(sizes_of(group.axes), sizes_of(operand.axes())), Dims{part}));
-  transport_->all_to_all(group, bytes_of(send), memory_of(received));
-  const Shards folded = own_.all_reduce(labelled(joined(group.axes, operand.axes()), received), axes, reducer);
-  const NdArray mine = reshaped(dense(folded.stack()), {folded.count(), part});
-  NdArray all = pooled_empty(dtype, {group.count, folded.count(), part});
-  transport_->all_gather(group, bytes_of(mine), memory_of(all));
-  // From [member, shard, part] to [shard, member, part], whose last two dims are the elements of a shard in order.
-  const std::vector<size_t> order{1, 0, 2};
-  const NdArray whole = dense(reorder_dims(all, order));
-  const NdArray values = dense(reshaped(whole, {folded.count(), group.count * part}).sliced(1, 0, size));
-  return {folded.axes(), reshaped(values, concatenated(sizes_of(folded.axes()), local))};
+  const auto lead = static_cast<std::ptrdiff_t>(group.axes.size());
+  const Dims shape(members.shape().begin() + lead, members.shape().end());
+  const Dims strides(members.strides().begin() + lead, members.strides().end());
+  // The group is in the order of `axes`, and so are its members in memory.
+  const int64_t step = members.strides()[group.axes.size() - 1];
+  std::vector<NdArray> list;
+  list.reserve(static_cast<size_t>(group.count));
+  for (int64_t i = 0; i < group.count; ++i) {
+    list.emplace_back(members.dtype(), shape, strides, members.data() + i * step, members.owner());
+  }
+  return {own, fold(reducer, list)};
+}
+
+// Each process has folded its part of the elements of each pack, and receives those of the others.
+void ProcessCommunicator::gather_parts(std::vector<Shards>& sums, const ProcessGroup& group) {
+  std::vector<Pack> packs = packs_of_one(sums);
+  ReductionMessage message(packs, 1);
+  message.fill(packs, sums);
+  const ReductionMessage all = message.of_rows(group.count);
+  transport_->all_gather(group, bytes_of(message.memory()), memory_of(all.memory()));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const AxisList own = sums[i].axes();
+    const NdArray parts = all.part(packs[i], Dims{group.count});
+    // From [member, own devices, part] to [own devices, member, part]: the elements of a device in order.
+    std::vector<size_t> order;
+    for (size_t d = 0; d < own.size(); ++d) order.push_back(d + 1);
+    order.push_back(0);
+    order.push_back(own.size() + 1);
+    const NdArray whole = dense(reorder_dims(parts, order));
+    sums[i] = {own, reshaped(whole, concatenated(sizes_of(own), Dims{group.count * packs[i].length}))};
+  }
 }
 
 Shards ProcessCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {

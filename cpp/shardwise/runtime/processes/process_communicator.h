@@ -53,7 +53,8 @@ class ProcessCommunicator final : public Communicator {
   bool is_pinned(const AxisRef& piece) const { return overlaps(devices_.pinned, piece); }
   const ProcessGroup& group_along(AxisSpan axes);  // the pinned digits of `axes`
   Shards gathered(const Shards& operand, const ProcessGroup& group);
-  Shards all_reduce_in_parts(const Shards& operand, const ProcessGroup& group, AxisSpan axes, Reducer reducer);
+  Shards folded(const NdArray& members, const AxisList& own, const ProcessGroup& group, AxisSpan axes, Reducer reducer);
+  void gather_parts(std::vector<Shards>& sums, const ProcessGroup& group);
   Shards move(const Shards& operand, const AllToAllMove& move);
   Shards route(const Shards& operand, const Route& route);
 

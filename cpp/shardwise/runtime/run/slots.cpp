@@ -16,6 +16,31 @@ int64_t bytes_of(const Shards& shards) {
   return shards.count() * element_count(shards.local_shape()) * item_size(shards.dtype());
 }
 
+namespace {
+
+constexpr size_t kMostSpare = 1 << 14;  // values; the list of a longer program costs little beside its steps
+
+// The list of the last run of this thread. A program of a hundred values has a list of 12 KB, for which malloc would first
+// tidy its small blocks.
+std::vector<Shards>& spare_list() {
+  thread_local std::vector<Shards> spare;
+  return spare;
+}
+
+}  // namespace
+
+std::vector<Shards> Slots::spare_values(size_t count) {
+  std::vector<Shards> values = std::move(spare_list());
+  values.resize(count);
+  return values;
+}
+
+Slots::~Slots() {
+  values_.clear();
+  const size_t capacity = values_.capacity();
+  if (capacity > spare_list().capacity() && capacity <= kMostSpare) spare_list() = std::move(values_);
+}
+
 void Slots::set(uint32_t slot, Shards shards) {
   values_[slot] = shards.axes() == axes(slot) ? std::move(shards) : shards.along(axes(slot));
   poison_padding(slot);

@@ -20,7 +20,10 @@ namespace shardwise {
 class Slots {
  public:
   Slots(const Module& module, const Plan& plan, const DeviceSet& devices, bool poison)
-      : module_(module), plan_(plan), devices_(devices), poison_(poison), values_(plan.slots.size()) {}
+      : module_(module), plan_(plan), devices_(devices), poison_(poison), values_(spare_values(plan.slots.size())) {}
+  ~Slots();
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
 
   Shards& operator[](uint32_t slot) { return values_[slot]; }
   const Shards& operator[](uint32_t slot) const { return values_[slot]; }
@@ -39,6 +42,8 @@ class Slots {
   void label_allocations(uint32_t slot) const;
 
  private:
+  static std::vector<Shards> spare_values(size_t count);
+
   const Module& module_;
   const Plan& plan_;
   const DeviceSet& devices_;
