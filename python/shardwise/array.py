@@ -361,13 +361,21 @@ def _restored(array: np.ndarray, sharding: NamedSharding) -> Array:
     return put(array, sharding.core(array.ndim))
 
 
-def put(array: np.ndarray, core_sharding: _core.mesh.Sharding) -> Array:
-    """Shard a NumPy array by a closed sharding of the extension."""
+def put(array: np.ndarray, core_sharding: _core.mesh.Sharding, compared: tuple[str, str] | None = None) -> Array:
+    """Shard a NumPy array by a closed sharding of the extension.
+
+    Args:
+        compared: names the operation and the array that all processes must pass alike. Without, each process may be the
+            only one that calls this, or the caller has compared the array.
+    """
     dtype_name(array.dtype)  # DTypeError for a dtype that arrays cannot have
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     core_sharding.verify(array.shape)
     core_sharding.mesh.expect_runnable("device_put")
     place = place_on(core_sharding.mesh)
+    if compared is not None and place.communicator is not None:
+        what, name = compared
+        place.begin(what, core_sharding.text().encode(), {name: array})()
     return Array(_core.runtime.ShardedArray.scatter(array, core_sharding, devices=place.devices), place)
 
 

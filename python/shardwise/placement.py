@@ -31,7 +31,8 @@ def device_put(x: Any, device: Any = None, *, root: int | None = None, own_part:
     """Place a copy of ``x`` on a mesh. Later writes to ``x`` do not change the copy.
 
     With several MPI ranks (:mod:`shardwise.mpi`), all ranks call it, and each passes the same ``x`` and keeps the part
-    of its devices, unless ``root`` or ``own_part`` is given.
+    of its devices, unless ``root`` or ``own_part`` is given. The ranks compare ``x``, and all of them raise
+    ``RankMismatchError`` if it differs.
 
     Args:
         x: a tree of NumPy arrays and numbers, or of :class:`Array`, which are resharded. In a traced function, the
@@ -185,7 +186,7 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
         return array
     core = _settled(named.core(array.ndim))
     if not isinstance(array, Array):
-        return put(array, core)
+        return put(array, core, (f"{what} of x{path}", f"x{path}"))
     core.verify(array.shape)
     place = place_on(core.mesh)
     return Array(array._moved(core, place), place)

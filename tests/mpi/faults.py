@@ -11,6 +11,7 @@ import numpy as np
 
 import shardwise as sw
 from shardwise import P
+from shardwise.processes import current_processes
 
 Check = Callable[[], "str | None"]
 
@@ -48,6 +49,26 @@ def mistakes(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
         pattern = rf"the program of f: mpi: all ranks must pass the same x, got other elements on rank {last}; .*"
         return raises(sw.mpi.RankMismatchError, pattern, lambda: double(x + (ranks.rank == last)))
 
+    def other_array_to_place() -> str | None:
+        def put(value: Any, sharding: Any = rows) -> Any:
+            return sw.device_put({"w": value}, sharding)
+
+        pattern = (
+            rf"device_put of x\['w'\]: mpi: all ranks must pass the same x\['w'\], got other elements on rank {last}; "
+        )
+        differing = [
+            raises(sw.mpi.RankMismatchError, pattern + ".* own_part=True.*", lambda: put(x + (ranks.rank == last))),
+            raises(sw.mpi.RankMismatchError, pattern + ".*", lambda: put(x[: 8 - (ranks.rank == last)], mesh)),
+            raises(
+                sw.mpi.RankMismatchError,
+                r"mpi: all ranks must run the same programs .*",
+                lambda: put(x, mesh if ranks.rank == last else rows),
+            ),
+        ]
+        with sw.mpi.local():  # no other rank sees this one
+            here = put(x + ranks.rank)
+        return next(filter(None, differing), None) or expect(same(here["w"], x + ranks.rank), "device_put in local()")
+
     def other_program() -> str | None:
         def call() -> Any:
             return double(x) if ranks.rank == last else sw.jit(np.sum, mesh=mesh)(x)
@@ -73,7 +94,7 @@ def mistakes(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
         pattern = r"mpi.communicator: the script needs 64 ranks, got \d+; start it with mpirun -n 64 python .*"
         return raises(sw.MeshError, pattern, lambda: sw.mpi.communicator(ranks=64))
 
-    for check in (other_input, other_program, gather_on_one, unfit_mesh, too_few):
+    for check in (other_input, other_array_to_place, other_program, gather_on_one, unfit_mesh, too_few):
         yield check.__name__, check
 
 
@@ -125,5 +146,20 @@ def placements(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
         wanted = "Array(shape=(8, 3), dtype=float32, sharding=P('x', None))"
         return expect(text in ("", wanted) and known == "Array(2., dtype=float32)", f"{text} {known}")
 
-    for check in (from_one_rank, from_own_parts, own_part_of_another_shape, other_placement, printed):
+    def nested_blocks() -> str | None:
+        used = [current_processes()]
+        with sw.mpi.local():
+            with sw.mpi.communicator() as outer:
+                with sw.mpi.communicator():
+                    sw.mpi.communicator()
+                    used.append(current_processes())
+                used.append(current_processes())
+            used.append(current_processes())
+            with outer:
+                used.append(current_processes())
+            used.append(current_processes())
+        return expect(used == [ranks, ranks, ranks, None, ranks, None], f"blocks of communicator() use {used}")
+
+    checks = from_one_rank, from_own_parts, own_part_of_another_shape, other_placement, printed, nested_blocks
+    for check in checks:
         yield check.__name__, check

@@ -21,9 +21,9 @@ HEAD = "import sys, time\nimport numpy as np\nimport shardwise as sw\nranks = sw
 HEAD += "mesh = sw.Mesh({'x': 2})\nx = sw.device_put(np.arange(4), sw.NamedSharding(mesh, sw.P('x')))\n"
 
 
-def script(folder: Path, body: str) -> str:
+def script(folder: Path, body: str, devices: int = 2) -> str:
     path = folder / "program.py"
-    path.write_text(HEAD + body)
+    path.write_text(HEAD.replace("{'x': 2}", f"{{'x': {devices}}}") + body)
     return str(path)
 
 
@@ -54,6 +54,59 @@ def test_a_rank_that_does_not_come_is_named_and_the_timeout_ends_the_run(tmp_pat
         f"other code (at {tmp_path}/program.py:8)"
     )
     assert said.replace(" 2 s", "") in done.stderr.replace(" 1 s", "").replace(" 2 s", "").replace(" 3 s", "")
+
+
+UNEVEN_STEPS = """
+from shardwise.mpi import watch
+watch.WARN_AFTER, watch._POLL = 0.5, 0.02
+for seconds in [0.05] * 8 + [1.3, 1.3]:
+    if ranks.rank == 1:
+        time.sleep(seconds)
+    ranks.barrier()
+if ranks.rank == 2:
+    time.sleep(60)
+ranks.barrier()
+"""
+
+
+def test_ranks_that_wait_are_told_from_missing_ones_after_uneven_steps(tmp_path: Path) -> None:
+    path = script(tmp_path, UNEVEN_STEPS, devices=3)
+    done = mpirun(3, [path], SHARDWISE_MPI_TIMEOUT="2")
+    assert done.returncode != 0
+    reports = re.findall("shardwise: .*", re.sub(r"\d s;", "N s;", done.stderr))
+    head = "mpi: all ranks must reach barrier, got ranks 0, "
+    late = f"shardwise: warning: {head}2 waiting for N s; rank 1 runs other code (at {path}:12)"
+    missing = f"{head}1 waiting for N s; rank 2 runs other code (at {path}:15)"
+    assert reports.count(late) == 2, done.stderr  # each late step has a warning of its own
+    assert reports[-2:] == [f"shardwise: warning: {missing}", f"shardwise: error: {missing}"], done.stderr
+
+
+def test_a_rank_that_does_not_call_communicator_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        HEAD.replace("ranks =", "from mpi4py import MPI\nif MPI.COMM_WORLD.rank:\n    time.sleep(60)\nranks =")
+    )
+    done = mpirun(2, [str(path)], SHARDWISE_MPI_TIMEOUT="1")
+    assert done.returncode != 0
+    assert "shardwise: error: mpi: all ranks must reach mpi.communicator, got rank 0 waiting for " in done.stderr
+    assert " s; the missing ranks are unknown, because they have not called it yet" in done.stderr
+
+
+@pytest.mark.parametrize("module", [[], ["-m", "shardwise.mpi"]])
+def test_a_rank_that_exits_ends_those_that_wait_for_it(module: list[str], tmp_path: Path) -> None:
+    body = "if ranks.rank == 1:\n    raise SystemExit('rank 1 gives up')\nprint(np.asarray(x))\n"
+    done = mpirun(2, [*module, script(tmp_path, body)])
+    assert done.returncode != 0
+    assert "rank 1 gives up" in done.stderr
+    report = re.sub(r"\d s;", "N s;", done.stderr)
+    head = "shardwise: error: mpi: all ranks must reach np.asarray of int64[4]"
+    assert f"{head}, got rank 0 waiting for N s; rank 1 has exited" in report
+
+
+def test_ranks_that_exit_together_have_their_own_status(tmp_path: Path) -> None:
+    done = mpirun(2, [script(tmp_path, "print(np.asarray(x))\nsys.exit(3)\n")])
+    assert done.returncode == 3, done.stderr
+    assert "shardwise: " not in done.stderr
 
 
 def test_a_killed_rank_is_reported_by_the_launcher(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..errors import MeshError, message, shown
-from ..processes import set_processes, use_processes
+from ..processes import use_processes
 from ..traceback_filtering import entry_point
 from .agreement import RankMismatchError
 from .ranks import Ranks, abort_on_exception
@@ -37,7 +37,7 @@ def communicator(comm: Any = None, *, ranks: int | None = None) -> Ranks:
     """Run programs on the ranks of an MPI communicator from now on. Collective: all its ranks call it.
 
     Every mesh is spread over the ranks, whose number must divide its devices. An exception that a rank does not catch
-    ends all ranks, after its traceback.
+    ends all ranks, after its traceback. A rank that exits ends all ranks once they wait for it.
 
     Args:
         comm: an ``mpi4py.MPI.Intracomm``. Default: ``MPI.COMM_WORLD``.
@@ -70,7 +70,7 @@ def communicator(comm: Any = None, *, ranks: int | None = None) -> Ranks:
         if found.size > 1:
             sys.excepthook = abort_on_exception(found)
             _keep_lines(sys.stdout)
-    found._before = set_processes(found)
+    found._use()
     return found
 
 

@@ -41,17 +41,11 @@ def main() -> None:
     if options.mesh is not None:
         set_mesh(_mesh(parser, options.mesh))
     sys.argv = [options.script, *options.args]
-    try:
-        if options.module:
-            runpy.run_module(options.script, run_name="__main__", alter_sys=True)
-        else:
-            sys.path[0] = os.path.dirname(os.path.abspath(options.script))
-            runpy.run_path(options.script, run_name="__main__")
-    except SystemExit as end:
-        if end.code not in (None, 0) and ranks.size > 1:
-            print(f"shardwise: rank {ranks.rank} of {ranks.size} exits: {end.code}", file=sys.stderr)
-            ranks.abort()
-        raise
+    if options.module:
+        runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(options.script))
+        runpy.run_path(options.script, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -36,8 +36,9 @@ def hash_of(array: Any) -> bytes:
 class Agreement:
     """Compares hashes over a communicator that nothing else uses."""
 
-    def __init__(self, comm: Any, waits: Callable[[str], Any]) -> None:
+    def __init__(self, comm: Any, begins: Callable[[], None], waits: Callable[[str], Any]) -> None:
         self._comm = comm
+        self._begins = begins  # counts the operations of all ranks
         self._ranks: int = comm.Get_size()
         self._waits = waits  # a context in which the rank waits for all others
 
@@ -48,6 +49,7 @@ class Agreement:
         if hashes or len(program) != _SIZE:
             own = hashlib.blake2b(program + b"".join(hashes.values()), digest_size=_SIZE).digest()
         everyone = bytearray(_SIZE * self._ranks)
+        self._begins()
         request = self._comm.Iallgather(own, everyone)
 
         def finish() -> None:
@@ -87,7 +89,7 @@ class Agreement:
                         f"{what}: mpi",
                         f"all ranks must pass the same {name}",
                         f"other elements on {_ranks(odd)}",
-                        "use the same seed and data on all ranks, or device_put(x, sharding, root=0)",
+                        "use the same seed and data on all ranks, or device_put with root=0 or own_part=True",
                     )
                 )
 

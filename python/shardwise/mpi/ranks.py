@@ -35,17 +35,20 @@ class Ranks:
 
     def __init__(self, comm: Any, mpi: Any) -> None:
         self._mpi = mpi
-        self._comm = comm.Dup()  # so that messages of the program cannot meet ours
         self.rank: int = comm.Get_rank()
         self.size: int = comm.Get_size()
         self._everyone = tuple(range(self.size))
         self._places: dict[CoreMesh, RankPlace] = {}
-        self._groups: dict[tuple[int, tuple[int, ...]], Any] = {(self.size, self._everyone): self._comm}
+        self._replaced: list[Processes | None] = []  # by the last call of communicator(), until a block begins
+        self._restored: list[Processes | None] = []  # by the end of each block, the innermost last
         threads = mpi.Query_thread() == mpi.THREAD_MULTIPLE
-        self._watch = Watch(comm.Dup(), threads, mpi_timeout())
-        self._agreement = Agreement(comm.Dup(), self._waiting)
-        self._before: Processes | None = None
-        self._share_processors()
+        self._watch = Watch(comm, threads, mpi_timeout())
+        with self._waiting("mpi.communicator"):
+            self._comm = comm.Dup()  # so that messages of the program cannot meet ours
+            self._watch.connect(comm.Dup())
+            self._agreement = Agreement(comm.Dup(), self._watch.begin, self._waiting)
+            self._share_processors()
+        self._groups: dict[tuple[int, tuple[int, ...]], Any] = {(self.size, self._everyone): self._comm}
 
     def _share_processors(self) -> None:
         """Divide the processors of a machine among its ranks, unless each is bound to its own or the user decided."""
@@ -100,8 +103,9 @@ class Ranks:
         return found
 
     def close(self) -> None:
-        """Stop watching. Called at exit."""
-        self._watch.close()
+        """Wait until all ranks exit. Called at exit; ranks that wait for this one meanwhile end all of them."""
+        if not self._mpi.Is_finalized():
+            self._watch.close()
 
     def abort(self) -> None:
         """End all ranks."""
@@ -109,12 +113,19 @@ class Ranks:
         sys.stderr.flush()
         self._comm.Abort(1)
 
+    def _use(self) -> None:
+        """Run programs on these ranks from now on."""
+        self._replaced = [set_processes(self)]
+
     def __enter__(self) -> Ranks:
+        if not self._replaced:
+            self._use()
+        self._restored.append(self._replaced.pop())
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if exc[0] is None:
-            set_processes(self._before)
+        self._replaced.clear()
+        set_processes(self._restored.pop())
 
     def __repr__(self) -> str:
         return f"<rank {self.rank} of {self.size}>"
@@ -167,6 +178,7 @@ class RankPlace:
 
     def from_own_part(self, part: np.ndarray, sharding: Sharding) -> ShardedArray:
         """Make an array of the rows that the devices of each rank hold."""
+        self.begin("device_put of own parts", sharding.text().encode(), {})()
         shapes = self._ranks.all_of((part.shape, part.dtype.name), "device_put")
         if len({(len(shape), dtype) for shape, dtype in shapes}) > 1:
             got = ", ".join(f"{dtype}{list(shape)} on rank {rank}" for rank, (shape, dtype) in enumerate(shapes))
