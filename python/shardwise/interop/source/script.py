@@ -280,7 +280,7 @@ class _Borders:
         # Cuts that do not nest with the others (6 as 3·2 and as 2·3) need axes of their own, like another mesh.
         is_here = is_main and all(self.axes.names(refs) is not None for refs in dims)
         axes = self.axes if is_here else MeshAxes.of(placement.mesh, chain.from_iterable(dims))
-        spec = tuple(axes.spec(dims, what))
+        spec = tuple(axes.spec(dims, what, self.target.caller))
         padded = tuple(n * math.prod(axes.sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))
         if is_here:
             return Border(shape, padded, dtype, spec)
