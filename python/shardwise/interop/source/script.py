@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -243,8 +244,8 @@ def _of_borders(inputs: list[Border], outputs: list[Border]) -> Iterator[str]:
 
 
 def _name(program: Program) -> str:
-    text = program.as_text("global").split(maxsplit=2)[1]
-    return text.removeprefix("@").removeprefix("jit_") if text.startswith("@") else "main"
+    found = re.match(r'module @(\w+|"[^"]*")', program.as_text("global"))
+    return re.sub(r"\W+", " ", found[1].strip('"').removeprefix("jit_")).strip() if found else "main"
 
 
 _WIDE = ("float64", "int64", "uint64", "complex128")
