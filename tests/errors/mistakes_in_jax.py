@@ -151,17 +151,6 @@ def get_of_other_arrays() -> None:
 
 @says(
     sw.UnsupportedError,
-    "to_jax: the sub-axes of argument x must nest with those of the others, since axes of JAX's meshes are whole, "
-    'got "x":(1)3; use sub-axes with the same cuts, or a mesh with more axes',
-)
-def sub_axes_that_do_not_nest() -> None:
-    mesh = sw.Mesh({"x": 6})
-    specs = (P(sw.sub("x", pre=1, size=2)), P(sw.sub("x", pre=1, size=3)))
-    compiled(lambda y, x: (y + 1, x + 1), X, X[:6], mesh=mesh, in_shardings=specs).to_jax()
-
-
-@says(
-    sw.UnsupportedError,
     "to_jax: every value must have a dtype that jax.lax has, got float6_e2m3fn; convert it before the program",
 )
 def a_dtype_that_jax_lacks() -> None:
@@ -174,6 +163,17 @@ def a_dtype_that_jax_lacks() -> None:
 @says(ValueError, "to_source: target must be 'jax' or 'mpi4py', got 'torch'")
 def a_script_for_another_library() -> None:
     compiled(lambda x: x + 1, X).to_source("torch")
+
+
+@says(
+    sw.UnsupportedError,
+    "jax_shardings: the sub-axes of argument x must nest with those of the others, since axes of JAX's meshes are "
+    'whole, got "x":(1)3; use sub-axes with the same cuts, or a mesh with more axes',
+)
+def sub_axes_that_do_not_nest() -> None:
+    mesh = sw.Mesh({"x": 6})
+    specs = (P(sw.sub("x", pre=1, size=2)), P(sw.sub("x", pre=1, size=3)))
+    compiled(lambda y, x: (y + 1, x + 1), X, X[:6], mesh=mesh, in_shardings=specs).jax_shardings()
 
 
 @says(TypeError, "annotate_jax: takes a compiled program, got 3; call .compile() first")

@@ -100,6 +100,12 @@ def local(x, w):
     assert text.startswith('"""layer on 4 devices, {\'data\': 4}; made by shardwise."""\n')
 
 
+@each_target
+def test_the_script_of_a_lambda_has_a_title(target: Target) -> None:
+    program = sw.jit(lambda x: x + 1, mesh=MESH, in_shardings=(P("x"),)).lower(np.ones(8, np.float32)).compile()
+    assert program.to_source(target.name).startswith('"""lambda on 8 devices, ')
+
+
 def test_names_of_the_user_do_not_hide_helpers() -> None:
     def f(x: Any) -> Any:
         fold = x + 1

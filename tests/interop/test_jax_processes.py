@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the checks that import JAX, each file in a process of its own with 8 devices.
+"""Runs the checks that import JAX, each file in a process of its own, and one program in two processes.
 
 python -m pytest tests/interop/process/to_jax_checks.py -k movement      one of them by hand, with XLA_FLAGS set
 """
@@ -7,6 +7,7 @@ python -m pytest tests/interop/process/to_jax_checks.py -k movement      one of 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -16,17 +17,34 @@ import pytest
 from tests.support.paths import ROOT
 
 FOLDER = Path(__file__).parent / "process"
-ENVIRONMENT = {
-    **os.environ,
-    "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
-    "JAX_PLATFORMS": "cpu",
-}
-HANDED_OVER = ("to_jax_checks", "script_checks")  # most of their time would be LLVM's
+ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
+FLAGS = "--xla_force_host_platform_device_count={}"
+DEVICES = {"many_devices_checks": 32}  # else 8
+HANDED_OVER = ("to_jax_checks", "script_checks", "many_devices_checks")  # most of their time would be LLVM's
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*_checks.py")), ids=lambda file: file.stem)
 def test_checks_pass_in_their_process(file: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]
     quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if file.stem in HANDED_OVER else {}
-    done = subprocess.run(command, cwd=ROOT, env={**ENVIRONMENT, **quick}, capture_output=True, text=True)
+    environment = {**ENVIRONMENT, **quick, "XLA_FLAGS": FLAGS.format(DEVICES.get(file.stem, 8))}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+
+
+def test_two_processes_run_a_program_and_get_whole_results() -> None:
+    """Two devices each. `get` gathers the parts that the other process has."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    environment = {**ENVIRONMENT, "XLA_FLAGS": FLAGS.format(2)}
+    command = [sys.executable, "-m", "tests.interop.process.distributed", address]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    both = [subprocess.Popen([*command, str(i)], cwd=ROOT, env=environment, **pipes) for i in range(2)]
+    try:
+        outputs = [process.communicate(timeout=240)[0] for process in both]
+    finally:
+        for process in both:
+            process.kill()
+    for i, output in enumerate(outputs):
+        assert f"all results are right in process {i}" in output, output[-3000:]

@@ -43,7 +43,7 @@ class _Found:
 
     def of(self, sharding: Any, what: str) -> Any:
         """JAX's form of a sharding."""
-        return named_sharding(self.mesh, self._axes.spec([axes for axes, _, _ in sharding.dims], what))
+        return named_sharding(self.mesh, self._axes.spec([axes for axes, _, _ in sharding.dims], what, self._what))
 
     def even(self, sharding: Any, shape: Sequence[int], what: str) -> Any:
         """The same. ShardingError if a dim does not divide."""

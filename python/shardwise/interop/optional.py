@@ -28,6 +28,7 @@ jax: Any = _Jax()
 @cache
 def _imported() -> Any:
     import jax
+    import jax.experimental.multihost_utils
     import jax.extend.core
 
     return jax

@@ -13,6 +13,7 @@ from jaxlib import xla_client
 
 import shardwise as sw
 from shardwise import P
+from shardwise.interop.to_jax.export import _axes_text as axes_text
 from tests.interop.nearness import assert_near
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.interop.process.to_jax_checks import MESHES, compiled
@@ -72,6 +73,17 @@ def test_the_text_does_not_grow_with_the_devices_and_needs_none() -> None:
     axes = re.findall(r"axes = \[(#stablehlo\.axis_ref.*?)\]", large)
     assert set(axes) == {'#stablehlo.axis_ref<name = "x">'}
     assert "replica_group_mesh_axes" in exported(2)
+
+
+def test_groups_along_no_axes_are_found_in_one_pass() -> None:
+    """With 8 axes there are 110,000 lists of axes to try."""
+    sizes = dict.fromkeys("abcdefgh", 2)
+    grid = np.arange(256).reshape([2] * 8)
+    found = axes_text(sizes, grid.transpose(0, 2, 3, 4, 6, 7, 5, 1).reshape(-1, 4).tolist())
+    assert re.findall(r'"(\w)"', found) == ["f", "b"]
+    assert axes_text(sizes, [[*range(255, -1, -1)]]) == ""
+    assert axes_text(sizes, [[0, 1], *grid.reshape(-1, 2)[:0:-1].tolist()]) == ""
+    assert axes_text(sizes, [[i] for i in range(256)]) == ""
 
 
 def test_ops_have_the_lines_of_the_user() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import jax
@@ -510,3 +511,55 @@ def test_replicas_of_nested_tiles_send_in_permutations() -> None:
         function = program.to_jax()
         np.testing.assert_array_equal(function.get(function(x)), x)
         assert function.collectives().total_bytes == program.collectives().total_bytes, (given, wanted)
+
+
+# ---- bytes of exchanges ----------------------------------------------------------------------------------------------
+
+COLUMNS = P(None, "x")
+
+
+@pytest.mark.parametrize(
+    ("shape", "sent", "needed"),
+    [((10, 10), {"collective_permute": 4 * 16}, 64), ((20, 16), {"all_to_all": 7 * 24}, 160)],
+)
+def test_an_exchange_has_the_form_with_the_fewest_bytes(shape: Any, sent: dict[str, int], needed: int) -> None:
+    """5 devices with 2 rows each take 4 permutes, where an all-to-all has a box for each of 8 devices."""
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    program = sw.jit(lambda x: x, mesh=MESHES["8"], in_shardings=P("x"), out_shardings=COLUMNS).lower(x).compile()
+    function = program.to_jax()
+    np.testing.assert_array_equal(function.get(function(x)), x)
+    assert program.collectives().total_bytes == needed
+    ledger = function.collectives()
+    assert dict.fromkeys(ledger.by_kind(), ledger.total_bytes) == sent
+
+
+@pytest.mark.parametrize(
+    ("mesh", "shape", "given", "wanted"),
+    [
+        ("8", (49, 50), P("x"), COLUMNS),
+        ("8", (25, 17), COLUMNS, P("x")),
+        ("4x2", (50, 49), P("x"), P("y")),
+        ("4x2", (50, 49), P("x"), P(None, ("x", "y"))),
+        ("permuted 2x2x2", (13, 29), P("x"), P(None, ("y", "z"))),
+    ],
+)
+def test_bytes_of_an_uneven_exchange_are_those_of_the_hlo(mesh: str, shape: Any, given: P, wanted: P) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    program = sw.jit(lambda x: x, mesh=MESHES[mesh], in_shardings=given, out_shardings=wanted).lower(x).compile()
+    function = program.to_jax()
+    np.testing.assert_array_equal(function.get(function(x)), x)
+    report = sw.interop.compare(program, function, x)
+    ledger = function.collectives()
+    assert ledger.by_kind() == Counter(row.kind for row in report.theirs)
+    assert ledger.total_bytes == sum(row.bytes for row in report.theirs)
+    assert ledger.total_bytes <= 1.5 * program.collectives().total_bytes
+
+
+@pytest.mark.parametrize("dtype", ["int4", "float4_e2m1fn", "bfloat16", "float64"])
+def test_an_all_to_all_of_padded_boxes_keeps_bits(dtype: str) -> None:
+    """Of values of less than a byte, of narrow floats, and of those that x64 would narrow."""
+    x = (np.arange(49 * 50).reshape(49, 50) % 5 - 2).astype(np.float32).astype(numpy_dtype(dtype))
+    program = sw.jit(lambda x: x, mesh=MESHES["8"], in_shardings=P("x"), out_shardings=COLUMNS).lower(x).compile()
+    function = program.to_jax()
+    assert [row.kind for row in function.collectives()] == ["all_to_all"]
+    np.testing.assert_array_equal(function.get(function(x)), x)

@@ -86,14 +86,17 @@ class MeshAxes:
             names += inside
         return tuple(names)
 
-    def spec(self, dims: Sequence[Sequence[AxisRef]], what: str) -> list[tuple[str, ...]]:
-        """The axes of each dim of a value at the border of the program. UnsupportedError if a cut does not nest."""
+    def spec(self, dims: Sequence[Sequence[AxisRef]], what: str, caller: str) -> list[tuple[str, ...]]:
+        """The axes of each dim of a value at the border of the program. UnsupportedError if a cut does not nest.
+
+        ``what`` names the value, and ``caller`` the function that the user called.
+        """
         found = [self.names(refs) for refs in dims]
         if any(names is None for names in found):
             rule = f"the sub-axes of {what} must nest with those of the others, since axes of JAX's meshes are whole"
             got = ", ".join(f'"{name}":({pre}){size}' for refs in dims for name, pre, size in refs)
             way_out = "use sub-axes with the same cuts, or a mesh with more axes"
-            raise UnsupportedError(message("to_jax", rule, got, way_out))
+            raise UnsupportedError(message(caller, rule, got, way_out))
         return [names for names in found if names is not None]
 
     def places(self, mesh: Any) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -243,8 +244,8 @@ def _of_borders(inputs: list[Border], outputs: list[Border]) -> Iterator[str]:
 
 
 def _name(program: Program) -> str:
-    text = program.as_text("global").split(maxsplit=2)[1]
-    return text.removeprefix("@").removeprefix("jit_") if text.startswith("@") else "main"
+    found = re.match(r'module @(\w+|"[^"]*")', program.as_text("global"))
+    return re.sub(r"\W+", " ", found[1].strip('"').removeprefix("jit_")).strip() if found else "main"
 
 
 _WIDE = ("float64", "int64", "uint64", "complex128")
@@ -280,7 +281,7 @@ class _Borders:
         # Cuts that do not nest with the others (6 as 3·2 and as 2·3) need axes of their own, like another mesh.
         is_here = is_main and all(self.axes.names(refs) is not None for refs in dims)
         axes = self.axes if is_here else MeshAxes.of(placement.mesh, chain.from_iterable(dims))
-        spec = tuple(axes.spec(dims, what))
+        spec = tuple(axes.spec(dims, what, self.target.caller))
         padded = tuple(n * math.prod(axes.sizes[axis] for axis in own) for n, own in zip(value.type.shape, spec))
         if is_here:
             return Border(shape, padded, dtype, spec)

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An exchange as collectives of `jax.lax`: permutes of boxes, or one gather, whichever sends least.
+"""An exchange as collectives of `jax.lax`: permutes of boxes, one all-to-all of padded boxes, or one gather.
 
-A box that goes to many travels along a tree: whoever has it sends it on, so p - 1 receivers take ⌈log2 p⌉ permutes.
+The form is the one with the fewest bytes in the ledger. Only permutes send a box from one device to many along a tree:
+each device that has it sends it on, so p - 1 receivers take ⌈log2 p⌉ permutes.
 Rows of boxes are arithmetic on the device's indices where they can be, else tables by device.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count, product
+from functools import cached_property
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -21,78 +23,12 @@ from ..source.collectives import axes_of_dim, exchange_source, exchange_tile, me
 from ..source.mesh_axes import AxisRef
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
+from .boxes import Box, Line, Piece
 from .collectives import along_of, item_size
+from .permutes import Round, best_rounds, cost
 from .target import emits
 
 __all__: list[str] = []
-
-_MOST_PERMUTES = 16
-_WASTES = (math.inf, 2.0, 1.5, 1.0)  # elements of a round's shape for each one of its smallest box
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows that one device sends to another along a dim: row to + k·to_step is the sender's row at + k·at_step."""
-
-    to: int
-    at: int
-    count: int
-
-
-@dataclass(frozen=True)
-class Box:
-    """What one device sends to another, with a piece for each dim."""
-
-    sender: int
-    receiver: int
-    pieces: tuple[Piece, ...]
-    step: int = 0  # where tiles nest: the boxes of a step are a permutation
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(piece.count for piece in self.pieces)
-
-
-@dataclass(frozen=True)
-class Line:
-    """The map of a dim as in mesh/exchange.h.
-
-    Element u has the result's index to + to_step·u, and the operand's index at + at_step·u.
-    """
-
-    tile: dict[str, int]
-    source: dict[str, int]
-    to: int
-    to_step: int
-    at: int
-    at_step: int
-
-    @classmethod
-    def of(cls, tile: dict[str, int], source: dict[str, int]) -> Line | None:
-        """None if the dim has no element."""
-        common = math.gcd(source["scale"], source["holes"])
-        if source["offset"] % common:
-            return None
-        scale, offset, holes = (source[name] // common for name in ("scale", "offset", "holes"))
-        to = -offset * pow(scale, -1, holes) % holes
-        return cls(tile, source, to, holes, (scale * to + offset) // holes, scale)
-
-    def pieces(self, i: int) -> dict[int, Piece]:
-        """What tile i receives, by the shard that has it."""
-        start, block = i * self.tile["step"], self.source["block"]
-        low = max(start, self.source["begin"])
-        high = min(start + self.tile["rows"], self.tile["size"], self.source["end"])
-        whole = _cut(_cut(None, self.to, self.to_step, low, high), self.at, self.at_step, 0, self.source["size"])
-        if not whole:
-            return {}
-        found = {}
-        first, last = sorted((self.at + self.at_step * u) // block for u in (whole[0], whole[-1]))
-        for j in range(first, last + 1):
-            part = _cut(whole, self.at, self.at_step, j * block, (j + 1) * block)
-            if part:
-                to, at = self.to + self.to_step * part[0], self.at + self.at_step * part[0]
-                found[j] = Piece(to - start, at - j * block, len(part))
-        return found
 
 
 def _axes_of(op: Op, place: int, mesh: Any) -> list[list[AxisRef]]:
@@ -116,13 +52,59 @@ def _form_of(scope: Scope, op: Op, place: int) -> Any:
     return op.operands[place].type.shape, repr(_axes_of(op, place, source_mesh)), tuple(steps)
 
 
-def _cut(span: range | None, first: int, step: int, low: int, high: int) -> range:
-    """The u of a span for which first + step·u is in [low, high)."""
-    if low >= high:
-        return range(0)
-    begin, end = (low, high - 1) if step > 0 else (high - 1, low)
-    begin, end = -((first - begin) // step), (end - first) // step + 1
-    return range(begin, end) if span is None else range(max(span.start, begin), min(span.stop, end))
+@dataclass(frozen=True)
+class Groups:
+    """Devices along some axes.
+
+    Attributes:
+        refs: the axes.
+        group: the group of each device, which other axes tell apart.
+        position: the position of each device in its group.
+    """
+
+    refs: tuple[AxisRef, ...]
+    group: list[int]
+    position: list[int]
+
+    @classmethod
+    def of(cls, scope: Scope, mesh: Any, refs: Iterable[AxisRef]) -> Groups:
+        found = tuple(refs)
+        group, position = scope.axes.positions(mesh, found)
+        return cls(found, group.tolist(), position.tolist())
+
+    @cached_property
+    def device_at(self) -> dict[tuple[int, int], int]:
+        """The device of a group and a position."""
+        return {place: i for i, place in enumerate(zip(self.group, self.position))}
+
+    def inside(self, box: Box) -> Box:
+        """The same box from the device of the receiver's group that has it, too."""
+        return replace(box, sender=self.device_at[self.group[box.receiver], self.position[box.sender]])
+
+    def used(self, boxes: Sequence[Box]) -> list[AxisRef]:
+        """The axes along which a box changes its position."""
+        sizes = [size for _, _, size in self.refs]
+        pairs = {(self.position[box.sender], self.position[box.receiver]) for box in boxes}
+        digits = np.array(np.unravel_index(np.array(sorted(pairs)).T, sizes))  # by axis, end, pair
+        return [ref for ref, (sent, received) in zip(self.refs, digits) if (sent != received).any()]
+
+
+@dataclass(frozen=True)
+class Form:
+    """Collectives that deliver the boxes.
+
+    Attributes:
+        transfers: kind, devices of a group, and elements that one device receives, of each collective.
+        write: the texts of the moves; called if the form is chosen.
+    """
+
+    transfers: list[tuple[str, int, int]]
+    write: Callable[[], list[str]]
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Elements first; then collectives, of which two cost no more than one."""
+        return sum(elements for _, _, elements in self.transfers), max(len(self.transfers), 2)
 
 
 class Moved:
@@ -135,7 +117,7 @@ class Moved:
         self._scope, self._op, self._places = scope, op, places
         self._mesh, self._source_mesh = mesh_of(scope, op), source_mesh_of(scope, op)
         self._axes = _axes_of(op, places[0], self._source_mesh)
-        self._group, self._position = scope.axes.positions(self._source_mesh, [*chain.from_iterable(self._axes)])
+        self._shards = Groups.of(scope, self._source_mesh, chain.from_iterable(self._axes))
         self._steps: list[tuple[int, int]] = []  # of a dim: of the result's rows, of the operand's
         self._boxes: list[Box] = []
         self._senders = self._nesting_senders()
@@ -156,11 +138,10 @@ class Moved:
         at = np.argsort(device)
         for step, row in enumerate(self._op.sender_steps or []):
             for receiver, sender in zip(at.tolist(), at[row].tolist()):
-                senders[receiver, int(self._position[sender])] = step, sender
+                senders[receiver, self._shards.position[sender]] = step, sender
         return senders
 
     def _found_boxes(self, lines: list[Line], first: list[Piece]) -> Iterator[Box]:
-        device_at = {place: i for i, place in enumerate(zip(self._group.tolist(), self._position.tolist()))}
         tiles = [
             self._scope.axes.positions(self._mesh, axes_of_dim(dim, self._mesh))[1]
             for dim in attributes(self._op)["to"]
@@ -178,44 +159,106 @@ class Moved:
                 for refs, shard in zip(self._axes, shards):
                     position = position * size_of(refs) + shard
                 nesting = self._senders.get((receiver, position))
-                step, sender = nesting or (0, device_at[int(self._group[receiver]), position])
+                step, sender = nesting or (0, self._shards.device_at[self._shards.group[receiver], position])
                 yield Box(sender, receiver, (*first, *[own[j] for own, j in zip(pieces, shards)]), step)
 
     def moves(self) -> list[str]:
-        """The text of each move: how boxes travel, which box a device sends, and where the boxes go that it has."""
+        """The text of each move: a collective, which boxes a device sends, and where the boxes go that it has then."""
         own = [box for box in self._boxes if box.sender == box.receiver]
         sent = [box for box in self._boxes if box.sender != box.receiver]
-        texts = [self._move("None", self._block, (1,) * len(self._block), {}, _slots(own))] if own else []
         if not sent:
-            return texts
-        along = along_of(self._scope, self._op, [*chain.from_iterable(self._axes)], self._source_mesh)
+            return self._kept(own)
+        rounds = best_rounds(sent, self._shards.position, self._steps, bool(self._senders))
+        forms = [self._permutes(own, rounds)] if rounds else []
+        if not rounds or cost(rounds)[1] > 1:
+            boxes = [self._shards.inside(box) for box in sent]
+            groups = Groups.of(self._scope, self._source_mesh, self._shards.used(boxes))
+            forms += [self._gather(own, boxes, groups), self._all_to_all(own, boxes, groups)]
+        best = min(forms, key=lambda form: form.cost)
         size = item_size(self._op.operands[0].type.dtype)
-        starts, ends = self._bounds(sent)
-        whole = tuple(max(ends[i][d] - starts[i][d] for i in starts) for d in range(len(self._block)))
-        rounds = self._rounds(sent)
-        gathered = math.prod(whole) * (along.size - 1)
-        permutes = sum(len(each.steps) for each in rounds)
-        if permutes > _MOST_PERMUTES or (permutes > 2 and gathered <= _cost(rounds)[0]):
-            self._scope.transfer("all_gather", along.size, float(gathered * size), self._op)
-            way = f"dict(axis_name={along.arguments})"
-            return [*texts, self._move(way, whole, (1,) * len(whole), starts, _slots(sent))]
-        strides = tuple(abs(at_step) for _, at_step in self._steps)
-        for each in rounds:
-            for _ in each.steps:
-                self._scope.transfer("collective_permute", along.size, float(math.prod(each.shape) * size), self._op)
-            boxes = each.boxes
-            texts.append(self._move(repr(each.steps), each.shape, strides, self._bounds(boxes)[0], [boxes]))
-        return texts
+        for kind, count, elements in best.transfers:
+            self._scope.transfer(kind, count, float(elements * size), self._op)
+        return best.write()
 
-    def _rounds(self, sent: list[Box]) -> list[Round]:
-        """The way of permutes that sends least, among those of few permutes if there are any."""
-        ways = [_by_step(sent)] if self._senders else []
-        senders = [sent]
-        if self._source_mesh != self._mesh:
-            senders.append(_balanced(sent, self._position.tolist()))
-        for boxes in senders:
-            ways += [_by_distance(boxes), *[_first_fit(boxes, waste) for waste in _WASTES]]
-        return min([way for way in ways if _cost(way)[1] <= _MOST_PERMUTES] or ways, key=_cost)
+    def _kept(self, own: list[Box]) -> list[str]:
+        """The boxes that stay where they are."""
+        if not own:
+            return []
+        starts = dict.fromkeys(range(self._mesh.size), [0] * len(self._block))
+        placed = [(k, box, starts[box.sender]) for k, box in _numbered(own)]
+        ones, senders = (1,) * len(self._block), [0] * (1 + max(k for k, _, _ in placed))
+        return [self._move("None, None", self._block, ones, starts, [senders], placed)]
+
+    def _permutes(self, own: list[Box], rounds: list[Round]) -> Form:
+        strides = tuple(abs(at_step) for _, at_step in self._steps)
+
+        def write() -> list[str]:
+            texts = self._kept(own)
+            for each in rounds:
+                starts = self._starts(each.boxes, each.shape, strides)
+                placed = [(0, box, starts[box.sender]) for box in each.boxes]
+                how = f"'collective_permute', {each.steps}"
+                texts.append(self._move(how, each.shape, strides, starts, [[0]], placed))
+            return texts
+
+        size = size_of(self._shards.refs)
+        return Form([("collective_permute", size, math.prod(each.shape)) for each in rounds for _ in each.steps], write)
+
+    def _gather(self, own: list[Box], boxes: list[Box], groups: Groups) -> Form:
+        """Each device receives the rows that any other one needs."""
+        shape = self._hull(boxes)
+        size = size_of(groups.refs)
+        keeps_shape = self._hull([*boxes, *own]) == shape
+
+        def write() -> list[str]:
+            members = [*boxes, *own] if keeps_shape else boxes
+            texts = [] if keeps_shape else self._kept(own)
+            ones = (1,) * len(shape)
+            starts = self._starts(members, shape, ones)
+            received: dict[int, list[Box]] = defaultdict(list)
+            for box in sorted(members, key=lambda box: groups.position[box.sender]):
+                received[box.receiver].append(box)
+            placed = [(k, box, starts[box.sender]) for each in received.values() for k, box in enumerate(each)]
+            count = max(map(len, received.values()))
+            senders: list[Any] = [None] * self._mesh.size
+            for receiver, each in received.items():
+                senders[receiver] = [groups.position[box.sender] for box in each] + [0] * (count - len(each))
+            how = f"'all_gather', dict(axis_name={self._along(groups)})"
+            return [*texts, self._move(how, shape, ones, starts, senders, placed)]
+
+        return Form([("all_gather", size, math.prod(shape) * (size - 1))], write)
+
+    def _hull(self, boxes: Sequence[Box]) -> tuple[int, ...]:
+        """The shape of the rows that one device sends, the most along each dim."""
+        lows, highs = self._bounds(boxes)
+        return tuple(max(highs[i][d] - lows[i][d] for i in lows) for d in range(len(self._block)))
+
+    def _all_to_all(self, own: list[Box], boxes: list[Box], groups: Groups) -> Form:
+        """Each device has a box for each other one, padded to one shape."""
+        shape = tuple(map(max, zip(*[box.shape for box in boxes])))
+        fits = all(n <= most for box in own for n, most in zip(box.shape, shape))
+        several = 1 + max(k for k, _ in _numbered(boxes))  # boxes of a pair of devices
+        fits = fits and all(k < several for k, _ in _numbered(own))
+        members = [*boxes, *own] if fits else boxes
+        size = size_of(groups.refs)
+
+        def write() -> list[str]:
+            strides = tuple(abs(at_step) for _, at_step in self._steps)
+            starts = {box.sender: [[0] * len(shape) for _ in range(size * several)] for box in members}
+            placed = []
+            for nth, box in _numbered(members):
+                start = self._starts([box], shape, strides)[box.sender]
+                starts[box.sender][groups.position[box.receiver] * several + nth] = start
+                placed.append((groups.position[box.sender] * several + nth, box, start))
+            how = f"'all_to_all', dict(axes={self._along(groups)})"
+            senders = [[*range(size * several)]]
+            texts = [] if fits else self._kept(own)
+            return [*texts, self._move(how, shape, strides, starts, senders, placed)]
+
+        return Form([("all_to_all", size, several * math.prod(shape) * (size - 1))], write)
+
+    def _along(self, groups: Groups) -> str:
+        return along_of(self._scope, self._op, groups.refs, self._source_mesh).arguments
 
     def _bounds(self, boxes: Sequence[Box]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """The first row, and the row after the last, of what each device sends."""
@@ -228,34 +271,41 @@ class Moved:
             ends[box.sender] = [*map(max, ends.get(box.sender, highs), highs)]
         return starts, ends
 
+    def _starts(self, boxes: Sequence[Box], shape: Sequence[int], strides: Sequence[int]) -> dict[int, list[int]]:
+        """The first row that each device sends. A box of this shape must not end after the operand."""
+        return {
+            i: [min(x, n - k) if stride == 1 else x for x, n, k, stride in zip(own, self._block, shape, strides)]
+            for i, own in self._bounds(boxes)[0].items()
+        }
+
     def _move(
         self,
-        way: str,
+        how: str,
         shape: tuple[int, ...],
         strides: tuple[int, ...],
-        starts: dict[int, list[int]],
-        slots: Sequence[Sequence[Box]],
+        starts: Mapping[int, Any],
+        senders: Sequence[Any],
+        placed: Sequence[tuple[int, Box, list[int]]],
     ) -> str:
-        inside = {  # a box of this shape must not end after the operand
-            i: [min(x, n - k) if stride == 1 else x for x, n, k, stride in zip(own, self._block, shape, strides)]
-            for i, own in starts.items()
-        }
-        sent = self._table([inside.get(i) for i in range(self._mesh.size)] if inside else [[0] * len(shape)])
-        placed = [self._slot(boxes, strides, inside) for boxes in slots]
-        places = self._places[0] if len(self._places) == 1 else self._places
-        return f"({places}, {way}, {shape}, {strides}, {sent}, [{', '.join(placed)}])"
+        """The text of a move.
 
-    def _slot(self, boxes: Sequence[Box], strides: tuple[int, ...], starts: dict[int, list[int]]) -> str:
-        """One received box of each device: the sender's place, and (to, count, first row of the box) of each dim."""
-        senders: list[int | None] = [None] * self._mesh.size
-        rows = [[(0, 0, 0)] * len(strides) for _ in range(self._mesh.size)]
-        zeros = [0] * len(strides)
-        for box in boxes:
-            senders[box.receiver] = int(self._position[box.sender])
-            own = zip(box.pieces, starts.get(box.sender, zeros), strides)
-            rows[box.receiver] = [(piece.to, piece.count, (piece.at - at) // stride) for piece, at, stride in own]
+        Args:
+            how: the texts of the collective and its arguments.
+            shape, strides: the shape of a box, and the distance of its rows in the operand.
+            starts: the first row of the box that a device sends, or of each of them.
+            senders: for each received box, its place among those that the collective gives to the device.
+            placed: the place of a box among those received, and the row of the operand where it starts.
+        """
+        count = next(len(each) for each in senders if each is not None)
+        rows = [[[(0, 0, 0)] * len(strides) for _ in range(count)] for _ in range(self._mesh.size)]
+        for k, box, start in placed:
+            pieces = zip(box.pieces, start, strides)
+            rows[box.receiver][k] = [(piece.to, piece.count, (piece.at - at) // stride) for piece, at, stride in pieces]
         steps = [(to_step, at_step // stride) for (to_step, at_step), stride in zip(self._steps, strides)]
-        return f"({self._table(senders)}, {steps}, {self._table(rows)})"
+        sent = self._table([starts.get(i) for i in range(self._mesh.size)])
+        places = self._places[0] if len(self._places) == 1 else self._places
+        tables = f"{steps}, {self._table(senders)}, {self._table(rows)}"
+        return f"({places}, {how}, {shape}, {strides}, {sent}, {tables})"
 
     def _table(self, rows: Sequence[Any]) -> str:
         """A row for each device, None for any: (row, steps) is the row plus a step times the index along each axis."""
@@ -273,110 +323,12 @@ class Moved:
         return repr((base.tolist(), {axis: step.tolist() for axis, step in zip(sizes, steps) if step.any()}))
 
 
-@dataclass(frozen=True)
-class Round:
-    """Boxes that travel together: in each step a device sends the box that it has to at most one other."""
-
-    boxes: list[Box]
-    steps: list[list[tuple[int, int]]]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(map(max, zip(*[box.shape for box in self.boxes])))
-
-
-def _balanced(sent: Sequence[Box], positions: Sequence[int]) -> list[Box]:
-    """The boxes from those devices that hold them and have sent least: each step is then one permutation."""
-    holders: dict[int, list[int]] = defaultdict(list)
-    for device, position in enumerate(positions):
-        holders[position].append(device)
-    load = [0] * len(positions)
-    found = []
-    for box in sent:
-        sender = min(holders[positions[box.sender]], key=load.__getitem__)
-        load[sender] += 1
-        found.append(replace(box, sender=sender))
-    return found
-
-
-def _cost(rounds: Sequence[Round]) -> tuple[int, int]:
-    """The elements that one device receives, the most of all, and the number of permutes."""
-    received: dict[int, int] = defaultdict(int)
-    for each in rounds:
-        for box in each.boxes:
-            received[box.receiver] += math.prod(each.shape)
-    return max(received.values()), sum(len(each.steps) for each in rounds)
-
-
-def _by_step(boxes: Sequence[Box]) -> list[Round]:
-    rounds: dict[int, list[Box]] = defaultdict(list)
+def _numbered(boxes: Sequence[Box]) -> Iterator[tuple[int, Box]]:
+    """Each box with the number of those before it from the same device to the same device."""
+    known = Counter[tuple[int, int]]()
     for box in boxes:
-        rounds[box.step].append(box)
-    return [Round(each, [[(box.sender, box.receiver) for box in each]]) for each in rounds.values()]
-
-
-def _by_distance(boxes: Sequence[Box]) -> list[Round]:
-    rounds: dict[int, list[Box]] = defaultdict(list)
-    for box in boxes:
-        rounds[box.sender - box.receiver].append(box)
-    return [Round(each, [[(box.sender, box.receiver) for box in each]]) for each in rounds.values()]
-
-
-def _first_fit(boxes: Sequence[Box], waste: float) -> list[Round]:
-    """Rounds in which no device has two boxes to send, or receives two, and no box is padded by more than ``waste``."""
-    sent: dict[Any, list[Box]] = defaultdict(list)
-    for box in boxes:
-        sent[box.sender, tuple((piece.at, piece.count) for piece in box.pieces)].append(box)
-    rounds: list[list[list[Box]]] = []
-    busy: list[set[tuple[str, int]]] = []
-    for group in sent.values():
-        sender, receivers = group[0].sender, [box.receiver for box in group]
-        ends = {("sends", sender), *[("receives", i) for i in receivers]}
-        if len(group) > 1:  # all of them may send it on
-            ends |= {("receives", sender), *[("sends", i) for i in receivers]}
-        fits = (i for i, round in enumerate(rounds) if not ends & busy[i] and _is_filled([*round, group], waste))
-        at = next(fits, len(rounds))
-        if at == len(rounds):
-            rounds.append([])
-            busy.append(set())
-        rounds[at].append(group)
-        busy[at] |= ends
-    return [Round(list(chain.from_iterable(groups)), _tree(groups)) for groups in rounds]
-
-
-def _is_filled(groups: Sequence[Sequence[Box]], waste: float) -> bool:
-    shapes = [group[0].shape for group in groups]
-    return bool(math.prod(map(max, zip(*shapes))) <= waste * min(map(math.prod, shapes)))
-
-
-def _tree(groups: Sequence[Sequence[Box]]) -> list[list[tuple[int, int]]]:
-    """The pairs of each step; in a step, each device that has the box of its group sends it to one that has not."""
-    steps: list[list[tuple[int, int]]] = []
-    for group in groups:
-        having, missing = [group[0].sender], [box.receiver for box in group]
-        for step in count():
-            if not missing:
-                break
-            pairs = list(zip(having, missing))
-            if step == len(steps):
-                steps.append([])
-            steps[step] += pairs
-            having += [receiver for _, receiver in pairs]
-            missing = missing[len(pairs) :]
-    return steps
-
-
-def _slots(boxes: Sequence[Box]) -> list[list[Box]]:
-    """Lists with at most one box for each receiver."""
-    slots: list[list[Box]] = []
-    received: dict[int, int] = defaultdict(int)
-    for box in boxes:
-        at = received[box.receiver]
-        received[box.receiver] += 1
-        if at == len(slots):
-            slots.append([])
-        slots[at].append(box)
-    return slots
+        yield known[box.sender, box.receiver], box
+        known[box.sender, box.receiver] += 1
 
 
 @emits("shardwise.exchange")

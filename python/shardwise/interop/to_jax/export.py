@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from itertools import chain, permutations
 from typing import Any
 
 import numpy as np
@@ -76,11 +75,19 @@ def _walk(op: Any) -> Iterator[Any]:
 
 def _axes_text(sizes: dict[str, int], groups: list[list[int]]) -> str:
     """The attribute for groups along some axes, in their order; "" for other groups."""
-    grid = np.arange(math.prod(sizes.values())).reshape(list(sizes.values()))
-    wide = [d for d, size in enumerate(grid.shape) if size > 1]
-    for order in chain.from_iterable(permutations(wide, count) for count in range(1, len(wide) + 1)):
-        rest = [d for d in range(grid.ndim) if d not in order]
-        if grid.transpose([*rest, *order]).reshape(-1, math.prod(grid.shape[d] for d in order)).tolist() == groups:
-            names = ", ".join(f'#stablehlo.axis_ref<name = "{list(sizes)[d]}">' for d in order)
-            return f"#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [{names}]>"
-    return ""
+    names, shape = [*sizes], [*sizes.values()]
+    grid = np.arange(math.prod(shape)).reshape(shape)
+    axis_at = {math.prod(shape[d + 1 :]): d for d, size in enumerate(shape) if size > 1}  # by the distance of devices
+    order: list[int] = []
+    count, (first, *_) = 1, groups
+    while count < len(first):  # the minor axis first
+        d = axis_at.get(first[count] - first[0])
+        if d is None or d in order:
+            return ""
+        order.insert(0, d)
+        count *= shape[d]
+    rest = [d for d in range(len(shape)) if d not in order]
+    if not order or grid.transpose([*rest, *order]).reshape(-1, count).tolist() != groups:
+        return ""
+    axes = ", ".join(f'#stablehlo.axis_ref<name = "{names[d]}">' for d in order)
+    return f"#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [{axes}]>"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -159,27 +160,30 @@ def passed_on(x, pairs, combine):
 
 
 def exchange_boxes(operands, fill, shape, moves):
-    """The fill with the boxes that devices send: (operand, way, shape and strides and starts of the box, received)."""
+    """The fill with the boxes that devices send: (operand, collective and its arguments, boxes, their places)."""
     dtype = operands[0].dtype
-    if (
-        jnp.issubdtype(dtype, jnp.floating) and 8 * dtype.itemsize == jnp.finfo(dtype).bits < 32
-    ):  # bits stay as they are
-        bits = [lax.bitcast_convert_type(x, f"uint{8 * dtype.itemsize}") for x in operands]
+    if jnp.issubdtype(dtype, jnp.floating) and 8 * dtype.itemsize == jnp.finfo(dtype).bits < 32:
+        bits = [lax.bitcast_convert_type(x, f"uint{8 * dtype.itemsize}") for x in operands]  # they stay as they are
         fill = lax.bitcast_convert_type(jnp.asarray(fill, dtype), bits[0].dtype)
         return lax.bitcast_convert_type(exchange_boxes(bits, fill, shape, moves), dtype)
     result = lax.full(shape, fill, dtype)
-    for place, way, sizes, strides, starts, received in moves:
+    for place, kind, how, sizes, strides, starts, steps, senders, places in moves:
         several = isinstance(place, list)
         x = jnp.stack([operands[k] for k in place]) if several else operands[place]
-        box = box_at(x, own_row(starts), sizes, strides)
-        if isinstance(way, list):
-            box = sent_on(box, way)
-        elif way is not None:
-            box = as_bits(lambda x: lax.all_gather(x, **way), box)  # noqa: B023 - called at once
-        for sender, steps, places in received:
-            part = box[own_row(sender)] if isinstance(way, dict) else box
-            result = put_box(result.reshape((1,) * several + shape), part, steps, own_row(places)).reshape(shape)
+        boxes = received_boxes(x, kind, how, sizes, strides, own_row(starts))
+        result = result.reshape((1,) * several + shape)
+        result = put_boxes(result, boxes, steps, own_row(senders), own_row(places)).reshape(shape)
     return result
+
+
+def received_boxes(x, kind, how, sizes, strides, starts):
+    """The boxes that a device has after a collective."""
+    if kind == "all_to_all":
+        return exchanged(jax.vmap(lambda row: box_at(x, row, sizes, strides))(starts), **how)
+    box = box_at(x, starts, sizes, strides)
+    if kind == "all_gather":
+        return as_bits(lambda bits: lax.all_gather(bits, **how), box)
+    return (box if kind is None else sent_on(box, how))[None]
 
 
 def sent_on(box, steps):
@@ -206,6 +210,13 @@ def box_at(x, starts, sizes, strides):
         elif n < x.shape[d]:
             x = lax.dynamic_slice_in_dim(x, starts[d], n, d)
     return x
+
+
+def put_boxes(result, boxes, steps, senders, places):
+    """The result with some of the boxes, each at its place."""
+    if len(senders) == 1:
+        return put_box(result, boxes[senders[0]], steps, places[0])
+    return lax.scan(lambda y, row: (put_box(y, boxes[row[0]], steps, row[1]), None), result, (senders, places))[0]
 
 
 def put_box(result, box, steps, places):

@@ -145,7 +145,11 @@ class JaxProgram:
         return (positional, named) if named else positional
 
     def get(self, results: Any) -> Any:
-        """The results of a call as NumPy arrays of the user's shapes."""
+        """The results of a call as NumPy arrays of the user's shapes.
+
+        With several processes, all of them must call it: they gather the parts, and each one returns whole arrays. The
+        parts of one process alone are the ``addressable_shards`` of the results.
+        """
         leaves, tree = flatten(results)
         borders = self._script.outputs[: self._script.visible[1]]
         if len(leaves) != len(borders):
@@ -244,7 +248,7 @@ class JaxProgram:
             raise ShardingError(message("to_jax", rule, getattr(leaf.sharding, "spec", leaf.sharding), way_out))
         if leaf.shape == border.padded:
             return jax.device_put(leaf, sharding)
-        return self._placed(np.asarray(leaf), border, sharding)
+        return self._placed(self._whole(leaf), border, sharding)
 
     def _placed(self, array: np.ndarray, border: Border, sharding: Any) -> Any:
         parts: dict[tuple[tuple[int, int], ...], np.ndarray] = {}
@@ -257,8 +261,15 @@ class JaxProgram:
 
         return jax.make_array_from_callback(border.padded, sharding, part)
 
+    def _whole(self, x: Any) -> np.ndarray:
+        """An array in NumPy; all processes call it for one that is in parts on several of them."""
+        if not isinstance(x, jax.Array) or x.is_fully_addressable or x.is_fully_replicated:
+            return np.asarray(x)
+        with _settings(self.mesh, self._script.needs_x64):
+            return np.asarray(jax.experimental.multihost_utils.process_allgather(x, tiled=True))
+
     def _cropped(self, x: Any, border: Border) -> np.ndarray:
-        array = np.asarray(x)
+        array = self._whole(x)
         return array if array.shape == border.shape else array[tuple(map(slice, border.shape))]
 
     def __repr__(self) -> str:
