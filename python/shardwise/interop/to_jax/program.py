@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DeletedArrayError, DTypeError, MeshError, ShapeError, ShardingError, described, message
+from ...errors import DTypeError, MeshError, ShapeError, ShardingError, described, message
 from ...mesh import Mesh
 from ...reports.ledger import Ledger
 from ...stages import Program
 from ...traceback_filtering import entry_points
 from ...trees import flatten, unflatten
+from ..jax_arrays import expect_alive
 from ..optional import jax
 from ..source.literals import identifier
 from ..source.mesh_axes import MeshAxes
@@ -217,10 +218,8 @@ class JaxProgram:
     def _argument(self, leaf: Any, border: Border, sharding: Any, name: str, strict: bool) -> Any:
         if isinstance(leaf, jax.core.Tracer):
             return leaf
-        if isinstance(leaf, jax.Array) and leaf.is_deleted():  # JAX may crash on it
-            rule = f"argument {name} must not be deleted"
-            way_out = "use the results of the call that it was donated to"
-            raise DeletedArrayError(message("to_jax", rule, "an array that was donated before", way_out))
+        if isinstance(leaf, jax.Array):
+            expect_alive("to_jax", leaf, name)
         if (isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1) or _is_placed(leaf, border, sharding):
             return self._own(leaf, border, sharding, name, strict)
         array = np.asarray(leaf)
