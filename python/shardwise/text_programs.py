@@ -15,7 +15,7 @@ from .debug_prints import DebugPrint
 from .dtypes import integer_range, is_complex, is_float, is_inexact, is_integer, numpy_dtype
 from .errors import UnsupportedError, message
 from .implementations import provides
-from .mesh import Mesh, get_mesh
+from .mesh import Mesh, default_mesh
 from .module import Module, Step, origin_of_text
 from .propagation_options import PropagationOptions
 from .reports.explanations import Explanation
@@ -142,7 +142,7 @@ def compiled_module(module: Module, mesh: Mesh | None, func: str, how: Propagati
     if own is not None and not own.name:  # sdy.sharding<mesh<["x"=2]>, …>
         entered = entered.apply("lift_inlined_meshes")
         own = entered._core.program_mesh
-    default = Mesh._wrap(own) if own is not None else get_mesh() or Mesh({"device": 1})
+    default = Mesh._wrap(own) if own is not None else default_mesh() or Mesh({"device": 1})
     traced = TextTraced(entered, how, default if mesh is None else mesh)
     program = Program(traced)
     traced.read_types()

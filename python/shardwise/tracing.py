@@ -27,7 +27,7 @@ from .errors import (
     message,
 )
 from .implementations import IMPLEMENTATIONS
-from .mesh import Mesh, begin_trace, end_trace
+from .mesh import Mesh, begin_trace, default_mesh, end_trace
 from .methods import ArrayMethods
 from .traceback_filtering import hide_frames
 from .user_code.advice import bool_error, conversion_error, restored
@@ -280,7 +280,7 @@ class Trace:
     def require_mesh(self, what: str, own: Mesh | None = None) -> Mesh:
         """The program's mesh; ``own``, the mesh of an annotation, becomes it if there is none. Raises ShardingError."""
         if self.mesh is None:
-            self.mesh = own
+            self.mesh = own or default_mesh()
         if self.mesh is None:
             raise ShardingError(
                 message(what, "an annotation needs a mesh", None, "pass mesh= to jit, or call set_mesh first")

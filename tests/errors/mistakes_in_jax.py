@@ -83,6 +83,49 @@ def a_gradient_of_a_batched_function() -> None:
     sw.jit(sw.grad(lambda x: sw.vmap(function)(x).sum()), mesh=MESH)(X)
 
 
+@says(
+    ValueError,
+    "from_jax: the function must not donate arguments, which belong to the program, got donation of params['w'], "
+    "params['z']; leave donate_argnums out of jax.jit, and pass it to sw.jit",
+)
+def a_function_that_donates() -> None:
+    step = jax.jit(lambda x, params: params["w"] * x + params["z"], donate_argnums=1)
+    sw.jit(sw.from_jax(step), mesh=MESH)(X, {"w": X, "z": X})
+
+
+@says(
+    ValueError,
+    "from_jax: the function must not donate arguments, which belong to the program, got donation of state; "
+    "leave donate_argnums out of jax.jit, and pass it to sw.jit",
+)
+def a_function_that_donates_on_its_own() -> None:
+    step = jax.jit(lambda state, x: state + x, donate_argnames="state")
+    sw.from_jax(step, mesh=MESH)(X, X)
+
+
+def donated() -> jax.Array:
+    x = jnp.ones((8, 4))
+    jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+    return x
+
+
+DELETED = (
+    "from_jax: argument x must not be deleted, got an array that was donated before; "
+    "use the results of the call that it was donated to"
+)
+
+
+@says(sw.DeletedArrayError, DELETED)
+def an_array_that_jax_donated() -> None:
+    sw.from_jax(lambda x: x + 1, mesh=MESH)(donated())
+
+
+@says(sw.DeletedArrayError, DELETED)
+def an_array_that_jax_donated_in_a_program() -> None:
+    gone, function = donated(), sw.from_jax(lambda w, x: w @ x)
+    sw.jit(lambda w: function(w, gone), mesh=MESH)(X[:, :8])
+
+
 # ---- to JAX --------------------------------------------------------------------------------------------------------
 
 

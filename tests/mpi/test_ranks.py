@@ -126,6 +126,32 @@ def test_the_quickstart_runs_unchanged() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", done.stdout) == plain.stdout  # mpirun's output is a terminal
 
 
+DEFAULT_MESH = """
+import numpy as np
+import shardwise as sw
+from shardwise import P
+
+x = np.arange(8.0).reshape(4, 2)
+other = sw.Mesh({"a": 4})
+print(sw.jit(lambda x: sw.split(x, 0, "data").sum(0)).lower(x).compile().mesh, sw.get_mesh())
+print(sw.jit(lambda x: x + 1, in_shardings=P("data")).lower(x).compile().mesh)
+print(np.asarray(sw.grad(lambda x: (x * x).sum())(x))[3])
+print(sw.device_put(x, P("data")).sharding.mesh, sw.device_put(x, P("data"), root=0).sharding.mesh)
+print(sw.jit(lambda x: sw.shard(x, sw.NamedSharding(other, P("a")))).lower(x).compile().mesh)
+print(sw.split(x, 0, "rows") is x, sw.device_put(sw.device_put(x, sw.NamedSharding(other, P("a"))), P()).sharding.mesh)
+print(sw.parse("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }").compile().mesh)
+"""
+
+
+def test_a_script_without_a_mesh_has_one_over_the_ranks(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(DEFAULT_MESH)
+    done = mpirun(2, ["-m", "shardwise.mpi", "--stdout", "0", str(tmp_path / "program.py")])
+    assert done.returncode == 0, done.stderr
+    ranks, other = "Mesh('data': 2)", "Mesh('a': 4)"
+    expected = [f"{ranks} None", ranks, "[12. 14.]", f"{ranks} {ranks}", other, f"True {other}", ranks]
+    assert done.stdout.splitlines() == expected
+
+
 def test_the_example_has_the_numbers_of_the_virtual_mesh() -> None:
     done = mpirun(2, ["examples/on_mpi.py"])
     assert done.returncode == 0, done.stderr

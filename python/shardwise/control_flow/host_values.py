@@ -10,7 +10,7 @@ import numpy as np
 
 from ..array import Array
 from ..jit import JitFunction
-from ..mesh import Mesh, get_mesh
+from ..mesh import Mesh, default_mesh
 from ..numpy._primitives import convert
 from ..tracing import Trace, Tracer, WeakTracer, recording, refuse_escaped
 from ..trees import flatten, unflatten
@@ -78,4 +78,4 @@ def _argument(trace: Trace, leaf: LeafType) -> Tracer:
 
 def known_mesh(trees: tuple[Any, ...]) -> Mesh | None:
     """The mesh of the Arrays among the leaves, or that of :func:`set_mesh`."""
-    return next((leaf.sharding.mesh for leaf in flatten(trees)[0] if isinstance(leaf, Array)), get_mesh())
+    return next((leaf.sharding.mesh for leaf in flatten(trees)[0] if isinstance(leaf, Array)), default_mesh())

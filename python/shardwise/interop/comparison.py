@@ -6,18 +6,18 @@ from __future__ import annotations
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from .._core.ir import Module, Op
 from ..dtypes import numpy_dtype
 from ..errors import is_integer, message, shown
-from ..reports.collective_rows import COLLECTIVE_KINDS
 from ..reports.ledger import Ledger
-from ..reports.tables import Report, format_bytes
+from ..reports.tables import Report, format_bytes, short_location
 from ..stages import Program
 from ..traceback_filtering import entry_point
+from .comparison_rows import CollectiveRows, ComparisonRow, Totals
 from .hlo import HloCollective, collectives_of, instructions_of, op_class
 from .optional import jax, needs_jax
 from .to_jax.program import JaxProgram
@@ -27,88 +27,67 @@ __all__ = ["Comparison", "compare", "compiled_texts", "sent"]
 _COMPUTES = ("dot", "reduce", "elementwise", "movement", "other")
 
 
-@dataclass
-class Totals:
-    """The work of one side in a class of ops.
-
-    Attributes:
-        count: the executions of collectives, as far as they are known; other ops, each once, also those in loops.
-        bytes: received by one device for collectives; of the results on one device for other ops.
-        seconds: of all devices together, in one run; 0 if the profiler gives no times.
-    """
-
-    count: int = 0
-    bytes: float = 0.0
-    seconds: float = 0.0
-
-    def add(self, size: float, times: int = 1) -> None:
-        self.count += times
-        self.bytes += size * times
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """A kind of collectives or a class of other ops, on both sides."""
-
-    name: str
-    ours: Totals
-    theirs: Totals
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, with values that JSON supports."""
-        return asdict(self)
-
-
 class Comparison(Report[ComparisonRow]):
     """A program beside a function of JAX; made by :func:`compare`.
 
     Attributes:
-        ours: the ledger of the program; of a handed-over one, that of its JAX function.
+        ours: the ledger of the program.
+        handed: the ledger of the JAX program that :meth:`Program.to_jax` made of it; None for other functions.
         theirs: the collectives of the function after SPMD partitioning, in program order.
     """
 
-    def __init__(self, rows: Sequence[ComparisonRow], ours: Ledger, theirs: Sequence[HloCollective]) -> None:
+    def __init__(
+        self, rows: Sequence[ComparisonRow], ours: Ledger, handed: Ledger | None, theirs: Sequence[HloCollective]
+    ) -> None:
         super().__init__(rows)
         self.ours = ours
+        self.handed = handed
         self.theirs = tuple(theirs)
 
     def same_collectives(self) -> bool:
-        """Whether both sides run the same collectives, by kind and bytes, as often, in any order."""
-        return sent(self.ours) == sent(self.theirs)
+        """Whether XLA runs the collectives of the hand-over's ledger, or of the program for a function of `jax.jit`.
+
+        Collectives are compared by kind and bytes, as often as they run, in any order.
+        """
+        return sent(self.ours if self.handed is None else self.handed) == sent(self.theirs)
 
     def summary(self) -> str:
         """One line for the whole report."""
-        ours, theirs = [sum(each.bytes * each.count for each in side) for side in (self.ours.rows, self.theirs)]
-        return f"received per device: {format_bytes(ours)} here, {format_bytes(theirs)} in JAX"
+        sides: list[tuple[str, Sequence[Any]]] = [("here", self.ours.rows), ("in JAX", self.theirs)]
+        if self.handed is not None and sent(self.handed) != sent(self.ours):
+            sides.insert(1, ("handed over", self.handed.rows))
+        texts = [f"{format_bytes(sum(x.bytes * x.count for x in rows))} {side}" for side, rows in sides]
+        return f"received per device: {', '.join(texts)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as values that JSON supports."""
         return {
             "rows": [row.to_dict() for row in self.rows],
             "ours": self.ours.to_dict(),
+            "handed": None if self.handed is None else self.handed.to_dict(),
             "theirs": [{**asdict(row), "shape": list(row.shape)} for row in self.theirs],
         }
 
     def _with(self, rows: Sequence[Any]) -> Comparison:
-        return Comparison(rows, self.ours, self.theirs)
+        return Comparison(rows, self.ours, self.handed, self.theirs)
+
+    @property
+    def _has_handed(self) -> bool:
+        return any(row.handed_text for row in self.rows)
 
     def _header(self) -> Sequence[str]:
-        sides = [f"{what}, {side}" for side in ("here", "JAX") for what in ("ops", "bytes", "ms")]
-        return ("class", *sides)
+        here, there = [[f"{what}, {side}" for what in ("ops", "bytes", "ms")] for side in ("here", "JAX")]
+        return ("collective or class", "where", *here, *(["handed over"] if self._has_handed else []), *there)
 
     def _right(self) -> frozenset[int]:
-        return frozenset(range(1, 7))
+        return frozenset(i for i, name in enumerate(self._header()) if ", " in name)
 
     def _cells(self, row: ComparisonRow) -> Sequence[str]:
-        sides = (row.ours, row.theirs)
-        return (
-            row.name,
-            *[
-                text
-                for side in sides
-                for text in (str(side.count), format_bytes(side.bytes), f"{1e3 * side.seconds:.3g}")
-            ],
-        )
+        here, there = [
+            [str(side.count), format_bytes(side.bytes), f"{1e3 * side.seconds:.3g}"] for side in (row.ours, row.theirs)
+        ]
+        middle = [row.handed_text] if self._has_handed else []
+        return (row.name, short_location(row.where), *here, *middle, *there)
 
 
 @entry_point
@@ -122,41 +101,38 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3) -> Compa
         runs: over how many runs the times of JAX are averaged.
 
     Returns:
-        A report with a row per kind of collectives and per class of other ops. Bytes are those of the compiled HLO,
-        times those of JAX's profiler.
+        A report with a row per collective and per class of other ops. "Here" is the program's own ledger; a column
+        shows the collectives of the JAX program where they differ. JAX's bytes are those of the compiled HLO, its times
+        those of its profiler. Collectives of both sides are matched by kind and bytes; those that only JAX has follow.
 
     Raises:
         UnsupportedError: JAX is missing. TypeError: not a compiled program, or not a jitted function.
+        ValueError: the JAX program was made of another program.
 
     >>> compare(program, program.to_jax(), x)  # doctest: +SKIP
-    class       ops, here  bytes, here  ms, here  ops, JAX  bytes, JAX  ms, JAX
-    all_reduce          1         20 B     0.003         1        20 B    0.741
-    dot                 1         72 B     0.004         1        72 B    0.031
+    collective or class  where       ops, here  bytes, here  ms, here  ops, JAX  bytes, JAX  ms, JAX
+    all_reduce           train.py:9          1         20 B     0.003         1        20 B    0.741
+    dot                                      1         72 B     0.004         1        72 B    0.031
     received per device: 20 B here, 20 B in JAX
     """
-    if not isinstance(program, Program):
-        raise TypeError(message("compare", "takes a compiled program", shown(program), "call .compile() first"))
-    needs_jax("compare")
-    if not hasattr(function, "lower"):
-        raise TypeError(message("compare", "takes a jitted function of JAX", shown(function), "pass jax.jit(function)"))
-    if not is_integer(runs, 1):
-        raise ValueError(message("compare", "runs must be a positive integer", shown(runs)))
-    handed = isinstance(function, JaxProgram)
-    ledger = function.collectives() if handed else program.collectives()
-    ours = _ours(program, ledger, program._timed(*args))
-    partitioned, compiled = compiled_texts(function.lower() if handed else function.lower(*args))
+    is_handed = _checked(program, function, runs)
+    trace = program._timed(*args)
+    partitioned, compiled = compiled_texts(function.lower() if is_handed else function.lower(*args))
     seconds = _profiled(function, args, runs)
     found = collectives_of(partitioned)
-    theirs: dict[str, Totals] = defaultdict(Totals)
-    for row in found:
-        theirs[row.kind].add(row.bytes, row.count)
-    for instruction in instructions_of(compiled):
-        own = theirs[instruction.op_class]
-        if instruction.op_class in _COMPUTES:
-            own.add(instruction.bytes)
-        own.seconds += seconds.get(instruction.name, 0.0)
-    names = [name for name in (*COLLECTIVE_KINDS, *_COMPUTES) if name in ours or name in theirs]
-    return Comparison([ComparisonRow(name, ours[name], theirs[name]) for name in names], ledger, found)
+    rows = CollectiveRows(program._all_collectives().rows, function._transfers() if is_handed else None, found)
+    (ours, classes), theirs = _classes_of(program), _classes_of_hlo(compiled, seconds)
+    for step in trace:
+        if not rows.add_ours(step):
+            ours[classes.get(step["op"], "other")].seconds += step["duration_ns"] / 1e9
+    for instruction in collectives_of(compiled):
+        duration = seconds.get(instruction.name, 0.0)
+        if not rows.add_theirs(instruction, duration):
+            theirs["other"].seconds += duration
+    names = [name for name in _COMPUTES if name in ours or name in theirs]
+    computing = [ComparisonRow(name, "", ours[name], None, theirs[name]) for name in names]
+    handed = function.collectives() if is_handed else None
+    return Comparison([*rows.rows(), *computing], program.collectives(), handed, found)
 
 
 def sent(rows: Iterable[Any]) -> Counter[tuple[str, float]]:
@@ -172,19 +148,40 @@ def _class_of(op: Op) -> str:
     return op_class({name})
 
 
-def _ours(program: Program, ledger: Ledger, trace: Sequence[dict[str, Any]]) -> dict[str, Totals]:
+def _checked(program: Any, function: Any, runs: Any) -> bool:
+    """Whether the function is a JAX program. Raises the errors of :func:`compare`."""
+    if not isinstance(program, Program):
+        raise TypeError(message("compare", "takes a compiled program", shown(program), "call .compile() first"))
+    needs_jax("compare")
+    if not hasattr(function, "lower"):
+        raise TypeError(message("compare", "takes a jitted function of JAX", shown(function), "pass jax.jit(function)"))
+    if not is_integer(runs, 1):
+        raise ValueError(message("compare", "runs must be a positive integer", shown(runs)))
+    if not isinstance(function, JaxProgram):
+        return False
+    if not function._is_of(program):
+        rule = "the JAX program must be made of the program"
+        raise ValueError(message("compare", rule, f"{function!r} of another one", "pass program.to_jax()"))
+    return True
+
+
+def _classes_of(program: Program) -> tuple[dict[str, Totals], dict[str, str]]:
+    """The work of the program by class, without times, and the class of each op."""
     totals: dict[str, Totals] = defaultdict(Totals)
-    for row in ledger:
-        totals[row.kind].add(row.bytes, row.count)
-    module: Module = program._compiled.stages["local"]
     classes: dict[str, str] = {}
+    module: Module = program._compiled.stages["local"]
     for op in _computing(module.main.body):
         classes[op.name] = _class_of(op)
         totals[classes[op.name]].add(float(sum(_bytes(value.type) for value in op.results)))
-    for step in trace:
-        kind = step["op"].partition(".")[2]
-        name = kind if step["op"].startswith("shardwise.") else classes.get(step["op"], "other")
-        totals[name if name in COLLECTIVE_KINDS or name in _COMPUTES else "other"].seconds += step["duration_ns"] / 1e9
+    return totals, classes
+
+
+def _classes_of_hlo(text: str, seconds: dict[str, float]) -> dict[str, Totals]:
+    totals: dict[str, Totals] = defaultdict(Totals)
+    for instruction in instructions_of(text):
+        if instruction.op_class in _COMPUTES:
+            totals[instruction.op_class].add(instruction.bytes)
+            totals[instruction.op_class].seconds += seconds.get(instruction.name, 0.0)
     return totals
 
 

@@ -6,16 +6,25 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..errors import DeletedArrayError, message
 from ..foreign import native
 from ..sharding import NamedSharding
 
-__all__ = ["is_jax_array", "sharding_of"]
+__all__ = ["expect_alive", "is_jax_array", "sharding_of"]
 
 
 def is_jax_array(x: Any) -> bool:
     """Whether ``x`` is a `jax.Array`."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(x, jax.Array)
+
+
+def expect_alive(what: str, x: Any, name: str) -> None:
+    """Raise DeletedArrayError if the `jax.Array` of an argument was deleted or donated: JAX may crash on it."""
+    if x.is_deleted():
+        rule = f"argument {name} must not be deleted"
+        way_out = "use the results of the call that it was donated to"
+        raise DeletedArrayError(message(what, rule, "an array that was donated before", way_out))
 
 
 def sharding_of(x: Any) -> NamedSharding | None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..traceback_filtering import entry_point, hide_frames
 from ..tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
 from ..trees.argument_names import display_name
-from .jax_arrays import is_jax_array, sharding_of
+from .jax_arrays import expect_alive, is_jax_array, sharding_of
 from .jax_lowering import FlatFunction, canonical_dtype, shape_of
 from .optional import jax, needs_jax
 
@@ -57,6 +57,8 @@ def from_jax(
     Raises:
         UnsupportedError: JAX is not installed, or older than 0.8.
         DTypeError: an argument has a dtype that JAX would narrow, such as float64 without ``jax_enable_x64``.
+        ValueError: ``fun`` is a jitted function that donates arguments; :func:`jit` donates those of the program.
+        DeletedArrayError: an argument is a JAX array that was deleted or donated.
 
     The shardings of ``fun`` (``with_sharding_constraint``, ``in_shardings``) become annotations, and locations are the
     lines of ``fun``. Gradients are those of JAX, with the rules of ``custom_vjp`` and ``custom_jvp``, to any order.
@@ -98,6 +100,7 @@ class JaxFunction:
             trace = current_trace()
             if trace is not None:
                 return self._inline(trace, args, kwargs)
+            self._check_alive(args, kwargs)
             args, kwargs = _converted((args, kwargs), _as_array)
             return self._jit(*args, **kwargs)
         except Exception as error:
@@ -136,10 +139,27 @@ class JaxFunction:
         names = call.names(self._fun)
         operands = [self._operand(trace, leaf, name) for leaf, name in zip(call.leaves, names)]
         function = self._function_for(call, operands)
+        self._check_donation(function, [name for x, name in zip(operands, names) if isinstance(x, Tracer)])
         tracers = [trace.lift(x) for x in function.constants]
         tracers += [x for x in operands if isinstance(x, Tracer)]
         results = _record(trace, function, tracers)
         return jax.tree.unflatten(function.out_tree, results)
+
+    def _check_alive(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        call = Call(args, kwargs, self._static)
+        for i, leaf in enumerate(call.leaves):
+            if is_jax_array(leaf):
+                expect_alive("from_jax", leaf, call.names(self._fun)[i])
+
+    def _check_donation(self, function: FlatFunction, names: list[str]) -> None:
+        jitted = self._fun
+        while isinstance(jitted, partial):
+            jitted = jitted.func
+        if function.donated and isinstance(jitted, jax.stages.Wrapped):
+            rule = "the function must not donate arguments, which belong to the program"
+            got = f"donation of {', '.join(names[i] for i in function.donated)}"
+            way_out = "leave donate_argnums out of jax.jit, and pass it to sw.jit"
+            raise ValueError(message("from_jax", rule, got, way_out))
 
     def _operand(self, trace: Trace, leaf: Any, name: str) -> Any:
         """A leaf as a tracer of the dtype that JAX keeps. Anything but arrays and numbers is returned as it is."""
@@ -154,6 +174,8 @@ class JaxFunction:
                 rule, way_out = f"argument {name} must be in the range of {dtype.name}", "enable x64 in JAX"
                 trace.limit(leaf, (int(limits.min), int(limits.max)), DTypeError, rule, way_out)
             return WeakTracer.of(leaf.strong().astype(dtype), leaf.weak)
+        if is_jax_array(leaf):
+            expect_alive("from_jax", leaf, name)
         x = trace.lift(native(leaf) if not is_jax_array(leaf) else np.asarray(leaf))
         if canonical_dtype(x.dtype) != x.dtype:
             rule = "arguments must have dtypes that JAX keeps without x64"

@@ -42,6 +42,7 @@ class FlatFunction:
 
     Attributes:
         constants: the larger arrays that it closes over, as its first operands.
+        donated: the arguments that it donates if it is a jitted function, by position among ``avals``.
         in_avals, out_avals: shapes and dtypes of all operands, and of all results.
         out_tree: JAX's structure of the results.
     """
@@ -50,6 +51,7 @@ class FlatFunction:
         self.name = name
         closed, shapes = jax.make_jaxpr(lambda *leaves: without_keys(fun(*leaves)), return_shape=True)(*avals)
         leaves, self.out_tree = jax.tree.flatten(shapes)
+        self.donated = _donated(closed.jaxpr)
         is_operand = [_is_large(value) for value in closed.consts]
         self.constants = [np.asarray(value) for value, large in zip(closed.consts, is_operand) if large]
         self._small = [None if large else value for value, large in zip(closed.consts, is_operand)]
@@ -85,6 +87,15 @@ class FlatFunction:
     def derivative(self) -> Derivative:
         """The gradient by `jax.vjp`."""
         return _derivative_of(self)
+
+
+def _donated(jaxpr: Any) -> list[int]:
+    """The arguments that the first jitted function in a jaxpr donates."""
+    given = next((eqn for eqn in jaxpr.eqns if any(eqn.params.get("donated_invars", ()))), None)
+    if given is None:
+        return []
+    donated = [x for x, own in zip(given.invars, given.params["donated_invars"]) if own]
+    return [i for i, x in enumerate(jaxpr.invars) if any(x is each for each in donated)]
 
 
 def _is_large(value: Any) -> bool:

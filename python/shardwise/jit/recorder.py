@@ -11,7 +11,7 @@ from ..array import ShapeDtypeStruct
 from ..array_leaves import as_weak, aval_of, lifted_results
 from ..errors import MeshError, ShardingError, composed, message
 from ..host_random import warning_of_draws
-from ..mesh import Mesh, get_mesh
+from ..mesh import Mesh, default_mesh, get_mesh
 from ..sharding import NamedSharding, sharding_on
 from ..stages import Traced
 from ..tracing import Trace, Tracer, UserCall, recording
@@ -57,17 +57,17 @@ class Recorder:
 
     def traced(self, call: Call, mesh: Mesh | None) -> Traced:
         """Record the function for a call."""
-        if mesh is None and (
-            self.user_call.transform is not None or any(spec is not None for spec in self.in_specs(call))
-        ):
-            raise self._no_mesh()
+        if self.user_call.transform is not None or any(spec is not None for spec in self.in_specs(call)):
+            mesh = mesh or default_mesh()
+            if mesh is None:
+                raise self._no_mesh()
         names = call.names(self.fun)
         avals = self._avals(call, names)
         shardings = self._argument_shardings(call, mesh, avals, names)
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
             outputs, out_tree = lifted_results(trace, "jit", result)
-        mesh = trace.mesh  # by now, the mesh of the first annotation if none was given
+        mesh = trace.mesh or default_mesh()  # by now, the mesh of the first annotation if none was given
         if mesh is None:
             raise self._no_mesh()
         printed = [value for call in trace.prints for value in call.values]

@@ -9,7 +9,7 @@ import runpy
 import sys
 
 from .. import mpi
-from ..mesh import Mesh, set_mesh
+from ..mesh import Mesh, set_mesh, use_as_last_resort
 
 
 def _mesh(parser: argparse.ArgumentParser, text: str) -> Mesh:
@@ -27,7 +27,11 @@ def main() -> None:
         "number must divide the devices of each mesh.",
     )
     parser.add_argument("--stdout", type=int, metavar="RANK", help="print the standard output of this rank only")
-    parser.add_argument("--mesh", metavar="AXIS=SIZE,...", help="the default mesh, for scripts that set none")
+    parser.add_argument(
+        "--mesh",
+        metavar="AXIS=SIZE,...",
+        help="the default mesh, for scripts that set none (data=RANKS, unless an annotation names a mesh)",
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module name")
     parser.add_argument("script", help="a Python script, or a module after -m")
     parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
@@ -40,6 +44,7 @@ def main() -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it stays open until the end
     if options.mesh is not None:
         set_mesh(_mesh(parser, options.mesh))
+    use_as_last_resort(Mesh({"data": ranks.size}))
     sys.argv = [options.script, *options.args]
     if options.module:
         runpy.run_module(options.script, run_name="__main__", alter_sys=True)

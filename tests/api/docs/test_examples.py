@@ -175,6 +175,21 @@ def test_moe_layer_says_what_is_wrong_with_its_options(options: tuple[str, ...],
     assert message in refused("moe_layer.py", *options)
 
 
+def test_on_jax_has_the_numbers_and_the_bytes_of_the_virtual_mesh() -> None:
+    pytest.importorskip("jax", reason="the example needs JAX")
+    if "CI" not in os.environ:
+        pytest.importorskip("sklearn", reason="the digits example needs scikit-learn")
+    text = output_of("on_jax.py")
+    assert "Mesh('data': 4, 'model': 2) on 8 devices of JAX (cpu)" in text
+    found = re.findall(r"(\w+): (\d+) B received per device here, (\d+) B in JAX", text)
+    assert [name for name, _, _ in found] == ["digits", "experts"]
+    assert all(here == there != "0" for _, here, there in found)
+    rows = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in re.findall(r"│(.*)│(.*)│(.*)│", text)}
+    assert len(rows) == 7
+    assert all(rows[f"experts: {name}"][0] == "equal" for name in ("experts", "kept", "tokens_per_expert"))
+    assert all(float(apart) <= 1e-5 for _, apart in rows.values())
+
+
 def test_from_jax_explains_a_transformer_of_jax_and_hands_it_back() -> None:
     pytest.importorskip("jax", reason="the example needs JAX")
     text = output_of("from_jax.py")

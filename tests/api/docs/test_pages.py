@@ -23,7 +23,7 @@ PAGES = pages.pages()
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 # Every public name of these modules is a term of shardings.
 MODULES = ["annotations", "dtensor", "layouts", "manual", "mesh", "op_rules", "partition_spec", "placement", "sharding"]
-_INSTALLERS = ("pip ", "make ", "git ", "cd ", "mpirun ", "srun ")
+_COMMANDS = ("pip ", "make ", "git ", "cd ", "mpirun ", "srun ", "gcloud ", "COORDINATOR=", "python train.py")
 
 
 def name_of(path: Path) -> str:
@@ -63,7 +63,7 @@ def test_every_fence_of_a_page_runs_or_is_output(path: Path) -> None:
     blocks = pages.blocks_of(text)
     directives = re.findall(r"^```\{.*\}.*\n(?:.*\n)*?```$", text, re.MULTILINE)
     shell = re.findall(r"^```sh\n((?:.*\n)*?)```$", text, re.MULTILINE)
-    assert all(line.startswith(_INSTALLERS) for block in shell for line in block.splitlines())
+    assert all(line.startswith(_COMMANDS) for block in shell for line in block.splitlines())
     fences = sum(4 if block.shown else 2 for block in blocks) + 2 * len(directives) + 2 * len(shell)
     assert len(pages.fences_of(text)) == fences
 

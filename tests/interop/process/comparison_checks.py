@@ -26,8 +26,10 @@ MESH = MESHES["4x2"]
 def test_the_ledger_is_that_of_the_partitioned_hlo(handed: Handed) -> None:
     program = compiled(handed, MESH)
     report = sw.interop.compare(program, program.to_jax(), *handed.arguments, runs=1)
-    ours, found = sent(report.ours), sent(report.theirs)
-    assert found - ours == Counter(), f"{found}\n{report.ours}"
+    assert report.ours.rows == program.collectives().rows
+    assert report.handed is not None
+    handed, found = sent(report.handed), sent(report.theirs)
+    assert found - handed == Counter(), f"{found}\n{report.handed}"
     assert report.same_collectives() or handed.name == "exchanges"  # two of its permutes are the same, XLA drops one
 
 
@@ -48,6 +50,7 @@ def test_times_bytes_and_counts_of_both_sides() -> None:
     report = sw.interop.compare(program, program.to_jax(), x, w)
     rows = {row.name: row for row in report}
     assert next(iter(rows)) == "all_reduce"
+    assert rows["all_reduce"].where == f"{__file__}:{layer.__code__.co_firstlineno + 1}"
     for side in (rows["all_reduce"].ours, rows["all_reduce"].theirs):
         assert (side.count, side.bytes) == (1, 4 * (8 + 2 * 2))
         assert side.seconds > 0
@@ -55,9 +58,68 @@ def test_times_bytes_and_counts_of_both_sides() -> None:
     assert rows["dot"].ours.count == rows["dot"].theirs.count == 1
     assert rows["dot"].theirs.seconds > 0
     text = repr(report)
-    assert text.splitlines()[0].split("  ")[0] == "class"
+    assert text.splitlines()[0].split("  ")[0] == "collective or class"
+    assert "handed over" not in text
     assert text.endswith("received per device: 48 B here, 48 B in JAX")
     assert report.to_dict()["rows"][0]["ours"]["count"] == 1
+
+
+def product_and_sums(x: Any, w: Any) -> Any:
+    y = x @ w
+    first = y.prod(0)
+    second, third = y.sum(0), (y * y).sum(0)
+    return first, second, third
+
+
+def test_each_collective_of_the_program_has_a_row_with_its_own_times() -> None:
+    x, w = np.full((64, 32), 0.1, np.float32), np.full((32, 16), 0.3, np.float32)
+    program = sw.jit(product_and_sums, mesh=MESH, in_shardings=(P("x"), P(None, "y"))).lower(x, w).compile()
+    report = sw.interop.compare(program, program.to_jax(), x, w)
+    assert report.ours.rows == program.collectives().rows
+    rows = list(report)[: len(report.ours)]
+    assert [(row.name, row.where, row.ours.bytes) for row in rows] == [
+        (row.kind, row.location, row.total_bytes) for row in report.ours
+    ]
+    assert all(row.ours.seconds > 0 and row.theirs.seconds > 0 for row in rows)
+    by_line = {row.where.rpartition(":")[2]: row for row in rows}
+    line = product_and_sums.__code__.co_firstlineno
+    product = by_line[str(line + 2)]
+    assert product.handed_text == "1 all_to_all, 24 B + 1 all_gather, 24 B"
+    assert (product.theirs.count, product.theirs.bytes) == (2, 48)
+    assert by_line[str(line + 3)].handed_text == ""
+    assert [row.name for row in report][len(rows)] == "dot"  # JAX has no other collectives
+    assert report.same_collectives()
+    total = sum(row.theirs.bytes for row in rows)
+    ours = sum(row.total_bytes for row in report.ours)
+    assert (
+        report.summary() == f"received per device: {ours:.0f} B here, {total:.0f} B handed over, {total:.0f} B in JAX"
+    )
+    assert "  handed over  " in repr(report)
+    assert [row["kind"] for row in report.to_dict()["rows"][rows.index(product)]["handed"]] == [
+        "all_to_all", "all_gather",
+    ]  # fmt: skip
+
+
+def test_a_program_of_jax_must_be_that_of_the_program() -> None:
+    x = np.ones((8, 4), np.float32)
+    first, second = (sw.jit(f, mesh=MESH, in_shardings=P("x")).lower(x).compile() for f in (np.prod, np.sum))
+    with pytest.raises(
+        ValueError, match=r"^compare: the JAX program must be made of the program, got <JAX program on "
+    ):
+        sw.interop.compare(first, second.to_jax(), x)
+
+
+def test_collectives_that_only_jax_has_are_rows() -> None:
+    x = np.ones((8, 8), np.float32)
+    program = sw.jit(lambda x: x + 1, mesh=MESH, in_shardings=P("x")).lower(x).compile()
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+    split, whole = NamedSharding(mesh, PartitionSpec("x")), NamedSharding(mesh, PartitionSpec())
+    report = sw.interop.compare(program, jax.jit(lambda x: x + 1, in_shardings=split, out_shardings=whole), x, runs=1)
+    assert report.handed is None
+    assert not report.same_collectives()
+    first = report[0]
+    assert (first.name, first.where, first.ours.count, first.theirs.count) == ("all_gather", "", 0, 1)
+    assert first.theirs.seconds > 0
 
 
 def test_a_function_that_xla_partitions() -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DeletedArrayError, DTypeError, MeshError, ShapeError, ShardingError, described, message
+from ...errors import DTypeError, MeshError, ShapeError, ShardingError, described, message
 from ...mesh import Mesh
-from ...reports.ledger import Ledger
+from ...reports.ledger import CollectiveRow, Ledger
 from ...stages import Program
 from ...traceback_filtering import entry_points
 from ...trees import flatten, unflatten
+from ..jax_arrays import expect_alive
 from ..optional import jax
 from ..source.literals import identifier
 from ..source.mesh_axes import MeshAxes
@@ -176,18 +177,27 @@ class JaxProgram:
 
         A product over devices, for example, is an all_to_all and an all_gather here.
         """
+        return Ledger([row for _, row in self._transfers()])
+
+    def _transfers(self) -> list[tuple[int, CollectiveRow]]:
+        """The rows of :meth:`collectives`, each with the place of its collective in the local program."""
         rows = self._program._all_collectives().rows
-        sent = self._script.transfers
         alike: dict[str, Any] = {"device_axes": (), "device_bytes": (), "bound": ""}
         count = self._program.mesh.size
-        return Ledger(
-            [
-                replace(
-                    rows[x.source], kind=x.kind, group_size=x.group, bytes=x.bytes, sum_bytes=x.bytes * count, **alike
-                )
-                for x in sent
-            ]
-        )
+        found = []
+        for x in self._script.transfers:
+            sent: dict[str, Any] = {
+                "kind": x.kind,
+                "group_size": x.group,
+                "bytes": x.bytes,
+                "sum_bytes": x.bytes * count,
+            }
+            found.append((x.source, replace(rows[x.source], **sent, **alike)))
+        return found
+
+    def _is_of(self, program: Program) -> bool:
+        """Whether it was made of this program, or of an equal one."""
+        return self._program is program or self._program.as_text("local") == program.as_text("local")
 
     # ---- values on another mesh over the same devices --------------------------------------------------------------
 
@@ -221,10 +231,8 @@ class JaxProgram:
     def _argument(self, leaf: Any, border: Border, sharding: Any, name: str, strict: bool) -> Any:
         if isinstance(leaf, jax.core.Tracer):
             return leaf
-        if isinstance(leaf, jax.Array) and leaf.is_deleted():  # JAX may crash on it
-            rule = f"argument {name} must not be deleted"
-            way_out = "use the results of the call that it was donated to"
-            raise DeletedArrayError(message("to_jax", rule, "an array that was donated before", way_out))
+        if isinstance(leaf, jax.Array):
+            expect_alive("to_jax", leaf, name)
         if (isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1) or _is_placed(leaf, border, sharding):
             return self._own(leaf, border, sharding, name, strict)
         array = np.asarray(leaf)
