@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shardwise import _core
 from shardwise.dtypes import numpy_dtype
+from tests.conformance.stablehlo.ops import kept as kept_instances
 from tests.conformance.stablehlo.ops.check import check
+from tests.conformance.stablehlo.ops.comparing import same_bits
 from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
+from tests.conformance.stablehlo.ops.kept import kept
 from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS
+from tests.conformance.stablehlo.ops.partitioned import partitioned_text
 from tests.conformance.stablehlo.ops.xla import Xla
 from tests.op.accepted_dtypes import ACCEPTED, accepted_by
 
@@ -35,8 +40,9 @@ def test_random_instances_are_those_of_xla_whole_and_partitioned(xla: Xla) -> No
 
 def test_instances_that_found_errors(xla: Xla) -> None:
     """NaN of bfloat16 keep their bits; a sum of float8_e8m0fnu has no zero that another device could add."""
-    instances = [drawn("stablehlo.select", 130), drawn("stablehlo.sort", 136), drawn("stablehlo.scatter", 134)]
-    assert [outcome.failures for outcome in check(instances, xla)] == [[], [], []]
+    instances = kept()
+    assert {"stablehlo.select", "stablehlo.sort", "stablehlo.scatter"} <= {x.op for x in instances}
+    assert {o.instance.name: o.failures for o in check(instances, xla)} == {x.name: [] for x in instances}
 
 
 def test_each_mechanism_has_an_example_that_only_it_explains(xla: Xla) -> None:
@@ -60,6 +66,18 @@ def test_instances_are_drawn_again_alike(op: str) -> None:
     first, second = (drawn(f"stablehlo.{op}", 5) for _ in range(2))
     assert first.text() == second.text()
     assert all(a.tobytes() == b.tobytes() for a, b in zip(first.arguments, second.arguments))
+
+
+def test_kept_instances_are_those_that_were_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_instances, "FOLDER", tmp_path)
+    instances = [drawn(op, 5) for op in ("chlo.ragged_dot", "stablehlo.composite", "stablehlo.sort")]
+    for instance in instances:
+        kept_instances.keep(instance)
+    for instance, again in zip(instances, kept_instances.kept()):
+        assert again.text() == instance.text()
+        assert again.partitioned == partitioned_text(instance)
+        assert again.for_xla == instance.for_xla
+        assert all(same_bits(a, b).all() for a, b in zip(again.arguments, instance.arguments))
 
 
 def test_a_wrong_result_is_found(xla: Xla) -> None:
