@@ -18,7 +18,7 @@ from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
 from tests.conformance.stablehlo.ops.kept import kept
 from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS
 from tests.conformance.stablehlo.ops.partitioned import partitioned_text
-from tests.conformance.stablehlo.ops.xla import Xla
+from tests.conformance.stablehlo.ops.xla import Xla, mixed
 from tests.op.accepted_dtypes import ACCEPTED, accepted_by
 
 SAMPLE = 7  # instances of each op: 1,000 in all
@@ -59,6 +59,14 @@ def test_every_op_that_runs_is_drawn_in_every_dtype() -> None:
         name = op if op.startswith("chlo.") else f"stablehlo.{op}"
         left_out = {"complex64", "complex128"} if op == "remainder" else set()
         assert set(TABLE[name].dtypes) == set(accepted_by(op)) - left_out
+
+
+@pytest.mark.parametrize(("op", "share"), [("dot_general", 0.3), ("convolution", 0.2), ("dynamic_conv", 0.2)])
+def test_operands_and_results_of_contractions_have_dtypes_of_their_own(op: str, share: float) -> None:
+    instances = [drawn(f"stablehlo.{op}", seed) for seed in range(150)]
+    assert sum(mixed(x) for x in instances) >= share * len(instances)
+    operands = {tuple(x.dtype.name for x in instance.arguments) for instance in instances}
+    assert (len({pair for pair in operands if pair[0] != pair[1]}) > 40) == (op == "dot_general")
 
 
 @pytest.mark.parametrize("op", ["add", "gather", "reduce_window", "convolution"])
