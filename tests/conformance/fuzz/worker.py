@@ -48,7 +48,10 @@ def run(text: str) -> dict[str, Any]:
     answer = read("program", text)
     if answer["outcome"] != "read":
         return answer
-    module = sw.parse(text)
+    try:
+        module = sw.parse(text)
+    except sw.UnsupportedError:  # a module without functions
+        return {"outcome": "refused"}
     types = [value.type for op in module._core.ops for value in (*op.operands, *op.results)]
     if any(math.prod(type.shape) > MOST_ELEMENTS for type in types + module._core.argument_types):
         return answer
