@@ -48,12 +48,13 @@ def run(text: str) -> dict[str, Any]:
     answer = read("program", text)
     if answer["outcome"] != "read":
         return answer
+    module = sw.parse(text)
+    types = [value.type for op in module._core.ops for value in (*op.operands, *op.results)]
     try:
-        module = sw.parse(text)
+        types += module._core.argument_types
     except sw.UnsupportedError:  # a module without functions
         return {"outcome": "refused"}
-    types = [value.type for op in module._core.ops for value in (*op.operands, *op.results)]
-    if any(math.prod(type.shape) > MOST_ELEMENTS for type in types + module._core.argument_types):
+    if any(math.prod(type.shape) > MOST_ELEMENTS for type in types):
         return answer
     signal.setitimer(signal.ITIMER_REAL, RUN_SECONDS)
     try:
