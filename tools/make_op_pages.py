@@ -12,13 +12,17 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from op_examples import CASES, DEVICES, Example, Sharded, examples, sharded, sharded_dims
+from op_examples import DEVICES, Example, Sharded, examples, sharded, sharded_dims
 
 from shardwise import _core
+from shardwise.dtypes import is_complex, is_float, is_integer, numpy_dtype
+from tests.op.dtype_values import ALL_DTYPES
+from tests.op.runnable_dtypes import runnable_dtypes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FOLDER = DOCS / "reference" / "ops"
@@ -41,14 +45,28 @@ NOT_SPECIFIED = {  # ops of the dialect without a section there
     "unary_einsum",
 }
 
-HEAD_OF_OPS = """# Ops
+KINDS_OF_DTYPES = {
+    "integers": [dtype for dtype in ALL_DTYPES if is_integer(numpy_dtype(dtype))],
+    "floats": [dtype for dtype in ALL_DTYPES if is_float(numpy_dtype(dtype))],
+    "complex": [dtype for dtype in ALL_DTYPES if is_complex(numpy_dtype(dtype))],
+}
+LINES_OF_DTYPES = "\n".join(
+    fill(f"- {kind}: {', '.join(members)}", 120, subsequent_indent="  ") for kind, members in KINDS_OF_DTYPES.items()
+)
+
+HEAD_OF_OPS = f"""# Ops
 
 Each op has a section: what it does, an example with its sharding rule, and how it is computed, differentiated and
 partitioned. A rule lists the factors of each dim, as in Shardy. A *range* says where a dim is read if not at the index
 of its factor. A *method* is another way to partition an op, which is taken where it sends less.
 [Collectives of each op](../../collectives.md) lists what is sent. `python tools/make_op_pages.py` writes these pages.
 
-```{toctree}
+*Dtypes* are those that an op runs in; each of the {len(ALL_DTYPES)} is tried. Indices, predicates and sizes have
+dtypes of their own. *All* means bool and these:
+
+{LINES_OF_DTYPES}
+
+```{{toctree}}
 :maxdepth: 1
 
 """
@@ -149,9 +167,9 @@ def _facts(op: Any, shown: list[Example]) -> Iterator[tuple[str, str]]:
         yield "Rule", f"`{example.rule}`"
         for (operand, dim), read in example.ranges.items():
             yield "Range", f"dim {dim} of operand {operand} {_reading(read)}"
-    dtypes = _tried_dtypes(op.name)
+    dtypes = _dtypes(runnable_dtypes(op.name))
     if dtypes:
-        yield "Dtypes", ", ".join(dtypes)
+        yield "Dtypes", dtypes
     yield "Computed by", _computation(op)
     yield "Gradient", _gradient(op)
     is_local = op.name.startswith("shardwise.") and not op.has_rule  # the partitioner makes it
@@ -176,12 +194,19 @@ def _reading(read: dict[str, Any]) -> str:
     return place + (f"; outside is {outside[read['outside']]}" if read["outside"] in outside else "")
 
 
-def _tried_dtypes(name: str) -> list[str]:
-    found: list[str] = []
-    for case in CASES:
-        if case.name == name:
-            found += [dtype for dtype in case.dtypes if dtype not in found]
-    return found
+def _dtypes(taken: list[str]) -> str:
+    """Whole kinds of dtypes by their names, kinds that lack a few with these, single dtypes else."""
+    if taken == ALL_DTYPES:
+        return "all"
+    shown = ["bool"] * ("bool" in taken)
+    for kind, members in KINDS_OF_DTYPES.items():
+        own = [dtype for dtype in members if dtype in taken]
+        missing = [dtype for dtype in members if dtype not in taken]
+        if own and len(missing) <= len(members) // 4:
+            shown.append(kind + f" (not {', '.join(missing)})" * bool(missing))
+        else:
+            shown += own
+    return ", ".join(shown)
 
 
 def _computation(op: Any) -> str:

@@ -20,8 +20,9 @@ from tests.op import references as ref
 from tests.op.case import ALL, FLOATS, INTEGERS, NUMBERS, SIGNED, Application, OpCase
 from tests.op.composed_cases import COMPOSED, sizes_of_complex, sizes_of_spectra
 from tests.op.convolution_cases import CONVOLUTIONS
+from tests.op.dtype_values import width_of
 from tests.op.indexing_cases import INDEXING
-from tests.op.inputs import Shape, bits, dtype_of, extreme, near_one, plain, within
+from tests.op.inputs import Shape, dtype_of, extreme, near_one, plain, within
 from tests.op.linalg_cases import LINALG
 from tests.op.pooling_cases import POOLING
 from tests.op.random_cases import RANDOM
@@ -102,10 +103,10 @@ def _convert(n: int, dtype: str) -> list[Application]:
 
 
 def _bitcast(n: int, dtype: str) -> list[Application]:
-    width = bits(dtype_of(dtype))
+    width = width_of(dtype)
     rows = []
-    for to in ALL:
-        other = bits(dtype_of(to))
+    for to in (*ALL, *({dtype} - set(ALL))):
+        other = width_of(to)
         if "bool" in (dtype, to) or (other != width and dtype not in ("float32", "int16")):
             continue
         if other == width:

@@ -403,7 +403,24 @@ def sizes_of_spectra(n: int, dtype: str) -> list[Application]:
     def record(trace: Any, operands: Sequence[int]) -> int:
         return int(trace.emit("stablehlo.abs", [trace.emit("stablehlo.fft", list(operands), attrs)[0]])[0])
 
-    return [Application(((n, 6),), lambda x: np.asarray(np.abs(np.fft.rfft(ref.wide(x)))), attrs, record=record)]
+    rows = [Application(((n, 6),), lambda x: np.asarray(np.abs(np.fft.rfft(ref.wide(x)))), attrs, record=record)]
+    return [*rows, _size_of_complex_spectrum(n)]
+
+
+def _size_of_complex_spectrum(n: int) -> Application:
+    """How large the numbers of a transform of complex numbers are; their imaginary parts are cosines."""
+    attrs = {"fft_type": EnumValue("stablehlo", "fft_type", "FFT"), "fft_length": (6,)}
+
+    def reference(x: Array) -> Array:
+        wide = ref.wide(x)
+        return np.asarray(np.abs(np.fft.fft(wide + 1j * np.cos(wide))))
+
+    def record(trace: Any, operands: Sequence[int]) -> int:
+        imaginary = trace.emit("stablehlo.cosine", list(operands))[0]
+        z = trace.emit("stablehlo.complex", [operands[0], imaginary])[0]
+        return int(trace.emit("stablehlo.abs", [trace.emit("stablehlo.fft", [z], attrs)[0]])[0])
+
+    return Application(((n, 6),), reference, attrs, record=record, label="FFT")
 
 
 def _sizes_of_broadcasts(n: int, dtype: str) -> list[Application]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from shardwise import _core
+from shardwise.dtypes import is_signed
 from tests.op.case import FLOATS, Application, OpCase
 from tests.op.inputs import Shape, dtype_of, plain
 from tests.op.references import Array, is_float, wide
@@ -52,7 +53,8 @@ def pool(shape: Shape, sizes: Shape, strides: Shape, pads: Pads, dtype: str = "f
         return select_and_scatter(operand, source, init, sizes, strides, pads)
 
     def record(trace: Any, operands: Sequence[int]) -> int:
-        kind = "FLOAT" if is_float(dtype_of(dtype)) else "SIGNED"
+        to = dtype_of(dtype)
+        kind = "FLOAT" if is_float(to) else "SIGNED" if is_signed(to) else "UNSIGNED"
         compare = {
             "comparison_direction": EnumValue("stablehlo", "comparison_direction", "GE"),
             "compare_type": EnumValue("stablehlo", "comparison_type", kind),

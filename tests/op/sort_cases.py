@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from shardwise import _core
+from shardwise.dtypes import is_signed
 from tests.op.case import ALL, NUMBERS, Application, OpCase
 from tests.op.inputs import Shape, dtype_of, extreme, plain
 from tests.op.references import Array, is_float
@@ -76,7 +77,7 @@ def _comparator(trace: Any, kind: str, dtypes: Sequence[str]) -> int:
     region = int(trace.begin_region())
     arguments = [trace.region_argument((), dtype) for dtype in dtypes for _ in range(2)]
     to = dtype_of(dtypes[0])
-    plainly = "TOTALORDER" if is_float(to) else "SIGNED" if to.kind == "i" else "UNSIGNED"
+    plainly = "TOTALORDER" if is_float(to) else "SIGNED" if is_signed(to) else "UNSIGNED"
     a, b, *others = arguments
     if kind in ("numbers", "two") and is_float(to):
         a, b = _canonical(trace, a, to), _canonical(trace, b, to)

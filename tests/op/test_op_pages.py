@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from shardwise import _core
+from tests.op.accepted_dtypes import ACCEPTED, accepted_by
 from tests.op.cases import CASES
+from tests.op.runnable_dtypes import runnable_dtypes
 from tests.support.counted_bytes import differences, received_in_run
 from tests.support.partitioned import ONE_DEVICE, bitwise, difference, record, run, same_bits
 from tests.support.tools import tool
@@ -43,6 +45,16 @@ def test_pages_name_kernels_and_rules_where_there_are_some() -> None:
         ), op
         if op.composed:
             assert ("before propagation" in facts["Computed by"]) == (not op.has_rule), op
+
+
+def test_dtypes_of_the_pages_are_those_of_the_specification() -> None:
+    """The pages list what runs; tests/conformance/stablehlo/test_ops.py compares it with the random instances."""
+    specified = {}
+    for op in ACCEPTED:
+        name = op if op.startswith("chlo.") else f"stablehlo.{op}"
+        left_open = {"complex64", "complex128"} if op == "remainder" else set()
+        specified[name] = set(accepted_by(op)) - left_open
+    assert {name: set(runnable_dtypes(name)) for name in specified} == specified
 
 
 @pytest.mark.parametrize("name", sorted({case.name for case in CASES}))

@@ -5,8 +5,8 @@
 
 Starts from golden texts, random modules, what JAX lowers, and the texts of corpus/; each mutation goes to a process
 with a limit of memory and time, and ends as a ParseError with line and column or as a program that verifies and reads
-back. Small programs with loops, branches and calls are also compiled and run. What ends otherwise is made smaller,
-printed, and kept in the corpus with --keep.
+back. Small programs are also compiled and run: loops, branches, calls, complex constants, sorts, transforms and custom
+calls of LAPACK. What ends otherwise is made smaller, printed, and kept in the corpus with --keep.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from shardwise import _core
 from tests.conformance.fuzz.mutations import TOKEN, mutated
+from tests.conformance.fuzz.op_texts import OP_TEXTS
 from tests.conformance.fuzz.reader import Reader
 from tests.conformance.fuzz.region_texts import REGION_TEXTS, varied
 from tests.conformance.results import table, write
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write what ended badly to the corpus")
     args = parser.parse_args()
     rng = random.Random(args.seed)
-    groups = [programs(rng), structured(rng), corpus(), [("run", text) for text in REGION_TEXTS]]
+    groups = [programs(rng), structured(rng), corpus(), [("run", text) for text in REGION_TEXTS + OP_TEXTS]]
     groups = [group for group in groups if group]
     counts: Counter[tuple[str, str]] = Counter()
     found: dict[str, tuple[str, str, str]] = {}

@@ -115,6 +115,10 @@ KINDS: Sequence[tuple[re.Pattern[str], Sequence[str]]] = (
     (re.compile(r"(?<=stablehlo\.)(add|subtract|multiply|maximum|minimum)\b"),
      ("add", "subtract", "multiply", "divide", "remainder", "power")),
     (re.compile(r"(?<=stablehlo\.)(tanh|abs|negate)\b"), ("abs", "negate", "exponential", "floor")),
+    (re.compile(r"(?<=type = )[A-Z]+(?=,)"), ("FFT", "IFFT", "RFFT", "IRFFT")),
+    (re.compile(r"(?<=lapack_)[sdcz]"), ("s", "d", "c", "z")),
+    (re.compile(r"(?<== )\d+(?= : ui8)"), ("0", "65", "76", "78", "83", "85", "86", "255")),
+    (re.compile(r"(?<=[(, ])-?\d+\.\d+(?=[,)])"), ("0.0", "-0.0", "1.5", "1.0e30", "0x7F800000", "0x7FC00000")),
     (re.compile(r'\{\??\}|\{"[ab]"(, \?)?\}'), ("{}", "{?}", '{"a"}', '{"b", ?}', '{"a", "b"}', '{"b":(1)3}')),
 )  # fmt: skip
 

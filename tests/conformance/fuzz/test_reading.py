@@ -18,6 +18,7 @@ import pytest
 from shardwise import _core
 from shardwise.cli import main
 from tests.conformance.fuzz.mutations import mutated
+from tests.conformance.fuzz.op_texts import OP_TEXTS
 from tests.conformance.fuzz.reader import Reader
 from tests.conformance.fuzz.region_texts import COUNTED, REGION_TEXTS, varied
 from tests.conformance.shardy.random_modules.drawing import random_module
@@ -90,6 +91,21 @@ def test_mutated_loops_branches_and_calls_run_or_are_refused(reader: Reader) -> 
     assert min(counts["ran"], counts["refused"]) > TEXTS // 30
     forever = COUNTED.replace("%j = stablehlo.add %i, %one", "%j = stablehlo.subtract %i, %i")
     assert reader.read("run", forever)["outcome"] == "stopped"
+
+
+def test_mutated_ops_of_libraries_compile_and_run_or_are_refused(reader: Reader) -> None:
+    """Complex constants, sorts, transforms and custom calls of LAPACK."""
+    rng = random.Random("libraries")
+    counts: Counter[str] = Counter()
+    assert reader.read("run", "")["outcome"] == "refused"
+    for text in OP_TEXTS:
+        assert reader.read("run", text)["outcome"] == "ran"
+    for _ in range(TEXTS // 3):
+        changed = rng.choice((mutated, varied, varied, varied))(rng.choice(OP_TEXTS), rng)
+        answer = reader.read("run", changed)
+        assert answer["outcome"] in GOOD_RUNS, f"{answer}\n{changed}"
+        counts[answer["outcome"]] += 1
+    assert min(counts["ran"], counts["refused"]) > TEXTS // 30
 
 
 def test_the_reader_tells_what_goes_wrong(reader: Reader) -> None:

@@ -4,6 +4,7 @@
     python -m tests.conformance.stablehlo.ops --instances 20000
     python -m tests.conformance.stablehlo.ops --instances 500 --op stablehlo.gather
     python -m tests.conformance.stablehlo.ops --show stablehlo.gather:17
+    python -m tests.conformance.stablehlo.ops --keep stablehlo.gather:17
 
 An instance is one op with random attributes, shapes and numbers: corners of the dtype, indices out of bounds, dims of
 size 0 and 1. Integers, bools and moved elements must have XLA's bits, floats be within the units in the last place
@@ -21,6 +22,7 @@ from collections import Counter
 from tests.conformance.results import table, write
 from tests.conformance.stablehlo.ops.check import Outcome, check
 from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
+from tests.conformance.stablehlo.ops.kept import keep
 from tests.conformance.stablehlo.ops.partitioned import partitioned_text
 from tests.conformance.stablehlo.ops.xla import Xla
 
@@ -60,7 +62,12 @@ def main() -> None:
     parser.add_argument("--start", type=int, default=0, help="the first seed of each op")
     parser.add_argument("--op", action="append", help="only these ops")
     parser.add_argument("--show", help="print one instance, OP:SEED")
+    parser.add_argument("--keep", help="write one instance, OP:SEED, to the folder of instances that found errors")
     options = parser.parse_args()
+    if options.keep:
+        op, _, seed = options.keep.rpartition(":")
+        print(keep(drawn(op, int(seed))))
+        return
     if options.show:
         show(options.show)
         return

@@ -14,10 +14,11 @@ import ml_dtypes
 import numpy as np
 
 import shardwise as sw
-from shardwise.dtypes import is_complex, is_float, numpy_dtype
+from shardwise.dtypes import is_complex, is_float, is_signed, numpy_dtype
 from tests.conformance.stablehlo.ops import movement
 from tests.conformance.stablehlo.ops.instance import Instance
-from tests.conformance.stablehlo.ops.values import Array, parts_of
+from tests.conformance.stablehlo.ops.values import Array, integer_ends, parts_of
+from tests.conformance.stablehlo.ops.xla import CONTRACTIONS
 from tests.op.dtype_values import bits_of, mlir_name, width_of
 
 # These keep every bit, of NaN too.
@@ -105,6 +106,9 @@ def magnitudes(instance: Instance) -> list[Array]:
             wide = x.astype(np.complex128) if is_complex(x.dtype) else x.astype(np.float64)
             keeps_sign = instance.op == "stablehlo.select_and_scatter" and i == 0
             arguments[i] = wide if keeps_sign else np.abs(wide)
+        elif is_signed(x.dtype) and instance.op in CONTRACTIONS:
+            least = integer_ends(x.dtype.name)[0]  # it has no absolute value
+            arguments[i] = np.abs(np.maximum(x.astype(np.int64), least + 1)).astype(x.dtype)
     results = tuple((shape, "float64" if is_inexact(d) else d) for shape, d in instance.results)
     return ours(replace(instance, arguments=tuple(arguments), body=body, results=results))
 

@@ -4,16 +4,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from shardwise.dtypes import is_float, is_integer, numpy_dtype
 from tests.conformance.stablehlo.ops.instance import Build, Row, Table, dense_ints, ints, tensor
 from tests.conformance.stablehlo.ops.reductions import is_inexact
 from tests.conformance.stablehlo.ops.values import Shape
-from tests.op.dtype_values import ALL_DTYPES
+from tests.op.dtype_values import ALL_DTYPES, COMPLEX
 
-NUMBERS = tuple(d for d in ALL_DTYPES if d != "float8_e8m0fnu")
+NUMBERS = tuple(d for d in ALL_DTYPES if d != "float8_e8m0fnu")  # its sums have no zero
+INTEGERS = tuple(d for d in ALL_DTYPES if is_integer(numpy_dtype(d)))
+FLOATS = tuple(d for d in NUMBERS if is_float(numpy_dtype(d)))
+KINDS = (("bool",), INTEGERS, FLOATS, tuple(COMPLEX))  # each may be an operand beside the next ones, bool only of bool
 LINALG = ("float32", "float64", "complex64", "complex128")
+
+
+def operand_dtypes(b: Build, alike: bool) -> tuple[str, str]:
+    """Dtypes of two operands whose products have the dtype of the instance; both that dtype in half of the cases."""
+    if b.dtype == "bool" or b.chance(0.5):
+        return b.dtype, b.dtype
+    kind = next(i for i, kind in enumerate(KINDS) if b.dtype in kind)
+    first, other = b.pick(KINDS[kind]), b.pick([d for kind in KINDS[1 : kind + 1] for d in kind])
+    if alike:
+        return first, first
+    return (first, other) if b.chance(0.5) else (other, first)
+
+
+def operands_of(b: Build, shapes: Sequence[Shape], alike: bool = True) -> list[str]:
+    """The two operands as arguments; alike where the specification gives them one dtype."""
+    return [b.argument(b.tame(shape, dtype)) for shape, dtype in zip(shapes, operand_dtypes(b, alike))]
 
 
 def compare_contracted(b: Build, count: int) -> None:
@@ -40,14 +61,14 @@ def dot_general(b: Build) -> None:
         f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {lb}, rhs_batching_dimensions = {rb}, "
         f"lhs_contracting_dimensions = {lc}, rhs_contracting_dimensions = {rc}>"
     )
-    b.op([b.argument(b.tame(s)) for s in shapes], [((*batch, *left, *right), b.dtype)], numbers)
+    b.op(operands_of(b, shapes, alike=False), [((*batch, *left, *right), b.dtype)], numbers)
     compare_contracted(b, math.prod(contracted))
 
 
 def dot(b: Build) -> None:
     k = b.size()
     left, right = (*b.shape(0, 1), k), (k, *b.shape(0, 1))
-    b.op([b.argument(b.tame(left)), b.argument(b.tame(right))], [((*left[:-1], *right[1:]), b.dtype)])
+    b.op(operands_of(b, (left, right)), [((*left[:-1], *right[1:]), b.dtype)])
     compare_contracted(b, k)
 
 
@@ -57,7 +78,7 @@ def einsum(b: Build) -> None:
     operands = equation.partition("->")[0].split(",")
     shapes = [tuple(sizes[c] for c in x) for x in operands]
     to = tuple(sizes[c] for c in equation.partition("->")[2])
-    b.op([b.argument(b.tame(s)) for s in shapes], [(to, b.dtype)], f'einsum_config = "{equation}"')
+    b.op(operands_of(b, shapes), [(to, b.dtype)], f'einsum_config = "{equation}"')
     compare_contracted(b, math.prod(sizes.values()))
 
 
@@ -88,9 +109,9 @@ def ragged_dot(b: Build) -> None:
         "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], "
         "rhs_group_dimensions = [0]>"
     )
-    operands = [b.argument(b.tame((m, k))), b.argument(b.tame((groups, k, n))), b.argument(counts)]
+    operands = [*operands_of(b, ((m, k), (groups, k, n)), alike=False), b.argument(counts)]
     b.op(operands, [((m, n), b.dtype)], numbers)
-    ids, w = np.repeat(np.arange(groups), counts).tolist(), tensor((m, k, n), b.dtype)
+    ids, w = np.repeat(np.arange(groups), counts).tolist(), tensor((m, k, n), b.arguments[1].dtype.name)
     b.tell_xla(
         f"%g = stablehlo.constant dense<{ids}> : tensor<{m}xi32>",
         f'%w = "stablehlo.torch_index_select"({operands[1]}, %g) <{{dim = 0 : i64, batch_dims = 0 : i64}}> : '
@@ -145,7 +166,7 @@ def convolution(b: Build, dynamic: bool = False) -> None:
     )
     if rank:
         properties += f", window_reversal = array<i1: {reversal}>"
-    operands = [b.argument(b.tame(s)) for s in shapes[:2]]
+    operands = operands_of(b, shapes[:2])
     types = [b.type_of(x) for x in operands]
     pads = dense_ints(np.asarray(w["pads"]).reshape(rank, 2))
     if dynamic:
@@ -239,7 +260,7 @@ ROWS: Table = {
     "stablehlo.dot": Row(NUMBERS, dot),
     "stablehlo.einsum": Row(NUMBERS, einsum),
     "stablehlo.unary_einsum": Row(tuple(d for d in NUMBERS if d != "bool"), unary_einsum),
-    "chlo.ragged_dot": Row(("float32", "float64", "bfloat16", "float16"), ragged_dot),
+    "chlo.ragged_dot": Row(NUMBERS, ragged_dot),
     "stablehlo.convolution": Row(NUMBERS, convolution),
     "stablehlo.dynamic_conv": Row(NUMBERS, lambda b: convolution(b, dynamic=True)),
     "stablehlo.cholesky": Row(LINALG, cholesky),

@@ -12,7 +12,7 @@ from shardwise.dtypes import is_complex, is_float, numpy_dtype
 from tests.conformance.stablehlo.ops.instance import Build, Row, Table, ints
 from tests.conformance.stablehlo.ops.scalar_regions import combiner, replacement
 from tests.conformance.stablehlo.ops.values import Array, Shape
-from tests.op.dtype_values import ALL_DTYPES, NARROW_FLOATS
+from tests.op.dtype_values import ALL_DTYPES
 
 EVERY = tuple(ALL_DTYPES)
 INDEX_DTYPES = ("int32", "int64", "uint32", "int8", "uint8")
@@ -159,6 +159,6 @@ def torch_index_select(b: Build) -> None:
 ROWS: Table = {
     "stablehlo.gather": Row(EVERY, gather),
     "stablehlo.dynamic_gather": Row(EVERY, dynamic_gather),
-    "stablehlo.scatter": Row(tuple(d for d in EVERY if d not in NARROW_FLOATS or d.startswith("float8")), scatter),
+    "stablehlo.scatter": Row(EVERY, scatter),
     "stablehlo.torch_index_select": Row(EVERY, partial(torch_index_select)),
 }

@@ -58,6 +58,7 @@ class Instance:
     ulps: float = 0
     functions: str = ""
     for_xla: str = ""  # another body with the same results, where XLA:CPU has no form of the op
+    partitioned: str = ""  # the text with shardings; drawn if empty
 
     @property
     def name(self) -> str:

@@ -19,6 +19,7 @@ from tests.conformance.stablehlo.ops.instance import Build, Instance, dense_ints
 from tests.conformance.stablehlo.ops.reductions import selector
 from tests.conformance.stablehlo.ops.references import reference
 from tests.conformance.stablehlo.ops.scalar_regions import combiner
+from tests.conformance.stablehlo.ops.touched import partly_outside, tied, updated_often
 from tests.conformance.stablehlo.ops.values import Array
 from tests.op.dtype_values import COMPLEX, width_of
 
@@ -149,17 +150,16 @@ def _complex_order(d: Difference) -> Any:
 
 
 def _ties(d: Difference) -> Any:
-    if not _of_ops("select_and_scatter")(d):
-        return _nothing(d)
-    return np.full(d.ours.shape, len(np.unique(d.instance.arguments[0])) < d.instance.arguments[0].size)
+    return tied(d.instance) if _of_ops("select_and_scatter")(d) else _nothing(d)
 
 
 def _no_indices(d: Difference) -> Any:
-    return np.full(d.ours.shape, _of_ops("scatter")(d) and "scatter_dims_to_operand_dims = []" in d.instance.body)
+    empty = _of_ops("scatter")(d) and "scatter_dims_to_operand_dims = []" in d.instance.body
+    return updated_often(d.instance) if empty else _nothing(d)
 
 
 def _partly_outside(d: Difference) -> Any:
-    return np.full(d.ours.shape, _of_ops("scatter")(d) and "update_window_dims = []" not in d.instance.body)
+    return partly_outside(d.instance) if _of_ops("scatter")(d) else _nothing(d)
 
 
 def _digamma(d: Difference) -> Any:

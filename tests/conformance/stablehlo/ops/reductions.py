@@ -16,7 +16,7 @@ from tests.conformance.stablehlo.ops.values import Array, Shape, integer_ends
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX
 
 EVERY = tuple(ALL_DTYPES)
-FLOATS = ("float32", "float64", "float16", "bfloat16")
+FLOATS = tuple(d for d in ALL_DTYPES if is_float(numpy_dtype(d)))
 SORTED = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
 
 
@@ -192,7 +192,7 @@ ROWS: Table = {
     "stablehlo.reduce_window": Row(EVERY, reduce_window),
     "stablehlo.select_and_scatter": Row(tuple(d for d in SORTED if d != "float8_e8m0fnu"), select_and_scatter),
     "stablehlo.sort": Row(SORTED, sort),
-    "chlo.top_k": Row(tuple(d for d in SORTED if d != "bool"), top_k),
+    "chlo.top_k": Row(SORTED, top_k),
     "stablehlo.batch_norm_inference": Row(FLOATS, lambda b: batch_norm(b, "inference")),
     "stablehlo.batch_norm_training": Row(FLOATS, lambda b: batch_norm(b, "training")),
     "stablehlo.batch_norm_grad": Row(FLOATS, lambda b: batch_norm(b, "grad")),

@@ -29,7 +29,13 @@ CONTRACTIONS = (
     "stablehlo.einsum",
     "stablehlo.convolution",
     "stablehlo.dynamic_conv",
+    "chlo.ragged_dot",
 )
+
+
+def mixed(instance: Instance) -> bool:
+    dtypes = {x.dtype.name for x in instance.arguments} | {dtype for _, dtype in instance.results}
+    return len(dtypes) > 1
 
 
 def computed_in(instance: Instance) -> dict[str, str]:
@@ -40,6 +46,8 @@ def computed_in(instance: Instance) -> dict[str, str]:
     others = dict(BELOW_FLOAT8)
     if instance.op in (*CONTRACTIONS, "stablehlo.sort", "chlo.top_k", "stablehlo.concatenate"):
         others |= SUB_BYTE
+    if instance.op in CONTRACTIONS and mixed(instance):
+        others |= {d: wide for d, wide in FLOAT8.items() if d.endswith("fnuz")}  # it ends on some that mix them
     if instance.op in ("chlo.erfc", "chlo.top_k"):
         others |= FLOAT8
     return others
