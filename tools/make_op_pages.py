@@ -71,37 +71,13 @@ dtypes of their own. *All* means bool and these:
 
 """
 
-# What is refused and is no op of the registry: the reason, and what to do.
-REFUSED_OTHERS = (
-    (
-        "`custom_call` of `@SPMDFullToShardShape` and `@SPMDShardToFullShape`",
-        "they enclose a manual region",
-        "write the function on whole arrays, and annotate them with sw.shard",
-    ),
-    (
-        "`custom_call` of an unknown target, such as a callback to Python",
-        "its function is not in the text",
-        "define it with sw.register_custom_call",
-    ),
-    (
-        "`stablehlo.async_start`, `async_done`",
-        "shardwise decides when collectives run",
-        "lower the program without them",
-    ),
-    (
-        "quantized types, `uniform_quantize`, `uniform_dequantize`",
-        "no kernel computes with scales and zero points",
-        "use floats, or integers with their scales as operands",
-    ),
-    ("`tensor<?x…>`", "sizes decide how a program is partitioned", "lower the program with concrete shapes"),
-)
 HEAD_OF_REFUSALS = """# Refused programs
 
-A program with one of these is an error that names the op and its line. Ops of the registry are read, propagated and
-printed, and refused when the program is compiled; the last three rows are refused when the text is read.
+A program with one of these is an error that names the op, its line and the reason. What is refused when the program is
+compiled can be read, propagated and printed. A name with `@` is the target of a `stablehlo.custom_call`.
 
-| op | reason | instead |
-| --- | --- | --- |
+| refused | when | reason | instead |
+| --- | --- | --- | --- |
 """
 
 HEAD_OF_COLLECTIVES = f"""# Collectives of each op
@@ -127,7 +103,7 @@ def pages() -> dict[Path, str]:
     shown = {op.name: examples(op.name) for op in definitions}
     made = {
         FOLDER / "index.md": HEAD_OF_OPS + "\n".join([*DIALECTS, "refused"]) + "\n```\n",
-        FOLDER / "refused.md": _refusals(definitions),
+        FOLDER / "refused.md": _refusals(),
     }
     for dialect, about in DIALECTS.items():
         sections = [_section(op, shown[op.name]) for op in definitions if op.name.startswith(f"{dialect}.")]
@@ -136,9 +112,12 @@ def pages() -> dict[Path, str]:
     return made
 
 
-def _refusals(definitions: list[Any]) -> str:
-    rows = [(f"`{op.name}`", *op.refusal) for op in definitions if op.refusal]
-    return HEAD_OF_REFUSALS + "".join(f"| {' | '.join(row)} |\n" for row in (*rows, *REFUSED_OTHERS))
+def _refusals() -> str:
+    rows = []
+    for name, reason, way_out, is_read in _core.ir.refusals():
+        op, space, condition = name.partition(" ")
+        rows.append((f"`{op}`{space}{condition}", "read" if is_read else "compiled", reason, way_out))
+    return HEAD_OF_REFUSALS + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 # ---- a section of the reference -------------------------------------------------------------------------------------

@@ -484,4 +484,4 @@ def parse(text: str, filename: str = "") -> Module:
     """
     expect_text("parse", "text", text)
     expect_text("parse", "filename", filename)
-    return Module(_core.ir.parse(text, filename), origin=origin_of_text(text, filename))
+    return Module(_core.ir.parse(text, filename or _PROGRAM_TEXT), origin=origin_of_text(text, filename))

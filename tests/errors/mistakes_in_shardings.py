@@ -464,8 +464,8 @@ def annotation_over_a_manual_axis() -> None:
 
 @row(
     sw.UnsupportedError,
-    r"sdy.manual_computation: can be read, propagated and printed, but not run; write the function on whole "
-    r"arrays, and annotate them with sw.shard",
+    r"sdy.manual_computation: can be read, propagated and printed, but not run, because its region computes on the "
+    r"shards of each device; write the function on whole arrays, and annotate them with sw.shard",
 )
 def run_of_a_manual_region() -> None:
     on_mesh(_manual())(X)

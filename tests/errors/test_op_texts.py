@@ -269,6 +269,20 @@ ROWS = [
         "the last operand must have the size of each dim of the result",
     ),
     (
+        "stablehlo.rng",
+        "tensor<complex<f32>>, tensor<complex<f32>>, tensor<2xi64>",
+        f"<{{{RNG.format('UNIFORM')}}}>",
+        "tensor<4x8xcomplex<f32>>",
+        "bounds must be booleans, integers or floats",
+    ),
+    (
+        "stablehlo.rng",
+        "tensor<i32>, tensor<i32>, tensor<2xi64>",
+        f"<{{{RNG.format('NORMAL')}}}>",
+        "tensor<4x8xi32>",
+        "mean and deviation must be floats",
+    ),
+    (
         "stablehlo.rng_bit_generator",
         "tensor<2xui64>",
         f"<{{{BITS.format('DICE')}}}>",
@@ -404,7 +418,13 @@ def test_a_wrong_op_is_refused_with_its_place(row: tuple[str, str, str, str, str
         ),
         (
             "%r = stablehlo.uniform_quantize %a : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5>>",
-            "an op must be one that shardwise knows, got 'stablehlo.uniform_quantize'",
+            "an op must be one that shardwise knows, got 'stablehlo.uniform_quantize'; use floats, or integers with "
+            "their scales as operands, because no kernel computes with scales and zero points",
+        ),
+        (
+            '%r = "stablehlo.async_start"(%a) : (tensor<4xf32>) -> tensor<4xf32>',
+            "an op must be one that shardwise knows, got 'stablehlo.async_start'; lower the program without them, "
+            "because shardwise decides when collectives run",
         ),
         ("%r = stablehlo.complex %a, %a : tensor<4xf32>", "the type must be one of complex numbers, got tensor<4xf32>"),
         (

@@ -53,7 +53,7 @@ def test_each_op_that_does_not_run_has_a_reason() -> None:
 
 
 TOKEN = "%t = stablehlo.create_token : !stablehlo.token\n"
-NOT_RUN = "can be read, propagated and printed, but not run"
+NOT_RUN = "can be read, propagated and printed, but not run, because"
 WHOLE = "write the function on whole arrays: shardwise adds the collectives"
 ADDS = """({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
@@ -65,18 +65,30 @@ ADDS = """({
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (TOKEN, f"stablehlo.create_token: {NOT_RUN}; leave out the ops that have effects"),
+        (
+            TOKEN,
+            f"stablehlo.create_token: {NOT_RUN} tokens order ops that have effects, and those are refused; "
+            "leave out the ops that have effects",
+        ),
         (
             f'%1 = "stablehlo.all_reduce"(%x) <{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> {ADDS} : '
             "(tensor<4xf32>) -> tensor<4xf32>",
-            f"stablehlo.all_reduce: {NOT_RUN}; {WHOLE}",
+            f"stablehlo.all_reduce: {NOT_RUN} it exchanges the shards of a manual region or of a program of one "
+            f"device; {WHOLE}",
         ),
-        ("%1 = stablehlo.partition_id : tensor<ui32>", f"stablehlo.partition_id: {NOT_RUN}; {WHOLE}"),
+        (
+            "%1 = stablehlo.partition_id : tensor<ui32>",
+            f"stablehlo.partition_id: {NOT_RUN} its result differs between devices, as in a manual region; {WHOLE}",
+        ),
         (
             "%1 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) {mhlo.backend_config = {index = 0 : ui64}} : "
             "(tensor<4xf32>) -> tensor<4xf32>",
-            "custom_call @xla_ffi_python_cpu_callback: a target must be known to run; define it with "
-            "sw.register_custom_call",
+            f"custom_call @xla_ffi_python_cpu_callback: {NOT_RUN} it calls a Python function, which is not in the "
+            "text; remove the callback, or use sw.from_jax",
+        ),
+        (
+            "%1 = stablehlo.custom_call @a_target(%x) : (tensor<4xf32>) -> tensor<4xf32>",
+            f"custom_call @a_target: {NOT_RUN} its function is not in the text; define it with sw.register_custom_call",
         ),
     ],
 )
@@ -87,13 +99,22 @@ def test_a_refused_op_is_named_with_its_line(body: str, message: str) -> None:
     with pytest.raises(sw.UnsupportedError) as refused:
         module.compile()
     assert str(refused.value) == f"{message} (at f.mlir:2)"
+    with pytest.raises(sw.UnsupportedError) as refused:
+        sw.parse(text).run(np.zeros(4, np.float32))
+    assert str(refused.value) == f"{message} (at program text:2)"
 
 
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ("%x: tensor<?xf32>", "a dim must have a static size, got tensor<?; lower the program with concrete shapes"),
-        ("%x: tensor<4x!quant.uniform<i8:f32, 0.5:3>>", "the element type must be i1, "),
+        (
+            "%x: tensor<?xf32>",
+            "a dim must have a static size, got tensor<?; lower the program with concrete shapes, because sizes decide",
+        ),
+        (
+            "%x: tensor<4x!quant.uniform<i8:f32, 0.5:3>>",
+            "; use floats, or integers with their scales as operands, because no kernel computes with scales and zero",
+        ),
     ],
 )
 def test_types_of_no_program_that_runs_are_refused_when_read(declared: str, message: str) -> None:
@@ -102,6 +123,29 @@ def test_types_of_no_program_that_runs_are_refused_when_read(declared: str, mess
     line, column, text = str(refused.value).split(":", 2)
     assert (line, int(column) > 15) == ("3", True)
     assert message in text
+
+
+def test_an_op_that_no_pass_decomposes_is_refused() -> None:
+    amount = "tensor<1xi32>"
+    types = f"(tensor<6xf32>, tensor<f32>, {amount}, {amount}, {amount}) -> tensor<8xf32>"
+    text = f"""func.func @main(%x: tensor<6xf32>, %v: tensor<f32>, %n: {amount}) -> tensor<8xf32> {{
+  %0 = stablehlo.dynamic_pad %x, %v, %n, %n, %n : {types}
+  return %0 : tensor<8xf32>
+}}"""
+    with pytest.raises(sw.UnsupportedError, match=r"stablehlo.dynamic_pad: .* \(at program text:2\)"):
+        sw.parse(text).apply("legalize")
+
+
+def test_each_refusal_is_of_an_op_or_names_a_condition() -> None:
+    names = [row[0] for row in _core.ir.refusals()]
+    assert len(set(names)) == len(names)
+    known = {op.name for op in _core.ir.all_ops()}
+    for name, reason, way_out, is_read in _core.ir.refusals():
+        assert reason
+        assert way_out
+        op = name.partition(" ")[0]
+        assert is_read == (op not in known and not op.startswith("@")), name
+        assert name not in known or not next(op for op in _core.ir.all_ops() if op.name == name).runnable
 
 
 def test_the_cases_of_composed_ops_are_those_of_the_registry() -> None:

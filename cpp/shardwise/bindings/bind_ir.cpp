@@ -19,6 +19,7 @@
 #include "shardwise/compiler/float_precision.h"
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/place.h"
+#include "shardwise/ir/refusals.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
@@ -255,6 +256,15 @@ std::vector<const OpDef*> definitions() {
   return list;
 }
 
+// What is refused: its name, the reason, what to do instead, and whether the error is raised when a text is read.
+std::vector<std::tuple<std::string, std::string, std::string, bool>> refusal_rows() {
+  std::vector<std::tuple<std::string, std::string, std::string, bool>> rows;
+  for (const Refusal& refusal : all_refusals()) {
+    rows.emplace_back(refusal.name, refusal.reason, refusal.way_out, refusal.when == Refusal::When::kRead);
+  }
+  return rows;
+}
+
 // By branch: its upper limit, the offset of its argument, and the coefficients of its polynomial.
 std::vector<std::tuple<double, double, std::vector<double>>> erf_inv_rows(const std::string& dtype) {
   std::vector<std::tuple<double, double, std::vector<double>>> rows;
@@ -309,6 +319,7 @@ void bind_ir(py::module_& module) {
       },
       py::arg("text"));
   module.def("all_ops", &definitions, py::return_value_policy::reference);
+  module.def("refusals", &refusal_rows);
   module.def("dtypes", &dtype_rows);
   module.def("erf_inv_branches", &erf_inv_rows, py::arg("dtype"));
 }

@@ -12,6 +12,7 @@
 #include "shardwise/bindings/attributes_to_python.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
+#include "shardwise/ir/refusals.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/digit_map.h"
@@ -19,7 +20,6 @@
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
-#include "shardwise/ops/shared/refusals.h"
 
 namespace py = pybind11;
 

@@ -111,23 +111,25 @@ void check_op(const OpView& op, Needs needs) {
   const std::string_view pass = pass_that_replaces(op);
   const Refusal* refusal = refusal_of(op.name());
   // From the most to the least specific advice.
-  const std::string way_out = !pass.empty()        ? str("run ", pass, " first")
-                              : refusal != nullptr ? std::string(refusal->way_out)
-                                                   : "replace it by other ops";
-  fail_at<UnsupportedError>(module, op.loc(),
-                            error_message(op.name(), "can be read, propagated and printed, but not run", {}, way_out));
+  const bool is_refused = pass.empty() && refusal != nullptr;
+  const std::string way_out = !pass.empty() ? str("run ", pass, " first")
+                              : is_refused  ? std::string(refusal->way_out)
+                                            : "replace it by other ops";
+  const std::string must_hold =
+      is_refused ? refused_because(*refusal) : "can be read, propagated and printed, but not run";
+  fail_at<UnsupportedError>(module, op.loc(), error_message(op.name(), must_hold, {}, way_out));
 }
 
 void check_runnable_region(const Module& module, RegionId region, Needs needs) {
-  // Arguments are checked by their own location, which is the user's line too.
-  for (const ValueId argument : module.region(region).arguments) {
-    check_type(module, argument, module.value(argument).loc);
-  }
   for (const OpId id : module.region(region).ops) {
     const OpView op(module, id);
     check_op(op, needs);
     for (size_t i = 0; i < op.result_count(); ++i) check_type(module, op.result(i), op.loc());
     for (const RegionId inner : op.regions()) check_runnable_region(module, inner, needs);
+  }
+  // After the ops, because an argument that is a token is of an op that is refused: a callback in JAX's order of effects.
+  for (const ValueId argument : module.region(region).arguments) {
+    check_type(module, argument, module.value(argument).loc);
   }
 }
 

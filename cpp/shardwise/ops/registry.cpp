@@ -37,6 +37,7 @@
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/ops/sharding/propagation_control.h"
+#include "shardwise/ops/shared/refusals.h"
 #include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/ops/slicing/slicing.h"
 #include "shardwise/ops/sort/sort.h"
@@ -122,12 +123,14 @@ void register_ops() {
     // Custom calls are found by their target, which is an attribute, so they are no rows of the list above.
     register_linalg_calls();
     register_top_k_calls();
-    register_manual_calls();
+    register_identity_calls();
+    register_refused_calls();
     return true;
   }();
   static_cast<void>(kOnce);
   // ir/ creates ops by name, but must not link ops/.
   install_op_lookup(lookup);
+  install_refusals(refusal_table());
 }
 
 }  // namespace shardwise

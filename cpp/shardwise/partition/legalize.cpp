@@ -3,7 +3,10 @@
 
 #include <vector>
 
+#include "shardwise/base/error.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/control/call_graph.h"
 #include "shardwise/propagation/close_shardings.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/transforms/decompose.h"
@@ -14,12 +17,31 @@ namespace {
 // An op with methods becomes the ops that it consists of when it is made local.
 bool is_replaced(const OpDef& def) { return is_composed(def) && def.methods.empty(); }
 
+// The ops that it gives to later passes need kernels: an op whose decomposition sets nothing is refused here at the
+// latest. A function that nothing calls does not run.
+void check_decomposed(const Module& module) {
+  const CallGraph calls(module);
+  for (const size_t f : calls.reached()) {
+    walk(module, module.functions[f].body, [&](OpId id) {
+      const OpView op(module, id);
+      if (!is_replaced(op.def())) return;
+      try {
+        refuse_to_decompose(op, "run");
+      } catch (Error& error) {
+        error.at(module.context().location_text(op.loc()));
+        throw;
+      }
+    });
+  }
+}
+
 }  // namespace
 
 Module legalize(Module module, PassContext& context) {
   const auto first_made = static_cast<uint32_t>(module.value_count());
   const int64_t replaced = decompose_ops(module, is_replaced);
   context.counters.add("legalize.replaced", replaced);
+  check_decomposed(module);
   if (replaced == 0) return module;
   std::vector<ShardingId> known;
   for (uint32_t v = 0; v < module.value_count(); ++v) known.push_back(module.value(ValueId{v}).sharding);

@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/other_mesh.h"
 
@@ -17,10 +18,7 @@ class MeshFinder {
   void see_main() {
     const Region& body = module_.region(module_.main().body);
     for (const ValueId argument : body.arguments) see(module_.value(argument).sharding, module_.value(argument).loc);
-    for (const OpId id : body.ops) {
-      const OpView op(module_, id);
-      for (size_t i = 0; i < op.result_count(); ++i) see(module_.value(op.result(i)).sharding, op.loc());
-    }
+    for (const OpId id : body.ops) see_results(id);
     for (const ShardingId id : module_.main().result_shardings) see(id, {});
   }
 
@@ -36,14 +34,17 @@ class MeshFinder {
       for (const ShardingId id : function.result_shardings) see(id, {});
       walk(module_, function.body, [&](OpId op) {
         for (const RegionId region : module_.regions(op)) see_region(region);
-        for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
-          see(module_.value(module_.result(op, i)).sharding, module_.op(op).loc);
-        }
+        see_results(op);
       });
     }
   }
 
-  void see(ShardingId id, LocId loc) {
+  void see_results(OpId id) {
+    const OpView op(module_, id);
+    for (size_t i = 0; i < op.result_count(); ++i) see(module_.value(op.result(i)).sharding, op.loc(), id);
+  }
+
+  void see(ShardingId id, LocId loc, OpId made_by = {}) {
     // Most values in a row have one sharding.
     if (!id || id == last_) return;
     last_ = id;
@@ -53,6 +54,7 @@ class MeshFinder {
     if (several_ == Several::kNoted) {
       has_several_ = has_several_ || mesh->is_maximal() || (found_ != nullptr && !found_->same_devices(*mesh));
     } else if (mesh->is_maximal()) {
+      if (made_by) refuse_op(made_by);
       refuse("a value cannot be placed on a single device", mesh->text(), "shard or replicate it over the mesh", loc);
     }
     if (found_ == nullptr) {
@@ -77,6 +79,18 @@ class MeshFinder {
       if (mesh->same_devices(a)) return true;
     }
     return false;
+  }
+
+  // JAX puts the results of callbacks on one device: what matters to the user is that the callback cannot run.
+  void refuse_op(OpId id) {
+    const OpView op(module_, id);
+    if (op.def().verify_runnable == nullptr) return;
+    try {
+      op.def().verify_runnable(op);
+    } catch (Error& error) {
+      error.at(module_.context().location_text(op.loc()));
+      throw;
+    }
   }
 
   [[noreturn]] void refuse(std::string_view must_hold, const std::string& got, std::string_view way_out, LocId loc) {

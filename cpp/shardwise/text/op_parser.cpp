@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/refusals.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/text/attribute_parser.h"
 #include "shardwise/text/custom_directive.h"
@@ -265,7 +266,11 @@ void OpParser::set_def(OpSyntax& op, std::string_view name) {
     for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
       if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));
     }
-    if (def == nullptr) fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"));
+    if (def == nullptr) {
+      const Refusal* refusal = refusal_of(name);
+      fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"),
+              refusal == nullptr ? std::string() : advice(*refusal));
+    }
     const Definition definition{def, &assembly_format(*def)};
     op.def = definition.def;
     op.format = definition.format;

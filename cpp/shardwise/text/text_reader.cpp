@@ -5,6 +5,7 @@
 #include <charconv>
 #include <memory>
 
+#include "shardwise/ir/refusals.h"
 #include "shardwise/ir/text_words.h"
 
 namespace shardwise {
@@ -201,8 +202,9 @@ TypeId TextReader::parse_type_at_cursor() {
   // '?' is a dynamic size and '*' an unranked tensor. The loop is entered there to give them an error with a way out.
   while (at_digit() || peek("?") || peek("*")) {
     if (!is_digit(text[pos])) {
+      const Refusal* refusal = refusal_of("tensor<?>");
       fail_at(start, "a dim must have a static size", text.substr(start, pos + 1 - start),
-              "lower the program with concrete shapes");
+              refusal == nullptr ? std::string() : advice(*refusal));
     }
     const std::string_view digits = take_digits();
     int64_t size = 0;
@@ -227,6 +229,7 @@ TypeId TextReader::parse_type_at_cursor() {
 DType TextReader::parse_dtype() {
   skip_space();
   const size_t start = pos;
+  const Refusal* refusal = text.substr(pos).starts_with("!quant.") ? refusal_of("!quant.uniform") : nullptr;
   // '<' ends a word, so complex<f32> is read in two parts.
   std::string name(take_word());
   if (name == "complex" && take("<")) {
@@ -238,7 +241,7 @@ DType TextReader::parse_dtype() {
     fail_at(start,
             "the element type must be i1, i2 … i64, ui2 … ui64, f4E2M1FN … f8E8M0FNU, f16, bf16, f32, f64 or a complex "
             "one of the last two",
-            name.empty() ? found() : name);
+            name.empty() ? found() : name, refusal == nullptr ? std::string() : advice(*refusal));
   }
   return *dtype;
 }

@@ -20,6 +20,7 @@ namespace {
 
 // Its decomposition may refer to functions of the module, which may be dropped with the calls: that of a composite is
 // one, and an op that has a kernel or a decomposition, depending on its target, may name some (ApproxTopK's comparator).
+// An op that has either of them by its dtype (the Cholesky factor of narrow floats) is among the latter.
 bool needs_functions(const OpDef& def) {
   return is_composite(def) || (def.decompose != nullptr && def.prepare != nullptr);
 }

@@ -7,7 +7,7 @@ import collections.abc
 import numpy
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'dtypes', 'erf_inv_branches', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'register_custom_call', 'set_custom_call_vjp']
+__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'dtypes', 'erf_inv_branches', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'refusals', 'register_custom_call', 'set_custom_call_vjp']
 class Module:
     def __repr__(self) -> str:
         ...
@@ -377,6 +377,8 @@ def module_from_json(text: str) -> Module:
 def parse(text: str, file: str = '', name_values: bool = False) -> Module:
     ...
 def place_text(file: str, line: typing.SupportsInt | typing.SupportsIndex) -> str:
+    ...
+def refusals() -> list[tuple[str, str, str, bool]]:
     ...
 def register_custom_call(name: str, run: collections.abc.Callable[..., typing.Any], rule: collections.abc.Callable[..., typing.Any] | None = None, vjp: collections.abc.Callable[..., typing.Any] | None = None, batch: collections.abc.Callable[..., typing.Any] | None = None) -> None:
     ...

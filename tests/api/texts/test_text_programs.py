@@ -231,7 +231,8 @@ def test_wrong_calls_name_the_argument_and_both_types(call: Any, error: type[Exc
   %0 = stablehlo.custom_call @mystery(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }""", sw.UnsupportedError,
-         "custom_call @mystery: a target must be known to run; define it with sw.register_custom_call (at t.mlir:2)"),
+         "custom_call @mystery: can be read, propagated and printed, but not run, because its function is not in "
+         "the text; define it with sw.register_custom_call (at t.mlir:2)"),
     ],
     ids=["token", "op"],
 )  # fmt: skip

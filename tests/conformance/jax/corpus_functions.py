@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import jax.scipy as jsp
 import numpy as np
 from jax import lax
+from jax.experimental.layout import Layout, with_layout_constraint
 
 from tests.conformance.jax.linalg_losses import TALL, WELL, WIDE, A, B, S, V, normal
 
@@ -225,6 +226,12 @@ def _fp8(x: Any, w: Any) -> Any:
     )  # fmt: skip
 
 
+def _placed(x: Any) -> Any:
+    """Prints @LayoutConstraint, and for TPU @annotate_device_placement."""
+    columns = with_layout_constraint(x * 2, Layout(major_to_minor=(1, 0)))
+    return jax.device_put(jax.device_put(columns, jax.memory.Space.Host), jax.memory.Space.Device) + 1
+
+
 MIXED: Rows = {
     "fp8 dot": (_fp8, (X, WEIGHT)),
     "int8 dot": (
@@ -249,6 +256,7 @@ MIXED: Rows = {
     ),
     "complex functions": (lambda z: (jnp.exp(z), jnp.sqrt(z), jnp.abs(z), jnp.angle(z), jnp.log(z)), (COMPLEX,)),
     "nextafter": (lambda x: jnp.nextafter(x, x + 1), (X,)),
+    "layout and memory": (_placed, (X,)),
 }
 FUNCTIONS: Rows = {
     f"{module}.{name}": row

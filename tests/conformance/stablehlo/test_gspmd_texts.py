@@ -149,8 +149,8 @@ def test_calls_around_a_manual_region_are_kept_and_not_run(manual: str) -> None:
     with pytest.raises(sw.UnsupportedError) as refused:
         module.compile()
     assert str(refused.value) == (
-        "custom_call @SPMDFullToShardShape: manual regions can be read, propagated and printed, but not run; write the "
-        "function on whole arrays, and annotate them with sw.shard (at f.mlir:4)"
+        "custom_call @SPMDFullToShardShape: can be read, propagated and printed, but not run, because it encloses a "
+        "manual region; write the function on whole arrays, and annotate them with sw.shard (at f.mlir:4)"
     )
 
 

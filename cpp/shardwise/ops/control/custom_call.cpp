@@ -3,8 +3,10 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/text_words.h"
 #include "shardwise/ops/shared/custom_call_def.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/identity.h"
+#include "shardwise/ops/shared/refusals.h"
 
 namespace shardwise {
 namespace {
@@ -14,8 +16,8 @@ std::string subject(const OpView& op) { return str("custom_call @", custom_call_
 CustomCallPtr known_call(const OpView& op) {
   CustomCallPtr call = find_custom_call(custom_call_target(op));
   if (call != nullptr) return call;
-  UnsupportedError error(
-      error_message(subject(op), "a target must be known to run", {}, "define it with sw.register_custom_call"));
+  const Refusal& refusal = *refusal_of("stablehlo.custom_call of an unknown target");
+  UnsupportedError error(error_message(subject(op), refused_because(refusal), {}, refusal.way_out));
   error.at(op.module().context().location_text(op.loc()));
   throw error;
 }
@@ -92,7 +94,70 @@ constexpr OpDef kCustomCallOps[] = {
 };
 static_assert(all_complete(kCustomCallOps));
 
+// ---- identities ----------------------------------------------------------------------------------------------------
+
+void check_identity(const OpView& op) {
+  const bool fits = op.operand_count() == 1 && op.result_count() <= 1 &&
+                    (op.result_count() == 0 || op.result_type() == op.operand_type(0));
+  if (fits) return;
+  std::string types;
+  for (size_t i = 0; i < op.operand_count(); ++i) types += (i == 0 ? "" : ", ") + op.operand_type(i).text();
+  types += " ->";
+  for (size_t i = 0; i < op.result_count(); ++i) types += (i == 0 ? " " : ", ") + op.result_type(i).text();
+  fail<ShapeError>(subject(op), "it must have one operand, and no result or one of the same type", types);
+}
+
+// A call without results keeps the dims of its operand sharded, too: nothing is sent for it.
+ShardingRule rule_identity(const OpView& op) {
+  if (op.operand_count() != 1) return {};
+  if (op.result_count() == 1) return rule_like_first_result(op);
+  RuleBuilder rule(op);
+  const Dims& shape = op.operand_type(0).shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) rule.map(0, dim, rule.factor(shape[dim]));
+  return rule.build();
+}
+
+std::optional<Kernel> prepare_identity_call(const OpView& op, const KernelTypes& types) {
+  if (op.result_count() == 0) return [](KernelContext&) {};
+  return prepare_identity(op, types);
+}
+
+void vjp_identity(VjpContext& context) {
+  if (context.op().result_count() == 1 && context.needs(0)) context.set(0, context.cotangent());
+}
+
+// An annotation inside a manual region has a sharding with `manual`. The parser makes the other ones constraints.
+void check_sharding_call(const OpView& op) {
+  check_identity(op);
+  if (op.attrs().find(text_words::kGspmdSharding) == nullptr) return;
+  const Refusal& refusal = *refusal_of("@Sharding in a manual region");
+  fail<UnsupportedError>(subject(op), refused_because(refusal), {}, refusal.way_out);
+}
+
+CustomCallDef identity_call(std::string_view target) {
+  return {.name = std::string(target),
+          .check = check_identity,
+          .rule = rule_identity,
+          .prepare = prepare_identity_call,
+          .vjp = vjp_identity,
+          .batch = batch_by_leading_dim};
+}
+
 }  // namespace
+
+void register_identity_calls() {
+  // Layouts, memories and questions of other compilers: no number depends on them.
+  constexpr std::string_view kTargets[] = {"annotate_device_placement", "InspectSharding", "LayoutConstraint",
+                                           "MoveToDevice", "MoveToHost"};
+  for (const std::string_view target : kTargets) {
+    CustomCallDef def = identity_call(target);
+    def.propagates = true;
+    register_custom_call(std::move(def));
+  }
+  CustomCallDef annotation = identity_call("Sharding");
+  annotation.check = check_sharding_call;
+  register_custom_call(std::move(annotation));
+}
 
 std::span<const OpDef> custom_call_ops() { return kCustomCallOps; }
 

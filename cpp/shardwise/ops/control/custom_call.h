@@ -6,6 +6,7 @@
 //   ([i, j, k])->([i, l, m], [i, n]) {i=2, j=4, k=4, l=4, m=4, n=4} need_replication={j, k, l, m, n}
 //
 // A call of an unknown target is read, propagated and printed; it is an error when the program is compiled.
+// A call that gives advice to other compilers (@LayoutConstraint) is the identity.
 #pragma once
 
 #include <span>
@@ -15,5 +16,7 @@
 namespace shardwise {
 
 std::span<const OpDef> custom_call_ops();
+
+void register_identity_calls();
 
 }  // namespace shardwise

@@ -12,6 +12,7 @@
 #include "shardwise/ops/elementwise/elementwise_infer.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
+#include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -158,14 +159,29 @@ constexpr MathFunction stepped(std::string_view name, std::string_view reason, s
   return {name, not_differentiable, reason, doc, linear, commutative};
 }
 
+// Real operands suit whatever `infer` accepts. For complex ones only the tile builder knows its functions.
+void verify_function(const OpView& op) {
+  if (!is_complex(op.operand_type(0).dtype)) return;
+  TileBuilder tiles;
+  std::vector<uint32_t> inputs;
+  for (size_t i = 0; i < op.operand_count(); ++i) inputs.push_back(tiles.input(op.operand_type(i).dtype));
+  try {
+    op.def().tile(tiles, op, inputs);
+  } catch (const DTypeError&) {
+    refuse_complex(op);
+  }
+}
+
 template <TileCode Code>
 constexpr OpDef function(const MathFunction& op) {
   // The result of is_finite has another dtype, so its text has both types.
   const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
                                   : op.name.starts_with("chlo.") ? kUnaryFormat
                                                                  : kSameFormat;
-  return row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc, op.linear,
-             op.commutative);
+  OpDef def = row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc, op.linear,
+                  op.commutative);
+  def.verify_runnable = verify_function;
+  return def;
 }
 
 using enum TileCode;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the operands of elementwise ops without tile code.
+// Checks the operands of elementwise ops.
 #pragma once
 
 #include <vector>
 
+#include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
 
 namespace shardwise {
@@ -32,6 +33,15 @@ void infer_float(const InferContext& op, std::vector<TypeId>& results) {
   if (!Complex || !is_complex(op.operand(0).dtype)) expect_float(op);
   expect_same_types(op);
   results.push_back(op.operand_type(0));
+}
+
+// The specification accepts complex operands of more ops than it defines on them.
+[[noreturn]] inline void refuse_complex(const OpView& op) {
+  fail<UnsupportedError>(op.name(), "operands must be real to run it", op.operand_type(0).text(),
+                         "compute with the real and imaginary parts");
+}
+inline void verify_real(const OpView& op) {
+  if (is_complex(op.operand_type(0).dtype)) refuse_complex(op);
 }
 
 // complex<f32> of f32, complex<f64> of f64.

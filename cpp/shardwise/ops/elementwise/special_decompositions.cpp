@@ -20,15 +20,10 @@ Term operand(auto& context, size_t i = 0) { return {&context.builder(), context.
 
 Term converted(Term x, DType dtype) { return {x.builder, build_convert(*x.builder, x.id, dtype)}; }
 
-bool is_real(const DecomposeContext& context) {
-  const DType dtype = context.op().result_type().dtype;
-  return is_float(dtype);
-}
-
-// Sets formula(operands) in f64, rounded once. Complex operands have no decomposition.
+// Sets formula(operands) in f64, rounded once. Complex operands have no decomposition: verify_real refuses them.
 template <class F>
 void in_double(DecomposeContext& context, F formula) {
-  if (!is_real(context)) return;
+  if (is_complex(context.op().result_type().dtype)) return;
   const auto wide = [&](size_t i) { return converted(operand(context, i), DType::kF64); };
   const DType dtype = context.op().result_type().dtype;
   if constexpr (requires(Term x) { formula(x); }) {
@@ -240,7 +235,6 @@ void decompose_polygamma(DecomposeContext& context) { in_double(context, polygam
 void decompose_bessel_i1e(DecomposeContext& context) { in_double(context, bessel_i1e); }
 
 void decompose_erf_inv(DecomposeContext& context) {
-  if (!is_real(context)) return;
   const DType dtype = context.op().result_type().dtype;
   const Term x = converted(operand(context), computed_in(dtype));
   context.set_result(0, converted(erf_inv(x), dtype).id);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "shardwise/base/error.h"
 #include "shardwise/base/float_bits.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
@@ -72,12 +73,18 @@ std::optional<DType> bits_of(DType dtype) {
   }
 }
 
+void verify_next_after(const OpView& op) {
+  if (bits_of(op.result_type().dtype)) return;
+  fail<UnsupportedError>(op.name(), "the operands must have 4, 8, 16, 32 or 64 bits to run it", op.result_type().text(),
+                         "convert them first");
+}
+
 // The bits of a float other than 0 are one more or one less: one more where it moves away from 0.
 void decompose_next_after(DecomposeContext& context) {
   Builder& builder = context.builder();
   const TensorType type = context.op().result_type();
   const std::optional<DType> unsigned_dtype = bits_of(type.dtype);
-  if (!unsigned_dtype) return;
+  if (!unsigned_dtype) return;  // verify_next_after refuses these
   const auto as_bits = [&](Term x) {
     const TypeId bits = builder.context().tensor(*unsigned_dtype, type.shape);
     return Term{&builder, builder.create("stablehlo.bitcast_convert", {x.id}, {}, {bits})};
@@ -149,9 +156,15 @@ constexpr OpDef binary(std::string_view name, InferFn infer, DecomposeFn decompo
   def.vjp = vjp;
   return def;
 }
+constexpr OpDef verified(OpDef def, VerifyFn verify_runnable) {
+  def.verify_runnable = verify_runnable;
+  return def;
+}
+
 constexpr OpDef kSpecialFunctionOps[] = {
-    unary("chlo.bessel_i1e", infer_float<1, true>, decompose_bessel_i1e, nullptr,
-          "Modified Bessel function of order 1, scaled (CHLO bessel_i1e)."),
+    verified(unary("chlo.bessel_i1e", infer_float<1, true>, decompose_bessel_i1e, nullptr,
+                   "Modified Bessel function of order 1, scaled (CHLO bessel_i1e)."),
+             verify_real),
     unary("chlo.digamma", infer_float<1, false>, decompose_digamma, vjp_digamma,
           "Derivative of lgamma (CHLO digamma)."),
     unary("chlo.erf_inv", infer_float<1, false>, decompose_erf_inv, vjp_erf_inv,
@@ -160,8 +173,9 @@ constexpr OpDef kSpecialFunctionOps[] = {
     predicate("chlo.is_inf", decompose_is_inf, "Whether infinite (CHLO is_inf)."),
     predicate("chlo.is_neg_inf", decompose_is_neg_inf, "Whether -infinity (CHLO is_neg_inf)."),
     predicate("chlo.is_pos_inf", decompose_is_pos_inf, "Whether +infinity (CHLO is_pos_inf)."),
-    without_gradient(binary("chlo.next_after", infer_float<2, false>, decompose_next_after, nullptr,
-                            "The next float towards another one (CHLO next_after)."),
+    without_gradient(verified(binary("chlo.next_after", infer_float<2, false>, decompose_next_after, nullptr,
+                                     "The next float towards another one (CHLO next_after)."),
+                              verify_next_after),
                      "it steps from one float to the next"),
     binary("chlo.polygamma", infer_float<2, false>, decompose_polygamma, vjp_polygamma,
            "Derivatives of digamma (CHLO polygamma)."),

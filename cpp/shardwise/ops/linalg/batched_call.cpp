@@ -68,6 +68,10 @@ DType dtype_of(char elements, DType of_call) {
   }
 }
 
+std::string types_text(std::span<const TensorType> types) {
+  return join(types, ", ", [](const TensorType& type) { return type.text(); });
+}
+
 struct Binding {
   Signature signature;
   CallSizes sizes;
@@ -75,6 +79,21 @@ struct Binding {
   size_t batch_rank = 0;
   size_t element = 0;
 };
+
+// Why the types do not fit; the error is of dtypes or of shapes.
+struct Mismatch {
+  std::string must_hold, got;
+  bool is_dtype = false;
+};
+
+// The dtypes that a call takes: those of its kernels.
+std::string element_names(const BatchedCall& call) {
+  std::vector<std::string> names;
+  for (const DType dtype : {DType::kF32, DType::kF64, DType::kC64, DType::kC128}) {
+    if (call.solve[*element_index(dtype)] != nullptr) names.emplace_back(mlir_name(dtype));
+  }
+  return join(names, ", ");
+}
 
 class Binder {
  public:
@@ -86,31 +105,58 @@ class Binder {
   // None where the types do not fit.
   std::optional<Binding> run(const BatchedCall& call) {
     const auto& [operands, results] = binding_.signature;
-    if (types_.operands.size() != operands.size() || types_.results.size() != results.size()) return std::nullopt;
+    if (types_.operands.size() != operands.size() || types_.results.size() != results.size()) {
+      return mismatch({str("takes ", operands.size(), " operands and gives ", results.size(), " results"),
+                       str(types_.operands.size(), " and ", types_.results.size())});
+    }
     const TensorType& first = types_.operands[0];
     const auto element = element_index(first.dtype);
     // A row of JAX's LAPACK calls is for one type alone: its name, lapack_spotrf_ffi, has the letter.
-    if (!element || call.solve[*element] == nullptr || first.shape.size() < operands[0].dims.size()) {
-      return std::nullopt;
+    if (!element || call.solve[*element] == nullptr) {
+      return mismatch({str("operand 0 must be of ", element_names(call)), first.text(), true});
+    }
+    if (first.shape.size() < operands[0].dims.size()) {
+      return mismatch({str("operand 0 must have at least ", operands[0].dims.size(), " dims"), first.text()});
     }
     binding_.element = *element;
     // Dims that the signature does not name are the batch; operand 0 tells how many there are.
     binding_.batch_rank = first.shape.size() - operands[0].dims.size();
     for (size_t i = 0; i < operands.size(); ++i) {
-      if (!bind(types_.operands[i], operands[i])) return std::nullopt;
+      if (!bind(types_.operands[i], operands[i])) return wrong_tensor("operand ", i, types_.operands[i], operands[i]);
     }
     CallSizes& sizes = binding_.sizes;
     // After the operands, which may bind k and l themselves, and before the results, which only use them.
     if (sizes['k'] < 0 && sizes['m'] >= 0 && sizes['n'] >= 0) sizes['k'] = std::min(sizes['m'], sizes['n']);
     if (sizes['l'] < 0 && sizes['n'] >= 0) sizes['l'] = std::max<int64_t>(sizes['n'] - 1, 0);
     for (size_t i = 0; i < results.size(); ++i) {
-      if (!bind(types_.results[i], results[i])) return std::nullopt;
+      if (!bind(types_.results[i], results[i])) return wrong_tensor("result ", i, types_.results[i], results[i]);
     }
-    if (call.fits != nullptr && !call.fits(sizes, binding_.options)) return std::nullopt;
+    if (call.fits != nullptr && !call.fits(sizes, binding_.options)) {
+      return mismatch({"the sizes of the operands must suit the options", types_text(types_.operands)});
+    }
     return std::move(binding_);
   }
+  const Mismatch& why_not() const { return mismatch_; }
 
  private:
+  std::nullopt_t mismatch(Mismatch found) {
+    mismatch_ = std::move(found);
+    return std::nullopt;
+  }
+
+  std::nullopt_t wrong_tensor(std::string_view what, size_t i, const TensorType& type, const TensorPattern& pattern) {
+    const Dims& first = types_.operands[0].shape;
+    const DType dtype = dtype_of(pattern.elements, types_.operands[0].dtype);
+    std::string expected = "tensor<";
+    for (size_t d = 0; d < binding_.batch_rank; ++d) expected += str(first[d], "x");
+    for (const char letter : pattern.dims) {
+      const int64_t size = std::as_const(binding_.sizes)[letter];
+      expected += size < 0 ? "?x" : str(size, "x");
+    }
+    expected += str(mlir_name(dtype), ">");
+    return mismatch({str(what, i, " must be ", expected), type.text(), type.dtype != dtype});
+  }
+
   bool bind(const TensorType& type, const TensorPattern& pattern) {
     const Dims& shape = type.shape;
     const Dims& first = types_.operands[0].shape;
@@ -127,8 +173,9 @@ class Binder {
     return true;
   }
 
-  const KernelTypes& types_;
+  const KernelTypes types_;
   Binding binding_;
+  Mismatch mismatch_;
 };
 
 // ---- options -------------------------------------------------------------------------------------------------------
@@ -179,10 +226,6 @@ std::vector<TensorType> types_of(const OpView& op, bool results) {
 std::optional<Binding> bind(const BatchedCall& call, const OpView& op) {
   const std::vector<TensorType> operands = types_of(op, false), results = types_of(op, true);
   return Binder(call, {operands, results}, read_options(call, op.attrs())).run(call);
-}
-
-std::string types_text(std::span<const TensorType> types) {
-  return join(types, ", ", [](const TensorType& type) { return type.text(); });
 }
 
 // ---- problems ------------------------------------------------------------------------------------------------------
@@ -284,10 +327,12 @@ void Problem::store(const NdArray& to, const std::byte* from, int64_t leading) c
 
 void check(const BatchedCall& call, const OpView& op) {
   check_options(call, read_options(call, op.attrs()));
-  if (bind(call, op)) return;
-  fail<ShapeError>(call.name, str("the types after equal batch dims must be ", call.signature),
-                   str(types_text(types_of(op, false)), " -> ", types_text(types_of(op, true))),
-                   "T is float32, float64 or complex; k is min(m, n)");
+  const std::vector<TensorType> operands = types_of(op, false), results = types_of(op, true);
+  Binder binder(call, {operands, results}, read_options(call, op.attrs()));
+  if (binder.run(call)) return;
+  const Mismatch& wrong = binder.why_not();
+  if (wrong.is_dtype) fail<DTypeError>(call.name, wrong.must_hold, wrong.got, "convert it first");
+  fail<ShapeError>(call.name, wrong.must_hold, wrong.got);
 }
 
 ShardingRule rule(const BatchedCall& call, const OpView& op) {

@@ -2,7 +2,9 @@
 #include "shardwise/ops/linalg/linalg.h"
 
 #include <algorithm>
+#include <array>
 
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg_vjp.h"
 #include "shardwise/ops/shared/custom_call_def.h"
@@ -55,6 +57,21 @@ void infer_triangular_solve(const InferContext& op, std::vector<TypeId>& results
   results.push_back(op.operand_type(1));
 }
 
+// LAPACK has no narrow floats: they are computed in f32, and rounded once. Other dtypes have a kernel.
+void decompose_narrow(DecomposeContext& context) {
+  const OpView op = context.op();
+  const DType dtype = op.result_type().dtype;
+  if (!is_float(dtype) || computed_in(dtype) == dtype) return;
+  Builder& builder = context.builder();
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    operands.push_back(build_convert(builder, context.operand(i), DType::kF32));
+  }
+  const std::array types{builder.context().tensor(DType::kF32, op.result_type().shape)};
+  const OpId wide = builder.create_op(op.name(), operands, op.attrs(), types);
+  context.set_result(0, build_convert(builder, builder.module().result(wide), dtype));
+}
+
 // The rule, kernel and cost of a batched call as those of an op.
 // `call` is a template argument, not a capture: the fields of OpDef are plain function pointers.
 template <const BatchedCall& call>
@@ -62,6 +79,7 @@ constexpr OpDef batched_op(InferFn infer, VjpFn vjp, std::string_view format, st
   return OpDef{.name = {},
                .infer = infer,
                .rule = [](const OpView& op) { return rule(call, op); },
+               .decompose = decompose_narrow,
                .prepare = [](const OpView& op, const KernelTypes& types) { return prepare(call, op, types); },
                .cost = [](const OpView& op) { return cost(call, op); },
                .vjp = vjp,

@@ -16,6 +16,7 @@
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/refusals.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -28,6 +29,13 @@ void infer_rng(const InferContext& op, std::vector<TypeId>& results) {
     op.fail_shape("rng_distribution must be UNIFORM or NORMAL", distribution);
   }
   const DType dtype = op.operand(0).dtype;
+  if (is_complex(dtype)) {
+    op.fail_dtype("bounds must be booleans, integers or floats", op.operand_types_text(),
+                  "draw the real and imaginary parts");
+  }
+  if (distribution == "NORMAL" && !is_float(dtype)) {
+    op.fail_dtype("mean and deviation must be floats", op.operand_types_text(), "draw floats, and convert them");
+  }
   for (size_t i = 0; i < 2; ++i) expect_scalar(op, i, dtype);
   const TensorType& result = op.declared_result();
   const TensorType& shape = op.operand(2);
@@ -185,9 +193,8 @@ bool runs_once(const OpView& op) {
 
 void verify_rng(const OpView& op) {
   if (runs_once(op)) return;
-  fail<UnsupportedError>(op.name(), "must not be in a loop, or in a function that stays a call, to run it",
-                         "an op that would draw the same numbers each time",
-                         "use stablehlo.rng_bit_generator, whose state can be a carry or an argument");
+  const Refusal& refusal = *refusal_of("stablehlo.rng in a loop, or in a function that stays a call");
+  fail<UnsupportedError>(refusal.name, refused_because(refusal), {}, refusal.way_out);
 }
 
 // Adds the ops of its kind that come before it in the order of the program. Whether it has been found.
@@ -255,14 +262,13 @@ void decompose_rng(DecomposeContext& context) {
                              Term{&builder, build_splat(builder, type.shape, Scalar::of_uint(DType::kU32, 31))});
     return context.set_result(0, build_convert(builder, top.id, type.dtype));
   }
-  if (is_integer(type.dtype) && !is_normal) {
+  if (is_integer(type.dtype)) {
     // Signed bounds wrap around to uint64 and back, and the difference is right either way.
     const Term low = all(0, DType::kU64), count = all(1, DType::kU64) - low;
     const Term bits = random_bits(builder, DType::kU64, type.shape, stream);
     const Term drawn = low + bits.op("stablehlo.remainder", count);
     return context.set_result(0, build_convert(builder, drawn.id, type.dtype));
   }
-  if (!is_float(type.dtype)) return;
   const DType wide = computed_in(type.dtype);
   const Term unit = unit_interval(builder, wide, type.shape, stream), first = all(0, wide), second = all(1, wide);
   // The smallest argument of erf_inv is just above -1, whose value is -infinity.

@@ -6,9 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/sharding/manual_computation_verify.h"
-#include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/propagation_only.h"
-#include "shardwise/ops/shared/refusals.h"
 
 namespace shardwise {
 namespace {
@@ -125,17 +123,6 @@ TensorSharding seen_from_outside(const TensorSharding& inside, const TensorShard
   // Lists without an order are kept in mesh order.
   std::sort(outside.replicated.begin(), outside.replicated.end());
   return outside;
-}
-
-void register_manual_calls() {
-  // GSPMD writes a manual region as these calls around its ops.
-  for (const std::string_view target : {"SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding"}) {
-    register_custom_call({.name = std::string(target), .check = [](const OpView& op) {
-                            fail<UnsupportedError>(str("custom_call @", custom_call_target(op)),
-                                                   "manual regions can be read, propagated and printed, but not run",
-                                                   {}, std::string(kNoManualRegion));
-                          }});
-  }
 }
 
 bool is_named_computation(const Module& module, OpId id) { return module.op(id).def->regions == Regions::kInline; }

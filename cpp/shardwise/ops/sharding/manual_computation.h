@@ -24,10 +24,6 @@ TensorSharding seen_from_inside(const TensorSharding& outside, const AxisList& m
 TensorSharding seen_from_outside(const TensorSharding& inside, const TensorSharding& declared,
                                  const AxisList& manual_axes);
 
-// GSPMD's custom calls around a manual region, @SPMDFullToShardShape and @SPMDShardToFullShape, and @Sharding inside: a
-// program with them is refused when it is compiled.
-void register_manual_calls();
-
 bool is_named_computation(const Module& module, OpId id);
 // `body` has an argument for each operand. Its results are those of the op.
 OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/shared/refusals.h"
 
-#include <algorithm>
 #include <array>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/custom_call_def.h"
 
 namespace shardwise {
 namespace {
@@ -14,11 +17,26 @@ constexpr std::string_view kTokens = "tokens order ops that have effects, and th
 constexpr std::string_view kNoEffects = "leave out the ops that have effects";
 constexpr std::string_view kHost = "it exchanges data with the host while the program runs";
 constexpr std::string_view kChannel = "it exchanges data with another program while it runs";
+constexpr std::string_view kLocalRegion = "its region computes on the shards of each device";
+constexpr std::string_view kEncloses = "it encloses a manual region";
+constexpr std::string_view kNoManualRegion = "write the function on whole arrays, and annotate them with sw.shard";
+constexpr std::string_view kPython = "it calls a Python function, which is not in the text";
+constexpr std::string_view kNoCallback = "remove the callback, or use sw.from_jax";
+constexpr std::string_view kSchedule = "shardwise decides when collectives run";
+constexpr std::string_view kSynchronous = "lower the program without them";
+constexpr std::string_view kQuantized = "no kernel computes with scales and zero points";
+constexpr std::string_view kUnquantized = "use floats, or integers with their scales as operands";
+constexpr std::string_view kUndefined = "the specification does not define it";
+constexpr std::string_view kParts = "compute with the real and imaginary parts";
+constexpr std::string_view kSizes = "sizes decide how a program is partitioned";
 
-// One reason and way out for each op that can be read, propagated and printed, but not run: errors and the op pages
-// show them.
+constexpr Refusal read(std::string_view name, std::string_view reason, std::string_view way_out) {
+  return {name, reason, way_out, Refusal::When::kRead};
+}
+
+// Each op, target or type that is refused; nothing else is without a kernel or a decomposition.
 constexpr std::array kRefusals{
-    Refusal{"sdy.manual_computation", "its region computes on the shards of each device", kNoManualRegion},
+    Refusal{"sdy.manual_computation", kLocalRegion, kNoManualRegion},
     Refusal{"stablehlo.after_all", kTokens, kNoEffects},
     Refusal{"stablehlo.all_gather", kBetweenShards, kWholeArrays},
     Refusal{"stablehlo.all_reduce", kBetweenShards, kWholeArrays},
@@ -34,13 +52,57 @@ constexpr std::array kRefusals{
     Refusal{"stablehlo.reduce_scatter", kBetweenShards, kWholeArrays},
     Refusal{"stablehlo.replica_id", kDiffers, kWholeArrays},
     Refusal{"stablehlo.send", kChannel, "return the data as results"},
+    Refusal{"@SPMDFullToShardShape", kEncloses, kNoManualRegion},
+    Refusal{"@SPMDShardToFullShape", kEncloses, kNoManualRegion},
+    Refusal{"@Sharding in a manual region", kLocalRegion, kNoManualRegion},
+    Refusal{"@xla_buffer_python_cpu_callback", kPython, kNoCallback},
+    Refusal{"@xla_buffer_python_gpu_callback", kPython, kNoCallback},
+    Refusal{"@xla_ffi_partitioned_python_cpu_callback", kPython, kNoCallback},
+    Refusal{"@xla_ffi_partitioned_python_gpu_callback", kPython, kNoCallback},
+    Refusal{"@xla_ffi_python_cpu_callback", kPython, kNoCallback},
+    Refusal{"@xla_ffi_python_gpu_callback", kPython, kNoCallback},
+    Refusal{"@xla_python_cpu_callback", kPython, kNoCallback},
+    Refusal{"@xla_python_gpu_callback", kPython, kNoCallback},
+    Refusal{"stablehlo.custom_call of an unknown target", "its function is not in the text",
+            "define it with sw.register_custom_call"},
+    Refusal{"stablehlo.rng in a loop, or in a function that stays a call", "it would draw the same numbers each time",
+            "use stablehlo.rng_bit_generator, whose state can be a carry or an argument"},
+    Refusal{"stablehlo.remainder of complex numbers", kUndefined, kParts},
+    Refusal{"chlo.bessel_i1e of complex numbers", kUndefined, kParts},
+    Refusal{"chlo.next_after of floats of 6 bits", "no integer has 6 bits", "convert them first"},
+    Refusal{"stablehlo.dynamic_conv of amounts that the program computes", kSizes, "use constants"},
+    Refusal{"stablehlo.dynamic_pad of amounts that the program computes", kSizes, "use constants"},
+    Refusal{"stablehlo.real_dynamic_slice of bounds that the program computes", kSizes,
+            "use stablehlo.dynamic_slice, or constants"},
+    Refusal{"stablehlo.set_dimension_size to another size", kSizes, "use stablehlo.slice, or a mask"},
+    read("stablehlo.async_start", kSchedule, kSynchronous),
+    read("stablehlo.async_done", kSchedule, kSynchronous),
+    read("stablehlo.uniform_quantize", kQuantized, kUnquantized),
+    read("stablehlo.uniform_dequantize", kQuantized, kUnquantized),
+    read("!quant.uniform", kQuantized, kUnquantized),
+    read("tensor<?>", kSizes, "lower the program with concrete shapes"),
 };
 
 }  // namespace
 
-const Refusal* refusal_of(std::string_view op) {
-  const auto* found = std::ranges::find(kRefusals, op, &Refusal::op);
-  return found == kRefusals.end() ? nullptr : found;
+std::span<const Refusal> refusal_table() { return kRefusals; }
+
+std::string refused_because(const Refusal& refusal) {
+  return str("can be read, propagated and printed, but not run, because ", refusal.reason);
+}
+
+void register_refused_calls() {
+  for (const Refusal& refusal : kRefusals) {
+    // A target that is refused under a condition has a definition of its own, which checks it.
+    if (!refusal.name.starts_with('@') || refusal.name.find(' ') != std::string_view::npos) continue;
+    register_custom_call({.name = std::string(refusal.name.substr(1)),
+                          .check =
+                              [&refusal](const OpView& op) {
+                                fail<UnsupportedError>(str("custom_call @", custom_call_target(op)),
+                                                       refused_because(refusal), {}, refusal.way_out);
+                              },
+                          .is_replaceable = true});
+  }
 }
 
 }  // namespace shardwise

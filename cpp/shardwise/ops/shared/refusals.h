@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that have neither a kernel nor a decomposition: a program with one is read, propagated and printed, and
-// refused when it is compiled. Each states its reason, for the documentation, and what to do instead, for the error.
+// The table of refusals (ir/refusals.h), and its sentences in errors:
 //
-//   refusal_of("stablehlo.infeed")->way_out      "pass the data as arguments"
+//   refused_because(*refusal_of("stablehlo.infeed"))
+//   // "can be read, propagated and printed, but not run, because it exchanges data with the host …"
 #pragma once
 
-#include <string_view>
+#include <span>
+#include <string>
+
+#include "shardwise/ir/refusals.h"
 
 namespace shardwise {
 
-struct Refusal {
-  std::string_view op, reason, way_out;
-};
+std::span<const Refusal> refusal_table();
 
-const Refusal* refusal_of(std::string_view op);  // null for other ops
+std::string refused_because(const Refusal& refusal);  // what must hold, in an error
 
-inline constexpr std::string_view kNoManualRegion =
-    "write the function on whole arrays, and annotate them with sw.shard";
+// Registers the refused targets of custom calls: their definitions raise the error when the program is compiled.
+void register_refused_calls();
 
 }  // namespace shardwise

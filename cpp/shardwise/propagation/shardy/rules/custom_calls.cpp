@@ -116,9 +116,6 @@ struct Target {
 };
 
 constexpr Target kTargets[] = {
-    {"annotate_device_placement", rule_pointwise},
-    {"InspectSharding", rule_pointwise},
-    {"LayoutConstraint", rule_pointwise},
     {"mhlo.erf", rule_pointwise},
     {"MoveToDevice", rule_pointwise, Precedence::kEarly},
     {"MoveToHost", rule_pointwise, Precedence::kEarly},
@@ -151,7 +148,8 @@ const Target* target_of(const OpView& op) {
 
 ShardingRule rule_custom_call(const OpView& op, RuleMode mode) {
   if (const Target* target = target_of(op)) return target->rule(op, mode);
-  // Shardy cannot know the targets that users define, and shardwise's own.
+  if (op.result_count() == 0) return {};
+  // Shardy cannot know the targets that users define, and shardwise's own; the others have the same rule there.
   const CustomCallPtr call = find_custom_call(custom_call_target(op));
   return call == nullptr || !call->propagates || !call->rule ? ShardingRule{} : call->rule(op);
 }
