@@ -124,6 +124,82 @@ def test_an_op_that_no_region_of_scalars_runs_is_an_error() -> None:
     assert "the region must be elementwise ops and constants, got stablehlo.reshape" in str(caught.value)
 
 
+CALLED = """
+func.func private @larger(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %1 = "stablehlo.if"(%0) ({
+    %2 = stablehlo.reshape %a : (tensor<f32>) -> tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }, {
+    stablehlo.return %b : tensor<f32>
+  }) : (tensor<i1>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+"""
+
+
+def test_a_region_may_hold_calls_branches_and_copies_of_scalars() -> None:
+    body = """%1 = func.call @larger(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    stablehlo.return %1 : tensor<f32>"""
+    text = reduction(body) + CALLED
+    assert results(text, X - 7)[0] == 0
+    assert results(text, X)[0] == 5
+    flat = _core.passes.run_passes(_core.ir.parse(text), ["inline_calls"]).text()
+    assert "stablehlo.select" in flat
+    assert not any(name in flat for name in ("call", "stablehlo.if", "stablehlo.reshape"))
+
+
+@pytest.mark.parametrize("first", [-1, 0, 1, 2, 7])
+def test_an_index_out_of_range_takes_the_last_branch_of_a_region(first: int) -> None:
+    text = """
+func.func public @main(%x: tensor<1xf32>, %k: tensor<i32>) -> (tensor<f32>, tensor<i32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %ks = stablehlo.reshape %k : (tensor<i32>) -> tensor<1xi32>
+  %0:2 = "stablehlo.reduce"(%x, %ks, %zero, %k) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>):
+    %1 = "stablehlo.case"(%i) ({
+      stablehlo.return %b : tensor<f32>
+    }, {
+      %2 = stablehlo.negate %b : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }, {
+      %3 = stablehlo.add %b, %b : tensor<f32>
+      stablehlo.return %3 : tensor<f32>
+    }) : (tensor<i32>) -> tensor<f32>
+    stablehlo.return %1, %i : tensor<f32>, tensor<i32>
+  }) : (tensor<1xf32>, tensor<1xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+  return %0#0, %0#1 : tensor<f32>, tensor<i32>
+}
+"""
+    found, index = results(text, np.array([3], np.float32), np.array(first, np.int32))
+    assert index == first
+    assert found == (3, -3, 6)[first if 0 <= first < 3 else 2]
+
+
+def test_a_loop_in_a_region_is_an_error() -> None:
+    body = """%1 = "stablehlo.while"(%a) ({
+    ^bb0(%c: tensor<f32>):
+      %2 = stablehlo.compare LT, %c, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %2 : tensor<i1>
+    }, {
+    ^bb0(%c: tensor<f32>):
+      stablehlo.return %c : tensor<f32>
+    }) : (tensor<f32>) -> tensor<f32>
+    stablehlo.return %1 : tensor<f32>"""
+    with pytest.raises(errors.ParseError, match=r"must be elementwise ops and constants, got stablehlo.while"):
+        _core.ir.parse(reduction(body))
+    called = reduction(CONSTANTS.replace("stablehlo.add %a, %b", "func.call @f(%a) ").replace("(%a)  :", "(%a) :"))
+    called = called.replace("func.call @f(%a) : tensor<f32>", "func.call @f(%a) : (tensor<f32>) -> tensor<f32>")
+    function = "func.func private @f(%a: tensor<f32>) -> tensor<f32> {\n" + body.replace(
+        "stablehlo.return %1", "return %1"
+    )
+    with pytest.raises(
+        errors.UnsupportedError, match=r"reduce: its region must hold .* got stablehlo.while; compute"
+    ) as e:
+        _core.passes.compile(_core.ir.parse(called + function + "\n}\n", "model.mlir"), MESH)
+    assert "(at model.mlir:" in str(e.value)
+
+
 # ---- gradients and vmap ---------------------------------------------------------------------------------------------
 
 

@@ -300,11 +300,11 @@ MISTAKES = [
     (
         function(
             '  %0 = "stablehlo.map"(%x) <{dimensions = array<i64: 0>}> ({\n  ^bb0(%a: tensor<f32>):\n'
-            "    %1 = stablehlo.reshape %a : (tensor<f32>) -> tensor<f32>\n    stablehlo.return %1 : tensor<f32>\n"
+            "    %1 = stablehlo.optimization_barrier %a : tensor<f32>\n    stablehlo.return %1 : tensor<f32>\n"
             "  }) : (tensor<6xf32>) -> tensor<6xf32>"
         ),
         errors.UnsupportedError,
-        "stablehlo.map: its region must hold elementwise ops and constants, got stablehlo.reshape; "
+        "stablehlo.map: its region must hold elementwise ops and constants, got stablehlo.optimization_barrier; "
         "write it with other ops (at model.py:7)",
     ),
     (

@@ -14,6 +14,7 @@
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/transforms/decompose.h"
+#include "shardwise/transforms/flatten_combiners.h"
 
 namespace shardwise {
 namespace {
@@ -261,6 +262,7 @@ std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
 void inline_small_calls(Module& module) {
   decompose_ops(module, goes_first);
   expand_calls(module);
+  flatten_combiners(module);
 }
 
 Module inline_calls(Module module, PassContext&) {

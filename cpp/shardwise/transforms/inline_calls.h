@@ -8,7 +8,8 @@
 //
 // The other functions are partitioned and planned once for all their calls. A function is small if its ops, with those of
 // the calls that are replaced in it, are at most kMaxInlinedOps. A function that draws from a hidden state
-// (stablehlo.rng) is always inlined, because each call draws other numbers. A combiner holds no calls.
+// (stablehlo.rng) is always inlined, because each call draws other numbers. A combiner holds no calls afterwards, and no branches
+// (flatten_combiners.h).
 //
 // A sharding of a result of @f, or of the call's result, becomes a constraint at the call, and so does a sharding of an
 // argument. Each call gets its own copy of the ops, so that two calls do not tie their shardings together.

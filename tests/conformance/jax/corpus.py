@@ -25,7 +25,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 import shardwise as sw
-from tests.conformance.jax.corpus_functions import FUNCTIONS
+from tests.conformance.jax.corpus_functions import FUNCTIONS, functions_without_row
 from tests.conformance.results import table, write
 
 PLATFORMS = ("cpu", "tpu")
@@ -116,6 +116,8 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="functions whose names begin so")
     parser.add_argument("--every", type=int, default=1, help="only each n-th function")
     options = parser.parse_args()
+    if missing := functions_without_row():
+        raise SystemExit(f"functions of JAX without a row: {', '.join(missing)}")
     names = [n for n in FUNCTIONS if not options.only or n.startswith(tuple(options.only))][:: options.every]
     began = time.monotonic()
     rows, findings = [], []

@@ -6,6 +6,7 @@ A row is (function, arrays). Rows of LINALG have batches of 8 or 4 matrices.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,11 @@ def _spectrum(a: Any) -> Any:
     return values, (vectors * values[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
 
 
+def _spectrum_of_any(a: Any) -> Any:
+    values, vectors = L.eig(a)
+    return jnp.sort_complex(values), (vectors * values[None, :]) @ L.inv(vectors)
+
+
 def _singular(a: Any) -> Any:
     u, s, vt = L.svd(a, full_matrices=False)
     return s, (u * s[..., None, :]) @ vt
@@ -79,18 +85,105 @@ LINALG: Rows = {
     "sqrtm": (lambda a: jnp.real(SL.sqrtm(a)), (S[0],)),
     "polar": (lambda a: SL.polar(a, method="svd"), (WELL[0],)),
     "block_diag and toeplitz": (lambda a, b: (SL.block_diag(a, b), SL.toeplitz(a[0])), (A[0], B[0])),
+    "trace and diagonal": (lambda a: (L.trace(a), L.diagonal(a, offset=1)), (A,)),
+    "matrix_transpose and tensordot": (lambda a, b: (L.matrix_transpose(a), L.tensordot(a[0], b[0], axes=1)), (A, B)),
+    "norm and vector_norm": (lambda a: (L.norm(a, np.inf, axis=1), L.vector_norm(a, axis=-1, ord=3)), (A,)),
+    "tensorinv": (lambda a: L.tensorinv(a.reshape(2, 2, 4), 2), (WELL[0],)),
+    "eig": (_spectrum_of_any, (A[0],)),
+    "eigh_tridiagonal": (lambda d: SL.eigh_tridiagonal(d, d[1:] / 3, eigvals_only=True), (V[0],)),
+    "expm_frechet": (lambda a, e: SL.expm_frechet(a / 3, e), (A[0], A[1])),
+    "funm": (lambda a: jnp.real(SL.funm(a, jnp.exp)), (S[0] / 4,)),
+    "rsf2csf": (lambda a: jnp.abs(jnp.matmul(*SL.rsf2csf(*SL.schur(a))[::-1])), (A[0],)),
+    "solve_sylvester": (lambda a, b: SL.solve_sylvester(a, b, a), (S[0], WELL[0])),
+    "qr_multiply": (lambda a, b: jnp.abs(SL.qr_multiply(a, b, mode="left")[0]), (WELL[0], B[0])),
+    "circulant, hankel, leslie, companion": (
+        lambda a: (SL.circulant(a), SL.hankel(a), SL.leslie(a, a[1:]), SL.companion(a)),
+        (V[0],),
+    ),
+    "fiedler, fiedler_companion, convolution_matrix": (
+        lambda a: (SL.fiedler(a), SL.fiedler_companion(a), SL.convolution_matrix(a, 5)),
+        (V[0],),
+    ),
+    "dft, hadamard, helmert, hilbert, invhilbert, pascal, invpascal": (
+        lambda a: tuple(
+            a @ of(4).astype(a.dtype)
+            for of in (
+                lambda n: jnp.real(SL.dft(n)),
+                SL.hadamard,
+                lambda n: SL.helmert(n, full=True),
+                SL.hilbert,
+                SL.invhilbert,
+                SL.pascal,
+                SL.invpascal,
+            )
+        ),
+        (A,),
+    ),
     "schur": (lambda a: jnp.abs(jnp.matmul(*SL.schur(a)[::-1])), (A[0],)),
     "hessenberg": (lambda a: jnp.abs(SL.hessenberg(a)), (A[0],)),
     "tridiagonal_solve": (lambda d, b: lax.linalg.tridiagonal_solve(d, d + 5, d, b), (V, B)),
 }
 FFT: Rows = {
-    **_of("fft ifft fftshift", jnp.fft, COMPLEX),
+    **_of("fft ifft fftshift ifftshift", jnp.fft, COMPLEX),
     **_of("rfft ihfft rfft2 fft2 fftn rfftn", jnp.fft, X),
     **_of("irfft hfft irfft2 ifft2 ifftn irfftn", jnp.fft, COMPLEX),
     "fft of a prime length": (lambda x: jnp.fft.fft(x, 13, axis=0), (COMPLEX,)),
+    "fftfreq and rfftfreq": (lambda x: (x * jnp.fft.fftfreq(6), x[:, :4] * jnp.fft.rfftfreq(6)), (X,)),
     "dct": (lambda x: jsp.fft.dct(x), (X,)),
 }
+
+
+def _typed(key: Any) -> Any:
+    """Keys with a dtype of their own, and those of XLA's generator, whose bits JAX takes from rng_bit_generator."""
+    typed = jax.random.wrap_key_data(key, impl="threefry2x32")
+    rbg = jax.random.wrap_key_data(jnp.concatenate([key, key + 1]), impl="rbg")
+    return jax.random.key_data(jax.random.clone(typed)), jax.random.bits(rbg, (4, 6)), jax.random.uniform(rbg, (16,))
+
+
 RANDOM: Rows = {
+    "key and PRNGKey": (lambda s: (jax.random.PRNGKey(s[1]), jax.random.key_data(jax.random.key(s[0]))), (KEY,)),
+    "wrap_key_data, key_data, clone, rbg": (_typed, (KEY,)),
+    "cauchy, logistic, double_sided_maxwell": (
+        lambda k: (
+            jax.random.cauchy(k, (9,)),
+            jax.random.logistic(k, (9,)),
+            jax.random.double_sided_maxwell(k, 0.5, 2.0, (9,)),
+        ),
+        (KEY,),
+    ),
+    "ball and orthogonal": (lambda k: (jax.random.ball(k, 3, shape=(5,)), jax.random.orthogonal(k, 4)), (KEY,)),
+    "binomial and geometric": (
+        lambda k: (jax.random.binomial(k, 10, 0.3, (9,)), jax.random.geometric(k, 0.3, (9,))),
+        (KEY,),
+    ),
+    "multinomial": (lambda k: jax.random.multinomial(k, 9.0, jnp.array([0.2, 0.5, 0.3])), (KEY,)),
+    "chisquare, f, t, wald": (
+        lambda k: (
+            jax.random.chisquare(k, 3.0, (9,)),
+            jax.random.f(k, 3.0, 5.0, (9,)),
+            jax.random.t(k, 4.0, (9,)),
+            jax.random.wald(k, 1.5, (9,)),
+        ),
+        (KEY,),
+    ),
+    "generalized_normal, loggamma, lognormal": (
+        lambda k: (
+            jax.random.generalized_normal(k, 1.5, (9,)),
+            jax.random.loggamma(k, 2.5, (9,)),
+            jax.random.lognormal(k, 0.5, (9,)),
+        ),
+        (KEY,),
+    ),
+    "maxwell and rademacher": (lambda k: (jax.random.maxwell(k, (9,)), jax.random.rademacher(k, (9,))), (KEY,)),
+    "pareto, rayleigh, triangular, weibull_min": (
+        lambda k: (
+            jax.random.pareto(k, 2.0, (9,)),
+            jax.random.rayleigh(k, 1.5, (9,)),
+            jax.random.triangular(k, -1, 0.5, 2, (9,)),
+            jax.random.weibull_min(k, 1.5, 2.0, (9,)),
+        ),
+        (KEY,),
+    ),
     "uniform": (lambda k: jax.random.uniform(k, (16, 5)), (KEY,)),
     "normal": (lambda k: jax.random.normal(k, (16, 5)), (KEY,)),
     "bits": (lambda k: jax.random.bits(k, (16, 5), jnp.uint16), (KEY,)),
@@ -141,24 +234,45 @@ SORTS: Rows = {
 }
 _NN = (
     "relu relu6 gelu silu elu selu celu softplus sigmoid log_sigmoid leaky_relu hard_tanh hard_sigmoid hard_swish "
-    "soft_sign softmax log_softmax squareplus mish glu logsumexp standardize sparse_plus"
+    "soft_sign softmax log_softmax squareplus mish glu logsumexp standardize sparse_plus hard_silu swish identity "
+    "logmeanexp sparse_sigmoid tanh"
 )
 NN: Rows = {
     **_of(_NN, jax.nn, X),
+    "log1mexp": (jax.nn.log1mexp, (POSITIVE,)),
     "one_hot": (lambda i: jax.nn.one_hot(i, 8), (IDS,)),
     "dot_product_attention": (
         lambda q: jax.nn.dot_product_attention(q, q, q, is_causal=True),
         (normal(2, 8, 4, 8),),
     ),
+    "scaled_dot_general": (
+        lambda x, y: jax.nn.scaled_dot_general(x, y, (((2,), (2,)), ((0,), (0,)))),
+        (normal(2, 8, 32), normal(2, 4, 32)),
+    ),
     "gradient of a block": (jax.grad(lambda w, x: jnp.sum(jax.nn.gelu(x @ w) ** 2)), (WEIGHT, X)),
 }
 SPECIAL: Rows = {
-    **_of("erf erfc expit i0 i0e i1 i1e ndtr log_ndtr", jsp.special, X),
-    **_of("digamma gammaln gamma entr factorial exp1", jsp.special, POSITIVE),
+    **_of("erf erfc erfcx expit dawsn i0 i0e i1 i1e ndtr log_ndtr softmax log_softmax gammasgn", jsp.special, X),
+    **_of("digamma gammaln loggamma gamma entr factorial exp1 expi spence sici fresnel", jsp.special, POSITIVE),
     **_of("erfinv logit ndtri", jsp.special, UNIT),
-    **_of("xlogy betaln gammainc gammaincc beta", jsp.special, POSITIVE, POSITIVE[::-1] + np.float32(0.5)),
+    **_of(
+        "xlogy xlog1py betaln gammainc gammaincc beta boxcox boxcox1p kl_div rel_entr poch comb owens_t",
+        jsp.special,
+        POSITIVE,
+        POSITIVE[::-1] + np.float32(0.5),
+    ),
     "betainc": (jsp.special.betainc, (POSITIVE, POSITIVE[::-1] + np.float32(0.5), UNIT)),
     "polygamma": (lambda x: jsp.special.polygamma(2, x), (POSITIVE,)),
+    "multigammaln": (lambda x: jsp.special.multigammaln(x + 2, 3), (POSITIVE,)),
+    "expn": (lambda x: jsp.special.expn(3, x), (POSITIVE,)),
+    "bernoulli": (lambda x: x[0] @ jsp.special.bernoulli(5), (POSITIVE,)),
+    "hyp1f1": (lambda x: jsp.special.hyp1f1(x, x + 1.5, x / 2), (POSITIVE,)),
+    "hyp2f1": (lambda x, u: jsp.special.hyp2f1(x, x + 0.5, x + 2.5, u / 2), (POSITIVE, UNIT)),
+    "sph_harm_y": (
+        lambda u: jsp.special.sph_harm_y(IDS[:6] + 1, IDS[:6] // 2, u[0], u[1], n_max=8),
+        (UNIT,),
+    ),
+    "wofz": (jsp.special.wofz, (COMPLEX,)),
     "zeta": (lambda x: jsp.special.zeta(x + 1.5, 2.0), (POSITIVE,)),
     "logsumexp": (lambda x: jsp.special.logsumexp(x, axis=1), (X,)),
     "norm.logpdf": (lambda x: jsp.stats.norm.logpdf(x), (X,)),
@@ -226,6 +340,11 @@ def _fp8(x: Any, w: Any) -> Any:
     )  # fmt: skip
 
 
+def _reduced(combine: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """A reduction whose region is a function of JAX: calls, branches and copies of scalars."""
+    return lambda x: (lax.reduce(x, np.float32(0), combine, (0,)), lax.reduce(x, np.float32(0), combine, (0, 1)))
+
+
 def _placed(x: Any) -> Any:
     """Prints @LayoutConstraint, and for TPU @annotate_device_placement."""
     columns = with_layout_constraint(x * 2, Layout(major_to_minor=(1, 0)))
@@ -245,6 +364,19 @@ MIXED: Rows = {
     ),
     "einsum": (lambda x, y: jnp.einsum("ij,kj,kl->il", x, y, y), (X, Y)),
     "scatter and gather": (lambda x, i: (x[i], x.at[i].add(1.0), x.at[i, 0].max(2.0)), (X, IDS)),
+    "reduce with where": (_reduced(lambda a, b: jnp.where(a > b, a, b)), (X,)),
+    "reduce with cond": (_reduced(lambda a, b: lax.cond(a > b, lambda: a, lambda: b + 0.0)), (X,)),
+    "reduce with switch": (
+        _reduced(lambda a, b: lax.switch((a > b).astype(jnp.int32), [lambda: b, lambda: a, lambda: a + b])),
+        (X,),
+    ),
+    "reduce with hypot": (_reduced(jnp.hypot), (X,)),
+    "reduce with reshape": (_reduced(lambda a, b: jnp.reshape(jnp.maximum(a, b), ())), (X,)),
+    "scatter with where": (lambda x, i: x.at[i].apply(lambda v: jnp.where(v > 0.5, v * 2, jnp.sin(v))), (X, IDS[:4])),
+    "scatter with cond": (
+        lambda x, i: x.at[i, 1].apply(lambda v: lax.cond(v > 0.5, lambda: jnp.clip(v, 0, 1), lambda: -v)),
+        (X, IDS[:4]),
+    ),
     "segment_sum": (lambda x, i: jax.ops.segment_sum(x, i, 8), (Z, IDS)),
     "bitcast and clz": (
         lambda x: (
@@ -258,6 +390,14 @@ MIXED: Rows = {
     "nextafter": (lambda x: jnp.nextafter(x, x + 1), (X,)),
     "layout and memory": (_placed, (X,)),
 }
+# Each public function of these modules is a word of a row's name, or is here with a reason.
+MODULES = {"linalg": (L, SL), "fft": (jnp.fft,), "random": (jax.random,), "nn": (jax.nn,), "special": (jsp.special,)}
+WITHOUT_ROW = {
+    "random.key_dtype": "it computes no array",
+    "random.key_impl": "it computes no array",
+    "nn.get_scaled_dot_general_config": "it computes no array",
+    "nn.scaled_matmul": "JAX lowers it for GPUs only",
+}
 FUNCTIONS: Rows = {
     f"{module}.{name}": row
     for module, rows in {
@@ -266,3 +406,11 @@ FUNCTIONS: Rows = {
     }.items()
     for name, row in rows.items()
 }  # fmt: skip
+
+
+def functions_without_row() -> list[str]:
+    """The public functions of MODULES that no row names."""
+    words = {(row.partition(".")[0], word) for row in FUNCTIONS for word in re.findall(r"\w+", row.partition(".")[2])}
+    public = [(group, name) for group, modules in MODULES.items() for module in modules for name in dir(module)
+              if not name.startswith("_") and callable(getattr(module, name))]  # fmt: skip
+    return sorted({f"{group}.{name}" for group, name in public if (group, name) not in words} - WITHOUT_ROW.keys())

@@ -9,6 +9,7 @@
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/owned_rows.h"
 #include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/region_tiles.h"
 
 namespace shardwise {
 namespace {
@@ -93,6 +94,7 @@ constexpr OpDef kScatter{
     .regions = Regions::kCombiner,
     .joint = 0b101,
     .addends = Addends::kWideOperands,
+    .verify_runnable = verify_region_tiles,
     .doc =
         "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
         "scatter).",

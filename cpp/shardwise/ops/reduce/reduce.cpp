@@ -15,6 +15,7 @@
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -218,6 +219,7 @@ constexpr OpDef kReduce{
     .linear = {Linear::kFirst, kAllReducers},
     .regions = Regions::kCombiner,
     .addends = Addends::kWideOperands,
+    .verify_runnable = verify_region_tiles,
     .format = "custom<reduce>",
     .doc = "Combines the elements along dims (StableHLO reduce).",
 };

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/region_tiles.h"
 
@@ -130,8 +131,7 @@ size_t expect_reduction(const InferContext& op) {
 void expect_elementwise_region(const InferContext& op) {
   const Module& module = op.module();
   const RegionId id = op.regions()[0];
-  const Region& region = module.region(id);
-  const std::string_view other = not_in_tiles(module, id);
+  const std::string_view other = never_in_tiles(module, id);
   if (!other.empty()) {
     op.fail_shape("the region must be elementwise ops and constants", other,
                   "compute the rest outside, on whole tensors");
@@ -141,14 +141,16 @@ void expect_elementwise_region(const InferContext& op) {
     op.fail_shape("the region must use its own arguments and constants alone", "a value from around it",
                   "pass the value as one more tensor");
   }
-  for (const OpId inner : region.ops) {
+  walk(module, id, [&](OpId inner) {
     const OpView view(module, inner);
-    // The evaluator computes a tile of scalars at once; a tensor inside has no lane.
-    if (view.result_type().ndim() != 0) {
-      op.fail_shape("the region must compute with scalars", str(view.name(), " of ", view.result_type().text()),
+    for (size_t i = 0; i < view.result_count(); ++i) {
+      // The evaluator computes a tile of scalars at once; a tensor inside has no lane.
+      const TensorType& type = view.result_type(i);
+      if (type.ndim() == 0) continue;
+      op.fail_shape("the region must compute with scalars", str(view.name(), " of ", type.text()),
                     "combine one row with another, not whole tensors");
     }
-  }
+  });
 }
 
 std::optional<Reducer> region_argument_reducer(const Module& module, RegionId id) {

@@ -1,23 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/shared/region_tiles.h"
 
+#include <algorithm>
+#include <string>
 #include <unordered_map>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/op_def.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 
-std::string_view not_in_tiles(const Module& module, RegionId region) {
+namespace {
+
+bool is_elementwise(const OpView& op) {
+  if (op.operand_count() == 0) return op.result_count() == 1 && splat_value(op.module(), op.result()).has_value();
+  // An op that others make up is replaced by ops with tiles before the region runs.
+  return op.def().tile != nullptr || (op.def().decompose != nullptr && op.def().traits.elementwise);
+}
+
+bool becomes_elementwise(const OpView& op) {
+  switch (op.def().regions) {
+    case Regions::kCall:
+    case Regions::kInline: return true;  // the ops that take its place are checked when they are there
+    case Regions::kBranches:
+      return std::ranges::all_of(op.regions(),
+                                 [&](RegionId branch) { return never_in_tiles(op.module(), branch).empty(); });
+    default: return is_elementwise(op) || is_scalar_copy(op);
+  }
+}
+
+template <class Fits>
+std::string_view first_other(const Module& module, RegionId region, const Fits& fits) {
   for (const OpId id : module.region(region).ops) {
-    const OpView op(module, id);
-    const bool constant = op.operand_count() == 0 && op.result_count() == 1 && splat_value(module, op.result());
-    // Such an op is replaced by ops with tiles before the region runs.
-    const bool decomposes = op.def().decompose != nullptr && op.def().traits.elementwise;
-    if (!constant && op.def().tile == nullptr && !decomposes) return op.name();
+    if (const OpView op(module, id); !fits(op)) return op.name();
   }
   return {};
+}
+
+}  // namespace
+
+std::string_view not_in_tiles(const Module& module, RegionId region) {
+  return first_other(module, region, is_elementwise);
+}
+
+std::string_view never_in_tiles(const Module& module, RegionId region) {
+  return first_other(module, region, becomes_elementwise);
+}
+
+bool is_scalar_copy(const OpView& op) {
+  if (!op.def().traits.movement || op.operand_count() != 1 || op.result_count() != 1) return false;
+  return op.result_type().ndim() == 0 && op.operand_type(0) == op.result_type();
+}
+
+void verify_region_tiles(const OpView& op) {
+  const std::string_view other = not_in_tiles(op.module(), op.regions()[0]);
+  if (other.empty()) return;
+  fail<UnsupportedError>(op.name(), "its region must hold elementwise ops and constants to run it", std::string(other),
+                         "compute the rest outside, on whole tensors");
 }
 
 TileProgram region_tiles(const Module& module, RegionId id) {

@@ -89,11 +89,7 @@ void verify_comparator(const OpView& op) {
   const RegionId region = op.regions()[0];
   // Sorts by keys never evaluate the region, so it may hold anything.
   if (lexicographic_keys(module, region)) return;
-  const std::string_view other = not_in_tiles(module, region);
-  if (!other.empty()) {
-    fail<UnsupportedError>(op.name(), "its region must hold elementwise ops and constants to run it",
-                           std::string(other), "compare keys that are computed before");
-  }
+  verify_region_tiles(op);
   for (const OpId inner : module.region(region).ops) {
     for (const ValueId operand : OpView(module, inner).operands()) {
       const Value& value = module.value(operand);

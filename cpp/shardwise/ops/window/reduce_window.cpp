@@ -17,6 +17,7 @@
 #include "shardwise/ops/shared/moved_axes.h"
 #include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
 #include "shardwise/ops/window/cumulative_partition.h"
@@ -257,6 +258,7 @@ constexpr OpDef kReduceWindow{
     .linear = {Linear::kFirst, kAllReducers},
     .regions = Regions::kCombiner,
     .addends = Addends::kWideOperands,
+    .verify_runnable = verify_region_tiles,
     .doc =
         "Combines the elements under a moving window; cumulative sums are its prefix form (StableHLO reduce_window).",
 };
