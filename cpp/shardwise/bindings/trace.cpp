@@ -13,7 +13,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/text/parser.h"
-#include "shardwise/transforms/differentiate.h"
+#include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/import_program.h"
 
 namespace shardwise {

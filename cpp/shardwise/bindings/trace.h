@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "shardwise/ir/builder.h"
-#include "shardwise/transforms/given_derivatives.h"
+#include "shardwise/transforms/gradient/given_derivatives.h"
 
 namespace shardwise {
 

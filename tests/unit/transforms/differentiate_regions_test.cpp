@@ -5,7 +5,7 @@
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/transforms/differentiate.h"
+#include "shardwise/transforms/gradient/differentiate.h"
 #include "support/program_text.h"
 
 namespace shardwise {

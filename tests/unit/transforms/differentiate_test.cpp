@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/differentiate.h"
+#include "shardwise/transforms/gradient/differentiate.h"
 
 #include <gtest/gtest.h>
 

@@ -53,7 +53,7 @@ constexpr OpDef without_gradient(OpDef def, std::string_view reason) {
 }
 
 // An op that runs regions or a function: propagated along its edges, without a kernel. Its gradient is not an OpDef::vjp
-// either (transforms/differentiate_regions.h).
+// either (transforms/gradient/differentiate_regions.h).
 constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions, FlowFn flow, VerifyFn verify,
                           std::string_view format, std::string_view doc) {
   return OpDef{.name = name,

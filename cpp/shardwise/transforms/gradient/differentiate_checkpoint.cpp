@@ -4,10 +4,10 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/transforms/differentiate.h"
-#include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/gradient/differentiate.h"
+#include "shardwise/transforms/gradient/differentiate_regions.h"
+#include "shardwise/transforms/gradient/reverse_walk.h"
 #include "shardwise/transforms/inline_calls.h"
-#include "shardwise/transforms/reverse_walk.h"
 
 namespace shardwise {
 namespace {

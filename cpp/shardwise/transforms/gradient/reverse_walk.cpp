@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/reverse_walk.h"
+#include "shardwise/transforms/gradient/reverse_walk.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/gradient/differentiate_regions.h"
 
 namespace shardwise {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/minimum_cut.h"
+#include "shardwise/transforms/gradient/minimum_cut.h"
 
 #include <algorithm>
 

@@ -5,9 +5,9 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/sharding/manual_computation.h"
-#include "shardwise/transforms/differentiate_regions.h"
-#include "shardwise/transforms/given_derivatives.h"
-#include "shardwise/transforms/reverse_walk.h"
+#include "shardwise/transforms/gradient/differentiate_regions.h"
+#include "shardwise/transforms/gradient/given_derivatives.h"
+#include "shardwise/transforms/gradient/reverse_walk.h"
 
 namespace shardwise {
 namespace {

@@ -5,10 +5,10 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/transforms/backward_split.h"
-#include "shardwise/transforms/differentiate.h"
-#include "shardwise/transforms/differentiate_regions.h"
-#include "shardwise/transforms/reverse_walk.h"
+#include "shardwise/transforms/gradient/backward_split.h"
+#include "shardwise/transforms/gradient/differentiate.h"
+#include "shardwise/transforms/gradient/differentiate_regions.h"
+#include "shardwise/transforms/gradient/reverse_walk.h"
 
 namespace shardwise {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/activity.h"
+#include "shardwise/transforms/gradient/activity.h"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/control/loop_parts.h"
-#include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/gradient/differentiate_regions.h"
 
 namespace shardwise {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/backward_split.h"
+#include "shardwise/transforms/gradient/backward_split.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -7,7 +7,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/transforms/minimum_cut.h"
+#include "shardwise/transforms/gradient/minimum_cut.h"
 
 namespace shardwise {
 namespace {

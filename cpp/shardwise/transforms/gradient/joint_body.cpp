@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/joint_body.h"
+#include "shardwise/transforms/gradient/joint_body.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -12,7 +12,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/transforms/differentiate.h"
+#include "shardwise/transforms/gradient/differentiate.h"
 
 namespace shardwise {
 namespace {

@@ -18,7 +18,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/redirection.h"
-#include "shardwise/transforms/activity.h"
+#include "shardwise/transforms/gradient/activity.h"
 
 namespace shardwise {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/differentiate.h"
+#include "shardwise/transforms/gradient/differentiate.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -10,9 +10,9 @@
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/decomposition.h"
-#include "shardwise/transforms/differentiate_regions.h"
+#include "shardwise/transforms/gradient/differentiate_regions.h"
+#include "shardwise/transforms/gradient/reverse_walk.h"
 #include "shardwise/transforms/inline_calls.h"
-#include "shardwise/transforms/reverse_walk.h"
 
 namespace shardwise {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/ops/control/loop_rows.h"
-#include "shardwise/transforms/reverse_walk.h"
+#include "shardwise/transforms/gradient/reverse_walk.h"
 
 namespace shardwise {
 

@@ -14,9 +14,9 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/transforms/backward_split.h"
-#include "shardwise/transforms/differentiate_regions.h"
-#include "shardwise/transforms/joint_body.h"
+#include "shardwise/transforms/gradient/backward_split.h"
+#include "shardwise/transforms/gradient/differentiate_regions.h"
+#include "shardwise/transforms/gradient/joint_body.h"
 
 namespace shardwise {
 namespace {
