@@ -148,7 +148,7 @@ TEST(Parser, ErrorsHaveLineAndColumn) {
       {"%0 = \"test.any\"(%a)[^bb1] : (tensor<8x8xf32>) -> tensor<f32>",
        "4:20: program text: an op must have no successors"},
       {"%0 = \"test.any\"() : () -> tensor<?x3xf32>",
-       "4:27: program text: a dim must have a static size, got tensor<?;"},
+       "4:27: program text: a dim must have a static size, got tensor<?"},
       {"%0 = \"test.any\"() : () -> tensor<2xcomplex<i32>>", "4:36: program text: the element type must be"},
       {"%0 = \"test.any\"() : () -> tuple<tensor<f32>>",
        "4:27: program text: a type must be a tensor with static shape"},
