@@ -33,10 +33,14 @@ TOLERANCE = 3e-4  # of the largest number of a result: float32, and sums in anot
 TOLERANCES = {"mixed.bfloat16 dot": 2.0**-7}  # the result is rounded to bfloat16
 # JAX does not lower these for TPU; the reason.
 NOT_ON_TPU = {
-    "linalg.eigvals": "JAX implements the nonsymmetric eigendecomposition for CPU and GPU only",
+    **dict.fromkeys(
+        ("linalg.eig", "linalg.eigvals"), "JAX implements the nonsymmetric eigendecomposition for CPU and GPU only"
+    ),
     "linalg.schur": "the same for the Schur decomposition",
     "linalg.hessenberg": "the same for the Hessenberg decomposition",
-    "linalg.sqrtm": "it uses the Schur decomposition",
+    **dict.fromkeys(
+        ("linalg.sqrtm", "linalg.funm", "linalg.rsf2csf", "linalg.solve_sylvester"), "it uses the Schur decomposition"
+    ),
 }
 
 
