@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Module", "parse"]
 
-_PROGRAM_TEXT = "program text"  # the file name of a text without one
 _PASSES = _core.passes.pass_names()
 _PASSES_OF_COMPILE = tuple(_PASSES[: _PASSES.index("propagate") + 1])
 _PASSES_WITH_CALLS = tuple(name for name in _PASSES_OF_COMPILE if name != "inline_calls")
@@ -85,7 +84,7 @@ class Origin:
 
 def origin_of_text(text: str, filename: str = "") -> Origin:
     """The origin of a parsed program, with the names and lines of its text."""
-    return Origin(lambda name: _core.ir.parse(text, filename or _PROGRAM_TEXT, name_values=True))
+    return Origin(lambda name: _core.ir.parse(text, filename or _core.ir.PROGRAM_TEXT, name_values=True))
 
 
 def _to_explain(origin: Origin, run: Propagation, name: str) -> Any:
@@ -484,4 +483,4 @@ def parse(text: str, filename: str = "") -> Module:
     """
     expect_text("parse", "text", text)
     expect_text("parse", "filename", filename)
-    return Module(_core.ir.parse(text, filename or _PROGRAM_TEXT), origin=origin_of_text(text, filename))
+    return Module(_core.ir.parse(text, filename or _core.ir.PROGRAM_TEXT), origin=origin_of_text(text, filename))

@@ -112,14 +112,14 @@ def test_the_layers_of_a_loop_are_one_row() -> None:
     assert report.summary() == "3 promotions to a wider float"
 
 
-def test_conversions_of_a_text_without_places_are_explicit() -> None:
+def test_conversions_of_a_text_without_locations_are_explicit() -> None:
     text = """func.func @main(%a: tensor<4xf32>, %b: tensor<4xf64>) -> tensor<4xf64> {
       %0 = stablehlo.convert %a : (tensor<4xf32>) -> tensor<4xf64>
       %1 = stablehlo.add %0, %b : tensor<4xf64>
       return %1 : tensor<4xf64>
     }"""
     (row,) = sw.parse(text).promotions()
-    assert (row.op, row.operands, row.explicit, row.location) == ("astype", ("float32[4]",), True, "")
+    assert (row.op, row.operands, row.explicit, row.location) == ("astype", ("float32[4]",), True, "program text:2")
 
 
 def test_gradients_of_a_conversion_are_no_promotions() -> None:

@@ -305,6 +305,7 @@ void bind_ir(py::module_& module) {
     const ResolvedSource source = current_source();
     return py::make_tuple(source.file, source.line);
   });
+  module.attr("PROGRAM_TEXT") = text_words::kProgramText;
   module.def(
       "parse",
       [](const std::string& text, const std::string& file, bool name_values) {

@@ -31,6 +31,9 @@ constexpr bool is_part_column(std::string_view name) {
 }
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // rejected
 
+// The file of a text without a file name. Its lines are those of that text alone, so they are not printed.
+inline constexpr std::string_view kProgramText = "program text";
+
 inline constexpr std::string_view kVisibilities[] = {"", "public", "private", "nested"};  // by Visibility
 
 }  // namespace shardwise::text_words

@@ -242,7 +242,8 @@ void print_location(std::string& out, const Context& context, LocId id) {
     return;
   }
   const ResolvedSource source = context.resolve(id);
-  out += source.file.empty() ? "unknown" : str(quote(source.file), ":", source.line, ":", source.column);
+  const bool is_unknown = source.file.empty() || source.file == text_words::kProgramText;
+  out += is_unknown ? "unknown" : str(quote(source.file), ":", source.line, ":", source.column);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ bool is_suffix_char(char c) {
 
 TextReader::TextReader(std::string_view source, Module& module) : SdyCursor(source), module_(&module) {
   // Aliases are found before anything is parsed because MLIR's printer puts those of locations after the module.
-  subject = "program text";
+  subject = text_words::kProgramText;
   find_aliases();
 }
 

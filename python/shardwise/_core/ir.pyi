@@ -7,7 +7,7 @@ import collections.abc
 import numpy
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'dtypes', 'erf_inv_branches', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'refusals', 'register_custom_call', 'set_custom_call_vjp']
+__all__: list[str] = ['Axes', 'EnumValue', 'Function', 'Location', 'Module', 'Op', 'OpDefinition', 'PROGRAM_TEXT', 'Region', 'Rule', 'Struct', 'Symbol', 'TensorType', 'Trace', 'Value', 'all_ops', 'current_location', 'dtypes', 'erf_inv_branches', 'hide_frames_of', 'is_custom_call', 'module_from_json', 'parse', 'place_text', 'refusals', 'register_custom_call', 'set_custom_call_vjp']
 class Module:
     def __repr__(self) -> str:
         ...
@@ -384,3 +384,4 @@ def register_custom_call(name: str, run: collections.abc.Callable[..., typing.An
     ...
 def set_custom_call_vjp(arg0: str, arg1: collections.abc.Callable[..., typing.Any]) -> None:
     ...
+PROGRAM_TEXT: str = 'program text'

@@ -13,7 +13,7 @@ import pytest
 import shardwise as sw
 from shardwise import P
 from shardwise.tracing import current_trace
-from tests.op.test_control_flow import MESHES, MODES
+from tests.op.control_flow.test_control_flow import MESHES, MODES
 
 RNG = np.random.default_rng(5)
 X, H = RNG.standard_normal((4, 3, 5), np.float32), RNG.standard_normal((4, 5), np.float32)

@@ -13,7 +13,7 @@ import shardwise as sw
 from shardwise import P
 from tests.conformance.jax.control_flow_losses import LOSSES
 from tests.conformance.jax.control_flow_programs import Program
-from tests.op.test_control_flow import MESHES, MODES, SHARDINGS, on_sub_axes
+from tests.op.control_flow.test_control_flow import MESHES, MODES, SHARDINGS, on_sub_axes
 
 EPS = float(np.finfo(np.float32).eps)
 RNG = np.random.default_rng(3)
