@@ -219,6 +219,31 @@ def linear_algebra(a: Any, b: Any) -> Any:
     return np.linalg.cholesky(spd), spd @ b, np.kron(a[:2], b[:1]), np.linalg.matrix_power(a, 3)
 
 
+WELL = normal(8, 4, 4) + 4 * np.eye(4, dtype=np.float32)
+
+
+@program(WELL)
+def factorizations(a: Any) -> Any:
+    values, vectors = np.linalg.eigh(a, "U")
+    rotated = np.abs(np.linalg.qr(a).Q), np.linalg.qr(a[:, :3], "complete").R ** 2
+    return rotated, values, np.abs(vectors), np.linalg.svd(a[:, :, :2]).S, np.linalg.svdvals(a)
+
+
+@program(WELL + 1j * normal(8, 4, 4), normal(8, 4, 3) + 1j * normal(8, 4, 3))
+def solvers(a: Any, b: Any) -> Any:
+    upper = np.linalg.cholesky(a @ np.conj(np.swapaxes(a, 1, 2)), upper=True)
+    return np.linalg.solve(a, b), np.linalg.inv(a), np.linalg.det(a), *np.linalg.slogdet(a), upper
+
+
+@program(WELL, normal(8, 4, 3))
+def gradients_of_solvers(a: Any, b: Any) -> Any:
+    def loss(a: Any, b: Any) -> Any:
+        triangle = np.linalg.cholesky(np.swapaxes(a, 1, 2) @ a)
+        return (np.linalg.solve(a, b) ** 2).sum() + triangle.sum() + np.linalg.det(a).mean() / 256
+
+    return sw.grad(loss, (0, 1))(a, b)
+
+
 @program(normal(6, 8))
 def fourier(x: Any) -> Any:
     spectrum = np.fft.rfft(x)
