@@ -163,7 +163,7 @@ def row_of(devices: int) -> dict[str, Any]:
         return row
     import jax.numpy as jnp
 
-    same = handed(network, FEW, (None, sw.P(None, "x"), sw.P("x")), (512, 256), (256, 512), (512, 256))
+    same = handed(network, FEW, (None, sw.P(None, "x"), sw.P("x")), (1024, 512), (512, 1024), (1024, 512))
     fewer = handed(lambda x: extended(np, x), FEW, (sw.P("x"),), (4096, 512))
     row |= lowering()
     row |= runs(same, lambda x, w1, w2: jnp.tanh(x @ w1) @ w2, "run")
