@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time per step of handed-over programs beside the same step written by hand for the engine.
 
-    python -m benchmarks.handover --ranks 2 4 [--no-jax]
+    python -m benchmarks.handover --ranks 2 4 [--no-jax] [--no-mpi]
 
 JAX: benchmarks/handover_jax.py. MPI: the digits step (data parallel over the ranks) beside mpi4py and NumPy, with an
 Allreduce for each gradient or one for all, in the same processes, in turn; the fastest step of the slowest rank. All
 ranks begin each step together. Both also run on the rows of one rank alone, which shows how much of a step is
-communication. The parent starts the ranks; rank 0 writes a JSON file.
+communication. The parent starts the ranks; rank 0 writes a JSON file for each number of ranks. Limits that are not met
+are printed last.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -22,9 +24,10 @@ import numpy as np
 
 import shardwise as sw
 from benchmarks.handover_jax import show_jax
-from benchmarks.report import interleaved, table, write
+from benchmarks.report import RESULTS, interleaved, table, write
 
 CLASSES = 10
+LIMIT = 1.1  # a step, to one by hand
 RANKS = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -130,7 +133,19 @@ def show(rows: list[dict[str, Any]]) -> None:
     columns = (*rows[0], "ratio to by hand")
     cells = [[*row.values(), row["ours"] / row["by hand"]] for row in rows]
     table("digits step on MPI ranks, fastest, ms", columns, cells)
-    write("handover_mpi", rows)
+    write(file_of(rows[0]["ranks"]), rows)
+
+
+def file_of(ranks: int) -> str:
+    """The name of the JSON file of a number of ranks."""
+    return f"handover_mpi_{ranks}"
+
+
+def problems_of(ranks: int) -> list[str]:
+    """The limits that the rows of a number of ranks do not meet."""
+    rows = json.loads((RESULTS / f"{file_of(ranks)}.json").read_text())["rows"]
+    found = {f"batch {row['batch']}, hidden {row['hidden']}": row["ours"] / row["by hand"] for row in rows}
+    return [f"MPI: {ranks} ranks, {k}: {v:.3g}x of by hand, above {LIMIT}" for k, v in found.items() if v > LIMIT]
 
 
 def start(ranks: int, rounds: int) -> None:
@@ -147,15 +162,19 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=[2])
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--no-jax", action="store_true")
+    parser.add_argument("--no-mpi", action="store_true")
     parser.add_argument("--rank", action="store_true", help="run as one of the ranks")
     options = parser.parse_args()
     if options.rank:
         measure(options.rounds)
         return
-    if not options.no_jax:
-        show_jax()
-    for ranks in options.ranks:
+    problems = [] if options.no_jax else show_jax()
+    for ranks in [] if options.no_mpi else options.ranks:
         start(ranks, options.rounds)
+        problems += problems_of(ranks)
+    for problem in problems:
+        print("NOT MET:", problem)
+    raise SystemExit(1 if problems else 0)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 import shardwise as sw
 from shardwise import P, _core
 from shardwise.interop.source.library import helpers_of, names_of
+from shardwise.interop.source.literals import array_text, wrapped
 from shardwise.interop.source.target import Target
 from shardwise.interop.to_jax import JAX
 from shardwise.interop.to_mpi4py import MPI4PY
@@ -126,6 +127,24 @@ def test_large_constants_are_beside_the_script(tmp_path: Any) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "program.npz")["hidden0"], table)
     assert len(text) < 4000
     assert "b85decode" in program.to_source("jax")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.eye(4, dtype=np.complex64) * (0.1 - 2j),
+        np.array([-0.0, complex(1, -0.0), complex(-0.0, 3), complex(2, np.inf)]),
+        np.arange(16).reshape(2, 8) + 123456789,
+    ],
+    ids=["complex", "zeros with a sign", "integers"],
+)
+def test_a_constant_is_written_in_all_bits(array: np.ndarray) -> None:
+    text = array_text(array, "ml_dtypes")
+    lines = wrapped(f"x = {text}  # file.py:3", "    ")
+    assert max(map(len, lines)) <= 120
+    for code in (text, "\n".join(lines).partition("=")[2]):
+        found = eval(code.strip(), {"np": np})
+        assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, array.tobytes())
 
 
 def test_a_process_without_jax_is_told_what_to_install() -> None:

@@ -20,7 +20,8 @@ FOLDER = Path(__file__).parent / "process"
 ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
 FLAGS = "--xla_force_host_platform_device_count={}"
 DEVICES = {"many_devices_checks": 32}  # else 8
-HANDED_OVER = ("to_jax_checks", "script_checks", "many_devices_checks")  # most of their time would be LLVM's
+# Most of the time of these would be LLVM's.
+HANDED_OVER = ("to_jax_checks", "script_checks", "many_devices_checks", "linear_algebra_checks")
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*_checks.py")), ids=lambda file: file.stem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes that all ranks are told, and what does not compute: placing, gathering, printing."""
+"""Checks of mistakes, which every rank reports, and of what does not compute: placing, gathering, printing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def same(a: Any, b: Any) -> bool:
     return np.array_equal(np.asarray(a), np.asarray(b))
 
 
-def told_to_all(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
+def checks(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
     if ranks.size in (2, 4, 8):  # they divide the mesh of 8 devices
         yield from mistakes(ranks)
         yield from placements(ranks)

@@ -30,7 +30,7 @@ def compiled(handed: Handed, mesh: sw.Mesh) -> Any:
     for i, x in enumerate(handed.arguments):
         dims: list[Any] = [None] * np.ndim(x)
         if dims:
-            dims[(i + handed.turn) % len(dims)] = "x"
+            dims[(i + handed.split_dim) % len(dims)] = "x"
         specs.append(P(*dims))
     return sw.jit(handed.function, mesh=mesh, in_shardings=tuple(specs)).lower(*handed.arguments).compile()
 

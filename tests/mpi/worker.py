@@ -168,7 +168,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
         for program in programs():
             if fits(program, ranks.size):
                 report.check(program.name, lambda program=program: difference(program))  # type: ignore[misc]
-        for name, fault in faults.told_to_all(ranks):
+        for name, fault in faults.checks(ranks):
             report.check(name, fault)
     if ranks.rank == 0:
         print(f"{report.agreed} programs agree on {ranks.size} ranks, {report.differing} differ", flush=True)

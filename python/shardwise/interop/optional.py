@@ -30,6 +30,7 @@ def _imported() -> Any:
     import jax
     import jax.experimental.multihost_utils
     import jax.extend.core
+    import jax.interpreters.mlir
 
     return jax
 

@@ -98,7 +98,7 @@ def split(handed: Handed, name: str, mesh: sw.Mesh) -> Callable[[], Any]:
     for i, x in enumerate(handed.arguments):
         dims: list[Any] = [None] * np.ndim(x)
         for k, axis in enumerate(axes[: len(dims)]):
-            dims[(i + handed.turn + k) % len(dims)] = axis
+            dims[(i + handed.split_dim + k) % len(dims)] = axis
         specs.append(P(*dims))
     jitted = sw.jit(handed.function, mesh=mesh, in_shardings=tuple(specs))
     return lambda: jitted.lower(*handed.arguments).compile()

@@ -97,14 +97,14 @@ def near(found: np.ndarray, want: np.ndarray) -> bool:
 def op_failures(case: OpCase, dtype: str, scenarios: Any = SCENARIOS) -> list[str]:
     """What differs for an op and dtype, with the operands sharded in one way per scenario."""
     failures = []
-    for turn, scenario in enumerate(scenarios):
+    for i, scenario in enumerate(scenarios):
         mesh = scenario.mesh()
         for application in case.applications(scenario.size, dtype):
             operands = case.operands(application, dtype)
             where = f"{case.id} {dtype} {application.label or application.shapes}, {scenario.name}"
             whole = np.asarray(application.reference(*operands))
             choices = assignments(scenario, application, whole.shape)
-            shardings, result = choices[turn % len(choices)]
+            shardings, result = choices[i % len(choices)]
             module = record(case, application, dtype, shardings, result)
             try:
                 (got,) = handed_over(module, mesh, operands)

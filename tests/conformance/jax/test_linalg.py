@@ -83,6 +83,17 @@ def test_a_split_batch_needs_no_communication(by_jax: Any) -> None:
         assert not sw.parse(text).compile().collectives().rows, name
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [2, 4, 40])
+def test_a_factor_of_a_matrix_with_nan_is_nan(n: int, dtype: str) -> None:
+    """As LAPACK's own potrf reports it; OpenBLAS returns a factor with some zeros."""
+    a = np.stack([np.full((n, n), np.nan), np.eye(n), np.eye(n) * 4]).astype(dtype)
+    a[1, n - 1, n - 2] = np.nan
+    found = np.asarray(sw.jit(lambda x: np.linalg.cholesky(x), mesh=MESH)(a))
+    assert np.isnan(found[:2]).all()
+    np.testing.assert_array_equal(found[2], np.eye(n) * 2)
+
+
 def test_gradients_are_those_of_jax(by_jax: Any) -> None:
     for name, (loss, xs) in losses(np).items():
         found = sw.jit(sw.grad(loss, tuple(range(len(xs)))), mesh=MESH)(*xs)

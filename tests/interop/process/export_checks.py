@@ -42,7 +42,7 @@ def run(text: str, function: Any, arguments: tuple[Any, ...]) -> list[np.ndarray
 
 @pytest.mark.parametrize("handed", [x for x in PROGRAMS if x.name in NAMES], ids=lambda handed: handed.name)
 def test_jaxlib_runs_the_text(handed: Handed) -> None:
-    program = compiled(handed, MESHES["permuted 2x2x2" if handed.turn else "4x2"])
+    program = compiled(handed, MESHES["permuted 2x2x2" if handed.split_dim else "4x2"])
     text = program.as_text("export")
     assert text.count("sdy.manual_computation") == 1
     assert "shardwise" not in text

@@ -19,7 +19,7 @@ class Handed(NamedTuple):
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     exact: bool  # in every bit
-    turn: int  # which dim of the first argument is sharded
+    split_dim: int  # of the first argument; the next argument is split along the next dim
 
     @property
     def name(self) -> str:
@@ -29,11 +29,13 @@ class Handed(NamedTuple):
 PROGRAMS: list[Handed] = []
 
 
-def program(*arguments: Any, exact: bool = False, turn: int = 0) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def program(
+    *arguments: Any, exact: bool = False, split_dim: int = 0
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the decorated function with these arguments."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        PROGRAMS.append(Handed(function, arguments, exact, turn))
+        PROGRAMS.append(Handed(function, arguments, exact, split_dim))
         return function
 
     return add
@@ -62,7 +64,7 @@ def movement(x: Any) -> Any:
     return x.T, x[::-1], x[2:11:3], np.concatenate([x, x], 1), np.roll(x, 3, 0), x.reshape(6, 13)
 
 
-@program(integers(12, 5), turn=1)
+@program(integers(12, 5), split_dim=1)
 def integer_sums(x: Any) -> Any:
     return x.sum(0), x.prod(1), np.cumsum(x, 0), (x * x) @ x.T
 
@@ -112,7 +114,7 @@ def branches(x: Any) -> Any:
     return first, sw.switch(2, [lambda: x[0], lambda: x[1], lambda: x.sum(0)])
 
 
-@program(normal(5, 8, 3), normal(8, 3), turn=1)
+@program(normal(5, 8, 3), normal(8, 3), split_dim=1)
 def gradient_of_a_scan(xs: Any, h: Any) -> Any:
     def loss(xs: Any, h: Any) -> Any:
         return (sw.scan(lambda h, x: (np.tanh(h * x),) * 2, h, xs)[1] ** 2).sum()
@@ -203,7 +205,7 @@ def sorts(x: Any) -> Any:
     return np.sort(x, 0), np.argsort(x, 1, stable=True), np.sort(x, 1)[:, ::-1], np.median(x.astype(np.float64), 1)
 
 
-@program(normal(12, 4), exact=True, turn=1)
+@program(normal(12, 4), exact=True, split_dim=1)
 def selections(x: Any) -> Any:
     return np.where(x > 0, x, -x), np.clip(x, -0.5, 0.5), np.triu(x), np.sign(x), np.isfinite(x), np.abs(x).max()
 
@@ -217,6 +219,31 @@ def batched_products(x: Any, y: Any) -> Any:
 def linear_algebra(a: Any, b: Any) -> Any:
     spd = a @ a.T
     return np.linalg.cholesky(spd), spd @ b, np.kron(a[:2], b[:1]), np.linalg.matrix_power(a, 3)
+
+
+WELL = normal(8, 4, 4) + 4 * np.eye(4, dtype=np.float32)
+
+
+@program(WELL)
+def factorizations(a: Any) -> Any:
+    values, vectors = np.linalg.eigh(a, "U")
+    rotated = np.abs(np.linalg.qr(a).Q), np.linalg.qr(a[:, :3], "complete").R ** 2
+    return rotated, values, np.abs(vectors), np.linalg.svd(a[:, :, :2]).S, np.linalg.svdvals(a)
+
+
+@program(WELL + 1j * normal(8, 4, 4), normal(8, 4, 3) + 1j * normal(8, 4, 3))
+def solvers(a: Any, b: Any) -> Any:
+    upper = np.linalg.cholesky(a @ np.conj(np.swapaxes(a, 1, 2)), upper=True)
+    return np.linalg.solve(a, b), np.linalg.inv(a), np.linalg.det(a), *np.linalg.slogdet(a), upper
+
+
+@program(WELL, normal(8, 4, 3))
+def gradients_of_solvers(a: Any, b: Any) -> Any:
+    def loss(a: Any, b: Any) -> Any:
+        triangle = np.linalg.cholesky(np.swapaxes(a, 1, 2) @ a)
+        return (np.linalg.solve(a, b) ** 2).sum() + triangle.sum() + np.linalg.det(a).mean() / 256
+
+    return sw.grad(loss, (0, 1))(a, b)
 
 
 @program(normal(6, 8))

@@ -33,18 +33,18 @@ GRID = [
 ]
 
 
-def spec_of(ndim: int, mesh: sw.Mesh, turn: int) -> Any:
+def spec_of(ndim: int, mesh: sw.Mesh, dim: int) -> Any:
     axes = [*mesh.axis_names]
     dims: list[Any] = [None] * ndim
     if ndim:
-        dims[turn % ndim] = axes[0]
+        dims[dim % ndim] = axes[0]
     if ndim > 1 and len(axes) > 1:
-        dims[(turn + 1) % ndim] = tuple(axes[1:])
+        dims[(dim + 1) % ndim] = tuple(axes[1:])
     return P(*dims)
 
 
 def compiled(handed: Handed, mesh: sw.Mesh) -> Any:
-    specs = tuple(spec_of(np.ndim(x), mesh, i + handed.turn) for i, x in enumerate(handed.arguments))
+    specs = tuple(spec_of(np.ndim(x), mesh, i + handed.split_dim) for i, x in enumerate(handed.arguments))
     return sw.jit(handed.function, mesh=mesh, in_shardings=specs).lower(*handed.arguments).compile()
 
 

@@ -102,6 +102,16 @@ int64_t gesdd_real_count(char job, int64_t m, int64_t n) {
   return std::max(5 * small * small + 5 * small, 2 * large * small + 2 * small * small + small);
 }
 
+// The place from 1 of the first NaN on the diagonal; 0 without one.
+template <class T>
+Int first_nan(Int n, const T* a) {
+  // LAPACK's own potrf reports NaN. OpenBLAS does not, and its kernels may lose one in the rest of the factor.
+  for (Int i = 0; i < n; ++i) {
+    if (std::isnan(std::real(a[static_cast<size_t>(i) * (static_cast<size_t>(n) + 1)]))) return i + 1;
+  }
+  return 0;
+}
+
 // Job A returns all n rows of vᵀ, job S the first min(m, n); with job N nothing is
 // written, but the argument is checked.
 Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::min(m, n)); }
@@ -113,7 +123,7 @@ Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::mi
   Int potrf(char uplo, Int n, T* a) {                                                                                  \
     Int info = 0;                                                                                                      \
     p##potrf_(uplo, n, a, leading(n), info, 1);                                                                        \
-    return info;                                                                                                       \
+    return info == 0 ? first_nan(n, a) : info;                                                                         \
   }                                                                                                                    \
   template <>                                                                                                          \
   void trsm(char side, char uplo, char transpose, char diagonal, Int m, Int n, const T* a, T* b) {                     \

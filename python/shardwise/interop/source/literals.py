@@ -21,7 +21,7 @@ def scalar_text(value: Any, dtypes: str) -> str:
     if dtype.kind == "b":
         return f"np.bool_({bool(value)})"
     if dtype.kind == "c":
-        return f"{function}({_number(value.real)} + 1j * {_number(value.imag)})"
+        return f"{function}(complex({_number(value.real)}, {_number(value.imag)}))"
     return f"{function}({int(value) if 'int' in dtype.name else _number(value)})"
 
 
@@ -41,7 +41,9 @@ def _is_short(value: Any) -> bool:
 
 def array_text(array: np.ndarray, dtypes: str) -> str:
     """A small array: ``np.array([1, 2], "int32")``."""
-    is_short = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.isfinite(array).all())
+    is_short = array.dtype.kind in "iub" or (array.dtype.kind in "fc" and np.isfinite(array).all())
+    if array.dtype.kind == "c":  # Python loses the sign of a zero beside another part
+        is_short = is_short and not any((np.signbit(part) & (part == 0)).any() for part in (array.real, array.imag))
     if is_short and array.dtype.isbuiltin == 1:
         return f'np.array({array.tolist()}, "{array.dtype.name}")'
     items = f"[{', '.join(scalar_text(x, dtypes) for x in array.reshape(-1))}]"
@@ -75,16 +77,23 @@ def wrapped(line: str, indent: str) -> list[str]:
     start = code.find("(")
     if start < 0 or not code.endswith(")"):
         return [indent + line]
-    parts = _parts(code[start + 1 : -1])
-    lines = [indent + code[: start + 1] + (f"  # {comment}" if comment else "")]
-    row = indent + "    "
-    for i, part in enumerate(parts):
-        item = part + ("," if i + 1 < len(parts) else "")
-        if len(row) + len(item) > _WIDTH and row.strip():
+    first = indent + code[: start + 1] + (f"  # {comment}" if comment else "")
+    return [first, *_filled(_parts(code[start + 1 : -1]), indent + "    "), f"{indent})"]
+
+
+def _filled(items: list[str], indent: str) -> list[str]:
+    """As many items in a line as fit; a list that is too long has lines of its own."""
+    lines, row = [], indent
+    for i, item in enumerate(items):
+        comma = "," if i + 1 < len(items) else ""
+        if len(row) + len(item) + len(comma) > _WIDTH and row.strip():
             lines.append(row.rstrip())
-            row = indent + "    "
-        row += item + " "
-    return [*lines, row.rstrip(), f"{indent})"]
+            row = indent
+        if len(row) + len(item) > _WIDTH and item.startswith("[") and item.endswith("]"):
+            lines += [f"{row}[", *_filled(_parts(item[1:-1]), indent + "    "), f"{indent}]{comma}"]
+        else:
+            row += f"{item}{comma} "
+    return [*lines, row.rstrip()] if row.strip() else lines
 
 
 def _parts(text: str) -> list[str]:

@@ -86,6 +86,14 @@ class Shared:
             names[function.name] = _unused(f"fn_{function.name}", names.values())
         return names
 
+    @cached_property
+    def used(self) -> frozenset[Value]:
+        """The values that an op reads, or a region returns."""
+        regions = [function.body for function in self.module.functions]
+        regions += [region for op in self.module.ops for region in op.regions]
+        read = [value for op in self.module.ops for value in op.operands]
+        return frozenset([*read, *(value for region in regions for value in region.results)])
+
 
 class Scope:
     """The lines of a region, and the names of its values."""
@@ -230,7 +238,8 @@ class Scope:
         emission = self.target.emissions.get(op.name)
         if emission is None:
             reason = self.target.refused.get(op.name, "this one has none yet")
-            raise self.refusal(op, f"every op must have a form in {self.target.library}: {reason}", op.name)
+            rule = f"every op must have a form in {self.target.library}: {reason}"
+            raise self.refusal(op, rule, op.name, self.target.way_out)
         if op.name == "stablehlo.constant" and not op.results[0].type.shape:
             self._names[op.results[0]] = emission(self, op)
             return

@@ -50,6 +50,7 @@ class Target:
         head: the text above the definitions of a script.
         main: the text of its ``main``.
         refused: runnable ops without an emission, and the reason.
+        way_out: for errors, where such a program runs.
         missing_dtypes: those that the library lacks.
     """
 
@@ -64,6 +65,7 @@ class Target:
     head: Callable[[Script], str]
     main: Callable[[Script], str]
     refused: dict[str, str]
+    way_out: str
     missing_dtypes: tuple[str, ...] = ()
     emissions: dict[str, Emission] = field(default_factory=dict)
 

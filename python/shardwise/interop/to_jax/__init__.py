@@ -4,6 +4,7 @@
 from . import (  # they fill the table
     collectives as collectives,
     control as control,
+    convolutions as convolutions,
     elementwise as elementwise,
     exchange as exchange,
     indexing as indexing,

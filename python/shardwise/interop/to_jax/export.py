@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from ..._core.ir import Module
 from ...stages import Program
 from ..optional import jax
 from ..source.script import script_of
+from .portable import walk, with_ops_for_calls
 from .program import JaxProgram
 from .target import JAX
 
@@ -39,7 +39,8 @@ def export_text(program: Program, locations: bool, generic: bool) -> str:
     mesh = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
     module = JaxProgram(program, script, None, mesh).lower().compiler_ir("stablehlo")
     with module.context:
-        for op in _walk(module.operation):
+        with_ops_for_calls(module)
+        for op in walk(module.operation):
             if _GROUPS in op.attributes:
                 text = _axes_text(sizes, np.array(op.attributes[_GROUPS]).tolist())
                 if text:
@@ -53,7 +54,7 @@ def export_text(program: Program, locations: bool, generic: bool) -> str:
 
 def _set_locations(module: Any, lines: set[tuple[str, int]]) -> None:
     """Give each op the user's line, one of ``lines``."""
-    for op in [module.operation, *_walk(module.operation)]:
+    for op in [module.operation, *walk(module.operation)]:
         found = ((file, int(number)) for file, number in _LINE.findall(str(op.location)))  # the innermost one first
         line = next((each for each in found if each in lines), None)
         kind = type(op.location)
@@ -63,14 +64,6 @@ def _set_locations(module: Any, lines: set[tuple[str, int]]) -> None:
 def _lines(module: Module) -> set[tuple[str, int]]:
     places = [op.location for op in module.ops]
     return {(place.file, place.line) for place in places if place.file}
-
-
-def _walk(op: Any) -> Iterator[Any]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _walk(inner.operation)
 
 
 def _axes_text(sizes: dict[str, int], groups: list[list[int]]) -> str:

@@ -36,12 +36,6 @@ def random_part(state, start, shape, whole, dtype, algorithm):
     return state, lax.dynamic_slice(bits, start, shape, allow_negative_indices=False)
 
 
-def upper_cholesky(x):
-    """The upper factor, from the upper triangle."""
-    lower = lax.linalg.cholesky(jnp.swapaxes(x, -1, -2).conj(), symmetrize_input=False)
-    return jnp.swapaxes(lower, -1, -2).conj()
-
-
 def integer_power(x, y):
     """Integers by squaring. For a negative exponent 0, unless the base is 1 or -1."""
     negative, odd = y < 0, (y & 1) == 1

@@ -83,14 +83,18 @@ JAX = Target(
     dtypes="jnp",
     full="lax.full",
     arrays="JAX's arrays are",
-    helpers=(_FOLDER / "helpers.py", _FOLDER.parent / "source" / "helpers.py"),
+    helpers=(
+        _FOLDER / "helpers.py",
+        _FOLDER / "linear_algebra_helpers.py",
+        _FOLDER.parent / "source" / "helpers.py",
+    ),
     missing_dtypes=("float6_e2m3fn", "float6_e3m2fn"),
     always=(),
     head=_head,
     main=_main,
     refused={
         "stablehlo.select_and_scatter": "JAX has no public function for it",
-        "stablehlo.custom_call": "it calls a function of one engine",
     },
+    way_out="run the program with sw.jit, or on MPI ranks with shardwise.mpi",
 )
 emits = JAX.emits

@@ -4,6 +4,7 @@
 from . import (  # they fill the table
     collectives as collectives,
     control as control,
+    convolutions as convolutions,
     elementwise as elementwise,
     indexing as indexing,
     linear_algebra as linear_algebra,

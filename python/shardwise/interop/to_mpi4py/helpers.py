@@ -288,15 +288,3 @@ def top_k(x, key, k):
     """The k largest elements of each row and their places; equal ones in their order."""
     order = np.argsort(~key, axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(x, order, -1), order.astype("int32")
-
-
-def triangular_solve(a, b, left_side=False, lower=False, transpose=False, conjugate=False, unit_diagonal=False):
-    """x of a @ x = b, or of x @ a = b, for a triangle of a."""
-    a = np.tril(a) if lower else np.triu(a)
-    if unit_diagonal:
-        a = a - a * np.eye(a.shape[-1], dtype=a.dtype) + np.eye(a.shape[-1], dtype=a.dtype)
-    a = np.swapaxes(a, -1, -2) if transpose else a
-    a = a.conj() if conjugate else a
-    if left_side:
-        return np.linalg.solve(a, b)
-    return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)

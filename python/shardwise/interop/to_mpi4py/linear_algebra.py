@@ -1,78 +1,196 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, Fourier transforms and factorizations in NumPy."""
+"""Factorizations, solvers and eigenvalues in `np.linalg`.
+
+NumPy raises an error where LAPACK does not succeed. The helper `or_nan` gives NaN there, as programs do.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..._core.ir import Op
-from ...dtypes import numpy_dtype
-from ..source.convolutions import specs_of
-from ..source.regions import is_narrow_float
+from ..source.custom_calls import CustomCalls, Options, letter, widened
 from ..source.scope import Scope, call
 from ..source.target import attributes
-from .target import emits
+from .target import MPI4PY, emits
 
 __all__: list[str] = []
 
-
-@emits("stablehlo.convolution")
-def convolution(scope: Scope, op: Op) -> str:
-    own = attributes(op)
-    specs = specs_of(own["dimension_numbers"].fields[""])
-    ndim = len(op.operands[0].type.shape)
-    ones = (1,) * (ndim - 2)
-    dtype = op.results[0].type.dtype
-    accumulated = "float32" if is_narrow_float(dtype) else dtype
-    texts = []
-    for operand, spec in zip(op.operands, specs):
-        text = scope(operand)
-        text = text if operand.type.dtype == accumulated else f'{text}.astype("{accumulated}")'
-        texts.append(text if spec == tuple(range(ndim)) else call("np.transpose", text, spec))
-    turned = tuple(d + 2 for d, is_reversed in enumerate(own.get("window_reversal", ())) if is_reversed)
-    if turned:
-        texts[1] = call("np.flip", texts[1], turned)
-    given = own.get("padding")
-    padding = np.zeros((ndim - 2, 2), int) if given is None else np.asarray(given).reshape(ndim - 2, 2)
-    base = tuple(own.get("lhs_dilation", ones))
-    rows = tuple((int(low), int(high), step - 1) for (low, high), step in zip(padding, base))
-    options = {
-        "strides": (tuple(own.get("window_strides", ones)), ones),
-        "dilation": (tuple(own.get("rhs_dilation", ones)), ones),
-        "groups": (own.get("feature_group_count", 1), 1),
-        "batch_groups": (own.get("batch_group_count", 1), 1),
-    }
-    given_options = [f"{name}={value}" for name, (value, default) in options.items() if value != default]
-    text = call(scope.helper("convolution"), *texts, rows, *given_options)
-    back = tuple(int(d) for d in np.argsort(specs[2]))
-    text = text if back == tuple(range(ndim)) else call("np.transpose", text, back)
-    return text if accumulated == dtype else f'{text}.astype("{numpy_dtype(dtype).name}")'
+_CALLS = CustomCalls(
+    MPI4PY,
+    {
+        "geqp3": "QR factorization with pivots",
+        "gees": "Schur form",
+        "gehrd": "Hessenberg form",
+        "sytrd": "tridiagonal form",
+    },
+)
+emits("stablehlo.custom_call")(_CALLS.emit)
 
 
-@emits("stablehlo.fft")
-def fft(scope: Scope, op: Op) -> str:
-    own = attributes(op)
-    name, lengths = own["fft_type"].value.lower(), tuple(own["fft_length"])
-    axes = tuple(range(-len(lengths), 0))
-    return f'np.fft.{name}n({scope(op.operands[0])}, {lengths}, {axes}).astype("{op.results[0].type.dtype}")'
+def _flags(**options: bool) -> list[str]:
+    """Arguments that are False unless they are passed."""
+    return [f"{name}=True" for name, value in options.items() if value]
+
+
+def _or_nan(scope: Scope, op: Op, function: str, *options: str) -> str:
+    """A call of a function of NumPy, with NaN where it raises an error."""
+    return call(scope.helper("or_nan"), function, *map(scope, op.operands), *options)
+
+
+# ---- triangles and solvers -----------------------------------------------------------------------------------------
 
 
 @emits("stablehlo.cholesky")
 def cholesky(scope: Scope, op: Op) -> str:
-    x = scope(op.operands[0])
-    return call("np.linalg.cholesky", x, *([] if attributes(op).get("lower", False) else ["upper=True"]))
+    lower = attributes(op).get("lower", False)
+    return widened(scope, op, scope.helper("cholesky"), *([] if lower else ["upper=True"]))
 
 
 @emits("stablehlo.triangular_solve")
 def triangular_solve(scope: Scope, op: Op) -> str:
     own = attributes(op)
     transpose = own["transpose_a"].value
-    options = {
-        "left_side": own["left_side"],
-        "lower": own["lower"],
-        "transpose": transpose != "NO_TRANSPOSE",
-        "conjugate": transpose == "ADJOINT",
-        "unit_diagonal": own["unit_diagonal"],
-    }
-    texts = [f"{name}=True" for name, value in options.items() if value]
-    return call(scope.helper("triangular_solve"), *map(scope, op.operands), *texts)
+    flags = _flags(
+        left_side=own["left_side"],
+        lower=own["lower"],
+        transpose=transpose != "NO_TRANSPOSE",
+        conjugate=transpose == "ADJOINT",
+        unit_diagonal=own["unit_diagonal"],
+    )
+    return widened(scope, op, scope.helper("triangular_solve"), *flags)
+
+
+@_CALLS.emits("potrf")
+def potrf(scope: Scope, op: Op, options: Options) -> str:
+    return call(scope.helper("potrf"), scope(op.operands[0]), *_flags(upper=letter(options, "uplo") == "U"))
+
+
+@_CALLS.emits("trsm")
+def trsm(scope: Scope, op: Op, options: Options) -> str:
+    transpose = letter(options, "trans_x")
+    flags = _flags(
+        left_side=letter(options, "side") == "L",
+        lower=letter(options, "uplo") == "L",
+        transpose=transpose != "N",
+        conjugate=transpose == "C",
+        unit_diagonal=letter(options, "diag") == "U",
+    )
+    return call(scope.helper("triangular_solve"), *map(scope, op.operands), *flags)
+
+
+@_CALLS.emits("gtsv")
+def gtsv(scope: Scope, op: Op, options: Options) -> str:
+    _CALLS.expect_unused(scope, op, 0, 1, 2)
+    return call(scope.helper("gtsv"), *map(scope, op.operands))
+
+
+@_CALLS.emits("shardwise.solve")
+def solve(scope: Scope, op: Op, options: Options) -> str:
+    return _or_nan(scope, op, "np.linalg.solve")
+
+
+@_CALLS.emits("getrf")
+def getrf(scope: Scope, op: Op, options: Options) -> str:
+    return call(scope.helper("getrf"), scope(op.operands[0]))
+
+
+@_CALLS.emits("shardwise.lu", "LuDecomposition")
+def lu(scope: Scope, op: Op, options: Options) -> str:
+    return call(scope.helper("lu"), scope(op.operands[0]))
+
+
+@_CALLS.emits("shardwise.det", "shardwise.slogdet")
+def determinant(scope: Scope, op: Op, options: Options) -> str:
+    function = attributes(op)["call_target_name"].removeprefix("shardwise.")
+    return call(f"np.linalg.{function}", scope(op.operands[0]))
+
+
+# ---- orthogonal factors --------------------------------------------------------------------------------------------
+
+
+@_CALLS.emits("shardwise.qr")
+def qr(scope: Scope, op: Op, options: Options) -> str:
+    rows, columns = op.results[0].type.shape[-2:]
+    return call("np.linalg.qr", scope(op.operands[0]), *(['"complete"'] if rows == columns else []))
+
+
+@_CALLS.emits("geqrf", "Qr")
+def geqrf(scope: Scope, op: Op, options: Options) -> str:
+    return call(scope.helper("geqrf"), scope(op.operands[0]))
+
+
+@_CALLS.emits("orgqr", "ProductOfElementaryHouseholderReflectors")
+def reflectors(scope: Scope, op: Op, options: Options) -> str:
+    return call(scope.helper("reflectors"), *map(scope, op.operands))
+
+
+@_CALLS.emits("ormqr")
+def ormqr(scope: Scope, op: Op, options: Options) -> str:
+    texts = [f"{name}={bool(options[name])}" for name in ("left", "transpose")]
+    return call(scope.helper("ormqr"), *map(scope, op.operands), *texts)
+
+
+# ---- eigenvalues and singular values -------------------------------------------------------------------------------
+
+
+def _eigh(scope: Scope, op: Op, uplo: str) -> str:
+    return call(scope.helper("eigh"), scope(op.operands[0]), *([] if uplo == "L" else [repr(uplo)]))
+
+
+@_CALLS.emits("shardwise.eigh")
+def eigh(scope: Scope, op: Op, options: Options) -> str:
+    return _eigh(scope, op, letter(options, "uplo"))
+
+
+@_CALLS.emits("Eigh")
+def tpu_eigh(scope: Scope, op: Op, options: Options) -> str:
+    return _eigh(scope, op, "U" if options["backend_config"].startswith("0") else "L")
+
+
+@_CALLS.emits("shardwise.eigvalsh")
+def eigvalsh(scope: Scope, op: Op, options: Options) -> str:
+    return f"{_eigh(scope, op, letter(options, 'uplo'))}[1]"
+
+
+@_CALLS.emits("syevd")
+def syevd(scope: Scope, op: Op, options: Options) -> str:
+    if letter(options, "mode") == "N":
+        _CALLS.expect_unused(scope, op, 0)
+    return call(scope.helper("syevd"), scope(op.operands[0]), repr(letter(options, "uplo")))
+
+
+@_CALLS.emits("shardwise.eig")
+def eig(scope: Scope, op: Op, options: Options) -> str:
+    return call(scope.helper("eig"), scope(op.operands[0]))
+
+
+@_CALLS.emits("shardwise.eigvals")
+def eigvals(scope: Scope, op: Op, options: Options) -> str:
+    return f"{call(scope.helper('eig'), scope(op.operands[0]))}[0]"
+
+
+@_CALLS.emits("geev")
+def geev(scope: Scope, op: Op, options: Options) -> str:
+    unused = [-3] if letter(options, "compute_right") == "V" else [-3, -2]
+    if letter(options, "compute_left") == "V" and op.results[-3] in scope.shared.used:
+        raise _CALLS.refusal(scope, op, "it has no left eigenvectors")
+    _CALLS.expect_unused(scope, op, *unused)
+    return call(scope.helper("geev"), scope(op.operands[0]))
+
+
+@_CALLS.emits("shardwise.svd")
+def svd(scope: Scope, op: Op, options: Options) -> str:
+    s = op.results[1].type.shape[-1]
+    is_full = (op.results[0].type.shape[-1], op.results[2].type.shape[-2]) != (s, s)
+    return _or_nan(scope, op, "np.linalg.svd", f"full_matrices={is_full}")
+
+
+@_CALLS.emits("shardwise.svdvals")
+def svdvals(scope: Scope, op: Op, options: Options) -> str:
+    return _or_nan(scope, op, "np.linalg.svd", "compute_uv=False")
+
+
+@_CALLS.emits("gesdd", "gesvd")
+def gesdd(scope: Scope, op: Op, options: Options) -> str:
+    mode = letter(options, "mode")
+    _CALLS.expect_unused(scope, op, *((0, 2, 3) if mode == "N" else (0,)))
+    return call(scope.helper("gesdd"), scope(op.operands[0]), *_flags(full_matrices=mode == "A"))

@@ -93,14 +93,18 @@ MPI4PY = Target(
     full="np.full",
     arrays="NumPy's arrays are",
     always=("along",),
-    helpers=(_FOLDER / "helpers.py", _FOLDER.parent / "source" / "helpers.py"),
+    helpers=(
+        _FOLDER / "helpers.py",
+        _FOLDER / "linear_algebra_helpers.py",
+        _FOLDER.parent / "source" / "helpers.py",
+    ),
     head=_head,
     main=_main,
     refused={
-        "stablehlo.custom_call": "it calls a function of one engine",
         "stablehlo.rng_bit_generator": _NO_GENERATOR,
         "shardwise.random_bits": _NO_GENERATOR,
         "stablehlo.select_and_scatter": "NumPy has no function for it",
     },
+    way_out="run the program on MPI ranks with shardwise.mpi",
 )
 emits = MPI4PY.emits
