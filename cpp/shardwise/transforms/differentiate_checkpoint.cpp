@@ -6,7 +6,7 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/differentiate.h"
 #include "shardwise/transforms/differentiate_regions.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/inlined_ops.h"
 #include "shardwise/transforms/reverse_walk.h"
 
 namespace shardwise {
