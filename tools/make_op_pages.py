@@ -209,7 +209,7 @@ def _partitioning(op: Any) -> str:
         return ", ".join(ways)
     if op.composed:
         return "the ops that replace it"
-    if op.control_flow or op.call or op.inline:
+    if op.control_flow or op.call or op.inline or not op.has_kernel:
         return "the ops that it runs"
     return "nothing: each device computes all of it"
 

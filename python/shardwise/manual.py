@@ -37,8 +37,9 @@ def manual(
     """Call ``fun`` on local shards along some mesh axes; the other axes are partitioned automatically.
 
     In each dim, the manual axes of a spec come first: ``fun`` sees 1/n of the dim for n devices along them. Propagation
-    handles the other axes, also inside ``fun``. Programs with manual regions are traced, propagated and printed; they
-    do not run yet.
+    handles the other axes, also inside ``fun``.
+
+    A result that differs along a manual axis that its spec does not name is that of the first device.
 
     Args:
         fun: a function of trees of arrays with local shapes.
@@ -55,7 +56,6 @@ def manual(
             or a manual axis follows another axis in a dim.
         ShapeError: the manual axes do not divide a dim.
         MeshError: the mesh is not the program's.
-        UnsupportedError: when the program is compiled.
 
     Source: Shardy's `sdy.manual_computation`; `jax.shard_map`.
 
@@ -66,6 +66,9 @@ def manual(
     >>> text = sw.jit(double, mesh=mesh).trace(np.zeros((8, 4), np.float32)).as_text()
     >>> [line.strip() for line in text.splitlines() if "stablehlo.add" in line]
     ['%1 = stablehlo.add %arg1, %arg1 : tensor<4x4xf32>']
+    >>> first = sw.manual(lambda part: part - part[0], mesh, sw.P("x"), sw.P("x"), axes={"x"})  # of each shard
+    >>> np.asarray(sw.jit(first, mesh=mesh)(np.arange(8)))
+    array([0, 1, 2, 3, 0, 1, 2, 3])
     """
     if not callable(fun):
         raise TypeError(message("manual", "takes a function", repr(fun)))

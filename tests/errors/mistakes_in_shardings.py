@@ -464,11 +464,10 @@ def annotation_over_a_manual_axis() -> None:
 
 @row(
     sw.UnsupportedError,
-    r"sdy.manual_computation: can be read, propagated and printed, but not run, because its region computes on the "
-    r"shards of each device; write the function on whole arrays, and annotate them with sw.shard",
+    r"sdy.manual_computation: its values must not be unreduced, got \[{}, {}\], unreduced={\"model\"}; reduce them",
 )
-def run_of_a_manual_region() -> None:
-    on_mesh(_manual())(X)
+def run_of_a_manual_region_with_an_unreduced_value() -> None:
+    on_mesh(_manual(in_specs='[{}, {}], unreduced={"model"}', out_specs=P()))(X)
 
 
 # ---- passes ---------------------------------------------------------------------------------------------------------

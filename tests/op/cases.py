@@ -534,7 +534,21 @@ PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 # Ops that refer to functions of the module, which a trace does not have: test_composites and test_calls.
 OF_FUNCTIONS = {"func.call", "stablehlo.composite"}
 # Ops made of ops that have no kernel: test_convolution, test_scans.
-OF_OTHERS_WITHOUT_KERNEL = {"stablehlo.dynamic_conv", "chlo.scan"}
+# Ops of one device in a manual region, and tokens: test_manual_regions.
+OF_DEVICES = {
+    "stablehlo.after_all",
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.create_token",
+    "stablehlo.cross-replica-sum",
+    "stablehlo.partition_id",
+    "stablehlo.reduce_scatter",
+    "stablehlo.replica_id",
+}
+OF_OTHERS_WITHOUT_KERNEL = {"stablehlo.dynamic_conv", "chlo.scan"} | OF_DEVICES
 # Ops whose regions are programs: test_control_flow.
 CONTROL_FLOW = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 

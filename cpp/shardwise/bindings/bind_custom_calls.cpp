@@ -21,7 +21,7 @@
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/text/rule_parser.h"
-#include "shardwise/transforms/batch.h"
+#include "shardwise/transforms/batch/batch.h"
 
 namespace py = pybind11;
 

@@ -17,7 +17,7 @@
 #include "shardwise/bindings/trace.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/text/parser.h"
-#include "shardwise/transforms/batch.h"
+#include "shardwise/transforms/batch/batch.h"
 #include "shardwise/transforms/import_program.h"
 
 namespace py = pybind11;

@@ -13,7 +13,6 @@
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/ops/shared/refusals.h"
 #include "shardwise/partition/assign.h"
 #include "shardwise/partition/legalize.h"
@@ -87,8 +86,11 @@ void check_type(const Module& module, ValueId value, LocId loc) {
 // The requirements of the passes to come.
 enum class Needs : uint8_t { kKernel, kKernelOrDecomposition };
 
+// Its ops are put where it is before anything runs.
+bool goes_inline(const OpDef& def) { return def.regions == Regions::kInline || def.regions == Regions::kManual; }
+
 std::string_view pass_that_replaces(const OpView& op) {
-  if (is_named_computation(op.module(), op.id()) || is_composite(op.def())) return kInlineCalls.name;
+  if (goes_inline(op.def()) || is_composite(op.def())) return kInlineCalls.name;
   return is_composed(op.def()) ? kLegalize.name : std::string_view();
 }
 
@@ -105,9 +107,7 @@ void check_op(const OpView& op, Needs needs) {
   // `legalize` leaves the ops that have methods: one of these, or the decomposition,
   // takes their place in the local program.
   const bool is_replaced = is_composed(op.def()) && (op.def().methods.empty() || module.stage >= Stage::kLocal);
-  // Its ops are put where it is before anything runs.
-  const bool is_inline = op.def().regions == Regions::kInline;
-  if (op.def().runnable() && !is_inline && !(needs == Needs::kKernel && is_replaced)) return;
+  if (op.def().runnable() && !goes_inline(op.def()) && !(needs == Needs::kKernel && is_replaced)) return;
   const std::string_view pass = pass_that_replaces(op);
   const Refusal* refusal = refusal_of(op.name());
   // From the most to the least specific advice.

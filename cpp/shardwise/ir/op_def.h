@@ -374,7 +374,9 @@ struct OpDef {
   }
 
  private:
-  constexpr bool runs_code() const { return is_control_flow() || regions == Regions::kInline || is_call(); }
+  constexpr bool runs_code() const {
+    return is_control_flow() || regions == Regions::kInline || regions == Regions::kManual || is_call();
+  }
 };
 
 // Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.

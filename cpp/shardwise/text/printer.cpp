@@ -231,19 +231,28 @@ std::string print(const Module& module, PrintOptions options) {
 
 namespace {
 
+bool is_unknown(const Context& context, LocId id) {
+  if (context.location(id).kind == Location::Kind::kName) return false;
+  const std::string file = context.resolve(id).file;
+  return file.empty() || file == text_words::kProgramText;
+}
+
 void print_location(std::string& out, const Context& context, LocId id) {
+  if (is_unknown(context, id)) {
+    out += "unknown";
+    return;
+  }
   const Location& location = context.location(id);
   if (location.kind == Location::Kind::kName) {
     out += quote(location.text);
-    if (!location.child) return;
+    if (!location.child || is_unknown(context, location.child)) return;
     out += '(';
     print_location(out, context, location.child);
     out += ')';
     return;
   }
   const ResolvedSource source = context.resolve(id);
-  const bool is_unknown = source.file.empty() || source.file == text_words::kProgramText;
-  out += is_unknown ? "unknown" : str(quote(source.file), ":", source.line, ":", source.column);
+  out += str(quote(source.file), ":", source.line, ":", source.column);
 }
 
 }  // namespace

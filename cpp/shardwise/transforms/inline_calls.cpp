@@ -11,10 +11,12 @@
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/flatten_combiners.h"
+#include "shardwise/transforms/inlined_ops.h"
+#include "shardwise/transforms/token_slots.h"
 
 namespace shardwise {
 namespace {
@@ -33,11 +35,6 @@ bool holds_code(const OpDef& def) {
 }
 
 bool goes_first(const OpDef& def) { return needs_functions(def) || holds_code(def); }
-
-ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding) {
-  if (!sharding) return value;
-  return create_sharding_constraint(builder, value, TensorSharding(builder.context().sharding(sharding)));
-}
 
 // Combiners do not count: an op with one is one op to the partitioner.
 int64_t count_ops(const Module& module, RegionId region) {
@@ -210,57 +207,10 @@ void expand_calls(Module& module) {
 
 }  // namespace
 
-ShardingId sharding_of_call(const Module& module, ValueId result, size_t i, const Function* called) {
-  const ShardingId sharding = module.value(result).sharding;
-  const bool has_none = !sharding && called != nullptr && i < called->result_shardings.size();
-  return has_none ? called->result_shardings[i] : sharding;
-}
-
-void drop_uncalled(Module& module, const std::set<std::string>& called) {
-  std::unordered_map<std::string_view, const Function*> functions;
-  for (const Function& function : module.functions) functions.emplace(function.name, &function);
-  std::vector<const Function*> waiting;
-  std::set<std::string, std::less<>> kept;
-  const auto keep = [&](const Function& function) {
-    if (kept.insert(function.name).second) waiting.push_back(&function);
-  };
-  keep(module.main());
-  for (const Function& function : module.functions) {
-    if (function.is_public() || !called.contains(function.name)) keep(function);
-  }
-  while (!waiting.empty()) {
-    const RegionId body = waiting.back()->body;
-    waiting.pop_back();
-    walk(module, body, [&](OpId id) {
-      if (is_call(module, id)) keep(*functions.at(callee_of(module, id)));
-    });
-  }
-  std::erase_if(module.functions, [&](const Function& function) { return !kept.contains(function.name); });
-}
-
-bool is_inlined(const Module& module, OpId op) {
-  return is_call(module, op) || module.op(op).def->regions == Regions::kInline;
-}
-
-std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
-  Module& module = builder.module();
-  const Function* called = is_call(module, op.id()) ? &called_function(module, op.id()) : nullptr;
-  const RegionId body = called != nullptr ? called->body : op.regions()[0];
-  GraphCopy copy(module, module);
-  const std::vector<ValueId> arguments = module.region(body).arguments;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    copy.map(arguments[i], append_constraint(builder, op.operand(i), module.value(arguments[i]).sharding));
-  }
-  copy.ops(body, builder.region());
-  std::vector<ValueId> results = module.region(body).results;
-  for (size_t i = 0; i < results.size(); ++i) {
-    results[i] = append_constraint(builder, copy(results[i]), sharding_of_call(module, op.result(i), i, called));
-  }
-  return results;
-}
-
 void inline_small_calls(Module& module) {
+  empty_tokens(module);
   decompose_ops(module, goes_first);
+  expand_manual_regions(module);
   expand_calls(module);
   flatten_combiners(module);
 }

@@ -16,6 +16,7 @@
 //
 // Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition, and custom calls that
 // other ops make up (ApproxTopK) are replaced by these. A chlo.scan becomes a loop, whose body counts like any other.
+// Manual computations become ops on whole values, with all their calls (manual_regions.h), and tokens empty arrays.
 // CallGraph states which programs are rejected, before anything is copied.
 #pragma once
 
@@ -42,16 +43,5 @@ inline constexpr Pass kInlineCalls{
 
 // The same, of a module that is no program yet.
 void inline_small_calls(Module& module);
-
-// Whether the op is a call or a named computation: the ops of a function, or of its region, replace it.
-bool is_inlined(const Module& module, OpId op);
-// Appends these ops to the builder's region, on the operands of `op`; the calls among them stay. Returns its results.
-std::vector<ValueId> append_inlined(Builder& builder, const OpView& op);
-
-// The sharding of result `i` of a call, or of a region: that of the op, or else that of the function.
-ShardingId sharding_of_call(const Module& module, ValueId result, size_t i, const Function* called);
-
-// Removes private functions that were called and are called no more.
-void drop_uncalled(Module& module, const std::set<std::string>& called);
 
 }  // namespace shardwise

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/batch.h"
+#include "shardwise/transforms/batch/batch.h"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -18,16 +19,30 @@ void expect_some_operands(const InferContext& op) {
 }
 
 // Groups of devices: one row per group, filled with -1 if it has fewer devices than others.
-void expect_groups(const InferContext& op, std::string_view name) {
-  // The devices in it are not checked: these ops propagate, but never run here.
+void expect_lists(const InferContext& op, std::string_view name) {
+  // The devices in it are checked where the mesh is known (device_groups.h).
   const NdArray& groups = op.attr<DenseAttr>(name).data;
   if (groups.dtype() == DType::kI64 && groups.ndim() == 2) return;
   op.fail_shape(str(name, " must be a row of devices per group"), TensorType{groups.dtype(), groups.shape()}.text(),
                 "give a tensor<GROUPSxSIZExi64>");
 }
 
+// By mesh axes, or as lists.
+void expect_groups(const InferContext& op) {
+  const auto* along = op.attrs().find<StructAttr>("replica_groups");
+  if (along == nullptr) return expect_lists(op, "replica_groups");
+  const auto is_axis = [](const Attribute& attribute) {
+    const auto* axis = std::get_if<StructAttr>(&attribute.base());
+    return axis != nullptr && Attrs(axis->fields).find<std::string>("name") != nullptr;
+  };
+  const Attrs fields(along->fields);
+  const auto* axes = fields.find<AttrArray>("axes");
+  if (axes != nullptr && std::ranges::all_of(*axes, is_axis)) return;
+  op.fail_shape("replica_groups must be lists of devices, or #stablehlo.replica_group_mesh_axes", along->name);
+}
+
 void expect_pairs(const InferContext& op) {
-  expect_groups(op, "source_target_pairs");
+  expect_lists(op, "source_target_pairs");
   const NdArray& pairs = op.attr<DenseAttr>("source_target_pairs").data;
   if (pairs.shape()[1] != 2) op.fail_shape("source_target_pairs must have a source and a target in each row");
 }
@@ -46,14 +61,14 @@ void same_as_operands(const InferContext& op, std::vector<TypeId>& results) {
 
 void infer_all_reduce(const InferContext& op, std::vector<TypeId>& results) {
   expect_some_operands(op);
-  expect_groups(op, "replica_groups");
+  expect_groups(op);
   expect_combiner(op);
   same_as_operands(op, results);
 }
 
 void infer_in_groups(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
-  expect_groups(op, "replica_groups");
+  expect_groups(op);
   same_as_operands(op, results);
 }
 
@@ -87,20 +102,20 @@ void expect_scaled(const InferContext& op, int64_t dim, bool grows, std::vector<
 
 void infer_all_gather(const InferContext& op, std::vector<TypeId>& results) {
   expect_some_operands(op);
-  expect_groups(op, "replica_groups");
+  expect_groups(op);
   expect_scaled(op, op.attr<IntAttr>("all_gather_dim").value, true, results);
 }
 
 void infer_reduce_scatter(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
-  expect_groups(op, "replica_groups");
+  expect_groups(op);
   expect_combiner(op);
   expect_scaled(op, op.attr<IntAttr>("scatter_dimension").value, false, results);
 }
 
 void infer_all_to_all(const InferContext& op, std::vector<TypeId>& results) {
   expect_some_operands(op);
-  expect_groups(op, "replica_groups");
+  expect_groups(op);
   const int64_t count = op.attr<IntAttr>("split_count").value;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const TensorType& operand = op.operand(i);
@@ -196,33 +211,39 @@ ShardingRule rule_all_to_all(const OpView& op) {
   return split == concat ? rule_of_operands(op, {split}) : rule_of_operands(op, {split, concat});
 }
 
-constexpr std::string_view kNumberFormat = "attr-dict `:` result-type";
-
 // Other devices wait for it, so it is kept even if its result is unused.
 constexpr Traits kSynchronizing{.side_effect = true};
 
+constexpr OpDef device_op(std::string_view name, InferFn infer, RuleFn rule, std::string_view doc, Traits traits) {
+  OpDef def = composed_op(name, infer, rule, decompose_on_one_device, {}, doc, traits);
+  def.verify_runnable = verify_on_one_device;
+  return def;
+}
+
+constexpr OpDef number_op(std::string_view name, std::string_view doc) {
+  return composed_op(name, infer_device_number, no_rule, decompose_on_one_device, "attr-dict `:` result-type", doc);
+}
+
 constexpr OpDef kDeviceCollectiveOps[] = {
-    propagation_only_op("stablehlo.all_gather", infer_all_gather, rule_all_gather, {},
-                        "Concatenates over groups of devices (StableHLO all_gather).", kSynchronizing),
-    with_combiner(propagation_only_op("stablehlo.all_reduce", infer_all_reduce, rule_all_reduce, {},
-                                      "Reduces over groups of devices (StableHLO all_reduce).", kSynchronizing)),
-    with_combiner(propagation_only_op("stablehlo.reduce_scatter", infer_reduce_scatter, rule_reduce_scatter, {},
-                                      "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).",
-                                      kSynchronizing)),
-    propagation_only_op("stablehlo.all_to_all", infer_all_to_all, rule_all_to_all, {},
-                        "Exchanges parts in groups of devices (StableHLO all_to_all).", kSynchronizing),
-    propagation_only_op("stablehlo.collective_permute", infer_permute, rule_like_first_result, {},
-                        "Sends from device to device (StableHLO collective_permute).", kSynchronizing),
-    propagation_only_op("stablehlo.collective_broadcast", infer_in_groups, rule_like_first_result, {},
-                        "Sends from the first device of each group (StableHLO collective_broadcast).", kSynchronizing),
-    propagation_only_op("stablehlo.cross-replica-sum", infer_in_groups, rule_like_first_result, {},
-                        "Sums over groups of devices (StableHLO cross-replica-sum)."),
-    propagation_only_op("stablehlo.partition_id", infer_device_number, no_rule, kNumberFormat,
-                        "The number of this partition (StableHLO partition_id)."),
-    propagation_only_op("stablehlo.replica_id", infer_device_number, no_rule, kNumberFormat,
-                        "The number of this replica (StableHLO replica_id)."),
+    device_op("stablehlo.all_gather", infer_all_gather, rule_all_gather,
+              "Concatenates over groups of devices (StableHLO all_gather).", kSynchronizing),
+    with_combiner(device_op("stablehlo.all_reduce", infer_all_reduce, rule_all_reduce,
+                            "Reduces over groups of devices (StableHLO all_reduce).", kSynchronizing)),
+    with_combiner(device_op("stablehlo.reduce_scatter", infer_reduce_scatter, rule_reduce_scatter,
+                            "Reduces over groups of devices and keeps a part (StableHLO reduce_scatter).",
+                            kSynchronizing)),
+    device_op("stablehlo.all_to_all", infer_all_to_all, rule_all_to_all,
+              "Exchanges parts in groups of devices (StableHLO all_to_all).", kSynchronizing),
+    device_op("stablehlo.collective_permute", infer_permute, rule_like_first_result,
+              "Sends from device to device (StableHLO collective_permute).", kSynchronizing),
+    device_op("stablehlo.collective_broadcast", infer_in_groups, rule_like_first_result,
+              "Sends from the first device of each group (StableHLO collective_broadcast).", kSynchronizing),
+    device_op("stablehlo.cross-replica-sum", infer_in_groups, rule_like_first_result,
+              "Sums over groups of devices (StableHLO cross-replica-sum).", {}),
+    number_op("stablehlo.partition_id", "The number of this partition (StableHLO partition_id)."),
+    number_op("stablehlo.replica_id", "The number of this replica (StableHLO replica_id)."),
 };
-static_assert(all_complete(kDeviceCollectiveOps, std::size(kDeviceCollectiveOps)));
+static_assert(all_complete(kDeviceCollectiveOps));
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/control/tokens.h"
 
+#include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
@@ -51,13 +52,19 @@ void infer_receiver(const InferContext& op, std::vector<TypeId>& results) {
   }
 }
 
+// A token orders effects, and none of those that run needs that: it becomes an empty array, a value like others.
+void decompose_token(DecomposeContext& context) {
+  const TensorType& type = context.op().result_type();
+  if (type.dtype != DType::kToken) context.set_result(0, build_zeros(context.builder(), type));
+}
+
 constexpr Traits kEffect{.side_effect = true};
 
 constexpr OpDef kTokenOps[] = {
-    propagation_only_op("stablehlo.after_all", infer_after_all, no_rule, "operands attr-dict `:` result-type",
-                        "A token after several others (StableHLO after_all)."),
-    propagation_only_op("stablehlo.create_token", infer_create_token, no_rule, "attr-dict `:` result-type",
-                        "A token that nothing precedes (StableHLO create_token)."),
+    composed_op("stablehlo.after_all", infer_after_all, no_rule, decompose_token, "operands attr-dict `:` result-type",
+                "A token after several others (StableHLO after_all)."),
+    composed_op("stablehlo.create_token", infer_create_token, no_rule, decompose_token, "attr-dict `:` result-type",
+                "A token that nothing precedes (StableHLO create_token)."),
     propagation_only_op("stablehlo.infeed", infer_receiver, no_rule, {}, "Reads from the host (StableHLO infeed).",
                         kEffect),
     propagation_only_op("stablehlo.outfeed", infer_sender, no_rule, {}, "Writes to the host (StableHLO outfeed).",
@@ -66,10 +73,12 @@ constexpr OpDef kTokenOps[] = {
     propagation_only_op("stablehlo.recv", infer_receiver, no_rule, {}, "Receives from a channel (StableHLO recv).",
                         kEffect),
 };
-static_assert(all_complete(kTokenOps, std::size(kTokenOps)));
+static_assert(all_complete(kTokenOps, 4));
 
 }  // namespace
 
 std::span<const OpDef> token_ops() { return kTokenOps; }
+
+bool makes_token(const OpDef& def) { return def.decompose == decompose_token; }
 
 }  // namespace shardwise

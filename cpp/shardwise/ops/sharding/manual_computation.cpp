@@ -88,7 +88,7 @@ constexpr OpDef kManualComputationOps[] = {
               "custom<named_computation>($name)",
               "A region with a name, such as an inlined function (Shardy named_computation)."),
 };
-static_assert(all_complete(kManualComputationOps, 1));
+static_assert(all_complete(kManualComputationOps));
 
 }  // namespace
 

@@ -60,9 +60,16 @@ Reducer on_booleans(Reducer reducer) {
 
 std::optional<Reducer> region_reducer(const Module& module, RegionId id) {
   const Region& region = module.region(id);
-  // A region with more ops may reduce the same way, but is not looked through: it runs by the evaluator.
-  if (region.arguments.size() != 2 || region.ops.size() != 1 || region.results.size() != 1) return std::nullopt;
-  return value_reducer(module, region.results[0], region.arguments[0], region.arguments[1]);
+  if (region.arguments.size() != 2 || region.results.size() != 1) return std::nullopt;
+  // A region with more ops may reduce the same way, but is not looked through: it runs by the evaluator. Annotations
+  // of scalars, which JAX writes inside of manual regions, have no effect.
+  const auto is_annotation = [&](OpId op) { return module.op(op).def->traits.constraint; };
+  if (std::ssize(region.ops) - std::ranges::count_if(region.ops, is_annotation) != 1) return std::nullopt;
+  ValueId result = region.results[0];
+  while (module.value(result).op && is_annotation(module.value(result).op)) {
+    result = module.operands(module.value(result).op)[0];
+  }
+  return value_reducer(module, result, region.arguments[0], region.arguments[1]);
 }
 
 std::optional<Reducer> value_reducer(const Module& module, ValueId value, ValueId first, ValueId second) {

@@ -10,11 +10,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::string_view kBetweenShards = "it exchanges the shards of a manual region or of a program of one device";
-constexpr std::string_view kDiffers = "its result differs between devices, as in a manual region";
-constexpr std::string_view kWholeArrays = "write the function on whole arrays: shardwise adds the collectives";
-constexpr std::string_view kTokens = "tokens order ops that have effects, and those are refused";
-constexpr std::string_view kNoEffects = "leave out the ops that have effects";
 constexpr std::string_view kHost = "it exchanges data with the host while the program runs";
 constexpr std::string_view kChannel = "it exchanges data with another program while it runs";
 constexpr std::string_view kLocalRegion = "its region computes on the shards of each device";
@@ -36,21 +31,16 @@ constexpr Refusal read(std::string_view name, std::string_view reason, std::stri
 
 // Each op, target or type that is refused; nothing else is without a kernel or a decomposition.
 constexpr std::array kRefusals{
-    Refusal{"sdy.manual_computation", kLocalRegion, kNoManualRegion},
-    Refusal{"stablehlo.after_all", kTokens, kNoEffects},
-    Refusal{"stablehlo.all_gather", kBetweenShards, kWholeArrays},
-    Refusal{"stablehlo.all_reduce", kBetweenShards, kWholeArrays},
-    Refusal{"stablehlo.all_to_all", kBetweenShards, kWholeArrays},
-    Refusal{"stablehlo.collective_broadcast", kBetweenShards, kWholeArrays},
-    Refusal{"stablehlo.collective_permute", kBetweenShards, kWholeArrays},
-    Refusal{"stablehlo.create_token", kTokens, kNoEffects},
-    Refusal{"stablehlo.cross-replica-sum", kBetweenShards, kWholeArrays},
+    Refusal{"stablehlo.all_reduce and other collectives between devices, outside of a manual computation",
+            "a program on whole arrays has one device there",
+            "leave the collectives to shardwise, or use sdy.manual_computation"},
+    Refusal{"stablehlo.all_reduce and other collectives along the free axes of a manual computation",
+            "shardwise decides what is shared along these axes", "make the axes manual, too"},
     Refusal{"stablehlo.infeed", kHost, "pass the data as arguments"},
     Refusal{"stablehlo.outfeed", kHost, "return the data as results"},
-    Refusal{"stablehlo.partition_id", kDiffers, kWholeArrays},
+    Refusal{"stablehlo.partition_id in a manual computation with free axes",
+            "shardwise decides what is shared along these axes", "make the axes manual, too"},
     Refusal{"stablehlo.recv", kChannel, "pass the data as arguments"},
-    Refusal{"stablehlo.reduce_scatter", kBetweenShards, kWholeArrays},
-    Refusal{"stablehlo.replica_id", kDiffers, kWholeArrays},
     Refusal{"stablehlo.send", kChannel, "return the data as results"},
     Refusal{"@SPMDFullToShardShape", kEncloses, kNoManualRegion},
     Refusal{"@SPMDShardToFullShape", kEncloses, kNoManualRegion},

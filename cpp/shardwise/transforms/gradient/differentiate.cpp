@@ -10,9 +10,10 @@
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 #include "shardwise/transforms/gradient/reverse_walk.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
 namespace {
@@ -39,7 +40,8 @@ class InPlaceExpansion {
   bool is_expanded_inline(OpId id) const {
     return is_inlined(module_, id) && !is_checkpoint(module_, id) && !has_given_derivative(module_, id);
   }
-  bool is_expanded(OpId id) const { return is_composed(id) || is_expanded_inline(id); }
+  bool is_manual(OpId id) const { return module_.op(id).def->regions == Regions::kManual; }
+  bool is_expanded(OpId id) const { return is_composed(id) || is_expanded_inline(id) || is_manual(id); }
 
   // No cotangent flows through its results.
   bool is_variable(OpId id) const {
@@ -52,6 +54,7 @@ class InPlaceExpansion {
     bool is_active = false;
     visit_reads(module_, id, [&](ValueId value) { is_active = is_active || active_.contains(value); });
     if (is_active && is_expanded_inline(id) && !is_variable(id)) return expand(id, inlined(id));
+    if (is_active && is_manual(id) && !is_variable(id)) return expand(id, manual_region(id));
     if (is_active && is_composed(id)) located(module_, id, [&] { expand(id, decomposed(id)); });
     // Results of a composed op are not marked: later ops read those of its expansion, which `visit` marked.
     if (is_active && !is_composed(id)) {
@@ -71,6 +74,11 @@ class InPlaceExpansion {
   std::vector<ValueId> inlined(OpId id) {
     known_ = module_.region(builder_.region()).ops.size();
     return append_inlined(builder_, OpView(module_, id));
+  }
+
+  std::vector<ValueId> manual_region(OpId id) {
+    known_ = module_.region(builder_.region()).ops.size();
+    return append_manual_region(builder_, OpView(module_, id));
   }
 
   // Visits the appended ops in place of the op.

@@ -7,7 +7,7 @@
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 #include "shardwise/transforms/gradient/reverse_walk.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
 namespace {

@@ -17,13 +17,14 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/transforms/batch_dependence.h"
-#include "shardwise/transforms/batch_walk.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/batch/batch_dependence.h"
+#include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
 
@@ -37,46 +38,51 @@ RegionId BatchWalk::in_new_region(const std::function<std::vector<ValueId>()>& r
   return region;
 }
 
-std::vector<ValueId> BatchWalk::add_arguments(RegionId from, RegionId to, const std::vector<bool>& batched) {
+std::vector<ValueId> BatchWalk::add_arguments(RegionId from, RegionId to, const std::vector<AxisSet>& sets) {
   const std::vector<ValueId> originals = module_.region(from).arguments;
   std::vector<ValueId> made;
   for (size_t i = 0; i < originals.size(); ++i) {
     const Value original = module_.value(originals[i]);
     const TensorType type = module_.type(originals[i]);
-    const TypeId wanted =
-        batched[i] ? module_.context().tensor(type.dtype, with_leading(size_, type.shape)) : original.type;
+    const TypeId wanted = sets[i] == 0
+                              ? original.type
+                              : module_.context().tensor(type.dtype, with_leading(axes_.rows(sets[i]), type.shape));
     made.push_back(module_.add_argument(to, wanted, original.loc));
-    if (!batched[i]) module_.value(made.back()).sharding = original.sharding;
-    map(originals[i], made.back(), batched[i]);
+    if (sets[i] == 0) module_.value(made.back()).sharding = original.sharding;
+    map(originals[i], made.back(), sets[i]);
   }
   return made;
 }
 
-std::vector<ValueId> BatchWalk::images(std::span<const ValueId> originals, const std::vector<bool>& batched) {
+std::vector<ValueId> BatchWalk::images(std::span<const ValueId> originals, const std::vector<AxisSet>& sets) {
   const std::vector<ValueId> values(originals.begin(), originals.end());
   std::vector<ValueId> found;
-  for (size_t i = 0; i < values.size(); ++i) found.push_back(image(values[i], batched[i]));
+  for (size_t i = 0; i < values.size(); ++i) found.push_back(image(values[i], sets[i]));
   return found;
 }
 
-void BatchWalk::map_results(OpId op, OpId made, const std::vector<bool>& batched) {
-  for (uint32_t i = 0; i < batched.size(); ++i) map(module_.result(op, i), module_.result(made, i), batched[i]);
+void BatchWalk::map_results(OpId op, OpId made, const std::vector<AxisSet>& sets) {
+  for (uint32_t i = 0; i < sets.size(); ++i) map(module_.result(op, i), module_.result(made, i), sets[i]);
 }
 
-// Selects between batched values; the predicate has one element per example.
-ValueId BatchWalk::select(ValueId predicate, ValueId if_true, ValueId if_false) {
-  const Dims shape = module_.type(if_true).shape;
-  return builder_->create("stablehlo.select",
-                          {build_broadcast(*builder_, predicate, shape, Dims{0}), if_true, if_false});
+namespace {
+
+// Selects between batched values; the predicate has one element per row.
+ValueId select_rows(Builder& builder, ValueId predicate, ValueId if_true, ValueId if_false) {
+  const Dims shape = builder.module().type(if_true).shape;
+  return builder.create("stablehlo.select", {build_broadcast(builder, predicate, shape, Dims{0}), if_true, if_false});
 }
+
+}  // namespace
 
 // ---- loops ---------------------------------------------------------------------------------------------------------
 
 void BatchWalk::loop(OpId op) {
-  const LoopBatching batching = BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).loop(op);
+  const LoopBatching batching = dependence().loop(op);
   const LoopParts parts = loop_parts(OpView(module_, op));
   const std::string_view around = masked_by_;
-  if (batching.predicate) masked_by_ = module_.op(op).def->name;
+  const bool is_masked = batching.predicate != 0;
+  if (is_masked) masked_by_ = module_.op(op).def->name;
   const auto predicate = [&] {
     run(parts.condition);
     return image(parts.predicate, batching.predicate);
@@ -84,26 +90,28 @@ void BatchWalk::loop(OpId op) {
   const RegionId goes_on = in_new_region([&] {
     add_arguments(parts.condition, builder_->region(), batching.carries);
     const ValueId of_each = predicate();
-    return std::vector{batching.predicate ? build_reduce(*builder_, of_each, {}, Reducer::kOr, Dims{0}) : of_each};
+    return std::vector{is_masked ? build_reduce(*builder_, of_each, {}, Reducer::kOr, Dims{0}) : of_each};
   });
   const RegionId step = in_new_region([&] {
     const std::vector<ValueId> carries = add_arguments(parts.body, builder_->region(), batching.carries);
     ValueId of_each;
-    if (batching.predicate) {
+    if (is_masked) {
       for (size_t i = 0; i < carries.size(); ++i) map(parts.carries[i].tested, carries[i], batching.carries[i]);
       of_each = predicate();
     }
     run(parts.body);
     std::vector<ValueId> next = images(module_.region(parts.body).results, batching.carries);
-    for (size_t i = 0; batching.predicate && i < next.size(); ++i) {
-      if (!parts.carries[i].is_invariant()) next[i] = select(of_each, next[i], carries[i]);
+    for (size_t i = 0; is_masked && i < next.size(); ++i) {
+      if (parts.carries[i].is_invariant()) continue;
+      const ValueId goes_on_here = align(of_each, batching.predicate, batching.carries[i]);
+      next[i] = select_rows(*builder_, goes_on_here, next[i], carries[i]);
     }
     return next;
   });
   masked_by_ = around;
   const std::vector<ValueId> init = images(module_.operands(op), batching.carries);
   // A loop with a predicate per example no longer counts, so attributes of the old loop do not hold.
-  const AttrsId attrs = batching.predicate ? AttrsId{} : module_.op(op).attrs;
+  const AttrsId attrs = is_masked ? AttrsId{} : module_.op(op).attrs;
   map_results(op, builder_->create_op(*module_.op(op).def, init, attrs, {}, std::array{goes_on, step}),
               batching.carries);
 }
@@ -112,32 +120,33 @@ void BatchWalk::loop(OpId op) {
 
 void BatchWalk::branches(OpId op) {
   const ValueId index = module_.operands(op)[0];
-  if (is_batched(index)) return select_branch(op);
-  const std::vector<bool> batched =
-      BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).branches(op);
+  if (varies(index) != 0) return select_branch(op);
+  const std::vector<AxisSet> sets = dependence().branches(op);
   const std::vector<RegionId> originals(module_.regions(op).begin(), module_.regions(op).end());
   std::vector<RegionId> made;
   for (const RegionId branch : originals) {
     made.push_back(in_new_region([&] {
       run(branch);
-      return images(module_.region(branch).results, batched);
+      return images(module_.region(branch).results, sets);
     }));
   }
   const std::array operands{image(index)};
-  map_results(op, builder_->create_op(*module_.op(op).def, operands, module_.op(op).attrs, {}, made), batched);
+  map_results(op, builder_->create_op(*module_.op(op).def, operands, module_.op(op).attrs, {}, made), sets);
 }
 
 // The first branch of an `if` is that of true. An index out of range selects the last branch.
 void BatchWalk::select_branch(OpId op) {
   const std::string_view around = std::exchange(masked_by_, module_.op(op).def->name);
   const std::vector<RegionId> branches(module_.regions(op).begin(), module_.regions(op).end());
-  const std::vector<bool> batched(module_.op(op).result_count, true);
-  std::vector<std::vector<ValueId>> results;
-  for (const RegionId branch : branches) {
-    run(branch);
-    results.push_back(images(module_.region(branch).results, batched));
-  }
+  for (const RegionId branch : branches) run(branch);
   masked_by_ = around;
+  const AxisSet of_index = varies(module_.operands(op)[0]);
+  std::vector<AxisSet> sets(module_.op(op).result_count, of_index);
+  for (const RegionId branch : branches) {
+    for (size_t i = 0; i < sets.size(); ++i) sets[i] |= varies(module_.region(branch).results[i]);
+  }
+  std::vector<std::vector<ValueId>> results;
+  for (const RegionId branch : branches) results.push_back(images(module_.region(branch).results, sets));
   const ValueId index = image(module_.operands(op)[0]);
   const TensorType type = module_.type(index);
   std::vector<ValueId> chosen = results.back();
@@ -148,10 +157,11 @@ void BatchWalk::select_branch(OpId op) {
       wins = build_compare(*builder_, "EQ", index, number);
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
-      if (results[branch][i] != chosen[i]) chosen[i] = select(wins, results[branch][i], chosen[i]);
+      if (results[branch][i] == chosen[i]) continue;
+      chosen[i] = select_rows(*builder_, align(wins, of_index, sets[i]), results[branch][i], chosen[i]);
     }
   }
-  for (uint32_t i = 0; i < chosen.size(); ++i) map(module_.result(op, i), chosen[i], true);
+  for (uint32_t i = 0; i < chosen.size(); ++i) map(module_.result(op, i), chosen[i], sets[i]);
 }
 
 // ---- inline regions ------------------------------------------------------------------------------------------------
@@ -159,17 +169,17 @@ void BatchWalk::select_branch(OpId op) {
 // The op keeps what its attributes say: the name of a computation, the policy of a checkpoint.
 void BatchWalk::inline_region(OpId op) {
   const RegionId body = module_.regions(op)[0];
-  std::vector<bool> batched, of_results;
+  std::vector<AxisSet> sets, of_results;
   std::vector<ValueId> operands;
   for (uint32_t i = 0; i < module_.op(op).operand_count; ++i) {
     operands.push_back(image(module_.operands(op)[i]));
-    batched.push_back(is_batched(module_.operands(op)[i]));
+    sets.push_back(varies(module_.operands(op)[i]));
   }
   const RegionId made = in_new_region([&] {
-    add_arguments(body, builder_->region(), batched);
+    add_arguments(body, builder_->region(), sets);
     run(body);
     const std::vector<ValueId> results = module_.region(body).results;
-    for (const ValueId result : results) of_results.push_back(is_batched(result));
+    for (const ValueId result : results) of_results.push_back(varies(result));
     return images(results, of_results);
   });
   std::vector<TypeId> types;
@@ -183,6 +193,8 @@ void BatchWalk::inline_region(OpId op) {
 // Calls count by the ops that they stand for.
 void BatchWalk::check_no_effect(OpId id) const {
   const OpView op(module_, id);
+  // Ops on the rows of all devices replace it, which have no effect.
+  if (!axes_.are_examples() && find_device_op(op.def()) != nullptr) return;
   for (const RegionId region : op.regions()) {
     for (const OpId inner : module_.region(region).ops) check_no_effect(inner);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/batch.h"
+#include "shardwise/transforms/batch/batch.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,77 +9,92 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/transforms/batch_dependence.h"
-#include "shardwise/transforms/batch_walk.h"
-#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/batch/batch_dependence.h"
+#include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/batch/manual_regions.h"
+#include "shardwise/transforms/batch/row_sharding.h"
+#include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
 class BatchWalk::Context final : public BatchContext {
  public:
-  Context(BatchWalk& walk, OpId id) : walk_(walk), id_(id) {}
+  Context(BatchWalk& walk, OpId id) : walk_(walk), id_(id), set_(walk.dependence().read_by(id)) {}
 
   OpView op() const override { return OpView(walk_.module_, id_); }
   Builder& builder() override { return *walk_.builder_; }
-  int64_t size() const override { return walk_.size_; }
-  bool is_batched(size_t i) const override { return walk_.is_batched(original(i)); }
-  ValueId operand(size_t i) const override { return walk_.image(original(i)); }
-  ValueId batched(size_t i) override { return walk_.image(original(i), true); }
+  int64_t size() const override { return walk_.axes_.rows(set_); }
+  bool is_batched(size_t i) const override { return walk_.varies(original(i)) != 0; }
+  ValueId operand(size_t i) const override { return walk_.image(original(i), is_batched(i) ? set_ : 0); }
+  ValueId batched(size_t i) override { return walk_.image(original(i), set_); }
   void set_result(size_t i, ValueId value) override {
     const ValueId result = walk_.module_.result(id_, static_cast<uint32_t>(i));
     const TensorType& type = walk_.module_.type(result);
-    Dims wanted{walk_.size_};
+    Dims wanted{size()};
     wanted.insert(wanted.end(), type.shape.begin(), type.shape.end());
     const TensorType& got = walk_.module_.type(value);
     if (got.shape != wanted) fail<InternalError>(op().name(), str("result ", i, " must be batched"), got.text());
-    walk_.map(result, value, true);
+    walk_.map(result, value, set_);
   }
 
  private:
   ValueId original(size_t i) const { return walk_.module_.operands(id_)[i]; }
   BatchWalk& walk_;
   OpId id_;
+  AxisSet set_;  // of the op: all batched operands and results have rows along these axes
 };
 
-void BatchWalk::map(ValueId original, ValueId image, bool batched) {
+void BatchWalk::map(ValueId original, ValueId image, AxisSet set) {
   copy_.map(original, image);
-  batched_[original] = batched;
+  varies_[original] = set;
 }
 
-bool BatchWalk::is_batched(ValueId original) const {
-  const auto it = batched_.find(original);
-  return it != batched_.end() && it->second;
+AxisSet BatchWalk::varies(ValueId original) const {
+  const auto it = varies_.find(original);
+  return it == varies_.end() ? 0 : it->second;
 }
 
-ValueId BatchWalk::image(ValueId original, bool batched) {
-  const ValueId value = image(original);
-  return batched && !is_batched(original) ? append_leading_dim(*builder_, value, size_) : value;
+ValueId BatchWalk::align(ValueId value, AxisSet from, AxisSet to) {
+  const ValueId repeated = repeat_rows(*builder_, axes_, value, from, to);
+  // A value that is equal everywhere gets the sharding of the values that it meets.
+  return from == 0 || from == to ? repeated : constrain_rows(*builder_, axes_, repeated, to);
+}
+
+ValueId BatchWalk::image(ValueId original, AxisSet set) { return align(image(original), varies(original), set); }
+
+BatchDependence BatchWalk::dependence() const {
+  return BatchDependence(module_, axes_, [this](ValueId value) { return varies(value); });
 }
 
 void BatchWalk::run(RegionId body) {
   // A copy of the list: visiting adds regions to the module, and a reference to this one would dangle.
   const std::vector<OpId> ops = module_.region(body).ops;
   const LocId loc = builder_->loc();
-  for (const OpId id : ops) {
-    try {
-      visit(id);
-    } catch (Error& error) {
-      error.at(module_.context().location_text(module_.op(id).loc));
-      throw;
-    }
-  }
+  for (const OpId id : ops) visit(id);
   builder_->set_loc(loc);
 }
 
 void BatchWalk::visit(OpId id) {
+  try {
+    visit_located(id);
+  } catch (Error& error) {
+    error.at(module_.context().location_text(module_.op(id).loc));
+    throw;
+  }
+}
+
+void BatchWalk::visit_located(OpId id) {
   builder_->set_loc(module_.op(id).loc);
   const OpDef& def = *module_.op(id).def;
   if (!masked_by_.empty()) check_no_effect(id);
+  if (!axes_.are_examples() && find_device_op(def) != nullptr) return device_op(id);
+  if (!axes_.are_examples() && def.regions == Regions::kManual) return manual_region(id);
   // In a masked region a call is expanded even without batched operands: only its ops show whether it has an effect.
-  if (!depends_on_batched(id) && (masked_by_.empty() || !expands(id))) {
+  if (dependence().read_by(id) == 0 && !dependence().sees_devices(id) && (masked_by_.empty() || !expands(id))) {
     copy_.op(id, builder_->region());
-    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) batched_.erase(module_.result(id, i));
+    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) varies_.erase(module_.result(id, i));
   } else if (expands(id)) {
     // Tested before the kinds of regions: select_and_scatter has a region, but no batch of its own.
     expand(id);
@@ -95,14 +110,10 @@ void BatchWalk::visit(OpId id) {
   }
 }
 
-bool BatchWalk::depends_on_batched(OpId id) const {
-  return BatchDependence(module_, [this](ValueId value) { return is_batched(value); }).uses_batched(id);
-}
-
-// Calls, composed ops, and regions with annotated values: their annotations become constraints.
+// Calls, composed ops, manual computations, and regions with annotated values: their annotations become constraints.
 bool BatchWalk::expands(OpId id) const {
   const OpView op(module_, id);
-  if (op.def().batch == nullptr || is_call(module_, id)) return true;
+  if (op.def().batch == nullptr || is_call(module_, id) || op.def().regions == Regions::kManual) return true;
   if (op.def().regions != Regions::kInline) return false;
   const auto is_annotated = [&](ValueId value) { return bool{module_.value(value).sharding}; };
   const std::vector<ValueId>& arguments = module_.region(op.regions()[0]).arguments;
@@ -121,24 +132,29 @@ void BatchWalk::expand(OpId id) {
                         "call fewer in a row");
   }
   Builder inner(module_, module_.add_region(), module_.op(id).loc);
-  const std::vector<ValueId> results =
-      is_inlined(module_, id) ? append_inlined(inner, op) : append_decomposition(inner, op);
+  const std::vector<ValueId> results = is_inlined(module_, id)                ? append_inlined(inner, op)
+                                       : op.def().regions == Regions::kManual ? append_manual_region(inner, op)
+                                                                              : append_decomposition(inner, op);
   if (results.empty() && op.result_count() != 0) refuse_to_decompose(op, "batched");
   run(inner.region());
-  for (size_t i = 0; i < results.size(); ++i) map(op.result(i), image(results[i]), is_batched(results[i]));
+  for (size_t i = 0; i < results.size(); ++i) map(op.result(i), image(results[i]), varies(results[i]));
   --expanded_;
 }
 
 // The region of a reduction works on scalars.
 void BatchWalk::check_no_capture(OpId owner) const {
   for (const ValueId value : captures_of(module_, owner)) {
-    if (!is_batched(value)) continue;
+    if (varies(value) == 0) continue;
     fail<ShapeError>(module_.op(owner).def->name, "a batched value must reach the region as an operand",
                      "a captured value", "pass it as an argument");
   }
 }
 
 void BatchWalk::batch(OpId id) {
+  if (dependence().sees_devices(id)) {
+    fail<UnsupportedError>(module_.op(id).def->name, "its region must combine scalars of one device", "a collective",
+                           "move the collective out of the region");
+  }
   Context context(*this, id);
   module_.op(id).def->batch(context);
 }
@@ -163,16 +179,16 @@ BatchedResults append_batched(Builder& builder, RegionId body, std::span<const V
   const std::vector<ValueId> parameters = module.region(body).arguments;
   check_internal(parameters.size() == arguments.size() && batched.size() == arguments.size(),
                  "one argument and one flag per parameter");
-  BatchWalk walk(builder, size);
+  BatchWalk walk(builder, BatchAxes::of_examples(size));
   for (size_t i = 0; i < parameters.size(); ++i) {
     check_argument(module, parameters[i], arguments[i], batched[i], size);
-    walk.map(parameters[i], arguments[i], batched[i]);
+    walk.map(parameters[i], arguments[i], batched[i] ? 1 : 0);
   }
   walk.run(body);
   BatchedResults results;
   for (ValueId result : module.region(body).results) {
     results.values.push_back(walk.image(result));
-    results.batched.push_back(walk.is_batched(result));
+    results.batched.push_back(walk.varies(result) != 0);
   }
   return results;
 }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The groups of StableHLO's collectives, as rows along the manual axes around them.
+//
+//   manual axes x=2, y=4
+//   replica_groups = [[0, 4], [1, 5], [2, 6], [3, 7]]      axes {x}, order [x], size 2
+//   replica_groups = [[0, 4, 1, 5, 2, 6, 3, 7]]            axes {x, y}, order [y, x], size 8
+//   replica_groups = [[0, 5], [1, 4], [2, 7], [3, 6]]      axes {x, y}, rows [0, 5, 1, 4, 2, 7, 3, 6], size 2
+//
+// A group lists partitions. Along the free axes of a mesh all groups must be alike, because a region that is partitioned
+// automatically has no place along these.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "shardwise/ops/collectives/batch_axes.h"
+
+namespace shardwise {
+
+struct RowGroups {
+  AxisSet axes = 0;           // along which the rows of a group differ
+  std::vector<size_t> order;  // these axes in the order of the members, major to minor; empty for rows
+  Dims rows;                  // groups that are no axes: all rows, group by group
+  int64_t size = 1;           // rows in a group
+};
+
+// Whether an op has the attribute use_global_device_ids. The ids of others name partitions if they have a channel.
+enum class GroupIds : uint8_t { kGlobalIfSaid, kPartitions };
+
+// Throws UnsupportedError for groups that no manual axes give, ShardingError for ids that are none.
+RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids);
+
+// A permutation: along `axes`, row i is the old row sources[i], or zeros where that is -1.
+struct RowMoves {
+  AxisSet axes = 0;
+  std::vector<size_t> order;  // major to minor
+  Dims sources;
+};
+RowMoves read_moves(const OpView& op, const BatchAxes& axes);
+
+}  // namespace shardwise

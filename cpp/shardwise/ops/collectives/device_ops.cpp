@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ops/collectives/device_ops.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/build/row_moves.h"
+#include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/collectives/device_groups.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/reducers.h"
+#include "shardwise/ops/shared/scalars.h"
+
+namespace shardwise {
+namespace {
+
+// The dims of an operand whose rows are [groups, members, row …].
+constexpr int64_t kMembers = 1, kRow = 2;
+
+// One operand with its rows in groups, and the way back.
+class GroupedRows {
+ public:
+  GroupedRows(RowContext& context, size_t operand, RowGroups groups)
+      : context_(context), builder_(context.builder()), axes_(context.axes()), groups_(std::move(groups)) {
+    set_ = context.varies(operand) | groups_.axes;
+    const ValueId rows = context.operand(operand, set_);
+    const Dims row = shape_of_row(module(), rows, set_);
+    const int64_t count = axes_.rows(set_);
+    if (!groups_.rows.empty()) {
+      value_ = move_rows(builder_, rows, 0, groups_.rows);
+    } else {
+      const Dims places = in_groups(row);
+      value_ = build_transpose(builder_, build_reshape(builder_, rows, joined(axes_.sizes(set_), row)), places);
+    }
+    value_ = build_reshape(builder_, value_, joined(Dims{count / groups_.size, groups_.size}, row));
+  }
+
+  ValueId value() const { return value_; }  // [groups, members, row …]
+
+  // A result that all members of a group share: [groups, row …].
+  void set_shared(size_t result, ValueId value) {
+    Dims row = module().type(value).shape;
+    const int64_t count = row[0];
+    row.erase(row.begin());
+    if (!groups_.rows.empty()) {
+      const Dims shape = joined(Dims{count, groups_.size}, row);
+      const Dims dims = joined(Dims{0}, identity_dims(std::ssize(row), kRow));
+      return set_apart(result, build_broadcast(builder_, value, shape, dims));
+    }
+    const AxisSet rest = set_ & ~groups_.axes;
+    set(result, rest == 0 ? build_reshape(builder_, value, row) : value, rest);
+  }
+
+  // A result of each member: [groups, members, row …].
+  void set_apart(size_t result, ValueId value) {
+    const Dims& shape = module().type(value).shape;
+    const Dims row(shape.begin() + kRow, shape.end());
+    const Dims rows = set_ == 0 ? row : with_leading(axes_.rows(set_), row);
+    if (!groups_.rows.empty()) {
+      const ValueId flat = build_reshape(builder_, value, rows);
+      return set(result, move_rows(builder_, flat, 0, inverse_permutation(groups_.rows)), set_);
+    }
+    const Dims places = in_groups(row);
+    const Dims known = joined(axes_.sizes(set_), row);
+    Dims apart;
+    for (const int64_t place : places) apart.push_back(known[static_cast<size_t>(place)]);
+    const ValueId split = build_reshape(builder_, value, apart);
+    set(result, build_reshape(builder_, build_transpose(builder_, split, inverse_permutation(places)), rows), set_);
+  }
+
+ private:
+  const Module& module() const { return builder_.module(); }
+  void set(size_t result, ValueId rows, AxisSet along) { context_.set_result(result, rows, along); }
+
+  // Of the axes and the dims of a row: the axes that are in no group first, then those of the groups.
+  Dims in_groups(DimSpan row) const {
+    const std::vector<size_t> known = axes_.members(set_);
+    const auto place = [&](size_t axis) { return std::ranges::find(known, axis) - known.begin(); };
+    Dims places;
+    for (const size_t axis : axes_.members(set_ & ~groups_.axes)) places.push_back(place(axis));
+    for (const size_t axis : groups_.order) places.push_back(place(axis));
+    return joined(places, identity_dims(std::ssize(row), std::ssize(known)));
+  }
+
+  RowContext& context_;
+  Builder& builder_;
+  const BatchAxes& axes_;
+  RowGroups groups_;
+  AxisSet set_ = 0;
+  ValueId value_;
+};
+
+RowGroups groups_of(const OpView& op, const BatchAxes& axes) { return read_groups(op, axes, GroupIds::kGlobalIfSaid); }
+RowGroups partitions_of(const OpView& op, const BatchAxes& axes) {
+  return read_groups(op, axes, GroupIds::kPartitions);
+}
+
+// A dim that grows or shrinks does so by the size of a group.
+void expect_ratio(const OpView& op, const RowGroups& groups, int64_t large, int64_t small) {
+  if (large == small * groups.size) return;
+  fail<ShapeError>(op.name(), str("sizes must differ by the size of the groups, ", groups.size),
+                   str(large, " and ", small));
+}
+
+Dims with_split(DimSpan shape, int64_t dim, int64_t count) {
+  Dims split = to_dims(shape);
+  split[static_cast<size_t>(dim)] /= count;
+  split.insert(split.begin() + dim, count);
+  return split;
+}
+
+// Moves a dim; `to` is its place afterwards.
+ValueId place_dim(Builder& builder, ValueId value, int64_t from, int64_t to) {
+  Dims places = identity_dims(builder.module().type(value).ndim());
+  places.erase(places.begin() + from);
+  places.insert(places.begin() + to, from);
+  return build_transpose(builder, value, places);
+}
+
+// The dim joins the next one, as its major part.
+ValueId join_dim(Builder& builder, ValueId value, int64_t dim) {
+  Dims shape = builder.module().type(value).shape;
+  const auto at = shape.begin() + dim;
+  *(at + 1) *= *at;
+  shape.erase(at);
+  return build_reshape(builder, value, shape);
+}
+
+ValueId cut_dim(Builder& builder, ValueId value, int64_t dim, int64_t count) {
+  const Dims shape = builder.module().type(value).shape;
+  return build_reshape(builder, value, with_split(shape, dim, count));
+}
+
+// Throws for groups of other replicas than the one that there is.
+AxisSet varies_in_replicas(const OpView& op, const BatchAxes& axes, AxisSet operand) {
+  return operand | groups_of(op, axes).axes;
+}
+
+// ---- reductions ----------------------------------------------------------------------------------------------------
+
+// Any combiner: it has no neutral element, so that a flag tells where there is something to combine.
+ValueId reduce_by_region(Builder& builder, ValueId value, RegionId combiner) {
+  const TensorType type = builder.module().type(value);
+  const std::array operands{value, build_splat(builder, type.shape, scalar_of(DType::kBool, 1)),
+                            build_zeros(builder, {type.dtype, {}}), build_zeros(builder, {DType::kBool, {}})};
+  const RegionId counted = counted_region(builder, builder.module(), combiner);
+  const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", Dims{kMembers}}});
+  const OpId made = builder.create_op(get_op("stablehlo.reduce"), operands, attrs, {}, {&counted, 1});
+  return builder.module().result(made);
+}
+
+// [groups, members, row …] -> [groups, row …]
+ValueId reduce_members(RowContext& context, ValueId value, DType result) {
+  Builder& builder = context.builder();
+  const RegionId region = context.op().regions()[0];
+  const DType dtype = builder.module().type(builder.module().region(region).arguments[0]).dtype;
+  const ValueId wide = build_convert(builder, value, dtype);
+  const std::optional<Reducer> reducer = region_reducer(builder.module(), region);
+  const ValueId reduced =
+      reducer ? build_reduce(builder, wide, {}, *reducer, Dims{kMembers}) : reduce_by_region(builder, wide, region);
+  return build_convert(builder, reduced, result);
+}
+
+void expand_all_reduce(RowContext& context) {
+  const RowGroups groups = groups_of(context.op(), context.axes());
+  for (size_t i = 0; i < context.op().operand_count(); ++i) {
+    GroupedRows rows(context, i, groups);
+    rows.set_shared(i, reduce_members(context, rows.value(), context.op().result_type(i).dtype));
+  }
+}
+
+void expand_reduce_scatter(RowContext& context) {
+  const OpView op = context.op();
+  const RowGroups groups = groups_of(op, context.axes());
+  const int64_t dim = op.attrs().get_int("scatter_dimension");
+  const auto d = static_cast<size_t>(dim);
+  expect_ratio(op, groups, op.operand_type(0).shape[d], op.result_type().shape[d]);
+  GroupedRows rows(context, 0, groups);
+  const ValueId reduced = reduce_members(context, rows.value(), op.result_type().dtype);
+  const ValueId parts = cut_dim(context.builder(), reduced, 1 + dim, groups.size);
+  rows.set_apart(0, place_dim(context.builder(), parts, 1 + dim, kMembers));
+}
+
+// ---- movement ------------------------------------------------------------------------------------------------------
+
+void expand_all_gather(RowContext& context) {
+  const OpView op = context.op();
+  const RowGroups groups = groups_of(op, context.axes());
+  const int64_t dim = op.attrs().get_int("all_gather_dim");
+  const auto d = static_cast<size_t>(dim);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    expect_ratio(op, groups, op.result_type(i).shape[d], op.operand_type(i).shape[d]);
+    GroupedRows rows(context, i, groups);
+    const ValueId beside = place_dim(context.builder(), rows.value(), kMembers, 1 + dim);
+    rows.set_shared(i, join_dim(context.builder(), beside, 1 + dim));
+  }
+}
+
+// Part p of member m becomes part m of member p.
+void expand_all_to_all(RowContext& context) {
+  const OpView op = context.op();
+  const RowGroups groups = partitions_of(op, context.axes());
+  const int64_t split = op.attrs().get_int("split_dimension"), concat = op.attrs().get_int("concat_dimension");
+  Builder& builder = context.builder();
+  expect_ratio(op, groups, op.attrs().get_int("split_count"), 1);
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    GroupedRows rows(context, i, groups);
+    const ValueId parts = cut_dim(builder, rows.value(), kRow + split, groups.size);
+    // [groups, members, …, parts, …] -> [groups, parts, …, members, …]: a dim of a row keeps its number.
+    const ValueId front = place_dim(builder, parts, kRow + split, kMembers);
+    const ValueId beside = place_dim(builder, front, kMembers + 1, kRow + concat);
+    rows.set_apart(i, join_dim(builder, beside, kRow + concat));
+  }
+}
+
+void expand_permute(RowContext& context) {
+  const RowMoves moves = read_moves(context.op(), context.axes());
+  RowGroups groups{.axes = moves.axes, .order = moves.order, .rows = {}, .size = std::ssize(moves.sources)};
+  GroupedRows rows(context, 0, std::move(groups));
+  rows.set_apart(0, move_rows(context.builder(), rows.value(), kMembers, moves.sources));
+}
+
+void expand_broadcast(RowContext& context) {
+  GroupedRows rows(context, 0, partitions_of(context.op(), context.axes()));
+  Builder& builder = context.builder();
+  Dims limit = builder.module().type(rows.value()).shape;
+  const Dims start(limit.size(), 0), strides(limit.size(), 1);
+  limit[kMembers] = 1;
+  Dims shared = limit;
+  shared.erase(shared.begin() + kMembers);
+  rows.set_shared(0, build_reshape(builder, build_slice(builder, rows.value(), start, limit, strides), shared));
+}
+
+// Its ids name replicas, of which there is one.
+void expand_replica_sum(RowContext& context) {
+  const AxisSet set = varies_in_replicas(context.op(), context.axes(), context.varies(0));
+  context.set_result(0, context.operand(0, set), set);
+}
+
+// ---- device numbers ------------------------------------------------------------------------------------------------
+
+ValueId build_partition_ids(Builder& builder, const OpView& op, const BatchAxes& axes) {
+  if (axes.mesh() == nullptr) return build_zeros(builder, {DType::kU32, {}});
+  const Mesh& mesh = *axes.mesh();
+  const AxisList all = axes.refs(axes.all());
+  for (int axis = 0; axis < mesh.ndim(); ++axis) {
+    const AxisRef ref = full_axis(mesh, axis);
+    if (ref.size == 1 || axes.rows(axes.inside(ref)) == ref.size) continue;
+    fail<UnsupportedError>(op.name(), "all axes of the mesh must be manual where a device asks for its number",
+                           str(axis_text(mesh, ref), " is not"), "make it manual, too");
+  }
+  const Dims sizes = axes.sizes(axes.all());
+  // Rows that are devices in order need no table.
+  if (mesh.device_ids().empty() && all == sort_and_merge(all)) {
+    return build_iota(builder, DType::kU32, Dims{element_count(sizes)}, 0);
+  }
+  Dims numbers, position(sizes.size(), 0);
+  do {
+    int64_t index = 0;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      const AxisRef& ref = axes.ref(axis);
+      index += position[axis] * mesh.axis_stride(ref.axis) * (mesh.axis_size(ref.axis) / ref.next());
+    }
+    numbers.push_back(mesh.device_at(index));
+  } while (next_index(position, sizes));
+  const NdArray table = NdArray::empty(DType::kU32, {std::ssize(numbers)});
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    store(scalar_of(DType::kU32, numbers[i]), table.data() + i * sizeof(uint32_t));
+  }
+  return build_constant(builder, table);
+}
+
+void expand_partition_id(RowContext& context) {
+  context.set_result(0, build_partition_ids(context.builder(), context.op(), context.axes()), context.axes().all());
+}
+
+void expand_replica_id(RowContext& context) {
+  context.set_result(0, build_zeros(context.builder(), {DType::kU32, {}}), 0);
+}
+
+// ---- along which axes results differ -------------------------------------------------------------------------------
+
+AxisSet apart_in(const RowGroups& groups, AxisSet operand) { return operand | groups.axes; }
+AxisSet shared_in(const RowGroups& groups, AxisSet operand) {
+  return groups.rows.empty() ? operand & ~groups.axes : groups.axes;
+}
+
+AxisSet varies_shared(const OpView& op, const BatchAxes& axes, AxisSet operand) {
+  return shared_in(groups_of(op, axes), operand);
+}
+AxisSet varies_broadcast(const OpView& op, const BatchAxes& axes, AxisSet operand) {
+  return shared_in(partitions_of(op, axes), operand);
+}
+AxisSet varies_scattered(const OpView& op, const BatchAxes& axes, AxisSet operand) {
+  return apart_in(groups_of(op, axes), operand);
+}
+AxisSet varies_exchanged(const OpView& op, const BatchAxes& axes, AxisSet operand) {
+  return apart_in(partitions_of(op, axes), operand);
+}
+AxisSet varies_permuted(const OpView& op, const BatchAxes& axes, AxisSet operand) {
+  return operand | read_moves(op, axes).axes;
+}
+AxisSet varies_nowhere(const OpView&, const BatchAxes&, AxisSet) { return 0; }
+AxisSet varies_everywhere(const OpView&, const BatchAxes& axes, AxisSet) { return axes.all(); }
+
+constexpr DeviceOp kDeviceOps[] = {
+    {"stablehlo.all_gather", varies_shared, expand_all_gather},
+    {"stablehlo.all_reduce", varies_shared, expand_all_reduce},
+    {"stablehlo.all_to_all", varies_exchanged, expand_all_to_all},
+    {"stablehlo.collective_broadcast", varies_broadcast, expand_broadcast},
+    {"stablehlo.collective_permute", varies_permuted, expand_permute},
+    {"stablehlo.cross-replica-sum", varies_in_replicas, expand_replica_sum},
+    {"stablehlo.partition_id", varies_everywhere, expand_partition_id},
+    {"stablehlo.reduce_scatter", varies_scattered, expand_reduce_scatter},
+    {"stablehlo.replica_id", varies_nowhere, expand_replica_id},
+};
+
+}  // namespace
+
+namespace {
+
+// The program of one device, where no axis is manual.
+class OneDevice final : public RowContext {
+ public:
+  explicit OneDevice(DecomposeContext& context) : context_(context) {}
+
+  OpView op() const override { return context_.op(); }
+  Builder& builder() override { return context_.builder(); }
+  const BatchAxes& axes() const override { return axes_; }
+  AxisSet varies(size_t) const override { return 0; }
+  ValueId operand(size_t i, AxisSet) override { return context_.operand(i); }
+  void set_result(size_t i, ValueId value, AxisSet) override { context_.set_result(i, value); }
+
+ private:
+  DecomposeContext& context_;
+  const BatchAxes axes_;
+};
+
+}  // namespace
+
+void decompose_on_one_device(DecomposeContext& context) {
+  OneDevice device(context);
+  find_device_op(context.op().def())->expand(device);
+}
+
+void verify_on_one_device(const OpView& op) { find_device_op(op.def())->varies(op, BatchAxes(), 0); }
+
+const DeviceOp* find_device_op(const OpDef& def) {
+  const auto* found = std::ranges::find(kDeviceOps, def.name, &DeviceOp::name);
+  return found == std::end(kDeviceOps) ? nullptr : found;
+}
+
+}  // namespace shardwise

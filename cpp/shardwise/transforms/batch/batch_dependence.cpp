@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/batch/batch_dependence.h"
+
+#include <algorithm>
+
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/collectives/device_ops.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/loop_parts.h"
+
+namespace shardwise {
+
+AxisSet BatchDependence::varies(ValueId value) const {
+  const auto found = varies_.find(value);
+  return known_(value) | (found == varies_.end() ? 0 : found->second);
+}
+
+AxisSet BatchDependence::read_by(OpId op) const {
+  AxisSet set = 0;
+  for (const ValueId value : module_.operands(op)) set |= varies(value);
+  if (module_.regions(op).empty()) return set;
+  for (const ValueId value : captures_of(module_, op)) set |= varies(value);
+  return set;
+}
+
+bool BatchDependence::sees_devices(OpId op) const {
+  if (axes_.are_examples()) return false;
+  const OpDef& def = *module_.op(op).def;
+  // A call is expanded, which tells what it holds.
+  if (find_device_op(def) != nullptr || def.regions == Regions::kManual || is_call(module_, op)) return true;
+  bool found = false;
+  for (const RegionId region : module_.regions(op)) {
+    for (const OpId inner : module_.region(region).ops) found = found || sees_devices(inner);
+  }
+  return found;
+}
+
+LoopBatching BatchDependence::loop(OpId op) {
+  const LoopParts parts = loop_parts(OpView(module_, op));
+  LoopBatching found;
+  for (const LoopParts::Carry& carry : parts.carries) found.carries.push_back(varies(carry.entry));
+  // (a, b) -> (b, c) with a batched c: one sweep finds b, the next one a. A carry that is batched stays so.
+  const auto grow = [&] {
+    for (bool grows = true; grows;) {
+      grows = false;
+      mark(module_.region(parts.body).arguments, found.carries);
+      visit(parts.body);
+      for (size_t i = 0; i < found.carries.size(); ++i) {
+        const AxisSet next = found.carries[i] | varies(parts.carries[i].next);
+        grows = grows || next != found.carries[i];
+        found.carries[i] = next;
+      }
+    }
+    mark(module_.region(parts.condition).arguments, found.carries);
+    visit(parts.condition);
+    found.predicate = varies(parts.predicate);
+  };
+  grow();
+  // A row that is done keeps its carries, while those of the others change. That may batch more carries, along more
+  // axes than the predicate had, and these may batch the predicate.
+  for (bool grows = found.predicate != 0; grows;) {
+    const std::vector<AxisSet> before = found.carries;
+    for (size_t i = 0; i < found.carries.size(); ++i) {
+      if (!parts.carries[i].is_invariant()) found.carries[i] |= found.predicate;
+    }
+    grow();
+    grows = found.carries != before;
+  }
+  return found;
+}
+
+std::vector<AxisSet> BatchDependence::branches(OpId op) {
+  // An index per row selects between the results of all branches, so that each result differs between rows.
+  std::vector<AxisSet> sets(module_.op(op).result_count, varies(module_.operands(op)[0]));
+  for (const RegionId branch : module_.regions(op)) {
+    visit(branch);
+    const std::vector<ValueId>& results = module_.region(branch).results;
+    for (size_t i = 0; i < sets.size(); ++i) sets[i] |= varies(results[i]);
+  }
+  return sets;
+}
+
+void BatchDependence::visit(RegionId region) {
+  for (const OpId op : module_.region(region).ops) visit(op);
+}
+
+void BatchDependence::visit(OpId op) {
+  std::vector<ValueId> results;
+  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) results.push_back(module_.result(op, i));
+  switch (module_.op(op).def->regions) {
+    case Regions::kLoop: return mark(results, loop(op).carries);
+    case Regions::kBranches: return mark(results, branches(op));
+    case Regions::kInline: return visit_body(op, module_.regions(op)[0]);
+    default: break;
+  }
+  if (!axes_.are_examples() && is_call(module_, op)) return visit_body(op, called_function(module_, op).body);
+  mark(results, of_results(op));
+}
+
+// What other calls of a function marked stays, so that its values may differ along more axes than in this call.
+void BatchDependence::visit_body(OpId op, RegionId body) {
+  const std::vector<ValueId>& arguments = module_.region(body).arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) mark(arguments[i], varies(module_.operands(op)[i]));
+  visit(body);
+  const std::vector<ValueId>& results = module_.region(body).results;
+  for (uint32_t i = 0; i < results.size(); ++i) mark(module_.result(op, i), varies(results[i]));
+}
+
+std::vector<AxisSet> BatchDependence::of_results(OpId id) const {
+  const OpView op(module_, id);
+  std::vector<AxisSet> sets(op.result_count(), read_by(id));
+  if (!sees_devices(id)) return sets;
+  const DeviceOp* device = find_device_op(op.def());
+  for (size_t i = 0; i < sets.size(); ++i) {
+    // A manual computation inside may ask for the number of a device.
+    sets[i] =
+        device == nullptr ? axes_.all() : device->varies(op, axes_, i < op.operand_count() ? varies(op.operand(i)) : 0);
+  }
+  return sets;
+}
+
+}  // namespace shardwise

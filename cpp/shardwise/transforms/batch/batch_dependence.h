@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which values of a region depend on batched ones, before the region is batched: the carries of a loop have one type in
+// all trips, so a carry is batched if it is in any of them.
+//
+//   %r:2 = while(%a = %x, %b = %w) cond {…} do { %0 = add %a, %c; return %0, %a }        %x is batched: both carries are
+//
+// A value is batched along some axes (ops/collectives/batch_axes.h). The answer may have more axes than necessary, never
+// fewer. A value that need not be batched is broadcast.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ops/collectives/batch_axes.h"
+
+namespace shardwise {
+
+struct LoopBatching {
+  std::vector<AxisSet> carries;  // the axes of its rows
+  AxisSet predicate = 0;
+};
+
+class BatchDependence {
+ public:
+  // `known`: the axes along which a value from around differs.
+  BatchDependence(const Module& module, const BatchAxes& axes, std::function<AxisSet(ValueId)> known)
+      : module_(module), axes_(axes), known_(std::move(known)) {}
+
+  AxisSet varies(ValueId value) const;
+  AxisSet read_by(OpId op) const;    // along which its operands differ, or what its regions capture
+  bool sees_devices(OpId op) const;  // it, or an op in its regions, reads other devices or asks for their number
+
+  LoopBatching loop(OpId op);
+  std::vector<AxisSet> branches(OpId op);  // of its results
+
+ private:
+  void visit(RegionId region);
+  void visit(OpId op);
+  void visit_body(OpId op, RegionId body);
+  std::vector<AxisSet> of_results(OpId op) const;
+  void mark(ValueId value, AxisSet set) {
+    if (set != 0) varies_[value] |= set;
+  }
+  void mark(const std::vector<ValueId>& values, const std::vector<AxisSet>& sets) {
+    for (size_t i = 0; i < values.size(); ++i) mark(values[i], sets[i]);
+  }
+
+  const Module& module_;
+  const BatchAxes& axes_;
+  std::function<AxisSet(ValueId)> known_;
+  std::unordered_map<ValueId, AxisSet> varies_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops of several devices as ops on rows:
+//
+//   manual_computation      operands as rows along its axes, the batched body, results as whole values
+//   collectives, numbers    by their DeviceOp
+//
+//   tensor<8x6xf32>, [{"x"}, {"y"}] on x=2, y=3     reshape to 2x4x3x2, transpose to 2x3x4x2: tensor<6x4x2xf32>
+#include <algorithm>
+#include <utility>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/mesh/digits.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/collectives/device_ops.h"
+#include "shardwise/ops/sharding/constraints.h"
+#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/batch/row_sharding.h"
+
+namespace shardwise {
+namespace {
+
+// A manual computation: its shardings, and its axes cut where these cut them.
+class ManualAxes {
+ public:
+  ManualAxes(const OpView& op, const BatchAxes& around) : op_(op), around_(around.all()) {
+    const Module& module = op.module();
+    MeshPtr mesh;
+    AxisList cuts;
+    const auto add = [&](ValueId value) {
+      const TensorSharding& sharding = module.context().sharding(module.value(value).sharding);
+      if (!sharding.unreduced.empty()) {
+        fail<UnsupportedError>(op.name(), "its values must not be unreduced", short_text(sharding),
+                               "reduce them inside of the region");
+      }
+      if (!sharding.mesh->is_empty()) mesh = sharding.mesh;
+      for (const DimSharding& dim : sharding.dims) append(cuts, dim.axes);
+    };
+    for (const ValueId argument : module.region(op.regions()[0]).arguments) add(argument);
+    for (size_t i = 0; i < op.result_count(); ++i) add(op.result(i));
+    if (mesh != nullptr) manual_ = resolve(*mesh, op.attrs().get<AxesAttr>("manual_axes").axes);
+    const std::optional<AxisList> digits = cut_at(manual_, cuts);
+    if (!digits) {
+      fail<UnsupportedError>(op.name(), "its shardings must cut an axis in one way",
+                             mesh == nullptr ? std::string() : axis_list_text(*mesh, cuts), "use whole axes");
+    }
+    axes_ = around.with(mesh, *digits);
+  }
+
+  const BatchAxes& axes() const { return axes_; }
+  AxisSet around() const { return around_; }
+  const TensorSharding& sharding(ValueId value) const {
+    return op_.module().context().sharding(op_.module().value(value).sharding);
+  }
+  AxisSet of_dim(const DimSharding& dim) const {
+    AxisSet set = 0;
+    for (const AxisRef& ref : dim.axes) set |= axes_.inside(ref) & ~around_;
+    return set;
+  }
+  // Along which a sharding cuts a value.
+  AxisSet of(const TensorSharding& sharding) const {
+    AxisSet set = 0;
+    for (const DimSharding& dim : sharding.dims) set |= of_dim(dim);
+    return set;
+  }
+  TensorSharding inside(const TensorSharding& sharding) const { return seen_from_inside(sharding, manual_); }
+
+ private:
+  OpView op_;
+  AxisSet around_;
+  AxisList manual_;
+  BatchAxes axes_;
+};
+
+// The value and its row, with the dims that its sharding cuts.
+class CutValue {
+ public:
+  CutValue(Builder& builder, const ManualAxes& manual, const TensorSharding& sharding)
+      : builder_(builder), manual_(manual), axes_(manual.axes()), sharding_(sharding), cut_(manual.of(sharding)) {}
+
+  // From the whole value, with rows along axes around the computation, to rows along those that cut it, too.
+  ValueId rows_of(ValueId whole, AxisSet around) const {
+    const AxisSet set = around | cut_;
+    const Dims shape = shape_of_row(builder_.module(), whole, around);
+    whole = constrained(whole, around, sharding_);
+    if (cut_ == 0) return whole;
+    const Interleaving dims = interleaving(around, shape, true);
+    const ValueId apart = build_reshape(builder_, whole, dims.shape);
+    const ValueId front = build_transpose(builder_, apart, dims.places);
+    return constrained(build_reshape(builder_, front, rows(set, dims.local)), set, manual_.inside(sharding_));
+  }
+
+  // And back, where `set` are the axes of the rows. The first rows stand for axes that do not cut the value.
+  ValueId whole_of(ValueId value, AxisSet set, AxisSet& around) const {
+    around = set & manual_.around();
+    const AxisSet wanted = around | cut_;
+    const Dims local = shape_of_row(builder_.module(), value, set);
+    value = repeat_rows(builder_, axes_, value, set, set | wanted);
+    value = take_first_rows(builder_, axes_, value, set | wanted, wanted);
+    value = constrained(value, wanted, manual_.inside(sharding_));
+    if (cut_ == 0) return value;
+    const Interleaving dims = interleaving(around, local, false);
+    const ValueId apart = build_reshape(builder_, value, joined(axes_.sizes(wanted), local));
+    const ValueId beside = build_transpose(builder_, apart, inverse_permutation(dims.places));
+    return constrained(build_reshape(builder_, beside, rows(around, dims.whole)), around, sharding_);
+  }
+
+ private:
+  struct Interleaving {
+    Dims shape;         // [rows around, axes of dim 0 …, local dim 0, axes of dim 1 …]
+    Dims places;        // of those dims: rows around, axes in order, local dims
+    Dims local, whole;  // of one row, and of the value
+  };
+
+  // `shape` is that of the whole value, or of a row.
+  Interleaving interleaving(AxisSet around, DimSpan shape, bool is_whole) const {
+    Interleaving dims;
+    for (const int64_t size : axes_.sizes(around)) {
+      dims.places.push_back(std::ssize(dims.shape));
+      dims.shape.push_back(size);
+    }
+    std::vector<std::pair<size_t, int64_t>> cuts;  // axis, and place
+    Dims local_places;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const AxisSet set = manual_.of_dim(sharding_.dims[d]);
+      const int64_t parts = axes_.rows(set);
+      // A dim lists its axes major to minor, whatever their order in the mesh.
+      for (const AxisRef& ref : sharding_.dims[d].axes) {
+        for (const size_t axis : axes_.members(axes_.inside(ref) & set)) {
+          cuts.emplace_back(axis, std::ssize(dims.shape));
+          dims.shape.push_back(axes_.size(axis));
+        }
+      }
+      dims.local.push_back(is_whole ? shape[d] / parts : shape[d]);
+      dims.whole.push_back(is_whole ? shape[d] : shape[d] * parts);
+      local_places.push_back(std::ssize(dims.shape));
+      dims.shape.push_back(dims.local.back());
+    }
+    std::ranges::sort(cuts);
+    for (const auto& [axis, place] : cuts) dims.places.push_back(place);
+    dims.places = joined(dims.places, local_places);
+    return dims;
+  }
+
+  Dims rows(AxisSet set, const Dims& row) const { return set == 0 ? row : with_leading(axes_.rows(set), row); }
+
+  ValueId constrained(ValueId value, AxisSet set, const TensorSharding& sharding) const {
+    if (axes_.mesh() == nullptr || sharding.mesh->is_empty()) return value;
+    TensorSharding all = row_sharding(axes_, set, sharding.dims);
+    // Axes that the whole value names in its dims are none along which it is replicated.
+    const AxisList named = sharding.axes_sharding();
+    std::erase_if(all.replicated, [&](const AxisRef& ref) { return overlaps(named, ref); });
+    append(all.replicated, difference(sharding.replicated, all.axes_used()));
+    all.replicated = sort_and_merge(all.replicated);
+    for (DimSharding& dim : all.dims) {
+      if (dim.axes.empty() && !dim.open) dim.priority.reset();
+    }
+    return create_sharding_constraint(builder_, value, all);
+  }
+
+  Builder& builder_;
+  const ManualAxes& manual_;
+  const BatchAxes& axes_;
+  const TensorSharding& sharding_;
+  const AxisSet cut_;
+};
+
+}  // namespace
+
+void BatchWalk::manual_region(OpId id) {
+  const ManualAxes manual(OpView(module_, id), axes_);
+  const RegionId body = module_.regions(id)[0];
+  const std::vector<ValueId> arguments = module_.region(body).arguments;
+  BatchWalk inner(*builder_, manual.axes());
+  inner.masked_by_ = masked_by_;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ValueId operand = module_.operands(id)[i];
+    const TensorSharding sharding = manual.sharding(arguments[i]);
+    const ValueId rows = CutValue(*builder_, manual, sharding).rows_of(image(operand), varies(operand));
+    inner.map(arguments[i], rows, varies(operand) | manual.of(sharding));
+  }
+  inner.run(body);
+  const std::vector<ValueId> results = module_.region(body).results;
+  for (uint32_t i = 0; i < results.size(); ++i) {
+    const ValueId result = module_.result(id, i);
+    const TensorSharding sharding = manual.sharding(result);
+    AxisSet around = 0;
+    const ValueId whole =
+        CutValue(*builder_, manual, sharding).whole_of(inner.image(results[i]), inner.varies(results[i]), around);
+    map(result, whole, around);
+  }
+}
+
+// ---- collectives ---------------------------------------------------------------------------------------------------
+
+class BatchWalk::DeviceContext final : public RowContext {
+ public:
+  DeviceContext(BatchWalk& walk, OpId id) : walk_(walk), id_(id) {}
+
+  OpView op() const override { return OpView(walk_.module_, id_); }
+  Builder& builder() override { return *walk_.builder_; }
+  const BatchAxes& axes() const override { return walk_.axes_; }
+  AxisSet varies(size_t i) const override { return walk_.varies(original(i)); }
+  ValueId operand(size_t i, AxisSet set) override { return walk_.image(original(i), set); }
+  void set_result(size_t i, ValueId rows, AxisSet set) override {
+    const ValueId result = walk_.module_.result(id_, static_cast<uint32_t>(i));
+    check_internal(shape_of_row(walk_.module_, rows, set) == walk_.module_.type(result).shape,
+                   str("result ", i, " of ", op().name(), " must have its type"));
+    // The number of a device is not constrained: it costs less to compute it again than to send it.
+    const bool is_number = op().operand_count() == 0;
+    walk_.map(result, is_number ? rows : constrain_rows(builder(), axes(), rows, set), set);
+  }
+
+ private:
+  ValueId original(size_t i) const { return walk_.module_.operands(id_)[i]; }
+  BatchWalk& walk_;
+  OpId id_;
+};
+
+void BatchWalk::device_op(OpId id) {
+  DeviceContext context(*this, id);
+  find_device_op(*module_.op(id).def)->expand(context);
+}
+
+}  // namespace shardwise
