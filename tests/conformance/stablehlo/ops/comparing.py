@@ -15,7 +15,7 @@ import numpy as np
 
 import shardwise as sw
 from shardwise.dtypes import is_complex, is_float, is_signed, numpy_dtype
-from tests.conformance.stablehlo.ops import movement
+from tests.conformance.stablehlo.ops import devices, movement
 from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.values import Array, integer_ends, parts_of
 from tests.conformance.stablehlo.ops.xla import CONTRACTIONS
@@ -23,7 +23,7 @@ from tests.op.dtype_values import bits_of, mlir_name, width_of
 
 # These keep every bit, of NaN too.
 MOVES = {
-    *movement.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select", "stablehlo.sort",
+    *movement.ROWS, *devices.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select", "stablehlo.sort",
     "stablehlo.bitcast_convert", "stablehlo.select",
 }  # fmt: skip
 # Rounding errors of a sum in eps·Σ|terms| that a partitioned run may add to those of the whole.

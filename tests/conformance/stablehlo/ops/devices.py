@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives and device numbers of a program of one device; tests/conformance/jax/manual has those of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.conformance.stablehlo.ops.instance import Build, Row, Table
+from tests.conformance.stablehlo.ops.scalar_regions import combiner
+from tests.op.dtype_values import ALL_DTYPES, NARROW_FLOATS
+
+EVERY = tuple(ALL_DTYPES)
+WIDE = tuple(d for d in ALL_DTYPES if d not in NARROW_FLOATS)
+ALONE = "dense<0> : tensor<1x1xi64>"
+GROUPS = f"replica_groups = {ALONE}"
+
+
+def _of_one_array(*dims: str, region: bool = False, more: str = "") -> Callable[[Build], None]:
+    """A collective of an array with some dims as properties."""
+
+    def make(b: Build) -> None:
+        shape = b.shape(1 if dims else 0)
+        named = "".join(f", {dim} = {b.below(0, len(shape) - 1)} : i64" for dim in dims)
+        regions = combiner("xor" if b.dtype == "bool" else "add", b.dtype) if region else ""
+        b.op([b.argument(b.wild(shape))], [(shape, b.dtype)], GROUPS + named + more, regions)
+
+    return make
+
+
+def permute(b: Build) -> None:
+    """To itself, or to no device: then the result is zeros."""
+    shape, pairs = b.shape(), b.pick((ALONE.replace("1x1", "1x2"), "dense<> : tensor<0x2xi64>"))
+    b.op([b.argument(b.wild(shape))], [(shape, b.dtype)], f"source_target_pairs = {pairs}")
+
+
+def number(b: Build) -> None:
+    b.op([], [((), "uint32")])
+
+
+ROWS: Table = {
+    "stablehlo.all_gather": Row(EVERY, _of_one_array("all_gather_dim")),
+    "stablehlo.all_reduce": Row(WIDE, _of_one_array(region=True)),
+    "stablehlo.reduce_scatter": Row(WIDE, _of_one_array("scatter_dimension", region=True)),
+    "stablehlo.all_to_all": Row(
+        EVERY, _of_one_array("split_dimension", "concat_dimension", more=", split_count = 1 : i64")
+    ),
+    "stablehlo.collective_permute": Row(EVERY, permute),
+    "stablehlo.collective_broadcast": Row(EVERY, _of_one_array()),
+    "stablehlo.cross-replica-sum": Row(WIDE, _of_one_array()),
+    "stablehlo.partition_id": Row(("uint32",), number),
+    "stablehlo.replica_id": Row(("uint32",), number),
+}
