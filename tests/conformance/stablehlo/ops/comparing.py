@@ -23,8 +23,8 @@ from tests.op.dtype_values import bits_of, mlir_name, width_of
 
 # These keep every bit, of NaN too.
 MOVES = {
-    *movement.ROWS, *devices.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select", "stablehlo.sort",
-    "stablehlo.bitcast_convert", "stablehlo.select",
+    *movement.ROWS, *devices.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select",
+    "stablehlo.sort", "stablehlo.bitcast_convert", "stablehlo.select",
 }  # fmt: skip
 # Rounding errors of a sum in eps·Σ|terms| that a partitioned run may add to those of the whole.
 SPLIT_SUM = 16.0
