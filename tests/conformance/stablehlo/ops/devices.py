@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives and device numbers of a program of one device; tests/conformance/jax/manual has those of several."""
+"""Collectives and device numbers of a program of one device (tests/conformance/jax/manual has several), and tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.conformance.stablehlo.ops.instance import Build, Row, Table
+from tests.conformance.stablehlo.ops.instance import Build, Row, Table, tensor
 from tests.conformance.stablehlo.ops.scalar_regions import combiner
 from tests.op.dtype_values import ALL_DTYPES, NARROW_FLOATS
 
 EVERY = tuple(ALL_DTYPES)
 WIDE = tuple(d for d in ALL_DTYPES if d not in NARROW_FLOATS)
 ALONE = "dense<0> : tensor<1x1xi64>"
+TOKEN = "!stablehlo.token"
 GROUPS = f"replica_groups = {ALONE}"
 
 
@@ -37,6 +38,20 @@ def number(b: Build) -> None:
     b.op([], [((), "uint32")])
 
 
+def _token(*lines: str) -> Callable[[Build], None]:
+    """The lines make %t, which goes through a barrier beside an array: a program returns no token."""
+
+    def make(b: Build) -> None:
+        shape = b.shape()
+        x, t = b.argument(b.wild(shape)), f"{tensor(shape, b.dtype)}, {TOKEN}"
+        for line in lines:
+            b.line(line)
+        b.line(f'%r:2 = "stablehlo.optimization_barrier"({x}, %t) : ({t}) -> ({t})')
+        b.returned, b.results = ["%r#0"], [(shape, b.dtype)]
+
+    return make
+
+
 ROWS: Table = {
     "stablehlo.all_gather": Row(EVERY, _of_one_array("all_gather_dim")),
     "stablehlo.all_reduce": Row(WIDE, _of_one_array(region=True)),
@@ -47,6 +62,15 @@ ROWS: Table = {
     "stablehlo.collective_permute": Row(EVERY, permute),
     "stablehlo.collective_broadcast": Row(EVERY, _of_one_array()),
     "stablehlo.cross-replica-sum": Row(WIDE, _of_one_array()),
+    "stablehlo.create_token": Row(EVERY, _token(f'%t = "stablehlo.create_token"() : () -> {TOKEN}')),
+    "stablehlo.after_all": Row(
+        EVERY,
+        _token(
+            f'%u = "stablehlo.create_token"() : () -> {TOKEN}',
+            f'%v = "stablehlo.after_all"() : () -> {TOKEN}',
+            f'%t = "stablehlo.after_all"(%u, %v) : ({TOKEN}, {TOKEN}) -> {TOKEN}',
+        ),
+    ),
     "stablehlo.partition_id": Row(("uint32",), number),
     "stablehlo.replica_id": Row(("uint32",), number),
 }
