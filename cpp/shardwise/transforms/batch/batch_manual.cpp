@@ -16,6 +16,7 @@
 #include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/collectives/device_numbers.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
@@ -222,6 +223,14 @@ class BatchWalk::DeviceContext final : public RowContext {
   BatchWalk& walk_;
   OpId id_;
 };
+
+bool BatchWalk::number_of_device(OpId id) {
+  const OpView op(module_, id);
+  const std::optional<DeviceNumber> number = device_number(op, axes_);
+  if (!number) return false;
+  map(op.result(), build_device_number(*builder_, *number, axes_, op.result_type().dtype), number->axes());
+  return true;
+}
 
 void BatchWalk::device_op(OpId id) {
   DeviceContext context(*this, id);
