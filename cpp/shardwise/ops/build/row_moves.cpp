@@ -2,6 +2,7 @@
 #include "shardwise/ops/build/row_moves.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -97,6 +98,70 @@ ValueId gather_rows(Builder& builder, ValueId value, int64_t dim, DimSpan source
                         {build_broadcast(builder, mask, type.shape, Dims{dim}), rows, build_zeros(builder, type)});
 }
 
+// The moves of blocks of `minor` rows, if each block moves as a whole.
+std::optional<Dims> moves_of_blocks(DimSpan sources, int64_t minor) {
+  Dims blocks;
+  for (int64_t row = 0; row < std::ssize(sources); ++row) {
+    const int64_t source = sources[static_cast<size_t>(row)];
+    const bool is_first = row % minor == 0;
+    if (is_first) blocks.push_back(source < 0 ? -1 : source / minor);
+    if (source != (blocks.back() < 0 ? -1 : blocks.back() * minor + row % minor)) return std::nullopt;
+  }
+  return blocks;
+}
+
+// The moves of the rows of a block, if all blocks are alike.
+std::optional<Dims> moves_in_blocks(DimSpan sources, int64_t minor) {
+  const Dims inside(sources.begin(), sources.begin() + minor);
+  for (int64_t row = 0; row < std::ssize(sources); ++row) {
+    const int64_t source = inside[static_cast<size_t>(row % minor)];
+    if (source >= minor || sources[static_cast<size_t>(row)] != (source < 0 ? -1 : row - row % minor + source)) {
+      return std::nullopt;
+    }
+  }
+  return inside;
+}
+
+// Moves blocks of rows, or rows in blocks: partners of a butterfly are neighbors in one of them.
+ValueId move_by_blocks(Builder& builder, ValueId value, int64_t dim, DimSpan sources) {
+  const Dims shape = builder.module().type(value).shape;
+  const int64_t count = std::ssize(sources);
+  for (int64_t minor = 2; minor <= count / 2; ++minor) {
+    if (count % minor != 0) continue;
+    const std::optional<Dims> blocks = moves_of_blocks(sources, minor);
+    const std::optional<Dims> inside = blocks ? std::nullopt : moves_in_blocks(sources, minor);
+    if (!blocks && !inside) continue;
+    Dims split = shape;
+    split[static_cast<size_t>(dim)] = count / minor;
+    split.insert(split.begin() + dim + 1, minor);
+    const ValueId apart = build_reshape(builder, value, split);
+    return build_reshape(builder, move_rows(builder, apart, blocks ? dim : dim + 1, blocks ? *blocks : *inside), shape);
+  }
+  return {};
+}
+
+// One permutation of shards for each distance, as long as these are fewer than half of the rows.
+ValueId move_by_distances(Builder& builder, ValueId value, int64_t dim, DimSpan sources) {
+  const TensorType type = builder.module().type(value);
+  const int64_t count = std::ssize(sources);
+  std::map<int64_t, Dims> rows_at;  // by distance: 1 for the rows that come from there
+  for (int64_t row = 0; row < count; ++row) {
+    const int64_t source = sources[static_cast<size_t>(row)];
+    if (source < 0) continue;
+    Dims& rows = rows_at[(row - source + count) % count];
+    rows.resize(static_cast<size_t>(count));
+    rows[static_cast<size_t>(row)] = 1;
+  }
+  if (2 * std::ssize(rows_at) > count) return {};
+  ValueId moved = build_zeros(builder, type);
+  for (const auto& [distance, rows] : rows_at) {
+    const ValueId near = distance == 0 ? value : shift_rows(builder, value, dim, {distance, true});
+    const ValueId mask = build_constant(builder, integers(DType::kBool, rows));
+    moved = builder.create("stablehlo.select", {build_broadcast(builder, mask, type.shape, Dims{dim}), near, moved});
+  }
+  return moved;
+}
+
 }  // namespace
 
 ValueId move_rows(Builder& builder, ValueId value, int64_t dim, DimSpan sources) {
@@ -106,6 +171,8 @@ ValueId move_rows(Builder& builder, ValueId value, int64_t dim, DimSpan sources)
   const std::optional<Shift> shift = shift_of(sources);
   if (shift) return shift->distance == 0 ? value : shift_rows(builder, value, dim, *shift);
   if (is_reversal(sources)) return build_reverse(builder, value, Dims{dim});
+  if (const ValueId moved = move_by_blocks(builder, value, dim, sources)) return moved;
+  if (const ValueId moved = move_by_distances(builder, value, dim, sources)) return moved;
   return gather_rows(builder, value, dim, sources);
 }
 

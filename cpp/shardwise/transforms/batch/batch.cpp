@@ -36,10 +36,16 @@ class BatchWalk::Context final : public BatchContext {
     wanted.insert(wanted.end(), type.shape.begin(), type.shape.end());
     const TensorType& got = walk_.module_.type(value);
     if (got.shape != wanted) fail<InternalError>(op().name(), str("result ", i, " must be batched"), got.text());
-    walk_.map(result, value, set_);
+    walk_.map(result, stays_by_itself() ? value : constrain_rows(builder(), walk_.axes_, value, set_), set_);
   }
 
  private:
+  // Calls of functions that propagation does not know keep no sharding of their operands. These two kinds of ops, and
+  // those with regions, do: they would only be more constraints.
+  bool stays_by_itself() const {
+    const OpDef& def = op().def();
+    return def.traits.elementwise || def.traits.movement || def.regions != Regions::kNone;
+  }
   ValueId original(size_t i) const { return walk_.module_.operands(id_)[i]; }
   BatchWalk& walk_;
   OpId id_;
@@ -89,6 +95,7 @@ void BatchWalk::visit_located(OpId id) {
   builder_->set_loc(module_.op(id).loc);
   const OpDef& def = *module_.op(id).def;
   if (!masked_by_.empty()) check_no_effect(id);
+  if (!axes_.are_examples() && number_of_device(id)) return;
   if (!axes_.are_examples() && find_device_op(def) != nullptr) return device_op(id);
   if (!axes_.are_examples() && def.regions == Regions::kManual) return manual_region(id);
   // In a masked region a call is expanded even without batched operands: only its ops show whether it has an effect.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/batch/batch_dependence.h"
 
-#include <algorithm>
+#include <optional>
 
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/collectives/device_numbers.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
@@ -109,6 +110,8 @@ void BatchDependence::visit_body(OpId op, RegionId body) {
 std::vector<AxisSet> BatchDependence::of_results(OpId id) const {
   const OpView op(module_, id);
   std::vector<AxisSet> sets(op.result_count(), read_by(id));
+  if (axes_.are_examples()) return sets;
+  if (const std::optional<DeviceNumber> number = device_number(op, axes_)) return {number->axes()};
   if (!sees_devices(id)) return sets;
   const DeviceOp* device = find_device_op(op.def());
   for (size_t i = 0; i < sets.size(); ++i) {

@@ -16,6 +16,7 @@
 #include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/collectives/device_numbers.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/ops/sharding/manual_computation.h"
@@ -97,18 +98,22 @@ class CutValue {
   }
 
   // And back, where `set` are the axes of the rows. The first rows stand for axes that do not cut the value.
-  ValueId whole_of(ValueId value, AxisSet set, AxisSet& around) const {
+  // The last op that is made has the location `last`, which may name it.
+  ValueId whole_of(ValueId value, AxisSet set, AxisSet& around, LocId last) const {
     around = set & manual_.around();
     const AxisSet wanted = around | cut_;
     const Dims local = shape_of_row(builder_.module(), value, set);
     value = repeat_rows(builder_, axes_, value, set, set | wanted);
     value = take_first_rows(builder_, axes_, value, set | wanted, wanted);
+    if (cut_ == 0) builder_.set_loc(last, builder_.origin());
     value = constrained(value, wanted, manual_.inside(sharding_));
     if (cut_ == 0) return value;
     const Interleaving dims = interleaving(around, local, false);
     const ValueId apart = build_reshape(builder_, value, joined(axes_.sizes(wanted), local));
     const ValueId beside = build_transpose(builder_, apart, inverse_permutation(dims.places));
-    return constrained(build_reshape(builder_, beside, rows(around, dims.whole)), around, sharding_);
+    const ValueId whole = build_reshape(builder_, beside, rows(around, dims.whole));
+    builder_.set_loc(last, builder_.origin());
+    return constrained(whole, around, sharding_);
   }
 
  private:
@@ -174,6 +179,13 @@ class CutValue {
 }  // namespace
 
 void BatchWalk::manual_region(OpId id) {
+  // A name is that of a result, not of all ops that are made here.
+  const LocId named = builder_->loc();
+  LocId place = named;
+  while (place && module_.context().location(place).kind == Location::Kind::kName) {
+    place = module_.context().location(place).child;
+  }
+  builder_->set_loc(place);
   const ManualAxes manual(OpView(module_, id), axes_);
   const RegionId body = module_.regions(id)[0];
   const std::vector<ValueId> arguments = module_.region(body).arguments;
@@ -191,9 +203,9 @@ void BatchWalk::manual_region(OpId id) {
     const ValueId result = module_.result(id, i);
     const TensorSharding sharding = manual.sharding(result);
     AxisSet around = 0;
-    const ValueId whole =
-        CutValue(*builder_, manual, sharding).whole_of(inner.image(results[i]), inner.varies(results[i]), around);
-    map(result, whole, around);
+    const CutValue cut(*builder_, manual, sharding);
+    builder_->set_loc(place);
+    map(result, cut.whole_of(inner.image(results[i]), inner.varies(results[i]), around, named), around);
   }
 }
 
@@ -222,6 +234,14 @@ class BatchWalk::DeviceContext final : public RowContext {
   BatchWalk& walk_;
   OpId id_;
 };
+
+bool BatchWalk::number_of_device(OpId id) {
+  const OpView op(module_, id);
+  const std::optional<DeviceNumber> number = device_number(op, axes_);
+  if (!number) return false;
+  map(op.result(), build_device_number(*builder_, *number, axes_, op.result_type().dtype), number->axes());
+  return true;
+}
 
 void BatchWalk::device_op(OpId id) {
   DeviceContext context(*this, id);

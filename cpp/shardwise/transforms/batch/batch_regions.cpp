@@ -138,15 +138,14 @@ void BatchWalk::branches(OpId op) {
 void BatchWalk::select_branch(OpId op) {
   const std::string_view around = std::exchange(masked_by_, module_.op(op).def->name);
   const std::vector<RegionId> branches(module_.regions(op).begin(), module_.regions(op).end());
-  for (const RegionId branch : branches) run(branch);
+  const std::vector<AxisSet> sets = dependence().branches(op);
+  std::vector<std::vector<ValueId>> results;
+  for (const RegionId branch : branches) {
+    run(branch);
+    results.push_back(images(module_.region(branch).results, sets));
+  }
   masked_by_ = around;
   const AxisSet of_index = varies(module_.operands(op)[0]);
-  std::vector<AxisSet> sets(module_.op(op).result_count, of_index);
-  for (const RegionId branch : branches) {
-    for (size_t i = 0; i < sets.size(); ++i) sets[i] |= varies(module_.region(branch).results[i]);
-  }
-  std::vector<std::vector<ValueId>> results;
-  for (const RegionId branch : branches) results.push_back(images(module_.region(branch).results, sets));
   const ValueId index = image(module_.operands(op)[0]);
   const TensorType type = module_.type(index);
   std::vector<ValueId> chosen = results.back();

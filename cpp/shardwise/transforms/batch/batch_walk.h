@@ -60,6 +60,7 @@ class BatchWalk {
   // batch_manual.cpp
   void manual_region(OpId op);
   void device_op(OpId op);
+  bool number_of_device(OpId op);  // false: it is none
 
   Builder* builder_;
   Module& module_;

@@ -71,6 +71,8 @@ def _collective(operation: str, axes: tuple[str, ...], size: int) -> Callable[..
             "back": lambda a: lax.ppermute(a, axes, [(j, i) for i, j in ring]),
             "reverse": lambda a: lax.ppermute(a, axes, [(i, size - 1 - i) for i in range(size)]),
             "shuffle": lambda a: lax.ppermute(a, axes, [(i, (3 * i + 1) % size) for i in range(size) if i != 2]),
+            "butterfly": lambda a: lax.ppermute(a, axes, [(i, i ^ (size // 2)) for i in range(size)]),
+            "neighbors": lambda a: lax.ppermute(a, axes, [(i, i ^ 1) for i in range(size)]),
             "axis_index": lambda a: a + lax.axis_index(axes).astype(a.dtype),
         }[operation]
 
@@ -88,6 +90,8 @@ EXACT = (
     "back",
     "reverse",
     "shuffle",
+    "butterfly",
+    "neighbors",
 )
 ALL = (*EXACT, "psum", "psum_scatter", "psum_scatter_untiled", "all_gather_untiled", "axis_index")
 
@@ -240,6 +244,10 @@ def numbers(jax: Any) -> Any:
     return lambda a: a + (8 * jax.lax.axis_index("x") + jax.lax.axis_index("y")).astype(a.dtype)
 
 
+def position(jax: Any) -> Any:
+    return lambda a: a * (jax.lax.axis_index("x") + 3).astype(a.dtype)
+
+
 def narrow(jax: Any) -> Any:
     lax = jax.lax
     return lambda a: lax.all_gather(lax.ppermute(a, "x", [(0, 1), (1, 0)]), "y", axis=0, tiled=True)
@@ -261,6 +269,8 @@ PROGRAMS = [
     Case("partly_uneven", partly_uneven, PARTLY[1], (("x",), ()), ("x",), axes=("x",)),
     Case("ring_of_both", ring_of_both, WHOLE, (XY,), XY, is_exact=True),
     Case("numbers", numbers, WHOLE, (XY,), XY, is_exact=True),
+    Case("position", position, (values(8, 8),), (("x",),), ("x",), is_exact=True),
+    Case("partial_position", position, (values(8, 8),), (("x",),), ("x",), axes=("x",), is_exact=True),
     Case("on_permuted_devices", ring_of_both, WHOLE, (XY,), XY, device_ids=PERMUTED, is_exact=True),
     Case("int8", narrow, (values(16, 32, dtype=np.int8),), (XY,), XY, is_exact=True),
     Case("bfloat16", narrow, WHOLE, (XY,), XY, is_narrow=True, is_exact=True),

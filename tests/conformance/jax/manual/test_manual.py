@@ -84,6 +84,9 @@ SHARD = 8 * 16 * 4  # bytes of the shard that each body of the matrix gets
         ("all_to_all_y", "all_to_all", SHARD * 3 // 4),
         ("ring_y", "exchange", SHARD),
         ("shift_x", "exchange", SHARD),
+        ("butterfly_xy", "exchange", SHARD),
+        ("butterfly_y", "exchange", SHARD),
+        ("neighbors_yx", "exchange", SHARD),
         ("ring_of_both", "exchange", SHARD // 2),
         ("matmul", "all_reduce", 2 * 4 * 12 * 4 * 3 // 4),
     ],
@@ -94,6 +97,6 @@ def test_a_collective_of_the_body_is_one_of_the_program(by_jax: Any, name: str, 
     assert program.collectives().rows[0].bytes == sent
 
 
-def test_the_number_of_a_device_sends_nothing(by_jax: Any) -> None:
-    assert kinds(compiled(by_jax, "numbers")) == {}
-    assert kinds(compiled(by_jax, "axis_index_y")) == {}
+@pytest.mark.parametrize("name", ["numbers", "axis_index_y", "position", "partial_position", "by_branch"])
+def test_the_number_of_a_device_sends_nothing(by_jax: Any, name: str) -> None:
+    assert kinds(compiled(by_jax, name)) == {}
