@@ -69,7 +69,7 @@ def checked_target(mesh: Any, func: Any) -> Mesh | None:
 class Traced(Module):
     """A traced function: the global program before partitioning. It has all methods of :class:`Module`.
 
-    So programs that do not run yet, such as those with manual regions, can be propagated and explained:
+    So it can be propagated and explained before it is compiled, a manual region included:
 
     >>> import shardwise as sw
     >>> mesh = sw.Mesh({"x": 2, "y": 4})

@@ -192,10 +192,12 @@ def test_regions_run_on_all_devices(name: str) -> None:
                 np.testing.assert_array_equal(result, wanted)
 
 
-def test_manual_regions_do_not_run() -> None:
-    mesh = _core.mesh.Mesh("mesh", [("a", 2), ("b", 2)])
-    with pytest.raises(sw.UnsupportedError, match="can be read, propagated and printed, but not run"):
-        _core.passes.compile(_core.ir.parse(TEXTS["manual"]), mesh)
+def test_manual_regions_run() -> None:
+    x, y = (np.random.default_rng(i).normal(size=(8, 8)).astype(np.float32) for i in range(2))
+    program = sw.parse(TEXTS["manual"]).compile()
+    np.testing.assert_array_equal(program.run(x, y), (x + y) + (x + y))
+    np.testing.assert_array_equal(program.run(x, y, faithful=True, poison=True), (x + y) + (x + y))
+    assert {row.kind for row in program.collectives().rows} <= {"all_gather"}
 
 
 CALLS = f"""{MESH}

@@ -221,12 +221,14 @@ def test_regions_nest_on_other_axes() -> None:
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, sw.grad, sw.vmap], ids=["run", "grad", "vmap"])
-def test_a_manual_region_does_not_run_yet(transform: Any) -> None:
-    f = transform(lambda x: sw.manual(lambda p: p * 2, MESH, P(), P(), axes={"x"})(x).sum())
-    with pytest.raises(sw.UnsupportedError, match=r"sdy\.manual_computation"):
-        sw.jit(f, mesh=MESH)(X)
-    with pytest.raises(sw.UnsupportedError, match=r"sdy\.manual_computation"):
-        sw.manual(lambda p: p * 2, MESH, P("x"), P("x"))(X)
+@pytest.mark.parametrize("spec", [P(), P("x")], ids=str)
+def test_a_manual_region_runs(transform: Any, spec: P) -> None:
+    rows = np.stack([X, X + 40, X * X]) if transform is sw.vmap else X
+    region = sw.manual(lambda p: p * p * 2, MESH, spec, spec, axes={"x"})
+    found = sw.jit(transform(lambda x: (region(x) * x).sum()), mesh=MESH)(rows)
+    wanted = sw.jit(transform(lambda x: (x * x * 2 * x).sum()), mesh=MESH)(rows)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(sw.manual(lambda p: p * 2, MESH, P("x"), P("x"))(X), X * 2)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,17 @@ TEST(Batch, ShiftsDims) {
             "return %0 : tensor<3x2x4xf32>\n");
 }
 
+TEST(Batch, GivesRowsAFactorOfTheUsersRule) {
+  const Module module = batched(R"(func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.multiply %x, %w {sdy.sharding_rule = #sdy.op_sharding_rule<([i], [j])->([i]) {i=4, j=4}>} : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  })",
+                                {true, false}, 3);
+  EXPECT_NE(body_text(module).find("<([k, i], [k, j])->([k, i]) {i=4, j=4, k=3}>"), std::string::npos)
+      << body_text(module);
+  verify(module);
+}
+
 TEST(Batch, ExpandsAnOpThatOthersMakeUp) {
   const Module module = batched(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xi1> {
     %0 = chlo.tan %x : tensor<4xf32> -> tensor<4xf32>

@@ -16,12 +16,14 @@
 #include "shardwise/transforms/batch/batch_walk.h"
 #include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/batch/row_sharding.h"
+#include "shardwise/transforms/batch/rule_of_rows.h"
 #include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
 class BatchWalk::Context final : public BatchContext {
  public:
-  Context(BatchWalk& walk, OpId id) : walk_(walk), id_(id), set_(walk.dependence().read_by(id)) {}
+  Context(BatchWalk& walk, OpId id)
+      : walk_(walk), id_(id), set_(walk.dependence().read_by(id)), rule_(walk.module_, id) {}
 
   OpView op() const override { return OpView(walk_.module_, id_); }
   Builder& builder() override { return *walk_.builder_; }
@@ -36,6 +38,7 @@ class BatchWalk::Context final : public BatchContext {
     wanted.insert(wanted.end(), type.shape.begin(), type.shape.end());
     const TensorType& got = walk_.module_.type(value);
     if (got.shape != wanted) fail<InternalError>(op().name(), str("result ", i, " must be batched"), got.text());
+    rule_.add_to(walk_.module_.value(value).op, size());
     walk_.map(result, stays_by_itself() ? value : constrain_rows(builder(), walk_.axes_, value, set_), set_);
   }
 
@@ -50,6 +53,7 @@ class BatchWalk::Context final : public BatchContext {
   BatchWalk& walk_;
   OpId id_;
   AxisSet set_;  // of the op: all batched operands and results have rows along these axes
+  RuleOfExample rule_;
 };
 
 void BatchWalk::map(ValueId original, ValueId image, AxisSet set) {

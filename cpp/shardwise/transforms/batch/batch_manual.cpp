@@ -205,7 +205,8 @@ void BatchWalk::manual_region(OpId id) {
     AxisSet around = 0;
     const CutValue cut(*builder_, manual, sharding);
     builder_->set_loc(place);
-    map(result, cut.whole_of(inner.image(results[i]), inner.varies(results[i]), around, named), around);
+    const ValueId whole = cut.whole_of(inner.image(results[i]), inner.varies(results[i]), around, named);
+    map(result, whole, around);
   }
 }
 

@@ -97,10 +97,11 @@ def test_an_op_without_kernel_is_propagated_but_not_compiled(op: str) -> None:
 
 
 def test_an_op_without_kernel_is_named_with_its_line() -> None:
-    text = """func.func public @main(%a: tensor<2x4xf32>) -> tensor<2x4xf32> {
-  %0 = "stablehlo.cross-replica-sum"(%a) <{replica_groups = dense<0> : tensor<1x1xi64>}> :
-    (tensor<2x4xf32>) -> tensor<2x4xf32> loc("model.py":12:3)
-  return %0 : tensor<2x4xf32>
+    text = """func.func public @main() -> tensor<2x4xf32> {
+  %0 = stablehlo.create_token : !stablehlo.token
+  %1:2 = "stablehlo.infeed"(%0) <{infeed_config = ""}> :
+    (!stablehlo.token) -> (tensor<2x4xf32>, !stablehlo.token) loc("model.py":12:3)
+  return %1#0 : tensor<2x4xf32>
 }"""
-    with pytest.raises(errors.UnsupportedError, match=r"stablehlo.cross-replica-sum.*not run.*model.py:12"):
+    with pytest.raises(errors.UnsupportedError, match=r"stablehlo.infeed.*not run.*model.py:12"):
         _core.passes.compile(_core.ir.parse(text), _core.mesh.Mesh("mesh", [("x", 2)]))
