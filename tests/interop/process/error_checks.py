@@ -30,9 +30,7 @@ def test_what_jax_refuses_is_an_error_of_jax() -> None:
 
 def test_a_shard_map_gives_what_jax_gives() -> None:
     mesh = jax.sharding.AbstractMesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
-    doubled = jax.shard_map(
-        lambda x: jax.lax.psum(x * 2, "data"), mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P()
-    )
+    doubled = jax.shard_map(lambda x: jax.lax.psum(x * 2, "data"), mesh=mesh, in_specs=jax.P("data"), out_specs=jax.P())
 
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
     found = sw.from_jax(lambda x: doubled(x), mesh=MESH)(x)
