@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Functions on the mesh that scripts of every target use; see to_jax/helpers.py."""
+"""Functions that scripts of every target use; see to_jax/helpers.py."""
 
 from __future__ import annotations
 
@@ -10,6 +10,23 @@ import numpy as np
 
 SIZES: dict[str, int] = {}
 ALL: tuple[str, ...] = ()
+
+
+def checked(args, inputs):
+    """The arguments as arrays. An error names an argument that does not have the compiled shape and dtype."""
+    if len(args) != len(inputs):
+        names = ", ".join(name for name, *_ in inputs)
+        raise TypeError(f"main takes {len(inputs)} arguments ({names}), got {len(args)}")
+    arrays = []
+    for x, (name, shape, _, dtype) in zip(args, inputs):
+        is_weak = type(x) in (bool, int, float, complex)
+        x = np.asarray(x, dtype if is_weak else None)
+        if x.shape != shape or x.dtype.name != dtype:
+            wrong = TypeError if x.shape == shape else ValueError
+            got = f"{x.dtype.name}{list(x.shape)}"
+            raise wrong(f"main: argument {name} must be {dtype}{list(shape)} as compiled, got {got}")
+        arrays.append(x)
+    return arrays
 
 
 def order_of(axes):

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import base64
 import keyword
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-__all__ = ["array_text", "axes_text", "identifier", "scalar_text", "wrapped"]
+__all__ = ["array_text", "axes_text", "embedded", "identifier", "scalar_text", "wrapped"]
 
 _WIDTH = 116
+_OPENING, _CLOSING = tuple("([{"), tuple(")]}")
+_TOKEN = re.compile(r'''"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?P<mark>[()\[\]{},#])''')
 
 
 def scalar_text(value: Any, dtypes: str) -> str:
@@ -56,6 +60,15 @@ def _dtype_text(dtype: np.dtype[Any], dtypes: str) -> str:
     return f'"{dtype.name}"' if dtype.isbuiltin == 1 else f"{dtypes}.{dtype.name}"
 
 
+def embedded(array: np.ndarray, dtypes: str, indent: str) -> list[str]:
+    """The expression of an array whose bytes stand in base85, in lines of bounded length."""
+    data = base64.b85encode(array.tobytes()).decode()
+    size = _WIDTH - len(indent) - 6
+    rows = [f'{indent}    "{data[i : i + size]}"' for i in range(0, len(data), size)]
+    end = f"{indent}), {_dtype_text(array.dtype, dtypes)}).reshape({array.shape})"
+    return ["np.frombuffer(base64.b85decode(", *rows, end]
+
+
 def axes_text(axes: tuple[str, ...]) -> str:
     """Mesh axes as JAX takes them: a name, or a tuple of names."""
     return repr(axes[0]) if len(axes) == 1 else repr(axes)
@@ -70,37 +83,58 @@ def identifier(name: str) -> str:
 
 
 def wrapped(line: str, indent: str) -> list[str]:
-    """A statement in lines of bounded length, broken after commas of its outermost brackets."""
+    """A statement in lines of bounded length, broken after commas inside its brackets."""
     if len(indent) + len(line) <= _WIDTH:
         return [indent + line]
-    code, _, comment = line.partition("  # ")
-    start = code.find("(")
-    if start < 0 or not code.endswith(")"):
+    code, comment = line, ""
+    for begin, token in _tokens(line):
+        if token == "#":
+            code, comment = line[:begin].rstrip(), f"  {line[begin:]}"
+            break
+    opening = _first_opening(code)
+    if opening is None:
         return [indent + line]
-    first = indent + code[: start + 1] + (f"  # {comment}" if comment else "")
-    return [first, *_filled(_parts(code[start + 1 : -1]), indent + "    "), f"{indent})"]
+    head, inside = code[: opening + 1], code[opening + 1 : -1]
+    return [f"{indent}{head}{comment}", *_filled(_parts(inside), f"{indent}    "), f"{indent}{code[-1]}"]
+
+
+def _first_opening(code: str) -> int | None:
+    """The place of the first bracket of an expression that ends with one."""
+    if not code.endswith(_CLOSING):
+        return None
+    return next((i for i, token in _tokens(code) if token in _OPENING), None)
 
 
 def _filled(items: list[str], indent: str) -> list[str]:
-    """As many items in a line as fit; a list that is too long has lines of its own."""
+    """As many items in a line as fit; the inside of an item that is too long has lines of its own."""
     lines, row = [], indent
     for i, item in enumerate(items):
-        comma = "," if i + 1 < len(items) else ""
-        if len(row) + len(item) + len(comma) > _WIDTH and row.strip():
+        text = item + ("," if i + 1 < len(items) else "")
+        if len(row) + len(text) > _WIDTH and row.strip():
             lines.append(row.rstrip())
             row = indent
-        if len(row) + len(item) > _WIDTH and item.startswith("[") and item.endswith("]"):
-            lines += [f"{row}[", *_filled(_parts(item[1:-1]), indent + "    "), f"{indent}]{comma}"]
+        opening = _first_opening(item)
+        if len(row) + len(text) > _WIDTH and opening is not None:
+            inside = _filled(_parts(item[opening + 1 : -1]), indent + "    ")
+            lines += [indent + item[: opening + 1], *inside, indent + text[len(item) - 1 :]]
         else:
-            row += f"{item}{comma} "
+            row += f"{text} "
     return [*lines, row.rstrip()] if row.strip() else lines
 
 
 def _parts(text: str) -> list[str]:
+    """The items between commas outside of brackets."""
     parts, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
+    for i, token in _tokens(text):
+        depth += (token in _OPENING) - (token in _CLOSING)
+        if token == "," and depth == 0:
             parts.append(text[start:i].strip())
             start = i + 1
     return [part for part in [*parts, text[start:].strip()] if part]
+
+
+def _tokens(code: str) -> Iterator[tuple[int, str]]:
+    """The places of brackets, commas and comments, none of them inside of a string."""
+    for found in _TOKEN.finditer(code):
+        if found["mark"]:
+            yield found.start(), found["mark"]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from collections.abc import Iterator
@@ -18,12 +17,15 @@ from ...errors import UnsupportedError, message
 from ...stages import Program
 from .collectives import refs_used
 from .library import helpers_of
-from .literals import axes_text, wrapped
+from .literals import axes_text, embedded, wrapped
 from .mesh_axes import MeshAxes
+from .prints import prints_of
 from .scope import Scope, Shared, Transfer, listed
 from .target import Target
 
 __all__ = ["Border", "Script", "script_of"]
+
+_MOST_BYTES = 4096  # of constants inside of a script, where they take about 50 lines
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,12 @@ class Border:
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """The shape on one device; of a value on another mesh."""
+        """The shape on one device. Only for a value on another mesh."""
         return tuple(n // (max(places) + 1) for n, places in zip(self.padded, self.positions))
 
     @property
     def places(self) -> list[list[tuple[int, int]]]:
-        """The position along each dim, and the number of tiles there, by device; of a value on another mesh."""
+        """For each device and dim, its position and the number of tiles. Only for a value on another mesh."""
         counts = [max(places) + 1 for places in self.positions]
         return [list(zip(own, counts)) for own in zip(*self.positions)]
 
@@ -86,6 +88,8 @@ class Script:
         tables: the globals that it uses, by their text.
         constants: the larger constants, by name.
         inputs, outputs: hidden ones included.
+        names: of the inputs, for people.
+        prints: the statements of ``debug.print``, which read ``results``.
         needs_x64: whether it has values of 64 bits, which JAX narrows unless x64 is enabled.
     """
 
@@ -98,7 +102,8 @@ class Script:
     axes: MeshAxes
     inputs: list[Border]
     outputs: list[Border]
-    arguments: list[str]
+    names: list[str]
+    prints: list[str]
     hidden: list[np.ndarray]  # the arrays that the program closes over, its last arguments
     visible: tuple[int, int]  # the number of arguments and results of the user
     transfers: list[Transfer]
@@ -111,8 +116,16 @@ class Script:
 
     @property
     def passed(self) -> str:
-        """The arguments of ``main`` and the hidden ones, as the items of a list."""
-        return "".join(["*args", *[f', CONSTANTS["hidden{i}"]' for i in range(len(self.hidden))]])
+        """The statements that check the arguments of ``main`` and add the hidden ones."""
+        lines = [f"arguments = checked(args, {self.visible_inputs})"]
+        if self.hidden:
+            lines.append(f'arguments += [CONSTANTS[f"hidden{{i}}"] for i in range({len(self.hidden)})]')
+        return "\n    ".join(lines)
+
+    @property
+    def visible_inputs(self) -> str:
+        """The rows of the arguments of ``main``."""
+        return f"INPUTS[:{self.visible[0]}]" if self.hidden else "INPUTS"
 
     @staticmethod
     def has_other_meshes(borders: list[Border]) -> bool:
@@ -122,7 +135,7 @@ class Script:
     def _places(self) -> list[str]:
         """The definitions of the positions of devices, for arguments and results on another mesh."""
         lines = []
-        for name, borders in (("IN_PLACES", self.inputs), ("OUT_PLACES", self.outputs[: self.visible[1]])):
+        for name, borders in (("IN_PLACES", self.inputs), ("OUT_PLACES", self.outputs)):
             found = {i: border.places for i, border in enumerate(borders) if border.other is not None}
             lines += [f"{name} = {found}  # by device: position and number of tiles of each dim"] if found else []
         return lines
@@ -143,9 +156,12 @@ class Script:
 
     def whole(self, title: str, file: str | None) -> str:
         """The script; ``file``: the name of the file beside it that holds the constants."""
-        rows = [f"    {listed(repr(x) for x in (b.shape, b.padded, b.dtype.name))}," for b in self.inputs]
-        results = [f"    {b.shape}," for b in self.outputs[: self.visible[1]]]
-        return "\n".join(
+        rows = [
+            f"    {listed(map(repr, (name, b.shape, b.padded, b.dtype.name)))},"
+            for name, b in zip(self.names, self.inputs)
+        ]
+        results = [f"    {b.shape}," for b in self.outputs]
+        return _formatted(
             [
                 f'"""{title}"""',
                 "",
@@ -153,7 +169,7 @@ class Script:
                 *(["import base64", ""] if file is None and self.stored else []),
                 self.head,
                 *self._constants(file),
-                "INPUTS = [  # shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
+                "INPUTS = [  # name, shape, shape on the devices, dtype\n" + "\n".join(rows) + "\n]",
                 "RESULTS = [\n" + "\n".join(results) + "\n]",
                 *self._places(),
                 "",
@@ -167,6 +183,7 @@ class Script:
         )
 
     def _constants(self, file: str | None) -> list[str]:
+        """The definition of all arrays; ValueError if they are too large for a script without a file beside it."""
         constants = self.stored
         if not constants:
             return []
@@ -177,14 +194,25 @@ class Script:
                 if array.dtype.isbuiltin != 1
             )
             return [f'CONSTANTS = dict(np.load(Path(__file__).with_name("{file}"))){view}']
-        rows = [f'    "{name}": {_embedded(array, self.target.dtypes)},' for name, array in constants.items()]
-        return ["CONSTANTS = {", *rows, "}"]
+        size = sum(array.nbytes for array in constants.values())
+        if size > _MOST_BYTES:
+            largest = max(constants.values(), key=lambda array: array.nbytes)
+            rule = f"without path=, the constants of a script must have at most {_MOST_BYTES} bytes"
+            got = f"{size}, the largest in {largest.dtype.name}{list(largest.shape)}"
+            way_out = "pass path=, which writes them to an .npz file beside the script"
+            raise ValueError(message("to_source", rule, got, way_out))
+        lines = ["CONSTANTS = {"]
+        for name, array in constants.items():
+            first, *rest = embedded(array, self.target.dtypes, "    ")
+            lines += [f'    "{name}": {first}', *rest[:-1], f"{rest[-1]},"]
+        return [*lines, "}"]
 
 
-def _embedded(array: np.ndarray, dtypes: str) -> str:
-    data = base64.b85encode(array.tobytes()).decode()
-    kind = f'"{array.dtype.name}"' if array.dtype.isbuiltin == 1 else f"{dtypes}.{array.dtype.name}"
-    return f'np.frombuffer(base64.b85decode("{data}"), {kind}).reshape({array.shape})'
+def _formatted(parts: list[str]) -> str:
+    """The parts, one after the other, with lines of bounded length."""
+    lines = "\n".join(parts).split("\n")
+    rows = [wrapped(line.lstrip(), " " * (len(line) - len(line.lstrip()))) if len(line) > 120 else [line] for line in lines]
+    return "\n".join(chain.from_iterable(rows))
 
 
 def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
@@ -228,7 +256,8 @@ def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
         axes=axes,
         inputs=inputs,
         outputs=outputs,
-        arguments=arguments,
+        names=names,
+        prints=prints_of(program, "to_source") if is_read else [],
         hidden=[np.asarray(array) for array in traced._hoisted],
         visible=(len(traced.in_avals), traced.out_tree.num_leaves),
         transfers=shared.transfers,

@@ -14,9 +14,9 @@ __all__ = ["MPI4PY", "emits"]
 
 _MAIN = '''def main(*args):
     """The results for NumPy arguments, the same on all ranks."""
+    PASSED
     own = []
-    for x, axes, (shape, padded, dtype) in zip([PASSED], IN_AXES, INPUTS):
-        x = np.asarray(x, dtype)
+    for x, axes, (_, shape, padded, _) in zip(arguments, IN_AXES, INPUTS):
         x = np.pad(x, [(0, p - n) for n, p in zip(shape, padded)]) if shape else x
 OWN_TILE
         for dim, names in enumerate(axes):
@@ -28,12 +28,12 @@ OWN_TILE
 ALL_TILES
         for dim, names in enumerate(axes):
             results[i] = np.concatenate(along(*names).allgather(results[i]), dim) if names else results[i]
-        results[i] = np.asarray(results[i])[tuple(map(slice, shape))]
-    return results[: len(RESULTS)]
+        results[i] = np.asarray(results[i])[(*map(slice, shape), ...)]
+PRINTED
 
 
 if __name__ == "__main__":
-    for result in main(*[np.ones(shape, dtype) for shape, _, dtype in INPUTS[: ARGUMENTS]]):
+    for result in main(*[np.ones(shape, dtype) for _, shape, _, dtype in ARGUMENTS]):
         if COMM.rank == 0:
             print(result)
 '''
@@ -78,7 +78,10 @@ _ALL_TILES = """        if i in OUT_PLACES:
 
 
 def _main(script: Script) -> str:
-    text = _MAIN.replace("PASSED", script.passed).replace("ARGUMENTS", str(script.visible[0]))
+    text = _MAIN.replace("PASSED", script.passed).replace("ARGUMENTS", script.visible_inputs)
+    printed = ["if COMM.rank == 0:", *(f"    {line}" for line in script.prints)] if script.prints else []
+    returned = f"results[:{script.visible[1]}]" if script.prints else "results"
+    text = text.replace("PRINTED", "\n".join(f"    {line}" for line in [*printed, f"return {returned}"]))
     text = text.replace("OWN_TILE\n", _OWN_TILE if script.has_other_meshes(script.inputs) else "")
     return text.replace("ALL_TILES\n", _ALL_TILES if script.has_other_meshes(script.outputs) else "")
 
@@ -92,7 +95,7 @@ MPI4PY = Target(
     dtypes="ml_dtypes",
     full="np.full",
     arrays="NumPy's arrays are",
-    always=("along",),
+    always=("along", "checked"),
     helpers=(
         _FOLDER / "helpers.py",
         _FOLDER / "linear_algebra_helpers.py",
