@@ -9,6 +9,7 @@
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/bindings/attributes_from_python.h"
 #include "shardwise/bindings/attributes_to_python.h"
 #include "shardwise/bindings/bind_program.h"
@@ -260,7 +261,9 @@ std::vector<const OpDef*> definitions() {
 std::vector<std::tuple<std::string, std::string, std::string, bool>> refusal_rows() {
   std::vector<std::tuple<std::string, std::string, std::string, bool>> rows;
   for (const Refusal& refusal : all_refusals()) {
-    rows.emplace_back(refusal.name, refusal.reason, refusal.way_out, refusal.when == Refusal::When::kRead);
+    const std::string_view space = refusal.condition.empty() ? "" : " ";
+    rows.emplace_back(str(refusal.name, space, refusal.condition), refusal.reason, refusal.way_out,
+                      refusal.when == Refusal::When::kRead);
   }
   return rows;
 }

@@ -13,7 +13,8 @@ std::span<const Refusal> installed_refusals;
 }  // namespace
 
 const Refusal* refusal_of(std::string_view name) {
-  const auto found = std::ranges::find(installed_refusals, name, &Refusal::name);
+  const auto found = std::ranges::find_if(
+      installed_refusals, [&](const Refusal& each) { return each.name == name && each.condition.empty(); });
   return found == installed_refusals.end() ? nullptr : &*found;
 }
 

@@ -18,13 +18,13 @@ namespace shardwise {
 struct Refusal {
   // When the error is raised. What is refused when a program is compiled can be read, propagated and printed.
   enum class When : uint8_t { kRead, kCompiled };
-  // An op, the @target of a custom call, or a type; with spaces: an op under a condition.
-  std::string_view name;
+  std::string_view name;  // an op, the @target of a custom call, or a type
   std::string_view reason, way_out;
   When when = When::kCompiled;
+  std::string_view condition = {};  // "of complex numbers"; empty: always refused
 };
 
-const Refusal* refusal_of(std::string_view name);  // null for what is not refused
+const Refusal* refusal_of(std::string_view name);  // null for what is not refused, or under a condition alone
 std::span<const Refusal> all_refusals();           // in the order of the page
 std::string advice(const Refusal& refusal);        // "use floats, because no kernel computes with scales"
 void install_refusals(std::span<const Refusal> refusals);

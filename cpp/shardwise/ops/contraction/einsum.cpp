@@ -154,7 +154,10 @@ Labelled without_repeated_labels(Builder& builder, Labelled operand) {
   return operand;
 }
 
-// Sums in the dtype of the result over the letters that nothing else has.
+// The dtype of sums before the last op, which rounds to the dtype of the result.
+DType dtype_of_sums(DType result) { return is_float(result) && bit_width(result) < 32 ? DType::kF32 : result; }
+
+// Sums over the letters that nothing else has.
 Labelled summed(Builder& builder, const Labelled& operand, const std::string& kept, DType dtype) {
   Dims dims;
   std::string labels;
@@ -175,7 +178,7 @@ Labelled summed(Builder& builder, const Labelled& operand, const std::string& ke
 Labelled prepared(DecomposeContext& context, size_t i, const std::string& labels, const std::string& kept) {
   Builder& builder = context.builder();
   const Labelled operand = without_repeated_labels(builder, {context.operand(i), labels});
-  return summed(builder, operand, kept, context.op().result_type().dtype);
+  return summed(builder, operand, kept, dtype_of_sums(context.op().result_type().dtype));
 }
 
 void decompose_unary_einsum(DecomposeContext& context) {
@@ -193,10 +196,11 @@ void decompose_einsum(DecomposeContext& context) {
   // A letter of one operand alone is summed before the product, which then has fewer elements.
   Labelled lhs = prepared(context, 0, labels[0], kept + labels[1]);
   Labelled rhs = prepared(context, 1, labels[1], kept + labels[0]);
+  const DType result_dtype = context.op().result_type().dtype;
   const DType dtype = builder.module().type(lhs.value).dtype;
   if (dtype != builder.module().type(rhs.value).dtype) {  // one of them was summed in a wider dtype
-    lhs.value = build_convert(builder, lhs.value, context.op().result_type().dtype);
-    rhs.value = build_convert(builder, rhs.value, context.op().result_type().dtype);
+    lhs.value = build_convert(builder, lhs.value, dtype_of_sums(result_dtype));
+    rhs.value = build_convert(builder, rhs.value, dtype_of_sums(result_dtype));
   }
   DotDims dims;
   std::string batch, free;
@@ -215,8 +219,9 @@ void decompose_einsum(DecomposeContext& context) {
   for (const char label : rhs.labels) {
     if (!has(lhs.labels, label)) free += label;
   }
-  const ValueId product = build_dot(builder, lhs.value, rhs.value, dims, context.op().result_type().dtype);
-  context.set_result(0, transposed(builder, {product, batch + free}, kept).value);
+  const ValueId product = build_dot(builder, lhs.value, rhs.value, dims, dtype_of_sums(result_dtype));
+  const ValueId result = transposed(builder, {product, batch + free}, kept).value;
+  context.set_result(0, build_convert(builder, result, result_dtype));
 }
 
 constexpr std::string_view kFormat = "operands `,` `config` `=` $einsum_config attr-dict `:` functional-type";

@@ -16,7 +16,7 @@ std::string subject(const OpView& op) { return str("custom_call @", custom_call_
 CustomCallPtr known_call(const OpView& op) {
   CustomCallPtr call = find_custom_call(custom_call_target(op));
   if (call != nullptr) return call;
-  const Refusal& refusal = *refusal_of("stablehlo.custom_call of an unknown target");
+  const Refusal& refusal = refusals::kUnknownTarget;
   UnsupportedError error(error_message(subject(op), refused_because(refusal), {}, refusal.way_out));
   error.at(op.module().context().location_text(op.loc()));
   throw error;
@@ -130,7 +130,7 @@ void vjp_identity(VjpContext& context) {
 void check_sharding_call(const OpView& op) {
   check_identity(op);
   if (op.attrs().find(text_words::kGspmdSharding) == nullptr) return;
-  const Refusal& refusal = *refusal_of("@Sharding in a manual region");
+  const Refusal& refusal = refusals::kShardingCall;
   fail<UnsupportedError>(subject(op), refused_because(refusal), {}, refusal.way_out);
 }
 

@@ -12,6 +12,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/refusals.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -92,7 +93,7 @@ std::optional<std::vector<Dims>> constant_lists(const OpView& op, size_t first) 
 void verify_amounts(const OpView& op) {
   if (constant_lists(op, 2)) return;
   fail<UnsupportedError>(op.name(), "the amounts must be constants to run it", "values that the program computes",
-                         "use constants");
+                         refusals::kDynamicPad.way_out);
 }
 
 void verify_convolution(const OpView& op) {
@@ -107,7 +108,7 @@ void verify_convolution(const OpView& op) {
 void verify_bounds(const OpView& op) {
   if (constant_lists(op, 1)) return;
   fail<UnsupportedError>(op.name(), "the bounds must be constants to run it", "values that the program computes",
-                         "use stablehlo.dynamic_slice, or constants");
+                         refusals::kDynamicSlice.way_out);
 }
 
 // The amounts decide the shape, and the declared type may be another one.
@@ -138,7 +139,7 @@ void verify_size(const OpView& op) {
   const std::optional<Scalar> size = splat_value(op.module(), op.operand(1));
   fail<UnsupportedError>(
       op.name(), str("the size must be that of the type, ", op.operand_type(0).text(), ", to run it"),
-      size ? std::to_string(size->integer) : "a value that the program computes", "use stablehlo.slice, or a mask");
+      size ? std::to_string(size->integer) : "a value that the program computes", refusals::kSetDimensionSize.way_out);
 }
 
 void decompose_set_dimension_size(DecomposeContext& context) {

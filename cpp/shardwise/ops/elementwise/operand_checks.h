@@ -7,6 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
+#include "shardwise/ops/shared/refusals.h"
 
 namespace shardwise {
 
@@ -37,8 +38,7 @@ void infer_float(const InferContext& op, std::vector<TypeId>& results) {
 
 // The specification accepts complex operands of more ops than it defines on them.
 [[noreturn]] inline void refuse_complex(const OpView& op) {
-  fail<UnsupportedError>(op.name(), "operands must be real to run it", op.operand_type(0).text(),
-                         "compute with the real and imaginary parts");
+  fail<UnsupportedError>(op.name(), "operands must be real to run it", op.operand_type(0).text(), refusals::kParts);
 }
 inline void verify_real(const OpView& op) {
   if (is_complex(op.operand_type(0).dtype)) refuse_complex(op);

@@ -14,6 +14,7 @@
 #include "shardwise/ops/elementwise/special_decompositions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/refusals.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -76,7 +77,7 @@ std::optional<DType> bits_of(DType dtype) {
 void verify_next_after(const OpView& op) {
   if (bits_of(op.result_type().dtype)) return;
   fail<UnsupportedError>(op.name(), "the operands must have 4, 8, 16, 32 or 64 bits to run it", op.result_type().text(),
-                         "convert them first");
+                         refusals::kNextAfter.way_out);
 }
 
 // The bits of a float other than 0 are one more or one less: one more where it moves away from 0.
@@ -92,8 +93,21 @@ void decompose_next_after(DecomposeContext& context) {
   const auto number = [&](uint64_t value) {
     return Term{&builder, build_splat(builder, type.shape, Scalar::of_uint(*unsigned_dtype, value))};
   };
-  const Term x{&builder, context.operand(0)}, y{&builder, context.operand(1)}, zero = x.splat(0.0);
-  const Term bits = as_bits(x), one = number(1), sign = number(uint64_t{1} << (bit_width(type.dtype) - 1));
+  const auto as_float = [&](Term x) {
+    const TypeId same = builder.context().tensor(type.dtype, type.shape);
+    return Term{&builder, builder.create("stablehlo.bitcast_convert", {x.id}, {}, {same})};
+  };
+  const Term x{&builder, context.operand(0)}, y{&builder, context.operand(1)};
+  const Term bits = as_bits(x), one = number(1);
+  // As in C: equal operands give the second one, so that (+0, -0) gives -0; a NaN operand gives NaN.
+  const auto set = [&](Term next) {
+    const Term is_nan = x.compare("NE", x).op("stablehlo.or", y.compare("NE", y));
+    context.set_result(0, is_nan.select(x + y, x.compare("EQ", y).select(y, next)).id);
+  };
+  if (type.dtype == DType::kF8E8M0FNU) {  // powers of two, without a sign and without 0: bits ascend as numbers do
+    return set(as_float(x.compare("LT", y).select(bits + one, bits - one)));
+  }
+  const Term zero = x.splat(0.0), sign = number(uint64_t{1} << (bit_width(type.dtype) - 1));
   const Term away = x.compare("GT", zero).select(x.compare("LT", y), x.compare("GT", y));
   // From 0 the next float is the smallest one with the sign of y.
   const Term smallest = as_bits(y).op("stablehlo.and", sign).op("stablehlo.or", one);
@@ -101,11 +115,7 @@ void decompose_next_after(DecomposeContext& context) {
   // In a format without a negative zero these bits are NaN.
   const bool has_minus_zero = !std::isnan(float_of_bits(type.dtype, uint64_t{1} << (bit_width(type.dtype) - 1)));
   const Term whole = has_minus_zero ? moved : moved.compare("EQ", sign).select(number(0), moved);
-  const Term next{&builder, builder.create("stablehlo.bitcast_convert", {whole.id}, {},
-                                           {builder.context().tensor(type.dtype, type.shape)})};
-  // As in C: equal operands give the second one, so that (+0, -0) gives -0; a NaN operand gives NaN.
-  const Term is_nan = x.compare("NE", x).op("stablehlo.or", y.compare("NE", y));
-  context.set_result(0, is_nan.select(x + y, x.compare("EQ", y).select(y, next)).id);
+  set(as_float(whole));
 }
 
 // The product of halves u1 u0 and v1 v0; from Warren, "Hacker's Delight", section 8-2.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
@@ -114,11 +115,23 @@ void batch_fft(BatchContext& context) {
   context.set_result(0, build_fft(context.builder(), context.batched(0), fft_type(context.op().attrs()), length));
 }
 
+// 5 n log2 n for each transform of n complex numbers, half of it for real ones.
+OpCost cost_fft(const OpView& op) {
+  OpCost cost = cost_by_rule(op);
+  const FftType type = fft_type(op.attrs());
+  const bool is_real = type == FftType::kRfft || type == FftType::kIrfft;
+  const double n = static_cast<double>(element_count(op.attrs().get<IntArray>("fft_length")));
+  const double numbers = static_cast<double>((type == FftType::kIrfft ? op.result_type() : op.operand_type(0)).size());
+  cost.flops = (is_real ? 2.5 : 5.0) * numbers * std::log2(std::max(n, 2.0));
+  return cost;
+}
+
 constexpr OpDef kFftOps[] = {{
     .name = "stablehlo.fft",
     .infer = infer_fft,
     .rule = rule_fft,
     .prepare = prepare_fft,
+    .cost = cost_fft,
     .vjp = vjp_fft,
     .batch = batch_fft,
     .format = "operands `,` `type` `=` $fft_type `,` `length` `=` $fft_length attr-dict `:` functional-type",

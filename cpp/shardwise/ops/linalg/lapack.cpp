@@ -102,6 +102,21 @@ int64_t gesdd_real_count(char job, int64_t m, int64_t n) {
   return std::max(5 * small * small + 5 * small, 2 * large * small + 2 * small * small + small);
 }
 
+template <class T>
+bool is_nan(const T& x) {
+  return std::isnan(std::real(x)) || std::isnan(std::imag(x));
+}
+
+template <class T>
+T nan_of() {
+  constexpr Real<T> kNan = std::numeric_limits<Real<T>>::quiet_NaN();
+  if constexpr (kIsComplex<T>) {
+    return T(kNan, kNan);
+  } else {
+    return kNan;
+  }
+}
+
 // The place from 1 of the first NaN on the diagonal; 0 without one.
 template <class T>
 Int first_nan(Int n, const T* a) {
@@ -110,6 +125,26 @@ Int first_nan(Int n, const T* a) {
     if (std::isnan(std::real(a[static_cast<size_t>(i) * (static_cast<size_t>(n) + 1)]))) return i + 1;
   }
   return 0;
+}
+
+// The first column with a NaN; n without one.
+//
+// A NaN may stand anywhere in a matrix, but kernels of OpenBLAS lose some: it divided the column below a pivot of NaN
+// to zeros, and so made finite solutions of a system that has none.
+template <class T>
+Int first_nan_column(Int m, Int n, const T* a) {
+  for (Int column = 0; column < n; ++column) {
+    const T* first = a + static_cast<size_t>(column) * static_cast<size_t>(m);
+    if (std::any_of(first, first + m, is_nan<T>)) return column;
+  }
+  return n;
+}
+
+// What elimination makes of the columns from `first` on, if column `first` has a NaN.
+template <class T>
+void fill_nan(Int m, Int first, Int n, T* a) {
+  const auto rows = static_cast<size_t>(m);
+  std::fill(a + static_cast<size_t>(first) * rows, a + static_cast<size_t>(n) * rows, nan_of<T>());
 }
 
 // Job A returns all n rows of vᵀ, job S the first min(m, n); with job N nothing is
@@ -131,8 +166,11 @@ Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::mi
   }                                                                                                                    \
   template <>                                                                                                          \
   Int getrf(Int m, Int n, T* a, Int* pivots) {                                                                         \
+    const Int known = first_nan_column(m, n, a);                                                                       \
     Int info = 0;                                                                                                      \
-    p##getrf_(m, n, a, leading(m), pivots, info);                                                                      \
+    p##getrf_(m, known, a, leading(m), pivots, info);                                                                  \
+    fill_nan(m, known, n, a);                                                                                          \
+    for (Int i = std::min(m, known); i < std::min(m, n); ++i) pivots[i] = i + 1;                                       \
     return info;                                                                                                       \
   }                                                                                                                    \
   template <>                                                                                                          \
@@ -149,13 +187,20 @@ Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::mi
   }                                                                                                                    \
   template <>                                                                                                          \
   Int geqrf(Int m, Int n, T* a, T* tau) {                                                                              \
+    const Int known = first_nan_column(m, n, a);                                                                       \
+    fill_nan(m, known, n, a);                                                                                          \
+    for (Int i = std::min(m, known); i < std::min(m, n); ++i) tau[i] = nan_of<T>();                                    \
     return with_workspace<T>(                                                                                          \
-        [&](T* work, Int size, Int& info) { p##geqrf_(m, n, a, leading(m), tau, work, size, info); });                 \
+        [&](T* work, Int size, Int& info) { p##geqrf_(m, known, a, leading(m), tau, work, size, info); });             \
   }                                                                                                                    \
   template <>                                                                                                          \
   Int orgqr(Int m, Int n, Int k, T* a, const T* tau) {                                                                 \
-    return with_workspace<T>(                                                                                          \
-        [&](T* work, Int size, Int& info) { p##orgqr_name##_(m, n, k, a, leading(m), tau, work, size, info); });       \
+    const auto known = static_cast<Int>(std::find_if(tau, tau + k, is_nan<T>) - tau);                                  \
+    if (known < k) fill_nan(m, known, n, a);                                                                           \
+    const Int columns = known < k ? known : n;                                                                         \
+    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
+      p##orgqr_name##_(m, columns, known, a, leading(m), tau, work, size, info);                                       \
+    });                                                                                                                \
   }                                                                                                                    \
   template <>                                                                                                          \
   Int ormqr(char side, char transpose, Int m, Int n, Int k, Int rows, const T* a, const T* tau, T* c) {                \

@@ -193,8 +193,8 @@ bool runs_once(const OpView& op) {
 
 void verify_rng(const OpView& op) {
   if (runs_once(op)) return;
-  const Refusal& refusal = *refusal_of("stablehlo.rng in a loop, or in a function that stays a call");
-  fail<UnsupportedError>(refusal.name, refused_because(refusal), {}, refusal.way_out);
+  constexpr const Refusal& kRefusal = refusals::kRngInLoop;
+  fail<UnsupportedError>(str(kRefusal.name, " ", kRefusal.condition), refused_because(kRefusal), {}, kRefusal.way_out);
 }
 
 // Adds the ops of its kind that come before it in the order of the program. Whether it has been found.

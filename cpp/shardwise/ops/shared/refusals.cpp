@@ -12,18 +12,15 @@ namespace {
 
 constexpr std::string_view kHost = "it exchanges data with the host while the program runs";
 constexpr std::string_view kChannel = "it exchanges data with another program while it runs";
-constexpr std::string_view kLocalRegion = "its region computes on the shards of each device";
 constexpr std::string_view kEncloses = "it encloses a manual region";
-constexpr std::string_view kNoManualRegion = "write the function on whole arrays, and annotate them with sw.shard";
 constexpr std::string_view kPython = "it calls a Python function, which is not in the text";
 constexpr std::string_view kNoCallback = "remove the callback, or use sw.from_jax";
 constexpr std::string_view kSchedule = "shardwise decides when collectives run";
 constexpr std::string_view kSynchronous = "lower the program without them";
 constexpr std::string_view kQuantized = "no kernel computes with scales and zero points";
 constexpr std::string_view kUnquantized = "use floats, or integers with their scales as operands";
-constexpr std::string_view kUndefined = "the specification does not define it";
-constexpr std::string_view kParts = "compute with the real and imaginary parts";
-constexpr std::string_view kSizes = "sizes decide how a program is partitioned";
+
+using refusals::under;
 
 constexpr Refusal read(std::string_view name, std::string_view reason, std::string_view way_out) {
   return {name, reason, way_out, Refusal::When::kRead};
@@ -31,20 +28,20 @@ constexpr Refusal read(std::string_view name, std::string_view reason, std::stri
 
 // Each op, target or type that is refused; nothing else is without a kernel or a decomposition.
 constexpr std::array kRefusals{
-    Refusal{"stablehlo.all_reduce and other collectives between devices, outside of a manual computation",
-            "a program on whole arrays has one device there",
-            "leave the collectives to shardwise, or use sdy.manual_computation"},
-    Refusal{"stablehlo.all_reduce and other collectives along the free axes of a manual computation",
-            "shardwise decides what is shared along these axes", "make the axes manual, too"},
+    under("outside of a manual computation", "stablehlo.all_reduce and other collectives between devices",
+          "a program on whole arrays has one device there",
+          "leave the collectives to shardwise, or use sdy.manual_computation"),
+    under("along the free axes of a manual computation", "stablehlo.all_reduce and other collectives",
+          "shardwise decides what is shared along these axes", "make the axes manual, too"),
     Refusal{"stablehlo.infeed", kHost, "pass the data as arguments"},
     Refusal{"stablehlo.outfeed", kHost, "return the data as results"},
-    Refusal{"stablehlo.partition_id in a manual computation with free axes",
-            "shardwise decides what is shared along these axes", "make the axes manual, too"},
+    under("in a manual computation with free axes", "stablehlo.partition_id",
+          "shardwise decides what is shared along these axes", "make the axes manual, too"),
     Refusal{"stablehlo.recv", kChannel, "pass the data as arguments"},
     Refusal{"stablehlo.send", kChannel, "return the data as results"},
-    Refusal{"@SPMDFullToShardShape", kEncloses, kNoManualRegion},
-    Refusal{"@SPMDShardToFullShape", kEncloses, kNoManualRegion},
-    Refusal{"@Sharding in a manual region", kLocalRegion, kNoManualRegion},
+    Refusal{"@SPMDFullToShardShape", kEncloses, refusals::kNoManualRegion},
+    Refusal{"@SPMDShardToFullShape", kEncloses, refusals::kNoManualRegion},
+    refusals::kShardingCall,
     Refusal{"@xla_buffer_python_cpu_callback", kPython, kNoCallback},
     Refusal{"@xla_buffer_python_gpu_callback", kPython, kNoCallback},
     Refusal{"@xla_ffi_partitioned_python_cpu_callback", kPython, kNoCallback},
@@ -53,27 +50,23 @@ constexpr std::array kRefusals{
     Refusal{"@xla_ffi_python_gpu_callback", kPython, kNoCallback},
     Refusal{"@xla_python_cpu_callback", kPython, kNoCallback},
     Refusal{"@xla_python_gpu_callback", kPython, kNoCallback},
-    Refusal{"stablehlo.custom_call of an unknown target", "its function is not in the text",
-            "define it with sw.register_custom_call"},
-    Refusal{"stablehlo.rng in a loop, or in a function that stays a call", "it would draw the same numbers each time",
-            "use stablehlo.rng_bit_generator, whose state can be a carry or an argument"},
-    Refusal{"stablehlo.while in the region of a reduction, a scatter or a sort",
-            "such a region runs on many elements at once, each in as many steps",
-            "compute it outside, on whole tensors"},
-    Refusal{"stablehlo.remainder of complex numbers", kUndefined, kParts},
-    Refusal{"chlo.bessel_i1e of complex numbers", kUndefined, kParts},
-    Refusal{"chlo.next_after of floats of 6 bits", "no integer has 6 bits", "convert them first"},
-    Refusal{"stablehlo.dynamic_conv of amounts that the program computes", kSizes, "use constants"},
-    Refusal{"stablehlo.dynamic_pad of amounts that the program computes", kSizes, "use constants"},
-    Refusal{"stablehlo.real_dynamic_slice of bounds that the program computes", kSizes,
-            "use stablehlo.dynamic_slice, or constants"},
-    Refusal{"stablehlo.set_dimension_size to another size", kSizes, "use stablehlo.slice, or a mask"},
+    refusals::kUnknownTarget,
+    refusals::kRngInLoop,
+    under("in the region of a reduction, a scatter or a sort", "stablehlo.while",
+          "such a region runs on many elements at once, each in as many steps", "compute it outside, on whole tensors"),
+    refusals::kComplexRemainder,
+    refusals::kComplexBessel,
+    refusals::kNextAfter,
+    refusals::kDynamicConv,
+    refusals::kDynamicPad,
+    refusals::kDynamicSlice,
+    refusals::kSetDimensionSize,
     read("stablehlo.async_start", kSchedule, kSynchronous),
     read("stablehlo.async_done", kSchedule, kSynchronous),
     read("stablehlo.uniform_quantize", kQuantized, kUnquantized),
     read("stablehlo.uniform_dequantize", kQuantized, kUnquantized),
     read("!quant.uniform", kQuantized, kUnquantized),
-    read("tensor<?>", kSizes, "lower the program with concrete shapes"),
+    read("tensor<?>", refusals::kSizes, "lower the program with concrete shapes"),
 };
 
 }  // namespace
@@ -87,7 +80,7 @@ std::string refused_because(const Refusal& refusal) {
 void register_refused_calls() {
   for (const Refusal& refusal : kRefusals) {
     // A target that is refused under a condition has a definition of its own, which checks it.
-    if (!refusal.name.starts_with('@') || refusal.name.find(' ') != std::string_view::npos) continue;
+    if (!refusal.name.starts_with('@') || !refusal.condition.empty()) continue;
     register_custom_call({.name = std::string(refusal.name.substr(1)),
                           .check =
                               [&refusal](const OpView& op) {
