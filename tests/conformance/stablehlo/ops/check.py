@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from shardwise.dtypes import numpy_dtype
-from tests.conformance.stablehlo.ops.comparing import differing, ours
+from shardwise.dtypes import as_wide, is_inexact, numpy_dtype
+from tests.conformance.stablehlo.ops.comparing import ROUNDED, Wide, differing, ours, wide_results
 from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS, Difference
 from tests.conformance.stablehlo.ops.partitioned import run_partitioned
@@ -45,9 +45,19 @@ def _check(instances: Sequence[Instance], xla: Xla) -> list[Outcome]:
     outcomes = [Outcome(x) for x in instances]
     whole: dict[int, list[Array]] = {}
     for i, outcome in enumerate(outcomes):
-        found = _run_ours(outcome)
+        found = _run_whole(outcome)
         if found is not None:
             whole[i] = found
+    rounded = [i for i in whole if instances[i].kind in ROUNDED]
+    wide: dict[int, Wide] = {}
+    for i, results in zip(rounded, wide_results([instances[i] for i in rounded], xla)):
+        if isinstance(results, str):
+            outcomes[i].failures.append(f"XLA in float64: {results}")
+        else:
+            wide[i] = results
+    for i, results in whole.items():
+        if i in wide or instances[i].kind not in ROUNDED:
+            _run_on_mesh(outcomes[i], results, _kept(instances[i], results, wide[i]) if i in wide else None)
     asked = [i for i in whole if instances[i].kind not in ("uniform", "normal")]
     differences: list[tuple[int, Difference, Any]] = []
     for i, answer in zip(asked, xla.run([instances[i] for i in asked])):
@@ -55,15 +65,27 @@ def _check(instances: Sequence[Instance], xla: Xla) -> list[Outcome]:
             outcomes[i].failures.append(f"XLA: {answer}")
             continue
         for k, (got, want) in enumerate(zip(whole[i], answer)):
-            bad = differing(instances[i], k, got, want, True)
+            bad = differing(instances[i], k, got, want, True, wide.get(i))
             if np.any(bad):
-                differences.append((i, Difference(instances[i], k, got, want), bad))
+                differences.append((i, Difference(instances[i], k, got, want, wide.get(i)), bad))
     _explain(outcomes, differences, xla)
     return outcomes
 
 
-def _run_ours(outcome: Outcome) -> list[Array] | None:
-    """Our results; failures are those of types, ranges, and of the run on a mesh."""
+def _kept(instance: Instance, whole: list[Array], wide: Wide) -> Wide:
+    """The wide results, with ours of the whole program where the two differ: that is reported once."""
+    values, terms = list(wide.values), list(wide.terms) if wide.terms else None
+    for k, x in enumerate(whole):
+        if is_inexact(x.dtype):
+            bad = differing(instance, k, x, x, True, wide)
+            values[k] = np.where(bad, as_wide(x), values[k])
+            if terms is not None:  # of XLA's sum, which may have other terms
+                terms[k] = np.where(bad, np.max(np.abs(values[k]), initial=0) + 2 * terms[k], terms[k])
+    return Wide(values, terms)
+
+
+def _run_whole(outcome: Outcome) -> list[Array] | None:
+    """Our results; failures are those of types and ranges."""
     instance = outcome.instance
     try:
         whole = ours(instance)
@@ -78,21 +100,21 @@ def _run_ours(outcome: Outcome) -> list[Array] | None:
         (whole[0] >= instance.arguments[0]) & (whole[0] <= instance.arguments[1])
     ):
         outcome.failures.append("a random number is out of range")
+    return whole
+
+
+def _run_on_mesh(outcome: Outcome, whole: list[Array], wide: Wide | None) -> None:
+    instance = outcome.instance
     try:
         runs = run_partitioned(instance)
     except Exception as error:
         outcome.failures.append(f"partitioned: {error}")
-        return whole
+        return
     for run, mode in zip(runs, ("once", "faithful")):
         for k, (got, want) in enumerate(zip(run, whole)):
-            bad = (
-                differing(instance, k, got, want, False)
-                if got.dtype == want.dtype and got.shape == want.shape
-                else True
-            )
-            if np.any(bad):
+            typed = got.dtype == want.dtype and got.shape == want.shape
+            if not typed or np.any(differing(instance, k, got, want, False, wide)):
                 outcome.failures.append(f"partitioned, {mode}: result {k} is\n{got}\nand not\n{want}")
-    return whole
 
 
 def _explain(outcomes: list[Outcome], differences: list[tuple[int, Difference, Any]], xla: Xla) -> None:

@@ -6,38 +6,49 @@ differing(instance, k, got, want, ULPS)  # a mask over the elements of result k
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 import shardwise as sw
-from shardwise.dtypes import is_complex, is_float, is_signed, numpy_dtype
+from shardwise.dtypes import as_wide, is_complex, is_float, is_inexact, is_signed
 from tests.conformance.stablehlo.ops import devices, movement
 from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.values import Array, integer_ends, parts_of
-from tests.conformance.stablehlo.ops.xla import CONTRACTIONS
-from tests.op.dtype_values import bits_of, mlir_name, width_of
+from tests.conformance.stablehlo.ops.xla import CONTRACTIONS, WIDER, Xla
+from tests.op.dtype_values import bits_of, width_of
 
 # These keep every bit, of NaN too.
 MOVES = {
     *movement.ROWS, *devices.ROWS, "stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select",
     "stablehlo.sort", "stablehlo.bitcast_convert", "stablehlo.select",
 }  # fmt: skip
-# Rounding errors of a sum in eps·Σ|terms| that a partitioned run may add to those of the whole.
-SPLIT_SUM = 16.0
+PER_MATRIX = ("stablehlo.cholesky", "stablehlo.triangular_solve", "stablehlo.custom_call")
+# Units in the last place of a narrow float by which a partitioned sum may miss the bounds of a whole one.
+SPLIT_ULPS = 2
+ROUNDED = ("sum", "product", "scaled", "triangle")  # kinds of comparison that allow the rounding errors of a sum
 
 
-def differing(instance: Instance, k: int, got: Array, want: Array, whole: bool) -> Any:
-    """Which elements differ by more than the instance allows; `whole` compares with XLA, else with our whole run."""
+@dataclass(frozen=True)
+class Wide:
+    """XLA's results in float64 or complex128 for an instance that adds, not rounded; and Σ|terms|, if it is a sum."""
+
+    values: list[Array]
+    terms: list[Array] | None = None
+
+
+def differing(instance: Instance, k: int, got: Array, want: Array, whole: bool, wide: Wide | None = None) -> Any:
+    """Which elements differ by more than the instance allows.
+
+    `whole` compares with XLA; otherwise a partitioned run is compared with our whole run, or with the wide results.
+    """
     with np.errstate(all="ignore"):
         kind = instance.kind
-        if kind in ("sum", "product") and (is_float(got.dtype) or is_complex(got.dtype)):
-            return outside_sum(instance, k, got, want, whole)
-        if kind in ("scaled", "triangle"):
-            return outside_scale(instance, got, want)
+        if kind in ROUNDED and is_inexact(got.dtype):
+            return outside_bounds(instance, k, got, wide or Wide([as_wide(want)] * (k + 1)), whole)
         if kind == "ulps" and whole:
             return ulps_apart(got, want) > instance.ulps
         if instance.op in MOVES and whole:
@@ -62,6 +73,8 @@ def ordinals(x: Array) -> Any:
     """Integers in the order of the floats: neighbours are one apart; both zeros are 0."""
     width = width_of(x.dtype.name)
     raw = np.ascontiguousarray(x).reshape(-1).view(f"u{x.dtype.itemsize}").reshape(x.shape).astype(np.uint64)
+    if x.dtype.name == "float8_e8m0fnu":  # it has no sign
+        return raw.astype(np.int64)
     magnitude = (raw & np.uint64((1 << (width - 1)) - 1)).astype(np.int64)
     return np.where(raw >> np.uint64(width - 1) & np.uint64(1), -magnitude, magnitude)
 
@@ -89,33 +102,34 @@ def ulps_apart(got: Array, want: Array) -> Any:
     return np.where(one_nan, np.inf, np.where(both, 0, distance(ordinals(got), ordinals(want))))
 
 
-def eps_of(dtype: Any) -> float:
-    return float(ml_dtypes.finfo(parts_of(np.dtype(dtype).name)).eps)
-
-
-def magnitudes(instance: Instance) -> list[Array]:
-    """The results for the absolute values of all numbers, in float64: Σ|terms|."""
-    texts = {mlir_name(x.dtype.name) for x in instance.arguments if is_float(x.dtype) or is_complex(x.dtype)}
-    texts |= {mlir_name(d) for _, d in instance.results if is_float(numpy_dtype(d)) or is_complex(numpy_dtype(d))}
-    body = instance.body
-    for name in texts:
-        body = re.sub(rf"(?<=[x<]){re.escape(name)}(?=>)", "f64", body)
-    arguments = list(instance.arguments)
+def of_magnitudes(instance: Instance) -> Instance:
+    """The instance in wide floats on the absolute values of its numbers; its results are Σ|terms|."""
+    wide = instance.with_dtypes(WIDER)
+    arguments = list(wide.arguments)
     for i, x in enumerate(arguments):
-        if is_float(x.dtype) or is_complex(x.dtype):
-            wide = x.astype(np.complex128) if is_complex(x.dtype) else x.astype(np.float64)
-            keeps_sign = instance.op == "stablehlo.select_and_scatter" and i == 0
-            arguments[i] = wide if keeps_sign else np.abs(wide)
+        if is_inexact(x.dtype):
+            orders = instance.op == "stablehlo.select_and_scatter" and i == 0
+            arguments[i] = x if orders else np.abs(x).astype(x.dtype)
         elif is_signed(x.dtype) and instance.op in CONTRACTIONS:
             least = integer_ends(x.dtype.name)[0]  # it has no absolute value
             arguments[i] = np.abs(np.maximum(x.astype(np.int64), least + 1)).astype(x.dtype)
-    results = tuple((shape, "float64" if is_inexact(d) else d) for shape, d in instance.results)
-    return ours(replace(instance, arguments=tuple(arguments), body=body, results=results))
+    return replace(wide, arguments=tuple(arguments))
 
 
-def is_inexact(dtype: str) -> bool:
-    to = numpy_dtype(dtype)
-    return is_float(to) or is_complex(to)
+def wide_results(instances: Sequence[Instance], xla: Xla) -> list[Wide | str]:
+    """The wide results of instances whose kind is ROUNDED, or why XLA gives none."""
+    sums = [x for x in instances if x.kind in ("sum", "product")]
+    answers = iter(xla.run([x.with_dtypes(WIDER) for x in instances] + [of_magnitudes(x) for x in sums]))
+    values = [next(answers) for _ in instances]
+    terms = {id(x): next(answers) for x in sums}
+    found: list[Wide | str] = []
+    for instance, own in zip(instances, values):
+        sizes = terms.get(id(instance))
+        if isinstance(own, str) or isinstance(sizes, str):
+            found.append(own if isinstance(own, str) else str(sizes))
+        else:
+            found.append(Wide(own, [np.abs(x) for x in sizes] if sizes is not None else None))
+    return found
 
 
 def ours(instance: Instance) -> list[Array]:
@@ -124,24 +138,44 @@ def ours(instance: Instance) -> list[Array]:
     return [np.asarray(x) for x in (returned if isinstance(returned, tuple) else (returned,))]
 
 
-def outside_sum(instance: Instance, k: int, got: Array, want: Array, whole: bool) -> Any:
-    terms = magnitudes(instance)[k]
-    info = ml_dtypes.finfo(parts_of(got.dtype.name))
-    allowed = (2 * instance.ulps if whole else SPLIT_SUM) * (eps_of(got.dtype) * terms + float(info.smallest_normal))
-    wide = np.complex128 if is_complex(got.dtype) else np.float64
-    near = np.abs(got.astype(wide) - want.astype(wide)) <= allowed
-    overflows = terms * (1 + 16 * eps_of(got.dtype)) >= float(info.max) / 2  # on the way, depending on the order
-    return ~(same(got, want) | near | overflows)
+def sizes_of(instance: Instance, value: Array) -> Array:
+    """For each element the largest finite one of its matrix, or of the whole array where it is no matrix."""
+    finite = np.where(np.isfinite(value), np.abs(value), 0)
+    axes = (-2, -1) if value.ndim > 2 and instance.op in PER_MATRIX else None
+    return np.broadcast_to(finite.max(axis=axes, keepdims=True, initial=0), value.shape)
 
 
-def outside_scale(instance: Instance, got: Array, want: Array) -> Any:
-    if not is_inexact(got.dtype.name):
-        return ~same(got, want)
+def outside_bounds(instance: Instance, k: int, got: Array, wide: Wide, whole: bool) -> Any:
+    """Which elements a sum in float32 (float64 for the wide dtypes), rounded once, cannot be.
+
+    A sum of n terms has an error of at most n·eps·Σ|terms|. Narrow floats are compared in the order of their values:
+    the sum must be one of those to which the interval of the possible sums rounds.
+    """
+    value = np.asarray(wide.values[k])
+    terms = wide.terms[k] if wide.terms else sizes_of(instance, value)
     if instance.kind == "triangle":  # the other triangle may hold anything
         keep = np.tril if "lower = true" in instance.body else np.triu
-        got, want = keep(got), keep(want)
-    finite = np.abs(want[np.isfinite(want)]).astype(np.float64)
-    size = finite.max(initial=1)
-    wide = np.complex128 if is_complex(got.dtype) else np.float64
-    near = np.abs(got.astype(wide) - want.astype(wide)) <= instance.ulps * eps_of(got.dtype) * size
-    return ~(same(got, want) | near)
+        got, value = keep(got), keep(value)
+    part = parts_of(got.dtype.name)
+    steps = np.finfo(np.float64 if part.itemsize == 8 else np.float32)
+    small = steps.smallest_normal if part.itemsize == 8 else steps.smallest_subnormal  # XLA flushes in float64
+    slack = (1 if whole else 2) * instance.ulps * (float(steps.eps) * terms + float(small))
+    most = float(steps.max if whole else ml_dtypes.finfo(part).max)
+    overflows = ~np.isfinite(got) & (terms * (1 + 64 * float(steps.eps)) >= most / 2)  # depends on the order
+    exact = same(got, value.astype(got.dtype)) | (np.isfinite(value) & overflows)
+    if is_complex(got.dtype) or part.itemsize >= 4:
+        return ~(exact | (np.abs(got.astype(value.dtype) - value) <= np.where(np.isfinite(slack), slack, 0)))
+    return ~(exact | within_rounded(got, value - slack, value + slack, 0 if whole else SPLIT_ULPS))
+
+
+def within_rounded(got: Array, low: Array, high: Array, ulps: int) -> Any:
+    """Whether elements lie between two numbers rounded to their dtype; past the largest one is what overflow gives."""
+    past = int(ordinals(np.asarray(ml_dtypes.finfo(got.dtype).max, got.dtype))) + 1
+
+    def place(x: Array, sign: Array) -> Any:
+        return np.where(np.isfinite(x), ordinals(x), np.where(sign < 0, -past, past))
+
+    least, most = (place(x.astype(got.dtype), x) for x in (low, high))
+    own = place(got, got)
+    inside = (own >= least - ulps) & (own <= most + ulps)
+    return (inside | (np.isnan(got) & (least - ulps <= -past))) & np.isfinite(low) & np.isfinite(high)

@@ -6,22 +6,31 @@ The names of ops alone excuse nothing: a mechanism tells which elements of an in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from shardwise.dtypes import is_complex, is_float, is_integer
-from tests.conformance.stablehlo.ops.comparing import MOVES, differing
+from shardwise.dtypes import as_wide, is_float, is_integer
+from tests.conformance.stablehlo.ops.comparing import MOVES, Wide, differing, ours, same
 from tests.conformance.stablehlo.ops.instance import Build, Instance, dense_ints, tensor
 from tests.conformance.stablehlo.ops.reductions import selector
 from tests.conformance.stablehlo.ops.references import reference
 from tests.conformance.stablehlo.ops.scalar_regions import combiner
-from tests.conformance.stablehlo.ops.touched import partly_outside, tied, updated_often
+from tests.conformance.stablehlo.ops.specified import (
+    bits_set,
+    compared,
+    flushed,
+    is_subnormal,
+    scattered,
+    selected_and_scattered,
+    upper_half,
+    windows_of_updates,
+)
 from tests.conformance.stablehlo.ops.values import Array
-from tests.op.dtype_values import COMPLEX, width_of
+from tests.op.dtype_values import COMPLEX, bits_of, width_of
 
 
 @dataclass
@@ -32,6 +41,7 @@ class Difference:
     result: int
     ours: Array
     xla: Array
+    wide: Wide | None = None
     wider: Array | None = None
 
     @property
@@ -39,20 +49,22 @@ class Difference:
         return self.ours.dtype
 
     def operands(self) -> list[Array]:
-        """The arguments that have an element for each element of the result, as far as they broadcast to it."""
+        """The arguments broadcast to the result: as in NumPy, or along the dims that the op names."""
+        named = re.search(r"broadcast_dimensions = array<i64(?:: ([\d, ]+))?>", self.instance.body)
+        dims = [int(d) for d in (named[1] or "").split(",") if d.strip()] if named else None
         found = []
         for x in self.instance.arguments:
+            if dims is not None and x.ndim == len(dims) < self.ours.ndim:
+                x = x.reshape([x.shape[dims.index(d)] if d in dims else 1 for d in range(self.ours.ndim)])
             try:
                 found.append(np.broadcast_to(x, self.ours.shape))
             except ValueError:
-                found.append(np.broadcast_to(x.reshape(-1)[:1], self.ours.shape) if x.size else x)
-        return [x for x in found if x.shape == self.ours.shape]
+                continue
+        return found
 
-    def agrees(self, with_: Array | None) -> Any:
-        """The elements of our result that are within the instance's bound of another one."""
-        if with_ is None or with_.shape != self.ours.shape:
-            return np.zeros(self.ours.shape, bool)
-        return ~differing(self.instance, self.result, self.ours, with_.astype(self.dtype), True)
+    def agrees(self, other: Array | None) -> Any:
+        """The elements of our result that are within the instance's bound of another result."""
+        return _near(self, self.ours, other)
 
     def shown(self, bad: Any) -> str:
         """The first element that differs, and the operands there."""
@@ -77,32 +89,42 @@ class Mechanism:
 # ---- predicates -----------------------------------------------------------------------------------------------------
 
 
-def _part_is_subnormal(x: Array) -> Any:
-    if is_complex(x.dtype):
-        return _part_is_subnormal(x.real) | _part_is_subnormal(x.imag)
-    if not is_float(x.dtype):
-        return np.zeros(x.shape, bool)
-    size = np.abs(x.astype(np.float64))
-    return (size <= float(ml_dtypes.finfo(x.dtype).smallest_normal)) & (size > 0)
+def _near(d: Difference, one: Array, other: Array | None) -> Any:
+    if other is None or other.shape != one.shape:
+        return np.zeros(one.shape, bool)
+    wide = Wide([as_wide(other)] * (d.result + 1), d.wide.terms) if d.wide else None
+    return ~differing(d.instance, d.result, one, other.astype(d.dtype), True, wide)
 
 
 def _subnormal(d: Difference) -> Any:
-    """At an element where an operand or our result is subnormal, or where any operand is that elements mix."""
-    found = _part_is_subnormal(d.ours)
+    """Where our result is XLA's in float64, or is exact in float64 and XLA's is what subnormals as zeros give."""
+    if d.instance.op in MOVES or is_integer(d.dtype):
+        return _nothing(d)
+    found = is_subnormal(d.ours)
     for x in d.instance.arguments:
-        spread = x.shape == d.ours.shape
-        found = found | (_part_is_subnormal(x) if spread else np.any(_part_is_subnormal(x)))
-    return found
+        found = found | (is_subnormal(x) if x.shape == d.ours.shape else np.any(is_subnormal(x)))
+    widest = any(x.dtype in (np.float64, np.complex128) for x in (d.ours, *d.instance.arguments))
+    if not np.any(found):
+        return found
+    return found & (_flushed(d) if widest else _wider(d))
+
+
+def _flushed(d: Difference) -> Any:
+    """Where XLA's result is ours of flushed operands, or ours flushed, and ours is the specified one."""
+    operands = tuple(flushed(x) for x in d.instance.arguments)
+    again = ours(replace(d.instance, arguments=operands))[d.result]
+    zeros = [flushed(d.ours), again, flushed(again)]
+    right = np.full(d.ours.shape, d.dtype != np.bool_)
+    if d.dtype == np.bool_:
+        expected = compared(d.instance, d.operands())
+        right = right if expected is None else d.ours == expected
+    elif reference(d.instance.op) is not None:
+        right = _reference(d)
+    return right & np.any([_near(d, d.xla, x) for x in zeros], axis=0)
 
 
 def _wider(d: Difference) -> Any:
     return d.agrees(d.wider)
-
-
-def _not_wider(d: Difference) -> Any:
-    """float64 and complex128 have no wider dtype here; integers and bools come from floats that do not widen."""
-    widest = any(x.dtype in (np.float64, np.complex128) for x in (d.ours, *d.instance.arguments))
-    return np.full(d.ours.shape, widest or not (is_float(d.dtype) or is_complex(d.dtype)))
 
 
 def _reference(d: Difference) -> Any:
@@ -122,8 +144,9 @@ def _of_ops(*names: str) -> Callable[[Difference], bool]:
 
 
 def _sub_byte(d: Difference) -> Any:
-    narrow = width_of(d.dtype.name) < 8 and is_integer(d.dtype)
-    return np.full(d.ours.shape, narrow and _of_ops("popcnt", "mulhi")(d))
+    if width_of(d.dtype.name) >= 8 or not is_integer(d.dtype) or not _of_ops("popcnt", "mulhi")(d):
+        return _nothing(d)
+    return d.agrees(bits_set(*d.operands()) if _of_ops("popcnt")(d) else upper_half(*d.operands()))
 
 
 def _integer_power(d: Difference) -> Any:
@@ -137,29 +160,43 @@ def _integer_power(d: Difference) -> Any:
 
 
 def _moved_nan(d: Difference) -> Any:
-    narrow = width_of(d.dtype.name) <= 16 and is_float(d.dtype)
-    return np.isnan(d.ours) & np.isnan(d.xla) if narrow and d.instance.op in MOVES else _nothing(d)
+    """NaN in both results, and our bits are those of a NaN of an operand."""
+    if width_of(d.dtype.name) > 16 or not is_float(d.dtype) or d.instance.op not in MOVES:
+        return _nothing(d)
+    kept = {bytes(x) for a in d.instance.arguments if a.dtype == d.dtype for x in bits_of(a[np.isnan(a)])}
+    if "dense<" in d.instance.body:  # a constant
+        return np.isnan(d.ours) & np.isnan(d.xla)
+    rows = bits_of(d.ours).reshape(-1, d.dtype.itemsize)
+    moved = np.array([bytes(x) in kept for x in rows], bool).reshape(d.ours.shape)
+    return np.isnan(d.ours) & np.isnan(d.xla) & moved
 
 
 def _complex_order(d: Difference) -> Any:
-    if not (
-        d.dtype.name in COMPLEX and _of_ops("maximum", "minimum", "clamp", "broadcast_maximum", "broadcast_minimum")(d)
-    ):
+    """Where an operand has a NaN and our result is one of the operands, with a NaN."""
+    named = _of_ops("maximum", "minimum", "clamp", "broadcast_maximum", "broadcast_minimum")
+    if d.dtype.name not in COMPLEX or not named(d):
         return _nothing(d)
-    return np.any([np.isnan(x) for x in d.operands()], axis=0)
+    return np.any([np.isnan(x) & same(d.ours, x) for x in d.operands()], axis=0)
 
 
 def _ties(d: Difference) -> Any:
-    return tied(d.instance) if _of_ops("select_and_scatter")(d) else _nothing(d)
+    return d.agrees(selected_and_scattered(d.instance)) if _of_ops("select_and_scatter")(d) else _nothing(d)
 
 
 def _no_indices(d: Difference) -> Any:
     empty = _of_ops("scatter")(d) and "scatter_dims_to_operand_dims = []" in d.instance.body
-    return updated_often(d.instance) if empty else _nothing(d)
+    return d.agrees(scattered(d.instance)) if empty else _nothing(d)
 
 
 def _partly_outside(d: Difference) -> Any:
-    return partly_outside(d.instance) if _of_ops("scatter")(d) else _nothing(d)
+    if not _of_ops("scatter")(d):
+        return _nothing(d)
+    shape, found = d.ours.shape, np.zeros(d.ours.shape, bool)
+    for low, window in windows_of_updates(d.instance):
+        high = [a + size for a, size in zip(low, window.shape)]
+        if any(a < 0 or b > size for a, b, size in zip(low, high, shape)):
+            found[tuple(slice(max(a, 0), max(b, 0)) for a, b in zip(low, high))] = True
+    return found & d.agrees(scattered(d.instance)) if np.any(found) else found
 
 
 def _digamma(d: Difference) -> Any:
@@ -239,8 +276,8 @@ MECHANISMS: list[Mechanism] = [
         "subnormal numbers",
         "XLA:CPU sets flush-to-zero: subnormal operands and results are zeros. The specification: floats "
         "'correspond to IEEE-754', which has them; float8_e8m0fnu, without a zero, gets NaN. XLA's result in "
-        "float64 is ours, or an operand or the result is subnormal in float64.",
-        lambda d: _subnormal(d) & (_wider(d) | _not_wider(d)),
+        "float64 is ours; in float64, XLA's is ours with subnormals as zeros.",
+        _subnormal,
         _pointwise("stablehlo.multiply", "float32", [TINY], [1.0]),
     ),
     Mechanism(

@@ -61,6 +61,8 @@ class Xla:
 
     def run(self, instances: Sequence[Instance]) -> list[list[Array] | str]:
         """Results per instance, or why XLA gives none."""
+        if not instances:
+            return []
         answer = self._ask(*together([x.with_dtypes(computed_in(x)) for x in instances]))
         if not isinstance(answer, str):
             found: list[list[Array] | str] = []

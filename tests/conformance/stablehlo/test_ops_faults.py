@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planted faults: the comparisons of ``python -m tests.conformance.stablehlo.ops`` find them, no mechanism excuses one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shardwise.dtypes import is_complex, is_inexact, numpy_dtype
+from tests.conformance.stablehlo.ops.comparing import (
+    MOVES,
+    ROUNDED,
+    Wide,
+    differing,
+    ordinals,
+    ours,
+    sizes_of,
+    wide_results,
+)
+from tests.conformance.stablehlo.ops.drawing import TABLE, drawn
+from tests.conformance.stablehlo.ops.instance import Instance
+from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS, Difference
+from tests.conformance.stablehlo.ops.values import Array
+from tests.conformance.stablehlo.ops.xla import Xla
+
+TRIED = 9  # seeds of each op and dtype
+# float8_e8m0fnu has no negative numbers: most results are NaN.
+WITHOUT_RESULTS = ("stablehlo.batch_norm_grad", "stablehlo.batch_norm_inference", "stablehlo.batch_norm_training")
+
+
+@pytest.fixture(scope="module")
+def xla() -> Iterator[Xla]:
+    process = Xla()
+    yield process
+    process.close()
+
+
+def of_dtype(op: str, dtype: str) -> Iterator[Instance]:
+    dtypes = TABLE[op].dtypes
+    for i in range(TRIED):
+        yield drawn(op, dtypes.index(dtype) + i * len(dtypes))
+
+
+def nonzero(instance: Instance) -> int:
+    """The number of results that a planted fault changes."""
+    found = [x for x in ours(instance) if is_inexact(x.dtype)]
+    with np.errstate(all="ignore"):
+        return sum(int(np.count_nonzero(np.isfinite(x) & (np.abs(x.astype(np.complex128)) >= 0.5))) for x in found)
+
+
+def rounded() -> dict[tuple[str, str], Instance]:
+    """One instance of each op that adds, in each of its floating and complex dtypes."""
+    found: dict[tuple[str, str], Instance] = {}
+    for op in sorted(TABLE):
+        for dtype in TABLE[op].dtypes:
+            if is_inexact(numpy_dtype(dtype)):
+                instances = [x for x in of_dtype(op, dtype) if x.kind in ROUNDED]
+                counts = [nonzero(x) for x in instances]
+                if counts and not (op in WITHOUT_RESULTS and dtype == "float8_e8m0fnu"):
+                    found[op, dtype] = instances[int(np.argmax(counts))]
+    return found
+
+
+def large(instance: Instance, k: int, got: Array, wide: Wide, least: int) -> Any:
+    """The elements that are no small difference of large terms, and are not the least numbers of the dtype."""
+    value = np.asarray(wide.values[k])
+    terms = wide.terms[k] if wide.terms else sizes_of(instance, value)
+    bits = least + 1 if is_complex(got.dtype) else np.abs(ordinals(got))
+    return np.isfinite(value) & np.isfinite(got) & (np.abs(value) >= terms / 16) & (np.abs(value) > 0) & (bits > least)
+
+
+def test_negated_and_zeroed_sums_are_found_in_every_dtype(xla: Xla) -> None:
+    instances = rounded()
+    assert {op for op, _ in instances} >= {
+        "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter", "stablehlo.select_and_scatter",
+        "stablehlo.dot_general", "stablehlo.convolution", "stablehlo.einsum", "chlo.ragged_dot", "stablehlo.fft",
+        "stablehlo.batch_norm_grad", "stablehlo.triangular_solve", "stablehlo.cholesky",
+    }  # fmt: skip
+    tried: dict[tuple[str, str], int] = {}
+    for (op, dtype), instance, wide in zip(instances, instances.values(), wide_results([*instances.values()], xla)):
+        assert not isinstance(wide, str), f"{instance.name}: {wide}"
+        for k, got in enumerate(ours(instance)):
+            if not is_inexact(got.dtype) or instance.kind == "triangle" and got.ndim < 2:
+                continue
+            for whole, least in ((True, 0), (False, 2)):
+                wrong = large(instance, k, got, wide, least)
+                if instance.kind == "triangle":
+                    wrong &= (np.tril if "lower = true" in instance.body else np.triu)(np.ones(got.shape, bool))
+                if op == "stablehlo.scatter":  # XLA drops windows that are partly outside
+                    wrong &= ~differing(instance, k, got, got, whole, wide)
+                tried[op, dtype] = tried.get((op, dtype), 0) + int(np.count_nonzero(wrong))
+                for planted in (np.negative(got), np.zeros_like(got)):
+                    found = differing(instance, k, planted, planted, whole, wide)
+                    assert found[wrong].all(), f"{instance.name} {dtype}: {planted[wrong]} for {got[wrong]}"
+    assert min(tried.values()) > 0, [key for key, count in tried.items() if not count]
+
+
+def planted(x: Array) -> Array:
+    """Rolled by one element, plus one."""
+    moved = np.roll(x, 1)
+    if moved.dtype == np.bool_:
+        return np.logical_not(moved)
+    wide = moved.astype(np.complex128 if is_complex(x.dtype) else np.float64 if is_inexact(x.dtype) else np.int64)
+    with np.errstate(all="ignore"):
+        return np.asarray((wide + 1).astype(x.dtype))
+
+
+def test_planted_faults_in_movement_and_integers_are_never_excused() -> None:
+    tried = {op: 0 for op in MOVES & set(TABLE)}
+    for op in sorted(TABLE):
+        for seed in range(24 if op in MOVES else 8):
+            instance = drawn(op, seed)
+            if instance.kind in (*ROUNDED, "uniform", "normal"):
+                continue
+            for k, right in enumerate(ours(instance)):
+                if op not in MOVES and is_inexact(right.dtype):
+                    continue
+                wrong = planted(right)
+                found = Difference(instance, k, wrong, right, None, right)
+                with np.errstate(all="ignore"):
+                    bad = differing(instance, k, wrong, right, True)
+                    bad &= ~(np.isnan(right) & np.isnan(wrong)) if is_inexact(right.dtype) else True
+                    excused = {m.name for m in MECHANISMS if np.any(bad & m.explains(found))} if np.any(bad) else set()
+                assert not excused, f"{instance.name} ({instance.dtype}): {excused}"
+                if op in MOVES:
+                    tried[op] += int(np.count_nonzero(bad))
+    assert min(tried.values()) > 0, tried
