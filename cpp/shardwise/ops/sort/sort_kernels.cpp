@@ -17,7 +17,7 @@ namespace {
 
 using Arrays = std::vector<NdArray>;
 
-constexpr int64_t kGrainItems = 1 << 14;
+constexpr int64_t kSortGrain = 1 << 14;
 constexpr int64_t kCountedItems = 1 << 10;  // of one byte
 constexpr int64_t kMostMerges = 2048;       // that run side by side, so that their operands stay in the cache
 constexpr int64_t kMostPlaces = std::numeric_limits<uint32_t>::max();
@@ -240,7 +240,7 @@ struct PreparedSort {
 };
 
 void sort_rows(KernelContext& context, const PreparedSort& sort, const Rows& rows) {
-  const int64_t grain = std::max<int64_t>(kGrainItems / rows.n, 1);
+  const int64_t grain = std::max<int64_t>(kSortGrain / rows.n, 1);
   context.parallel_for(rows.rows, grain, [&](int64_t begin, int64_t end) {
     if (sort.comparator) {
       RegionSort sorter(rows, *sort.comparator);
@@ -329,7 +329,7 @@ void select_rows(KernelContext& context, const KeyOrder<U>& order, DType dtype, 
   const NdArray result = context.allocate_result(0), places = context.allocate_result(1);
   const NdArray values = result.dtype() == dtype ? result : NdArray::empty(dtype, result.shape());
   const int64_t n = from.shape().back(), rows = k == 0 ? 0 : values.size() / k;
-  const int64_t grain = std::max<int64_t>(kGrainItems / std::max<int64_t>(n, 1), 1);
+  const int64_t grain = std::max<int64_t>(kSortGrain / std::max<int64_t>(n, 1), 1);
   context.parallel_for(rows, grain, [&](int64_t row, int64_t end) {
     FirstOfRow<U> first(order, n, k);
     for (; row < end; ++row) {

@@ -22,7 +22,7 @@ using reduce_loops::Sum;
 
 constexpr int64_t kSegment = 256;  // neighbouring elements of a row that run side by side
 constexpr int64_t kRows = 16;      // rows that do, where the dim itself lies along memory
-constexpr int64_t kGrainItems = 1 << 15;
+constexpr int64_t kScanGrain = 1 << 15;
 
 // Running values of up to kWidth elements side by side.
 template <class Op, int64_t kWidth>
@@ -109,7 +109,7 @@ void scan_items(KernelContext& context, const ScanShape& shape, const std::byte*
   const int64_t most = along ? rows : kSegment;
   const int64_t segments = ceil_div(lanes, most), units = along ? segments : shape.outer * segments;
   const int64_t lane_stride = along ? shape.count : 1;
-  const int64_t grain = std::max<int64_t>(kGrainItems / (shape.count * std::min(most, lanes)), 1);
+  const int64_t grain = std::max<int64_t>(kScanGrain / (shape.count * std::min(most, lanes)), 1);
   context.parallel_for(units, grain, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit % segments * most, width = std::min(most, lanes - first);
