@@ -17,10 +17,11 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core
-from shardwise.dtypes import is_complex, is_float, numpy_dtype
+from shardwise.dtypes import is_complex, is_inexact, numpy_dtype
 from tests.conformance.stablehlo.ops.drawing import TABLE
 from tests.op.case import Application, OpCase
 from tests.op.cases import CASES, CONTROL_FLOW, OF_FUNCTIONS, OF_OTHERS_WITHOUT_KERNEL
+from tests.op.dtype_values import width_of
 from tests.op.inputs import extreme, plain
 from tests.support.partitioned import ONE_DEVICE
 
@@ -39,7 +40,7 @@ def inexact(name: str) -> list[str]:
     """The floating and complex dtypes of an op; the specification's, as the random instances draw them."""
     dtypes = TABLE[name].dtypes if name in TABLE else ()
     kinds = [(dtype, numpy_dtype(dtype)) for dtype in dtypes if dtype not in WITHOUT_DERIVATIVES]
-    return [name for name, dtype in kinds if is_float(dtype) or is_complex(dtype)]
+    return [name for name, dtype in kinds if is_inexact(dtype)]
 
 
 def transforms(n: int, dtype: str) -> list[Application]:
@@ -70,10 +71,6 @@ ROWS = [
 each_row = pytest.mark.parametrize("case", ROWS, ids=[case.id for case in ROWS])
 
 
-def is_inexact(x: np.ndarray) -> bool:
-    return is_float(x.dtype) or is_complex(x.dtype)
-
-
 def wide_of(dtype: str) -> str:
     return "complex128" if is_complex(numpy_dtype(dtype)) else "float64"
 
@@ -94,20 +91,29 @@ class Compiled:
 class Program:
     """The op on arguments of one dtype, its result, and its vjp."""
 
-    def __init__(self, case: OpCase, application: Application, dtype: str, operands: list[np.ndarray]) -> None:
+    def __init__(
+        self,
+        case: OpCase,
+        application: Application,
+        dtype: str,
+        operands: list[np.ndarray],
+        weights: np.ndarray | None = None,
+    ) -> None:
         self.operands = operands
         self.symmetric = case.name == "stablehlo.cholesky"  # it is a function of Hermitian matrices
         constants = application.fixed if application.baked else {}
         constants = {*constants, *WHOLE_NUMBERS.get(case.name, ())}
-        self.wrt = [i for i, x in enumerate(operands) if is_inexact(x) and i not in constants]
+        self.wrt = [i for i, x in enumerate(operands) if is_inexact(x.dtype) and i not in constants]
         trace, values, result = self.recorded(case, application, dtype)
         self.forward = Compiled(trace.finish([result]))
         self.value = self.forward(operands)[0]
         rng = np.random.default_rng(1)
         self.weights = rng.uniform(0.5, 1.5, self.value.shape)
+        if width_of(dtype) < 8:  # the least numbers are not much smaller
+            self.weights *= 2
         if is_complex(self.value.dtype):
             self.weights = self.weights + 1j * rng.uniform(-1, 1, self.value.shape)
-        self.weights = np.asarray(self.weights, self.value.dtype)
+        self.weights = np.asarray(self.weights if weights is None else weights).astype(self.value.dtype)
         trace, values, result = self.recorded(case, application, dtype)
         seed = trace.constant(self.weights)[0]
         gradients = trace.vjp([result], [seed], [values[i] for i in self.wrt])
@@ -164,17 +170,19 @@ def applications(case: OpCase, dtype: str) -> list[Application]:
     return [row for row in rows if row.differentiable]
 
 
-def program(case: OpCase, row: Application, dtype: str, operands: list[np.ndarray]) -> Program | None:
+def program(
+    case: OpCase, row: Application, dtype: str, operands: list[np.ndarray], weights: np.ndarray | None = None
+) -> Program | None:
     """None if the op does not take the dtype in this row, or has no floating operand and result."""
     try:
-        made = Program(case, row, dtype, operands)
+        made = Program(case, row, dtype, operands, weights)
     except (sw.DTypeError, sw.UnsupportedError):
         return None
-    return made if is_inexact(made.value) and made.wrt else None
+    return made if is_inexact(made.value.dtype) and made.wrt else None
 
 
 def tried(case: OpCase) -> Iterator[tuple[str, Program, Program]]:
-    """One application for each dtype, which take turns: the program in it, and in float64 or complex128."""
+    """One application for each dtype, a different one for each: the program in it, and in float64 or complex128."""
     for k, dtype in enumerate(inexact(case.name)):
         to = wide_of(dtype)
         wide_rows = {row.label: row for row in applications(case, to)}
@@ -185,7 +193,7 @@ def tried(case: OpCase) -> Iterator[tuple[str, Program, Program]]:
             if made is None:
                 continue
             same = [x.astype(numpy_dtype(to)) if x.dtype == numpy_dtype(dtype) else x for x in operands]
-            wider = made if dtype == to else program(case, wide, to, same)
+            wider = made if dtype == to else program(case, wide, to, same, made.weights)
             assert wider is not None, f"{case.id} {dtype}"
             yield dtype, made, wider
             break
@@ -205,16 +213,34 @@ def check_differences(made: Program, where: str) -> None:
 def check_narrow(made: Program, wide: Program, dtype: str, where: str) -> None:
     limits = numpy_dtype(dtype)
     info = ml_dtypes.finfo(limits)
-    eps, largest = float(info.eps), float(info.max)
+    largest = float(info.max)
     for got, want, i in zip(made.gradients(), wide.gradients(), made.wrt):
         assert (got.shape, got.dtype) == (made.operands[i].shape, made.operands[i].dtype), where
         kept = np.isfinite(want) & (np.abs(want) < largest / 8)
         if largest < 1000:  # squares in the formulas overflow
             kept &= np.isfinite(got.astype(want.dtype))
-        scale = max(1.0, float(np.max(np.abs(want[kept]), initial=0)), float(np.max(np.abs(wide.value), initial=0)))
-        with np.errstate(all="ignore"):
-            bad = kept & ~(np.abs(got.astype(want.dtype) - want) <= 64 * eps * scale)
-        assert not bad.any(), f"{where}: {got[bad]} and in {want.dtype} {want[bad]}"
+        found, want = (np.where(kept, x, 0).astype(want.dtype) for x in (got, want))
+        assert is_near(found, want, limits), f"{where}: {found} and in {want.dtype} {want}"
+        if is_decisive(want, limits):
+            assert not is_near(-found, want, limits), where
+            assert not is_near(0 * found, want, limits), where
+
+
+def is_near(found: np.ndarray, want: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """Whether roundings to `dtype` explain the difference; below 8 bits, whether the direction is right."""
+    info = ml_dtypes.finfo(dtype)
+    if width_of(dtype.name) < 8:
+        return not is_decisive(want, dtype) or paired(np.conj(want), found) > 0
+    share, spacing = min(8 * float(info.eps), 0.75), float(info.smallest_subnormal)
+    return bool(np.linalg.norm(found - want) <= share * np.linalg.norm(want) + spacing * np.sqrt(want.size))
+
+
+def is_decisive(want: np.ndarray, dtype: np.dtype[Any]) -> bool:
+    """Whether the numbers are so far from the least ones of `dtype` that zeros and negated numbers are not near."""
+    spacing = float(ml_dtypes.finfo(dtype).smallest_subnormal)
+    if width_of(dtype.name) < 8:
+        return bool(np.max(np.abs(want), initial=0) >= 2 * spacing)
+    return bool(np.linalg.norm(want) > 8 * spacing * np.sqrt(want.size))
 
 
 def second_derivatives(made: Program, case: OpCase, row: Application, dtype: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planted faults: the comparisons of ``python -m tests.conformance.stablehlo.ops`` find them, no mechanism excuses one."""
+"""Planted faults: the comparisons of the random instances find them, and no mechanism excuses one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS, Difference
 from tests.conformance.stablehlo.ops.values import Array
 from tests.conformance.stablehlo.ops.xla import Xla
 
-TRIED = 9  # seeds of each op and dtype
+TRIED = 30  # seeds of each op and dtype
 # float8_e8m0fnu has no negative numbers: most results are NaN.
 WITHOUT_RESULTS = ("stablehlo.batch_norm_grad", "stablehlo.batch_norm_inference", "stablehlo.batch_norm_training")
 
@@ -57,10 +57,12 @@ def rounded() -> dict[tuple[str, str], Instance]:
     for op in sorted(TABLE):
         for dtype in TABLE[op].dtypes:
             if is_inexact(numpy_dtype(dtype)):
-                instances = [x for x in of_dtype(op, dtype) if x.kind in ROUNDED]
-                counts = [nonzero(x) for x in instances]
-                if counts and not (op in WITHOUT_RESULTS and dtype == "float8_e8m0fnu"):
-                    found[op, dtype] = instances[int(np.argmax(counts))]
+                if op in WITHOUT_RESULTS and dtype == "float8_e8m0fnu":
+                    continue
+                instances = (x for x in of_dtype(op, dtype) if x.kind in ROUNDED and nonzero(x) > 3)
+                instance = next(instances, None)
+                if instance is not None:
+                    found[op, dtype] = instance
     return found
 
 
@@ -83,7 +85,7 @@ def test_negated_and_zeroed_sums_are_found_in_every_dtype(xla: Xla) -> None:
     for (op, dtype), instance, wide in zip(instances, instances.values(), wide_results([*instances.values()], xla)):
         assert not isinstance(wide, str), f"{instance.name}: {wide}"
         for k, got in enumerate(ours(instance)):
-            if not is_inexact(got.dtype) or instance.kind == "triangle" and got.ndim < 2:
+            if not is_inexact(got.dtype) or (instance.kind == "triangle" and got.ndim < 2):
                 continue
             for whole, least in ((True, 0), (False, 2)):
                 wrong = large(instance, k, got, wide, least)
@@ -109,7 +111,7 @@ def planted(x: Array) -> Array:
 
 
 def test_planted_faults_in_movement_and_integers_are_never_excused() -> None:
-    tried = {op: 0 for op in MOVES & set(TABLE)}
+    tried = dict.fromkeys(MOVES & set(TABLE), 0)
     for op in sorted(TABLE):
         for seed in range(24 if op in MOVES else 8):
             instance = drawn(op, seed)
