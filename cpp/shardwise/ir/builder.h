@@ -30,7 +30,6 @@ class InferContext {
   Context& context() const { return module_.context(); }
   std::string_view name() const;
   size_t operand_count() const { return operands_.size(); }
-  ValueId operand_value(size_t i) const { return operands_[i]; }
   const TensorType& operand(size_t i) const { return module_.type(operands_[i]); }
   TypeId operand_type(size_t i) const { return module_.value(operands_[i]).type; }
   const Attrs& attrs() const { return attrs_; }

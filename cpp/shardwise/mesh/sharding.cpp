@@ -265,14 +265,4 @@ void verify_divisible(const TensorSharding& sharding, DimSpan shape) {
   }
 }
 
-void verify_not_manual(const TensorSharding& sharding, AxisSpan manual) {
-  for (const AxisRef& ref : sharding.axes_used()) {
-    if (!overlaps(manual, ref)) continue;
-    fail<ShardingError>("sharding",
-                        "axes that the enclosing manual computation has taken, " +
-                            axis_list_text(*sharding.mesh, manual) + ", must not be used",
-                        axis_text(*sharding.mesh, ref), "use a free axis");
-  }
-}
-
 }  // namespace shardwise

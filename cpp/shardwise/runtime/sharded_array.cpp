@@ -2,7 +2,6 @@
 #include "shardwise/runtime/sharded_array.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -120,14 +119,6 @@ std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sh
   // The dims [x=4, 2, 3] merge to {8, 3}; there is no view if something else is between the shards.
   for (size_t d = ndim; d-- > 0 && whole;) whole = merge_dims(*whole, d == 0 ? 0 : ends[d - 1], ends[d]);
   return whole;
-}
-
-bool same_bytes(const NdArray& a, const NdArray& b) {
-  if (a.shape() != b.shape()) return false;
-  // Bytes, not values: replicas must agree in NaNs and signs of zeros as well.
-  const NdArray left = a.contiguous();
-  const NdArray right = b.contiguous();
-  return left.nbytes() == 0 || std::memcmp(left.data(), right.data(), static_cast<size_t>(left.nbytes())) == 0;
 }
 
 }  // namespace
@@ -294,17 +285,6 @@ ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorS
     list.push_back(slice.size == blocks ? std::move(shard) : padded_copy(shard, slice, blocks, PaddingFill::kZero));
   }
   return {part.dtype(), shape, sharding, blocks, Shards(std::move(axes), std::move(list)), devices};
-}
-
-bool replicas_agree(const ShardedArray& array) {
-  const Shards& shards = array.shards();
-  // Dropping the other axes selects the first replica; adding them back repeats it on every device.
-  const Shards first = shards.along(varying_axes(array.sharding())).along(shards.axes());
-  for (int64_t i = 0; i < shards.count(); ++i) {
-    const LocalSlice slice = slice_at(array.sharding(), array.shape(), array.blocks(), shards.axes(), i);
-    if (!same_bytes(without_padding(shards[i], slice), without_padding(first[i], slice))) return false;
-  }
-  return true;
 }
 
 }  // namespace shardwise

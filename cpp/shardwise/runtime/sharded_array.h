@@ -70,9 +70,6 @@ NdArray gather(const ShardedArray& array, Communicator& communicator);
 ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorSharding& sharding,
                            const DeviceSet& devices);
 
-// True when all devices that should hold the same bytes do. A faithful run computes each device separately.
-bool replicas_agree(const ShardedArray& array);
-
 // The axes along which the shards of such an array differ: those of its dims, and the unreduced ones.
 AxisList varying_axes(const TensorSharding& sharding);
 

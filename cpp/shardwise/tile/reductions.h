@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-enum FindCode { kFindMax, kFindMin };
+enum { kFindMax, kFindMin };
 
 inline constexpr int64_t kMostSearched = 2048;
 // Where the first NaN of at most kMostSearched items is; without one, where the first of the best items is. `count` if

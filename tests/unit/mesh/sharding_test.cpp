@@ -182,14 +182,5 @@ TEST(VerifyDivisible, NamesDimShardsAndSize) {
       "sharded");
 }
 
-TEST(VerifyNotManual, RefusesTakenAxes) {
-  const auto sharding = of_dims({{{{0, 2, 2}}, false, {}}}, {kZ});
-  EXPECT_EQ(sharding_error([&] { verify_not_manual(sharding, AxisList{kY, {0, 4, 3}}); }), "no error");
-  EXPECT_EQ(
-      sharding_error([&] { verify_not_manual(sharding, AxisList{kX}); }),
-      R"(sharding: axes that the enclosing manual computation has taken, {"x"}, must not be used, got "x":(2)2; use )"
-      "a free axis");
-}
-
 }  // namespace
 }  // namespace shardwise

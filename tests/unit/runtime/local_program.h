@@ -29,6 +29,16 @@ inline void set_part(Module& module, const MeshPtr& mesh, ValueId value, const D
       {global, module.context().intern(placement), {uneven ? Padding::Kind::kGarbage : Padding::Kind::kNone, {}}});
 }
 
+// A permute that moves each shard `shift` positions along `axes`; without `wrap`, the first ones receive zeros.
+inline ValueId create_shift(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift,
+                            bool wrap) {
+  return builder.create("shardwise.collective_permute", {operand},
+                        {{"axes", AxesAttr{to_raw(mesh, axes)}},
+                         {"mesh", Symbol{mesh.name()}},
+                         {"shift", IntAttr{shift}},
+                         {"wrap", wrap}});
+}
+
 class LocalProgram {
  public:
   explicit LocalProgram(MeshPtr mesh) : mesh_(std::move(mesh)) {

@@ -8,12 +8,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include <gtest/gtest.h>
 
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/runtime/shards.h"
+#include "shardwise/runtime/sharded_array.h"
 
 namespace shardwise::testing {
 
@@ -30,6 +31,19 @@ inline bool same_elements(const NdArray& a, const NdArray& b) {
   const NdArray left = a.contiguous();
   const NdArray right = b.contiguous();
   return a.size() == 0 || std::memcmp(left.data(), right.data(), static_cast<size_t>(left.nbytes())) == 0;
+}
+
+// Whether all devices that should hold the same elements do: a faithful run computes each device separately.
+inline bool replicas_agree(const ShardedArray& array) {
+  const Mesh& mesh = array.mesh();
+  const AxisList varying = varying_axes(array.sharding());
+  std::map<int64_t, NdArray> first;  // by position along `varying`: the shard of the first device there
+  for (int64_t index = 0; index < mesh.device_count(); ++index) {
+    const NdArray shard = array.shard(mesh.device_at(index));
+    const auto [found, is_first] = first.try_emplace(shard_index(mesh, varying, index), shard);
+    if (!is_first && !same_elements(found->second, shard)) return false;
+  }
+  return true;
 }
 
 inline void expect_held(const Mesh& mesh, const Shards& actual, const Held& expected) {

@@ -7,7 +7,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/build/layout.h"
@@ -15,15 +14,6 @@
 
 namespace shardwise {
 namespace {
-
-ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs) {
-  // The type is given, as in the texts that JAX writes.
-  const DType dtype = builder.module().type(lhs).dtype;
-  return build_compare(builder, direction, lhs, rhs,
-                       is_inexact(dtype)          ? "FLOAT"
-                       : is_signed_integer(dtype) ? "SIGNED"
-                                                  : "UNSIGNED");
-}
 
 // A composed op of whole tensors, as the ops that it consists of. Regions of their own hold what is replaced.
 ValueId build_decomposed(Builder& builder, OpId id, GraphCopy& copy) {
@@ -45,28 +35,6 @@ ValueId build_decomposed(Builder& builder, OpId id, GraphCopy& copy) {
 }
 
 }  // namespace
-
-RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, DType index) {
-  Module& module = builder.module();
-  const RegionId id = module.add_region();
-  std::array<ValueId, 4> arguments;
-  for (size_t i = 0; i < 4; ++i) {
-    arguments[i] = module.add_argument(id, builder.context().tensor(i % 2 == 0 ? value : index, {}));
-  }
-  const auto [a, i, b, j] = arguments;
-  Builder inner(module, id, builder.loc());
-  const ValueId better = compare(inner, reducer == Reducer::kMax ? "GT" : "LT", a, b);
-  // A NaN wins, as in np.argmax: it differs from itself.
-  const ValueId wins = inner.create("stablehlo.or", {better, compare(inner, "NE", a, a)});
-  const ValueId equal = compare(inner, "EQ", a, b);
-  // The first index of equal values wins, whatever the order in which the reduction combines them.
-  const ValueId first = inner.create("stablehlo.and", {equal, compare(inner, "LT", i, j)});
-  const ValueId wins_index = inner.create("stablehlo.or", {wins, first});
-  const ValueId best = inner.create("stablehlo.select", {wins, a, b});
-  const ValueId best_index = inner.create("stablehlo.select", {wins_index, i, j});
-  module.region(id).results = {best, best_index};
-  return id;
-}
 
 std::vector<ValueId> apply_region(Builder& builder, const Module& module, RegionId id,
                                   std::span<const ValueId> operands) {

@@ -13,7 +13,6 @@
 
 namespace shardwise {
 
-RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, DType index);
 // `operands` (all of one shape) stand for the region's arguments; gives its results.
 // Ops without a kernel become the ops that they consist of. The region may be one of another module with the same
 // context, unless it captures values: scalars of the builder's.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/shared/combiner_regions.h"
@@ -33,6 +34,38 @@ Pair combine(Reducer reducer, Pair a, Pair b) {
   if (nan || better(reducer, a.value, b.value)) return a;
   const bool equal = !better(reducer, b.value, a.value) && !(is_float(b.value.dtype) && std::isnan(b.value.real));
   return {b.value, equal && as_double(a.index) < as_double(b.index) ? a.index : b.index};
+}
+
+ValueId compare(Builder& builder, std::string_view direction, ValueId lhs, ValueId rhs) {
+  // The type is given, as in the texts that JAX writes.
+  const DType dtype = builder.module().type(lhs).dtype;
+  return build_compare(builder, direction, lhs, rhs,
+                       is_inexact(dtype)          ? "FLOAT"
+                       : is_signed_integer(dtype) ? "SIGNED"
+                                                  : "UNSIGNED");
+}
+
+// The region that JAX writes for argmax and argmin.
+RegionId build_argument_region(Builder& builder, Reducer reducer, DType value, DType index) {
+  Module& module = builder.module();
+  const RegionId id = module.add_region();
+  std::array<ValueId, 4> arguments;
+  for (size_t i = 0; i < 4; ++i) {
+    arguments[i] = module.add_argument(id, builder.context().tensor(i % 2 == 0 ? value : index, {}));
+  }
+  const auto [a, i, b, j] = arguments;
+  Builder inner(module, id, builder.loc());
+  const ValueId better = compare(inner, reducer == Reducer::kMax ? "GT" : "LT", a, b);
+  // A NaN wins, as in np.argmax: it differs from itself.
+  const ValueId wins = inner.create("stablehlo.or", {better, compare(inner, "NE", a, a)});
+  const ValueId equal = compare(inner, "EQ", a, b);
+  // The first index of equal values wins, whatever the order in which the reduction combines them.
+  const ValueId first = inner.create("stablehlo.and", {equal, compare(inner, "LT", i, j)});
+  const ValueId wins_index = inner.create("stablehlo.or", {wins, first});
+  const ValueId best = inner.create("stablehlo.select", {wins, a, b});
+  const ValueId best_index = inner.create("stablehlo.select", {wins_index, i, j});
+  module.region(id).results = {best, best_index};
+  return id;
 }
 
 struct Results {
@@ -198,7 +231,7 @@ TEST(RegionArgumentReducer, RefusesWhatGivesOtherNumbers) {
   EXPECT_EQ(reducer_of(replaced("or %4, %7", "or %2, %7")), std::nullopt);
 }
 
-TEST(RegionArgumentReducer, KnowsItsOwnRegion) {
+TEST(RegionArgumentReducer, RecognizesEveryDType) {
   TestGraph graph;
   Builder builder = graph.builder();
   for (const DType dtype : all_dtypes()) {
