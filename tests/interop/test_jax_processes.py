@@ -21,7 +21,9 @@ ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
 FLAGS = "--xla_force_host_platform_device_count={}"
 DEVICES = {"many_devices_checks": 32}  # else 8
 # Most of the time of these would be LLVM's.
-HANDED_OVER = ("to_jax_checks", "script_checks", "many_devices_checks", "linear_algebra_checks")
+HANDED_OVER = (
+    "to_jax_checks", "script_checks", "many_devices_checks", "linear_algebra_checks", "narrow_dtypes_checks",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*_checks.py")), ids=lambda file: file.stem)

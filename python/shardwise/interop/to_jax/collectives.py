@@ -20,6 +20,7 @@ from ..source.mesh_axes import AxisRef
 from ..source.regions import is_narrow_float
 from ..source.scope import Scope, call
 from ..source.target import attributes
+from .narrow import Form, converted, form_of, form_of_integer, is_summed_wider, returned
 from .target import emits
 
 __all__ = ["along_of", "item_size"]
@@ -91,14 +92,23 @@ def axis_index(scope: Scope, op: Op) -> str:
     return f"jnp.asarray({table})[lax.axis_index(ALL)]"
 
 
+def _combined(scope: Scope, op: Op) -> tuple[Form | None, str, str]:
+    """The form in which the devices combine an operand; its dtype and reducer there."""
+    dtype, reducer = op.operands[0].type.dtype, attributes(op)["reducer"]
+    form = form_of(scope, dtype, reducer) if reducer in ("max", "min") else form_of_integer(dtype)
+    return form, dtype if form is None else form.dtype, (form and form.reducer) or reducer
+
+
 @emits("shardwise.all_reduce")
 def all_reduce(scope: Scope, op: Op) -> str:
     along = along_of(scope, op, refs_of(scope, op, "axes"))
-    return _reduced(scope, op, along, attributes(op)["reducer"], scope(op.operands[0]), _bytes(op))
+    form, dtype, reducer = _combined(scope, op)
+    return returned(
+        form, _reduced(scope, op, along, dtype, reducer, converted(form, scope(op.operands[0])), _bytes(op))
+    )
 
 
-def _reduced(scope: Scope, op: Op, along: Along, reducer: str, x: str, size: float) -> str:
-    dtype = op.operands[0].type.dtype
+def _reduced(scope: Scope, op: Op, along: Along, dtype: str, reducer: str, x: str, size: float) -> str:
     if along.size == 1:
         return x
     native = _native_reduction(scope, dtype, reducer)
@@ -120,7 +130,7 @@ def _native_reduction(scope: Scope, dtype: str, reducer: str) -> str | None:
     is_real = dtype.startswith(("float", "bfloat"))
     if reducer in ("max", "min"):
         return scope.helper(f"exact_{reducer}") if is_real else f"lax.p{reducer}"
-    return "lax.psum" if reducer == "sum" and not is_narrow_float(dtype) else None
+    return "lax.psum" if reducer == "sum" and not is_summed_wider(dtype) else None
 
 
 def _counts(dims: dict[int, list[AxisRef]]) -> dict[int, int]:
@@ -148,23 +158,24 @@ def reduce_scatter(scope: Scope, op: Op) -> str:
     dims = dim_axes(scope, op, "scatter")
     scattered = [ref for refs in dims.values() for ref in refs]
     along = along_of(scope, op, scattered)
-    reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
+    form, dtype, reducer = _combined(scope, op)
     rest = without(refs_of(scope, op, "axes"), scattered)
-    x = scope(op.operands[0])
+    x = converted(form, scope(op.operands[0]))
     size = _bytes(op) / along.size
     if along.size > 1:
-        x = _scattered(scope, op, along, dims, x)
+        x = _scattered(scope, op, along, dtype, reducer, dims, x)
     left = along_of(scope, op, rest)
     if left.size > 1:
         is_folded = _native_reduction(scope, dtype, reducer) is None
         if is_folded or along.size > 1:
             x = f"({x})" if " " in x and not x.endswith(")") else x
-        x = _reduced(scope, op, left, reducer, x, size)
-    return x
+        x = _reduced(scope, op, left, dtype, reducer, x, size)
+    return returned(form, x)
 
 
-def _scattered(scope: Scope, op: Op, along: Along, dims: dict[int, list[AxisRef]], x: str) -> str:
-    reducer, dtype = attributes(op)["reducer"], op.operands[0].type.dtype
+def _scattered(
+    scope: Scope, op: Op, along: Along, dtype: str, reducer: str, dims: dict[int, list[AxisRef]], x: str
+) -> str:
     size = _bytes(op) / along.size * (along.size - 1)
     is_sum = reducer == "sum" and _native_reduction(scope, dtype, "sum") == "lax.psum"
     if is_sum:
@@ -224,5 +235,7 @@ def _shifted(scope: Scope, op: Op, refs: Sequence[AxisRef], shift: int, wrap: bo
     else:
         pairs = scope.table("PAIRS", repr(scope.axes.shifted(mesh, refs, shift, wrap)))
     if reducer is not None:
-        return call(scope.helper("passed_on"), x, pairs, _FOLDS[reducer])
+        form = form_of(scope, op.operands[0].type.dtype, reducer)
+        reducer = (form and form.reducer) or reducer
+        return returned(form, call(scope.helper("passed_on"), converted(form, x), pairs, _FOLDS[reducer]))
     return _moved(scope, op, f"lax.ppermute({{x}}, ALL, {pairs})", x)

@@ -7,6 +7,7 @@ from ..._core.ir import Op, Value
 from ..source.elementwise import COMPARISONS, INFIX
 from ..source.scope import Scope, call
 from ..source.target import attributes
+from .narrow import form_of
 from .target import emits
 
 __all__ = ["binary_function"]
@@ -31,6 +32,7 @@ _BINARY = {
     "stablehlo.shift_right_logical": "shift_right_logical", "stablehlo.complex": "complex",
     "stablehlo.add": "add", "stablehlo.subtract": "sub", "stablehlo.multiply": "mul",
 }  # fmt: skip
+_EXTREMES = ("stablehlo.maximum", "stablehlo.minimum")
 _OF_BOOLS = {"stablehlo.add": "bitwise_or", "stablehlo.multiply": "bitwise_and"}
 
 
@@ -57,6 +59,9 @@ def binary(scope: Scope, op: Op) -> str:
     dtype = op.operands[0].type.dtype
     if op.name == "stablehlo.power" and "float" not in dtype and "complex" not in dtype:
         return call(scope.helper("integer_power"), lhs, rhs)
+    form = form_of(scope, dtype, op.name) if op.name in _EXTREMES else None
+    if form is not None and form.reducer:
+        return form.back(call("lax.max", form.into(lhs), form.into(rhs)))
     is_traced = any(not is_literal(x) for x in op.operands)  # NumPy would warn of an overflow
     if op.name in INFIX and dtype != "bool" and is_traced and scope.is_read:
         return f"{lhs} {INFIX[op.name]} {rhs}"

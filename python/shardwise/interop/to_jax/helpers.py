@@ -19,7 +19,12 @@ ALL: tuple[str, ...] = ()
 
 
 def total_order(x):
-    """Integers in the total order of floats."""
+    """Integers in the total order of floats. Of a byte at most: those of float32, where all NaN of a sign are equal."""
+    if x.dtype.itemsize == 1:
+        size = jnp.finfo(x.dtype).bits
+        wide = np.arange(2**size, dtype="uint8").view(x.dtype).astype("float32")
+        keys = total_order(np.where(np.isnan(wide), np.copysign(np.float32(np.nan), wide), wide))
+        return jnp.take(keys, lax.bitcast_convert_type(x, f"uint{size}").astype("int32"), mode="clip")
     bits = lax.bitcast_convert_type(x, f"int{8 * x.dtype.itemsize}")
     return lax.select(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
 
@@ -47,8 +52,30 @@ def integer_power(x, y):
     return jnp.where(negative, unit, result)
 
 
+def in_order(dtype, sign):
+    """The bits of all floats of at most a byte, ascending for sign 1 and descending for -1. NaN is the last one."""
+    bits = np.arange(2 ** jnp.finfo(dtype).bits, dtype="uint8")
+    x = bits.view(dtype).astype("float64")
+    return bits[np.lexsort((sign * np.copysign(1, x), sign * x))]
+
+
+def ranked(x, sign):
+    """Floats of at most a byte as their ranks."""
+    bits = lax.bitcast_convert_type(x, f"uint{jnp.finfo(x.dtype).bits}").astype("int32")
+    return jnp.take(np.argsort(in_order(x.dtype, sign)).astype("uint8"), bits, mode="clip")
+
+
+def of_ranks(ranks, dtype, sign):
+    """Floats of at most a byte from their ranks."""
+    bits = jnp.take(in_order(dtype, sign), ranks.astype("int32"), mode="clip")
+    return lax.bitcast_convert_type(bits.astype(f"uint{jnp.finfo(dtype).bits}"), dtype)
+
+
 def exact_max(x, axes, axis_index_groups=None):
     """The maximum over devices. As integers, NaN wins and 0.0 is more than -0.0."""
+    if x.dtype.itemsize == 1:
+        best = lax.pmax(ranked(x, 1), axes, axis_index_groups=axis_index_groups)
+        return of_ranks(best, x.dtype, 1)
     keys = total_order(lax.select(x != x, lax.full_like(x, jnp.nan), x))
     keys = lax.pmax(keys, axes, axis_index_groups=axis_index_groups)
     return lax.bitcast_convert_type(lax.select(keys < 0, keys ^ jnp.iinfo(keys.dtype).max, keys), x.dtype)
@@ -56,6 +83,9 @@ def exact_max(x, axes, axis_index_groups=None):
 
 def exact_min(x, axes, axis_index_groups=None):
     """The minimum over devices. As integers, NaN wins and -0.0 is less than 0.0."""
+    if x.dtype.itemsize == 1:
+        best = lax.pmax(ranked(x, -1), axes, axis_index_groups=axis_index_groups)
+        return of_ranks(best, x.dtype, -1)
     return -exact_max(-x, axes, axis_index_groups)
 
 

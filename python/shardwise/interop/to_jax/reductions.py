@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..._core.ir import Op, Region
-from ..source.regions import cumulative_dim, is_narrow_float, is_neutral_of, neutral_of, op_of_combiner, window_of
+from ..source.regions import cumulative_dim, is_neutral_of, neutral_of, op_of_combiner, window_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .elementwise import binary_function
+from .narrow import Form, converted, form_of, form_of_choice, is_small_integer, is_summed_wider, returned, rows_returned
 from .target import emits
 
 __all__ = ["combiner_of"]
@@ -21,8 +24,8 @@ def combiner_of(region: Region) -> str | None:
     return None if name is None else binary_function(name, region.arguments[0].type.dtype)
 
 
-def _combiner(scope: Scope, op: Op) -> str:
-    known = combiner_of(op.regions[0])
+def _combiner(scope: Scope, op: Op, form: Form | None) -> str:
+    known = "lax.max" if form is not None and form.reducer else combiner_of(op.regions[0])
     if known is not None:
         return known
     count = len(op.results)
@@ -34,49 +37,76 @@ def _combiner(scope: Scope, op: Op) -> str:
     return f"lambda a, b: {name}({sides})"
 
 
-def _operands(scope: Scope, op: Op) -> tuple[str, str]:
-    count = len(op.results)
-    inputs, inits = list(map(scope, op.operands[:count])), list(map(scope, op.operands[count:]))
-    return (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
+def _forms(scope: Scope, op: Op) -> list[Form | None]:
+    """The dtype in which each operand is reduced. An error for a region on integers that XLA cannot reduce."""
+    region, dtypes = op.regions[0], [result.type.dtype for result in op.results]
+    name = op_of_combiner(region)
+    if name is not None:
+        return [form_of(scope, dtypes[0], name)]
+    forms = [form_of_choice(region, dtype) for dtype in dtypes]
+    for form, dtype in zip(forms, dtypes):
+        if form is None and is_small_integer(dtype):
+            rule = "a reduction of integers of less than a byte must apply one op, or choose one of its arguments"
+            raise scope.refusal(
+                op, rule, f"a region of {len(region.ops)} ops on {dtype}", "convert them to int8 before"
+            )
+    return forms
 
 
-def _started(scope: Scope, op: Op, dtype: str, init: str) -> tuple[str, str]:
+def _is_neutral(op: Op, form: Form | None) -> bool:
+    """Whether the initial value is known to change nothing."""
+    if len(op.results) != 1 or is_small_integer(op.results[0].type.dtype) or (form is not None and form.reducer):
+        return False
+    return is_neutral_of(op.operands[1], op_of_combiner(op.regions[0]))
+
+
+def _started(scope: Scope, op: Op, form: Form | None, init: str) -> tuple[str, str]:
     """The initial value for XLA, which may leave out one that is not neutral, and what is combined afterwards."""
-    name = op_of_combiner(op.regions[0])
-    count = len(op.results)
-    neutral = neutral_of(name, dtype) if count == 1 and not is_neutral_of(op.operands[1], name) else None
+    if len(op.results) != 1 or _is_neutral(op, form):
+        return init, ""
+    dtype = op.results[0].type.dtype if form is None else form.dtype
+    is_ranked = form is not None and form.reducer
+    neutral = np.uint8(0) if is_ranked else neutral_of(op_of_combiner(op.regions[0]), dtype)
     if neutral is None:
         return init, ""
     shape = op.results[0].type.shape
     return scope.scalar(neutral), f"jnp.broadcast_to({init}, {shape})" if shape else init
 
 
+def _returned(op: Op, forms: list[Form | None], combiner: str, reduced: str, rest: str) -> str:
+    """The results in their own dtypes. ``rest``: what is still to combine."""
+    reduced = call(combiner, reduced, rest) if rest else reduced
+    if len(forms) == 1:
+        return returned(forms[0], reduced)
+    return rows_returned(forms, reduced) if any(forms) else reduced
+
+
 @emits("stablehlo.reduce")
 def reduce(scope: Scope, op: Op) -> str:
-    combiner = _combiner(scope, op)
-    x, init = _operands(scope, op)
-    dims = tuple(attributes(op)["dimensions"])
-    dtype = op.results[0].type.dtype
-    is_widened = combiner in ("lax.add", "lax.mul") and is_narrow_float(dtype)
-    if is_widened:
-        x, init = f'{x}.astype("float32")', f'{init}.astype("float32")'
-    first, rest = _started(scope, op, "float32" if is_widened else dtype, init)
-    reduced = call("lax.reduce", x, first, combiner, dims)
-    reduced = call(combiner, reduced, rest) if rest else reduced
-    return f'{reduced}.astype("{dtype}")' if is_widened else reduced
+    forms = _forms(scope, op)
+    combiner = _combiner(scope, op, forms[0])
+    count = len(op.results)
+    sides = list(map(converted, [*forms, *forms], map(scope, op.operands)))
+    inputs, inits = sides[:count], sides[count:]
+    inits[0], rest = _started(scope, op, forms[0], inits[0])
+    given = (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
+    reduced = call("lax.reduce", *given, combiner, tuple(attributes(op)["dimensions"]))
+    return _returned(op, forms, combiner, reduced, rest)
 
 
 @emits("stablehlo.reduce_window")
 def reduce_window(scope: Scope, op: Op) -> str:
     window = window_of(op)
-    combiner = _combiner(scope, op)
+    forms = _forms(scope, op)
+    combiner = _combiner(scope, op, forms[0])
     count = len(op.results)
-    sides = list(map(scope, op.operands))
-    is_neutral = count == 1 and is_neutral_of(op.operands[1], op_of_combiner(op.regions[0]))
+    sides = list(map(converted, [*forms, *forms], map(scope, op.operands)))
+    is_neutral = _is_neutral(op, forms[0])
     cumulative = cumulative_dim(op, window) if is_neutral and combiner in _CUMULATIVE else None
     if cumulative is not None:
         dim, is_reversed = cumulative
-        return call(f"lax.{_CUMULATIVE[combiner]}", sides[0], dim, *(["reverse=True"] if is_reversed else []))
+        options = ["reverse=True"] if is_reversed else []
+        return returned(forms[0], call(f"lax.{_CUMULATIVE[combiner]}", sides[0], dim, *options))
     ones = (1,) * len(window["window_dimensions"])
     is_padded = any(map(any, window["padding"])) or window["base_dilation"] != ones
     if is_padded and not is_neutral:  # XLA leaves padding out, where StableHLO reads the initial value
@@ -84,7 +114,7 @@ def reduce_window(scope: Scope, op: Op) -> str:
         sides[:count] = [call("lax.pad", x, init, rows) for x, init in zip(sides, sides[count:])]
         window["padding"], window["base_dilation"] = ((0, 0),) * len(ones), ones
     inputs, inits = sides[:count], sides[count:]
-    inits[0], rest = _started(scope, op, op.results[0].type.dtype, inits[0])
+    inits[0], rest = _started(scope, op, forms[0], inits[0])
     given = (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
     default = {"padding": ((0, 0),) * len(ones)}
     options = [
@@ -93,7 +123,7 @@ def reduce_window(scope: Scope, op: Op) -> str:
         if name != "window_dimensions" and value != default.get(name, ones)
     ]
     reduced = call("lax.reduce_window", *given, combiner, window["window_dimensions"], *options)
-    return call(combiner, reduced, rest) if rest else reduced
+    return _returned(op, forms, combiner, reduced, rest)
 
 
 @emits("stablehlo.dot_general")
@@ -103,7 +133,7 @@ def dot_general(scope: Scope, op: Op) -> str:
     batch = (fields.get("lhs_batching_dimensions", ()), fields.get("rhs_batching_dimensions", ()))
     dtype = op.results[0].type.dtype
     sides = list(map(scope, op.operands))
-    accumulated = "float32" if is_narrow_float(dtype) else dtype
+    accumulated = "float32" if is_summed_wider(dtype) else dtype
     is_default = all(operand.type.dtype == accumulated for operand in op.operands)
     options = [] if is_default else [f'preferred_element_type="{accumulated}"']
     text = call("lax.dot_general", *sides, (contracting, batch), *options)

@@ -7,6 +7,7 @@ from ..._core.ir import Op
 from ..source.comparators import Key, keys_of_sort
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
+from .narrow import converted, form_of_integer, returned, rows_returned
 from .target import emits
 
 __all__: list[str] = []
@@ -17,25 +18,29 @@ def sort(scope: Scope, op: Op) -> str:
     keys = keys_of_sort(scope, op)
     own = attributes(op)
     dim, stable = own.get("dimension", -1), own.get("is_stable", False)
-    operands = list(map(scope, op.operands))
+    dtypes = [x.type.dtype for x in op.operands]
+    forms = list(map(form_of_integer, dtypes))  # XLA:CPU sorts int2 wrongly
+    operands = list(map(converted, forms, map(scope, op.operands)))
     options = [f"dimension={dim}", f"is_stable={stable}", f"num_keys={len(keys)}"]
-    is_float = ["float" in x.type.dtype for x in op.operands]
     plain = all(
-        key.operand == i and not key.is_descending and (key.is_canonical or not is_float[i])
+        key.operand == i and not key.is_descending and not dtypes[i].startswith(("float8", "float4"))
+        and (key.is_canonical or "float" not in dtypes[i])
         for i, key in enumerate(keys)
-    )
-    if plain:
-        sorted_all = call("lax.sort", listed(operands), *options)
-        return f"{sorted_all}[0]" if len(operands) == 1 else sorted_all
-    texts = [_key_text(scope, operands[key.operand], key, is_float[key.operand]) for key in keys]
+    )  # fmt: skip
+    texts = [] if plain else [_key_text(scope, operands[key.operand], key, dtypes[key.operand]) for key in keys]
     sorted_all = call("lax.sort", listed([*texts, *operands]), *options)
-    return f"{sorted_all}[{len(keys)}]" if len(operands) == 1 else f"{sorted_all}[{len(keys)}:]"
+    if len(operands) == 1:
+        return returned(forms[0], f"{sorted_all}[{len(texts)}]")
+    if any(forms):
+        return rows_returned(forms, f"{sorted_all}[{len(texts)}:]")
+    return f"{sorted_all}[{len(texts)}:]" if texts else sorted_all
 
 
-def _key_text(scope: Scope, x: str, key: Key, is_float: bool) -> str:
+def _key_text(scope: Scope, x: str, key: Key, dtype: str) -> str:
     text = x
-    if is_float:
-        text = call(scope.helper("total_order"), call(scope.helper("canonical"), x) if key.is_canonical else x)
+    if "float" in dtype:
+        is_canonical = key.is_canonical and dtype != "float8_e8m0fnu"  # which has one NaN, and no zero
+        text = call(scope.helper("total_order"), call(scope.helper("canonical"), x) if is_canonical else x)
     return call("lax.bitwise_not", text) if key.is_descending else text
 
 
