@@ -3,29 +3,33 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from ..array import ShapeDtypeStruct
-from ..dtypes import dtype_name
-from ..errors import DTypeError, MeshError, described, message
+from ..dtypes import dtype_name, is_dtype
+from ..errors import DTypeError, MeshError, TracerConversionError, described, message
 from ..foreign import native
 from ..jit import JitFunction
 from ..jit.call import Call
-from ..jit.options import both_ways
+from ..jit.options import Arguments, both_ways
 from ..mesh import Mesh
 from ..placement import device_put
 from ..stages import Lowered, Traced
 from ..traceback_filtering import entry_point, hide_frames
 from ..tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
-from ..trees.argument_names import display_name
+from ..trees.argument_names import display_name, parameter_names
 from .jax_arrays import expect_alive, is_jax_array, sharding_of
+from .jax_calls import Origin, jitted_of, static_arguments_of, trace_context, value_key
+from .jax_errors import clearer, refuse_jax_tracer
 from .jax_lowering import FlatFunction, canonical_dtype, shape_of
+from .jaxprs import context_mesh
 from .optional import jax, needs_jax
 
 __all__ = ["JaxFunction", "from_jax"]
@@ -46,8 +50,8 @@ def from_jax(
             transform of JAX.
         mesh: the mesh of the program if the function runs on its own. Default: that of the shardings in ``fun`` and of
             the arguments, else that of :func:`set_mesh`.
-        static_argnums: positional arguments that are Python values, as in `jax.jit`. Arguments that are neither arrays
-            nor numbers are static anyway.
+        static_argnums: positional arguments that are Python values, as in `jax.jit`. Static anyway are those of a
+            jitted ``fun``, and single values that are neither arrays nor numbers, such as a text.
         static_argnames: the same for keyword arguments.
 
     Returns:
@@ -56,12 +60,15 @@ def from_jax(
 
     Raises:
         UnsupportedError: JAX is not installed, or older than 0.8.
+            Also UnsupportedError: ``fun`` calls back into Python, or JAX traces the function that calls this one.
         DTypeError: an argument has a dtype that JAX would narrow, such as float64 without ``jax_enable_x64``.
         ValueError: ``fun`` is a jitted function that donates arguments; :func:`jit` donates those of the program.
         DeletedArrayError: an argument is a JAX array that was deleted or donated.
+        TracerConversionError: ``fun`` closes over a traced value, or a static argument of it is traced.
 
-    The shardings of ``fun`` (``with_sharding_constraint``, ``in_shardings``) become annotations, and locations are the
-    lines of ``fun``. Gradients are those of JAX, with the rules of ``custom_vjp`` and ``custom_jvp``, to any order.
+    The shardings of ``fun`` (``with_sharding_constraint``, ``in_shardings``) become annotations, with the order of the
+    devices in their mesh. Locations are the lines of ``fun``. Gradients are those of JAX, with the rules of
+    ``custom_vjp`` and ``custom_jvp``, to any order. ``fun`` is traced again when settings of JAX change.
 
     >>> import numpy as np
     >>> import jax.numpy as jnp
@@ -82,7 +89,9 @@ class JaxFunction:
             raise TypeError(message("from_jax", "takes a function", repr(fun)))
         needs_jax("from_jax")
         self._fun = fun
-        self._static = both_ways("static", fun, static_argnums, static_argnames)
+        nums, names = both_ways("static", fun, static_argnums, static_argnames)
+        own = static_arguments_of(fun)
+        self._static = Arguments(nums | own.positions, names | own.names)
         self._functions: dict[Any, Any] = {}  # lowered ones
         update_wrapper(self, fun, updated=())
 
@@ -92,7 +101,10 @@ class JaxFunction:
             return self._inline(trace, args, kwargs)
 
         update_wrapper(record, fun, updated=())
-        self._jit = JitFunction(record, mesh=mesh, static_argnums=static_argnums, static_argnames=static_argnames)
+        self._record = record
+        self._mesh = mesh
+        self._jit = self._jitted(self._static)
+        self._jits: dict[Any, JitFunction] = {}  # by static arguments and the settings of JAX
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on the virtual mesh; inside another traced function the ops are recorded there."""
@@ -100,9 +112,9 @@ class JaxFunction:
             trace = current_trace()
             if trace is not None:
                 return self._inline(trace, args, kwargs)
-            self._check_alive(args, kwargs)
+            jitted = self._jit_of(args, kwargs, must_hash=True)
             args, kwargs = _converted((args, kwargs), _as_array)
-            return self._jit(*args, **kwargs)
+            return jitted(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
             raise
@@ -110,8 +122,9 @@ class JaxFunction:
     @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays, or the ``ShapeDtypeStruct`` of Shardwise or JAX."""
+        jitted = self._jit_of(args, kwargs)
         args, kwargs = _converted((args, kwargs), _as_shape)
-        return self._jit.trace(*args, **kwargs)
+        return jitted.trace(*args, **kwargs)
 
     @entry_point
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -121,8 +134,9 @@ class JaxFunction:
     @entry_point
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
+        jitted = self._jit_of(args, kwargs)
         args, kwargs = _converted((args, kwargs), _as_shape)
-        return self._jit.eval_shape(*args, **kwargs)
+        return jitted.eval_shape(*args, **kwargs)
 
     @property
     def __wrapped__(self) -> JitFunction:
@@ -133,29 +147,64 @@ class JaxFunction:
     def __wrapped__(self, value: Any) -> None:
         """``functools.update_wrapper`` sets it; the jitted form takes its place."""
 
+    def _jitted(self, static: Arguments) -> JitFunction:
+        nums, names = tuple(sorted(static.positions)), tuple(sorted(static.names))
+        return JitFunction(self._record, mesh=self._mesh, static_argnums=nums, static_argnames=names)
+
+    def _jit_of(self, args: tuple[Any, ...], kwargs: dict[str, Any], must_hash: bool = False) -> JitFunction:
+        """The jitted form for a call outside of programs, whose leaves are checked."""
+        positions = {i for i, x in enumerate(args) if _is_static(x)}
+        names = {name for name, x in kwargs.items() if _is_static(x)}
+        if positions or names:
+            _check_parameters(self._fun, args, kwargs)
+        static = Arguments(self._static.positions | positions, self._static.names | names)
+        call = Call(args, kwargs, static)
+        for leaf, name in zip(call.leaves, call.names(self._fun)):
+            refuse_jax_tracer(leaf, name)
+            if is_jax_array(leaf):
+                expect_alive("from_jax", leaf, name)
+            elif not _is_numeric(leaf):
+                way_out = "take it out of the tree, and pass it as an argument of its own, which is static then"
+                rule = f"argument {name} must be an array of numbers"
+                raise DTypeError(message("from_jax", rule, described(leaf), way_out))
+        key = (frozenset(static.positions), frozenset(static.names), _static_key(call), trace_context())
+        try:
+            known = self._jits.get(key)
+        except TypeError as error:
+            if must_hash:
+                rule, way_out = "static arguments must be hashable", "pass arrays, or trees of arrays"
+                raise TypeError(message("from_jax", rule, str(error), way_out)) from None
+            return self._jitted(static)
+        if known is None:
+            known = self._jits[key] = self._jitted(static)
+        return known
+
     def _inline(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the ops of the function in a program."""
         call = Call(args, kwargs, self._static)
+        self._check_static(call)
         names = call.names(self._fun)
         operands = [self._operand(trace, leaf, name) for leaf, name in zip(call.leaves, names)]
-        function = self._function_for(call, operands)
+        function = self._function_for(trace, call, operands, names)
         self._check_donation(function, [name for x, name in zip(operands, names) if isinstance(x, Tracer)])
         tracers = [trace.lift(x) for x in function.constants]
         tracers += [x for x in operands if isinstance(x, Tracer)]
         results = _record(trace, function, tracers)
         return jax.tree.unflatten(function.out_tree, results)
 
-    def _check_alive(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        call = Call(args, kwargs, self._static)
-        for i, leaf in enumerate(call.leaves):
-            if is_jax_array(leaf):
-                expect_alive("from_jax", leaf, call.names(self._fun)[i])
+    def _check_static(self, call: Call) -> None:
+        """Raise TracerConversionError for a traced value in a static argument."""
+        positional, named = call.static
+        parameters = parameter_names(self._fun, 1 + max((i for i, _ in positional), default=-1))
+        for name, value in [*[(parameters[i], value) for i, value in positional], *named]:
+            traced = next((leaf for leaf in flatten(value)[0] if isinstance(leaf, Tracer)), None)
+            if traced is not None:
+                way_out = f"make it static in the program, too: sw.jit(…, static_argnames={name!r}), or static_argnums="
+                rule = f"argument {name} must be a Python value, since it is static in the JAX function"
+                raise TracerConversionError(message("from_jax", rule, repr(traced), way_out))
 
     def _check_donation(self, function: FlatFunction, names: list[str]) -> None:
-        jitted = self._fun
-        while isinstance(jitted, partial):
-            jitted = jitted.func
-        if function.donated and isinstance(jitted, jax.stages.Wrapped):
+        if function.donated and jitted_of(self._fun)[0] is not None:
             rule = "the function must not donate arguments, which belong to the program"
             got = f"donation of {', '.join(names[i] for i in function.donated)}"
             way_out = "leave donate_argnums out of jax.jit, and pass it to sw.jit"
@@ -163,8 +212,10 @@ class JaxFunction:
 
     def _operand(self, trace: Trace, leaf: Any, name: str) -> Any:
         """A leaf as a tracer of the dtype that JAX keeps. Anything but arrays and numbers is returned as it is."""
-        if isinstance(leaf, (bool, int, float)) or not hasattr(type(leaf), "__array__"):
+        is_number = isinstance(leaf, (bool, int, float)) and not isinstance(leaf, np.generic)
+        if is_number or not hasattr(type(leaf), "__array__"):
             return leaf
+        refuse_jax_tracer(leaf, name)
         if isinstance(leaf, WeakTracer):
             dtype = canonical_dtype(leaf.dtype)
             if dtype == leaf.dtype:
@@ -184,18 +235,26 @@ class JaxFunction:
             raise DTypeError(message("from_jax", rule, f"{described(x)} for {name}", way_out))
         return x
 
-    def _function_for(self, call: Call, operands: list[Any]) -> Any:
+    def _function_for(self, trace: Trace, call: Call, operands: list[Any], names: list[str]) -> FlatFunction:
         """The function at these shapes."""
         avals = [shape_of(x.shape, x.dtype, isinstance(x, WeakTracer)) for x in operands if isinstance(x, Tracer)]
-        fixed = tuple([None if isinstance(x, Tracer) else (type(x), x) for x in operands])
-        config = canonical_dtype(np.dtype(np.float64))
-        key: Any = (call.tree, call.static, fixed, tuple([(x.shape, x.dtype, x.weak_type) for x in avals]), config)
+        fixed = tuple([None if isinstance(x, Tracer) else value_key(x) for x in operands])
+        shapes = tuple([(x.shape, x.dtype, x.weak_type) for x in avals])
+        mesh = context_mesh() or trace.mesh
+        key: Any = (call.tree, _static_key(call), fixed, shapes, mesh, trace_context())
         try:
             known = self._functions.get(key)
         except TypeError:  # a static argument without a hash
             key, known = None, None
         if known is None:
-            known = FlatFunction(display_name(self._fun), self._flat(call, operands), avals)
+            origin = Origin(self._fun, [name for x, name in zip(operands, names) if isinstance(x, Tracer)])
+            try:
+                known = FlatFunction(display_name(self._fun), self._flat(call, operands), avals, origin, mesh)
+            except Exception as error:
+                better = clearer(error)
+                if better is None:
+                    raise
+                raise better from None
         if key is not None:
             self._functions[key] = known
         return known
@@ -230,6 +289,41 @@ def _mesh_of(text: str) -> Mesh | None:
     """The mesh of the shardings in a program."""
     core = _core.ir.parse(text).program_mesh if "<@" in text else None
     return None if core is None else Mesh._wrap(core)
+
+
+def _static_key(call: Call) -> Any:
+    return tuple([tuple([(name, value_key(value)) for name, value in group]) for group in call.static])
+
+
+def _is_numeric(leaf: Any) -> bool:
+    """Whether a leaf can be an array of numbers."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return is_dtype(leaf.dtype)
+    cls = type(native(leaf))
+    return (
+        issubclass(cls, (bool, int, float, complex, ShapeDtypeStruct))
+        or hasattr(cls, "shape")
+        or hasattr(cls, "__array__")
+    )
+
+
+def _check_parameters(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise Python's TypeError if the function does not take these arguments."""
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):  # of a function without one
+        return
+    signature.bind(*args, **kwargs)
+
+
+def _is_static(argument: Any) -> bool:
+    """Whether an argument is a single value that is no array."""
+    leaves, _ = flatten(argument)
+    return len(leaves) == 1 and leaves[0] is argument and not _is_numeric(argument) and not _is_array(argument)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) or is_jax_array(x)
 
 
 def _converted(tree: Any, convert: Callable[[Any], Any]) -> Any:

@@ -10,6 +10,8 @@ A text has lost the rules of `jax.custom_vjp` and the like, so `jax.vjp` is lowe
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,13 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from ..mesh import Mesh
+from .jax_calls import Origin, with_parameters
+from .jax_errors import refuse_callbacks, refuse_captured_results
+from .jaxprs import mesh_of, named_call, rewritten
 from .optional import jax
 from .random_keys import without_keys
 
-__all__ = ["Derivative", "FlatFunction", "canonical_dtype", "rewritten", "shape_of"]
+__all__ = ["Derivative", "FlatFunction", "canonical_dtype", "shape_of", "with_device_ids"]
 
 _LARGEST_CONSTANT = 16  # elements; a larger one is an operand of its own
-_NAME_PREFIX = "checkpoint_name:"  # of the function that stands for a checkpoint_name; cpp/…/import_program.h
+_MESH = re.compile(r"^(\s*sdy\.mesh @.* = <\[[^\]]*\])>", re.MULTILINE)
 
 
 def canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -40,6 +46,13 @@ def shape_of(shape: tuple[int, ...], dtype: np.dtype[Any], weak: bool) -> Any:
 class FlatFunction:
     """A function of array leaves, at fixed shapes.
 
+    Args:
+        name: the name of the computation.
+        fun: the function.
+        avals: JAX's descriptions of its arguments.
+        origin: the user's function, for errors of JAX.
+        mesh: the mesh of shardings that name axes, but no devices.
+
     Attributes:
         constants: the larger arrays that it closes over, as its first operands.
         donated: the arguments that it donates if it is a jitted function, by position among ``avals``.
@@ -47,10 +60,21 @@ class FlatFunction:
         out_tree: JAX's structure of the results.
     """
 
-    def __init__(self, name: str, fun: Callable[..., Any], avals: Sequence[Any]) -> None:
+    def __init__(
+        self, name: str, fun: Callable[..., Any], avals: Sequence[Any], origin: Origin, mesh: Mesh | None
+    ) -> None:
         self.name = name
-        closed, shapes = jax.make_jaxpr(lambda *leaves: without_keys(fun(*leaves)), return_shape=True)(*avals)
+        self.origin = origin
+
+        def traced(*leaves: Any) -> Any:
+            results = without_keys(fun(*leaves))
+            refuse_captured_results(jax.tree.leaves(results))
+            return results
+
+        named, arguments = with_parameters(traced, origin, avals)
+        closed, shapes = jax.make_jaxpr(named, return_shape=True)(*arguments)
         leaves, self.out_tree = jax.tree.flatten(shapes)
+        self.mesh = mesh_of(closed.jaxpr) or mesh
         self.donated = _donated(closed.jaxpr)
         is_operand = [_is_large(value) for value in closed.consts]
         self.constants = [np.asarray(value) for value, large in zip(closed.consts, is_operand) if large]
@@ -71,7 +95,8 @@ class FlatFunction:
     @cached_property
     def text(self) -> str:
         """StableHLO with locations. The operands and results of its main are those of the function."""
-        named = rewritten(self._jaxpr, _named_call)
+        refuse_callbacks(self._jaxpr)
+        named = rewritten(self._jaxpr, named_call)
 
         def run(*operands: Any) -> list[Any]:
             return self._run(named, operands)
@@ -79,9 +104,9 @@ class FlatFunction:
         traced = jax.jit(run, keep_unused=True).trace(*self.in_avals)
         try:
             lowered = traced.lower(lowering_platforms=("tpu",))
-        except (NotImplementedError, ValueError):  # an op without a rule there, such as eig or a callback
+        except NotImplementedError:  # an op without a rule for TPUs, such as eig
             lowered = traced.lower(lowering_platforms=("cpu",))
-        return str(lowered.as_text(debug_info=True))
+        return with_device_ids(str(lowered.as_text(debug_info=True)), self.mesh)
 
     @cached_property
     def derivative(self) -> Derivative:
@@ -102,42 +127,20 @@ def _is_large(value: Any) -> bool:
     return not jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) and np.size(value) > _LARGEST_CONSTANT
 
 
-def rewritten(jaxpr: Any, rewrite: Callable[[Any], Any]) -> Any:
-    """Replace the equations of ``checkpoint_name`` by ``rewrite(equation)``, in inner jaxprs too."""
-    eqns = []
-    for eqn in jaxpr.eqns:
-        params = {key: _rewritten_param(value, rewrite) for key, value in eqn.params.items()}
-        if eqn.primitive.name == "name":
-            eqns.append(rewrite(eqn))
-        elif any(params[key] is not value for key, value in eqn.params.items()):
-            eqns.append(eqn.replace(params=params))
-        else:
-            eqns.append(eqn)
-    return jaxpr if all(new is old for new, old in zip(eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
+def with_device_ids(text: str, mesh: Mesh | None) -> str:
+    """A text of JAX, which has no device ids, with those of ``mesh`` in all meshes of as many devices.
 
+    `sdy.mesh @mesh = <["x"=2]>` becomes `sdy.mesh @mesh = <["x"=2], device_ids=[1, 0]>`.
+    """
+    ids = () if mesh is None else mesh._core.device_ids
+    if not ids:
+        return text
 
-def _rewritten_param(param: Any, rewrite: Callable[[Any], Any]) -> Any:
-    if isinstance(param, jax.extend.core.ClosedJaxpr):
-        inner = rewritten(param.jaxpr, rewrite)
-        return param if inner is param.jaxpr else param.replace(jaxpr=inner)
-    if isinstance(param, jax.extend.core.Jaxpr):
-        return rewritten(param, rewrite)
-    if isinstance(param, tuple):
-        items = tuple([_rewritten_param(item, rewrite) for item in param])
-        return param if all(new is old for new, old in zip(items, param)) else items
-    return param
+    def completed(found: re.Match[str]) -> str:
+        count = math.prod(int(size) for size in re.findall(r'"=(\d+)', found[1]))
+        return f"{found[1]}, device_ids={list(ids)}>" if count == len(ids) else found[0]
 
-
-def _named_call(eqn: Any) -> Any:
-    """The call of an identity function: a ``checkpoint_name`` has no op in a text."""
-
-    def identity(x: Any) -> Any:
-        return x
-
-    identity.__name__ = _NAME_PREFIX + eqn.params["name"]
-    aval = eqn.outvars[0].aval
-    call = jax.make_jaxpr(jax.jit(identity))(jax.ShapeDtypeStruct(aval.shape, aval.dtype)).jaxpr.eqns[0]
-    return eqn.replace(primitive=call.primitive, params=call.params)
+    return _MESH.sub(completed, text)
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,9 @@ def _derivative_of(function: FlatFunction) -> Derivative:
         residuals[:] = [tree, [_key_of(leaf) for leaf in leaves]]
         return [*results, *map(_plain, leaves)]
 
-    made = FlatFunction(f"{function.name}_forward", forward, function.in_avals)
+    names = [f"constant{i}" for i in range(len(function.constants))]
+    origin = Origin(function.origin.function, [*names, *function.origin.names])
+    made = FlatFunction(f"{function.name}_forward", forward, function.in_avals, origin, function.mesh)
     tree, keys = residuals
     count = len(function.out_avals)
 
@@ -186,7 +191,8 @@ def _derivative_of(function: FlatFunction) -> Derivative:
 
     cotangents = [aval for aval, own in zip(function.out_avals, has_cotangent) if own]
     avals = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in [*made.out_avals[count:], *cotangents]]
-    pulled = FlatFunction(f"{function.name}_backward", backward, avals)
+    origin = Origin(function.origin.function, [])  # residuals have no names
+    pulled = FlatFunction(f"{function.name}_backward", backward, avals, origin, function.mesh)
     return Derivative(made, pulled, has_gradient, has_cotangent)
 
 

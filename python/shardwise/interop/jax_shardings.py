@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from .. import _core
 from ..errors import ShardingError, message
 from ..stages import Program
-from ..trees import unflatten
-from .jax_lowering import rewritten
+from ..trees import flatten, unflatten
+from .jax_arguments import ProgramArguments
+from .jaxprs import constraint_of_name, rewritten
 from .optional import jax
+from .random_keys import LeafSharding
 from .source.mesh_axes import AxisRef, MeshAxes
 from .to_jax.program import jax_mesh, named_sharding
 
@@ -77,9 +79,15 @@ def shardings_of(program: Program, devices: Sequence[Any] | None, mesh: Any) -> 
     """Implements :meth:`Program.jax_shardings`."""
     found = _Found("jax_shardings", program, devices, mesh)
     traced = program._traced
-    inputs = [found.of(s, f"argument {name}") for s, name in zip(found.inputs, traced.in_names)]
-    outputs = [found.of(s, f"result {i}") for i, s in enumerate(found.outputs)]
-    return JaxShardings(unflatten(traced.in_tree, inputs)[0], unflatten(traced.out_tree, outputs))
+
+    def tree_of(structure: Any, shardings: Sequence[Any], whats: Sequence[str]) -> Any:
+        leaves = [LeafSharding(found.of(s, what), len(s.dims)) for s, what in zip(shardings, whats)]
+        own, by_key = flatten(unflatten(structure, leaves))  # a key is a leaf now
+        return unflatten(by_key, [leaf.sharding for leaf in own])
+
+    inputs = tree_of(traced.in_tree, found.inputs, [f"argument {name}" for name in traced.in_names])
+    outputs = tree_of(traced.out_tree, found.outputs, [f"result {i}" for i in range(len(found.outputs))])
+    return JaxShardings(inputs[0], outputs)
 
 
 def annotated(
@@ -87,39 +95,44 @@ def annotated(
 ) -> Callable[..., Any]:
     """Implements :func:`annotate_jax`."""
     found = _Found("annotate_jax", program, devices, mesh)
-    names = program._traced.in_names
+    arguments = ProgramArguments(program)
+    count = len(found.outputs)
 
-    def constrained(leaves: Sequence[Any], shardings: Sequence[Any], whats: Sequence[str]) -> list[Any]:
-        if len(leaves) != len(shardings):
-            rule = f"the function must have the {len(shardings)} arrays of the program"
-            raise ShardingError(message("annotate_jax", rule, f"{len(leaves)}", "pass the function of the program"))
-        constrain = jax.lax.with_sharding_constraint
-        rows = zip(leaves, shardings, whats)
-        return [constrain(x, found.even(sharding, jax.numpy.shape(x), what)) for x, sharding, what in rows]
+    def constrained(leaf: Any, sharding: Any, what: str) -> Any:
+        return jax.lax.with_sharding_constraint(leaf, found.even(sharding, jax.numpy.shape(leaf), what))
 
     def name(eqn: Any) -> Any:
         """The equation of a checkpoint_name as a constraint."""
         sharding = found.named.get(eqn.params["name"])
         if sharding is None:
             return eqn
-        aval = eqn.outvars[0].aval
-        own = found.even(sharding, aval.shape, eqn.params["name"])
-        shape = jax.ShapeDtypeStruct(aval.shape, aval.dtype)
-        made = jax.make_jaxpr(lambda x: jax.lax.with_sharding_constraint(x, own))(shape).jaxpr.eqns[0]
-        return eqn.replace(primitive=made.primitive, params=made.params)
+        return constraint_of_name(eqn, found.even(sharding, eqn.outvars[0].aval.shape, eqn.params["name"]))
 
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = jax.tree.flatten((args, kwargs))
-        leaves = constrained(leaves, found.inputs, [f"argument {each}" for each in names])
+        leaves, tree = flatten((args, kwargs))
+        places = arguments.places_of("annotate_jax", args, kwargs)  # of each leaf in the program
+        operands = [
+            constrained(leaf, found.inputs[place], f"argument {arguments.names[place]}")
+            for leaf, place in zip(leaves, places)
+            if place is not None
+        ]
+        structure: Any = None
 
         def flat(*values: Any) -> Any:
-            inner_args, inner_kwargs = jax.tree.unflatten(tree, values)
-            return fun(*inner_args, **inner_kwargs)
+            nonlocal structure
+            given = iter(values)
+            own = [leaf if place is None else next(given) for leaf, place in zip(leaves, places)]
+            inner_args, inner_kwargs = unflatten(tree, own)
+            results, structure = flatten(fun(*inner_args, **inner_kwargs))
+            return results
 
-        closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*leaves)
-        results = jax.core.eval_jaxpr(rewritten(closed.jaxpr, name), closed.consts, *leaves)
-        whats = [f"result {i}" for i in range(len(results))]
-        return jax.tree.unflatten(jax.tree.structure(shapes), constrained(results, found.outputs, whats))
+        closed = jax.make_jaxpr(flat)(*operands)
+        results = jax.core.eval_jaxpr(rewritten(closed.jaxpr, name), closed.consts, *operands)
+        if len(results) != count:
+            rule, way_out = f"the function must have the {count} results of the program", "pass its function"
+            raise ShardingError(message("annotate_jax", rule, len(results), way_out))
+        rows = zip(results, found.outputs)
+        return unflatten(structure, [constrained(x, own, f"result {i}") for i, (x, own) in enumerate(rows)])
 
     return wrapped

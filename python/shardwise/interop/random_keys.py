@@ -2,7 +2,8 @@
 """Random keys of JAX (`jax.random.key`), which are no arrays of numbers, as arguments and results of programs.
 
 To Shardwise, a key is a tree with one leaf, its data: uint32, of shape (2,) for threefry. A traced function that is
-given a key sees a :class:`RandomKey`, and passes it to functions from JAX, which see the key.
+given a key sees a :class:`RandomKey`, and passes it to functions from JAX, which see the key. In trees of shardings, a
+key has one :class:`LeafSharding`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from ..array import Array
 from ..foreign import ForeignNode
 from ..trees.registry import register_pytree_node
 
-__all__ = ["RandomKey", "is_random_key", "key_node", "without_keys"]
+__all__ = ["LeafSharding", "RandomKey", "is_random_key", "key_node", "without_keys"]
+
+_NO_PATH = ""  # errors and reports name the key, not its data
 
 
 class RandomKey:
@@ -35,6 +38,20 @@ class RandomKey:
         return f"RandomKey({self.data!r}, impl={self.impl!r})"
 
 
+class LeafSharding:
+    """The `NamedSharding` of a leaf of a program, with the dims of the leaf."""
+
+    def __init__(self, sharding: Any, ndim: int) -> None:
+        self.sharding = sharding
+        self.ndim = ndim
+
+    def of_keys(self) -> LeafSharding:
+        """That of the keys whose data this leaf is: all dims but the last one."""
+        jax = sys.modules["jax"]
+        spec = jax.sharding.PartitionSpec(*tuple(self.sharding.spec)[: self.ndim - 1])
+        return LeafSharding(jax.sharding.NamedSharding(self.sharding.mesh, spec), self.ndim - 1)
+
+
 class _KeyStructure(NamedTuple):
     """The static part of a key: the name of its generator."""
 
@@ -43,6 +60,8 @@ class _KeyStructure(NamedTuple):
     def unflatten(self, children: list[Any]) -> Any:
         """A key of JAX for arrays, and for what JAX traces; else a :class:`RandomKey`."""
         (data,) = children
+        if isinstance(data, LeafSharding):
+            return data.of_keys()
         jax = sys.modules.get("jax")
         if jax is not None and isinstance(data, (np.ndarray, Array, jax.Array)):
             return jax.random.wrap_key_data(np.asarray(data) if isinstance(data, Array) else data, impl=self.impl)
@@ -53,7 +72,7 @@ register_pytree_node(
     RandomKey,
     lambda key: ((key.data,), key.impl),
     lambda impl, children: _KeyStructure(impl).unflatten(list(children)),
-    lambda key: ((("data", key.data),), key.impl),
+    lambda key: (((_NO_PATH, key.data),), key.impl),
 )
 
 
@@ -68,7 +87,7 @@ def key_node(x: Any) -> ForeignNode | None:
     if not is_random_key(x):
         return None
     jax = sys.modules["jax"]
-    return ForeignNode([jax.random.key_data(x)], ["data"], _KeyStructure(str(jax.random.key_impl(x))))
+    return ForeignNode([jax.random.key_data(x)], [_NO_PATH], _KeyStructure(str(jax.random.key_impl(x))))
 
 
 def without_keys(tree: Any) -> Any:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of functions from JAX that JAX itself does not describe for a program of Shardwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+from ..errors import TracerConversionError, UnsupportedError, composed, described, message
+from ..traceback_filtering import HIDDEN
+from ..tracing import Tracer
+from ..trees import flatten, leaf_names
+from .jaxprs import equations
+from .optional import jax
+
+__all__ = ["clearer", "refuse_callbacks", "refuse_captured_results", "refuse_jax_tracer"]
+
+_TO_PRINT = "remove it, or return the value, and print it by sw.debug.print in the function around"
+_TO_CALL = "write it in jax.numpy, or return the value, and call Python on the results of the program"
+_CALLBACKS = {
+    "debug_callback": _TO_PRINT, "debug_print": _TO_PRINT, "io_callback": _TO_CALL, "pure_callback": _TO_CALL
+}  # fmt: skip
+
+
+def refuse_callbacks(jaxpr: Any) -> None:
+    """Raise UnsupportedError, with its line, for a call of Python in a program."""
+    for eqn in equations(jaxpr):
+        way_out = _CALLBACKS.get(eqn.primitive.name)
+        if way_out is not None:
+            rule = "a JAX function must not call Python functions, which no device can run"
+            raise UnsupportedError(composed("from_jax", rule, eqn.primitive.name, way_out, *_place_of(eqn)))
+
+
+def _place_of(eqn: Any) -> tuple[str, int]:
+    """The user's line of an equation."""
+    traceback = eqn.source_info.traceback
+    for frame in () if traceback is None else traceback.frames:
+        if not _is_hidden(frame.file_name):
+            return frame.file_name, frame.line_num
+    return "", 0
+
+
+def _is_hidden(file: str) -> bool:
+    return file.startswith((*HIDDEN, os.path.dirname(jax.__file__) + os.sep, "<"))
+
+
+def refuse_jax_tracer(x: Any, name: str) -> None:
+    """Raise UnsupportedError if JAX traces the function that calls us."""
+    if isinstance(x, jax.core.Tracer):
+        rule = "must not be called in a function that JAX traces, such as one of jax.jit"
+        way_out = "call the JAX function itself there, or sw.jit in place of jax.jit"
+        frame: FrameType | None = sys._getframe()
+        while frame is not None and _is_hidden(frame.f_code.co_filename):
+            frame = frame.f_back
+        place = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        raise UnsupportedError(composed("from_jax", rule, f"a traced {described(x)} for {name}", way_out, *place))
+
+
+class _CapturedResultError(Exception):
+    """A function of JAX returns a traced value of Shardwise."""
+
+
+def refuse_captured_results(leaves: list[Any]) -> None:
+    """Raise an error, for :func:`clearer`, if a function of JAX returns a traced value of Shardwise."""
+    for leaf in leaves:
+        if isinstance(leaf, Tracer):
+            raise _CapturedResultError(f"{leaf!r} in the results")
+
+
+def clearer(error: Exception) -> Exception | None:
+    """The error to raise in place of one that JAX raised while it traced a function; None to keep it."""
+    if isinstance(error, ValueError) and "Non-hashable static arguments" in str(error):
+        rule = "static arguments of jitted functions inside must not depend on arguments that are traced"
+        way_out = "make the argument static, too: pass static_argnums= or static_argnames= to from_jax"
+        return ValueError(message("from_jax", rule, None, way_out))
+    if isinstance(error, _CapturedResultError):
+        return _captured(str(error))
+    is_ours = isinstance(error, (TracerConversionError, UnsupportedError)) or "shardwise" in str(error)
+    if not is_ours and not isinstance(error, jax.errors.TracerArrayConversionError):
+        return None
+    captured = next(_tracers_in(error.__traceback__), None)
+    return None if captured is None else _captured(captured)
+
+
+def _captured(value: str) -> TracerConversionError:
+    rule = "a JAX function must not close over traced values of Shardwise"
+    return TracerConversionError(message("from_jax", rule, value, "pass it as an argument of the JAX function"))
+
+
+def _tracers_in(traceback: TracebackType | None) -> Iterator[str]:
+    """The variables of the user's frames that hold traced values of Shardwise, with their names; the last call first.
+
+    A function of JAX is given tracers of JAX. So it has closed over these.
+    """
+    frames = []
+    while traceback is not None:
+        frames.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    for frame in reversed(frames):
+        if frame.f_code.co_filename == __file__ or _is_hidden(frame.f_code.co_filename):
+            continue
+        for name, value in frame.f_locals.items():
+            try:
+                leaves, paths = flatten(value)[0], leaf_names(value)
+            except Exception:  # a tree that cannot be flattened has another error
+                continue
+            for leaf, path in zip(leaves, paths):
+                if isinstance(leaf, Tracer):
+                    yield f"{name}{path}, {leaf!r}"
