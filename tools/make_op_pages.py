@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from custom_call_texts import CALLS
 from op_examples import DEVICES, Example, Sharded, examples, sharded, sharded_dims
+from op_facts import LINES_OF_DTYPES, call_facts, op_facts, reading
 
 from shardwise import _core
-from shardwise.dtypes import is_complex, is_float, is_integer, numpy_dtype
 from tests.op.dtype_values import ALL_DTYPES
-from tests.op.runnable_dtypes import runnable_dtypes
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FOLDER = DOCS / "reference" / "ops"
@@ -45,29 +43,32 @@ NOT_SPECIFIED = {  # ops of the dialect without a section there
     "unary_einsum",
 }
 
-KINDS_OF_DTYPES = {
-    "integers": [dtype for dtype in ALL_DTYPES if is_integer(numpy_dtype(dtype))],
-    "floats": [dtype for dtype in ALL_DTYPES if is_float(numpy_dtype(dtype))],
-    "complex": [dtype for dtype in ALL_DTYPES if is_complex(numpy_dtype(dtype))],
-}
-LINES_OF_DTYPES = "\n".join(
-    fill(f"- {kind}: {', '.join(members)}", 120, subsequent_indent="  ") for kind, members in KINDS_OF_DTYPES.items()
-)
-
 HEAD_OF_OPS = f"""# Ops
 
 Each op has a section: what it does, an example with its sharding rule, and how it is computed, differentiated and
-partitioned. A rule lists the factors of each dim, as in Shardy. A *range* says where a dim is read if not at the index
-of its factor. A *method* is another way to partition an op, which is taken where it sends less.
-[Collectives of each op](../../collectives.md) lists what is sent. `python tools/make_op_pages.py` writes these pages.
+partitioned. [Collectives of each op](../../collectives.md) lists what each op sends. `python tools/make_op_pages.py`
+writes these pages, and a test fails where a section lacks one of these lines or the reason why it has none.
 
-*Dtypes* are those that an op runs in; each of the {len(ALL_DTYPES)} is tried. Indices, predicates and sizes have
-dtypes of their own. *All* means bool and these:
+- *Rule*: the factors of each dim, as in Shardy.
+- *Range*: where a dim is read, if not at the index of its factor.
+- *Dtypes*: those that the op runs in; each of the {len(ALL_DTYPES)} is tried. Indices, predicates and sizes have
+  dtypes of their own. *All* means bool and the dtypes below.
+- *Gradient*: the operands of floats and complex numbers to which a cotangent flows.
+- *Partitioned by*: the rule, or a *method*: another way to partition the op, which is taken where it sends less.
+- *Cost of the example*: what the partitioner counts for one device.
 
 {LINES_OF_DTYPES}
 
 ```{{toctree}}
 :maxdepth: 1
+
+"""
+
+HEAD_OF_CUSTOM_CALLS = """# Custom calls
+
+These are the targets of `stablehlo.custom_call` that run. Any other target is an error when the program is compiled;
+[Custom calls](../../custom_calls.md) shows how to register one. Dims before those of a matrix are a batch. A call
+without a rule takes part in no propagation, as in Shardy; the partitioner still splits its batch.
 
 """
 
@@ -102,7 +103,8 @@ def pages() -> dict[Path, str]:
     definitions = sorted(_core.ir.all_ops(), key=lambda op: op.name)
     shown = {op.name: examples(op.name) for op in definitions}
     made = {
-        FOLDER / "index.md": HEAD_OF_OPS + "\n".join([*DIALECTS, "refused"]) + "\n```\n",
+        FOLDER / "index.md": HEAD_OF_OPS + "\n".join([*DIALECTS, "custom_calls", "refused"]) + "\n```\n",
+        FOLDER / "custom_calls.md": _custom_calls(),
         FOLDER / "refused.md": _refusals(),
     }
     for dialect, about in DIALECTS.items():
@@ -120,15 +122,26 @@ def _refusals() -> str:
     return HEAD_OF_REFUSALS + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-# ---- a section of the reference -------------------------------------------------------------------------------------
+# ---- custom calls ---------------------------------------------------------------------------------------------------
+
+
+def _custom_calls() -> str:
+    sections = []
+    for target, call in CALLS.items():
+        sections.append(_lines(f"@{target}", call.about, *call_facts(call)))
+    return HEAD_OF_CUSTOM_CALLS + "\n".join(sections)
 
 
 def _section(op: Any, shown: list[Example]) -> str:
-    lines = [f"## {op.name}", "", _sentence(op.doc) + _specification(op.name), ""]
-    for example in shown[:1]:
-        lines += ["```{code-block} text", example.statement, "```", ""]
-    lines += [f"- {title}: {text}" for title, text in _facts(op, shown)]
-    return "\n".join(lines) + "\n"
+    about = _sentence(op.doc) + _specification(op.name)
+    return _lines(op.name, about, *op_facts(op, shown))
+
+
+def _lines(heading: str, about: str, statement: str, facts: list[tuple[str, str]]) -> str:
+    lines = [f"## {heading}", "", about, ""]
+    if statement:
+        lines += ["```{code-block} text", statement, "```", ""]
+    return "\n".join([*lines, *(f"- {title}: {text}" for title, text in facts)]) + "\n"
 
 
 def _sentence(doc: str) -> str:
@@ -139,87 +152,6 @@ def _specification(name: str) -> str:
     dialect, _, op = name.partition(".")
     specified = dialect == "stablehlo" and op not in NOT_SPECIFIED
     return f" [Specification]({SPECIFICATION}{op})" if specified else ""
-
-
-def _facts(op: Any, shown: list[Example]) -> Iterator[tuple[str, str]]:
-    for example in shown[:1]:
-        yield "Rule", f"`{example.rule}`"
-        for (operand, dim), read in example.ranges.items():
-            yield "Range", f"dim {dim} of operand {operand} {_reading(read)}"
-    dtypes = _dtypes(runnable_dtypes(op.name))
-    if dtypes:
-        yield "Dtypes", dtypes
-    yield "Computed by", _computation(op)
-    yield "Gradient", _gradient(op)
-    is_local = op.name.startswith("shardwise.") and not op.has_rule  # the partitioner makes it
-    if op.runnable and not op.collective and not is_local:
-        yield "Partitioned by", _partitioning(op)
-    for example in shown[:1]:
-        flops, moved = example.op.cost
-        yield "Cost of the example", f"{flops:,.0f} flops; {moved:,.0f} bytes are read and written"
-
-
-def _reading(read: dict[str, Any]) -> str:
-    index = {1: "i", -1: "-i"}.get(read["scale"], f"{read['scale']}*i")
-    offset = f" + {read['offset']}" if read["offset"] > 0 else f" - {-read['offset']}" if read["offset"] < 0 else ""
-    place = f"is read at {index}{offset}"
-    if read["window"] > 1:
-        place += f" and the next {read['window'] - 1}" + (f", {read['dilation']} apart" if read["dilation"] > 1 else "")
-    if read["holes"] > 1:
-        place += f", with {read['holes'] - 1} holes after each element"
-    if read["start"] >= 0:
-        place += f", from the start that operand {read['start']} gives"
-    outside = {"scalar": "the padding value", "neutral": "the neutral element", "absent": "another operand's element"}
-    return place + (f"; outside is {outside[read['outside']]}" if read["outside"] in outside else "")
-
-
-def _dtypes(taken: list[str]) -> str:
-    """Whole kinds of dtypes by their names, kinds that lack a few with these, single dtypes else."""
-    if taken == ALL_DTYPES:
-        return "all"
-    shown = ["bool"] * ("bool" in taken)
-    for kind, members in KINDS_OF_DTYPES.items():
-        own = [dtype for dtype in members if dtype in taken]
-        missing = [dtype for dtype in members if dtype not in taken]
-        if own and len(missing) <= len(members) // 4:
-            shown.append(kind + f" (not {', '.join(missing)})" * bool(missing))
-        else:
-            shown += own
-    return ", ".join(shown)
-
-
-def _computation(op: Any) -> str:
-    if op.composed:
-        return f"other ops, which replace it {'after' if op.has_rule else 'before'} propagation"
-    if op.refusal:
-        reason, way_out = op.refusal
-        return f"nothing, because {reason}; {way_out}"
-    if op.control_flow:
-        return "the ops of its regions"
-    if op.call:
-        return "the ops of its function"
-    if not op.has_kernel:
-        return "its region, which takes its place before propagation"
-    return "a kernel, the identity" if op.annotation else "a kernel"
-
-
-def _partitioning(op: Any) -> str:
-    ways = ["its rule"] * op.has_rule + [f"the method *{method}*" for method in op.methods]
-    if ways:
-        return ", ".join(ways)
-    if op.composed:
-        return "the ops that replace it"
-    if op.control_flow or op.call or op.inline or not op.has_kernel:
-        return "the ops that it runs"
-    return "nothing: each device computes all of it"
-
-
-def _gradient(op: Any) -> str:
-    if op.differentiable:
-        return "yes"
-    if op.no_vjp_reason:
-        return f"none: {op.no_vjp_reason}"
-    return "that of the ops that it is made of" if op.composed else "none"
 
 
 # ---- collectives ----------------------------------------------------------------------------------------------------
@@ -247,7 +179,7 @@ def _collective_row(name: str, example: Example, row: Sharded) -> str:
     where = f"operand {row.operand}, dim {row.dim} → `{row.result}`"
     factor, kind = example.factor(row.operand, row.dim)
     read = example.ranges.get((row.operand, row.dim))
-    about = ", ".join(filter(None, (f"`{factor}`" if factor else "none", kind, _reading(read) if read else "")))
+    about = ", ".join(filter(None, (f"`{factor}`" if factor else "none", kind, reading(read) if read else "")))
     methods = ", ".join(row.methods)
     return (
         f"| `{name}` | {shapes} | {where} | {about} | {methods} | {kinds} | {row.bytes:g} | {', '.join(row.causes)} |"
