@@ -46,6 +46,13 @@ struct AxisRef {
 using AxisList = std::vector<AxisRef>;  // major to minor
 using AxisSpan = std::span<const AxisRef>;
 
+// A move of an all-to-all: `axes` shard from_dim before it, and to_dim after it.
+struct AllToAllMove {
+  AxisList axes;
+  int64_t from_dim = 0;
+  int64_t to_dim = 0;
+};
+
 AxisRef full_axis(const Mesh& mesh, int axis);
 bool is_full(const Mesh& mesh, const AxisRef& ref);
 int64_t product(AxisSpan axes);  // number of shards; 1 for the empty list

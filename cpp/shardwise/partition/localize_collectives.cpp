@@ -6,6 +6,8 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/axis_attributes.h"
+#include "shardwise/ir/cause.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -19,12 +21,6 @@ namespace shardwise {
 namespace {
 
 // ---- shapes --------------------------------------------------------------------------------------------------------
-
-std::vector<AxisList> axes_per_dim(const OpView& op, const Mesh& mesh, std::string_view name) {
-  std::vector<AxisList> dims;
-  for (const auto& axes : op.attrs().get<AxesPerDimAttr>(name).dims) dims.push_back(resolve(mesh, axes));
-  return dims;
-}
 
 std::vector<AxisList> dim_axes(const LocalLayout& layout) {
   std::vector<AxisList> dims;
@@ -46,15 +42,6 @@ ValueId padded(Builder& builder, ValueId value, const Dims& shape) {
   for (size_t d = 0; d < shape.size(); ++d) high[d] = shape[d] - type.shape[d];
   const Dims none(shape.size(), 0);
   return build_pad(builder, value, build_scalar(builder, scalar_of(type.dtype, 0)), none, high, none);
-}
-
-void set_cause(Module& module, ValueId value, const OpView& op) {
-  const std::string* cause = op.attrs().find<std::string>(kCauseAttr);
-  if (cause == nullptr) return;
-  Operation& made = module.op(module.value(value).op);
-  Attrs attrs = module.context().attrs(made.attrs);
-  attrs.set(kCauseAttr, *cause);
-  made.attrs = module.context().intern(attrs);
 }
 
 // The padding of `to` when it contains copies of the padding of `from` and, if `with_zeros`, new zeros.
@@ -149,13 +136,14 @@ struct Localizer {
   }
 
   ValueId all_gather() const {
-    const ValueId gathered = create_all_gather(builder(), mesh(), operand, axes_per_dim(op, mesh(), "gathering_axes"));
-    set_cause(module(), gathered, op);
+    const ValueId gathered = create_all_gather(builder(), mesh(), operand,
+                                               resolve(mesh(), op.attrs().get<AxesPerDimAttr>("gathering_axes")));
+    copy_cause(module(), op, gathered);
     return trimmed(builder(), gathered, to.local_shape());
   }
 
   ValueId all_slice() const {
-    const std::vector<AxisList> axes = axes_per_dim(op, mesh(), "slicing_axes");
+    const std::vector<AxisList> axes = resolve(mesh(), op.attrs().get<AxesPerDimAttr>("slicing_axes"));
     const ValueId whole = padded_to_split(axes);
     std::vector<ValueId> operands{whole};
     bool wide = false;  // all start indices must have one type
@@ -181,14 +169,12 @@ struct Localizer {
     std::vector<AllToAllMove> moves;
     std::vector<AxisList> split(to.dims.size());
     for (const Attribute& entry : op.attrs().get<AttrArray>("params")) {
-      const Attrs fields(std::get<AttrDict>(entry.base()).fields);
-      moves.push_back(
-          {resolve(mesh(), fields.get<AxesAttr>("axes").axes), fields.get_int("from_dim"), fields.get_int("to_dim")});
+      moves.push_back(*move_of(mesh(), entry));  // verified
       // The dim that is split must have equal parts; the one that is gathered is trimmed afterwards.
       split[static_cast<size_t>(moves.back().to_dim)] = moves.back().axes;
     }
     const ValueId exchanged = create_all_to_all(builder(), mesh(), padded_to_split(split), moves);
-    set_cause(module(), exchanged, op);
+    copy_cause(module(), op, exchanged);
     return trimmed(builder(), exchanged, to.local_shape());
   }
 
@@ -197,7 +183,7 @@ struct Localizer {
     // The two sides differ in axes of size 1 at most, along which there is one device.
     if (axes.from.empty()) return operand;
     const ValueId permuted = create_collective_permute(builder(), mesh(), operand, axes.from, axes.to);
-    set_cause(module(), permuted, op);
+    copy_cause(module(), op, permuted);
     return permuted;
   }
 
@@ -213,7 +199,7 @@ struct Localizer {
       map.from[0].push_back({.axes = source.axes, .block = source.block, .size = source.size});
     }
     const ValueId exchanged = create_exchange(builder(), mesh(), {&operand, 1}, {}, map);
-    set_cause(module(), exchanged, op);
+    copy_cause(module(), op, exchanged);
     return exchanged;
   }
 
@@ -252,8 +238,8 @@ struct Localizer {
     return trimmed(builder(), build_dynamic_update_slice(builder(), neutral, operand, starts), to.local_shape());
   }
 
-  // The result of a reduction. A float that one device has is received as its bits: adding zeros would make a signalling
-  // NaN quiet. Formats of fewer bits than a byte have no NaN.
+  // Reduces `value`. A float that one device has is received as its bits: adding zeros would make a signalling NaN
+  // quiet. Formats of fewer bits than a byte have no NaN.
   template <class Reduce>
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
@@ -261,7 +247,7 @@ struct Localizer {
     const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && is_owned;
     if (moves_bits) value = build_bits(builder(), value);
     value = reduce(value);
-    set_cause(module(), value, op);
+    copy_cause(module(), op, value);
     return moves_bits ? build_from_bits(builder(), value, dtype) : value;
   }
 
@@ -272,7 +258,7 @@ struct Localizer {
   }
 
   ValueId reduce_scatter() const {
-    const std::vector<AxisList> scatter = axes_per_dim(op, mesh(), "reduce_scatter_axes");
+    const std::vector<AxisList> scatter = resolve(mesh(), op.attrs().get<AxesPerDimAttr>("reduce_scatter_axes"));
     AxisList axes;
     for (const AxisList& list : scatter) axes.insert(axes.end(), list.begin(), list.end());
     return reduced(padded_to_split(scatter), [&](ValueId value) {

@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/cause.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
@@ -107,12 +108,7 @@ ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar 
 
 void LocalPartitionContext::explain(ValueId collective, int64_t dim) {
   check_internal(method_ != nullptr, "only methods exchange data");
-  std::string cause = str(method_cause(*method_, op_), " along dim ", dim);
-  Module& module = builder().module();
-  Operation& made = module.op(module.value(collective).op);
-  Attrs attrs = module.context().attrs(made.attrs);
-  attrs.set(kCauseAttr, std::move(cause));
-  made.attrs = module.context().intern(attrs);
+  set_cause(builder().module(), collective, str(method_cause(*method_, op_), " along dim ", dim));
 }
 
 std::string method_cause(const Method& method, const OpView& op) {

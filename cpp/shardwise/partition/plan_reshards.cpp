@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/axis_attributes.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/partition/choices_in_progress.h"
@@ -12,12 +13,6 @@
 
 namespace shardwise {
 namespace {
-
-Attribute axes_per_dim(const Mesh& mesh, const std::vector<AxisList>& dims) {
-  AxesPerDimAttr attr;
-  for (const AxisList& axes : dims) attr.dims.push_back(to_raw(mesh, axes));
-  return attr;
-}
 
 struct CollectiveForm {
   std::string_view name;
@@ -38,13 +33,7 @@ CollectiveForm form_of(const Mesh& mesh, const ReshardStep& step) {
     case ReshardMove::kExchange: return {"shardwise.exchange", {}};
     case ReshardMove::kAllToAll: break;
   }
-  AttrArray params;
-  for (const DimMove& move : step.dim_moves) {
-    params.push_back(AttrDict{{{"axes", AxesAttr{to_raw(mesh, move.axes)}},
-                               {"from_dim", IntAttr{move.from_dim}},
-                               {"to_dim", IntAttr{move.to_dim}}}});
-  }
-  return {"sdy.all_to_all", {{"params", std::move(params)}}};
+  return {"sdy.all_to_all", {{"params", moves_attr(mesh, step.dim_moves)}}};
 }
 
 // The placement of a value. No sharding is the whole value on every device of `mesh`.

@@ -22,17 +22,11 @@ constexpr std::string_view move_name(ReshardMove move) {
   return kNames[static_cast<size_t>(move)];
 }
 
-struct DimMove {
-  AxisList axes;
-  int64_t from_dim = 0;
-  int64_t to_dim = 0;
-};
-
 struct ReshardStep {
   ReshardMove move = ReshardMove::kSlice;
-  std::vector<AxisList> dim_axes;  // slice, all-gather, reduce-scatter: the axes that each dim gets or loses
-  AxisList reduced;                // all-reduce
-  std::vector<DimMove> dim_moves;  // all-to-all: ascending source dims, all dims different
+  std::vector<AxisList> dim_axes;       // slice, all-gather, reduce-scatter: the axes that each dim gets or loses
+  AxisList reduced;                     // all-reduce
+  std::vector<AllToAllMove> dim_moves;  // all-to-all: ascending source dims, all dims different
   Placement after;
   double bytes = 0;  // received by one device
 };

@@ -160,7 +160,7 @@ bool TileInProgress::all_to_all(const std::vector<std::pair<size_t, size_t>>& mo
     to.insert(to.end(), moved[i].begin(), moved[i].end());
   }
   // Shardy's all_to_all lists its source dims in ascending order.
-  std::ranges::sort(step.dim_moves, {}, &DimMove::from_dim);
+  std::ranges::sort(step.dim_moves, {}, &AllToAllMove::from_dim);
   blocks_ = std::move(blocks);
   add(std::move(step), all_to_all_bytes(tile_bytes(padded), group));
   return true;

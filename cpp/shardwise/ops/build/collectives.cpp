@@ -3,14 +3,10 @@
 
 #include <algorithm>
 
+#include "shardwise/ir/axis_attributes.h"
+
 namespace shardwise {
 namespace {
-
-Attribute axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims) {
-  AxesPerDimAttr attr;
-  for (const AxisList& axes : dims) attr.dims.push_back(to_raw(mesh, axes));
-  return attr;
-}
 
 // A dim of an exchange: fields that have their default are left out.
 class DimFields {
@@ -61,13 +57,8 @@ ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operan
 }
 
 ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AllToAllMove> moves) {
-  AttrArray entries;
-  for (const AllToAllMove& move : moves) {
-    entries.push_back(AttrDict{{{"axes", AxesAttr{to_raw(mesh, move.axes)}},
-                                {"from_dim", IntAttr{move.from_dim}},
-                                {"to_dim", IntAttr{move.to_dim}}}});
-  }
-  return builder.create("shardwise.all_to_all", {operand}, {{"mesh", Symbol{mesh.name()}}, {"moves", entries}});
+  return builder.create("shardwise.all_to_all", {operand},
+                        {{"mesh", Symbol{mesh.name()}}, {"moves", moves_attr(mesh, moves)}});
 }
 
 ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan from, AxisSpan to) {

@@ -10,12 +10,6 @@
 
 namespace shardwise {
 
-struct AllToAllMove {
-  AxisList axes;
-  int64_t from_dim = 0;
-  int64_t to_dim = 0;
-};
-
 ValueId create_axis_index(Builder& builder, const Mesh& mesh, AxisSpan axes);
 ValueId create_all_reduce(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, Reducer reducer);
 ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AxisList> gather);

@@ -3,6 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/axis_attributes.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
@@ -35,9 +36,7 @@ std::vector<AxisList> dim_axes_of(const Mesh& mesh, const Attrs& attrs, std::str
     fail<ShardingError>(op, std::string("attribute '").append(name).append("' must be one list of axes per dim"),
                         "none");
   }
-  std::vector<AxisList> dims;
-  for (const auto& axes : lists->dims) dims.push_back(resolve(mesh, axes));
-  return dims;
+  return resolve(mesh, *lists);
 }
 
 std::vector<AllToAllMove> moves_of(const Mesh& mesh, const Attrs& attrs, std::string_view op) {
@@ -45,12 +44,9 @@ std::vector<AllToAllMove> moves_of(const Mesh& mesh, const Attrs& attrs, std::st
   if (entries == nullptr) fail<ShardingError>(op, "attribute 'moves' must be a list of moves", "none");
   std::vector<AllToAllMove> moves;
   for (const Attribute& entry : *entries) {
-    const AttrDict* dict = std::get_if<AttrDict>(&entry.base());
-    const Attrs fields = dict == nullptr ? Attrs() : Attrs(dict->fields);
-    const IntAttr* from = fields.find<IntAttr>("from_dim");
-    const IntAttr* to = fields.find<IntAttr>("to_dim");
-    if (from == nullptr || to == nullptr) fail<ShardingError>(op, "a move must have 'axes', 'from_dim' and 'to_dim'");
-    moves.push_back({axes_of(mesh, fields, "axes", op), from->value, to->value});
+    std::optional<AllToAllMove> move = move_of(mesh, entry);
+    if (!move) fail<ShardingError>(op, "a move must have 'axes', 'from_dim' and 'to_dim'");
+    moves.push_back(*std::move(move));
   }
   return moves;
 }

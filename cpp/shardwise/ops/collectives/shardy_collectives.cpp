@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/axis_attributes.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/collectives/local_collectives.h"
@@ -116,8 +117,7 @@ std::vector<AxisList> dim_axes_of(const Sides& sides, std::string_view name) {
     refuse(sides.op, "there must be a list of axes for each dim of the result",
            str(lists->dims.size(), " for ", sides.out.dims.size()));
   }
-  std::vector<AxisList> dims;
-  for (const auto& axes : lists->dims) dims.push_back(resolve(*sides.out.mesh, axes));
+  std::vector<AxisList> dims = resolve(*sides.out.mesh, *lists);
   // The lists must be legal together, as the dims of one sharding: no axis twice.
   verify_axis_lists(sides.out.mesh, dims);
   return dims;
@@ -138,58 +138,49 @@ void verify_all_slice(const OpView& op) {
   for (size_t d = 0; d < sliced.size(); ++d) sides.verify_dim_axes(d, sides.with(d, sliced[d]));
 }
 
-struct Move {
-  AxisList axes;
-  size_t from = 0, to = 0;
-};
-
-std::vector<Move> moves_of(const Sides& sides) {
+std::vector<AllToAllMove> moves_of(const Sides& sides) {
   const AttrArray* params = sides.op.attrs().find<AttrArray>("params");
   if (params == nullptr || params->empty()) refuse(sides.op, "there must be a move", "none");
   const auto ndim = static_cast<int64_t>(sides.out.dims.size());
-  std::vector<Move> moves;
+  std::vector<AllToAllMove> moves;
   for (const Attribute& param : *params) {
-    const auto* fields = std::get_if<AttrDict>(&param.base());
-    const Attrs entries = fields == nullptr ? Attrs() : Attrs(fields->fields);
-    const auto* axes = entries.find<AxesAttr>("axes");
-    const auto* from = entries.find<IntAttr>("from_dim");
-    const auto* to = entries.find<IntAttr>("to_dim");
-    if (axes == nullptr || from == nullptr || to == nullptr) {
-      refuse(sides.op, "a move must have axes, from_dim and to_dim", "another attribute");
-    }
-    if (axes->axes.empty()) refuse(sides.op, "a move must have axes", "none");
-    for (const int64_t dim : {from->value, to->value}) {
+    std::optional<AllToAllMove> move = move_of(*sides.out.mesh, param);
+    if (!move) refuse(sides.op, "a move must have axes, from_dim and to_dim", "another attribute");
+    if (move->axes.empty()) refuse(sides.op, "a move must have axes", "none");
+    for (const int64_t dim : {move->from_dim, move->to_dim}) {
       if (dim < 0 || dim >= ndim) {
         refuse(sides.op, str("the dims of a move must be from 0 to ", ndim - 1), std::to_string(dim));
       }
     }
-    moves.push_back(
-        {resolve(*sides.out.mesh, axes->axes), static_cast<size_t>(from->value), static_cast<size_t>(to->value)});
+    moves.push_back(*std::move(move));
   }
   return moves;
 }
 
 void verify_all_to_all(const OpView& op) {
   const Sides sides(op, Operand::kMustBeSharded, Meshes::kEqual);
-  const std::vector<Move> moves = moves_of(sides);
+  const std::vector<AllToAllMove> moves = moves_of(sides);
   std::vector<AxisList> expected, lists;
   for (const DimSharding& dim : sides.in.dims) expected.push_back(dim.axes);
   std::vector<bool> seen(expected.size(), false);
   for (size_t i = 0; i < moves.size(); ++i) {
-    for (const size_t dim : {moves[i].from, moves[i].to}) {
-      if (seen[dim]) refuse(op, "a dim must be in one move, as its source or its target", str("dim ", dim, " again"));
-      seen[dim] = true;
+    for (const int64_t dim : {moves[i].from_dim, moves[i].to_dim}) {
+      const auto d = static_cast<size_t>(dim);
+      if (seen[d]) refuse(op, "a dim must be in one move, as its source or its target", str("dim ", dim, " again"));
+      seen[d] = true;
     }
     // As Shardy verifies, so that one exchange has one text.
-    if (i > 0 && moves[i - 1].from > moves[i].from) {
-      refuse(op, "moves must be in the order of their source dims", str(moves[i].from, " after ", moves[i - 1].from));
+    if (i > 0 && moves[i - 1].from_dim > moves[i].from_dim) {
+      refuse(op, "moves must be in the order of their source dims",
+             str(moves[i].from_dim, " after ", moves[i - 1].from_dim));
     }
     lists.push_back(moves[i].axes);
   }
   verify_axis_lists(sides.out.mesh, lists);
-  for (const Move& move : moves) {
-    expected[move.from] = sides.without(move.from, move.axes);
-    expected[move.to] = sides.with(move.to, move.axes);
+  for (const AllToAllMove& move : moves) {
+    const auto from = static_cast<size_t>(move.from_dim), to = static_cast<size_t>(move.to_dim);
+    expected[from] = sides.without(from, move.axes);
+    expected[to] = sides.with(to, move.axes);
   }
   for (size_t d = 0; d < expected.size(); ++d) sides.verify_dim_axes(d, expected[d]);
 }

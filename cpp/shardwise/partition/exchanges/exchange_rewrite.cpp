@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/exchanges/exchange_rewrite.h"
 
+#include "shardwise/ir/cause.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
@@ -30,12 +31,7 @@ ValueId ExchangeRewrite::create(OpId at, std::span<const ValueId> operands, Valu
     builder.set_loc(op.loc(), module_.op(at).origin);
     return create_exchange(builder, *collective_mesh(op), operands, fill, map);
   });
-  const std::string* cause = op.attrs().find<std::string>(kCauseAttr);
-  if (cause == nullptr) return made;
-  Operation& exchange = module_.op(module_.value(made).op);
-  Attrs attrs = module_.context().attrs(exchange.attrs);
-  attrs.set(kCauseAttr, *cause);
-  exchange.attrs = module_.context().intern(attrs);
+  copy_cause(module_, op, made);
   return made;
 }
 
