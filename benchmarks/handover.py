@@ -16,8 +16,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,14 +23,10 @@ import numpy as np
 import shardwise as sw
 from benchmarks.handover_jax import show_jax
 from benchmarks.report import RESULTS, interleaved, table, write
+from tools.mpirun import ENVIRONMENT, command
 
 CLASSES = 10
 LIMIT = 1.1  # a step, to one by hand
-RANKS = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
 
 
 def loss(params: Any, x: Any, labels: Any) -> Any:
@@ -149,12 +143,10 @@ def problems_of(ranks: int) -> list[str]:
 
 
 def start(ranks: int, rounds: int) -> None:
-    launcher = Path(sys.executable).parent / "mpirun"
-    command = [str(launcher) if launcher.exists() else "mpirun", "-n", str(ranks), sys.executable]
     arguments = ["-m", "benchmarks.handover", "--rank", "--rounds", str(rounds)]
     # Both sides use the rank's share of the processors.
     share = {"OPENBLAS_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // ranks))}
-    subprocess.run([*command, *arguments], env={**os.environ, **RANKS, **share}, check=True)
+    subprocess.run(command(ranks, arguments), env={**os.environ, **ENVIRONMENT, **share}, check=True)
 
 
 def main() -> None:

@@ -26,7 +26,10 @@ class Program:
     mesh: sw.Mesh
     function: Callable[..., Any]
     arguments: tuple[np.ndarray, ...]
-    rounds: bool = False  # kernels add floats in an order that may depend on how many devices a process has
+    # Of a program with products of floats, whose bits may differ: the sums of the absolute values of all terms, computed
+    # from the absolute values of the arguments, and the number of products that follow each other.
+    terms: Callable[..., Any] | None = None
+    products: int = 1
 
 
 MESHES = {
@@ -133,6 +136,24 @@ def looked_up(x: Any, rows: Any) -> Any:
     return np.take(x, rows, axis=0), sw.at(x, rows).add(1.0), np.where(rows[:, None] > 2, x[:8], 0)
 
 
+def product(x_spec: P, w_spec: P) -> Callable[..., Any]:
+    return lambda x, w: sw.shard(x, x_spec) @ sw.shard(w, w_spec)
+
+
+def products() -> Iterator[Program]:
+    """Products of floats. A process computes the devices that it owns by one call of BLAS where it can."""
+    x, w = (
+        np.random.default_rng(i).standard_normal(shape).astype(np.float32)
+        for i, shape in enumerate(((48, 96), (96, 24)))
+    )
+    specs = [(P("x"), P()), (P(), P(None, "y")), (P("x"), P(None, "y")), (P(None, "x"), P("x"))]
+    specs += [(P(None, ("x", "y")), P(("x", "y"))), (P("y", "x"), P("x"))]
+    for mesh in ("x4_y2", "permuted", "x2_y4", "x3_y4"):
+        for x_spec, w_spec in specs:
+            title = f"product {mesh} {x_spec} {w_spec}"
+            yield Program(title, MESHES[mesh], product(x_spec, w_spec), (x, w), np.matmul)
+
+
 def looped(x: Any) -> Any:
     x = sw.shard(x, P("x", "y"))
 
@@ -177,6 +198,13 @@ def gradient(w1: Any, w2: Any, x: Any) -> Any:
     return sw.value_and_grad(layer)((w1, w2), x)
 
 
+def gradient_terms(w1: np.ndarray, w2: np.ndarray, x: np.ndarray) -> Any:
+    """`gradient` of arguments without a sign: each result is then the sum of its terms' absolute values."""
+    h = x @ w1
+    y = h @ w2
+    return (y**2).sum(), (x.T @ (2 * y @ w2.T), h.T @ (2 * y))
+
+
 def whole_numbers(shape: tuple[int, ...]) -> np.ndarray:
     """Small integers as floats: products of them are exact, in whatever order a dot adds them."""
     return np.random.default_rng(3).integers(-4, 5, shape).astype(np.float32)
@@ -198,7 +226,7 @@ def composed() -> Iterator[Program]:
         yield Program(f"gradient {mesh}", on, gradient, arguments)
         floats = (numbers((6, 8))[:, ::-1], numbers((8, 3)), numbers((17, 6)))
         finite = tuple(np.nan_to_num(x, nan=0.5) for x in floats)
-        yield Program(f"gradient of floats {mesh}", on, gradient, finite, rounds=True)
+        yield Program(f"gradient of floats {mesh}", on, gradient, finite, gradient_terms, products=4)
     yield Program("large sum", MESHES["x4_y2"], reduction("sum", ("x", "y"), np.float32), (numbers((8, 40_001)),))
     yield Program("no elements", MESHES["x4"], reduction("sum", ("x",), np.float32), (numbers((0, 3)),))
 
@@ -231,6 +259,7 @@ def several_meshes() -> Iterator[Program]:
 
 
 def programs() -> Iterator[Program]:
+    yield from products()
     yield from several_meshes()
     yield from composed()
     yield from reductions()

@@ -49,11 +49,11 @@ def test_a_rank_that_does_not_come_is_named_and_the_timeout_ends_the_run(tmp_pat
     done = mpirun(2, [script(tmp_path, body)], SHARDWISE_MPI_TIMEOUT="1")
     assert time.monotonic() - start < 20
     assert done.returncode != 0
-    said = (
+    expected = (
         "shardwise: error: mpi: all ranks must reach np.asarray of int64[4], got rank 0 waiting for 2 s; rank 1 runs "
         f"other code (at {tmp_path}/program.py:8)"
     )
-    assert said.replace(" 2 s", "") in done.stderr.replace(" 1 s", "").replace(" 2 s", "").replace(" 3 s", "")
+    assert expected.replace(" 2 s", "") in done.stderr.replace(" 1 s", "").replace(" 2 s", "").replace(" 3 s", "")
 
 
 UNEVEN_STEPS = """
@@ -69,7 +69,7 @@ ranks.barrier()
 """
 
 
-def test_ranks_that_wait_are_told_from_missing_ones_after_uneven_steps(tmp_path: Path) -> None:
+def test_a_report_lists_waiting_and_missing_ranks_after_uneven_steps(tmp_path: Path) -> None:
     path = script(tmp_path, UNEVEN_STEPS, devices=3)
     done = mpirun(3, [path], SHARDWISE_MPI_TIMEOUT="2")
     assert done.returncode != 0
@@ -153,9 +153,9 @@ def test_a_script_without_a_mesh_has_one_over_the_ranks(tmp_path: Path) -> None:
 
 
 def test_the_example_has_the_numbers_of_the_virtual_mesh() -> None:
-    done = mpirun(2, ["examples/on_mpi.py"])
+    done = mpirun(4, ["examples/on_mpi.py"])
     assert done.returncode == 0, done.stderr
-    assert "on 2 ranks, 4 devices each" in done.stdout
+    assert "on 4 ranks, 2 devices each" in done.stdout
     assert "every number is that of the virtual mesh, bit by bit" in done.stdout
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports ranks that wait long for others: a thread of each rank that asks the others what they do.
+"""Reports ranks that wait long for others. A thread of each rank asks the other ranks for their state.
 
     mpi: all ranks must reach all_gather of tensor<4x8xf32> (at train.py:31), got ranks 0 and 1 waiting for 10 s;
     rank 2 runs other code (at train.py:12), rank 3 does not answer
@@ -46,7 +46,7 @@ class _Wait(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The state of a rank: the number of its operation, the collective that it waits in, and where it is."""
+    """The state of a rank: the number of its operation, the collective that it waits in, and its place in the code."""
 
     number: int
     collective: str  # empty if it does not wait
@@ -85,14 +85,14 @@ class _Questions:
         self._sent = [request for request in self._sent if not request.Test()]
 
     def exit(self, number: int) -> None:
-        """Wait until all ranks exit. Ranks that take long learn that this one ran ``number`` operations."""
-        barrier, start, told = self._comm.Ibarrier(), time.monotonic(), False
+        """Wait until all ranks exit. After a second, send the others ``number``, the last operation of this rank."""
+        barrier, start, has_sent = self._comm.Ibarrier(), time.monotonic(), False
         while not barrier.Test():
-            if not told and time.monotonic() - start > _EXITS_WITHIN:
+            if not has_sent and time.monotonic() - start > _EXITS_WITHIN:
                 for rank in range(self._comm.Get_size()):
                     if rank != self.rank:
                         self._send(("exit", self.rank, number, None), rank)
-                told = True
+                has_sent = True
             time.sleep(_EXIT_POLL)
 
     def _send(self, content: Any, rank: int) -> None:
@@ -100,7 +100,7 @@ class _Questions:
 
 
 class Watch:
-    """Knows in which collective this rank waits, and reports it when it waits long.
+    """Reports the collective in which this rank waits, when it waits long.
 
     Args:
         comm: the communicator of the ranks. The watch sends nothing over it.
@@ -118,22 +118,22 @@ class Watch:
         self._number = 0
         self._has_exited = False
         self._end = threading.Event()
-        self._inquiry = _Inquiry(None, 0.0)
+        self._deadline = _Deadline(None, 0.0)
         self._thread = threading.Thread(target=self._run, name="shardwise.mpi.watch", daemon=True)
         self._thread.start()
 
     def connect(self, comm: Any) -> None:
-        """Ask and answer over this communicator from now on. All ranks have made it, so all of them answer."""
+        """Ask and answer over this communicator from now on. It exists on all ranks, so all of them answer."""
         self._comm = comm  # the user may free the first one
         if self._threads:
             self._questions = _Questions(comm)
 
     def begin(self) -> None:
-        """An operation begins that all ranks run. The numbers of operations are compared, so none may be left out."""
+        """Count an operation that all ranks run. Ranks compare these numbers, so every operation must call this."""
         self._number += 1
 
     def enter(self, members: Sequence[int], describe: Callable[..., str], *details: Any) -> None:
-        """The main thread is about to wait for the members of a group, as ``describe(*details)`` says."""
+        """The main thread is about to wait for the members of a group, which ``describe(*details)`` describes."""
         self._wait = _Wait(self._number, time.monotonic(), members, describe, details)
 
     def leave(self) -> None:
@@ -158,9 +158,9 @@ class Watch:
             wait = self._wait
             if wait is None:
                 continue
-            if wait is not self._inquiry.wait:
-                self._inquiry = _Inquiry(wait, min(WARN_AFTER, self._timeout or WARN_AFTER))
-            self._check(wait, self._inquiry, questions)
+            if wait is not self._deadline.wait:
+                self._deadline = _Deadline(wait, min(WARN_AFTER, self._timeout or WARN_AFTER))
+            self._check(wait, self._deadline, questions)
 
     def _answer(self) -> _Answer:
         wait = self._wait
@@ -172,25 +172,25 @@ class Watch:
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         return _Answer(self._number, "", f"runs other code{_place(frame)}")
 
-    def _check(self, wait: _Wait, inquiry: _Inquiry, questions: _Questions | None) -> None:
+    def _check(self, wait: _Wait, deadline: _Deadline, questions: _Questions | None) -> None:
         now = time.monotonic()
         if questions is not None and questions.exited:
             # A rank that exited during the same operation may have done its part.
             exited = [rank for rank in wait.members if questions.exited.get(rank, wait.number) < wait.number]
             if exited:
                 self._report(wait, ", ".join(f"rank {rank} has exited" for rank in exited), ends=True)
-        if now - wait.since < inquiry.due:
+        if now - wait.since < deadline.due:
             return
         if questions is None:
             why = "MPI runs without MPI_THREAD_MULTIPLE" if not self._threads else "they have not called it yet"
-            self._report_late(wait, inquiry, f"the missing ranks are unknown, because {why}")
-        elif inquiry.asked is None:
-            inquiry.asked = now
+            self._report_late(wait, deadline, f"the missing ranks are unknown, because {why}")
+        elif deadline.asked is None:
+            deadline.asked = now
             questions.ask(wait.members)
-        elif len(questions.answers) == len(wait.members) - 1 or now - inquiry.asked > _ANSWERS_WITHIN:
-            self._conclude(wait, inquiry, questions.answers)
+        elif len(questions.answers) == len(wait.members) - 1 or now - deadline.asked > _ANSWERS_WITHIN:
+            self._conclude(wait, deadline, questions.answers)
 
-    def _conclude(self, wait: _Wait, inquiry: _Inquiry, answers: dict[int, _Answer]) -> None:
+    def _conclude(self, wait: _Wait, deadline: _Deadline, answers: dict[int, _Answer]) -> None:
         here = wait.text()
         waiting = [rank for rank, each in answers.items() if (each.number, each.collective) == (wait.number, here)]
         if self._wait is not wait:
@@ -203,19 +203,19 @@ class Watch:
             if rank != self._rank and rank not in waiting and answer.number <= wait.number:
                 missing.append(f"rank {rank} {answer.where}")
         if not missing:
-            inquiry.ask_again(time.monotonic() - wait.since + _ANSWERS_WITHIN)
+            deadline.ask_again(time.monotonic() - wait.since + _ANSWERS_WITHIN)
         elif any(rank < self._rank for rank in waiting):  # that rank reports
-            inquiry.ask_again(self._next_limit(time.monotonic() - wait.since))
+            deadline.ask_again(self._next_limit(time.monotonic() - wait.since))
         else:
-            self._report_late(wait, inquiry, ", ".join(missing), waiting)
+            self._report_late(wait, deadline, ", ".join(missing), waiting)
 
     def _next_limit(self, waited: float) -> float:
         return self._timeout if waited < self._timeout else math.inf
 
-    def _report_late(self, wait: _Wait, inquiry: _Inquiry, missing: str, waiting: Sequence[int] = ()) -> None:
+    def _report_late(self, wait: _Wait, deadline: _Deadline, missing: str, waiting: Sequence[int] = ()) -> None:
         waited = time.monotonic() - wait.since
         self._report(wait, missing, waiting, ends=bool(self._timeout) and waited >= self._timeout)
-        inquiry.ask_again(self._next_limit(waited))
+        deadline.ask_again(self._next_limit(waited))
 
     def _report(self, wait: _Wait, missing: str, waiting: Sequence[int] = (), *, ends: bool) -> None:
         ranks = sorted([self._rank, *waiting])
@@ -229,8 +229,8 @@ class Watch:
             self._comm.Abort(1)
 
 
-class _Inquiry:
-    """The questions that the thread asks about one wait."""
+class _Deadline:
+    """When the thread reports a wait next, and when it asked the other ranks about it."""
 
     def __init__(self, wait: _Wait | None, due: float) -> None:
         self.wait = wait

@@ -15,7 +15,7 @@ __all__ = ["array_text", "axes_text", "embedded", "identifier", "scalar_text", "
 
 _WIDTH = 116
 _OPENING, _CLOSING = tuple("([{"), tuple(")]}")
-_TOKEN = re.compile(r'''"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?P<mark>[()\[\]{},#])''')
+_TOKEN = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?P<mark>[()\[\]{},#])""")
 
 
 def scalar_text(value: Any, dtypes: str) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``debug.print`` in scripts: its values are results of ``local`` after those of the user.
 
-    sw.debug.print("sum {:.1f}, y = {y}", y.sum(), y=y)    becomes
-    print('sum {:.1f}, y = {y}'.format(results[1], y=results[2]))
+sw.debug.print("sum {:.1f}, y = {y}", y.sum(), y=y)    becomes
+print('sum {:.1f}, y = {y}'.format(results[1], y=results[2]))
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def prints_of(program: Program, caller: str) -> list[str]:
         if text is None:
             made = next((value.defining_op for value in values[number:] if value.defining_op is not None), None)
             place = ("", 0) if made is None else (made.location.file, made.location.line)
-            rule = "debug.print must not be in vmap, and its arguments must be arrays, numbers, strings and trees of them"
+            rule = (
+                "debug.print must not be in vmap, and its arguments must be arrays, numbers, strings and trees of them"
+            )
             way_out = "return the value instead of printing it"
             raise UnsupportedError(composed(caller, rule, repr(call._fmt), way_out, *place))
         statements.append(text)

@@ -27,7 +27,7 @@ class InputOfScan:
 
 
 class RowsOfScan:
-    """What the attributes of a scan tell.
+    """The attributes of a scan, decoded.
 
     Attributes:
         body: its arguments are rows of the inputs, then the carries; its results are rows of the outputs, then the

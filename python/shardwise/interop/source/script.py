@@ -211,7 +211,9 @@ class Script:
 def _formatted(parts: list[str]) -> str:
     """The parts, one after the other, with lines of bounded length."""
     lines = "\n".join(parts).split("\n")
-    rows = [wrapped(line.lstrip(), " " * (len(line) - len(line.lstrip()))) if len(line) > 120 else [line] for line in lines]
+    rows = [
+        wrapped(line.lstrip(), " " * (len(line) - len(line.lstrip()))) if len(line) > 120 else [line] for line in lines
+    ]
     return "\n".join(chain.from_iterable(rows))
 
 

@@ -58,7 +58,7 @@ class Groups:
 
     Attributes:
         refs: the axes.
-        group: the group of each device, which other axes tell apart.
+        group: the group of each device. Devices of a group differ along these axes only.
         position: the position of each device in its group.
     """
 
