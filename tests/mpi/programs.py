@@ -26,10 +26,10 @@ class Program:
     mesh: sw.Mesh
     function: Callable[..., Any]
     arguments: tuple[np.ndarray, ...]
-    # Of a program with products of floats, whose bits may differ: the sums of the absolute values of all terms, computed
-    # from the absolute values of the arguments, and the number of products that follow each other.
+    # For a program with products of floats, whose bits may differ: computes the sums of the terms' absolute values from
+    # the absolute values of the arguments.
     terms: Callable[..., Any] | None = None
-    products: int = 1
+    products: int = 1  # that follow each other
 
 
 MESHES = {
@@ -142,10 +142,8 @@ def product(x_spec: P, w_spec: P) -> Callable[..., Any]:
 
 def products() -> Iterator[Program]:
     """Products of floats. A process computes the devices that it owns by one call of BLAS where it can."""
-    x, w = (
-        np.random.default_rng(i).standard_normal(shape).astype(np.float32)
-        for i, shape in enumerate(((48, 96), (96, 24)))
-    )
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((48, 96), (96, 24)))
     specs = [(P("x"), P()), (P(), P(None, "y")), (P("x"), P(None, "y")), (P(None, "x"), P("x"))]
     specs += [(P(None, ("x", "y")), P(("x", "y"))), (P("y", "x"), P("x"))]
     for mesh in ("x4_y2", "permuted", "x2_y4", "x3_y4"):

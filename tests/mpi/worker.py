@@ -53,7 +53,7 @@ def difference(program: Program) -> str | None:
     for i, (got, want) in enumerate(zip(results, expected)):
         if not same_shards(got, want):
             return f"shards of result {i}"
-        elif not same_bits(got, want):
+        if not same_bits(got, want):
             return f"result {i}: {np.asarray(got)!r} instead of {np.asarray(want)!r}"
     return None if "reshard" in program.name else faithful_difference(compiled, program)  # a reshard has no arithmetic
 
