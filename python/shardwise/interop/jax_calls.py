@@ -39,7 +39,8 @@ def static_arguments_of(fun: Callable[..., Any]) -> Arguments:
     jitted, bound = jitted_of(fun)
     info = getattr(jitted, "_jit_info", None)  # JAX has no public name for it
     positions = {i - bound for i in getattr(info, "static_argnums", ()) if i >= bound}
-    return Arguments(positions, set(getattr(info, "static_argnames", ())))
+    names = set(getattr(info, "static_argnames", ()))
+    return Arguments(positions, names & set(inspect.signature(fun).parameters) if bound else names)
 
 
 @cache

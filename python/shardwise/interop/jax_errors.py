@@ -16,7 +16,7 @@ from ..trees import flatten, leaf_names
 from .jaxprs import equations
 from .optional import jax
 
-__all__ = ["clearer", "refuse_callbacks", "refuse_captured_results", "refuse_jax_tracer"]
+__all__ = ["clearer", "refuse_callbacks", "refuse_captured_results", "refuse_jax_tracer", "users_place"]
 
 _TO_PRINT = "remove it, or return the value, and print it by sw.debug.print in the function around"
 _TO_CALL = "write it in jax.numpy, or return the value, and call Python on the results of the program"
@@ -47,16 +47,22 @@ def _is_hidden(file: str) -> bool:
     return file.startswith((*HIDDEN, os.path.dirname(jax.__file__) + os.sep, "<"))
 
 
+def users_place() -> tuple[str, int]:
+    """The user's line that is running, also where JAX traces it."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and _is_hidden(frame.f_code.co_filename):
+        frame = frame.f_back
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
 def refuse_jax_tracer(x: Any, name: str) -> None:
     """Raise UnsupportedError if JAX traces the function that calls us."""
     if isinstance(x, jax.core.Tracer):
         rule = "must not be called in a function that JAX traces, such as one of jax.jit"
         way_out = "call the JAX function itself there, or sw.jit in place of jax.jit"
-        frame: FrameType | None = sys._getframe()
-        while frame is not None and _is_hidden(frame.f_code.co_filename):
-            frame = frame.f_back
-        place = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-        raise UnsupportedError(composed("from_jax", rule, f"a traced {described(x)} for {name}", way_out, *place))
+        raise UnsupportedError(
+            composed("from_jax", rule, f"a traced {described(x)} for {name}", way_out, *users_place())
+        )
 
 
 class _CapturedResultError(Exception):

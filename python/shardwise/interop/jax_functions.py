@@ -167,7 +167,8 @@ class JaxFunction:
                 way_out = "take it out of the tree, and pass it as an argument of its own, which is static then"
                 rule = f"argument {name} must be an array of numbers"
                 raise DTypeError(message("from_jax", rule, described(leaf), way_out))
-        key = (frozenset(static.positions), frozenset(static.names), _static_key(call), trace_context())
+        settings = trace_context(), context_mesh()
+        key = (frozenset(static.positions), frozenset(static.names), _static_key(call), settings)
         try:
             known = self._jits.get(key)
         except TypeError as error:

@@ -8,13 +8,15 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 from .. import _core
-from ..errors import ShardingError, message
+from ..errors import ShardingError, composed
 from ..stages import Program
 from ..trees import flatten, unflatten
 from .jax_arguments import ProgramArguments
+from .jax_calls import Origin, with_parameters
+from .jax_errors import users_place
 from .jaxprs import constraint_of_name, rewritten
 from .optional import jax
-from .random_keys import LeafSharding
+from .random_keys import LeafSharding, without_keys
 from .source.mesh_axes import AxisRef, MeshAxes
 from .to_jax.program import jax_mesh, named_sharding
 
@@ -57,7 +59,8 @@ class _Found:
             if local[d] * count != shape[d]:
                 rule = f"JAX drops a constraint unless its {count} devices divide the dim"
                 got = f"dim {d} of {what}, of size {shape[d]}"
-                raise ShardingError(message(self._what, rule, got, "pad it, or use to_jax, which keeps uneven dims"))
+                way_out = "pad it, or use to_jax, which keeps uneven dims"
+                raise ShardingError(composed(self._what, rule, got, way_out, *users_place()))
         return self.of(sharding, what)
 
 
@@ -101,7 +104,7 @@ def annotated(
     def constrained(leaf: Any, sharding: Any, what: str) -> Any:
         return jax.lax.with_sharding_constraint(leaf, found.even(sharding, jax.numpy.shape(leaf), what))
 
-    def name(eqn: Any) -> Any:
+    def as_constraint(eqn: Any) -> Any:
         """The equation of a checkpoint_name as a constraint."""
         sharding = found.named.get(eqn.params["name"])
         if sharding is None:
@@ -110,13 +113,11 @@ def annotated(
 
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, tree = flatten((args, kwargs))
-        places = arguments.places_of("annotate_jax", args, kwargs)  # of each leaf in the program
-        operands = [
-            constrained(leaf, found.inputs[place], f"argument {arguments.names[place]}")
-            for leaf, place in zip(leaves, places)
-            if place is not None
-        ]
+        plain_args, plain_kwargs = without_keys((args, kwargs))
+        leaves, tree = flatten((plain_args, plain_kwargs))
+        places = arguments.places_of("annotate_jax", plain_args, plain_kwargs)
+        rows = [(leaf, found.inputs[i], arguments.names[i]) for leaf, i in zip(leaves, places) if i is not None]
+        operands = [constrained(leaf, own, f"argument {name}") for leaf, own, name in rows]
         structure: Any = None
 
         def flat(*values: Any) -> Any:
@@ -124,15 +125,16 @@ def annotated(
             given = iter(values)
             own = [leaf if place is None else next(given) for leaf, place in zip(leaves, places)]
             inner_args, inner_kwargs = unflatten(tree, own)
-            results, structure = flatten(fun(*inner_args, **inner_kwargs))
+            results, structure = flatten(without_keys(fun(*inner_args, **inner_kwargs)))
             return results
 
-        closed = jax.make_jaxpr(flat)(*operands)
-        results = jax.core.eval_jaxpr(rewritten(closed.jaxpr, name), closed.consts, *operands)
+        named, given = with_parameters(flat, Origin(fun, [name for _, _, name in rows]), operands)
+        closed = jax.make_jaxpr(named)(*given)
+        results = jax.core.eval_jaxpr(rewritten(closed.jaxpr, as_constraint), closed.consts, *operands)
         if len(results) != count:
             rule, way_out = f"the function must have the {count} results of the program", "pass its function"
-            raise ShardingError(message("annotate_jax", rule, len(results), way_out))
-        rows = zip(results, found.outputs)
-        return unflatten(structure, [constrained(x, own, f"result {i}") for i, (x, own) in enumerate(rows)])
+            raise ShardingError(composed("annotate_jax", rule, len(results), way_out, *users_place()))
+        pairs = zip(results, found.outputs)
+        return unflatten(structure, [constrained(x, own, f"result {i}") for i, (x, own) in enumerate(pairs)])
 
     return wrapped

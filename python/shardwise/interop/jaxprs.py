@@ -64,7 +64,7 @@ def _meshes(param: Any) -> Iterator[Mesh]:
 
 def context_mesh() -> Mesh | None:
     """The mesh of `jax.set_mesh`, whose devices are those of shardings without a mesh of their own."""
-    read = getattr(jax.sharding, "get_mesh", None)  # JAX 0.9 or newer
+    read = getattr(jax.sharding, "get_mesh", None)  # not in the oldest version
     return None if read is None else next(_meshes(read()), None)
 
 

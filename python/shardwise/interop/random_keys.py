@@ -83,10 +83,13 @@ def is_random_key(x: Any) -> bool:
 
 
 def key_node(x: Any) -> ForeignNode | None:
-    """A key of JAX as a node of a tree; None for anything else."""
-    if not is_random_key(x):
+    """A key of JAX as a node of a tree; None for anything else.
+
+    Trees know nodes by their class, and what JAX traces has one class for keys and numbers: these keys are leaves.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None or isinstance(x, jax.core.Tracer) or not is_random_key(x):
         return None
-    jax = sys.modules["jax"]
     return ForeignNode([jax.random.key_data(x)], [_NO_PATH], _KeyStructure(str(jax.random.key_impl(x))))
 
 
