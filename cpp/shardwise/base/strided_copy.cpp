@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shardwise/base/moved_item.h"
+#include "shardwise/base/nested_dims.h"
 #include "shardwise/base/xtensor_line.h"
 
 namespace shardwise {
@@ -27,22 +28,15 @@ std::vector<CopyDim> normalised(DimSpan shape, DimSpan to_strides, DimSpan from_
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] != 1) dims.push_back({shape[d], to_strides[d], from_strides[d]});
   }
-  // By magnitude, because a reversed dim runs along memory, too. The destination decides: writes that jump cost more
-  // than reads, as each one first loads its cache line.
-  std::stable_sort(dims.begin(), dims.end(),
-                   [](const CopyDim& a, const CopyDim& b) { return std::abs(a.to) > std::abs(b.to); });
-  std::vector<CopyDim> merged;
-  for (const CopyDim& dim : dims) {
-    // Two dims nest if a step of the outer one is a whole pass of the inner one: strides {12, 4} of {2, 3} floats are 6
-    // in a row.
-    // Fewer, longer rows: contiguous arrays become a single memcpy.
-    if (!merged.empty() && merged.back().to == dim.to * dim.size && merged.back().from == dim.from * dim.size) {
-      merged.back() = {merged.back().size * dim.size, dim.to, dim.from};
-    } else {
-      merged.push_back(dim);
-    }
-  }
-  return merged;
+  // The destination decides: writes that jump cost more than reads, as each one first loads its cache line.
+  const auto stride = [](const CopyDim& dim) { return dim.to; };
+  // Two dims nest if a step of the outer one is an entire pass of the inner one: strides {12, 4} of {2, 3} floats are 6
+  // in a row. Contiguous arrays become a single memcpy.
+  const auto nests = [](const CopyDim& outer, const CopyDim& inner) {
+    return outer.to == inner.to * inner.size && outer.from == inner.from * inner.size;
+  };
+  sort_and_merge(dims, stride, nests);
+  return dims;
 }
 
 // Calls body(to, from) for every index of `dims`.

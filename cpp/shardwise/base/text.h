@@ -20,6 +20,9 @@
 
 namespace shardwise {
 
+// The functions of <cctype> depend on the locale, and are undefined for negative chars.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 std::string float_text(float value);  // "0.1", "1e+30", "-0", "inf", "nan"
 std::string float_text(double value);
 std::string dims_text(DimSpan dims);  // "[1, 2]"

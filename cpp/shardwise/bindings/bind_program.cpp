@@ -94,11 +94,6 @@ std::optional<std::vector<std::vector<int64_t>>> sender_steps_of(const OpOf& op)
   return map ? std::optional(sender_steps(*map, *collective_mesh(view))) : std::nullopt;
 }
 
-LocId without_names(const Context& context, LocId id) {
-  while (id && context.location(id).kind == Location::Kind::kName) id = context.location(id).child;
-  return id;
-}
-
 // ---- classes -------------------------------------------------------------------------------------------------------
 
 template <class Class>
@@ -160,7 +155,7 @@ void bind_ops(py::class_<OpOf>& ops) {
       // Equal for the ops of one recorded call; in a text, for those of one line and column. 0 where it is unknown.
       .def_property_readonly(
           "call",
-          [](const OpOf& self) { return without_names(self.module->context(), self.module->op(self.id).loc).index; })
+          [](const OpOf& self) { return self.module->context().without_names(self.module->op(self.id).loc).index; })
       .def("__repr__", [](const OpOf& self) { return "<op " + std::string(self.module->op(self.id).def->name) + ">"; });
 }
 

@@ -9,6 +9,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/pipeline.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -120,29 +121,12 @@ void check_op(const OpView& op, Needs needs) {
   fail_at<UnsupportedError>(module, op.loc(), error_message(op.name(), must_hold, {}, way_out));
 }
 
-void check_ops(const Module& module, RegionId region, Needs needs) {
-  for (const OpId id : module.region(region).ops) {
-    const OpView op(module, id);
-    check_op(op, needs);
-    for (const RegionId inner : op.regions()) check_ops(module, inner, needs);
-  }
-}
-
-void check_types(const Module& module, RegionId region) {
-  for (const ValueId argument : module.region(region).arguments) {
-    check_type(module, argument, module.value(argument).loc);
-  }
-  for (const OpId id : module.region(region).ops) {
-    const OpView op(module, id);
-    for (size_t i = 0; i < op.result_count(); ++i) check_type(module, op.result(i), op.loc());
-    for (const RegionId inner : op.regions()) check_types(module, inner);
-  }
-}
-
 // Types come last, because an argument that is a token is of an op that is refused: a callback in JAX's order of effects.
 void check_runnable_region(const Module& module, RegionId region, Needs needs) {
-  check_ops(module, region, needs);
-  check_types(module, region);
+  walk(module, region, [&](OpId id) { check_op(OpView(module, id), needs); });
+  std::vector<ValueId> values;
+  append_values(module, region, values);
+  for (const ValueId value : values) check_type(module, value, loc_of(module, value));
 }
 
 }  // namespace

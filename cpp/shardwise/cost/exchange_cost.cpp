@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "shardwise/cost/independent_dims.h"
 #include "shardwise/cost/mesh_pair.h"
 #include "shardwise/cost/tile_overlap.h"
 #include "shardwise/cost/turning_points.h"
@@ -21,27 +22,16 @@ using Shares = std::vector<Share>;  // by operand
 
 // Dims whose axes are of the same mesh axes: their coordinates depend on each other.
 std::vector<std::vector<size_t>> independent_groups(const ExchangeMap& map) {
-  std::vector<std::vector<size_t>> groups;
-  std::vector<std::set<int32_t>> used;  // by group
+  std::vector<std::set<int32_t>> used(map.to.size());  // by dim
   for (size_t d = 0; d < map.to.size(); ++d) {
-    std::set<int32_t> mine;
-    for (const AxisRef& axis : map.to[d].axes) mine.insert(axis.axis);
+    for (const AxisRef& axis : map.to[d].axes) used[d].insert(axis.axis);
     for (const auto& operand : map.from) {
-      for (const AxisRef& axis : operand[d].axes) mine.insert(axis.axis);
+      for (const AxisRef& axis : operand[d].axes) used[d].insert(axis.axis);
     }
-    std::vector<size_t> dims{d};
-    // A dim on {"x", "y"} joins the groups of "x" and of "y" to one. From the back, since groups are erased on the way.
-    for (size_t g = groups.size(); g-- > 0;) {
-      if (std::ranges::none_of(mine, [&](int32_t axis) { return used[g].contains(axis); })) continue;
-      mine.insert(used[g].begin(), used[g].end());
-      dims.insert(dims.end(), groups[g].begin(), groups[g].end());
-      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(g));
-      used.erase(used.begin() + static_cast<std::ptrdiff_t>(g));
-    }
-    groups.push_back(std::move(dims));
-    used.push_back(std::move(mine));
   }
-  return groups;
+  return independent_dims(map.to.size(), [&](size_t a, size_t b) {
+    return std::ranges::any_of(used[a], [&](int32_t axis) { return used[b].contains(axis); });
+  });
 }
 
 AxisList axes_of(const ExchangeMap& map, const std::vector<size_t>& dims) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/cost/independent_dims.h"
 #include "shardwise/mesh/digits.h"
 
 namespace shardwise {
@@ -182,11 +183,6 @@ class Group {
     lines_.push_back(&line);
     digits_ |= digits;
   }
-  void add(const Group& other) {
-    lines_.insert(lines_.end(), other.lines_.begin(), other.lines_.end());
-    digits_ |= other.digits_;
-  }
-  DigitSet digits() const { return digits_; }
 
   // Returns none for too much work. No shares: no device needs anything.
   std::optional<std::vector<DigitShare>> shares(const Digits& digits) const {
@@ -267,15 +263,15 @@ class Group {
 };
 
 std::vector<Group> independent_groups(const Digits& digits, const ExchangeMap& map, const std::vector<Line>& lines) {
-  std::vector<Group> groups;
+  std::vector<DigitSet> touched;  // by dim
   for (size_t d = 0; d < lines.size(); ++d) {
+    touched.push_back(digits.touched(map.to[d].axes) | digits.touched(map.from[0][d].axes));
+  }
+  std::vector<Group> groups;
+  for (const std::vector<size_t>&dims :
+       independent_dims(lines.size(), [&](size_t a, size_t b) { return (touched[a] & touched[b]) != 0; })) {
     Group group;
-    group.add(lines[d], digits.touched(map.to[d].axes) | digits.touched(map.from[0][d].axes));
-    for (size_t g = groups.size(); g-- > 0;) {
-      if ((groups[g].digits() & group.digits()) == 0) continue;
-      group.add(groups[g]);
-      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(g));
-    }
+    for (const size_t d : dims) group.add(lines[d], touched[d]);
     groups.push_back(std::move(group));
   }
   return groups;

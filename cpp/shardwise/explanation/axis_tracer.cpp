@@ -10,14 +10,6 @@
 
 namespace shardwise {
 
-std::string side_text(size_t operands, size_t tensor) {
-  return tensor < operands ? str("operand ", tensor) : str("result ", tensor - operands);
-}
-
-std::string tensor_text(size_t operands, size_t tensor, size_t dim) {
-  return str(side_text(operands, tensor), " dim ", dim);
-}
-
 // A path may be as long as the program: this must not recurse.
 const std::vector<AxisOrigin>& AxisTracer::origins(const TensorRef& tensor, size_t dim, const AxisRef& axis,
                                                    size_t time) {

@@ -61,9 +61,6 @@ struct AxisOrigin {
   PathId path = kNoSteps;  // from the origin on
 };
 
-std::string side_text(size_t operands, size_t tensor);  // of an op: "operand 0", "result 0"
-std::string tensor_text(size_t operands, size_t tensor, size_t dim);
-
 class AxisTracer {
  public:
   AxisTracer(const Module& module, AxisHistory& history) : module_(module), history_(history) {}

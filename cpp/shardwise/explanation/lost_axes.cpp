@@ -6,6 +6,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/explanation/verdict_text.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/propagation/rules_by_op.h"
 
 namespace shardwise {

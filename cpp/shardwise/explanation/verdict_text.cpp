@@ -4,7 +4,7 @@
 #include <array>
 
 #include "shardwise/base/text.h"
-#include "shardwise/explanation/axis_tracer.h"
+#include "shardwise/ir/value_names.h"
 
 namespace shardwise {
 namespace {
@@ -58,8 +58,8 @@ std::string order_text(const CandidateSource& first, const CandidateSource& seco
   const std::string equal = "of two factors that want an axis, and whose axes come from tensors of the same size, ";
   if (first.shards != second.shards) return equal + "the one with more shards goes first";
   if (first.tensor >= second.tensor) return {};
-  return equal + str("that of ", side_text(operands, first.tensor), " goes before that of ",
-                     side_text(operands, second.tensor));
+  return equal + str("that of ", tensor_text(operands, first.tensor), " goes before that of ",
+                     tensor_text(operands, second.tensor));
 }
 
 }  // namespace shardwise

@@ -68,6 +68,11 @@ void InferContext::expect_operands(size_t count) const {
   fail_shape("takes " + std::to_string(count) + " operands", std::to_string(operand_count()));
 }
 
+void InferContext::expect_same_dtype(size_t a, size_t b) const {
+  if (operand(a).dtype == operand(b).dtype) return;
+  fail_dtype("operands must have the same dtype", operand_types_text(), "convert one of them first");
+}
+
 void InferContext::expect_regions(size_t count) const {
   if (regions_.size() == count) return;
   fail_shape("takes " + std::to_string(count) + " regions", std::to_string(regions_.size()));

@@ -48,6 +48,7 @@ class InferContext {
   // Checks of common requirements. Errors name the op and the values found.
   void expect_operands(size_t count) const;
   void expect_regions(size_t count) const;
+  void expect_same_dtype(size_t a, size_t b) const;       // of two operands
   const TensorType& declared_result(size_t i = 0) const;  // for ops whose result type is not implied
   std::string operand_types_text() const;                 // "tensor<4xf32>, tensor<5xf32>"
   [[noreturn]] void fail_shape(std::string_view must_hold, std::string_view got = {},

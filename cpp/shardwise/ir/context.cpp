@@ -47,9 +47,14 @@ LocId Context::named_location(std::string name, LocId child) {
   return intern(Location{.kind = Location::Kind::kName, .text = std::move(name), .child = child});
 }
 
-ResolvedSource Context::resolve(LocId id) const {
-  // Names are around a place: loc("h"("train.py":8:3)).
+// Names are around a place: loc("h"("train.py":8:3)).
+LocId Context::without_names(LocId id) const {
   while (id && location(id).kind == Location::Kind::kName) id = location(id).child;
+  return id;
+}
+
+ResolvedSource Context::resolve(LocId id) const {
+  id = without_names(id);
   if (!id) return {};
   const Location& loc = location(id);
   // A traced op stores a code object and an offset in it. Its line is worked out only when somebody asks.

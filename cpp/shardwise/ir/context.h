@@ -69,6 +69,7 @@ class Context {
   const Location& location(LocId id) const { return locations_[id]; }
   LocId file_location(std::string file, int32_t line, int32_t column);
   LocId named_location(std::string name, LocId child);
+  LocId without_names(LocId id) const;  // the location inside of its names
   // `key` identifies the code object; `make` is called once per key.
   template <class Make>
   LocId source_location(const void* key, int32_t offset, Make make) {

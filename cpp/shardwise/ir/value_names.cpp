@@ -12,6 +12,14 @@ LocId loc_of(const Module& module, ValueId id) {
   return value.op ? module.op(value.op).loc : value.loc;
 }
 
+std::string tensor_text(size_t operands, size_t tensor) {
+  return tensor < operands ? str("operand ", tensor) : str("result ", tensor - operands);
+}
+
+std::string tensor_text(size_t operands, size_t tensor, size_t dim) {
+  return str(tensor_text(operands, tensor), " dim ", dim);
+}
+
 std::optional<TextNames> text_names(std::string_view given) {
   if (!given.starts_with('@')) return std::nullopt;
   size_t end = 1;

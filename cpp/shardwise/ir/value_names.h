@@ -21,6 +21,11 @@ LocId loc_of(const Module& module, ValueId value);
 std::string shown_name(const Module& module, ValueId value);
 std::string shown_name(const Module& module, OpId op);  // of its results: "%a, %r:2"
 
+// The name of a tensor of a rule, whose tensors are the operands of an op and then its results: "operand 0",
+// "result 1 dim 2".
+std::string tensor_text(size_t operands, size_t tensor);
+std::string tensor_text(size_t operands, size_t tensor, size_t dim);
+
 std::string argument_text(const Module& module, ValueId argument);  // "argument x", or "argument 0" without a name
 
 // A location's name as the parser writes it: "@f %a, %r:2" are the names of the results of an op in @f.

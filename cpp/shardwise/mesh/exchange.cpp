@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "shardwise/base/dims.h"
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/tiling.h"
@@ -13,7 +14,6 @@ namespace shardwise {
 namespace {
 
 // Offsets and scales may be negative, and C++ divides toward zero.
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 int64_t ceil_div_signed(int64_t a, int64_t b) { return -floor_div(-a, b); }
 
 // The elements of an operand in the result, as a progression: element u has the result's index to + to_step·u, and the

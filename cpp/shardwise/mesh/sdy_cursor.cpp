@@ -5,13 +5,12 @@
 #include <charconv>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/mesh/mesh.h"
 
 namespace shardwise {
 namespace {
 
-// The functions of <cctype> depend on the locale, and are undefined for negative chars.
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_word_char(char c) { return is_letter(c) || is_digit(c) || c == '$' || c == '.'; }
 

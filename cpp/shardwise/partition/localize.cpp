@@ -10,6 +10,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -55,8 +56,7 @@ const LocalLayout& layout_of_tensor(const PartitionContext& context, size_t tens
 
 std::string dim_text(const PartitionContext& context, size_t tensor, size_t dim) {
   const size_t operands = context.op().operand_count();
-  const std::string name = tensor < operands ? str("operand ", tensor) : str("result ", tensor - operands);
-  return str(name, " dim ", dim, " over ",
+  return str(tensor_text(operands, tensor, dim), " over ",
              axis_list_text(context.mesh(), layout_of_tensor(context, tensor).dims[dim].axes));
 }
 

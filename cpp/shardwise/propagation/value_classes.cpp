@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 namespace {
@@ -23,22 +24,17 @@ class Union {
   std::vector<uint32_t> parent_;
 };
 
-void join_groups(const Module& module, RegionId region, std::map<int64_t, ValueId>& first, Union& classes) {
-  for (const OpId id : module.region(region).ops) {
-    for (const RegionId inner : module.regions(id)) join_groups(module, inner, first, classes);
-    if (!module.op(id).def->traits.sharding_group) continue;
-    const ValueId member = module.operands(id)[0];
-    const auto [it, inserted] = first.try_emplace(module.attrs(id).get_int("group_id"), member);
-    if (!inserted) classes.join(it->second, member);
-  }
-}
-
 }  // namespace
 
 ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std::span<const DataFlowEdge> bare) {
   std::map<int64_t, ValueId> first;
   Union classes(module.value_count());
-  for (const Function& function : module.functions) join_groups(module, function.body, first, classes);
+  walk<Order::kRegionsFirst>(module, [&](OpId id) {
+    if (!module.op(id).def->traits.sharding_group) return;
+    const ValueId member = module.operands(id)[0];
+    const auto [it, inserted] = first.try_emplace(module.attrs(id).get_int("group_id"), member);
+    if (!inserted) classes.join(it->second, member);
+  });
   if (first.empty() && edges.empty() && bare.empty()) return;
   for (const DataFlowEdge& edge : bare) {
     if (!module.value(edge.owner).op) continue;  // arguments of manual regions are notified separately

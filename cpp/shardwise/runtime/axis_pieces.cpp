@@ -49,4 +49,17 @@ Dims sizes_of(AxisSpan axes) {
   return sizes;
 }
 
+LabeledArray split_along(NdArray array, AxisList labels, std::span<const AxisList> split) {
+  size_t dim = labels.size();
+  for (const AxisList& pieces : split) {
+    Dims sizes = sizes_of(pieces);
+    sizes.push_back(array.shape()[dim] / product(pieces));
+    array = split_dim(array, dim, sizes);
+    labels.insert(labels.end(), pieces.begin(), pieces.end());
+    labels.push_back(kNoAxis);
+    dim += sizes.size();
+  }
+  return {std::move(array), std::move(labels)};
+}
+
 }  // namespace shardwise

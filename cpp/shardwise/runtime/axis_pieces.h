@@ -11,6 +11,7 @@
 
 #include "shardwise/base/dims.h"
 #include "shardwise/mesh/axis.h"
+#include "shardwise/runtime/array_view.h"
 
 namespace shardwise {
 
@@ -22,5 +23,13 @@ AxisList without(AxisSpan axes, AxisSpan others);
 AxisList pieces_of(AxisSpan axes, AxisSpan others);
 size_t position_of(AxisSpan axes, const AxisRef& axis);  // InternalError unless it is one of them
 Dims sizes_of(AxisSpan axes);
+
+constexpr AxisRef kNoAxis{-1, 1, 1};  // the label of a dim of elements
+struct LabeledArray {
+  NdArray array;
+  AxisList labels;  // of each dim
+};
+// Splits the dims after the `labels` of `array`: dim d along split[d]. 8 rows along x=4 become [x=4, 2].
+LabeledArray split_along(NdArray array, AxisList labels, std::span<const AxisList> split);
 
 }  // namespace shardwise

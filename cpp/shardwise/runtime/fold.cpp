@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ops/shared/reducers.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/tile/program.h"
@@ -31,11 +32,6 @@ TileCode combining_code(Reducer reducer, DType dtype) {
   }
   check_internal(false, "fold: a reducer");
   return TileCode::kCopy;
-}
-
-// Whether combining x with itself gives x.
-bool is_idempotent(Reducer reducer, DType dtype) {
-  return dtype == DType::kBool || (reducer != Reducer::kSum && reducer != Reducer::kProd);
 }
 
 // inputs: [accumulator,] members; output: the accumulator, or the result in the last pass.
@@ -86,7 +82,7 @@ NdArray fold(Reducer reducer, std::span<const NdArray> members) {
   // An operand that does not vary along the axes is one array, seen by each device.
   const bool is_one_copy = std::all_of(members.begin(), members.end(),
                                        [&](const NdArray& member) { return is_same_view(member, members.front()); });
-  if (is_one_copy && is_idempotent(reducer, dtype)) {
+  if (is_one_copy && (dtype == DType::kBool || is_idempotent(reducer))) {
     if (!is_inexact(dtype)) return members.front();
     members = members.first(2);  // still combined once, so that NaNs become canonical
   }

@@ -59,25 +59,15 @@ std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList&
   return members;
 }
 
-// Splits local dim d into its parts along scatter[d], and turns these parts into axes.
+// Splits local dim d into its parts along scatter[d], and turns these parts into axes: of 8 rows scattered over x=4,
+// device i keeps rows 2 i and 2 i + 1.
 NdArray parts_of(const NdArray& member, AxisSpan rest, std::span<const AxisList> scatter, AxisSpan axes) {
-  NdArray view = member;
-  std::vector<size_t> locals;
-  AxisList found(rest.begin(), rest.end());  // the axis of each array dim, none for local dims
-  size_t dim = rest.size();
-  for (const AxisList& parts : scatter) {
-    Dims sizes = sizes_of(parts);
-    // A dim of 8 rows scattered over x=4 becomes [x=4, 2]: device i keeps rows 2 i and 2 i + 1.
-    sizes.push_back(view.shape()[dim] / product(parts));
-    view = split_dim(view, dim, sizes);
-    found.insert(found.end(), parts.begin(), parts.end());
-    found.push_back({-1, 1, 1});
-    dim += parts.size() + 1;
-    locals.push_back(dim - 1);
-  }
+  const auto [view, labels] = split_along(member, AxisList(rest.begin(), rest.end()), scatter);
   std::vector<size_t> order;
-  for (const AxisRef& axis : axes) order.push_back(position_of(found, axis));
-  order.insert(order.end(), locals.begin(), locals.end());
+  for (const AxisRef& axis : axes) order.push_back(position_of(labels, axis));
+  for (size_t d = 0; d < labels.size(); ++d) {
+    if (labels[d] == kNoAxis) order.push_back(d);
+  }
   return reorder_dims(view, order);
 }
 

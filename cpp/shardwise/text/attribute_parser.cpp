@@ -228,6 +228,17 @@ Attribute parse_dialect_attribute(TextReader& reader) {
   return parse_struct(reader, std::string(name));
 }
 
+// Parses [element, …] or [].
+template <class Element>
+void parse_bracketed(TextReader& reader, std::string_view before, Element&& element, std::string_view at_end) {
+  reader.expect("[", before);
+  if (reader.take("]")) return;
+  do {
+    element();
+  } while (reader.take(","));
+  reader.expect("]", at_end);
+}
+
 }  // namespace
 
 Attribute parse_attribute(TextReader& reader) {
@@ -289,39 +300,29 @@ StructAttr parse_struct_fields(TextReader& reader, std::string name) {
 
 IntArray parse_integers(TextReader& reader) {
   IntArray values;
-  reader.expect("[", "before a list of numbers");
-  if (reader.take("]")) return values;
-  do {
-    values.push_back(reader.take_integer("an element of the list"));
-  } while (reader.take(","));
-  reader.expect("]", "at the end of a list of numbers");
+  const auto element = [&] { values.push_back(reader.take_integer("an element of the list")); };
+  parse_bracketed(reader, "before a list of numbers", element, "at the end of a list of numbers");
   return values;
 }
 
 AxesPerDimAttr parse_axes_per_dim(TextReader& reader) {
   AxesPerDimAttr axes;
-  reader.expect("[", "before the axes of each dim");
-  if (reader.take("]")) return axes;
-  do {
-    axes.dims.push_back(parse_axis_list(reader));
-  } while (reader.take(","));
-  reader.expect("]", "at the end of the axes of each dim");
+  const auto dim = [&] { axes.dims.push_back(parse_axis_list(reader)); };
+  parse_bracketed(reader, "before the axes of each dim", dim, "at the end of the axes of each dim");
   return axes;
 }
 
 AttrArray parse_all_to_all_params(TextReader& reader) {
   AttrArray params;
-  reader.expect("[", "before the moves of an all-to-all");
-  if (reader.take("]")) return params;
-  do {
+  const auto move = [&] {
     AxesAttr axes{parse_axis_list(reader)};
     reader.expect(":", "after the axes that move");
     const IntAttr from{reader.take_integer("a dim")};
     reader.expect("->", "between the dims");
     const IntAttr to{reader.take_integer("a dim")};
     params.push_back(AttrDict{{{"axes", std::move(axes)}, {"from_dim", from}, {"to_dim", to}}});
-  } while (reader.take(","));
-  reader.expect("]", "at the end of the moves of an all-to-all");
+  };
+  parse_bracketed(reader, "before the moves of an all-to-all", move, "at the end of the moves of an all-to-all");
   return params;
 }
 

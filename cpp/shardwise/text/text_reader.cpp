@@ -14,7 +14,6 @@ namespace {
 // A bound on text from outside: rules and tilings take time and memory per dim, and no real tensor comes near it.
 constexpr size_t kMaxDims = 256;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // MLIR's suffix-id, the characters after a sigil (%, ^, #, !): digits only, or a name
 // that may also hold '$', '.' and '-'.
 bool is_suffix_char(char c) {

@@ -22,13 +22,8 @@
 namespace shardwise {
 namespace {
 
-LocId without_names(const Context& context, LocId loc) {
-  while (loc && context.location(loc).kind == Location::Kind::kName) loc = context.location(loc).child;
-  return loc;
-}
-
 void drop_names(Module& program) {
-  walk(program, [&](OpId id) { program.op(id).loc = without_names(program.context(), program.op(id).loc); });
+  walk(program, [&](OpId id) { program.op(id).loc = program.context().without_names(program.op(id).loc); });
 }
 
 constexpr std::string_view kNameAttr = "shardwise.name";
@@ -64,7 +59,7 @@ void name_values(Module& program) {
     if (const OpId op = program.value(named).op) {  // an argument keeps its own name
       LocId& loc = program.op(op).loc;
       loc = program.context().named_location(program.attrs(id).get<std::string>(kNameAttr),
-                                             without_names(program.context(), loc ? loc : program.op(id).loc));
+                                             program.context().without_names(loc ? loc : program.op(id).loc));
     }
     rewrite.replace(program.result(id), named);
     rewrite.erase(id);

@@ -8,10 +8,7 @@
 namespace shardwise {
 
 inline void expect_same_dtype(const InferContext& op, size_t count) {
-  for (size_t i = 1; i < count; ++i) {
-    if (op.operand(i).dtype == op.operand(0).dtype) continue;
-    op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
-  }
+  for (size_t i = 1; i < count; ++i) op.expect_same_dtype(0, i);
 }
 
 // The result may have another dtype: sums of int8 in int32.

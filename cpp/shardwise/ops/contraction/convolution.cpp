@@ -81,12 +81,6 @@ Attrs window_attrs(const Attrs& attrs, const Dims& sizes) {
   return window;
 }
 
-Dims sizes_of(const Dims& shape, const Dims& dims) {
-  Dims sizes;
-  for (int64_t dim : dims) sizes.push_back(shape[static_cast<size_t>(dim)]);
-  return sizes;
-}
-
 int64_t group_count(const Attrs& attrs, std::string_view name) {
   const auto* count = attrs.find<IntAttr>(name);
   return count == nullptr ? 1 : count->value;
@@ -137,8 +131,8 @@ void infer_convolution(const InferContext& op, std::vector<TypeId>& results) {
   const Dims& lhs = op.operand(0).shape;
   const Dims& rhs = op.operand(1).shape;
   // A spatial dim of the result has one element per window that fits; the kernel's sizes are the window's.
-  const Attrs window = window_attrs(op.attrs(), sizes_of(rhs, numbers.rhs.spatial));
-  const Dims windows = infer_windows(op, window, sizes_of(lhs, numbers.lhs.spatial));
+  const Attrs window = window_attrs(op.attrs(), spatial_sizes(rhs, numbers.rhs.spatial));
+  const Dims windows = infer_windows(op, window, spatial_sizes(lhs, numbers.lhs.spatial));
   Dims shape(lhs.size(), 0);
   shape[static_cast<size_t>(numbers.result.batch)] = lhs[static_cast<size_t>(numbers.lhs.batch)] / batches;
   shape[static_cast<size_t>(numbers.result.feature)] = rhs[static_cast<size_t>(numbers.rhs.feature)];
@@ -242,6 +236,12 @@ static_assert(kConvolutionOps[0].complete());
 
 }  // namespace
 
+Dims spatial_sizes(const Dims& shape, const Dims& dims) {
+  Dims sizes;
+  for (int64_t dim : dims) sizes.push_back(shape[static_cast<size_t>(dim)]);
+  return sizes;
+}
+
 std::optional<ConvolutionNumbers> ConvolutionNumbers::parse(std::string_view text) {
   const auto lhs = take_dims(text, "b", "f");
   if (!lhs || !take(text, "x")) return std::nullopt;
@@ -268,7 +268,7 @@ std::string ConvolutionNumbers::text() const {
 
 Convolution Convolution::of(const OpView& op) {
   Convolution found{.numbers = ConvolutionNumbers::of(op), .window = {}, .reversed = {}};
-  const Dims sizes = sizes_of(op.operand_type(1).shape, found.numbers.rhs.spatial);
+  const Dims sizes = spatial_sizes(op.operand_type(1).shape, found.numbers.rhs.spatial);
   const auto ndim = static_cast<int64_t>(sizes.size());
   found.window = Window::of(window_attrs(op.attrs(), sizes), ndim);
   const auto* reversal = op.attrs().find<NarrowIntArray>("window_reversal");

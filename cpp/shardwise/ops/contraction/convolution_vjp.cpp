@@ -11,12 +11,6 @@ namespace {
 
 int64_t dilated(int64_t size, int64_t dilation) { return size == 0 ? 0 : (size - 1) * dilation + 1; }
 
-Dims sizes_of(Builder& builder, ValueId value, const Dims& dims) {
-  Dims sizes;
-  for (int64_t dim : dims) sizes.push_back(builder.module().type(value).shape[static_cast<size_t>(dim)]);
-  return sizes;
-}
-
 // Dim `from` becomes the major part of dim `into`, which is counted without it.
 ValueId merge_dim(Builder& builder, ValueId value, int64_t from, int64_t into) {
   Dims shape = builder.module().type(value).shape;
@@ -64,8 +58,8 @@ class Cotangents {
         kernel_(kernel),
         dtype_(builder_.module().type(kernel).dtype),
         cotangent_(build_convert(builder_, context.cotangent(), dtype_)),
-        input_(sizes_of(builder_, context.operand(0), numbers().lhs.spatial)),
-        output_(sizes_of(builder_, cotangent_, numbers().result.spatial)) {}
+        input_(spatial_sizes(builder_.module().type(context.operand(0)).shape, numbers().lhs.spatial)),
+        output_(spatial_sizes(builder_.module().type(cotangent_).shape, numbers().result.spatial)) {}
 
   // y[o] = sum of x[s·o + d·t - low] · k[t] over t, so dx[p] = sum of y[(p + low - d·t) / s] · k[t]. These are windows
   // of stride 1 over the cotangent with holes s. With taps turned around, t -> T - 1 - t, they begin at

@@ -122,10 +122,6 @@ std::optional<Kernel> prepare_identity_call(const OpView& op, const KernelTypes&
   return prepare_identity(op, types);
 }
 
-void vjp_identity(VjpContext& context) {
-  if (context.op().result_count() == 1 && context.needs(0)) context.set(0, context.cotangent());
-}
-
 // An annotation inside a manual region has a sharding with `manual`. The parser makes the other ones constraints.
 void check_sharding_call(const OpView& op) {
   check_identity(op);

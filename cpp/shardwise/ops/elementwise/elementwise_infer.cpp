@@ -36,11 +36,6 @@ void expect_accepted(const InferContext& op, TileCode code, size_t operand) {
   op.fail_dtype(must_hold, op.operand(operand).text(), "convert it first");
 }
 
-void expect_same_dtype(const InferContext& op, size_t a, size_t b) {
-  if (op.operand(a).dtype == op.operand(b).dtype) return;
-  op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
-}
-
 void expect_same_shape(const InferContext& op, size_t a, size_t b) {
   if (op.operand(a).shape == op.operand(b).shape) return;
   op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
@@ -70,7 +65,7 @@ void infer_same(const InferContext& op, TileCode code, std::vector<TypeId>& resu
   op.expect_operands(count);
   expect_accepted(op, code, 0);
   if (count == 2) {
-    expect_same_dtype(op, 0, 1);
+    op.expect_same_dtype(0, 1);
     expect_same_shape(op, 0, 1);
   }
   const DType dtype = op.operand(0).dtype;
@@ -86,7 +81,7 @@ void infer_same(const InferContext& op, TileCode code, std::vector<TypeId>& resu
 
 void infer_compare(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(2);
-  expect_same_dtype(op, 0, 1);
+  op.expect_same_dtype(0, 1);
   expect_same_shape(op, 0, 1);
   const std::string& direction = op.attr<EnumAttr>("comparison_direction").value;
   if (!find_direction(direction)) op.fail_shape("comparison_direction must be EQ, NE, LT, LE, GT or GE", direction);
@@ -111,7 +106,7 @@ void infer_select(const InferContext& op, std::vector<TypeId>& results) {
   if (op.operand(0).dtype != DType::kBool) {
     op.fail_dtype("the predicate must be i1", op.operand(0).text(), "compare it with something first");
   }
-  expect_same_dtype(op, 1, 2);
+  op.expect_same_dtype(1, 2);
   expect_same_shape(op, 1, 2);
   expect_same_shape_or_scalar(op, "the predicate", 0, 1);
   results.push_back(op.operand_type(1));
@@ -119,8 +114,8 @@ void infer_select(const InferContext& op, std::vector<TypeId>& results) {
 
 void infer_clamp(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(3);
-  expect_same_dtype(op, 0, 1);
-  expect_same_dtype(op, 1, 2);
+  op.expect_same_dtype(0, 1);
+  op.expect_same_dtype(1, 2);
   expect_same_shape_or_scalar(op, "min", 0, 1);
   expect_same_shape_or_scalar(op, "max", 2, 1);
   results.push_back(op.operand_type(1));

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "shardwise/base/nested_dims.h"
 #include "shardwise/ops/reduce/reduce_argument_loops.h"
 #include "shardwise/ops/reduce/reduce_region_kernels.h"
 #include "shardwise/ops/shared/strided_kernels.h"
@@ -24,16 +25,8 @@ namespace {
 using reduce_loops::ArgumentDim;
 using reduce_loops::ArgumentPlan;
 
-// One loop over two dims needs one stride in each of the three arrays.
-bool nests(const ArgumentDim& outer, const ArgumentDim& inner) {
-  return outer.value_stride == inner.value_stride * inner.size &&
-         outer.index_stride == inner.index_stride * inner.size &&
-         outer.result_stride == inner.result_stride * inner.size;
-}
-
 ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t reduced) {
   ArgumentPlan plan{values.data(), indices.data(), {}, {}, 1};
-  std::vector<ArgumentDim> kept;
   for (size_t d = static_cast<size_t>(values.ndim()); d-- > 0;) {
     // The product of the sizes after a dim is its row-major stride in the result.
     const ArgumentDim dim{values.shape()[d], values.strides()[d], indices.strides()[d], plan.kept_count};
@@ -42,21 +35,17 @@ ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t red
       continue;
     }
     plan.kept_count *= dim.size;
-    if (dim.size != 1) kept.insert(kept.begin(), dim);
+    if (dim.size != 1) plan.kept.insert(plan.kept.begin(), dim);
   }
   // Inner loops then walk through memory, also in a transposed view.
-  std::stable_sort(kept.begin(), kept.end(), [](const ArgumentDim& a, const ArgumentDim& b) {
-    return std::abs(a.value_stride) > std::abs(b.value_stride);
-  });
-  for (const ArgumentDim& dim : kept) {
-    if (!plan.kept.empty() && nests(plan.kept.back(), dim)) {
-      const int64_t size = plan.kept.back().size * dim.size;
-      plan.kept.back() = dim;
-      plan.kept.back().size = size;
-    } else {
-      plan.kept.push_back(dim);
-    }
-  }
+  const auto stride = [](const ArgumentDim& dim) { return dim.value_stride; };
+  // One loop over two dims needs one stride in each of the three arrays.
+  const auto nests = [](const ArgumentDim& outer, const ArgumentDim& inner) {
+    return outer.value_stride == inner.value_stride * inner.size &&
+           outer.index_stride == inner.index_stride * inner.size &&
+           outer.result_stride == inner.result_stride * inner.size;
+  };
+  sort_and_merge(plan.kept, stride, nests);
   return plan;
 }
 

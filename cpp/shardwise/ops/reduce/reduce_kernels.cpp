@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <functional>
 
+#include "shardwise/base/nested_dims.h"
 #include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/reduce/reduce_region_kernels.h"
 #include "shardwise/ops/shared/combiner_regions.h"
@@ -46,34 +46,20 @@ bool Plan::along() const {
 
 namespace {
 
-using reduce_loops::LoopDim;
 using reduce_loops::Plan;
 
 struct PlannedDim {
-  LoopDim loop;
-  int64_t position;
+  int64_t size, stride, position;
 };
 
-bool nests(const PlannedDim& outer, const PlannedDim& inner) {
-  return outer.loop.stride == inner.loop.stride * inner.loop.size && outer.position == inner.position * inner.loop.size;
-}
-
 // Sorted by stride, so that inner loops walk through memory; merged only where the result nests, too.
-std::vector<PlannedDim> normalised(std::vector<PlannedDim> dims) {
-  std::erase_if(dims, [](const PlannedDim& dim) { return dim.loop.size == 1; });
-  if (dims.size() > 1) {  // a stable sort allocates
-    std::ranges::stable_sort(dims, std::greater(), [](const PlannedDim& dim) { return std::abs(dim.loop.stride); });
-  }
-  size_t count = 0;
-  for (const PlannedDim& dim : dims) {
-    if (count > 0 && nests(dims[count - 1], dim)) {
-      dims[count - 1] = {{dims[count - 1].loop.size * dim.loop.size, dim.loop.stride}, dim.position};
-    } else {
-      dims[count++] = dim;
-    }
-  }
-  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(count), dims.end());
-  return dims;
+void normalize(std::vector<PlannedDim>& dims) {
+  std::erase_if(dims, [](const PlannedDim& dim) { return dim.size == 1; });
+  const auto stride = [](const PlannedDim& dim) { return dim.stride; };
+  const auto nests = [](const PlannedDim& outer, const PlannedDim& inner) {
+    return outer.stride == inner.stride * inner.size && outer.position == inner.position * inner.size;
+  };
+  sort_and_merge(dims, stride, nests);
 }
 
 Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
@@ -84,25 +70,25 @@ Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
   for (size_t dim = operand.shape().size(); dim-- > 0;) {
     if (std::ranges::find(reduced_dims, static_cast<int64_t>(dim)) != reduced_dims.end()) continue;
     // The product of the sizes after a dim is its row-major stride in the result.
-    kept.push_back({{operand.shape()[dim], operand.strides()[dim]}, plan.kept_count});
+    kept.push_back({operand.shape()[dim], operand.strides()[dim], plan.kept_count});
     plan.kept_count *= operand.shape()[dim];
   }
   std::ranges::reverse(kept);
   for (int64_t entry : reduced_dims) {
     const auto dim = static_cast<size_t>(entry);
-    reduced.push_back({{operand.shape()[dim], operand.strides()[dim]}, 0});
+    reduced.push_back({operand.shape()[dim], operand.strides()[dim], 0});
     plan.reduced_count *= operand.shape()[dim];
   }
-  kept = normalised(std::move(kept));
+  normalize(kept);
   plan.kept.reserve(kept.size());
   plan.kept_position.reserve(kept.size());
   for (const PlannedDim& dim : kept) {
-    plan.kept.push_back(dim.loop);
+    plan.kept.push_back({dim.size, dim.stride});
     plan.kept_position.push_back(dim.position);
   }
-  reduced = normalised(std::move(reduced));
+  normalize(reduced);
   plan.reduced.reserve(reduced.size());
-  for (const PlannedDim& dim : reduced) plan.reduced.push_back(dim.loop);
+  for (const PlannedDim& dim : reduced) plan.reduced.push_back({dim.size, dim.stride});
   return plan;
 }
 

@@ -18,7 +18,6 @@ void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& resu
   }
 }
 
-void vjp_identity(VjpContext& context) { context.set(0, context.cotangent()); }
 void batch_identity(BatchContext& context) {
   const OpView op = context.op();
   const ValueId operand = context.batched(0);

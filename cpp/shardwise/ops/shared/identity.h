@@ -24,4 +24,8 @@ inline std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&)
   return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
 }
 
+inline void vjp_identity(VjpContext& context) {
+  if (context.op().result_count() == 1 && context.needs(0)) context.set(0, context.cotangent());
+}
+
 }  // namespace shardwise

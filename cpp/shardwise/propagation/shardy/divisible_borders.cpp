@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/mesh/digits.h"
 
 namespace shardwise {
@@ -24,27 +25,23 @@ class BorderShrinker {
         ShardingId& sharding = function.result_shardings[i];
         sharding = shrunk(sharding, module_.type(body.results[i]).shape, drop_sub_axes);
       }
-      shrink_regions(function.body);
+      walk<Order::kRegionsFirst>(module_, function.body, [&](OpId id) { shrink_owned_arguments(OpView(module_, id)); });
     }
   }
 
  private:
   // For ops whose region arguments have their own shardings.
-  void shrink_regions(RegionId region) {
-    for (const OpId id : module_.region(region).ops) {
-      for (const RegionId inner : module_.regions(id)) shrink_regions(inner);
-      const OpView op(module_, id);
-      if (op.def().flow == nullptr) continue;
-      std::vector<DataFlowEdge> edges;
-      op.def().flow(op, edges);
-      const auto is_argument = [&](const DataFlowEdge& edge) { return !module_.value(edge.owner).op; };
-      const bool owns = std::ranges::any_of(edges, is_argument);
-      for (size_t i = 0; owns && i < edges.size(); ++i) {
-        // The annotation is of the global shape, which the value outside has.
-        const ValueId outside = edges[i].target_inside ? edges[i].sources[0] : edges[i].owner;
-        ShardingId& sharding = module_.value(edges[i].owner).sharding;
-        sharding = shrunk(sharding, module_.type(outside).shape, false);
-      }
+  void shrink_owned_arguments(const OpView& op) {
+    if (op.def().flow == nullptr) return;
+    std::vector<DataFlowEdge> edges;
+    op.def().flow(op, edges);
+    const auto is_argument = [&](const DataFlowEdge& edge) { return !module_.value(edge.owner).op; };
+    const bool owns = std::ranges::any_of(edges, is_argument);
+    for (size_t i = 0; owns && i < edges.size(); ++i) {
+      // The annotation is of the global shape, which the value outside has.
+      const ValueId outside = edges[i].target_inside ? edges[i].sources[0] : edges[i].owner;
+      ShardingId& sharding = module_.value(edges[i].owner).sharding;
+      sharding = shrunk(sharding, module_.type(outside).shape, false);
     }
   }
 

@@ -17,26 +17,23 @@ bool places_values(const OpDef& def) {
          traits.collective != CollectiveKind::kNone;
 }
 
-void populate(Module& module, RegionId region, RulesByOp& rules) {
-  for (const OpId id : module.region(region).ops) {
-    const OpView op(module, id);
-    for (const RegionId inner : op.regions()) populate(module, inner, rules);
-    if (places_values(op.def()) || op.operand_count() == 0 || op.result_count() == 0) continue;
-    if (op.attrs().find(text_words::kShardingRule) != nullptr) continue;
-    const ShardingRule& rule = rules[id];
-    if (rule.empty()) continue;
-    Attrs attrs = op.attrs();
-    // Not custom, so that drop_populated_rules takes it out again.
-    attrs.set(text_words::kShardingRule, to_attribute(rule, false));
-    module.op(id).attrs = module.context().intern(attrs);
-  }
+void populate(Module& module, OpId id, RulesByOp& rules) {
+  const OpView op(module, id);
+  if (places_values(op.def()) || op.operand_count() == 0 || op.result_count() == 0) return;
+  if (op.attrs().find(text_words::kShardingRule) != nullptr) return;
+  const ShardingRule& rule = rules[id];
+  if (rule.empty()) return;
+  Attrs attrs = op.attrs();
+  // Not custom, so that drop_populated_rules takes it out again.
+  attrs.set(text_words::kShardingRule, to_attribute(rule, false));
+  module.op(id).attrs = module.context().intern(attrs);
 }
 
 }  // namespace
 
 Module populate_rules(Module module, PassContext& context) {
   RulesByOp rules(module, context.options.conservative);
-  for (const Function& function : module.functions) populate(module, function.body, rules);
+  walk<Order::kRegionsFirst>(module, [&](OpId id) { populate(module, id, rules); });
   return module;
 }
 

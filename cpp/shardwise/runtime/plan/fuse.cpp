@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -42,7 +43,11 @@ bool is_fusable(const Module& module, OpId op) {
 class Splats {
  public:
   explicit Splats(const Module& module) : module_(module) {
-    for (const Function& function : module_.functions) find(function.body);
+    walk(module_, [&](OpId op) {
+      if (const std::optional<Scalar> scalar = result_of(op); scalar && !is_nan(*scalar)) {
+        scalars_.emplace(module_.result(op), *scalar);
+      }
+    });
   }
 
   const Scalar* of(ValueId value) const {
@@ -51,15 +56,6 @@ class Splats {
   }
 
  private:
-  void find(RegionId id) {
-    for (OpId op : module_.region(id).ops) {
-      if (const std::optional<Scalar> scalar = result_of(op); scalar && !is_nan(*scalar)) {
-        scalars_.emplace(module_.result(op), *scalar);
-      }
-      for (RegionId inner : module_.regions(op)) find(inner);
-    }
-  }
-
   std::optional<Scalar> result_of(OpId id) const {
     const Operation& op = module_.op(id);
     if (op.result_count != 1 || module_.type(module_.result(id)).size() == 0) return std::nullopt;

@@ -53,17 +53,7 @@ AxisList part_of(AxisSpan pieces, AxisSpan pinned, bool is_pinned) {
 // `group` select its part. The result begins with the dims of the group.
 NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const AxisList> split,
                           const ProcessGroup& group) {
-  NdArray view = array;
-  AxisList labels(lead, AxisRef{-1, 1, 1});  // the axis of each dim
-  size_t dim = lead;
-  for (const AxisList& pieces : split) {
-    Dims sizes = sizes_of(pieces);
-    sizes.push_back(view.shape()[dim] / product(pieces));
-    view = split_dim(view, dim, sizes);
-    labels.insert(labels.end(), pieces.begin(), pieces.end());
-    labels.push_back({-1, 1, 1});
-    dim += sizes.size();
-  }
+  auto [view, labels] = split_along(array, AxisList(lead, kNoAxis), split);
   // all_to_all sends row i of the result to member i: 8 rows split along a pinned x=4 become [x=4, 2].
   for (const AxisRef& axis : group.axes) {  // members along an axis that splits nothing get the same
     if (std::find(labels.begin(), labels.end(), axis) != labels.end()) continue;
