@@ -126,6 +126,98 @@ def an_array_that_jax_donated_in_a_program() -> None:
     sw.jit(lambda w: function(w, gone), mesh=MESH)(X[:, :8])
 
 
+@says(
+    sw.DTypeError,
+    "from_jax: argument options['kind'] must be an array of numbers, got str 'fast'; "
+    "take it out of the tree, and pass it as an argument of its own, which is static then",
+)
+def a_text_in_a_tree() -> None:
+    sw.from_jax(lambda x, options: x, mesh=MESH)(X, {"kind": "fast"})
+
+
+@says(
+    TypeError,
+    "from_jax: static arguments must be hashable, got unhashable type: 'list'; pass arrays, or trees of arrays",
+)
+def a_static_list() -> None:
+    sw.from_jax(lambda x, sizes: x, mesh=MESH, static_argnums=1)(X, [1, 2])
+
+
+@says(
+    sw.TracerConversionError,
+    "from_jax: argument n must be a Python value, since it is static in the JAX function, got Tracer<int64[]>; "
+    "make it static in the program, too: sw.jit(…, static_argnames='n'), or static_argnums=",
+)
+def a_static_argument_that_sw_jit_traces() -> None:
+    sw.jit(sw.from_jax(jax.jit(lambda x, n: x * n, static_argnums=1)), mesh=MESH)(X, 3)
+
+
+@says(
+    ValueError,
+    "from_jax: static arguments of jitted functions inside must not depend on arguments that are traced; "
+    "make the argument static, too: pass static_argnums= or static_argnames= to from_jax",
+)
+def a_static_argument_of_a_function_inside() -> None:
+    power = jax.jit(lambda x, n: x**n, static_argnums=1)
+    sw.from_jax(lambda x, n: power(x, n), mesh=MESH)(X, 3)
+
+
+TRACED = (
+    "from_jax: must not be called in a function that JAX traces, such as one of jax.jit, got a traced {} for {}; "
+    "call the JAX function itself there, or sw.jit in place of jax.jit"
+)
+
+
+@says(sw.UnsupportedError, TRACED.format("float32[8, 4]", "params['w']"))
+def from_jax_in_a_function_of_jax_jit() -> None:
+    jax.jit(sw.from_jax(lambda params: params["w"] + 1, mesh=MESH))({"w": X})
+
+
+@says(sw.UnsupportedError, TRACED.format("float32[8, 4]", "x"))
+def from_jax_in_a_function_of_jax_grad() -> None:
+    jax.grad(lambda x: sw.from_jax(lambda x: x.sum(), mesh=MESH)(x))(X)
+
+
+@says(
+    sw.UnsupportedError,
+    "from_jax: a JAX function must not call Python functions, which no device can run, got debug_print; "
+    "remove it, or return the value, and print it by sw.debug.print in the function around",
+)
+def a_print_in_a_jax_function() -> None:
+    sw.from_jax(lambda x: (jax.debug.print("{}", x), x)[1], mesh=MESH)(X)
+
+
+@says(
+    sw.UnsupportedError,
+    "from_jax: a JAX function must not call Python functions, which no device can run, got pure_callback; "
+    "write it in jax.numpy, or return the value, and call Python on the results of the program",
+)
+def a_callback_in_a_jax_function() -> None:
+    inside = jax.jit(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((4,), np.float32), x))
+    sw.from_jax(lambda x: jax.lax.map(inside, x), mesh=MESH)(X)
+
+
+CLOSED_OVER = "from_jax: a JAX function must not close over traced values of Shardwise, got {}; " + (
+    "pass it as an argument of the JAX function"
+)
+
+
+@says(sw.TracerConversionError, CLOSED_OVER.format("params['w'], Tracer<float32[8,4]>"))
+def a_traced_tree_in_a_closure() -> None:
+    sw.jit(lambda x, params: sw.from_jax(lambda x: jnp.add(x, params["w"]))(x), mesh=MESH)(X, {"w": X})
+
+
+@says(sw.TracerConversionError, CLOSED_OVER.format("Tracer<float32[8,4]> in the results"))
+def a_traced_value_as_a_result() -> None:
+    sw.jit(lambda x, w: sw.from_jax(lambda x: (x, w))(x), mesh=MESH)(X, X)
+
+
+@says(sw.TracerConversionError, CLOSED_OVER.format("key, Tracer<uint32[2]>"))
+def a_key_in_a_closure() -> None:
+    draw = lambda key, x: sw.from_jax(lambda x: jax.random.normal(key, x.shape))(x)  # noqa: E731
+    sw.jit(draw, mesh=MESH)(jax.random.key(0), X)
+
+
 # ---- to JAX --------------------------------------------------------------------------------------------------------
 
 
@@ -146,6 +238,46 @@ def too_few_devices() -> None:
 def a_mesh_of_another_size() -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("x",))
     compiled(lambda x: x + 1, X).to_jax(mesh=mesh)
+
+
+@says(
+    sw.MeshError,
+    "to_jax: an abstract mesh must have the axes of the program's mesh, Mesh('data': 4, 'model': 2), "
+    "got {'data': 2, 'model': 4}; compile the program for this mesh",
+)
+def an_abstract_mesh_of_other_sizes() -> None:
+    compiled(lambda x: x + 1, X).to_jax(mesh=jax.sharding.AbstractMesh((2, 4), ("data", "model")))
+
+
+@says(
+    sw.MeshError,
+    "jax_shardings: an abstract mesh must have the axes of the program's mesh, Mesh('data': 4, 'model': 2), "
+    "got {'x': 8}; compile the program for this mesh",
+)
+def an_abstract_mesh_of_other_axes() -> None:
+    compiled(lambda x: x + 1, X).jax_shardings(mesh=jax.sharding.AbstractMesh((8,), ("x",)))
+
+
+@says(ValueError, "to_jax: takes devices or a mesh, got both; leave one of them out")
+def devices_and_a_mesh() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))
+    compiled(lambda x: x + 1, X).to_jax(devices=jax.devices(), mesh=mesh)
+
+
+@says(sw.MeshError, "to_jax: devices must be different ones, got TFRT_CPU_0 8 times; pass jax.devices()")
+def one_device_for_all() -> None:
+    compiled(lambda x: x + 1, X).to_jax(devices=jax.devices()[:1] * 8)
+
+
+@says(
+    ValueError,
+    "to_jax: argument a is donated, so its array must not be another argument, got one array for a and b; "
+    "pass a copy of it, jax.numpy.copy(x), or do not donate it",
+)
+def a_donated_array_for_two_arguments() -> None:
+    function = compiled(lambda a, b: a + b, X, X, in_shardings=(P("data"),) * 2, donate_argnums=0).to_jax()
+    (a, _) = function.put(X, X)
+    function(a, a)
 
 
 @says(
@@ -232,3 +364,19 @@ def annotate_jax_without_a_program() -> None:
 def annotate_jax_of_an_uneven_dim() -> None:
     program = compiled(sw.from_jax(lambda x: x + 1), X[:6], in_shardings=(P("data"),))
     sw.annotate_jax(lambda x: x + 1, program)(X[:6])
+
+
+@says(
+    sw.ShardingError,
+    "annotate_jax: the arrays must be the 2 of the program, params['w'], x, got float32[8, 4]; "
+    "pass the arguments that the program was made for",
+)
+def annotate_jax_of_other_arguments() -> None:
+    program = compiled(sw.from_jax(lambda params, x: x + params["w"]), {"w": X}, X)
+    jax.jit(sw.annotate_jax(lambda x: x + 1, program))(X)
+
+
+@says(sw.ShardingError, "annotate_jax: the function must have the 2 results of the program, got 1; pass its function")
+def annotate_jax_of_another_function() -> None:
+    program = compiled(sw.from_jax(lambda x: (x, x + 1)), X)
+    sw.annotate_jax(lambda x: x + 1, program)(X)
