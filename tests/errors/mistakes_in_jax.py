@@ -264,7 +264,7 @@ def devices_and_a_mesh() -> None:
     compiled(lambda x: x + 1, X).to_jax(devices=jax.devices(), mesh=mesh)
 
 
-@says(sw.MeshError, "to_jax: devices must be different ones, got TFRT_CPU_0 8 times; pass jax.devices()")
+@says(sw.MeshError, "to_jax: devices must be different ones, got cpu:0 8 times; pass jax.devices()")
 def one_device_for_all() -> None:
     compiled(lambda x: x + 1, X).to_jax(devices=jax.devices()[:1] * 8)
 
