@@ -20,10 +20,11 @@ from ..source.mesh_axes import AxisRef
 from ..source.regions import is_narrow_float
 from ..source.scope import Scope, call
 from ..source.target import attributes
+from .movement import empty
 from .narrow import Form, converted, form_of, form_of_integer, is_summed_wider, returned
 from .target import emits
 
-__all__ = ["along_of", "item_size"]
+__all__ = ["along_of", "is_empty", "item_size"]
 
 _FOLDS = {"sum": "lax.add", "prod": "lax.mul", "max": "lax.max", "min": "lax.min", "and": "lax.bitwise_and",
           "or": "lax.bitwise_or", "xor": "lax.bitwise_xor"}  # fmt: skip
@@ -57,6 +58,11 @@ def along_of(scope: Scope, op: Op, refs: Sequence[AxisRef], other_mesh: Any = No
         return Along(size, axes_text(names) if names else "()", "")
     groups = scope.table("GROUPS", repr(scope.axes.groups(mesh, refs)))
     return Along(size, "ALL", f", axis_index_groups={groups}")
+
+
+def is_empty(op: Op) -> bool:
+    """Whether a collective has no elements to send; JAX refuses some of these."""
+    return 0 in op.operands[0].type.shape
 
 
 def _bytes(op: Op, dtype: str | None = None) -> float:
@@ -101,6 +107,8 @@ def _combined(scope: Scope, op: Op) -> tuple[Form | None, str, str]:
 
 @emits("shardwise.all_reduce")
 def all_reduce(scope: Scope, op: Op) -> str:
+    if is_empty(op):
+        return empty(scope, op.results[0])
     along = along_of(scope, op, refs_of(scope, op, "axes"))
     form, dtype, reducer = _combined(scope, op)
     return returned(
@@ -139,6 +147,8 @@ def _counts(dims: dict[int, list[AxisRef]]) -> dict[int, int]:
 
 @emits("shardwise.all_gather")
 def all_gather(scope: Scope, op: Op) -> str:
+    if is_empty(op):
+        return empty(scope, op.results[0])
     dims = dim_axes(scope, op, "gather")
     x = scope(op.operands[0])
     along = along_of(scope, op, [ref for refs in dims.values() for ref in refs])
@@ -155,6 +165,8 @@ def all_gather(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.reduce_scatter")
 def reduce_scatter(scope: Scope, op: Op) -> str:
+    if is_empty(op):
+        return empty(scope, op.results[0])
     dims = dim_axes(scope, op, "scatter")
     scattered = [ref for refs in dims.values() for ref in refs]
     along = along_of(scope, op, scattered)
@@ -191,6 +203,8 @@ def _scattered(
 
 @emits("shardwise.all_to_all")
 def all_to_all(scope: Scope, op: Op) -> str:
+    if is_empty(op):
+        return empty(scope, op.results[0])
     moves = moves_of(scope, op)
     x = scope(op.operands[0])
     sources, targets = {source for _, source, _ in moves}, {target for _, _, target in moves}
@@ -209,6 +223,8 @@ def all_to_all(scope: Scope, op: Op) -> str:
 
 @emits("shardwise.collective_permute")
 def collective_permute(scope: Scope, op: Op) -> str:
+    if is_empty(op):
+        return empty(scope, op.results[0])
     mesh = mesh_of(scope, op)
     own = attributes(op)
     if "shift" in own:

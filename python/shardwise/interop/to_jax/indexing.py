@@ -8,6 +8,7 @@ from typing import Any
 from ..._core.ir import Op
 from ..source.scope import Scope, call
 from ..source.target import attributes
+from .movement import empty
 from .reductions import combiner_of
 from .target import emits
 
@@ -37,6 +38,8 @@ def _numbers(scope: Scope, kind: str, pairs: dict[str, tuple[int, ...]]) -> str:
 
 @emits("stablehlo.gather")
 def gather(scope: Scope, op: Op) -> str:
+    if 0 in op.results[0].type.shape:
+        return empty(scope, op.results[0])  # JAX refuses slices of no elements
     fields = attributes(op)["dimension_numbers"].fields
     numbers = _numbers(
         scope,

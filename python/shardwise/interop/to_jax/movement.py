@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.ir import Op
+from ..._core.ir import Op, Value
+from ...dtypes import numpy_dtype
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .target import emits
 
-__all__: list[str] = []
+__all__ = ["empty"]
+
+
+def empty(scope: Scope, value: Value) -> str:
+    """An array without elements; one of NumPy would become an operand of the `shard_map`, which XLA drops."""
+    return call("lax.full", value.type.shape, scope.scalar(np.zeros((), numpy_dtype(value.type.dtype))[()]))
 
 
 @emits("stablehlo.constant")
 def constant(scope: Scope, op: Op) -> str:
+    if 0 in op.results[0].type.shape:
+        return empty(scope, op.results[0])
     return scope.constant(np.asarray(attributes(op)["value"]))
 
 
