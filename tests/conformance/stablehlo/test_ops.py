@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from shardwise import _core
-from shardwise.dtypes import is_float, numpy_dtype
+from shardwise.dtypes import as_wide, is_float, numpy_dtype
 from tests.conformance.stablehlo.ops import kept as kept_instances
 from tests.conformance.stablehlo.ops.check import check
 from tests.conformance.stablehlo.ops.comparing import same_bits
@@ -88,7 +89,7 @@ def test_each_mechanism_has_an_example_that_only_it_explains(xla: Xla) -> None:
 
 def test_every_op_that_runs_is_drawn_in_every_dtype() -> None:
     ops = {op.name for op in _core.ir.all_ops() if op.runnable and op.name.startswith(("stablehlo.", "chlo."))}
-    assert set(TABLE) == ops
+    assert {row.partition("@")[0] for row in TABLE} == ops
     tried = {op: set(runnable_dtypes(op)) - set(TABLE[op].dtypes) for op in sorted(ops & {case.name for case in CASES})}
     assert {op: left for op, left in tried.items() if left} == {op: set(left) for op, (_, left) in NOT_DRAWN.items()}
 
@@ -99,6 +100,60 @@ def test_operands_and_results_of_contractions_have_dtypes_of_their_own(op: str, 
     assert sum(mixed(x) for x in instances) >= share * len(instances)
     operands = {tuple(x.dtype.name for x in instance.arguments) for instance in instances}
     assert (len({pair for pair in operands if pair[0] != pair[1]}) > 40) == (op == "dot_general")
+
+
+# Of 150 instances of an op: patterns of their texts, and how many different texts of properties there are at least.
+ATTRIBUTES: dict[str, tuple[int, tuple[str, ...]]] = {
+    "stablehlo.convolution": (140, (
+        r"batch_group_count = 2", r"feature_group_count = [23]", r"lhs_dilation = array<i64: [^>]*2",
+        r"rhs_dilation = array<i64: [^>]*2", r"window_strides = array<i64: [^>]*3", r"window_reversal = [^>]*true",
+        r"padding = dense<\[[^>]*-1", r"conv<\[[b0f12, ]*2[b0f12, ]*\]x", r"tensor<(\d+x)*0x",
+    )),
+    "stablehlo.dot_general": (60, (r"lhs_batching_dimensions = \[\d", r"lhs_contracting_dimensions = \[\d, ", r"<0x")),
+    "stablehlo.gather": (120, (
+        r"operand_batching_dims = \[\d", r"collapsed_slice_dims = \[\d", r"start_index_map = \[\]",
+        r"start_index_map = \[\d, ", r"index_vector_dim = 2", r"indices_are_sorted", r"slice_sizes = array<i64: [^>]*0",
+    )),
+    "stablehlo.scatter": (120, (
+        r"input_batching_dims = \[\d", r"inserted_window_dims = \[\d", r"scatter_dims_to_operand_dims = \[\]",
+        r"stablehlo.add", r"stablehlo.minimum", r"stablehlo.maximum", r"stablehlo.return\\?\"\(%v\)",
+    )),
+    "stablehlo.sort": (100, (
+        r"stablehlo.real", r"compare LT", r"compare GT", r"compare LE", r"compare GE", r"stablehlo.not", r"%u3:", r"%f0",
+    )),
+    "stablehlo.reduce_window": (120, (
+        r"base_dilations = array<i64: [^>]*2", r"window_dilations = array<i64: [^>]*2", r"padding = dense<\[[^>]*-1",
+        r"stablehlo.add", r"stablehlo.multiply", r"stablehlo.maximum", r"stablehlo.minimum",
+    )),
+    "stablehlo.pad": (120, (r"low = array<i64: [^>]*-", r"high = array<i64: [^>]*-", r"interior_padding = [^>]*[12]")),
+    "stablehlo.fft": (50, (r"type FFT", r"type IFFT", r"type RFFT", r"type IRFFT", r"37")),
+    "chlo.ragged_dot": (20, (
+        r"rhs_group_dimensions = \[0\]", r"lhs_ragged_dimensions = \[0\]", r"lhs_ragged_dimensions = \[1\]",
+        r"lhs_ragged_dimensions = \[2\]", r"lhs_batching_dimensions = \[0\]",
+    )),
+    "stablehlo.custom_call@syevd": (60, (r"mode = 86", r"mode = 78", r"uplo = 76", r"uplo = 85", r"cheevd", r"ssyevd")),
+    "stablehlo.custom_call@trsm": (80, (r"side = 76", r"side = 82", r"trans_x = 67", r"diag = 85", r"ztrsm", r"<0x")),
+    "stablehlo.custom_call@gesdd": (60, (r"mode = 65", r"mode = 83", r"mode = 78", r"<5x\d", r"<7x\d", r"<2x3x\d")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ATTRIBUTES)
+def test_attributes_are_diverse(op: str) -> None:
+    instances = [drawn(op, seed) for seed in range(150)]
+    different, patterns = ATTRIBUTES[op]
+    texts = [x.text() for x in instances]
+    missing = [pattern for pattern in patterns if not any(re.search(pattern, text) for text in texts)]
+    assert not missing
+    # Properties and regions, without the types of the operands.
+    assert len({x.body.rpartition(" : (")[0] for x in instances}) >= different
+
+
+def test_contractions_have_corners() -> None:
+    for op in ("dot_general", "convolution", "einsum", "dot"):
+        numbers = [drawn(f"stablehlo.{op}", seed) for seed in range(200)]
+        wide = [as_wide(x) for instance in numbers for x in instance.arguments if is_float(x.dtype)]
+        assert sum(np.isnan(x).any() for x in wide) > 4
+        assert sum(np.isinf(x).any() for x in wide) > 4
 
 
 @pytest.mark.parametrize("op", ["add", "gather", "reduce_window", "convolution"])

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from shardwise.dtypes import as_wide, is_inexact, numpy_dtype
-from tests.conformance.stablehlo.ops.comparing import ROUNDED, Wide, differing, ours, wide_results
+from tests.conformance.stablehlo.ops.comparing import CALL, ROUNDED, Wide, differing, ours, wide_results
 from tests.conformance.stablehlo.ops.instance import Instance
+from tests.conformance.stablehlo.ops.invariants import broken
 from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS, Difference
 from tests.conformance.stablehlo.ops.partitioned import run_partitioned
 from tests.conformance.stablehlo.ops.values import Array
@@ -58,7 +60,7 @@ def _check(instances: Sequence[Instance], xla: Xla) -> list[Outcome]:
     for i, results in whole.items():
         if i in wide or instances[i].kind not in ROUNDED:
             _run_on_mesh(outcomes[i], results, _kept(instances[i], results, wide[i]) if i in wide else None)
-    asked = [i for i in whole if instances[i].kind not in ("uniform", "normal")]
+    asked = [i for i in whole if instances[i].kind not in ("uniform", "normal", "definition")]
     differences: list[tuple[int, Difference, Any]] = []
     for i, answer in zip(asked, xla.run([instances[i] for i in asked])):
         if isinstance(answer, str):
@@ -96,11 +98,33 @@ def _run_whole(outcome: Outcome) -> list[Array] | None:
     if types != [(shape, numpy_dtype(dtype)) for shape, dtype in instance.results]:
         outcome.failures.append(f"results are {types}")
         return None
-    if instance.kind == "uniform" and not np.all(
-        (whole[0] >= instance.arguments[0]) & (whole[0] <= instance.arguments[1])
-    ):
-        outcome.failures.append("a random number is out of range")
+    if instance.op.startswith(CALL):
+        outcome.failures += broken(instance, whole)
+    if instance.kind in ("uniform", "normal"):
+        outcome.failures += misdrawn(instance, whole[0])
+        if not np.array_equal(ours(instance)[0], whole[0]):
+            outcome.failures.append("a second run draws other numbers")
     return whole
+
+
+def misdrawn(instance: Instance, x: Array) -> list[str]:
+    """What is wrong with random numbers: their bounds, mean or deviation, by six standard errors."""
+    a, b = (float(v) for v in instance.arguments)
+    numbers = x.astype(np.float64)
+    if instance.kind == "normal":
+        mean, deviation = a, b
+    else:
+        steps = 0 if is_inexact(x.dtype) else 1  # integers are below the bound, bools are both
+        high = b + (x.dtype == np.bool_) - steps
+        if not np.all((numbers >= a) & (numbers <= high)):
+            return ["a random number is out of bounds"]
+        count = b + (x.dtype == np.bool_) - a
+        mean, deviation = (a + high) / 2, np.sqrt((count**2 - steps) / 12)
+    error = 6 / np.sqrt(x.size) + float(ml_dtypes.finfo(x.dtype).eps if is_inexact(x.dtype) else 0)
+    found = [] if abs(numbers.mean() - mean) <= error * deviation else [f"the mean is {numbers.mean()}, not {mean}"]
+    if x.size > 500 and abs(numbers.std() - deviation) > error * deviation:
+        found.append(f"the deviation is {numbers.std()}, not {deviation}")
+    return found
 
 
 def _run_on_mesh(outcome: Outcome, whole: list[Array], wide: Wide | None) -> None:

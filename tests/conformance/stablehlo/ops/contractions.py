@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shardwise.dtypes import is_float, is_integer, numpy_dtype
+from shardwise.dtypes import is_float, is_inexact, is_integer, numpy_dtype
 from tests.conformance.stablehlo.ops.instance import Build, Row, Table, dense_ints, ints, tensor
-from tests.conformance.stablehlo.ops.reductions import is_inexact
-from tests.conformance.stablehlo.ops.values import Shape
+from tests.conformance.stablehlo.ops.values import Array, Shape, float_corners
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX
 
 NUMBERS = tuple(d for d in ALL_DTYPES if d != "float8_e8m0fnu")  # its sums have no zero
@@ -35,11 +34,21 @@ def operand_dtypes(b: Build, alike: bool) -> tuple[str, str]:
 
 def operands_of(b: Build, shapes: Sequence[Shape], alike: bool = True) -> list[str]:
     """The two operands as arguments; alike where the specification gives them one dtype."""
-    return [b.argument(b.tame(shape, dtype)) for shape, dtype in zip(shapes, operand_dtypes(b, alike))]
+    corners = 0.1 if b.chance(0.2) else 0
+    arrays = [b.tame(shape, dtype) for shape, dtype in zip(shapes, operand_dtypes(b, alike))]
+    return [b.argument(with_corners(b, x, corners)) for x in arrays]
+
+
+def with_corners(b: Build, x: Array, share: float) -> Array:
+    """A share of NaN, infinities and largest numbers among real floats."""
+    if not share or not is_float(x.dtype):
+        return x
+    special = b.rng.choice(float_corners(x.dtype), x.shape)
+    return np.where(b.rng.random(x.shape) < share, special, x).astype(x.dtype)
 
 
 def compare_contracted(b: Build, count: int) -> None:
-    if is_inexact(b.dtype):
+    if is_inexact(numpy_dtype(b.dtype)):
         b.compare_with("sum", 8 + count)
 
 
@@ -91,7 +100,7 @@ def unary_einsum(b: Build) -> None:
     to = tuple(sizes[c] for c in made)
     b.op([x], [(to, b.dtype)], f'einsum_config = "{equation}"')
     scalar = tensor((), b.dtype)
-    one = "(1.0, 0.0)" if b.dtype.startswith("complex") else "1.0" if is_inexact(b.dtype) else "1"
+    one = "(1.0, 0.0)" if b.dtype.startswith("complex") else "1.0" if is_inexact(numpy_dtype(b.dtype)) else "1"
     b.tell_xla(
         f"%one = stablehlo.constant dense<{one}> : {scalar}",
         f'%r = "stablehlo.einsum"({x}, %one) <{{einsum_config = "{given},->{made}"}}> : ({b.type_of(x)}, {scalar}) -> '
@@ -101,26 +110,73 @@ def unary_einsum(b: Build) -> None:
 
 
 def ragged_dot(b: Build) -> None:
-    """Rows in groups, each group with a matrix of its own."""
+    """Rows in groups, each with a matrix of its own; groups of the contracted dim; groups of the batch."""
+    mode, batch = b.pick(("rows", "rows", "contracted", "batch")), tuple(b.pick(((), (2,), (3,))))
     m, k, n, groups = (max(b.size(), 1) for _ in range(4))
-    cuts = np.sort(b.rng.integers(0, m + 1, groups - 1))
-    counts = np.diff([0, *cuts, m]).astype(np.int32)
-    numbers = (
-        "ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_batching_dimensions = [], rhs_batching_dimensions = [], "
-        "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], "
-        "rhs_group_dimensions = [0]>"
-    )
-    operands = [*operands_of(b, ((m, k), (groups, k, n)), alike=False), b.argument(counts)]
-    b.op(operands, [((m, n), b.dtype)], numbers)
-    ids, w = np.repeat(np.arange(groups), counts).tolist(), tensor((m, k, n), b.arguments[1].dtype.name)
-    b.tell_xla(
-        f"%g = stablehlo.constant dense<{ids}> : tensor<{m}xi32>",
-        f'%w = "stablehlo.torch_index_select"({operands[1]}, %g) <{{dim = 0 : i64, batch_dims = 0 : i64}}> : '
-        f"({b.type_of(operands[1])}, tensor<{m}xi32>) -> {w}",
-        f"%r = stablehlo.dot_general {operands[0]}, %w, batching_dims = [0] x [0], contracting_dims = [1] x [1] : "
-        f"({b.type_of(operands[0])}, {w}) -> {tensor((m, n), b.dtype)}",
-    )
-    compare_contracted(b, k)
+    if mode == "batch":
+        batch = (b.below(1, 5),)
+    ragged = {"rows": m, "contracted": k, "batch": math.prod(batch)}[mode]
+    per_batch = batch if mode != "batch" else ()
+    cuts = np.sort(b.rng.integers(0, ragged + 1, (*per_batch, groups)), axis=-1)
+    if mode == "batch" or b.chance(0.7):
+        cuts[..., -1] = ragged  # otherwise the last rows are in no group
+    counts = np.diff(cuts, axis=-1, prepend=0).astype(np.int32)
+    r = len(batch)
+    group = (groups,) if mode == "rows" else ()
+    fields = {
+        "lhs_batching_dimensions": [*range(r)], "rhs_batching_dimensions": [i + len(group) for i in range(r)],
+        "lhs_contracting_dimensions": [r + 1], "rhs_contracting_dimensions": [r + len(group)],
+        "lhs_ragged_dimensions": [{"rows": r, "contracted": r + 1, "batch": 0}[mode]],
+        "rhs_group_dimensions": [*range(len(group))],
+    }  # fmt: skip
+    numbers = ", ".join(f"{name} = {dims}" for name, dims in fields.items())
+    shapes = ((*batch, m, k), (*group, *batch, k, n))
+    operands = operands_of(b, shapes, alike=False)
+    to = (*((groups,) if mode == "contracted" else ()), *batch, m, n)
+    given = [b.type_of(x) for x in operands]
+    b.op(
+        [*operands, b.argument(counts)], [(to, b.dtype)],
+        f"ragged_dot_dimension_numbers = #chlo.ragged_dot<{numbers}>",
+    )  # fmt: skip
+    compare_contracted(b, k * groups)
+    dims = f"batching_dims = {[*range(r)]} x {[*range(r)]}, contracting_dims = {[r + 1]} x {[r]}"
+    if mode == "batch":
+        b.tell_xla(f"%r = stablehlo.dot_general %a0, %a1, {dims} : ({', '.join(given)}) -> {tensor(to, b.dtype)}")
+        return
+    ends = np.cumsum(counts, axis=-1)
+    place = np.arange(ragged)
+    member = (place < ends[..., None]) & (place >= (ends - counts)[..., None])  # batch, group, ragged
+    along = np.expand_dims(member, -1 if mode == "rows" else -2)
+    masked_product(b, np.moveaxis(np.broadcast_to(along, (*batch, groups, m, k)), r, 0), given, to)
+
+
+def masked_product(b: Build, member: Array, given: Sequence[str], to: Shape) -> None:
+    """For XLA: the product of copies of the left side that have zeros outside of their group."""
+    shape, dtype, r = member.shape, b.arguments[0].dtype.name, member.ndim - 3
+    t, zero = tensor(shape, dtype), b.arguments[0].dtype
+    bits = str(member.astype(int).tolist()).replace("1", "true").replace("0", "false")
+    number = "false" if zero == np.bool_ else "(0.0, 0.0)" if dtype in COMPLEX else "0.0" if is_float(zero) else "0"
+    summed = len(to) == r + 2  # over the groups
+    batch = [i + 1 for i in range(r)]
+    contracted = ([0, r + 2], [0, r + 1]) if summed else ([r + 2], [r])
+    dims = f"batching_dims = {batch} x {batch if summed else [*range(r)]}, contracting_dims = {contracted[0]} x "
+    own = to if summed else (*to[1 : r + 1], to[0], *to[r + 1 :])
+    lines = [
+        f"%m = stablehlo.constant dense<{bits}> : {tensor(shape, 'bool')}",
+        f"%z = stablehlo.constant dense<{number}> : {t}",
+        f'%x = "stablehlo.broadcast_in_dim"(%a0) <{{broadcast_dimensions = {ints(range(1, len(shape)))}}}> : '
+        f"({given[0]}) -> {t}",
+        f"%y = stablehlo.select %m, %x, %z : {tensor(shape, 'bool')}, {t}",
+        f"%{'r' if summed or not r else 'p'} = stablehlo.dot_general %y, %a1, {dims}{contracted[1]} : "
+        f"({t}, {given[1]}) -> {tensor(own, b.dtype)}",
+    ]
+    if not summed and r:
+        order = ints([r, *range(r), r + 1, r + 2])
+        lines.append(
+            f'%r = "stablehlo.transpose"(%p) <{{permutation = {order}}}> : ({tensor(own, b.dtype)}) -> '
+            + tensor(to, b.dtype)
+        )
+    b.tell_xla(*lines)
 
 
 def window_of_convolution(b: Build, spatial: Shape, kernel: Shape) -> tuple[dict[str, list[object]], Shape] | None:
@@ -142,10 +198,15 @@ def window_of_convolution(b: Build, spatial: Shape, kernel: Shape) -> tuple[dict
 
 
 def convolution(b: Build, dynamic: bool = False) -> None:
-    rank = b.below(0 if not dynamic else 1, 2)
+    rank = b.pick((1, 2, 2, 3)) if dynamic else b.pick((0, 1, 2, 2, 3))
     groups, batch_groups = b.pick(((1, 1), (1, 1), (2, 1), (3, 1), (1, 2)))
     batch, into, out = batch_groups * b.below(1, 3), groups * b.below(1, 3), groups * batch_groups * b.below(1, 3)
-    spatial, kernel = tuple(b.below(1, 7) for _ in range(rank)), tuple(b.below(1, 3) for _ in range(rank))
+    spatial = tuple(b.below(1, 7 if rank < 3 else 4) for _ in range(rank))
+    kernel = tuple(b.below(1, 3) for _ in range(rank))
+    empty = b.pick(("batch", "features", "out", "space")) if b.chance(0.12) else ""
+    batch, into, out = batch * (empty != "batch"), into * (empty != "features"), out * (empty != "out")
+    if rank:
+        spatial = (spatial[0] * (empty != "space"), *spatial[1:])
     found = window_of_convolution(b, spatial, kernel)
     while found is None:
         found = window_of_convolution(b, spatial, kernel)
@@ -232,30 +293,6 @@ def fft(b: Build) -> None:
     b.compare_with("scaled", 64 + 8 * math.log2(math.prod(lengths) + 1))
 
 
-def custom_call(b: Build) -> None:
-    """LAPACK's Cholesky decomposition, as JAX on CPU prints it."""
-    n = b.below(1, 4)
-    batch = b.pick(((), (3,)))
-    shape = (*batch, n, n)
-    x = b.tame(shape).astype(np.complex128 if b.dtype.startswith("complex") else np.float64)
-    a = x @ np.conj(np.swapaxes(x, -1, -2)) + (n + 1) * np.eye(n)
-    letter = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}[b.dtype]
-    order = [len(batch), len(batch) + 1, *range(len(batch) - 1, -1, -1)]
-    layout = f"dense<{order}> : tensor<{len(order)}xindex>"
-    infos = f"dense<{list(range(len(batch) - 1, -1, -1))}> : tensor<{len(batch)}xindex>" if batch else (
-        "dense<> : tensor<0xindex>"
-    )  # fmt: skip
-    properties = (
-        f'call_target_name = "lapack_{letter}potrf_ffi", has_side_effect = false, api_version = 4 : i32, '
-        f"backend_config = {{uplo = {ord(b.pick('LU'))} : ui8}}, operand_layouts = [{layout}], "
-        f"result_layouts = [{layout}, {infos}], "
-        "output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, "
-        "operand_tuple_indices = []>]"
-    )
-    b.op([b.argument(a.astype(b.dtype))], [(shape, b.dtype), (batch, "int32")], properties)
-    b.compare_with("scaled", 256)
-
-
 ROWS: Table = {
     "stablehlo.dot_general": Row(NUMBERS, dot_general),
     "stablehlo.dot": Row(NUMBERS, dot),
@@ -267,5 +304,4 @@ ROWS: Table = {
     "stablehlo.cholesky": Row(LINALG + HALVES, cholesky),
     "stablehlo.triangular_solve": Row(LINALG + HALVES, triangular_solve),
     "stablehlo.fft": Row(LINALG, fft),
-    "stablehlo.custom_call": Row(LINALG, custom_call),
 }

@@ -7,12 +7,21 @@ import zlib
 
 import numpy as np
 
-from tests.conformance.stablehlo.ops import contractions, control, devices, elementwise, indexing, movement, reductions
+from tests.conformance.stablehlo.ops import (
+    contractions,
+    control,
+    decompositions,
+    devices,
+    elementwise,
+    indexing,
+    movement,
+    reductions,
+)
 from tests.conformance.stablehlo.ops.instance import Build, Instance, Table
 
 TABLE: Table = {
     **elementwise.ROWS, **movement.ROWS, **indexing.ROWS, **reductions.ROWS, **contractions.ROWS, **control.ROWS,
-    **devices.ROWS,
+    **decompositions.ROWS, **devices.ROWS,
 }  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class Instance:
     body: str
     returned: tuple[str, ...]
     results: tuple[Type, ...]
-    kind: str = "exact"  # | ulps | sum | product | residual | any: how results compare
+    kind: str = "exact"  # | ulps | sum | product | scaled | triangle | definition | uniform | normal
     ulps: float = 0
     functions: str = ""
     for_xla: str = ""  # another body with the same results, where XLA:CPU has no form of the op
@@ -197,9 +197,10 @@ class Build:
         middle = (f" <{{{properties}}}>" if properties else "") + (f" ({regions})" if regions else "")
         middle += f" {{{attributes}}}" if attributes else ""
         out = ", ".join(tensor(*t) for t in results)
+        own = name or self.op_name.partition("@")[0]  # a row of a custom call has its target after it
         many = f":{len(results)}" if len(results) > 1 else ""
         self.line(
-            f'%r{many} = "{name or self.op_name}"({", ".join(operands)}){middle} : ({", ".join(found)}) -> '
+            f'%r{many} = "{own}"({", ".join(operands)}){middle} : ({", ".join(found)}) -> '
             + (out if len(results) == 1 else f"({out})")
         )
         self.returned = [f"%r#{i}" for i in range(len(results))] if many else ["%r"]

@@ -22,6 +22,7 @@ from tests.conformance.stablehlo.ops.scalar_regions import combiner
 from tests.conformance.stablehlo.ops.specified import (
     bits_set,
     compared,
+    convolved,
     flushed,
     is_subnormal,
     scattered,
@@ -98,8 +99,8 @@ def _near(d: Difference, one: Array, other: Array | None) -> Any:
 
 def _subnormal(d: Difference) -> Any:
     """Where our result is XLA's in float64, or is exact in float64 and XLA's is what subnormals as zeros give."""
-    if d.instance.op in MOVES or is_integer(d.dtype):
-        return _nothing(d)
+    if d.instance.op in MOVES or is_integer(d.dtype):  # a sort compares numbers, and is the same in float64
+        return _wider(d) & _any_subnormal(d) if _of_ops("sort")(d) else _nothing(d)
     found = is_subnormal(d.ours)
     for x in d.instance.arguments:
         found = found | (is_subnormal(x) if x.shape == d.ours.shape else np.any(is_subnormal(x)))
@@ -107,6 +108,10 @@ def _subnormal(d: Difference) -> Any:
     if not np.any(found):
         return found
     return found & (_flushed(d) if widest else _wider(d))
+
+
+def _any_subnormal(d: Difference) -> Any:
+    return np.any([np.any(is_subnormal(x)) for x in d.instance.arguments])
 
 
 def _flushed(d: Difference) -> Any:
@@ -125,6 +130,14 @@ def _flushed(d: Difference) -> Any:
 
 def _wider(d: Difference) -> Any:
     return d.agrees(d.wider)
+
+
+def _rounded_once(d: Difference) -> Any:
+    """Where our result is XLA's in float64, rounded; of a conversion, NumPy's."""
+    if width_of(d.dtype.name) > 16 or d.instance.op in MOVES or is_integer(d.dtype):
+        return _nothing(d)
+    converted = d.agrees(d.operands()[0].astype(d.dtype)) if _of_ops("convert")(d) else False
+    return _wider(d) | converted
 
 
 def _reference(d: Difference) -> Any:
@@ -199,6 +212,16 @@ def _partly_outside(d: Difference) -> Any:
     return found & d.agrees(scattered(d.instance)) if np.any(found) else found
 
 
+def _padding(d: Difference) -> Any:
+    """NaN where a NaN or an infinity of the kernel meets padding."""
+    if not _of_ops("convolution", "dynamic_conv")(d) or not is_float(d.dtype) or d.wide is None:
+        return _nothing(d)
+    if np.isfinite(as_wide(d.instance.arguments[1])).all():
+        return _nothing(d)
+    with np.errstate(all="ignore"):
+        return np.isnan(d.ours.astype(np.float64)) & np.isnan(convolved(d.instance))
+
+
 def _digamma(d: Difference) -> Any:
     """Where the results are as near as the terms of a digamma are rounded, which are larger than 1."""
     if d.dtype != np.float64 or not _of_ops("digamma", "polygamma", "broadcast_polygamma")(d):
@@ -262,6 +285,19 @@ def _window_of_ties() -> Instance:
     return b.built(0)
 
 
+def _infinite_tap() -> Instance:
+    b = Build("stablehlo.convolution", "float32", np.random.default_rng(0))
+    operands = [b.argument(np.ones((1, 2, 1), np.float32)), b.argument(np.array([[[1]], [[np.inf]]], np.float32))]
+    properties = (
+        "batch_group_count = 1 : i64, feature_group_count = 1 : i64, "
+        "dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, window_strides = array<i64: 1>, "
+        f"lhs_dilation = array<i64: 1>, rhs_dilation = array<i64: 1>, padding = {dense_ints([[0, 1]])}"
+    )
+    b.op(operands, [((1, 2, 1), "float32")], properties)
+    b.compare_with("sum", 8)
+    return b.built(0)
+
+
 TINY = float(np.finfo(np.float32).smallest_subnormal)
 
 MECHANISMS: list[Mechanism] = [
@@ -284,14 +320,14 @@ MECHANISMS: list[Mechanism] = [
         "rounded twice",
         "XLA:CPU computes 8-bit floats in float16 and rounds again, and divides 16-bit floats by a scalar by "
         "multiplying. The specification rounds the exact result once; XLA's result in float64, rounded, is ours.",
-        lambda d: np.full(d.ours.shape, width_of(d.dtype.name) <= 16) & _wider(d),
+        _rounded_once,
         _pointwise("stablehlo.sqrt", "float8_e3m4", [15.5]),
     ),
     Mechanism(
         "approximations of float32",
         "XLA's polynomials of float32 and its complex functions of complex64 are farther from the exact value than "
         "the bound of the op; in float64 XLA gives our result. The specification: implementation-defined accuracy.",
-        _wider,
+        lambda d: _nothing(d) if d.instance.op in MOVES or is_integer(d.dtype) else _wider(d),
         _pointwise("chlo.lgamma", "float32", [1.0], ulps=16),
     ),
     Mechanism(
@@ -336,6 +372,13 @@ MECHANISMS: list[Mechanism] = [
         "take the first element that the region keeps; XLA visits a padded window in another order.",
         _ties,
         _window_of_ties,
+    ),
+    Mechanism(
+        "padding times infinity",
+        "The specification pads the operand with zeros and contracts: zero times infinity is NaN. XLA:CPU leaves the "
+        "padding out.",
+        _padding,
+        _infinite_tap,
     ),
     Mechanism(
         "scatter without indexed dims",

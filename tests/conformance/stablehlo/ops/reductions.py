@@ -9,20 +9,15 @@ from collections.abc import Sequence
 import ml_dtypes
 import numpy as np
 
-from shardwise.dtypes import is_complex, is_float, numpy_dtype
+from shardwise.dtypes import is_float, is_inexact, numpy_dtype
 from tests.conformance.stablehlo.ops.instance import Build, Row, Table, dense_ints, ints, tensor
-from tests.conformance.stablehlo.ops.scalar_regions import combiner, comparator, comparison
+from tests.conformance.stablehlo.ops.scalar_regions import FORMS, combiner, comparator, comparison
 from tests.conformance.stablehlo.ops.values import Array, Shape, integer_ends
 from tests.op.dtype_values import ALL_DTYPES, COMPLEX
 
 EVERY = tuple(ALL_DTYPES)
 FLOATS = tuple(d for d in ALL_DTYPES if is_float(numpy_dtype(d)))
 SORTED = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
-
-
-def is_inexact(dtype: str) -> bool:
-    to = numpy_dtype(dtype)
-    return is_float(to) or is_complex(to)
 
 
 def combiners(dtype: str) -> list[str]:
@@ -33,7 +28,7 @@ def combiners(dtype: str) -> list[str]:
         return ["add", "multiply"]
     if dtype == "float8_e8m0fnu":  # it has no zero
         return ["multiply", "maximum", "minimum"]
-    return ["add", "multiply", "maximum", "minimum"] + ([] if is_inexact(dtype) else ["and", "or", "xor"])
+    return ["add", "multiply", "maximum", "minimum"] + ([] if is_inexact(numpy_dtype(dtype)) else ["and", "or", "xor"])
 
 
 def neutral(way: str, dtype: str) -> Array:
@@ -55,7 +50,7 @@ def neutral(way: str, dtype: str) -> Array:
 
 def drawn(b: Build, way: str, shape: Shape) -> Array:
     """Elements: any for exact combiners, tame ones where the order of rounding shows; factors near one."""
-    if not is_inexact(b.dtype) or way in ("maximum", "minimum"):
+    if not is_inexact(numpy_dtype(b.dtype)) or way in ("maximum", "minimum"):
         return b.wild(shape)
     if way == "multiply" and b.dtype not in COMPLEX:
         return b.rng.uniform(0.75, 1.35, shape).astype(np.float32).astype(numpy_dtype(b.dtype))
@@ -63,7 +58,7 @@ def drawn(b: Build, way: str, shape: Shape) -> Array:
 
 
 def compare_combined(b: Build, way: str, count: int) -> None:
-    if is_inexact(b.dtype) and way in ("add", "multiply"):
+    if is_inexact(numpy_dtype(b.dtype)) and way in ("add", "multiply"):
         b.compare_with("sum" if way == "add" else "product", 8 + count)
 
 
@@ -73,7 +68,7 @@ def reduce(b: Build) -> None:
     to = tuple(d for i, d in enumerate(shape) if i not in dims)
     way = b.pick(combiners(b.dtype))
     init = neutral(way, b.dtype)
-    if dims and b.chance(0.3) and not is_inexact(b.dtype) and way in ("add", "maximum", "minimum"):
+    if dims and b.chance(0.3) and not is_inexact(numpy_dtype(b.dtype)) and way in ("add", "maximum", "minimum"):
         init = b.wild(())
     operands = [b.argument(drawn(b, way, shape)), b.argument(init)]
     b.op(operands, [(to, b.dtype)], f"dimensions = {ints(dims)}", combiner(way, b.dtype))
@@ -135,37 +130,49 @@ def select_and_scatter(b: Build) -> None:
     source = tuple((d + sum(p) - s) // k + 1 for d, s, k, p in zip(shape, sizes, strides, pads))
     count = math.prod(shape)
     order = b.rng.permutation(count).reshape(shape) - count // 2
-    operand = order.astype(np.float32).astype(numpy_dtype(b.dtype)) if is_inexact(b.dtype) else b.wild(shape)
+    operand = (
+        order.astype(np.float32).astype(numpy_dtype(b.dtype)) if is_inexact(numpy_dtype(b.dtype)) else b.wild(shape)
+    )
     operands = [b.argument(operand), b.argument(b.tame(source)), b.argument(neutral("add", b.dtype))]
     properties = f"window_dimensions = {ints(sizes)}, window_strides = {ints(strides)}, padding = {dense_ints(pads)}"
     regions = selector(b.dtype, b.pick(("GE", "LE"))) + ", " + combiner("add" if b.dtype != "bool" else "or", b.dtype)
     b.op(operands, [(shape, b.dtype)], properties, regions)
-    if is_inexact(b.dtype):
+    if is_inexact(numpy_dtype(b.dtype)):
         b.compare_with("sum", 8 + math.prod(sizes))
 
 
 def sort(b: Build) -> None:
-    """One to three operands, the first or the second compared; ties show whether the order is stable."""
+    """Up to four operands, up to three of them keys in any order; ties show whether the order is stable."""
     shape = b.shape(1, 3)
     dim = b.below(0, len(shape) - 1)
-    dtypes = [b.dtype, *(b.pick(("int32", "float32", "bfloat16", "uint8")) for _ in range(b.pick((0, 1, 1, 2))))]
-    arrays = [b.wild(shape, d) for d in dtypes]
-    form = comparison(b.dtype)
-    if form == "FLOAT":
-        if b.dtype in ("float32", "float64") and b.chance(0.5):
-            form = "TOTALORDER"
-        else:
-            arrays[0] = b.tame(shape)
+    dtypes = [
+        b.dtype,
+        *(b.pick(("int32", "float32", "bfloat16", "uint8", "complex64")) for _ in range(b.pick((0, 1, 1, 2, 3)))),
+    ]
+    keys = b.rng.permutation(len(dtypes))[: b.pick((1, 1, 2, 3))].tolist()
+    arrays = [with_ties(b, shape, d) if i in keys else b.wild(shape, d) for i, d in enumerate(dtypes)]
+    region = comparator(dtypes, [(key, b.pick("LG"), b.pick(FORMS)) for key in keys])
     properties = f"dimension = {dim} : i64, is_stable = true"
-    region = comparator(dtypes, b.pick(("LT", "GT")), form)
     b.op([b.argument(x) for x in arrays], [(shape, d) for d in dtypes], properties, region)
+
+
+def with_ties(b: Build, shape: Shape, dtype: str) -> Array:
+    """Any numbers, or few different ones with both zeros; NaN too, which the comparators put last."""
+    x = b.wild(shape, dtype)
+    if b.chance(0.6) and x.size:
+        few = b.wild((3,), dtype)
+        if is_inexact(few.dtype) and dtype != "float8_e8m0fnu":
+            few[0] = np.array(0).astype(few.dtype)
+            few[1] = np.negative(few[0])
+        return np.asarray(b.rng.choice(few, shape)).astype(x.dtype)
+    return x
 
 
 def top_k(b: Build) -> None:
     shape = b.filled_shape(1, 3)
     k = b.below(0, shape[-1])
     to = (*shape[:-1], k)
-    x = b.argument(b.wild(shape) if not is_inexact(b.dtype) else b.tame(shape))
+    x = b.argument(b.wild(shape) if not is_inexact(numpy_dtype(b.dtype)) else b.tame(shape))
     b.op([x], [(to, b.dtype), (to, "int32")], f"k = {k} : i64")
 
 
@@ -191,7 +198,7 @@ ROWS: Table = {
     "stablehlo.reduce": Row(EVERY, reduce),
     "stablehlo.reduce_window": Row(EVERY, reduce_window),
     "stablehlo.select_and_scatter": Row(tuple(d for d in SORTED if d != "float8_e8m0fnu"), select_and_scatter),
-    "stablehlo.sort": Row(SORTED, sort),
+    "stablehlo.sort": Row(EVERY, sort),
     "chlo.top_k": Row(SORTED, top_k),
     "stablehlo.batch_norm_inference": Row(FLOATS, lambda b: batch_norm(b, "inference")),
     "stablehlo.batch_norm_training": Row(FLOATS, lambda b: batch_norm(b, "training")),

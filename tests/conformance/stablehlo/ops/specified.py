@@ -106,6 +106,50 @@ def selected_and_scattered(instance: Instance) -> Array:
     return wrapped(found, operand.dtype)
 
 
+def lists_of(text: str, name: str) -> list[int]:
+    """The integers of a property that is a list."""
+    found = re.search(rf"{name} = (?:array<i64(?:: ([-\d, ]+))?>|dense<([-\[\]\d, ]*)>)", text)
+    return [int(x) for x in re.findall(r"-?\d+", found[1] or found[2] or "")] if found else []
+
+
+def convolved(instance: Instance) -> Array:
+    """A convolution in float64 over the padded and dilated operand: its zeros count as factors."""
+    text = instance.for_xla or instance.body
+    labels = re.search(r"#stablehlo.conv<\[([^]]*)\]x\[([^]]*)\]->\[([^]]*)\]>", text)
+    assert labels
+    left, right, made = ([x.strip() for x in labels[i].split(",")] for i in (1, 2, 3))
+    space = [str(i) for i in range(len(left) - 2)]
+    image, kernel = (as_wide(x) for x in instance.arguments[:2])
+    image = image.transpose([left.index(c) for c in ("b", "f", *space)])
+    kernel = kernel.transpose([right.index(c) for c in ("o", "i", *space)])
+    counts = [int(x) for x in re.findall(r"(?:batch|feature)_group_count = (\d+)", text)]
+    strides, dilation, pads = (lists_of(text, x) for x in ("window_strides", "rhs_dilation", "padding"))
+    flips = re.search(r"window_reversal = array<i1: ([^>]*)>", text)
+    for d, flip in enumerate(flips[1].split(", ") if flips else ()):
+        kernel = np.flip(kernel, d + 2) if flip == "true" else kernel
+    for d, step in enumerate(lists_of(text, "lhs_dilation")):
+        wider = np.zeros((*image.shape[: d + 2], max((image.shape[d + 2] - 1) * step + 1, 0), *image.shape[d + 3 :]))
+        wider[(slice(None),) * (d + 2) + (slice(None, None, step),)] = image
+        low, high = pads[2 * d : 2 * d + 2]
+        wider = np.pad(wider, [(max(low, 0), max(high, 0)) if i == d + 2 else (0, 0) for i in range(wider.ndim)])
+        image = np.take(wider, range(max(-low, 0), wider.shape[d + 2] - max(-high, 0)), axis=d + 2)
+    sizes = [instance.results[0][0][made.index(c)] for c in space]
+    found = np.zeros((image.shape[0] // counts[0], kernel.shape[0], *sizes))
+    features, outs = kernel.shape[1], kernel.shape[0] // (counts[0] * counts[1])
+    for at in np.ndindex(*sizes):
+        window = image
+        for d, i in enumerate(at):
+            taps = [i * strides[d] + k * dilation[d] for k in range(kernel.shape[d + 2])]
+            window = np.take(window, taps, axis=d + 2)
+        for o in range(kernel.shape[0]):
+            group = o // outs
+            rows = slice(None) if counts[0] == 1 else slice(group * found.shape[0], (group + 1) * found.shape[0])
+            first = group * features if counts[1] > 1 else 0
+            terms = window[rows, first : first + features] * kernel[o]
+            found[(slice(None), o, *at)] = terms.reshape(found.shape[0], -1).sum(axis=1)
+    return found.transpose([("b", "f", *space).index(c) for c in made])
+
+
 def bits_set(x: Array) -> Array:
     """popcnt: the set bits of each element."""
     low, high = integer_ends(x.dtype.name)

@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 WORKER = "tests.conformance.stablehlo.ops.xla_worker"
 SUB_BYTE = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
-BELOW_FLOAT8 = dict.fromkeys(("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"), "float32")
+BELOW_FLOAT8 = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn")
 FLOAT8 = dict.fromkeys((d for d in ALL_DTYPES if d.startswith("float8")), "float32")
 WIDER = {
     **dict.fromkeys((*FLOAT8, *BELOW_FLOAT8, "float16", "bfloat16", "float32"), "float64"),
@@ -43,7 +43,7 @@ def computed_in(instance: Instance) -> dict[str, str]:
     contractions of sub-byte integers (those of bytes wrap around to the same), and ends on concatenations of them."""
     if instance.op == "stablehlo.bitcast_convert":
         return {}
-    others = dict(BELOW_FLOAT8)
+    others = dict.fromkeys(BELOW_FLOAT8, "float32")
     if instance.op in (*CONTRACTIONS, "stablehlo.sort", "chlo.top_k", "stablehlo.concatenate"):
         others |= SUB_BYTE
     if instance.op in CONTRACTIONS and mixed(instance):
