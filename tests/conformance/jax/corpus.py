@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of JAX's libraries as the texts that JAX lowers for CPU and TPU, run whole and on 8 devices.
+"""Run the texts that JAX lowers for CPU and TPU of its libraries' functions, whole and on 8 devices.
 
     python -m tests.conformance.jax.corpus
     python -m tests.conformance.jax.corpus --only fft --only linalg.qr
 
-Each text must parse, run, and give what JAX gives on CPU. On 8 devices each argument is annotated along its first dim
-that the axes of the mesh divide; every device by itself, with poisoned padding.
+Each text must parse, run, and give what JAX gives on CPU: whole, and on 8 devices with each argument sharded along a
+dim that the devices divide, and along one that they do not divide. JAX prints the first sharding. It refuses the
+second, which the tool writes into the text. Partitioned programs run once per shard, and once for every device with
+poisoned padding.
+
+The tool stops if a public function of the modules in ``corpus_coverage.py`` is called by no row.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +30,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 import shardwise as sw
-from tests.conformance.jax.corpus_functions import FUNCTIONS, functions_without_row
+from tests.conformance.jax.corpus_coverage import functions_without_row
+from tests.conformance.jax.corpus_functions import FUNCTIONS
 from tests.conformance.results import table, write
 
 PLATFORMS = ("cpu", "tpu")
@@ -38,6 +44,9 @@ NOT_ON_TPU = {
     ),
     "linalg.schur": "the same for the Schur decomposition",
     "linalg.hessenberg": "the same for the Hessenberg decomposition",
+    "linalg.schur and hessenberg of lax": "the same for both",
+    "linalg.tridiagonal": "the same for the tridiagonal reduction",
+    "linalg.eig of lax": "the same for the eigendecomposition",
     **dict.fromkeys(
         ("linalg.sqrtm", "linalg.funm", "linalg.rsf2csf", "linalg.solve_sylvester"), "it uses the Schur decomposition"
     ),
@@ -46,21 +55,50 @@ NOT_ON_TPU = {
 
 @dataclass
 class Finding:
-    """A text that does not do what JAX does."""
+    """A text whose results differ from JAX's."""
 
     name: str
     platform: str
-    stage: str  # lowering | whole | 8 devices
+    stage: str  # lowering | whole | even | uneven
     message: str
 
 
 def partition_spec(shape: Sequence[int]) -> P:
-    """The first dim that 8, 4 or 2 devices divide."""
+    """Shard the first dim that 8, 4 or 2 devices divide."""
     for axes, size in ((("x", "y"), 8), ("x", 4), ("y", 2)):
         for dim, extent in enumerate(shape):
             if extent and extent % size == 0:
                 return P(*[None] * dim, axes)
     return P()
+
+
+def uneven_axes(shape: Sequence[int]) -> tuple[int, str] | None:
+    """A dim that 4, 8 or 2 devices do not divide, and the axes over which it is sharded."""
+    for axes, size in (('"x"', 4), ('"x", "y"', 8), ('"y"', 2)):
+        for dim, extent in enumerate(shape):
+            if extent > 1 and extent % size:
+                return dim, axes
+    return None
+
+
+def with_uneven_shards(text: str, arrays: Sequence[Any]) -> str:
+    """The program with each argument sharded along an uneven dim, where it has one."""
+    start = text.index("func.func public @main(")
+    signature = text[start : text.index("\n", start)]
+    arguments = re.findall(r"%arg\d+: tensor<(?:[^<>]|<[^<>]*>)*>(?: \{)?", signature)
+    assert len(arguments) == len(arrays), signature
+    annotated = signature
+    for argument, array in zip(arguments, arrays):
+        found = uneven_axes(array.shape)
+        if found is not None:
+            dims = ", ".join(f"{{{found[1] if dim == found[0] else ''}}}" for dim in range(array.ndim))
+            sharding = f"sdy.sharding = #sdy.sharding<@mesh, [{dims}]>"
+            kind = argument.removesuffix(" {")
+            own = f"{kind} {{{sharding}, " if kind != argument else f"{kind} {{{sharding}}}"
+            annotated = annotated.replace(argument, own, 1)
+    mesh = 'sdy.mesh @mesh = <["x"=4, "y"=2]>'
+    head, module, rest = text[:start].partition("{\n") if "module @" in text[:start] else ("", "", text[:start])
+    return f"{head}{module}  {mesh}\n{rest}{annotated}{text[start + len(signature) :]}"
 
 
 def lowered(function: Any, arrays: Sequence[Any], platform: str, mesh: Mesh | None) -> str:
@@ -92,22 +130,28 @@ def wrong(found: Any, expected: Sequence[np.ndarray[Any, Any]], tolerance: float
     return ""
 
 
+WHOLE: tuple[dict[str, bool], ...] = ({},)
+BOTH: tuple[dict[str, bool], ...] = ({}, {"faithful": True, "poison": True})
+
+
 def checked(name: str, platform: str, expected: Sequence[np.ndarray[Any, Any]]) -> Finding | None:
+    """The first stage whose results differ from JAX's."""
     function, arrays = FUNCTIONS[name]
     mesh = Mesh(np.array(jax.devices()[:8]).reshape(4, 2), ("x", "y"))
-    runs: list[tuple[str, Mesh | None, dict[str, bool]]] = [
-        ("whole", None, {}),
-        ("8 devices", mesh, {}),
-        ("8 devices", mesh, {"faithful": True, "poison": True}),
-    ]
-    for stage, on, mode in runs:
-        try:
-            text = lowered(function, arrays, platform, on)
-        except Exception as error:
-            return Finding(name, platform, "lowering", str(error).splitlines()[0])
+    try:
+        whole, even = (lowered(function, arrays, platform, on) for on in (None, mesh))
+    except Exception as error:
+        return Finding(name, platform, "lowering", str(error).splitlines()[0])
+    runs = [("whole", whole, WHOLE), ("even", even, BOTH)]
+    if any(uneven_axes(x.shape) for x in arrays):
+        runs.append(("uneven", with_uneven_shards(whole, arrays), BOTH))
+    for stage, text, modes in runs:
         try:
             program = sw.parse(text, f"{name}.mlir").compile()
-            message = wrong(program.run(*arrays, **mode), expected, TOLERANCES.get(name, TOLERANCE))
+            if stage == "uneven" and not any(any(given.spec) for given in program.input_shardings):
+                return Finding(name, platform, stage, "no argument is sharded")
+            found = [wrong(program.run(*arrays, **mode), expected, TOLERANCES.get(name, TOLERANCE)) for mode in modes]
+            message = next(filter(None, found), "")
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
         if message:
@@ -121,7 +165,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only each n-th function")
     options = parser.parse_args()
     if missing := functions_without_row():
-        raise SystemExit(f"functions of JAX without a row: {', '.join(missing)}")
+        raise SystemExit(f"functions of JAX that no row calls: {', '.join(missing)}")
     names = [n for n in FUNCTIONS if not options.only or n.startswith(tuple(options.only))][:: options.every]
     began = time.monotonic()
     rows, findings = [], []
@@ -140,7 +184,10 @@ def main() -> None:
     table("functions of JAX", ("function", *PLATFORMS), rows)
     for finding in findings:
         print(f"\n{finding.name} for {finding.platform}, {finding.stage}: {finding.message}")
-    print(f"\n{len(names)} functions in {time.monotonic() - began:.0f} s: {len(findings)} texts differ")
+    uneven = sum(any(uneven_axes(x.shape) for x in FUNCTIONS[name][1]) for name in names)
+    print(
+        f"\n{len(names)} rows in {time.monotonic() - began:.0f} s, {uneven} with uneven shards: {len(findings)} differ"
+    )
     write("jax_corpus", [dict(zip(("function", *PLATFORMS), row)) for row in rows])
     if findings:
         raise SystemExit(1)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of JAX's libraries for ``corpus.py`` to lower, by module; what has a choice of signs is made unique.
+"""Functions of JAX's libraries for ``corpus.py`` to lower, by module. A row is (function, arrays).
 
-A row is (function, arrays). Rows of LINALG have batches of 8 or 4 matrices.
+``corpus_coverage.py`` finds the functions that the rows call.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,119 +16,30 @@ import numpy as np
 from jax import lax
 from jax.experimental.layout import Layout, with_layout_constraint
 
-from tests.conformance.jax.linalg_losses import TALL, WELL, WIDE, A, B, S, V, normal
-
-L, SL = jnp.linalg, jsp.linalg
-Row = tuple[Callable[..., Any], tuple[Any, ...]]
-Rows = dict[str, Row]
+from tests.conformance.jax.corpus_linalg import LINALG, Rows, of_module
+from tests.conformance.jax.linalg_losses import B, S, normal
 
 X, Y, Z = normal(8, 6), normal(8, 6), normal(16, 8)
 UNIT = np.clip(np.abs(normal(8, 6)) / 3, 0.01, 0.99)
 POSITIVE = np.abs(normal(8, 6)) + np.float32(0.1)
 INTS = (np.arange(48).reshape(8, 6) * 37 % 11).astype(np.int32)
 IDS = (np.arange(16) * 5 % 8).astype(np.int32)
+HOLES = np.where(INTS == 3, np.float32(np.nan), X)
 COMPLEX = (normal(8, 6) + 1j * normal(8, 6)).astype(np.complex64)
 KEY = np.array([0, 42], np.uint32)
+LONG = normal(2, 64)
 IMAGE, KERNEL = normal(8, 8, 8, 3), normal(3, 3, 3, 4)
 WEIGHT = normal(6, 6)
 
 
-def _of(names: str, module: Any, *arrays: Any) -> Rows:
-    return {name: (getattr(module, name), arrays) for name in names.split()}
-
-
-def _reconstructed(factors: Callable[..., Any]) -> Callable[..., Any]:
-    """A product of factors that have a choice of signs."""
-    return lambda a: jnp.matmul(*factors(a))
-
-
-def _spectrum(a: Any) -> Any:
-    values, vectors = L.eigh(a)
-    return values, (vectors * values[..., None, :]) @ jnp.swapaxes(vectors, -1, -2)
-
-
-def _spectrum_of_any(a: Any) -> Any:
-    values, vectors = L.eig(a)
-    return jnp.sort_complex(values), (vectors * values[None, :]) @ L.inv(vectors)
-
-
-def _singular(a: Any) -> Any:
-    u, s, vt = L.svd(a, full_matrices=False)
-    return s, (u * s[..., None, :]) @ vt
-
-
-LINALG: Rows = {
-    **_of("det inv slogdet matrix_norm", L, WELL),
-    **_of("cholesky eigvalsh", L, S),
-    **_of("svdvals pinv matrix_rank cond", L, TALL),
-    **_of("solve cross matmul outer", L, WELL[0], B[0]),
-    "cross": (L.cross, (normal(8, 3), normal(8, 3))),
-    "outer": (L.outer, (V[0], V[1])),
-    "matmul": (L.matmul, (A, B)),
-    "solve": (L.solve, (WELL, B)),
-    "eigh": (_spectrum, (S,)),
-    "svd": (_singular, (WIDE,)),
-    "qr": (_reconstructed(L.qr), (TALL,)),
-    "lstsq": (lambda a, b: L.lstsq(a, b)[0], (TALL[0], normal(5, 2))),
-    "matrix_power": (lambda a: L.matrix_power(a, 3), (A,)),
-    "multi_dot": (lambda *a: L.multi_dot(a), (A[0], A[1], B[0])),
-    "tensorsolve": (lambda a, b: L.tensorsolve(a.reshape(2, 2, 4), b), (WELL[0], V[0].reshape(2, 2))),
-    "norms": (lambda a: (L.norm(a), L.norm(a, 1, axis=1), L.norm(a, "nuc", axis=(1, 2))), (TALL,)),
-    "vander and vecdot": (lambda a, b: (jnp.vander(a[0], 3), L.vecdot(a, b)), (V, V + 1)),
-    "eigvals": (lambda a: jnp.sort_complex(L.eigvals(a)), (A[0],)),
-    "cho_factor and cho_solve": (lambda s, b: SL.cho_solve(SL.cho_factor(s), b), (S[0], B[0])),
-    "lu": (SL.lu, (A[0],)),
-    "lu_factor and lu_solve": (lambda a, b: SL.lu_solve(SL.lu_factor(a), b), (WELL[0], B[0])),
-    "solve_triangular": (lambda a, b: SL.solve_triangular(a, b, lower=True), (WELL[0], B[0])),
-    "expm": (SL.expm, (A[0] / 3,)),
-    "sqrtm": (lambda a: jnp.real(SL.sqrtm(a)), (S[0],)),
-    "polar": (lambda a: SL.polar(a, method="svd"), (WELL[0],)),
-    "block_diag and toeplitz": (lambda a, b: (SL.block_diag(a, b), SL.toeplitz(a[0])), (A[0], B[0])),
-    "trace and diagonal": (lambda a: (L.trace(a), L.diagonal(a, offset=1)), (A,)),
-    "matrix_transpose and tensordot": (lambda a, b: (L.matrix_transpose(a), L.tensordot(a[0], b[0], axes=1)), (A, B)),
-    "norm and vector_norm": (lambda a: (L.norm(a, np.inf, axis=1), L.vector_norm(a, axis=-1, ord=3)), (A,)),
-    "tensorinv": (lambda a: L.tensorinv(a.reshape(2, 2, 4), 2), (WELL[0],)),
-    "eig": (_spectrum_of_any, (A[0],)),
-    "eigh_tridiagonal": (lambda d: SL.eigh_tridiagonal(d, d[1:] / 3, eigvals_only=True), (V[0],)),
-    "expm_frechet": (lambda a, e: SL.expm_frechet(a / 3, e), (A[0], A[1])),
-    "funm": (lambda a: jnp.real(SL.funm(a, jnp.exp)), (S[0] / 4,)),
-    "rsf2csf": (lambda a: jnp.abs(jnp.matmul(*SL.rsf2csf(*SL.schur(a))[::-1])), (A[0],)),
-    "solve_sylvester": (lambda a, b: SL.solve_sylvester(a, b, a), (S[0], WELL[0])),
-    "qr_multiply": (lambda a, b: jnp.abs(SL.qr_multiply(a, b, mode="left")[0]), (WELL[0], B[0])),
-    "circulant, hankel, leslie, companion": (
-        lambda a: (SL.circulant(a), SL.hankel(a), SL.leslie(a, a[1:]), SL.companion(a)),
-        (V[0],),
-    ),
-    "fiedler, fiedler_companion, convolution_matrix": (
-        lambda a: (SL.fiedler(a), SL.fiedler_companion(a), SL.convolution_matrix(a, 5)),
-        (V[0],),
-    ),
-    "dft, hadamard, helmert, hilbert, invhilbert, pascal, invpascal": (
-        lambda a: tuple(
-            a @ of(4).astype(a.dtype)
-            for of in (
-                lambda n: jnp.real(SL.dft(n)),
-                SL.hadamard,
-                lambda n: SL.helmert(n, full=True),
-                SL.hilbert,
-                SL.invhilbert,
-                SL.pascal,
-                SL.invpascal,
-            )
-        ),
-        (A,),
-    ),
-    "schur": (lambda a: jnp.abs(jnp.matmul(*SL.schur(a)[::-1])), (A[0],)),
-    "hessenberg": (lambda a: jnp.abs(SL.hessenberg(a)), (A[0],)),
-    "tridiagonal_solve": (lambda d, b: lax.linalg.tridiagonal_solve(d, d + 5, d, b), (V, B)),
-}
 FFT: Rows = {
-    **_of("fft ifft fftshift ifftshift", jnp.fft, COMPLEX),
-    **_of("rfft ihfft rfft2 fft2 fftn rfftn", jnp.fft, X),
-    **_of("irfft hfft irfft2 ifft2 ifftn irfftn", jnp.fft, COMPLEX),
+    **of_module("fft ifft fftshift ifftshift", jnp.fft, COMPLEX),
+    **of_module("rfft ihfft rfft2 fft2 fftn rfftn", jnp.fft, X),
+    **of_module("irfft hfft irfft2 ifft2 ifftn irfftn", jnp.fft, COMPLEX),
     "fft of a prime length": (lambda x: jnp.fft.fft(x, 13, axis=0), (COMPLEX,)),
     "fftfreq and rfftfreq": (lambda x: (x * jnp.fft.fftfreq(6), x[:, :4] * jnp.fft.rfftfreq(6)), (X,)),
-    "dct": (lambda x: jsp.fft.dct(x), (X,)),
+    "dct and idct": (lambda x: (jsp.fft.dct(x), jsp.fft.idct(x)), (X,)),
+    "dctn and idctn": (lambda x: (jsp.fft.dctn(x), jsp.fft.idctn(x)), (X,)),
 }
 
 
@@ -197,7 +107,10 @@ RANDOM: Rows = {
     "exponential and laplace": (lambda k: (jax.random.exponential(k, (9,)), jax.random.laplace(k, (9,))), (KEY,)),
     "truncated_normal": (lambda k: jax.random.truncated_normal(k, -1, 2, (16,)), (KEY,)),
     "gamma": (lambda k: jax.random.gamma(k, 2.5, (16,)), (KEY,)),
-    "beta and dirichlet": (lambda k: jax.random.dirichlet(k, jnp.ones(4) * 2, (5,)), (KEY,)),
+    "beta and dirichlet": (
+        lambda k: (jax.random.beta(k, 2.0, 3.0, (9,)), jax.random.dirichlet(k, jnp.ones(4) * 2, (5,))),
+        (KEY,),
+    ),
     "poisson": (lambda k: jax.random.poisson(k, 4.0, (16,)), (KEY,)),
     "multivariate_normal": (
         lambda k, s: jax.random.multivariate_normal(k, jnp.zeros(4), s, (8,), method="cholesky"),
@@ -205,7 +118,44 @@ RANDOM: Rows = {
     ),
 }
 SORTS: Rows = {
-    **_of("sort argsort median sort_complex", jnp, X),
+    **of_module("sort argsort median sort_complex", jnp, X),
+    **of_module("argmax argmin nanmedian count_nonzero", jnp, X),
+    "sort and sort_key_val of lax": (
+        lambda x, y: (lax.sort((x, y), num_keys=1), lax.sort_key_val(y, x, dimension=0)),
+        (X, INTS),
+    ),
+    "argpartition": (lambda x: jnp.sort(jnp.argpartition(x, 2, axis=1)[:, :2], axis=1), (X,)),
+    "nanargmax and nanargmin": (lambda x: (jnp.nanargmax(x, axis=1), jnp.nanargmin(x, axis=0)), (HOLES,)),
+    "nanquantile, nanpercentile, percentile": (
+        lambda x, y: (jnp.nanquantile(x, 0.3, axis=1), jnp.nanpercentile(x, 70, axis=0), jnp.percentile(y, 20)),
+        (HOLES, X),
+    ),
+    "setxor1d": (lambda x, y: jnp.setxor1d(x, y, size=9), (INTS[0], INTS[1])),
+    "unique_all, unique_counts, unique_inverse, unique_values": (
+        lambda x: (
+            tuple(jnp.unique_all(x, size=12)),
+            tuple(jnp.unique_counts(x, size=12)),
+            tuple(jnp.unique_inverse(x, size=12)),
+            jnp.unique_values(x, size=12),
+        ),
+        (INTS,),
+    ),
+    "argwhere, flatnonzero, where": (
+        lambda x: (jnp.argwhere(x > 5, size=24), jnp.flatnonzero(x > 5, size=24), jnp.where(x > 5, size=24)),
+        (INTS,),
+    ),
+    "compress and extract": (
+        lambda x, i: (jnp.compress(i[:, 0] > 4, x, axis=0, size=5), jnp.extract(i > 5, x, size=24)),
+        (X, INTS),
+    ),
+    "histogram_bin_edges, histogram2d, histogramdd": (
+        lambda x, y: (
+            jnp.histogram_bin_edges(x, 5),
+            jnp.histogram2d(x[:, 0], y[:, 0], 4),
+            jnp.histogramdd(x[:, :2], 3),
+        ),
+        (X, Y),
+    ),
     "sort of ints, descending": (lambda x: jnp.sort(x, axis=0, descending=True), (INTS,)),
     "lexsort": (lambda x, y: jnp.lexsort((x, y)), (INTS[:, 0], INTS[:, 1])),
     "top_k": (lambda x: lax.top_k(x, 3), (X,)),
@@ -238,7 +188,7 @@ _NN = (
     "logmeanexp sparse_sigmoid tanh"
 )
 NN: Rows = {
-    **_of(_NN, jax.nn, X),
+    **of_module(_NN, jax.nn, X),
     "log1mexp": (jax.nn.log1mexp, (POSITIVE,)),
     "one_hot": (lambda i: jax.nn.one_hot(i, 8), (IDS,)),
     "dot_product_attention": (
@@ -252,10 +202,10 @@ NN: Rows = {
     "gradient of a block": (jax.grad(lambda w, x: jnp.sum(jax.nn.gelu(x @ w) ** 2)), (WEIGHT, X)),
 }
 SPECIAL: Rows = {
-    **_of("erf erfc erfcx expit dawsn i0 i0e i1 i1e ndtr log_ndtr softmax log_softmax gammasgn", jsp.special, X),
-    **_of("digamma gammaln loggamma gamma entr factorial exp1 expi spence sici fresnel", jsp.special, POSITIVE),
-    **_of("erfinv logit ndtri", jsp.special, UNIT),
-    **_of(
+    **of_module("erf erfc erfcx expit dawsn i0 i0e i1 i1e ndtr log_ndtr softmax log_softmax gammasgn", jsp.special, X),
+    **of_module("digamma gammaln loggamma gamma entr factorial exp1 expi spence sici fresnel", jsp.special, POSITIVE),
+    **of_module("erfinv logit ndtri", jsp.special, UNIT),
+    **of_module(
         "xlogy xlog1py betaln gammainc gammaincc beta boxcox boxcox1p kl_div rel_entr poch comb owens_t",
         jsp.special,
         POSITIVE,
@@ -309,6 +259,43 @@ CONVOLUTIONS: Rows = {
         jax.grad(lambda x: jnp.sum(lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") ** 2)),
         (IMAGE,),
     ),
+    "conv and conv_with_general_padding": (
+        lambda x, w: (
+            lax.conv(x, w, (2, 1), "SAME"),
+            lax.conv_with_general_padding(x, w, (1, 1), ((1, 0), (2, 1)), (2, 1), (1, 2)),
+        ),
+        (normal(2, 3, 8, 7), normal(4, 3, 3, 3)),
+    ),
+    "conv_general_dilated_local and _patches": (
+        lambda x, w: (
+            lax.conv_general_dilated_local(x, w, (1, 1), "VALID", (3, 3)),
+            lax.conv_general_dilated_patches(x, (3, 2), (1, 2), "SAME"),
+        ),
+        (normal(2, 3, 8, 7), normal(4, 27, 6, 5)),
+    ),
+    "convolve, correlate, correlate2d of scipy": (
+        lambda x, y: (
+            jsp.signal.convolve(x, y[:3], mode="same"),
+            jsp.signal.correlate(x, y[:3, :2], mode="full"),
+            jsp.signal.correlate2d(x, y[:3, :3], mode="valid"),
+        ),
+        (X, Y),
+    ),
+    "csd, welch, detrend": (
+        lambda x, y: (
+            jsp.signal.csd(x, y, nperseg=16)[1],
+            jsp.signal.welch(x, nperseg=16)[1],
+            jsp.signal.detrend(x, axis=0),
+        ),
+        (LONG[0], LONG[1]),
+    ),
+    "stft and istft": (
+        lambda x: (
+            jsp.signal.stft(x, nperseg=16)[2],
+            jsp.signal.istft(jsp.signal.stft(x, nperseg=16)[2], nperseg=16)[1],
+        ),
+        (LONG,),
+    ),
     "convolve": (lambda x, y: jnp.convolve(x[0], y[0], mode="full"), (X, Y)),
     "correlate of complex": (lambda x: jnp.correlate(x[0], x[1, :3], mode="same"), (COMPLEX,)),
     "convolve2d": (lambda x, y: jsp.signal.convolve2d(x, y[:3, :3], mode="same"), (X, Y)),
@@ -329,7 +316,26 @@ CONTROL: Rows = {
         (X,),
     ),
     "cumulative": (lambda x: (jnp.cumsum(x, 0), jnp.cumprod(x, 1), lax.cummax(x, 0), lax.cumlogsumexp(x, 1)), (X,)),
-    "custom_linear_solve": (lambda a, b: jsp.sparse.linalg.cg(lambda v: a @ v, b[:, 0], maxiter=5)[0], (S[0], B[0])),
+    "cumsum, cumprod, cummin of lax": (
+        lambda x: (lax.cumsum(x, 1, reverse=True), lax.cumprod(x, 0), lax.cummin(x, 1)),
+        (X,),
+    ),
+    "cg": (lambda a, b: jsp.sparse.linalg.cg(lambda v: a @ v, b[:, 0], maxiter=5)[0], (S[0], B[0])),
+    "custom_linear_solve": (
+        lambda a, b: lax.custom_linear_solve(
+            lambda v: a @ v, b[:, 0], lambda _, v: jnp.linalg.solve(a, v), symmetric=True
+        ),
+        (S[0], B[0]),
+    ),
+    "custom_root": (
+        lambda x: lax.custom_root(
+            lambda r: r**3 - x,
+            jnp.ones_like(x),
+            lambda f, r: lax.fori_loop(0, 20, lambda _, r: r - f(r) / (3 * r**2), r),
+            lambda g, y: y / g(jnp.ones_like(y)),
+        ),
+        (POSITIVE,),
+    ),
 }
 
 
@@ -369,6 +375,10 @@ MIXED: Rows = {
     "reduce with reshape": (_reduced(lambda a, b: jnp.reshape(jnp.maximum(a, b), ())), (X,)),
     "scatter with where": (lambda x, i: x.at[i].apply(lambda v: jnp.where(v > 0.5, v * 2, jnp.sin(v))), (X, IDS[:4])),
     "segment_sum": (lambda x, i: jax.ops.segment_sum(x, i, 8), (Z, IDS)),
+    "segment_max, segment_min, segment_prod": (
+        lambda x, i: (jax.ops.segment_max(x, i, 8), jax.ops.segment_min(x, i, 8), jax.ops.segment_prod(x, i, 8)),
+        (Z, IDS),
+    ),
     "bitcast and clz": (
         lambda x: (
             lax.bitcast_convert_type(x, jnp.int32),
@@ -381,14 +391,6 @@ MIXED: Rows = {
     "nextafter": (lambda x: jnp.nextafter(x, x + 1), (X,)),
     "layout and memory": (_placed, (X,)),
 }
-# Each public function of these modules is a word of a row's name, or is here with a reason.
-MODULES = {"linalg": (L, SL), "fft": (jnp.fft,), "random": (jax.random,), "nn": (jax.nn,), "special": (jsp.special,)}
-WITHOUT_ROW = {
-    "random.key_dtype": "it computes no array",
-    "random.key_impl": "it computes no array",
-    "nn.get_scaled_dot_general_config": "it computes no array",
-    "nn.scaled_matmul": "JAX lowers it for GPUs only",
-}
 FUNCTIONS: Rows = {
     f"{module}.{name}": row
     for module, rows in {
@@ -397,11 +399,3 @@ FUNCTIONS: Rows = {
     }.items()
     for name, row in rows.items()
 }  # fmt: skip
-
-
-def functions_without_row() -> list[str]:
-    """The public functions of MODULES that no row names."""
-    words = {(row.partition(".")[0], word) for row in FUNCTIONS for word in re.findall(r"\w+", row.partition(".")[2])}
-    public = [(group, name) for group, modules in MODULES.items() for module in modules for name in dir(module)
-              if not name.startswith("_") and callable(getattr(module, name))]  # fmt: skip
-    return sorted({f"{group}.{name}" for group, name in public if (group, name) not in words} - WITHOUT_ROW.keys())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the texts of programs.py, arguments for them and what JAX computes, into an .npz file.
+"""Write the texts of programs.py, their arguments and JAX's results to an .npz file.
 
-python -m tests.conformance.jax.corpus_worker OUT.npz
+    python -m tests.conformance.jax.corpus_worker OUT.npz
 
-JAX gets whole arrays: XLA:CPU pads the shards of a cumulative maximum with zeros. It computes on CPU, also where
-the text is one for TPU, which has no calls of LAPACK.
+JAX gets whole arrays, because XLA:CPU pads the shards of a cumulative maximum with zeros. It computes on CPU, even for
+texts that are lowered for TPU, which have no calls of LAPACK.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RANDOM = np.random.default_rng(0)
 
 
 def drawn(spec: Any) -> np.ndarray:
-    """Indices are in range, and floats are small: functions that saturate lose digits."""
+    """Random values: indices are in range, and floats are small, because functions that saturate lose digits."""
     dtype = np.dtype(spec.dtype)
     if dtype.kind in "biu":
         return RANDOM.integers(0, 2 if dtype.kind == "b" else 4, spec.shape).astype(dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts of JAX's programs (programs.py) run on the mesh that they name, and give what JAX gives."""
+"""The texts of JAX's programs (programs.py) run on the mesh that they name, and their results equal JAX's."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_text_of_jax_runs_as_in_jax(by_jax: Any, name: str) -> None:
 
     module = sw.parse(str(by_jax[f"{name}/text"]), f"{name}.mlir")
     program = module.compile()
-    # The file holds narrow floats as float32. The text of argmin is the function that it calls with a flat array.
+    # The file stores narrow floats as float32. The text of argmin is the function it calls, which takes a flat array.
     avals = program._traced.in_avals
     arguments = [array.astype(aval.dtype).reshape(aval.shape) for array, aval in zip(arrays("argument"), avals)]
     for mode in ({}, {"faithful": True, "poison": True}):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,10 @@ TOOL = "tests.conformance.jax.corpus"
 
 
 def test_a_sample_of_functions_gives_what_jax_gives() -> None:
-    run = subprocess.run([sys.executable, "-m", TOOL, "--every", "25"], capture_output=True, text=True, cwd=ROOT)
+    """Every fourth row: about 25 s of processor time. The tool also checks that a row calls each public function of JAX's modules."""
+    run = subprocess.run([sys.executable, "-m", TOOL, "--every", "4"], capture_output=True, text=True, cwd=ROOT)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert " functions in " in run.stdout
-    assert run.stdout.count("equal") >= 12
+    rows, uneven = re.search(r"(\d+) rows in \d+ s, (\d+) with uneven shards: 0 differ", run.stdout).groups()  # type: ignore[union-attr]
+    assert int(rows) >= 65
+    assert int(uneven) >= int(rows) * 3 // 4
+    assert run.stdout.count("equal") >= 120
