@@ -360,14 +360,15 @@ class Program:
             target: ``"jax"``, which needs JAX and NumPy, or ``"mpi4py"``, which needs mpi4py, NumPy and one rank of an
                 MPI job per device: ``mpirun -n 8 python script.py``.
             path: also write the script to this file, and large constants beside it, to a file with the suffix
-                ``.npz``. Default: they are part of the text.
+                ``.npz``. Default: they are part of the text, with at most 4 KiB in all.
 
         Returns:
             The script. Its ``main(*args)`` takes and returns NumPy arrays, on all ranks the same, and ``local`` is the
             program of one device.
 
         Raises:
-            ValueError: another target. UnsupportedError: the program has an op that the target cannot run.
+            ValueError: another target, or too many constants for a script without a file beside it. UnsupportedError: the
+            program has an op that the target cannot run.
         """
         text: str = IMPLEMENTATIONS.to_source(self, target, path)
         return text
@@ -457,9 +458,9 @@ class Program:
         finally:
             leave_call()
 
-    def _timed(self, *args: Any) -> list[dict[str, Any]]:
+    def _timed(self, *args: Any, **kwargs: Any) -> list[dict[str, Any]]:
         """Run the program; returns the time of each op."""
-        self._call_flat(self._traced._leaves_of_call(args, {}), trace=True)
+        self._call_flat(self._traced._leaves_of_call(args, kwargs), trace=True)
         rows: list[dict[str, Any]] = self._here().executable.trace()
         return rows
 

@@ -91,13 +91,14 @@ class Comparison(Report[ComparisonRow]):
 
 
 @entry_point
-def compare(program: Program, function: Any, *args: Any, runs: int = 3) -> Comparison:
+def compare(program: Program, function: Any, *args: Any, runs: int = 3, **kwargs: Any) -> Comparison:
     """Run a program on the virtual mesh and a function in JAX, and compare their collectives, bytes and times.
 
     Args:
         program: a compiled program.
         function: what :meth:`Program.to_jax` gives, or a `jax.jit` function, which XLA partitions.
-        args: arguments for both. For a function of `jax.jit`, place them first, or give it ``in_shardings``.
+        args, kwargs: arguments for both. For a function of `jax.jit`, place them first, or give it ``in_shardings``.
+            JAX arrays that the function donates are copied for each run.
         runs: over how many runs the times of JAX are averaged.
 
     Returns:
@@ -116,9 +117,10 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3) -> Compa
     received per device: 20 B here, 20 B in JAX
     """
     is_handed = _checked(program, function, runs)
-    trace = program._timed(*args)
-    partitioned, compiled = compiled_texts(function.lower() if is_handed else function.lower(*args))
-    seconds = _profiled(function, args, runs)
+    on_host, named = function._on_host(args, kwargs) if is_handed else (args, kwargs)
+    trace = program._timed(*on_host, **named)
+    partitioned, compiled = compiled_texts(function.lower() if is_handed else function.lower(*args, **kwargs))
+    seconds = _profiled(function, args, kwargs, runs)
     found = collectives_of(partitioned)
     rows = CollectiveRows(program._all_collectives().rows, function._transfers() if is_handed else None, found)
     (ours, classes), theirs = _classes_of(program), _classes_of_hlo(compiled, seconds)
@@ -214,13 +216,19 @@ def compiled_texts(lowered: Any) -> tuple[str, str]:
         return (files[-1].read_text() if files else final), final
 
 
-def _profiled(function: Any, args: Any, runs: int) -> dict[str, float]:
+def _profiled(function: Any, args: Any, kwargs: Any, runs: int) -> dict[str, float]:
     """Seconds of each instruction, of all devices together, in one run."""
-    jax.block_until_ready(function(*args))
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    first = _copied(leaves, range(len(leaves)))
+    positional, named = jax.tree.unflatten(tree, first)
+    jax.block_until_ready(function(*positional, **named))
+    donated = [i for i, leaf in enumerate(first) if isinstance(leaf, jax.Array) and leaf.is_deleted()]
+    calls = [jax.tree.unflatten(tree, _copied(leaves, donated)) for _ in range(runs)]
+    jax.block_until_ready(calls)  # the profiler would show the copies
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            for _ in range(runs):
-                jax.block_until_ready(function(*args))
+            for positional, named in calls:
+                jax.block_until_ready(function(*positional, **named))
         seconds: dict[str, float] = defaultdict(float)
         for file in Path(folder).rglob("*.xplane.pb"):
             for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
@@ -229,3 +237,12 @@ def _profiled(function: Any, args: Any, runs: int) -> dict[str, float]:
                     if name is not None:
                         seconds[str(name)] += event.duration_ns / 1e9 / runs
     return seconds
+
+
+def _copied(leaves: Sequence[Any], places: Iterable[int]) -> list[Any]:
+    """The leaves, with copies of the JAX arrays at some places."""
+    own = list(leaves)
+    for i in places:
+        if isinstance(own[i], jax.Array):
+            own[i] = own[i].copy()
+    return own

@@ -132,6 +132,43 @@ def test_a_function_that_xla_partitions() -> None:
     assert sum(row.bytes for row in report.theirs) >= sum(row.bytes for row in report.ours) == 48
 
 
+def scaled(x: Any, *, scale: Any, shift: Any) -> Any:
+    return x * scale + shift, (x - shift).sum(0)
+
+
+@pytest.mark.parametrize("is_placed", [False, True], ids=["of NumPy", "placed"])
+def test_donated_and_keyword_arguments(is_placed: bool) -> None:
+    """10 rows on 4 devices are padded to 12; the caller's arrays stay alive."""
+    x, scale, shift = np.ones((10, 8), np.float32), np.float32(2), np.ones(8, np.float32)
+    jitted = sw.jit(scaled, mesh=MESH, in_shardings=(P("x"),), donate_argnames=("x", "shift"))
+    program = jitted.lower(x, scale=scale, shift=shift).compile()
+    function = program.to_jax()
+    args, kwargs = function.put(x, scale=scale, shift=shift) if is_placed else ((x,), {"scale": scale, "shift": shift})
+    report = sw.interop.compare(program, function, *args, **kwargs, runs=2)
+    assert report.same_collectives()
+    assert report[0].name == "all_reduce"
+    assert report[0].theirs.seconds > 0
+    if is_placed:
+        assert not args[0].is_deleted()
+    for got, want in zip(function.get(function(*args, **kwargs)), scaled(x, scale=scale, shift=shift)):
+        np.testing.assert_array_equal(got, want)
+    if is_placed:
+        assert args[0].is_deleted()
+
+
+def test_arguments_that_a_function_of_jax_donates() -> None:
+    x, scale = np.ones((8, 8), np.float32), np.float32(2)
+    program = sw.jit(lambda x, scale: x * scale, mesh=MESH, in_shardings=(P("x"),)).lower(x, scale=scale).compile()
+    split = NamedSharding(jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y")), PartitionSpec("x"))
+    placed = jax.device_put(x, split)
+    function = jax.jit(lambda x, scale: x * scale, donate_argnums=0)
+    report = sw.interop.compare(program, function, placed, scale=scale, runs=2)
+    assert report.same_collectives()
+    assert not placed.is_deleted()
+    function(placed, scale=scale)
+    assert placed.is_deleted()
+
+
 def test_what_cannot_be_compared() -> None:
     x = np.ones(8, np.float32)
     program = sw.jit(lambda x: x + 1, mesh=MESH).lower(x).compile()

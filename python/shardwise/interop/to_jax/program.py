@@ -139,6 +139,16 @@ class JaxProgram:
             found.append((x.source, replace(rows[x.source], **sent, **alike)))
         return found
 
+    def _on_host(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments for the program itself: JAX arrays in NumPy, without their padding."""
+        leaves = self._traced._leaves_of_call(args, kwargs)
+        own = [
+            self._cropped(leaf, border) if isinstance(leaf, jax.Array) else leaf
+            for leaf, border in zip(leaves, self._script.inputs)
+        ]
+        positional, named = unflatten(self._traced.in_tree, own)
+        return positional, named
+
     def _is_of(self, program: Program) -> bool:
         """Whether it was made of this program, or of an equal one."""
         return self._program is program or self._program.as_text("local") == program.as_text("local")
