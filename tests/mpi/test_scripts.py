@@ -84,3 +84,32 @@ def test_arguments_whose_cuts_do_not_nest_on_6_ranks(tmp_path: Path) -> None:
     found = pickle.loads((tmp_path / "crossing.out").read_bytes())
     for got, want in zip(found, program(*arguments), strict=True):
         assert_near(got, np.asarray(want), False)
+
+
+WRONG_ARGUMENTS = """
+for arguments in ((np.ones((4, 3), "float32"),), (np.ones((8, 3)),), (), (1, 2)):
+    try:
+        main(*arguments)
+    except (TypeError, ValueError) as error:
+        print(type(error).__name__, error)
+print(main(np.ones((8, 3), "float32")))
+"""
+
+
+def test_a_script_checks_its_arguments_and_prints(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        sw.debug.print("sum {:.1f}", x.sum())
+        return x.mean(0)
+
+    program = sw.jit(f, mesh=sw.Mesh({"x": 2}), in_shardings=P("x")).lower(np.ones((8, 3), np.float32)).compile()
+    (tmp_path / "script.py").write_text(program.to_source("mpi4py").partition("if __name__")[0] + WRONG_ARGUMENTS)
+    done = mpirun(2, ["-m", "mpi4py", str(tmp_path / "script.py")])
+    assert done.returncode == 0, done.stderr
+    expected = [
+        "ValueError main: argument x must be float32[8, 3] as compiled, got float32[4, 3]",
+        "TypeError main: argument x must be float32[8, 3] as compiled, got float64[8, 3]",
+        "TypeError main takes these arguments: x; got 0 arguments",
+        "TypeError main takes these arguments: x; got 2 arguments",
+        "[array([1., 1., 1.], dtype=float32)]",
+    ]
+    assert sorted(done.stdout.splitlines()) == sorted([*expected, *expected, "sum 24.0"])  # rank 0 alone prints

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..._core.ir import Op
@@ -13,8 +13,8 @@ from .scope import Scope
 from .target import attributes
 
 __all__ = [
-    "axes_of_dim", "dim_axes", "exchange_source", "exchange_tile", "mesh_of", "moves_of", "permuted", "refs_of",
-    "refs_used", "size_of", "source_mesh_of", "without",
+    "WIDEST_CALL", "axes_of_dim", "dim_axes", "dims_of_exchange", "exchange_source", "exchange_tile", "mesh_of",
+    "moves_of", "permuted", "refs_of", "refs_used", "size_of", "source_mesh_of", "without",
 ]  # fmt: skip
 
 
@@ -89,6 +89,9 @@ def refs_used(module: Any, mesh: Any) -> list[AxisRef]:
     return found
 
 
+WIDEST_CALL = 84  # letters of an exchange in one line; the description of a longer one is a global
+
+
 # ---- exchanges, as in mesh/exchange.h ------------------------------------------------------------------------------
 
 
@@ -114,3 +117,27 @@ def exchange_source(op: Op, place: int, d: int, mesh: Any, tile_mesh: Any) -> di
     size, end = block * size_of(axes_of_dim(dim, mesh)), exchange_tile(op, d, tile_mesh)["size"]
     missing = {"size": size, "scale": 1, "offset": 0, "holes": 1, "begin": 0, "end": end}
     return {"block": block} | {name: dim.get(name, value) for name, value in missing.items()}
+
+
+def dims_of_exchange(op: Op, place: int, meshes: tuple[Any, Any], position: Callable[[Any, list[AxisRef]], str]) -> str:
+    """The text of the dims of an operand as `dim_of` of helpers.py takes them, without those that need no entry.
+
+    ``meshes``: of the operand, and of the result. ``position``: the text of the axes of a dim, "()" for none.
+    """
+    texts = []
+    source_mesh, mesh = meshes
+    for d, (block, count) in enumerate(zip(op.operands[place].type.shape, op.results[0].type.shape)):
+        tile, source = exchange_tile(op, d, mesh), exchange_source(op, place, d, source_mesh, mesh)
+        common = math.gcd(source["scale"], source["holes"])
+        row = {"size": source["size"], "step": tile["step"]}
+        row |= {name: source[name] // common for name in ("scale", "offset", "holes")}
+        row |= {"begin": source["begin"], "end": min(source["end"], tile["size"])}
+        missing = {"size": block, "step": count, "scale": 1, "offset": 0, "holes": 1, "begin": 0, "end": source["size"]}
+        own = attributes(op)
+        at = position(source_mesh, axes_of_dim(own["from"][place][d], source_mesh))
+        to = position(mesh, axes_of_dim(own["to"][d], mesh))
+        items = [f"at={at}"] if at != "()" else []
+        items += [f"to={to}"] if to != at else []
+        items += [f"{name}={value}" for name, value in row.items() if value != missing[name]]
+        texts += [f"{d}: dict({', '.join(items)})"] if items else []
+    return f"{{{', '.join(texts)}}}"

@@ -16,7 +16,7 @@ def checked(args, inputs):
     """The arguments as arrays. An error names an argument that does not have the compiled shape and dtype."""
     if len(args) != len(inputs):
         names = ", ".join(name for name, *_ in inputs)
-        raise TypeError(f"main takes {len(inputs)} arguments ({names}), got {len(args)}")
+        raise TypeError(f"main takes these arguments: {names}; got {len(args)} arguments")
     arrays = []
     for x, (name, shape, _, dtype) in zip(args, inputs):
         is_weak = type(x) in (bool, int, float, complex)
@@ -47,6 +47,17 @@ def shifted(axes, by, wrap):
     n = len(rows)
     pairs = [(i, (i + by) % n) for i in range(n) if wrap or 0 <= i + by < n]
     return [pair for i, j in pairs for pair in zip(rows[i].tolist(), rows[j].tolist())]
+
+
+def dim_of(given, block, count):
+    """A dim of an exchange with its defaults; count: the rows of a tile of the result.
+
+    Row t of the result, for begin <= t < end, is row (scale * t + offset) / holes of an operand of `size` rows. Tile i
+    has the rows from i * step on, shard j the block from j * block on. at, to: axes of the operand and of the result.
+    """
+    missing = {"at": (), "size": block, "step": count, "scale": 1, "offset": 0, "holes": 1, "begin": 0}
+    dim = {**missing, "block": block, "count": count, **given}
+    return {"to": dim["at"], "end": dim["size"], **dim}
 
 
 def tile_of(x, places):

@@ -94,8 +94,8 @@ def wrapped(line: str, indent: str) -> list[str]:
     opening = _first_opening(code)
     if opening is None:
         return [indent + line]
-    head, inside = code[: opening + 1], code[opening + 1 : -1]
-    return [f"{indent}{head}{comment}", *_filled(_parts(inside), f"{indent}    "), f"{indent}{code[-1]}"]
+    head, inside, end = _opened(code, opening)
+    return [f"{indent}{head}{comment}", *_filled(_parts(inside), f"{indent}    "), f"{indent}{end}"]
 
 
 def _first_opening(code: str) -> int | None:
@@ -103,6 +103,14 @@ def _first_opening(code: str) -> int | None:
     if not code.endswith(_CLOSING):
         return None
     return next((i for i, token in _tokens(code) if token in _OPENING), None)
+
+
+def _opened(code: str, opening: int) -> tuple[str, str, str]:
+    """The text up to the bracket, what is inside, and the closing one. Brackets around a single item stay together."""
+    head, inside, end = code[: opening + 1], code[opening + 1 : -1], code[-1]
+    while inside.startswith(_OPENING) and inside.endswith(_CLOSING) and len(_parts(inside)) == 1:
+        head, inside, end = head + inside[0], inside[1:-1], inside[-1] + end
+    return head, inside, end
 
 
 def _filled(items: list[str], indent: str) -> list[str]:
@@ -113,24 +121,27 @@ def _filled(items: list[str], indent: str) -> list[str]:
         if len(row) + len(text) > _WIDTH and row.strip():
             lines.append(row.rstrip())
             row = indent
-        opening = _first_opening(item)
+        code = item.rstrip(",")
+        opening = _first_opening(code)
         if len(row) + len(text) > _WIDTH and opening is not None:
-            inside = _filled(_parts(item[opening + 1 : -1]), indent + "    ")
-            lines += [indent + item[: opening + 1], *inside, indent + text[len(item) - 1 :]]
+            head, inside, end = _opened(code, opening)
+            inner = _filled(_parts(inside), indent + "    ")
+            lines += [indent + head, *inner, f"{indent}{end}{text[len(code) :]}"]
         else:
             row += f"{text} "
     return [*lines, row.rstrip()] if row.strip() else lines
 
 
 def _parts(text: str) -> list[str]:
-    """The items between commas outside of brackets."""
+    """The items between commas outside of brackets. The last one keeps its comma, which makes a tuple of one item."""
     parts, depth, start = [], 0, 0
     for i, token in _tokens(text):
         depth += (token in _OPENING) - (token in _CLOSING)
         if token == "," and depth == 0:
             parts.append(text[start:i].strip())
             start = i + 1
-    return [part for part in [*parts, text[start:].strip()] if part]
+    rest = text[start:].strip()
+    return [*parts, rest] if rest or not parts else [*parts[:-1], f"{parts[-1]},"]
 
 
 def _tokens(code: str) -> Iterator[tuple[int, str]]:

@@ -27,12 +27,22 @@ class Piece:
 
 @dataclass(frozen=True)
 class Box:
-    """What one device sends to another, with a piece for each dim."""
+    """What one device sends to another, with a piece for each dim.
+
+    Attributes:
+        step: where tiles nest: the boxes of a step are a permutation.
+        operand: the number of the operand, among those that travel together.
+        part: for a part of a box, its number along each dim.
+        limits: for a part of a box, the most rows along each dim.
+    """
 
     sender: int
     receiver: int
     pieces: tuple[Piece, ...]
-    step: int = 0  # where tiles nest: the boxes of a step are a permutation
+    step: int = 0
+    operand: int = 0
+    part: tuple[int, ...] = ()
+    limits: tuple[int, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -41,8 +51,11 @@ class Box:
 
     def cut(self, limits: Sequence[int], steps: Sequence[tuple[int, int]]) -> list[Box]:
         """Boxes of the same rows with at most so many along each dim."""
-        rows = [piece.cut(limit, step) for piece, limit, step in zip(self.pieces, limits, steps)]
-        return [replace(self, pieces=pieces) for pieces in product(*rows)]
+        rows = [list(enumerate(piece.cut(limit, step))) for piece, limit, step in zip(self.pieces, limits, steps)]
+        return [
+            replace(self, pieces=tuple(piece for _, piece in own), part=tuple(i for i, _ in own), limits=tuple(limits))
+            for own in product(*rows)
+        ]
 
 
 @dataclass(frozen=True)

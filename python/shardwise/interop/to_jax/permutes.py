@@ -63,7 +63,7 @@ def best_rounds(
     found = [_by(boxes, lambda box: box.step)] if has_steps else []
     has_replicas = len(set(positions)) < len(positions)
     for sent in [boxes, _balanced(boxes, positions)] if has_replicas else [boxes]:
-        found.append(_by(sent, lambda box: box.sender - box.receiver))
+        found.append(_by(sent, lambda box: (box.sender - box.receiver) % len(positions)))
         found += [_first_fit(sent, waste) for waste in _WASTES]
         found.append(_first_fit(sorted(sent, key=lambda box: -math.prod(box.shape)), math.inf))
         found += [[*chain.from_iterable(map(_colored, _by_size(sent, waste)))] for waste in _WASTES]

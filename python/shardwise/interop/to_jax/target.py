@@ -107,6 +107,7 @@ JAX = Target(
     arrays="JAX's arrays are",
     helpers=(
         _FOLDER / "helpers.py",
+        _FOLDER / "exchange_helpers.py",
         _FOLDER / "linear_algebra_helpers.py",
         _FOLDER.parent / "source" / "helpers.py",
     ),

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..._core.ir import Op
 from ..source.collectives import (
+    WIDEST_CALL,
     axes_of_dim,
     dim_axes,
-    exchange_source,
-    exchange_tile,
+    dims_of_exchange,
     mesh_of,
     moves_of,
     permuted,
@@ -133,20 +133,19 @@ def _shifted(scope: Scope, mesh: Any, refs: list[AxisRef], shift: int, wrap: boo
 @emits("shardwise.exchange")
 def exchange(scope: Scope, op: Op) -> str:
     mesh, source_mesh, shape = mesh_of(scope, op), source_mesh_of(scope, op), op.results[0].type.shape
-    own = attributes(op)
-    sources = []
-    for place, dims in enumerate(own["from"]):
-        axes = [axes_of_dim(dim, source_mesh) for dim in dims]
-        rows = []
-        for d, refs in enumerate(axes):
-            tile, source = exchange_tile(op, d, mesh), exchange_source(op, place, d, source_mesh, mesh)
-            end = min(tile["size"], source["end"])
-            names = ("block", "size", "scale", "offset", "holes", "begin")
-            rows.append((size_of(refs), tile["step"], *(source[name] for name in names), end))
-        comm = _along(scope, source_mesh, [ref for refs in axes for ref in refs])
-        sources.append(f"({comm}, {tuple(rows)})")
-    tiles = listed(_rank(scope, mesh, axes_of_dim(dim, mesh)) for dim in own["to"])
-    table = scope.table("SOURCES", f"[{', '.join(sources)}]")
-    count = len(sources)
-    fill = scope(op.operands[count]) if len(op.operands) > count else "0"
-    return call(scope.helper("exchange"), listed(map(scope, op.operands[:count])), fill, shape, tiles, table)
+
+    def position(mesh: Any, refs: Sequence[AxisRef]) -> str:
+        return _along(scope, mesh, refs) if size_of(refs) > 1 else "()"
+
+    texts = []
+    for place, dims in enumerate(attributes(op)["from"]):
+        comm = _along(scope, source_mesh, [ref for dim in dims for ref in axes_of_dim(dim, source_mesh)])
+        texts.append(f"({comm}, {dims_of_exchange(op, place, (source_mesh, mesh), position)})")
+    fill = scope(op.operands[len(texts)]) if len(op.operands) > len(texts) else "0"
+    helper, operands, sources = (
+        scope.helper("exchange"),
+        listed(map(scope, op.operands[: len(texts)])),
+        f"[{', '.join(texts)}]",
+    )
+    text = call(helper, operands, fill, shape, sources)
+    return text if len(text) <= WIDEST_CALL else call(helper, operands, fill, shape, scope.table("SOURCES", sources))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ..source.helpers import order_of
+from ..source.helpers import dim_of, order_of
 
 SIZES: dict[str, int] = {}
 ALL: tuple[str, ...] = ()
@@ -81,27 +81,29 @@ def passed_on(x, pairs, combine):
     return result
 
 
-def exchange(operands, fill, shape, tiles, sources):
-    """The fill, with rows from the devices that have them; `sources`: (communicator, dims as in `rows`) by operand."""
+def exchange(operands, fill, shape, sources):
+    """The fill, with rows from the devices that have them; sources: (communicator, dims as in `dim_of`) by operand."""
     result = np.full(shape, fill, operands[0].dtype)
-    for x, (comm, dims) in zip(operands, sources):
-        shards = [np.unravel_index(i, [dim[0] for dim in dims]) for i in range(comm.size)]
-        everyone = comm.allgather(tiles)
-        wanted = [[rows(*each) for each in zip(dims, other, shape, shards[comm.rank])] for other in everyone]
-        pieces = comm.alltoall([x[np.ix_(*[at for _, at in dims_of])] for dims_of in wanted])
+    for x, (comm, given) in zip(operands, sources):
+        dims = [dim_of(given.get(d, {}), *sizes) for d, sizes in enumerate(zip(x.shape, shape))]
+        counts = [(dim["at"] or MPI.COMM_SELF).size for dim in dims]
+        shards = [np.unravel_index(i, counts) for i in range(comm.size)]
+        tiles = [(dim["to"] or MPI.COMM_SELF).rank for dim in dims]
+        wanted = [[rows(*each) for each in zip(dims, other, shards[comm.rank])] for other in comm.allgather(tiles)]
+        pieces = comm.alltoall([x[np.ix_(*[at for _, at in each])] for each in wanted])
         for piece, own in zip(pieces, shards):
-            places = [rows(*each)[0] for each in zip(dims, tiles, shape, own)]
+            places = [rows(*each)[0] for each in zip(dims, tiles, own)]
             result[np.ix_(*places)] = piece
     return result
 
 
-def rows(dim, tile, count, shard):
-    """The rows of a tile that a shard has, and their places in the shard. Row t is row (scale·t + offset) / holes."""
-    _, step, block, size, scale, offset, holes, begin, end = dim
-    t = tile * step + np.arange(count)
-    row, rest = np.divmod(scale * t + offset, holes)
-    own = (begin <= t) & (t < end) & (rest == 0) & (row >= 0) & (row < size) & (row // block == shard)
-    return np.flatnonzero(own), row[own] % block
+def rows(dim, tile, shard):
+    """The rows of a tile that a shard has, and their places in the shard."""
+    t = tile * dim["step"] + np.arange(dim["count"])
+    row, rest = np.divmod(dim["scale"] * t + dim["offset"], dim["holes"])
+    own = (dim["begin"] <= t) & (t < dim["end"]) & (rest == 0)
+    own &= (row >= 0) & (row < dim["size"]) & (row // dim["block"] == shard)
+    return np.flatnonzero(own), row[own] % dim["block"]
 
 
 # ---- elements ------------------------------------------------------------------------------------------------------
