@@ -367,8 +367,8 @@ class Program:
             program of one device.
 
         Raises:
-            ValueError: another target, or too many constants for a script without a file beside it. UnsupportedError: the
-            program has an op that the target cannot run.
+            ValueError: another target, or too many constants for a script without a file beside it.
+            UnsupportedError: the program has an op that the target cannot run.
         """
         text: str = IMPLEMENTATIONS.to_source(self, target, path)
         return text

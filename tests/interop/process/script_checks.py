@@ -108,7 +108,11 @@ def mean_program() -> Any:
             "argument rate must be float32[] as compiled, got int32[]",
         ),
         ((np.ones((16, 3), np.float32),), TypeError, "takes these arguments: x, rate; got 1 arguments"),
-        ((np.ones((16, 3), np.float32), np.float32(2), 1), TypeError, "takes these arguments: x, rate; got 3 arguments"),
+        (
+            (np.ones((16, 3), np.float32), np.float32(2), 1),
+            TypeError,
+            "takes these arguments: x, rate; got 3 arguments",
+        ),
     ],
     ids=["more rows", "fewer rows", "a wider array", "another scalar", "too few", "too many"],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="var-annotated"
 """Functions of scripts that compute the tables of `exchange_boxes` from the description of an exchange; see helpers.py.
 
     exchange((x,), 0, (3, 5), [(by_permutes, {0: dict(at='x', size=17, offset=3, end=14)}, [1, 2])])
