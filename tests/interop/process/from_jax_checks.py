@@ -46,9 +46,45 @@ def specs_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(jax.tree.unflatten(tree, specs))
 
 
+EPS = float(np.finfo(np.float32).eps)
+
+
+def exact_leaves(case: JaxCase) -> list[np.ndarray]:
+    """The same derivatives by JAX in float64."""
+    with jax.enable_x64(True):
+        leaves, tree = jax.tree.flatten(case.arguments)
+        wide = [x.astype(np.float64) if getattr(x, "dtype", None) == np.float32 else x for x in leaves]
+        function = jax.jit(derivatives(case.function, jax, case.orders))
+        arguments = jax.tree.unflatten(tree, wide)
+        compiled = function.lower(*arguments).compile(compiler_options={"xla_backend_optimization_level": 0})
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(*arguments))]
+
+
+def bound_of(theirs: np.ndarray, exact: np.ndarray) -> float:
+    """How far a leaf can be from the float64 leaf.
+
+    A sum or a product of matrices errs by at most 8 eps of its terms, and two or three follow one another: 16 eps of
+    the largest element. Functions with cancellation amplify rounding, by as much in JAX. Sums are in another order
+    there, so twice JAX's own distance from float64 is added.
+    """
+    return 16 * EPS * float(np.abs(exact).max(initial=0)) + 2 * float(np.abs(theirs - exact).max(initial=0))
+
+
+def assert_near_exact(found: list[Any], theirs: list[Any], exact: list[np.ndarray], what: str) -> None:
+    assert len(found) == len(theirs) == len(exact)
+    for i, (ours, other, best) in enumerate(zip(found, theirs, exact)):
+        assert (ours.shape, ours.dtype) == (other.shape, other.dtype)
+        bound = bound_of(np.asarray(other), best)
+        apart = np.abs(np.asarray(ours).astype(np.float64) - best).max(initial=0)
+        assert apart <= bound, f"{what}, leaf {i}: {apart} is above {bound}"
+
+
 @each_function
 def test_values_and_gradients_are_those_of_jax(case: JaxCase) -> None:
-    expected = jax.tree.leaves(jax.jit(derivatives(case.function, jax, case.orders))(*case.arguments))
+    theirs = jax.tree.leaves(jax.jit(derivatives(case.function, jax, case.orders))(*case.arguments))
+    exact = exact_leaves(case)
+    for other, best in zip(theirs, exact):
+        assert bound_of(np.asarray(other), best) <= 3e-5 * np.abs(best).max(initial=0)
     function = derivatives(sw.from_jax(case.function), sw, case.orders)
     for name, mesh in MESHES.items():
         options: Any = {"in_shardings": specs_of(case.arguments)} if mesh.size > 1 else {}
@@ -57,15 +93,30 @@ def test_values_and_gradients_are_those_of_jax(case: JaxCase) -> None:
             arrays = [x for x in jax.tree.leaves(case.arguments) if np.ndim(x)]
             split = [x for x in jax.tree.leaves(program.input_shardings) if any(x.spec)]
             assert len(split) == len(arrays) > 0
-        found = jax.tree.leaves(program(*case.arguments))
-        assert len(found) == len(expected)
-        for ours, theirs in zip(found, expected):
-            want = np.asarray(theirs)
-            scale = max(1.0, float(np.abs(want).max(initial=0)))
-            assert (ours.shape, ours.dtype) == (want.shape, want.dtype)
-            np.testing.assert_allclose(
-                np.asarray(ours), want, rtol=2e-4, atol=3e-5 * scale, err_msg=f"{name} {case.name}"
-            )
+        assert_near_exact(jax.tree.leaves(program(*case.arguments)), theirs, exact, f"{case.name}, {name}")
+
+
+@pytest.mark.parametrize("name", ["attention", "rms_norm", "straight_through_round", "module_like_flax"])
+def test_the_bound_refuses_a_leaf_that_is_off(name: str) -> None:
+    """One element of one leaf, by 4e-5 of the largest element. No bound is above 3e-5."""
+    case = next(case for case in FUNCTIONS if case.name == name)
+    theirs = jax.tree.leaves(jax.jit(derivatives(case.function, jax, case.orders))(*case.arguments))
+    exact = exact_leaves(case)
+    assert_near_exact(theirs, theirs, exact, name)
+    for i in range(len(theirs)):
+        wrong = [np.array(leaf) for leaf in theirs]
+        wrong[i].reshape(-1)[-1] += np.float32(4e-5 * np.abs(exact[i]).max())
+        with pytest.raises(AssertionError, match=f"leaf {i}"):
+            assert_near_exact(wrong, theirs, exact, name)
+
+
+def test_the_bound_refuses_the_gradient_of_the_text() -> None:
+    """The text of relu is a maximum, whose gradient at 0 is 1/2."""
+    case = next(case for case in FUNCTIONS if case.name == "relu_at_zero")
+    theirs = jax.tree.leaves(jax.jit(derivatives(case.function, jax, 1))(*case.arguments))
+    of_text = jax.value_and_grad(lambda x: (jnp.maximum(x, 0) * (x + 3)).sum())(*case.arguments)
+    with pytest.raises(AssertionError, match="leaf 1"):
+        assert_near_exact(jax.tree.leaves(of_text), theirs, [np.asarray(x, np.float64) for x in theirs], case.name)
 
 
 # ---- meshes, shardings, names, lines ---------------------------------------------------------------------------------

@@ -149,13 +149,13 @@ def checkpointed_scan(w: Any, x: Any) -> Any:
 @case(X, jax.random.key_data(jax.random.key(3)))
 def dropout_of_a_key(x: Any, data: Any) -> Any:
     key = jax.random.wrap_key_data(data)
-    keep = jax.random.bernoulli(key, 0.5, x.shape)
+    keep = jax.random.bernoulli(key, np.float32(0.5), x.shape)  # the same draws with x64
     return (jnp.where(keep, 2 * x, 0.0) ** 3).sum()
 
 
 @case(X)
 def random_normal_of_a_constant_key(x: Any) -> Any:
-    noise = jax.random.normal(jax.random.fold_in(jax.random.key(0), 5), x.shape)
+    noise = jax.random.normal(jax.random.fold_in(jax.random.key(0), 5), x.shape, jnp.float32)
     return ((x + noise) ** 3).sum()
 
 
@@ -449,7 +449,7 @@ def custom_jvp_under_vmap(x: Any) -> Any:
 @case(X, jax.random.key_data(jax.random.key(8)))
 def noise_of_split_keys(x: Any, data: Any) -> Any:
     keys = jax.random.split(jax.random.wrap_key_data(data), 2)
-    noise = jax.random.normal(keys[0], x.shape) + jax.random.uniform(keys[1], x.shape)
+    noise = jax.random.normal(keys[0], x.shape, jnp.float32) + jax.random.uniform(keys[1], x.shape, jnp.float32)
     return ((x * noise) ** 2).sum()
 
 
