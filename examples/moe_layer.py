@@ -43,7 +43,7 @@ DTYPES = {"float32": np.float32, "float64": np.float64, "bfloat16": sw.bfloat16}
 
 @dataclass(frozen=True)
 class Setting:
-    """What the options say: the mesh, the model, and how it lies on the mesh."""
+    """The options: mesh, model and its layout."""
 
     mesh: sw.Mesh
     axes: models.Axes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shardings of other meshes over the devices of a program's mesh.
 
-What is a digit order of the program's mesh is written with its axes and sub-axes; other shardings keep their mesh.
+Shardings that reorder the program mesh's sub-axes are rewritten to that mesh; other shardings keep their mesh.
 """
 
 from __future__ import annotations

@@ -289,7 +289,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
     claims_to_be_resharded(run(capsys, "opt", file, "--passes=propagate")[1], file)
     code, out, err = run(capsys, "opt", file, "--passes=localize")
     assert (code, out) == (1, "")
-    assert 'what it sums up must be whole, or its result left unreduced, got dim 1 of operand 0 over "y"' in err
+    assert 'a reduced dim must be unsharded, or the result must be unreduced, got dim 1 of operand 0 over "y"' in err
     assert err.startswith(f"{file}:4:10: error: stablehlo.reduce: ")
 
 

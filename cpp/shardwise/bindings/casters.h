@@ -23,7 +23,7 @@ NdArray from_numpy(const pybind11::array& array);
 // A read-only view of the buffer, which it keeps alive.
 pybind11::array to_numpy(const NdArray& array);
 
-// ShapeError, for `what`, for what is no integer or needs more than 64 bits.
+// Throws ShapeError that names `what` unless the value is a 64-bit integer.
 int64_t integer_from_python(std::string_view what, pybind11::handle value);
 ShapeTuple shape_tuple(DimSpan shape);
 Dims shape_from_python(pybind11::handle shape);

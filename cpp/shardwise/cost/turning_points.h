@@ -18,9 +18,9 @@
 
 namespace shardwise {
 
-// Positions along the axes of dim `d`, in order, with those of the largest sum among them, whatever the factors are by
-// which the counts of each operand are multiplied. None: the result and the operands are sharded along different axes
-// there, or these would be as many as all positions.
+// Returns positions along the axes of dim `d`, in order, that include the maximum of every weighted sum of per-operand
+// counts. Returns none if the result and the operands are sharded along different axes there, or if all positions would
+// be needed.
 std::optional<std::vector<int64_t>> turning_points(const ExchangeMap& map, size_t d);
 
 // The same for the sum of several exchanges, if all are sharded along the same axes, each in one dim at most.

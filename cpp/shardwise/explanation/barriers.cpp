@@ -27,7 +27,7 @@ std::vector<LostAxis> LostAxisFinder::find_behind_barriers(ValueId value) {
     for (LostAxis& one : find(at.value)) {
       if (one.dim != static_cast<int64_t>(at.dim) || one.rule != verdict_text(Verdict::kDirection).rule) continue;
       one.dim = static_cast<int64_t>(at.asked);
-      one.reason += ", and the value is behind it";
+      one.reason += ", and this value is downstream of it";
       lost.push_back(std::move(one));
     }
     for (const VisitedOp visited : visits_of(at.value)) {

@@ -130,7 +130,7 @@ AxisObserver LostAxisFinder::observe(const Question& question, size_t time, int 
   return observer;
 }
 
-// A refusal by the tensor itself goes before one by its op on account of further tensors.
+// Reports the tensor's own refusal before one caused by other tensors of the op.
 void LostAxisFinder::explain(const Question& question, LostAxis& lost) {
   const auto has = [&](size_t tensor, FactorId factor, const AxisRef& axis) {
     const FactorSharding& known = *projection_.find(tensor, factor);
@@ -222,7 +222,7 @@ void LostAxisFinder::add_winner(size_t tensor, FactorId factor, const AxisRef& a
   lost.winner.insert(lost.winner.end(), origins.begin(), origins.end());
 }
 
-// Why `winner` came to `factor` of the tensor before the axis in question came to its factor, perhaps the same one.
+// Explains why `winner` took precedence over the requested axis.
 std::string LostAxisFinder::precedence(const Question& question, FactorId factor, const AxisRef& winner) {
   const std::string annotated = "annotations are never changed";
   const TensorRef &tensor = tensors_[question.tensor], &other = tensors_[question.other];

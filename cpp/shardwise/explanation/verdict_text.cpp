@@ -30,7 +30,7 @@ constexpr std::array<VerdictText, 16> kTexts{{
     {"the part of size {size} before it in the dim is not fully split",
      "a part of a dim is split only if those before it are fully split"},
     {"it is a part of an axis", "conservative propagation moves whole axes only"},
-    {"{place} cannot take it: ", "an operand takes no axis that the result of its elementwise op cannot take"},
+    {"{place} cannot take it: ", "an elementwise operand may only use axes that its result can use"},
 }};
 static_assert(static_cast<size_t>(Verdict::kResultCannot) + 1 == kTexts.size());
 
@@ -46,7 +46,8 @@ std::string filled(std::string_view text, std::string_view placeholder, std::str
 }
 
 std::string_view direction_text(Direction allowed) {
-  return allowed == Direction::kNone ? "it lets nothing through" : "it lets nothing through in this direction";
+  return allowed == Direction::kNone ? "the barrier blocks propagation"
+                                     : "the barrier blocks propagation in this direction";
 }
 
 // In the order of order_candidates (propagate_factors.cpp): size, then shards, then position.

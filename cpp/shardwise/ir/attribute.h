@@ -160,4 +160,12 @@ class Attrs {
   std::vector<NamedAttribute> entries_;
 };
 
+// ---- axes and moves of collectives: [{"x"}, {}], [{axes = {"x"}, from_dim = 0, to_dim = 1}] ----
+AxesPerDimAttr axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims);
+std::vector<AxisList> resolve(const Mesh& mesh, const AxesPerDimAttr& lists);
+
+AttrArray moves_attr(const Mesh& mesh, std::span<const AllToAllMove> moves);
+// Returns none unless the attribute is a dictionary with `axes`, `from_dim` and `to_dim`.
+std::optional<AllToAllMove> move_of(const Mesh& mesh, const Attribute& attribute);
+
 }  // namespace shardwise

@@ -122,7 +122,7 @@ class Module {
   void become_constant(OpId id, const OpDef& def, AttrsId attrs);
   // The regions leave the op and stay as they are: bodies of functions, for example.
   void release_regions(OpId id);
-  void drop_uses(OpId id);  // of an op that goes, and of all that is in its regions
+  void drop_uses(OpId id);  // removes the uses of a deleted op and its regions
   // The lists are built by the first call, kept up to date by append_op and edits, and not copied with the module.
   UseRange uses(ValueId value);
 

@@ -178,8 +178,8 @@ class BatchContext {
   virtual void set_result(size_t i, ValueId value) = 0;
 };
 
-// The op as other ops, which have its numbers, its locations and its types. Sets every result, or none where the ops
-// depend on something that the program does not tell: on amounts of dynamic_pad that are no constants.
+// Builds an equivalent of the op from other ops, with the same results and types. Sets every result, or no result if it
+// depends on a runtime value, such as an amount of dynamic_pad that is not constant.
 class DecomposeContext {
  public:
   virtual ~DecomposeContext() = default;

@@ -32,7 +32,7 @@ void verify_attribute(const OpView& op, std::string_view name, const Attribute& 
   }
 }
 
-bool says_nothing(const TensorSharding& sharding) {
+bool is_unconstrained(const TensorSharding& sharding) {
   return sharding.dims.empty() && sharding.replicated.empty() && sharding.unreduced.empty();
 }
 
@@ -71,7 +71,7 @@ void verify_op(const OpView& op) {
 }
 
 void verify_sharding(const TensorSharding& sharding, const TensorType& type) {
-  if (type.dtype == DType::kToken && !says_nothing(sharding)) {
+  if (type.dtype == DType::kToken && !is_unconstrained(sharding)) {
     fail<ShardingError>("sharding", "that of a token must be of no dims and no axes", short_text(sharding), "write []");
   }
   verify(sharding, type.shape);
@@ -97,7 +97,7 @@ void verify_without_results(std::string_view op, const ShardingPerValue& shardin
     fail<ShardingError>(op, "an op without results must have at most one sharding", std::to_string(shardings.size()));
   }
   const TensorSharding& sharding = shardings[0];
-  if (says_nothing(sharding)) return;
+  if (is_unconstrained(sharding)) return;
   fail<ShardingError>(op, "the sharding of an op without results must be of no dims and no axes", short_text(sharding),
                       "write []");
 }

@@ -21,9 +21,9 @@
 
 namespace shardwise {
 
-// Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding. No op: result
-// `tensor` of main spoke to the value returned there; no value either: the value returned spoke to result `tensor` of
-// main. A priority that held back or released dims of the value or result has no op, and kByPriority for `round`.
+// Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding.
+// Without an op, the step ties result `tensor` of main to the returned value: `value` set means the value changed,
+// unset means the result changed. Steps that defer or release dims by priority have no op; their round is kByPriority.
 struct PropagationStep {
   static constexpr uint8_t kByPriority = 0xFF;
   OpId op = {};

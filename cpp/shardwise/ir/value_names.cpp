@@ -32,7 +32,7 @@ std::optional<TextNames> text_names(std::string_view given) {
   return TextNames{given.substr(0, end), given.substr(end + 1)};
 }
 
-// The name of result `index` in what a text has on the left of an op: "%b#1" of "%a, %b:2", for the third one.
+// The text name of result `index`: "%b#1" of "%a, %b:2" for the third one.
 std::string name_in_text(std::string_view names, uint32_t index) {
   while (true) {
     const std::string_view entry = names.substr(0, names.find(", "));

@@ -34,7 +34,7 @@ struct TextNames {
   std::string_view names;
 };
 std::optional<TextNames> text_names(std::string_view location_name);
-// The name of result `index` among these names: "%b#1" of "%a, %b:2", for the third one.
+// The text name of result `index`: "%b#1" of "%a, %b:2" for the third one.
 std::string name_in_text(std::string_view names, uint32_t index);
 std::string main_symbol(const Module& module);                          // "@main"
 std::string in_full(std::string_view function, std::string_view name);  // "@f %y"

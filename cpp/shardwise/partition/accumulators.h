@@ -8,9 +8,9 @@
 //     return …, %3
 //   }
 //
-// Everything that depends on such a carry is linear in it, and the body returns it as the same carry. So it may stay
+// Every op that depends on the carry is linear in it, and the body returns it as the same carry. So it may stay
 // unreduced over the axes of its addends: each device accumulates its own part, and one reduction after the loop
-// replaces one in each trip (accumulator_choice.h decides that).
+// replaces one per iteration (accumulator_choice.h decides that).
 #pragma once
 
 #include <vector>

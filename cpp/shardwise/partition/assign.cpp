@@ -100,8 +100,8 @@ class Assignment {
     }
   }
 
-  // The predicate is whole on each device: all devices take the same way. The result of all branches has the placement
-  // that propagation gave to the result of the op.
+  // The predicate is replicated: all devices take the same branch. The result of every branch has the placement that
+  // propagation gave to the result of the op.
   void add_branches(const OpView& op) {
     const ValueId predicate = op.operand(0);
     const ValueId operand = values_.get(predicate, placements_.replicated(type_of(predicate)), operand_cause(op, 0));

@@ -8,7 +8,6 @@
 #include "shardwise/base/text.h"
 #include "shardwise/cost/collective_cost.h"
 #include "shardwise/cost/exchange_cost.h"
-#include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/control/call_graph.h"

@@ -165,7 +165,7 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
 
 void ComputeShardings::add(const FactorProjection& projection, std::span<const Placement* const> placements,
                            const AxisList& passed, Reducer passed_reducer) {
-  const Wish wish{projection, passed, passed_reducer};
+  const Request request{projection, passed, passed_reducer};
   const size_t tensors = rule_.tensor_count();
   std::vector<size_t> order;
   for (size_t leader = 0; leader < tensors; ++leader) {
@@ -173,17 +173,17 @@ void ComputeShardings::add(const FactorProjection& projection, std::span<const P
     for (size_t t = 0; t < tensors; ++t) {
       if (t != leader) order.push_back(t);
     }
-    add(wish, order);
+    add(request, order);
   }
   // Using fewer axes can save a reshard, at the price of more work per device.
-  for (size_t leader = 0; leader < tensors; ++leader) add(wish, std::span(&leader, 1));
-  add_where_they_are(wish, placements);
+  for (size_t leader = 0; leader < tensors; ++leader) add(request, std::span(&leader, 1));
+  add_where_they_are(request, placements);
 }
 
-void ComputeShardings::add(const Wish& wish, std::span<const size_t> order) {
-  keep(choose(wish, order, usable_));
+void ComputeShardings::add(const Request& request, std::span<const size_t> order) {
+  keep(choose(request, order, usable_));
   if (usable_by_methods_.empty()) return;
-  const ComputeSharding chosen = choose(wish, order, usable_by_methods_);
+  const ComputeSharding chosen = choose(request, order, usable_by_methods_);
   if (needs_method(chosen)) add_by_methods(chosen);
 }
 
@@ -221,7 +221,7 @@ bool ComputeShardings::has_dims_of(size_t tensor, size_t other) const {
   return same;
 }
 
-void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Placement* const> placements) {
+void ComputeShardings::add_where_they_are(const Request& request, std::span<const Placement* const> placements) {
   for (size_t m = 0; m < methods_.size(); ++m) {
     const Method& method = op_.def().methods[m];
     if (method.placements != nullptr || methods_[m].empty()) continue;
@@ -230,7 +230,7 @@ void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Plac
       tensors[t].resize(rule_.ndim(t));
       for (size_t d = 0; placements[t] != nullptr && d < tensors[t].size(); ++d) {
         // Another tensor may be sharded along an axis over which the op passes a reduction on.
-        tensors[t][d] = truncate_at_overlap(placements[t]->dims[d].axes, wish.passed);
+        tensors[t][d] = truncate_at_overlap(placements[t]->dims[d].axes, request.passed);
       }
     }
     // Nothing would be exchanged: the rule does the same.
@@ -242,16 +242,17 @@ void ComputeShardings::add_where_they_are(const Wish& wish, std::span<const Plac
       for (size_t t = rule_.operand_count(); t < placed.size(); ++t) {
         if (has_dims_of(t, model)) placed[t] = tensors[model];
       }
-      add_placed(wish, method, std::move(placed));
+      add_placed(request, method, std::move(placed));
     }
   }
 }
 
 // A factor has the axes that it has in the result: they share the work.
-void ComputeShardings::add_placed(const Wish& wish, const Method& method, std::vector<std::vector<AxisList>> tensors) {
+void ComputeShardings::add_placed(const Request& request, const Method& method,
+                                  std::vector<std::vector<AxisList>> tensors) {
   ComputeSharding candidate{.factors = std::vector<AxisList>(usable_.size()),
-                            .passed = wish.passed,
-                            .reducer = wish.passed.empty() ? Reducer::kNone : wish.reducer,
+                            .passed = request.passed,
+                            .reducer = request.passed.empty() ? Reducer::kNone : request.reducer,
                             .reduced = {},
                             .method = &method,
                             .tensors = std::move(tensors)};
@@ -283,15 +284,17 @@ void ComputeShardings::add_by_methods(const ComputeSharding& chosen) {
   }
 }
 
-ComputeSharding ComputeShardings::choose(const Wish& wish, std::span<const size_t> order,
+ComputeSharding ComputeShardings::choose(const Request& request, std::span<const size_t> order,
                                          const std::vector<bool>& usable) const {
-  ComputeSharding chosen{
-      .factors = std::vector<AxisList>(usable_.size()), .passed = wish.passed, .reducer = wish.reducer, .reduced = {}};
-  std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, wish.passed);  // by pair
+  ComputeSharding chosen{.factors = std::vector<AxisList>(usable_.size()),
+                         .passed = request.passed,
+                         .reducer = request.reducer,
+                         .reduced = {}};
+  std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, request.passed);  // by pair
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable.size(); ++f) {
       const auto id = static_cast<FactorId>(f);
-      const FactorSharding* wanted = wish.projection.find(tensor, id);
+      const FactorSharding* wanted = request.projection.find(tensor, id);
       if (!usable[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
       const Factor& factor = rule_.factors()[f];
       if (leaves_pending(factor)) {

@@ -64,19 +64,19 @@ class ComputeShardings {
   const std::vector<ComputeSharding>& candidates() const { return candidates_; }
 
  private:
-  struct Wish {
+  struct Request {
     const FactorProjection& projection;
     AxisList passed;
     Reducer reducer;
   };
-  void add(const Wish& wish, std::span<const size_t> order);
-  ComputeSharding choose(const Wish& wish, std::span<const size_t> order, const std::vector<bool>& usable) const;
+  void add(const Request& request, std::span<const size_t> order);
+  ComputeSharding choose(const Request& request, std::span<const size_t> order, const std::vector<bool>& usable) const;
   bool needs_method(const ComputeSharding& chosen) const;
   void add_by_methods(const ComputeSharding& chosen);
   bool has_dims_of(size_t tensor, size_t other) const;
-  void add_where_they_are(const Wish& wish, std::span<const Placement* const> tensors);
+  void add_where_they_are(const Request& request, std::span<const Placement* const> tensors);
   bool is_sharded_along(const std::vector<std::vector<AxisList>>& tensors, const std::vector<FactorId>& factors) const;
-  void add_placed(const Wish& wish, const Method& method, std::vector<std::vector<AxisList>> tensors);
+  void add_placed(const Request& request, const Method& method, std::vector<std::vector<AxisList>> tensors);
   void keep(ComputeSharding candidate);
   void respect_compound_dims(std::vector<AxisList>& factors) const;
 
@@ -91,9 +91,9 @@ class ComputeShardings {
   std::vector<ComputeSharding> candidates_;
 };
 
-// Whether the rule says at which range some operand is read along the factor.
+// Whether the rule gives a read range for some operand along `factor`.
 bool has_range(const ShardingRule& rule, FactorId factor);
-// Whether shards of a factor along so many devices read only their own blocks, by the ranges of the dims with it.
+// Whether each of `shards` shards of the factor reads only its own block, by the ranges of the dims that carry it.
 bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards);
 
 // A pending reduction that an op can pass on.

@@ -41,7 +41,7 @@ void check_left_unreduced(const PartitionContext& context) {
           const auto has = [&](const AxisRef& left) { return contains(left, axis); };
           if (context.op().result_count() == 0 || std::ranges::any_of(context.result_layout(0).unreduced, has))
             continue;
-          fail<ShardingError>(context.op().name(), "what it sums up must be whole, or its result left unreduced",
+          fail<ShardingError>(context.op().name(), "a reduced dim must be unsharded, or the result must be unreduced",
                               str("dim ", d, " of operand ", i, " over ", axis_text(context.mesh(), axis)));
         }
       }
@@ -67,8 +67,8 @@ void check_local(const PartitionContext& context, FactorId factor, size_t tensor
   if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
   // Each shard reads only its own block, so nothing has to move.
   if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
-  fail<ShardingError>(context.op().name(), "a dim that is read at another place must be whole on every device",
-                      dim_text(context, tensor, dim), "run assign on the program before");
+  fail<ShardingError>(context.op().name(), "a shifted dim must be unsharded", dim_text(context, tensor, dim),
+                      "run assign on the program before");
 }
 
 // A text may claim that it has been assigned: along each factor, all tensors of an op must be sharded alike, and a dim

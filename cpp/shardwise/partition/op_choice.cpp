@@ -343,8 +343,8 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
     if (has_own_partition) is_used.push_back(uses_result);
     if (!uses_result) continue;
     if (made == declared) continue;
-    // As if each result went back to where propagation has it: its users are chosen later, and start from there.
-    // A wide sum is reduced at once, in each trip of a loop.
+    // Charge moving each result to its propagated placement; its users are chosen later. A wide sum is reduced at once,
+    // in each iteration of a loop.
     const TypeId type = type_made(placements_, op, i, made);
     const double runs = type == type_of(op.result(i)) ? share(op.result(i)) : 1;
     price.bytes += runs * planner_.bytes(type, made, declared);

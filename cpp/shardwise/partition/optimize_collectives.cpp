@@ -11,8 +11,7 @@ namespace shardwise {
 Module optimize_collectives(Module module, PassContext& context) {
   ChoicesInProgress exchanges("exchanges", &Choices::exchanges, context);
   const int64_t merged = merge_exchanges(module, exchanges);
-  // A value that was annotated, but that all its users took from where it was before, leaves a collective that nobody
-  // needs.
+  // If every user starts from the unannotated version, the annotation's collective is dead.
   context.counters.add("optimize_collectives.removed", dce(module));
   // After dce: exchanges that the merge left unused would widen the tiles that are joined.
   const int64_t joined = join_ranges(module, exchanges);

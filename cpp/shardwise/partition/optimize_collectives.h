@@ -8,8 +8,7 @@
 //   ->  one all_gather, with the first cause
 //
 // An exchange of an exchange becomes one (exchanges/merge_exchanges.h), and so do several of one value
-// (exchanges/join_ranges.h). The reason why a collective is there does not tell two collectives apart; ops with side
-// effects stay.
+// (exchanges/join_ranges.h). Collectives that differ only in their cause are equal; ops with side effects stay.
 #pragma once
 
 #include "shardwise/ir/pass.h"

@@ -7,10 +7,11 @@
 //   values.get(%0, <[{}: 16]>, "operand 0 of tanh")    // emits sdy.reshard {cause = "operand 0 of tanh"}
 //   values.get(%0, <[{}: 16]>, "operand 1 of add")     // the same value again
 //
-// A reshard starts from the nearest version by bytes, or from the one that is pinned. The completion of a pending reduction gets the reduction's cause
-// and location instead of the user's. Constants are created once for each needed placement, outside all loops.
+// A reshard starts from the nearest version by bytes, or from the one that is pinned. Completing a pending
+// reduction keeps the reduction's cause and location. Constants are created once for each needed placement, outside
+// all loops.
 //
-// A value that one elementwise op made of a narrower one is made again where it is needed, if moving the narrower one
+// The result of an elementwise op on a narrower value is recomputed where it is needed, if moving the narrower value
 // sends less:
 //
 //   %1 = convert %0 : bf16 -> f32     get(%1, whole)  ->  %2 = sdy.reshard %0, %3 = convert %2

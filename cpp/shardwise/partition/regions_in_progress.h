@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The function that `assign` is making, and regions in it, one in the other. The builder appends to the innermost one.
+// The function that `assign` is building and its open regions, innermost last. The builder appends to the innermost.
 //
 //   regions.enter(loop, body, 10)       the arguments are carries, placed like the results of the loop
 //   …

@@ -112,7 +112,7 @@ class EdgeSinker {
     Rewrite rewrite(module_);
     for (const auto& [op, edge] : edges_.all()) rewrite.replace(op, module_.operands(op).first(1));
     rewrite.commit();
-    hand_on_history();
+    move_history_to_owners();
   }
 
  private:
@@ -135,7 +135,7 @@ class EdgeSinker {
         seen_from_outside(context.sharding(sharding), context.sharding(it->second->outside), it->second->manual_axes));
   }
 
-  void hand_on_history() {
+  void move_history_to_owners() {
     for (auto& [op, edge] : provenance_.edges) {
       for (ValueId& source : edge.sources) {
         // In a loop within a loop, a source may be the result of another edge op, which is gone as well.

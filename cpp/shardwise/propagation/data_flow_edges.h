@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values that one op hands on as one (DataFlowEdge) get one op that stands for them while shardings are propagated:
+// Inserts one edge op for each set of values that must share a sharding across an op's regions (DataFlowEdge):
 //
 //   %1 = while(%a = %0) …                         %1 = while(%a = %0) …
 //   %2 = tanh %1                     add          %e = sdy.data_flow_edge %1

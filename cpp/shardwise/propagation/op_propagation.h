@@ -42,8 +42,8 @@ class OpPropagation {
     return after(identities_.of(type, 1), {}, true, false, before);
   }
 
-  // One visit once more, of which nothing is remembered, with an observer. With `only` as if the op had only the
-  // observer's tensor, without its own axes of the factor, and the tensor `only`.
+  // Repeats a visit without caching it and reports to `observer`. With `only`, the op has two tensors: the observer's,
+  // without its own axes of the factor, and `only`.
   struct Visit {
     const ShardingRule& rule;
     Participation part;

@@ -61,8 +61,8 @@ class ShardingColumn {
   bool changed_ = true;
 };
 
-// When a value grows, its defining op is pushed before its users, and so visited after them: the queue gives the last
-// one first. The op that changed it is not pushed, as in Shardy, but unsettled: it may change more in the next sweep. A
+// When a value grows, its defining op is pushed before its users, and so visited after them: the queue is
+// last-in, first-out. The op that changed it is not pushed, as in Shardy, but unsettled: it may change more in the next sweep. A
 // change by a result of main pushes nothing, because it happens between sweeps.
 //
 // A visit of a data-flow edge compares the edge as its sources see it: an identity is between values of the same axes.

@@ -96,14 +96,14 @@ void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<Op
                                     Visit& visit) const {
   for (OpId id : module_.region(region).ops) {
     const auto known = edges_of_op.find(id);
-    const auto hears = [&](std::span<const ValueId> values) {
+    const auto visit_edge_reads = [&](std::span<const ValueId> values) {
       if (known == edges_of_op.end()) return;
-      for (OpId heard_by : known->second) {
-        const DataFlowEdge& hearing = *edge(heard_by);
-        const uint32_t place = place_of(hearing);
-        if (place >= values.size() || values[place] == hearing.owner) continue;
-        const bool is_source = std::ranges::find(hearing.sources, values[place]) != hearing.sources.end();
-        if (is_source) visit(values[place], heard_by);
+      for (OpId reader : known->second) {
+        const DataFlowEdge& read_edge = *edge(reader);
+        const uint32_t place = place_of(read_edge);
+        if (place >= values.size() || values[place] == read_edge.owner) continue;
+        const bool is_source = std::ranges::find(read_edge.sources, values[place]) != read_edge.sources.end();
+        if (is_source) visit(values[place], reader);
       }
     };
     const auto by_op = [&] {
@@ -113,12 +113,12 @@ void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<Op
       if (own == nullptr || is_identity) {
         for (ValueId operand : module_.operands(id)) visit(operand, id);
       }
-      hears(module_.operands(id));
+      visit_edge_reads(module_.operands(id));
     };
     if (setting_ == Setting::kPipeline) by_op();
     for (RegionId inner : module_.regions(id)) {
       for_each_use(inner, edges_of_op, visit);
-      hears(module_.region(inner).results);
+      visit_edge_reads(module_.region(inner).results);
     }
     if (setting_ == Setting::kModulePass) by_op();
   }

@@ -39,7 +39,7 @@ void VisitQueue::remove(OpId id) {
   }
 }
 
-// MLIR's rewriter looks again at what it thinks may go next, and with it Shardy.
+// MLIR's rewriter revisits ops that may have become dead; Shardy inherits this order.
 bool VisitQueue::has_at_most_one_user(ValueId value) const {
   OpId only;
   uint32_t uses = 0;

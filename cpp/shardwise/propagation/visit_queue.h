@@ -6,7 +6,7 @@
 //   queue.begin_sweep();
 //   for (OpId op : graph.order()) {
 //     if (!queue.is_waiting(op)) continue;             // was visited early
-//     if (queue.take(op)) …                            // false for an op that nothing uses: it is passed by
+//     if (queue.take(op)) …                            // false for an unused op, which is skipped
 //     while (!queue.pushed().empty()) … queue.pop() …
 //   }
 //

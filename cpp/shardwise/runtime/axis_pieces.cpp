@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/digits.h"
+#include "shardwise/runtime/array_view.h"
 
 namespace shardwise {
 

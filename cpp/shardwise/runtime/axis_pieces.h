@@ -10,8 +10,8 @@
 #include <cstddef>
 
 #include "shardwise/base/dims.h"
+#include "shardwise/base/ndarray.h"
 #include "shardwise/mesh/axis.h"
-#include "shardwise/runtime/array_view.h"
 
 namespace shardwise {
 

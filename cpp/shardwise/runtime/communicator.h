@@ -13,7 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "shardwise/ops/build/collectives.h"
+#include "shardwise/ir/ids.h"
+#include "shardwise/mesh/exchange.h"
+#include "shardwise/mesh/sharding.h"
 #include "shardwise/runtime/device_order.h"
 
 namespace shardwise {

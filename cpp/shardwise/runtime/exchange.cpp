@@ -67,8 +67,8 @@ struct Tile {
   std::vector<Box> boxes;
 };
 
-// Each process works out what the others lack, so that nobody has to ask. All processes call the transport, also those
-// without a message, because its calls must match.
+// Each process computes all senders and receivers locally, so no request messages are needed. All processes call the
+// transport, even without a message, because its calls must match.
 class ShardExchange {
  public:
   ShardExchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map, const Mesh* main,

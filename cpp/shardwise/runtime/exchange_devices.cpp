@@ -74,7 +74,7 @@ class DevicesOfTwoMeshes final : public ExchangeDevices {
     places_.resize(static_cast<size_t>(main.device_count()));
     for (int64_t process = 0; process < product(devices.pinned); ++process) {
       for (int64_t i = 0; i < product(axes_); ++i) {
-        // The inverse of index_of for all processes, because each works out what the others send and lack.
+        // The inverse of index_of for all processes, since every process computes the whole exchange.
         places_[static_cast<size_t>(index_of(process, i))] = {process, i};
       }
     }

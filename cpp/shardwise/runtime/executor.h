@@ -12,8 +12,8 @@
 //
 // Every distinct shard is computed once: a value varies along the axes of its operands, axis_index adds axes,
 // collectives remove them, and devices that differ only along other axes share buffer and kernel call. `faithful`
-// computes every device apart. Results may be views of arguments. Only donated arguments are written, and they only where
-// nothing else holds their memory. A run may happen in several threads at once.
+// computes every device separately. Results may be views of arguments. Only donated arguments are overwritten, and only
+// if nothing else references their memory. Several threads may run it at once.
 #pragma once
 
 #include <memory>

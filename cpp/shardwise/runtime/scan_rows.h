@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of stacked values, as a scan reads and writes them. A stack is one buffer, in which its rows lie one after another,
-// each in the memory order of the first one that is written: shards of rows that are adjacent stay adjacent.
+// Rows of stacked values, as a scan reads and writes them. A stack stores its rows contiguously, in the memory order of
+// the first row written, so adjacent shards of rows stay adjacent.
 #pragma once
 
 #include "shardwise/ir/type.h"

@@ -290,7 +290,7 @@ StructAttr parse_struct_fields(TextReader& reader, std::string name) {
   do {
     std::string field(reader.expect_word("the name of a field"));
     Attribute value = reader.take("=") ? parse_field(reader) : Attribute(Unit{});
-    // An empty list says what a missing one does, and MLIR prints neither.
+    // An empty list equals a missing one, and MLIR prints neither.
     const auto* list = std::get_if<IntArray>(&value);
     if (list == nullptr || !list->empty()) result.fields.emplace_back(std::move(field), std::move(value));
   } while (reader.take(","));

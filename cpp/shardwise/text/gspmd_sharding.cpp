@@ -274,7 +274,7 @@ TensorSharding GspmdShardings::read(std::string_view text, int64_t ndim, const D
   if (tiling.kind == Tiling::Kind::kReplicated) return sharding;
   const size_t tiled = tiling.tiles.size() - tiling.replicating;
   if (tiled != static_cast<size_t>(ndim)) refuse(str("a sharding must have ", ndim, " tiled dims"), text);
-  // A tiling over fewer devices does not tell what the others hold.
+  // A tiling over fewer devices leaves the rest undefined.
   if (tiling.devices != devices_) refuse(str("all shardings of a text must be over ", devices_, " devices"), text);
   for (size_t dim = 0; dim < tiled; ++dim) {
     for (const Digit& digit : tiling.tiles[dim]) {

@@ -331,7 +331,7 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
 }
 
 // The text has one sharding for all values of an edge.
-void OpParser::hand_on_shardings(OpId id) {
+void OpParser::copy_owner_shardings(OpId id) {
   std::vector<DataFlowEdge> edges;
   const OpView op(module(), id);
   op.def().flow(op, edges);
@@ -372,7 +372,7 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
       module().value(arguments[i]).sharding = sharding;
     }
   } else if (op.def->flow != nullptr) {
-    hand_on_shardings(id);
+    copy_owner_shardings(id);
   }
   if (op.parts.size() > count) fail_at(op.start, "there must be at most one placement per result");
   for (uint32_t i = 0; i < op.parts.size(); ++i) set_part(module().result(id, i), op.parts[i], op.start);

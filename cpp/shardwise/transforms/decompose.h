@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops as the ops that they consist of (OpDef::decompose):
+// Replaces composed ops by their decompositions (OpDef::decompose):
 //
 //   %1 = stablehlo.dot %x, %w        ->   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
 //   %2 = chlo.broadcast_add %1, %b        %2 = broadcast_in_dim %b, dims = [1];  %3 = add %1, %2
 //
-// Made ops have the location and the origin of the op. A value that takes the place of a result has its sharding and
-// its origin; the others have none.
+// New ops have the location and the origin of the composed op. A value that replaces a result has its sharding and its
+// origin; other values have none.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 //   while(%i = 0, %x = %a, %t = %c) cond { %i < 10 }        reach(%i < 10): %i
 //   do { … return %i + 1, tanh %x, %t + %x }                #1 is used:     %x; %t only feeds itself
 //
-// An op of the loop is needed exactly if dce keeps it once the other carries are gone. A pass drops these carries, and
-// then calls dce with unused_constraints(module).
+// An op is live iff dce keeps it after the dead carries are removed. A pass drops these carries, and then calls dce
+// with unused_constraints(module).
 #pragma once
 
 #include <vector>

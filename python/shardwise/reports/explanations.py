@@ -251,7 +251,7 @@ def rows_of(answer: str) -> list[dict[str, Any]]:
     """The values of the compiled core's JSON; each path, a number there, is a :class:`Path`.
 
 
-    What is one path there is one object here.
+    Equal path numbers share one ``Path``.
     """
     import json  # loaded only for questions: it would slow down the import of shardwise
 
@@ -306,8 +306,8 @@ def _value_of(row: dict[str, Any]) -> ValueExplanation:
 def _plain(data: Any, short: bool = False) -> Any:
     """As JSON has it: ``from_`` is called ``from``, as Python does not allow; lists for tuples.
 
-    Of the long path of what won, and of each of several values, its ends and how many steps are between: many
-    candidates lose to one axis, and many values get it.
+    Long paths of winners, or of several values, keep only both ends and the number of omitted steps: many candidates
+    lose to one axis, and many values get it.
     """
     if isinstance(data, Explanation):
         short = len(data.values) > 1

@@ -59,16 +59,16 @@ TEST(TensorSharding, AnswersWhatItIs) {
   EXPECT_FALSE(of_dims({{}}, {}, {kY}).is_fully_replicated());
 }
 
-TEST(TensorSharding, UnsaidReducerIsSum) {
-  auto said = of_dims({{}}, {}, {kY});
-  auto unsaid = said;
-  said.reducer = Reducer::kSum;
-  EXPECT_EQ(said, unsaid);
-  EXPECT_EQ(hash_value(said), hash_value(unsaid));
-  said.reducer = Reducer::kMax;
-  EXPECT_NE(said, unsaid);
-  said.unreduced.clear();
-  EXPECT_EQ(said.pending_reducer(), Reducer::kNone);
+TEST(TensorSharding, DefaultReducerIsSum) {
+  auto annotated = of_dims({{}}, {}, {kY});
+  auto defaulted = annotated;
+  annotated.reducer = Reducer::kSum;
+  EXPECT_EQ(annotated, defaulted);
+  EXPECT_EQ(hash_value(annotated), hash_value(defaulted));
+  annotated.reducer = Reducer::kMax;
+  EXPECT_NE(annotated, defaulted);
+  annotated.unreduced.clear();
+  EXPECT_EQ(annotated.pending_reducer(), Reducer::kNone);
 }
 
 TEST(TensorSharding, ComparesMeshesByValue) {

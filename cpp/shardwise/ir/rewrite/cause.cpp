@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/cause.h"
+#include "shardwise/ir/rewrite/cause.h"
 
 namespace shardwise {
 

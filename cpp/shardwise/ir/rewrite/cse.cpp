@@ -107,7 +107,7 @@ class EqualOps {
     return module_.context().intern(attrs);
   }
 
-  // Operands in an order that does not depend on which side they stand, where that makes no difference.
+  // Commutative operands in canonical order.
   std::array<ValueId, 2> ordered(OpId id) const {
     const auto operands = module_.operands(id);
     return {std::min(operands[0], operands[1]), std::max(operands[0], operands[1])};

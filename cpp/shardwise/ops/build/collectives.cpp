@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "shardwise/ir/axis_attributes.h"
-
 namespace shardwise {
 namespace {
 

@@ -17,7 +17,7 @@ ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operan
                               std::span<const AxisList> scatter, Reducer reducer);
 ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AllToAllMove> moves);
 ValueId create_collective_permute(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan from, AxisSpan to);
-// What the operands of all devices before combine to, or of all after: shift 1 or -1. Zeros where there are none.
+// Exclusive scan over devices: forward for shift 1, backward for -1. The first device receives zeros.
 ValueId create_chain(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, int64_t shift,
                      Reducer reducer);
 // The sizes of blocks are those of the operands.

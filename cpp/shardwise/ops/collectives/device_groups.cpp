@@ -240,7 +240,7 @@ RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
     expect_one_replica(op, groups);
     return {};
   }
-  if (ids == GroupIds::kGlobalIfSaid && op.attrs().find("use_global_device_ids") == nullptr) {
+  if (ids == GroupIds::kGlobalIfAttribute && op.attrs().find("use_global_device_ids") == nullptr) {
     // All partitions of the replicas that are listed.
     expect_one_replica(op, groups);
     return of_all_rows(axes);

@@ -26,9 +26,9 @@ struct RowGroups {
 };
 
 // Whether an op has the attribute use_global_device_ids. The ids of others name partitions if they have a channel.
-enum class GroupIds : uint8_t { kGlobalIfSaid, kPartitions };
+enum class GroupIds : uint8_t { kGlobalIfAttribute, kPartitions };
 
-// Throws UnsupportedError for groups that no manual axes give, ShardingError for ids that are none.
+// Throws UnsupportedError if the groups do not match manual axes, and ShardingError for invalid ids.
 RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids);
 
 // A permutation: along `axes`, row i is the old row sources[i], or zeros where that is -1.

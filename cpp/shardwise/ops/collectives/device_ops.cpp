@@ -80,7 +80,7 @@ class GroupedRows {
   const Module& module() const { return builder_.module(); }
   void set(size_t result, ValueId rows, AxisSet along) { context_.set_result(result, rows, along); }
 
-  // Of the axes and the dims of a row: the axes that are in no group first, then those of the groups.
+  // A permutation: axes outside the groups, then group axes, then the row's dims.
   Dims in_groups(DimSpan row) const {
     const std::vector<size_t> known = axes_.members(set_);
     const auto place = [&](size_t axis) { return std::ranges::find(known, axis) - known.begin(); };
@@ -98,7 +98,9 @@ class GroupedRows {
   ValueId value_;
 };
 
-RowGroups groups_of(const OpView& op, const BatchAxes& axes) { return read_groups(op, axes, GroupIds::kGlobalIfSaid); }
+RowGroups groups_of(const OpView& op, const BatchAxes& axes) {
+  return read_groups(op, axes, GroupIds::kGlobalIfAttribute);
+}
 RowGroups partitions_of(const OpView& op, const BatchAxes& axes) {
   return read_groups(op, axes, GroupIds::kPartitions);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collectives of the local program. Groups are given by axes and sub-axes of the mesh, never by lists of devices.
-// The collectives of the sdy dialect, on global values, are in shardy_collectives.h.
+// The collectives of the sdy dialect, on global values, are in shardy_collectives.cpp.
 //
 //   %1 = "shardwise.all_gather"(%0) <{gather = #sdy<list_of_axis_ref_lists[{"y"}, {}]>, mesh = @mesh}>
 //          : (tensor<2x4xf32>) -> tensor<4x4xf32>
@@ -24,7 +24,6 @@
 #include <span>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/build/collectives.h"
 
 namespace shardwise {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cblas.h>
 #include <complex>
 #include <cstring>
 #include <numeric>
 
 #include "shardwise/ops/contraction/convolution.h"
+#include "shardwise/ops/contraction/gemm.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
@@ -40,34 +40,9 @@ struct Geometry {
   }
 };
 
-void multiply(const float* a, int64_t lda, const float* b, float* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(m), static_cast<blasint>(n),
-              static_cast<blasint>(k), 1.0f, a, static_cast<blasint>(lda), b, static_cast<blasint>(ld), 0.0f, c,
-              static_cast<blasint>(ld));
-}
-void multiply(const double* a, int64_t lda, const double* b, double* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(m), static_cast<blasint>(n),
-              static_cast<blasint>(k), 1.0, a, static_cast<blasint>(lda), b, static_cast<blasint>(ld), 0.0, c,
-              static_cast<blasint>(ld));
-}
-
-using Complex64 = std::complex<float>;
-using Complex128 = std::complex<double>;
-
-template <class T, auto kGemm>
-void multiply_complex(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
-  const T one = 1, zero = 0;
-  kGemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, static_cast<blasint>(m), static_cast<blasint>(n),
-        static_cast<blasint>(k), &one, a, static_cast<blasint>(lda), b, static_cast<blasint>(ld), &zero, c,
-        static_cast<blasint>(ld));
-}
-void multiply(const Complex64* a, int64_t lda, const Complex64* b, Complex64* c, int64_t m, int64_t n, int64_t k,
-              int64_t ld) {
-  multiply_complex<Complex64, cblas_cgemm>(a, lda, b, c, m, n, k, ld);
-}
-void multiply(const Complex128* a, int64_t lda, const Complex128* b, Complex128* c, int64_t m, int64_t n, int64_t k,
-              int64_t ld) {
-  multiply_complex<Complex128, cblas_zgemm>(a, lda, b, c, m, n, k, ld);
+template <BlasItem T>
+void multiply(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
+  gemm<T>(m, n, k, {a, lda}, {b, ld}, c, ld);
 }
 
 // Integers wrap around.
@@ -255,8 +230,8 @@ void convolve_items(KernelContext& context, const Geometry& g, const NdArray& in
   };
   if (result.dtype() == DType::kF32) return run.template operator()<float>();
   if (result.dtype() == DType::kF64) return run.template operator()<double>();
-  if (result.dtype() == DType::kC64) return run.template operator()<Complex64>();
-  if (result.dtype() == DType::kC128) return run.template operator()<Complex128>();
+  if (result.dtype() == DType::kC64) return run.template operator()<std::complex<float>>();
+  if (result.dtype() == DType::kC128) return run.template operator()<std::complex<double>>();
   // Integers of one width share a loop: sums that wrap have the same bits for both signs.
   switch (item_size(result.dtype())) {
     case 1: return run.template operator()<uint8_t>();

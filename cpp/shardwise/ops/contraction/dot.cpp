@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/contraction/dot.h"
-
+//
+// stablehlo.dot: the product of vectors and matrices.
+//
+//   %2 = stablehlo.dot %0, %1 : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
+//   ([i, k], [k, j])->([i, j]) {i=4, j=3, k=8} reduction={k}
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {

@@ -11,6 +11,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/contraction/dot_algorithm.h"
 #include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/ops/contraction/gemm.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
@@ -182,38 +183,14 @@ bool multiply_vector(const Product& product, const T* a, const T* b, T* c, int64
 }
 
 // Products of one kind of item; C is row-major, m × n, `ldc` items between its rows.
-void multiply(const Product& product, const float* a, const float* b, float* c, int64_t m, int64_t n) {
-  if (multiply_vector(product, a, b, c, m, n)) return;
-  const BlasMatrix lhs = *blas_form(product.lhs, sizeof(float)), rhs = *blas_form(product.rhs, sizeof(float));
-  cblas_sgemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
-              static_cast<blasint>(product.k), 1.0f, a, static_cast<blasint>(lhs.leading), b,
-              static_cast<blasint>(rhs.leading), 0.0f, c, static_cast<blasint>(product.n));
-}
-
-void multiply(const Product& product, const double* a, const double* b, double* c, int64_t m, int64_t n) {
-  if (multiply_vector(product, a, b, c, m, n)) return;
-  const BlasMatrix lhs = *blas_form(product.lhs, sizeof(double)), rhs = *blas_form(product.rhs, sizeof(double));
-  cblas_dgemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
-              static_cast<blasint>(product.k), 1.0, a, static_cast<blasint>(lhs.leading), b,
-              static_cast<blasint>(rhs.leading), 0.0, c, static_cast<blasint>(product.n));
-}
-
-template <class T, auto Gemm>
-void multiply_complex(const Product& product, const T* a, const T* b, T* c, int64_t m, int64_t n) {
+template <BlasItem T>
+void multiply(const Product& product, const T* a, const T* b, T* c, int64_t m, int64_t n) {
+  if constexpr (std::floating_point<T>) {
+    if (multiply_vector(product, a, b, c, m, n)) return;
+  }
   const BlasMatrix lhs = *blas_form(product.lhs, sizeof(T)), rhs = *blas_form(product.rhs, sizeof(T));
-  const T one{1}, zero{0};
-  Gemm(CblasRowMajor, lhs.transpose, rhs.transpose, static_cast<blasint>(m), static_cast<blasint>(n),
-       static_cast<blasint>(product.k), &one, a, static_cast<blasint>(lhs.leading), b,
-       static_cast<blasint>(rhs.leading), &zero, c, static_cast<blasint>(product.n));
-}
-
-using Complex64 = std::complex<float>;
-using Complex128 = std::complex<double>;
-void multiply(const Product& product, const Complex64* a, const Complex64* b, Complex64* c, int64_t m, int64_t n) {
-  multiply_complex<Complex64, cblas_cgemm>(product, a, b, c, m, n);
-}
-void multiply(const Product& product, const Complex128* a, const Complex128* b, Complex128* c, int64_t m, int64_t n) {
-  multiply_complex<Complex128, cblas_zgemm>(product, a, b, c, m, n);
+  gemm<T>(m, n, product.k, {a, lhs.leading, lhs.transpose == CblasTrans}, {b, rhs.leading, rhs.transpose == CblasTrans},
+          c, product.n);
 }
 
 // A tag type for booleans, which are bytes of 0 and 1.
@@ -283,8 +260,8 @@ void multiply_items(KernelContext& context, const Product& product, const NdArra
   switch (result.dtype()) {
     case DType::kF32: return multiply_all(context, product, reinterpret_cast<float*>(data));
     case DType::kF64: return multiply_all(context, product, reinterpret_cast<double*>(data));
-    case DType::kC64: return multiply_all(context, product, reinterpret_cast<Complex64*>(data));
-    case DType::kC128: return multiply_all(context, product, reinterpret_cast<Complex128*>(data));
+    case DType::kC64: return multiply_all(context, product, reinterpret_cast<std::complex<float>*>(data));
+    case DType::kC128: return multiply_all(context, product, reinterpret_cast<std::complex<double>*>(data));
     case DType::kBool: return multiply_all(context, product, reinterpret_cast<Boolean*>(data));
     default: break;
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/contraction/einsum.h"
-
+//
+// Sums of products by letters: einsum of two tensors, unary_einsum of one.
+//
+//   %2 = stablehlo.einsum %0, %1, config = "ij,jk->ik" : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
+//   ([i, k], [k, j])->([i, j]) {i=4, j=3, k=8} reduction={k}
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,6 +14,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
@@ -55,7 +59,7 @@ void infer_einsum_of(const InferContext& op, size_t count, std::vector<TypeId>& 
   Dims shape;
   for (size_t i = 0; fits && i < labels->back().size(); ++i) {
     const char label = labels->back()[i];
-    // A letter of the result is there once, and some operand has it: "ij->ii" would need a diagonal matrix.
+    // Each result letter occurs once and in some operand: "ij->ii" would need a diagonal matrix.
     fits = sizes.contains(label) && labels->back().find(label) == i;
     if (fits) shape.push_back(sizes[label]);
   }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/contraction/ragged_dot.h"
-
+//
+// chlo.ragged_dot: a dot per group of rows; the sizes of the groups are an operand.
+//
+//   %3 = "chlo.ragged_dot"(%0, %1, %sizes) <{ragged_dot_dimension_numbers = …}>
+//          : (tensor<8x4xf32>, tensor<2x4x3xf32>, tensor<2xi64>) -> tensor<8x3xf32>
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {

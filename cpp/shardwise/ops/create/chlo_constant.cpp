@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/create/chlo_constant.h"
-
+//
+// chlo.constant and chlo.constant_like, which has the shape of its operand.
+//
+//   %1 = "chlo.constant_like"(%0) <{value = 1.0 : f32}> : (tensor<8x4xf32>) -> tensor<8x4xf32>
 #include <optional>
 #include <variant>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 

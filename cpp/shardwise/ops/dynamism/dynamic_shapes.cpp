@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/dynamism/dynamic_shapes.h"
-
+//
+// Ops whose shapes, sizes or bounds are operands; a text may hold them with static result types.
+//
+//   %1 = stablehlo.dynamic_reshape %0, %shape : (tensor<8xf32>, tensor<2xi32>) -> tensor<4x2xf32>
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -10,6 +12,7 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 #include "shardwise/ops/shared/refusals.h"

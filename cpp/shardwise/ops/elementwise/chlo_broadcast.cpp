@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/elementwise/chlo_broadcast.h"
-
+//
+// CHLO's binary ops that broadcast their operands as NumPy does; no kernels.
+//
+//   %2 = chlo.broadcast_add %0, %1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+//   ([i, j], [j])->([i, j]) {i=8, j=4}
 #include <algorithm>
 #include <limits>
 
@@ -8,6 +11,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 

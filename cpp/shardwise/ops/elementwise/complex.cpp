@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/elementwise/complex.h"
-
+//
+// Complex numbers from their parts, their parts, and what exists for complex numbers only; no kernels.
+//
+//   %2 = stablehlo.complex %0, %1 : tensor<4xcomplex<f32>>                                    ([i], [i])->([i]) {i=4}
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/elementwise/elementwise.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 #include "shardwise/tile/program.h"
@@ -78,28 +81,13 @@ void vjp_complex(VjpContext& context) {
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kPartFormat = "operands attr-dict `:` same-or-functional-type";
-
-constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp, std::string_view format,
-                    std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = rule_like_first_result,
-               .prepare = prepare_elementwise,
-               .vjp = vjp,
-               .batch = batch_elementwise,
-               .tile = tile,
-               .format = format,
-               .doc = doc,
-               .traits = kElementwise};
-}
 constexpr OpDef kComplexOps[] = {
-    row("stablehlo.complex", infer_complex, tile_code<TileCode::kComplex>, vjp_complex,
-        "operands attr-dict `:` complex-type", "Complex numbers from their parts (StableHLO complex)."),
-    row("stablehlo.real", infer_part, tile_code<TileCode::kRealPart>, vjp_real, kPartFormat,
-        "The real parts (StableHLO real)."),
-    row("stablehlo.imag", infer_part, tile_code<TileCode::kImagPart>, vjp_imag, kPartFormat,
-        "The imaginary parts (StableHLO imag)."),
+    elementwise_row("stablehlo.complex", infer_complex, tile_code<TileCode::kComplex>, vjp_complex, {},
+                    "operands attr-dict `:` complex-type", "Complex numbers from their parts (StableHLO complex)."),
+    elementwise_row("stablehlo.real", infer_part, tile_code<TileCode::kRealPart>, vjp_real, {}, kSameFormat,
+                    "The real parts (StableHLO real)."),
+    elementwise_row("stablehlo.imag", infer_part, tile_code<TileCode::kImagPart>, vjp_imag, {}, kSameFormat,
+                    "The imaginary parts (StableHLO imag)."),
     composed_op("chlo.conj", infer_float<1, true>, rule_like_first_result, decompose_conj, kUnaryFormat,
                 "Complex conjugate (CHLO conj).", kElementwise),
     composed_op("chlo._asin_acos_kernel", infer_complex_only, rule_like_first_result, decompose_asin_acos_kernel,

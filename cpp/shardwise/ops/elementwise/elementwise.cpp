@@ -117,30 +117,7 @@ uint32_t tile_reduce_precision(TileBuilder& tiles, const OpView& op, std::span<c
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-constexpr std::string_view kSameFormat = "operands attr-dict `:` same-or-functional-type";
 constexpr std::string_view kSteps = "the derivative is zero almost everywhere: the result moves in steps";
-
-struct LinearIn {
-  Linear kind = Linear::kNone;
-  Reducer reducer = Reducer::kNone;
-};
-
-constexpr OpDef row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp, std::string_view no_vjp_reason,
-                    std::string_view format, std::string_view doc, LinearIn linear = {}, bool commutative = false) {
-  const ReducerSet reducers = linear.kind == Linear::kNone ? ReducerSet{0} : reducer_bit(linear.reducer);
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = rule_like_first_result,
-               .prepare = prepare_elementwise,
-               .vjp = vjp,
-               .batch = batch_elementwise,
-               .tile = tile,
-               .linear = {linear.kind, reducers},
-               .no_vjp_reason = no_vjp_reason,
-               .format = format,
-               .doc = doc,
-               .traits = {.elementwise = true, .commutative = commutative}};
-}
 
 // The op of a row of functions.def, apart from its code.
 struct MathFunction {
@@ -178,8 +155,8 @@ constexpr OpDef function(const MathFunction& op) {
   const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
                                   : op.name.starts_with("chlo.") ? kUnaryFormat
                                                                  : kSameFormat;
-  OpDef def = row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc, op.linear,
-                  op.commutative);
+  OpDef def = elementwise_row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc,
+                              op.linear, op.commutative);
   def.verify_runnable = verify_function;
   return def;
 }
@@ -205,26 +182,29 @@ constexpr OpDef kElementwiseOps[] = {
 #include "shardwise/tile/functions.def"
     // clang-format on
     // square takes what negate takes: all numbers.
-    row("chlo.square", infer_code<kNegate>, tile_square, vjp_square, {}, kUnaryFormat, "x * x (CHLO square)."),
-    row("stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
+    elementwise_row("chlo.square", infer_code<kNegate>, tile_square, vjp_square, {}, kUnaryFormat,
+                    "x * x (CHLO square)."),
+    elementwise_row(
+        "stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
         "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type",
         "EQ, NE, LT, LE, GT, GE of two tensors; TOTALORDER orders floats by sign and bits (StableHLO compare)."),
-    select_row(row("stablehlo.select", infer_select, tile_code<kSelect>, vjp_select, {},
-                   "operands attr-dict `:` select-type",
-                   "pred ? on_true : on_false; pred may be a scalar (StableHLO select).")),
-    row("stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
+    select_row(elementwise_row("stablehlo.select", infer_select, tile_code<kSelect>, vjp_select, {},
+                               "operands attr-dict `:` select-type",
+                               "pred ? on_true : on_false; pred may be a scalar (StableHLO select).")),
+    elementwise_row(
+        "stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
         "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
     // linear_in (shared/linearity.h) narrows this to the conversions that do not round or wrap.
-    row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
-        "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert).",
-        {Linear::kFirst, Reducer::kSum}),
-    bitcast_row(row("stablehlo.bitcast_convert", infer_bitcast_convert, tile_code<kBitcast>, not_differentiable,
-                    kBitwise, kFunctionalFormat,
-                    "The same bits as another dtype; a last dim holds the parts of a wider one (StableHLO "
-                    "bitcast_convert).")),
-    row("stablehlo.reduce_precision", infer_reduce_precision, tile_reduce_precision, vjp_reduce_precision, {},
-        "operands `,` `format` `=` custom<exponent_mantissa> attr-dict `:` same-or-functional-type",
-        "Rounds to fewer exponent and mantissa bits (StableHLO reduce_precision)."),
+    elementwise_row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
+                    "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert).",
+                    {Linear::kFirst, Reducer::kSum}),
+    bitcast_row(elementwise_row("stablehlo.bitcast_convert", infer_bitcast_convert, tile_code<kBitcast>,
+                                not_differentiable, kBitwise, kFunctionalFormat,
+                                "The same bits as another dtype; a last dim holds the parts of a wider one (StableHLO "
+                                "bitcast_convert).")),
+    elementwise_row("stablehlo.reduce_precision", infer_reduce_precision, tile_reduce_precision, vjp_reduce_precision,
+                    {}, "operands `,` `format` `=` custom<exponent_mantissa> attr-dict `:` same-or-functional-type",
+                    "Rounds to fewer exponent and mantissa bits (StableHLO reduce_precision)."),
 };
 
 static_assert(all_complete(kElementwiseOps));

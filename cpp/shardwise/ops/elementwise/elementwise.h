@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/shared/propagation_only.h"
 
 namespace shardwise {
 
@@ -24,5 +25,29 @@ void batch_elementwise(BatchContext& context);
 std::optional<Kernel> prepare_elementwise(const OpView& op, const KernelTypes& types);
 
 std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelTypes& types);
+
+struct LinearIn {
+  Linear kind = Linear::kNone;
+  Reducer reducer = Reducer::kNone;
+};
+
+// An op with a `tile` hook that runs in the tile evaluator.
+constexpr OpDef elementwise_row(std::string_view name, InferFn infer, TileFn tile, VjpFn vjp,
+                                std::string_view no_vjp_reason, std::string_view format, std::string_view doc,
+                                LinearIn linear = {}, bool commutative = false) {
+  const ReducerSet reducers = linear.kind == Linear::kNone ? ReducerSet{0} : reducer_bit(linear.reducer);
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = rule_like_first_result,
+               .prepare = prepare_elementwise,
+               .vjp = vjp,
+               .batch = batch_elementwise,
+               .tile = tile,
+               .linear = {linear.kind, reducers},
+               .no_vjp_reason = no_vjp_reason,
+               .format = format,
+               .doc = doc,
+               .traits = {.elementwise = true, .commutative = commutative}};
+}
 
 }  // namespace shardwise

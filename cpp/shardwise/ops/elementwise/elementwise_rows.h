@@ -3,7 +3,7 @@
 // Fields that the OpDefs of several families of elementwise ops share:
 //
 //   composed_op("chlo.conj", …, kUnaryFormat, …, kElementwise)
-//   row("stablehlo.real", infer_part, tile_code<TileCode::kRealPart>, …)
+//   elementwise_row("stablehlo.real", infer_part, tile_code<TileCode::kRealPart>, …)    // elementwise.h
 #pragma once
 
 #include <span>
@@ -13,6 +13,8 @@
 #include "shardwise/tile/program.h"
 
 namespace shardwise {
+
+inline constexpr std::string_view kSameFormat = "operands attr-dict `:` same-or-functional-type";
 
 inline constexpr Traits kElementwise{.elementwise = true};
 

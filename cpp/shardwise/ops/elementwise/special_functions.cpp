@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/elementwise/special_functions.h"
-
+//
+// CHLO's special functions and the few elementwise ops of real numbers that have no kernel: other ops make them up.
+//
+//   %1 = chlo.digamma %0 : tensor<4xf32> -> tensor<4xf32>                                     ([i])->([i]) {i=4}
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/elementwise/special_decompositions.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 #include "shardwise/ops/shared/refusals.h"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/indexing/composed_gathers.h"
-
+//
+// Other forms of gather, which become it: torch_index_select, the rows at the places of an index, and dynamic_gather,
+// whose slice sizes are an operand. They take no part in propagation.
 #include <algorithm>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/layout/broadcast.h"
-
+//
+// stablehlo.broadcast: repeats a tensor along new leading dims.
+//
+//   %1 = stablehlo.broadcast %0, sizes = [4] : (tensor<8xf32>) -> tensor<4x8xf32>            ([j])->([i, j]) {i=4, j=8}
 #include <algorithm>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/linalg/linalg.h"
-
+//
+// Linear algebra over the last two dims; the dims before are a batch: cholesky and triangular_solve.
+//
+//   %1 = stablehlo.cholesky %0, lower = true : tensor<2x4x4xf32>
+//   ([i, j, k])->([i, j, k]) {i=2, j=4, k=4} need_replication={j, k}
 #include <algorithm>
 #include <array>
 
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg_vjp.h"
 #include "shardwise/ops/shared/custom_call_def.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The generators of rng_bit_generator, with the bits of XLA's (tests/conformance/jax/test_random_bits.py):
+// The generators of rng_bit_generator, with the bits of XLA's (tests/conformance/stablehlo/ops/control.py):
 //
 //   PHILOX, DEFAULT   Philox 4x32-10. Key: state[0]. Block b of four words has counter {state[1], state[2] or state[0]} + b;
 //                     the elements take the words in row-major order, 64-bit ones two each, the low one first.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/random/rng.h"
-
+//
+// Random numbers: rng draws from a hidden state, rng_bit_generator from a state that it returns.
+//
+//   %state, %bits = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY
+//       : (tensor<2xui64>) -> (tensor<2xui64>, tensor<8x4xui32>)
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,6 +15,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/build/term.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/random/random_bits_kernels.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/padding.h"

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/reduce/batch_norm.h"
-
+//
+// Batch normalization: statistics per feature, over all other dims.
+//
+//   %5 = "stablehlo.batch_norm_inference"(%0, %1, %2, %3, %4) <{epsilon = …, feature_index = 1 : i64}> : …
+//   ([i, j], [j], [j], [j], [j])->([i, j]) {i=4, j=8}
 #include <array>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/term.h"
+#include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/propagation_only.h"
 

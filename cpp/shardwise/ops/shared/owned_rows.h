@@ -5,7 +5,7 @@
 //
 //   x[i] of 64 rows on x=8      seven devices have -0 and one has the row: its bits are what the others receive
 //
-// Such a value is *owned*, and so is what ops make of it that only copy elements, until it is reduced.
+// Such a value is *owned*, as are results of movement ops on it, until it is reduced.
 #pragma once
 
 #include <span>

@@ -21,7 +21,9 @@ using reduce_loops::Product;
 using reduce_loops::Sum;
 
 constexpr int64_t kSegment = 256;  // neighbouring elements of a row that run side by side
-constexpr int64_t kRows = 16;      // rows that do, where the dim itself lies along memory
+// Rows that do, where the dim itself lies along memory: enough to hide the latency of additions. Lines of rows that are
+// 4 KiB apart share a set of the cache, which holds few of them.
+constexpr int64_t kRows = 4;
 constexpr int64_t kScanGrain = 1 << 15;
 
 // Running values of up to kWidth elements side by side.
@@ -75,10 +77,12 @@ struct ScanShape {
   bool reverse = false;
 };
 
-// `width` neighbours, `lane_stride` items apart, over all rows.
-template <class Running>
+// `lanes` neighbours, `lane_stride` items apart, over all rows. With kWidth, the loop over them has no end to check, and
+// running values stay in registers.
+template <class Running, int64_t kWidth = 0>
 void scan_lanes(const ScanShape& shape, const typename Running::Item* from, typename Running::Item* to,
-                typename Running::Item init, int64_t width, int64_t lane_stride) {
+                typename Running::Item init, int64_t lanes, int64_t lane_stride) {
+  const int64_t width = kWidth > 0 ? kWidth : lanes;
   Running running;
   running.start(init);
   for (int64_t k = 0; k < shape.count; ++k) {
@@ -115,7 +119,9 @@ void scan_items(KernelContext& context, const ScanShape& shape, const std::byte*
       const int64_t first = unit % segments * most, width = std::min(most, lanes - first);
       const int64_t start = unit / segments * shape.count * shape.inner + first * lane_stride;
       if (width == 1) {
-        scan_lanes<Running<Op, 1>>(shape, from + start, to + start, init, 1, 1);
+        scan_lanes<Running<Op, 1>, 1>(shape, from + start, to + start, init, 1, 1);
+      } else if (along && width == kRows) {
+        scan_lanes<Running<Op, kRows>, kRows>(shape, from + start, to + start, init, kRows, lane_stride);
       } else {
         scan_lanes<Running<Op, kSegment>>(shape, from + start, to + start, init, width, lane_stride);
       }

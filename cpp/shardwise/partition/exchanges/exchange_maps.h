@@ -14,11 +14,11 @@
 
 namespace shardwise {
 
-// How `outer` reads its operand `k` where `inner`, which has one operand, reads it. The elements of `inner` that are its
-// fill become elements of the fill. None if that is no map.
+// How `outer` reads its operand `k` where `inner`, which has one operand, reads it. Its fill
+// remains fill. Returns none if the composition is not an ExchangeMap.
 std::optional<std::vector<ExchangeSource>> composed_source(const ExchangeMap& outer, size_t k,
                                                            const ExchangeMap& inner);
-// The map of `outer` with operand `k` read so.
+// The map of `outer` with operand `k` composed in this way.
 std::optional<ExchangeMap> composed(const ExchangeMap& outer, size_t k, const ExchangeMap& inner);
 
 // Whether no element of the result is the fill. False where that is not clear.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/exchanges/exchange_rewrite.h"
 
-#include "shardwise/ir/cause.h"
+#include "shardwise/ir/rewrite/cause.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"

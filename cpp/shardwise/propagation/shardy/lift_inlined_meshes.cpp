@@ -23,7 +23,7 @@ class Lifter {
     return module_.declare_mesh(std::make_shared<const Mesh>(new_name(*mesh), mesh->axes(), mesh->device_ids()));
   }
 
-  // Attributes that name a mesh which is no more.
+  // Renames attributes that refer to a merged mesh.
   void rename(OpId op) {
     Attrs attrs = module_.attrs(op);
     for (const auto& [name, value] : module_.attrs(op).entries()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shardy visits ops in two orders, since its pipeline propagates a program that earlier passes have made anew, while
-// its module passes propagate a text as it was read. The difference decides conflicts around loops and other ops with
-// regions (tests/origins/body_before_its_loop.mlir, operand_handed_twice.mlir).
+// Shardy has two visiting orders: its pipeline runs on a rebuilt program, its module passes on the text as parsed. The
+// difference decides conflicts around loops and other ops with regions (body_before_its_loop.mlir and
+// operand_handed_twice.mlir in tests/conformance/shardy/texts/origins).
 #pragma once
 
 #include <cstdint>

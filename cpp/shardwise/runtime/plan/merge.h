@@ -12,7 +12,7 @@
 //
 // Every operand that varies along the digit must have the factor, as the only one of a dim, and no other operand may;
 // and the op must be able to prepare a kernel for the merged types (a slice is not: its limits are those of one shard).
-// Whether the shards really lie so is known only when they exist: if not, each gets its own call.
+// Adjacency is checked at run time; shards that are not adjacent get their own calls.
 #pragma once
 
 #include <optional>

@@ -22,7 +22,7 @@
 namespace shardwise {
 namespace {
 
-// A chain of at most as many elements runs on one thread, and the look at the strides of its arrays takes part of the time.
+// A chain of at most this many elements runs on one thread; checking strides is a visible part of its run time.
 constexpr int64_t kFewLanes = 4 * kTileLanes;
 
 void prepare_kernel(const Module& module, OpId id, KernelCall& call) {

@@ -146,7 +146,7 @@ class SlotNumbering {
     return moves;
   }
 
-  // The function keeps what it returns for nobody but the call.
+  // Results are read only by the call, so they can be moved out.
   void add_moves(const Step& step, Call& call) const {
     const PlannedFunction& function = plan_.functions[call.function];
     call.enter = moves_into(step, function.arguments);

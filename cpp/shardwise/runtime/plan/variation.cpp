@@ -107,8 +107,8 @@ class VariationFinder {
     for (size_t i = 0; i < op.result_count(); ++i) set(op.result(i), after);
   }
 
-  // An axis that stays whole is varied along where a part of it is gathered; the placement of the result tells more, or
-  // that of the operand.
+  // Gathering part of an axis leaves the value varying along the rest; read that from the result's placement, else the
+  // operand's.
   DigitSet varying_after(const OpView& op, const CollectiveCall& call) const {
     const DigitSet after = call.varying_after(digits(), operands_);
     if (const PlacementId placement = module_.part(op.result()).placement) {

@@ -98,7 +98,7 @@ void BatchDependence::visit(OpId op) {
   mark(results, of_results(op));
 }
 
-// What other calls of a function marked stays, so that its values may differ along more axes than in this call.
+// Marks from other calls are kept, so its values may differ along more axes than in this call.
 void BatchDependence::visit_body(OpId op, RegionId body) {
   const std::vector<ValueId>& arguments = module_.region(body).arguments;
   for (size_t i = 0; i < arguments.size(); ++i) mark(arguments[i], varies(module_.operands(op)[i]));

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "shardwise/ir/module.h"
 #include "shardwise/ir/attribute.h"
+#include "shardwise/ir/module.h"
 
 namespace shardwise {
 
@@ -22,8 +22,8 @@ class RuleOfExample {
   RuleOfExample(const RuleOfExample&) = delete;
   RuleOfExample& operator=(const RuleOfExample&) = delete;
 
-  // Not if there is no rule, or if the op on rows is another one or has other dims, such as those of a convolution that
-  // joins rows and features. It follows the rule of its OpDef then.
+  // Does nothing if there is no rule, or if batching changed the op or its dims, as in a convolution that joins rows and
+  // features. Such an op follows the rule of its OpDef.
   void add_to(OpId of_rows, int64_t rows) const;
 
  private:

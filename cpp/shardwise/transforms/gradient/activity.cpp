@@ -63,7 +63,7 @@ void Activity::visit_loop(OpId op) {
   for (const LoopParts::Carry& carry : parts.carries) mark_if((*this)(carry.argument), carry.result);
 }
 
-// Branches have no arguments: what is active in them comes from around and is marked already.
+// Branches have no arguments: their active values are captures, which are marked already.
 void Activity::visit_branches(OpId op) {
   for (const RegionId branch : module_.regions(op)) {
     visit_ops(branch);

@@ -9,10 +9,10 @@
 //   %5 = multiply %ct, %4
 //   %6 = dot %5, %w
 //
-// The backward part is what depends on a cotangent, or on a barrier that the gradient made, and is needed for the wanted
-// values. It reads values of the forward part: some are saved, and cheap ops (elementwise, movement, constants) are
-// computed again from these and from what is available anyway. The saved values are a minimum cut: no other choice costs
-// less. Of two equal choices, the one with fewer ops computed again is taken.
+// Backward ops depend on a cotangent or on a barrier added by differentiation, and are needed for the wanted values.
+// They read values of the forward part: some are saved, and cheap ops (elementwise, movement, constants) are recomputed
+// from these and from values that are available anyway. The saved values are a minimum cut: no other choice costs less.
+// Ties go to the choice with fewer recomputed ops.
 #pragma once
 
 #include <functional>

@@ -18,9 +18,9 @@
 namespace shardwise {
 namespace {
 
-// Puts the ops that make up an op without a gradient of its own in front of it, and lets later ops read their results;
-// so it does with calls and inline regions. A composed op stays: its results may be known outside. What nobody reads
-// goes when the program is simplified.
+// Puts the decomposition of an op without its own gradient in front of it, and makes later ops read its results. Calls
+// and inline regions are expanded too; `simplify` removes unused ops. A composed op stays: its results may be known
+// outside.
 class InPlaceExpansion {
  public:
   InPlaceExpansion(Builder& builder, std::span<const ValueId> wrt)

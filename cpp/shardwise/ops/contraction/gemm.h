@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The matrix product of OpenBLAS, for the types of items that it takes:
+//
+//   gemm<float>(2, 4, 3, {a, 3}, {b, 4}, c, 4)    // c[2, 4] = a[2, 3] · b[3, 4], all row-major
+#pragma once
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+
+namespace shardwise {
+
+template <class T>
+concept BlasItem =
+    std::floating_point<T> || std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
+
+template <BlasItem T>
+struct GemmOperand {
+  const T* items;
+  int64_t leading;  // items between the starts of two rows, as they are stored
+  bool is_transposed = false;
+};
+
+// C = A · B for an m × k and a k × n matrix; rows of C start `leading` items apart.
+template <BlasItem T>
+void gemm(int64_t m, int64_t n, int64_t k, GemmOperand<T> a, GemmOperand<T> b, T* c, int64_t leading);
+
+}  // namespace shardwise
