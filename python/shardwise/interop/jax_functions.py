@@ -159,14 +159,9 @@ class JaxFunction:
             _check_parameters(self._fun, args, kwargs)
         static = Arguments(self._static.positions | positions, self._static.names | names)
         call = Call(args, kwargs, static)
-        for leaf, name in zip(call.leaves, call.names(self._fun)):
-            refuse_jax_tracer(leaf, name)
-            if is_jax_array(leaf):
-                expect_alive("from_jax", leaf, name)
-            elif not _is_numeric(leaf):
-                way_out = "take it out of the tree, and pass it as an argument of its own, which is static then"
-                rule = f"argument {name} must be an array of numbers"
-                raise DTypeError(message("from_jax", rule, described(leaf), way_out))
+        if any(is_jax_array(leaf) or not _is_numeric(leaf) for leaf in call.leaves):
+            for leaf, name in zip(call.leaves, call.names(self._fun)):
+                _check_leaf(leaf, name)
         settings = trace_context(), context_mesh()
         key = (frozenset(static.positions), frozenset(static.names), _static_key(call), settings)
         try:
@@ -296,6 +291,17 @@ def _static_key(call: Call) -> Any:
     return tuple([tuple([(name, value_key(value)) for name, value in group]) for group in call.static])
 
 
+def _check_leaf(leaf: Any, name: str) -> None:
+    """Raise the error of an argument leaf that is no array of numbers, that JAX traces, or that was deleted."""
+    refuse_jax_tracer(leaf, name)
+    if is_jax_array(leaf):
+        expect_alive("from_jax", leaf, name)
+    elif not _is_numeric(leaf):
+        rule = f"argument {name} must be an array of numbers"
+        way_out = "take it out of the tree, and pass it as an argument of its own, which is static then"
+        raise DTypeError(message("from_jax", rule, described(leaf), way_out))
+
+
 def _is_numeric(leaf: Any) -> bool:
     """Whether a leaf can be an array of numbers."""
     if isinstance(leaf, (np.ndarray, np.generic)):
@@ -319,8 +325,10 @@ def _check_parameters(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 def _is_static(argument: Any) -> bool:
     """Whether an argument is a single value that is no array."""
+    if _is_array(argument) or _is_numeric(argument):
+        return False
     leaves, _ = flatten(argument)
-    return len(leaves) == 1 and leaves[0] is argument and not _is_numeric(argument) and not _is_array(argument)
+    return len(leaves) == 1 and leaves[0] is argument
 
 
 def _is_array(x: Any) -> bool:
