@@ -15,7 +15,7 @@ SIMPLE = tuple(d for d in ALL_DTYPES if d not in NARROW_FLOATS)
 
 
 def step(dtype: str, rng: np.random.Generator) -> str:
-    """A binary op that has the same bits everywhere."""
+    """A binary op whose result has the same bits in XLA and here."""
     if dtype == "bool":
         return str(rng.choice(["xor", "and", "or"]))
     if dtype in COMPLEX:

@@ -39,7 +39,12 @@ def _of_one_array(*dims: str, region: bool = False, more: str = "") -> Callable[
 def permute(b: Build) -> None:
     """To itself, or to no device: then the result is zeros."""
     shape, pairs = b.shape(), b.pick((ALONE.replace("1x1", "1x2"), "dense<> : tensor<0x2xi64>"))
-    b.op([b.argument(b.wild(shape))], [(shape, b.dtype)], f"source_target_pairs = {pairs}")
+    x = b.argument(b.wild(shape))
+    b.op([x], [(shape, b.dtype)], f"source_target_pairs = {pairs}")
+    if b.dtype in NARROW_INTEGERS and "dense<>" in pairs:  # XLA:CPU sometimes crashes on these
+        b.tell_xla(f"%r = stablehlo.constant dense<0> : {b.type_of(x)}")
+    elif b.dtype in NARROW_INTEGERS:
+        _as_identity(b, x)
 
 
 def number(b: Build) -> None:

@@ -26,7 +26,7 @@ TABLE: Table = {
 
 
 def drawn(op: str, seed: int) -> Instance:
-    """The same instance each time; the dtypes of an op take turns."""
+    """The instance of a seed, always the same one. Consecutive seeds cycle through the dtypes of the op."""
     row = TABLE[op]
     build = Build(op, row.dtypes[seed % len(row.dtypes)], np.random.default_rng([zlib.crc32(op.encode()), seed]))
     with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A random instance of one op: arguments, program text, and how its results compare.
 
-An ``OpCase`` function writes the body of one function with ``Build``:
+A function of a ``Row`` writes the body of one function with ``Build``:
 
     def make(b: Build) -> None:
         x = b.argument(b.wild((3, 2)))
@@ -223,7 +223,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Row:
-    """How to draw instances of an op: its dtypes, taken in turn, and the function that writes one."""
+    """How to draw instances of an op: its dtypes, through which seeds cycle, and the function that writes one."""
 
     dtypes: tuple[str, ...]
     make: Callable[[Build], None]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences between XLA:CPU and Shardwise: each with the reason, the text that decides, and an example.
+"""Reasons for differences between XLA:CPU and Shardwise, each with the sentence that decides and an example.
 
-The names of ops alone excuse nothing: a mechanism tells which elements of an instance it explains.
+A mechanism is no list of ops: it returns the elements that it explains. It compares our value there with the one that
+the specification gives: XLA's in float64, or NumPy's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from shardwise.dtypes import as_wide, is_float, is_integer
@@ -36,7 +38,7 @@ from tests.op.dtype_values import COMPLEX, bits_of, width_of
 
 @dataclass
 class Difference:
-    """A result that XLA has otherwise; `wider` is XLA's result computed in wider floats and rounded once."""
+    """A result that differs from XLA's. `wider` is XLA's result computed in wider floats and rounded once."""
 
     instance: Instance
     result: int
@@ -97,10 +99,15 @@ def _near(d: Difference, one: Array, other: Array | None) -> Any:
     return ~differing(d.instance, d.result, one, other.astype(d.dtype), True, wide)
 
 
+ON_ONE_DEVICE = ("all_reduce", "reduce_scatter", "cross-replica-sum")  # they add nothing to their operand
+
+
 def _subnormal(d: Difference) -> Any:
     """Where our result is XLA's in float64, or is exact in float64 and XLA's is what subnormals as zeros give."""
-    if d.instance.op in MOVES or is_integer(d.dtype):  # a sort compares numbers, and is the same in float64
-        return _wider(d) & _any_subnormal(d) if _of_ops("sort")(d) else _nothing(d)
+    if _of_ops("sort")(d):  # it compares numbers
+        return _wider(d) & _any_subnormal(d)
+    if is_integer(d.dtype) or (d.instance.op in MOVES and not _of_ops(*ON_ONE_DEVICE)(d)):
+        return _nothing(d)
     found = is_subnormal(d.ours)
     for x in d.instance.arguments:
         found = found | (is_subnormal(x) if x.shape == d.ours.shape else np.any(is_subnormal(x)))
@@ -116,16 +123,35 @@ def _any_subnormal(d: Difference) -> Any:
 
 def _flushed(d: Difference) -> Any:
     """Where XLA's result is ours of flushed operands, or ours flushed, and ours is the specified one."""
-    operands = tuple(flushed(x) for x in d.instance.arguments)
-    again = ours(replace(d.instance, arguments=operands))[d.result]
+    again = ours(_with_operands(d.instance, flushed))[d.result]
     zeros = [flushed(d.ours), again, flushed(again)]
-    right = np.full(d.ours.shape, d.dtype != np.bool_)
+    if _of_ops("convert")(d):  # XLA converts by way of float32
+        zeros.append(ours(_with_operands(d.instance, lambda x: flushed(x, np.float32)))[d.result])
+    # A flushed zero may lose its sign in a sum.
+    return _is_specified(d) & np.any([_near(d, d.xla, x) | (d.xla == x) for x in zeros], axis=0)
+
+
+def _with_operands(instance: Instance, change: Callable[[Array], Array]) -> Instance:
+    return replace(instance, arguments=tuple(change(x) for x in instance.arguments))
+
+
+def _is_specified(d: Difference) -> Any:
+    """Where NumPy gives our result; true where it has no function for the op."""
+    expected: Array | None = None
     if d.dtype == np.bool_:
         expected = compared(d.instance, d.operands())
-        right = right if expected is None else d.ours == expected
+    elif _of_ops(*ON_ONE_DEVICE)(d):
+        expected = d.operands()[0]
+    elif _of_ops("convert")(d):
+        x = d.operands()[0]
+        if d.dtype.name == "float8_e8m0fnu":  # the least number is the nearest one to smaller numbers
+            x = np.where(x > 0, np.maximum(x, float(ml_dtypes.finfo(d.dtype).smallest_normal)), x)
+        expected = x.astype(d.dtype)
     elif reference(d.instance.op) is not None:
-        right = _reference(d)
-    return right & np.any([_near(d, d.xla, x) for x in zeros], axis=0)
+        return _reference(d)
+    if expected is None:
+        return np.full(d.ours.shape, d.dtype != np.bool_)
+    return d.agrees(expected)
 
 
 def _wider(d: Difference) -> Any:
@@ -347,15 +373,15 @@ MECHANISMS: list[Mechanism] = [
     ),
     Mechanism(
         "maximum and minimum of complex NaN",
-        "The specification compares complex numbers lexicographically and does not tell what a NaN is; for real "
-        "numbers it wins (IEEE-754-2019 maximum), and so it does here. XLA takes the other operand.",
+        "The specification compares complex numbers lexicographically and does not define the place of NaN. We return "
+        "the NaN, as IEEE-754-2019 maximum does for real numbers; XLA returns the other operand.",
         _complex_order,
         _pointwise("stablehlo.maximum", "complex64", [complex(np.nan, 0.5)], [1 + 1j]),
     ),
     Mechanism(
-        "integers of less than a byte",
-        "XLA:CPU computes popcnt and mulhi of int4 in a byte, with whatever its upper bits hold. The specification "
-        "counts the bits of the element, and takes the upper half of the product.",
+        "integers narrower than a byte",
+        "XLA:CPU computes popcnt and mulhi of int4 in a byte whose upper bits are undefined. The specification: popcnt "
+        "is the number of bits set in each element, mulhi the upper half of the product.",
         _sub_byte,
         _pointwise("stablehlo.popcnt", "int4", [-1, -7]),
     ),

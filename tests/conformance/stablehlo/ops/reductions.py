@@ -105,7 +105,7 @@ def reduce_window(b: Build) -> None:
         found = (f"window_dimensions = {ints(sizes)}, padding = {dense_ints(pads)}", shape, max(n, 1))
     else:
         found = windows(b, shape) or ("", (), 0)
-        # XLA:CPU ends its process where windows of one element have negative padding alone.
+        # XLA:CPU crashes if windows of one element have only negative padding.
         while not found[0] or (found[2] == 1 and "-" in found[0]):
             found = windows(b, shape) or ("", (), 0)
     properties, to, count = found

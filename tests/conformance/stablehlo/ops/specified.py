@@ -185,13 +185,13 @@ def is_subnormal(x: Array) -> Any:
     return (size <= float(ml_dtypes.finfo(x.dtype).smallest_normal)) & (size > 0)
 
 
-def flushed(x: Array) -> Array:
-    """With zeros of the same sign for subnormal numbers."""
+def flushed(x: Array, to: Any = None) -> Array:
+    """With zeros of the same sign for subnormal numbers; for those of another dtype."""
     if not is_inexact(x.dtype):
         return x
     if is_complex(x.dtype):
         made = np.empty(x.shape, x.dtype)
-        made.real, made.imag = flushed(x.real), flushed(x.imag)
+        made.real, made.imag = flushed(x.real, to), flushed(x.imag, to)
         return made
-    small = np.abs(x) < ml_dtypes.finfo(parts_of(x.dtype.name)).smallest_normal
+    small = np.abs(x) < float(ml_dtypes.finfo(to or parts_of(x.dtype.name)).smallest_normal)
     return np.where(small, np.copysign(np.zeros((), x.dtype), x), x).astype(x.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of XLA:CPU for many instances: one module for many, because most of its time is compiling."""
+"""Results of XLA:CPU. Many instances share one module, because XLA spends most of the time in compilation."""
 
 from __future__ import annotations
 
@@ -39,15 +39,18 @@ def mixed(instance: Instance) -> bool:
 
 
 def computed_in(instance: Instance) -> dict[str, str]:
-    """XLA:CPU has no float6 and few ops of float4: float32 holds their values, and each op rounds once. It has no
-    contractions of sub-byte integers (those of bytes wrap around to the same), and ends on concatenations of them."""
+    """The dtypes in which XLA:CPU computes what it cannot compute in the instance's own.
+
+    It has no float6 and few ops of float4; float32 holds their values, and each op rounds once. It has no contractions
+    of sub-byte integers; those of bytes are the same modulo the width. Its process crashes on concatenations of them.
+    """
     if instance.op == "stablehlo.bitcast_convert":
         return {}
     others = dict.fromkeys(BELOW_FLOAT8, "float32")
     if instance.op in (*CONTRACTIONS, "stablehlo.sort", "chlo.top_k", "stablehlo.concatenate"):
         others |= SUB_BYTE
     if instance.op in CONTRACTIONS and mixed(instance):
-        others |= {d: wide for d, wide in FLOAT8.items() if d.endswith("fnuz")}  # it ends on some that mix them
+        others |= {d: wide for d, wide in FLOAT8.items() if d.endswith("fnuz")}  # its process crashes on some mixtures
     if instance.op in ("chlo.erfc", "chlo.top_k"):
         others |= FLOAT8
     return others
@@ -60,7 +63,7 @@ class Xla:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, instances: Sequence[Instance]) -> list[list[Array] | str]:
-        """Results per instance, or why XLA gives none."""
+        """The results of each instance, or the error message of XLA."""
         if not instances:
             return []
         answer = self._ask(*together([x.with_dtypes(computed_in(x)) for x in instances]))
@@ -103,11 +106,11 @@ class Xla:
             return pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             self.close()
-            return "XLA ended its process"
+            return "the XLA process crashed"
 
 
 def cleaned(array: Array, dtype: str) -> Array:
-    """In the dtype of the instance; XLA leaves anything in the unused bits of a byte."""
+    """The array in the dtype of the instance, without the undefined upper bits of a byte."""
     if dtype in SUB_BYTE:
         array = array.astype(SUB_BYTE[dtype])
     return array if array.dtype == numpy_dtype(dtype) else array.astype(numpy_dtype(dtype))

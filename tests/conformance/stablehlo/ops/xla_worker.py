@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs StableHLO texts with XLA:CPU: pickled (text, arrays) on stdin, (results | message) on stdout.
 
-XLA may end the process: the client starts another one.
+XLA may crash the process; the client then starts another one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def register_lapack() -> None:
 def computed(text: str, arrays: list[Any]) -> list[Any]:
     options = backend.get_compile_options(num_replicas=1, num_partitions=1, device_assignment=np.array([[0]]))
     debug = options.executable_build_options.debug_options
-    debug.xla_backend_optimization_level = 0  # it is all compile time
+    debug.xla_backend_optimization_level = 0  # most of the time is compilation
     debug.xla_llvm_disable_expensive_passes = True
     device = jax.devices()[0]
     if "lapack_" in text:
