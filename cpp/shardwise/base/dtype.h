@@ -10,8 +10,8 @@
 
 namespace shardwise {
 
-// Dtypes up to kF64 are computed with as they are; the others are computed with in `computed_in` or, complex numbers, part
-// by part. A token has rank 0; tokens order the ops that have effects.
+// Ops compute in the dtypes up to kF64 directly; the others are computed in `computed_in`, and complex numbers part by
+// part. A token has rank 0; tokens order the ops that have effects.
 // clang-format off: one row of machine numbers, one of the others
 enum class DType : uint8_t {
   kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64,
@@ -57,8 +57,8 @@ struct BFloat16 {
 
 [[noreturn]] void fail_not_dispatched(DType dtype);  // InternalError
 
-// Calls f.template operator()<T>() with the C++ type of `dtype` (bool, int8_t, …, Float16, BFloat16, float, double), which
-// must be one of those up to kF64.
+// Calls f.template operator()<T>() with the C++ type of `dtype` (bool, int8_t, …, Float16, BFloat16, float, double),
+// which must be one of those up to kF64.
 template <class F>
 decltype(auto) dispatch(DType dtype, F&& f) {
   switch (dtype) {

@@ -58,8 +58,8 @@ std::optional<uint8_t> narrow_float_bits(DType dtype, double value);
 // The largest value, or the smallest one: infinite where the dtype has infinities.
 double narrow_float_limit(DType dtype, bool is_largest);
 
-// Rounds to nearest, ties to even, as ml_dtypes does. A value beyond the largest one becomes infinity, or NaN in a format
-// without infinities, or the largest value in one without NaNs. There a NaN becomes a zero of the other sign.
+// Rounds to nearest, ties to even, as ml_dtypes does. A value beyond the largest one becomes infinity, or NaN in a
+// format without infinities, or the largest value in one without NaNs. There a NaN becomes a zero of the other sign.
 inline uint8_t round_to_narrow(const NarrowFormat& format, double value) {
   constexpr int kMantissa = 52, kBias = 1023;
   const auto all = std::bit_cast<uint64_t>(value);

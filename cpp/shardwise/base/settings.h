@@ -8,7 +8,7 @@
 //   SHARDWISE_THREADS    0     threads of the pool, the caller's included; 0: one per processor of this process
 //   SHARDWISE_TRACEBACK        full: tracebacks show the frames of Shardwise and NumPy, too
 //   SHARDWISE_MPI_TIMEOUT
-//                        0     seconds that a rank waits for others before it ends all ranks; 0: it only warns, after 10
+//                        0     seconds that a rank waits for others before it ends all ranks; 0: only warns, after 10
 //
 //   if (settings().verify) verify(graph);
 #pragma once

@@ -2,7 +2,8 @@
 //
 // Python values as attributes; no op is known here:
 //
-//   3 -> 3 : i64     True -> true     1.5 -> 1.5 : f32     "text"     (1, 2), [] -> array<i64: …>     ("a", "b") -> ["a", "b"]
+//   3 -> 3 : i64     True -> true     1.5 -> 1.5 : f32     "text"     (1, 2), [] -> array<i64: …>
+//   ("a", "b") -> ["a", "b"]
 //   EnumValue("stablehlo", "comparison_direction", "LT")     Struct("stablehlo.dot", {...})     ndarray -> dense<…>
 //   {"n": 3, "x": 1.5} -> {n = 3 : i64, x = 1.5 : f64}
 #pragma once

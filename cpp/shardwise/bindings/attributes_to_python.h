@@ -2,8 +2,9 @@
 //
 // Attributes as Python values, which attributes_from_python.h reads back where an op takes them:
 //
-//   3 : i64 -> 3     1.5 : f32 -> 1.5     array<i64: 1, 2> -> (1, 2)     dense<…> -> a read-only ndarray     unit -> None
-//   #stablehlo<comparison_direction LT> -> EnumValue     #stablehlo.dot<…> -> Struct     {"x"} -> Axes     @mesh -> Symbol
+//   3 : i64 -> 3     1.5 : f32 -> 1.5     array<i64: 1, 2> -> (1, 2)     dense<…> -> read-only ndarray     unit -> None
+//   #stablehlo<comparison_direction LT> -> EnumValue     #stablehlo.dot<…> -> Struct     {"x"} -> Axes
+//   @mesh -> Symbol
 #pragma once
 
 #include <vector>

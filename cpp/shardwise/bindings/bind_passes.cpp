@@ -230,7 +230,8 @@ py::list ledger(const CompileUnit& unit) {
   return rows;
 }
 
-// The collectives between two shardings of one shape. `seconds` is the least time of planning among so many repetitions.
+// The collectives between two shardings of one shape. `seconds` is the least time of planning among so many
+// repetitions.
 py::dict plan_of_reshard(const Dims& shape, int64_t item, const TensorSharding& from, const TensorSharding& to,
                          int64_t repetitions) {
   using Clock = std::chrono::steady_clock;

@@ -121,7 +121,8 @@ void check_op(const OpView& op, Needs needs) {
   fail_at<UnsupportedError>(module, op.loc(), error_message(op.name(), must_hold, {}, way_out));
 }
 
-// Types come last, because an argument that is a token is of an op that is refused: a callback in JAX's order of effects.
+// Types come last, because an argument that is a token is of an op that is refused: a callback in JAX's order of
+// effects.
 void check_runnable_region(const Module& module, RegionId region, Needs needs) {
   walk(module, region, [&](OpId id) { check_op(OpView(module, id), needs); });
   std::vector<ValueId> values;

@@ -19,8 +19,8 @@ namespace shardwise {
 // NamedValue.
 std::string explanations_json(const CompileUnit& unit, std::span<const NamedValue> values, bool with_counterfactuals);
 
-// Shardy's sdy.propagation_edges: a list with a row for each edge. `from` and `to` are numbers of values, 0 for a result
-// of main.
+// Shardy's sdy.propagation_edges: a list with a row for each edge. `from` and `to` are numbers of values, 0 for a
+// result of main.
 std::string edges_json(const CompileUnit& unit);
 
 }  // namespace shardwise

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Owns what modules share by id: interned types, attribute dictionaries, shardings, placements, locations, and cached
-// sharding rules. All stages of one program use one Context, so ids stay valid from the traced to the local program. Any
-// number of threads may use one Context, for example to compile, print and run programs at the same time.
+// sharding rules. All stages of one program use one Context, so ids stay valid from the traced to the local program.
+// Any number of threads may use one Context, for example to compile, print and run programs at the same time.
 //
 //   Context context;
 //   TypeId t = context.tensor(DType::kF32, Dims{4, 8});

@@ -115,7 +115,8 @@ class Module {
   ValueId result(OpId id, uint32_t index = 0) const { return ValueId{ops_[id.index].first_result + index}; }
   const Attrs& attrs(OpId id) const { return context_->attrs(op(id).attrs); }
 
-  // Edits; rewrite/rewrite.h has more. Results of a region that an op owns already are changed by set_region_result alone.
+  // Edits; rewrite/rewrite.h has more. Results of a region that an op owns already are changed by set_region_result
+  // alone.
   void set_operand(OpId id, uint32_t index, ValueId value);
   void set_region_result(RegionId id, uint32_t index, ValueId value);
   // The op becomes another one without operands that has the same results.

@@ -16,7 +16,8 @@
 //   };
 //   static_assert(kTranspose.complete());
 //
-// An op that other ops make up has .decompose instead of .prepare: its kernel, partition, gradient and batch are theirs.
+// An op that other ops make up has .decompose instead of .prepare: its kernel, partition, gradient and batch are
+// theirs.
 //
 // .partition and .cost default to what the rule already implies. .methods are other ways to compute the op in parallel,
 // which no rule can express: the winners of an argmax, the totals of a cumulative sum, positions that are operands.
@@ -130,8 +131,8 @@ struct OpPlacement {
 //
 //   reduce_window, in prefix form    "totals"    each shard combines its rows, and the totals of the shards before it
 //
-// The choice (partition/op_choice.h) prices a method by a dry run: the collectives of the ops that `partition` makes. It
-// knows nothing else about it.
+// The choice (partition/op_choice.h) prices a method by a dry run: the collectives of the ops that `partition` makes.
+// It knows nothing else about it.
 struct Method {
   std::string_view name;  // in reports: "totals of reduce_window along dim 0"
   // The factors that the op may keep sharded only by a method.
@@ -227,8 +228,9 @@ struct DataFlowEdge {
 
 // Whether f distributes over a pending reduction, so that an unreduced operand may pass through it unreduced:
 //   kFirst     in operand 0 alone, the others being indices or absent       transpose, reshape, slice, negate
-//   kJoint     in several operands together (OpDef::joint); those among
-//              them that are whole become parts of the reduction            add (sum), maximum (max), concatenate, select
+//   kJoint     in several operands together (OpDef::joint); those that
+//              are replicated become parts of the reduction                 add (sum), maximum (max), concatenate,
+//                                                                           select
 //   kEach      in each operand while the others are fixed                   multiply, dot_general (sum)
 //   kDividend  in operand 0 of floats, divided by a constant that is not 0  divide (sum)
 enum class Linear : uint8_t { kNone, kFirst, kJoint, kEach, kDividend };
@@ -290,7 +292,8 @@ using CostFn = OpCost (*)(const OpView& op);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
 using DecomposeFn = void (*)(DecomposeContext& context);
-// A value that equals the op's one result, by fewer ops: one that exists, or one that it appends. None if it finds none.
+// A value that equals the op's one result, by fewer ops: one that exists, or one that it appends. None if it finds
+// none.
 using FoldFn = ValueId (*)(Builder& builder, const OpView& op);
 // Checks what `infer` cannot see: the shardings of results and of region arguments, and other functions of the module.
 using VerifyFn = void (*)(const OpView& op);

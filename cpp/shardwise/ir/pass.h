@@ -40,8 +40,8 @@ class Counters {
   std::vector<std::pair<std::string, int64_t>> entries_;
 };
 
-// How a program is partitioned, as text without sizes: read from one compilation, pinned in another, also on a mesh whose
-// axes have other sizes.
+// How a program is partitioned, as text without sizes: read from one compilation, pinned in another, also on a mesh
+// whose axes have other sizes.
 //
 //   ops         stablehlo.dot_general   [{"x"}, {}]  [{}, {"y"}]  ->  [{"x"}, {"y"}]
 //               stablehlo.slice         by exchange: [{"x"}]      ->  [{"x"}]

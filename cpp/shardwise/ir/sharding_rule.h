@@ -6,8 +6,8 @@
 //     ([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k}
 //
 // Sharding i or j needs no communication (pass-through). Sharding k leaves each result unreduced (a pending sum). A
-// need-replication or permutation factor stays sharded only by a method of the op (op_def.h), such as an exchange of the
-// rows that each shard reads. A blocked factor never propagates. A size-1 dim has its own size-1 factor.
+// need-replication or permutation factor stays sharded only by a method of the op (op_def.h), such as an exchange of
+// the rows that each shard reads. A blocked factor never propagates. A size-1 dim has its own size-1 factor.
 //
 //   RuleBuilder rule(op);                       // op: OpView
 //   auto i = rule.factor(4), k = rule.reduction(8, Reducer::kSum);
@@ -15,8 +15,9 @@
 //   …
 //   return rule.build();                        // gives dims without factors a size-1 (or need-replication) factor
 //
-// A dim that is not read at the index of the result's dim has a range (range.h). It stays sharded if each shard reads its
-// own block alone, or by an exchange; else it is whole. Ranges are no part of Shardy's rule: propagation ignores them.
+// A dim that is not read at the index of the result's dim has a range (range.h). It stays sharded if each shard reads
+// its own block alone, or by an exchange; else it is whole. Ranges are no part of Shardy's rule: propagation ignores
+// them.
 //
 //   stablehlo.slice [0:4, 1:8:2]        ([i, j])->([i, j]) {i=4, j=8} permutation={j}        j reads 2·j + 1
 //   rule.range(0, 1, {.scale = 2, .offset = 1});

@@ -31,8 +31,8 @@ struct DigitMove {
 // Digits that it does not name are equal.
 using DigitMap = std::vector<DigitMove>;
 
-// Returns none if the map has several operands or meshes, if it moves or cuts rows, if tiles do not nest, or if axes are
-// cut in ways that no single split has.
+// Returns none if the map has several operands or meshes, if it moves or cuts rows, if tiles do not nest, or if axes
+// are cut in ways that no single split has.
 std::optional<DigitMap> digit_map_of(const ExchangeMap& map);
 
 // Tables, for exporters: the logical index of the sender of each device, by step.

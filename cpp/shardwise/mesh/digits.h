@@ -24,8 +24,8 @@ using Digit = uint8_t;
 using DigitList = std::vector<Digit>;  // major to minor
 using DigitSet = uint64_t;
 
-// `axes` with every ref cut at the borders of `others`; refs of size 1 are dropped. Returns none when no single split of
-// an axis has all these borders, such as (1)2 and (1)3 of 6.
+// `axes` with every ref cut at the borders of `others`; refs of size 1 are dropped. Returns none when no single split
+// of an axis has all these borders, such as (1)2 and (1)3 of 6.
 std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others);
 
 // The longest prefix of the axes whose product divides `size`; the axis where it ends may be split.

@@ -44,7 +44,8 @@ std::optional<AxisList> digits_of_index(int64_t unit, int64_t size, const Mesh& 
   return merged;
 }
 
-// The digit of `main` whose unit is `stride` in the logical index, with `steps[c]` = c·stride for as many c as possible.
+// The digit of `main` whose unit is `stride` in the logical index, with `steps[c]` = c·stride for as many c as
+// possible.
 std::optional<AxisRef> digit_at(const Mesh& main, int64_t stride, std::span<const int64_t> steps) {
   const auto found = axis_at(main, stride);
   if (!found) return std::nullopt;

@@ -3,7 +3,7 @@
 // Several meshes over the same devices: with other axes, or with the devices in another order.
 //
 //   main  x=4, y=2          other  p=2, q=4                    on_mesh(other {q}, main)    {"x":(2)2, "y"}
-//   main  x=2, y=3          other  a=3, b=2                    on_mesh(other {a}, main)    none: 3·2 is no digit order of 2·3
+//   main  x=2, y=3          other  a=3, b=2                    on_mesh(other {a}, main)    none: 3·2 is no order of 2·3
 //                                                              device_in(main, other, 1)   the device at x=0, y=1 is
 //                                                                                          at a=0, b=1: 1
 //
@@ -27,7 +27,8 @@ inline int64_t device_in(const Mesh& from, const Mesh& to, int64_t logical_index
   return to.logical_index(from.device_at(logical_index));
 }
 
-// The sub-axes of `main` along which a device has the position that it has along `ref` in `mesh`; none if there are none.
+// The sub-axes of `main` along which a device has the position that it has along `ref` in `mesh`; none if there are
+// none.
 std::optional<AxisList> on_mesh(const Mesh& mesh, const AxisRef& ref, const Mesh& main);
 // The same sharding of the same devices with the axes of `main`; none if an axis has no digits there, or if the meshes
 // are not over the same devices.

@@ -7,7 +7,8 @@
 //   reduced in each trip    10 all_reduces of %2
 //   unreduced               what the entry value costs (nothing for a constant), and one all_reduce after the loop
 //
-// Fewer bytes win, unless the carry is pinned. If both ways cost the same, the carry stays unreduced unless devices would hold more of it.
+// Fewer bytes win, unless the carry is pinned. If both ways cost the same, the carry stays unreduced unless devices
+// would hold more of it.
 #pragma once
 
 #include <optional>

@@ -10,8 +10,8 @@
 // The compute sharding assigns axes to the factors of the op's rule. Each tensor of the op is tried as the leader,
 // whose axes come first. The plans of plan_reshards give the cost of moving the other operands and the results. The
 // cheapest candidate wins (then the least work per device, then the fewest reshards). Factors that need replication and
-// permutation factors get axes only by a method of the op, such as an exchange; by the rule they get none. A factor inside
-// a compound dim gets axes only if everything before it in that dim is fully and evenly sharded.
+// permutation factors get axes only by a method of the op, such as an exchange; by the rule they get none. A factor
+// inside a compound dim gets axes only if everything before it in that dim is fully and evenly sharded.
 //
 // A value keeps the sharding that its op produced until a user needs another one. Each user's reshard starts from the
 // nearest existing version, and versions are shared. This includes pending reductions. An op that is linear in an
@@ -20,8 +20,8 @@
 // reduce-scatter if possible.
 //
 // Regions of loops and branches are assigned like main. A carry has one placement: the one that propagation gave to the
-// result of the loop, or one that is unreduced, if the body only accumulates into it (accumulators.h). Values from around
-// a loop are resharded before it, once (placed_values.h).
+// result of the loop, or one that is unreduced, if the body only accumulates into it (accumulators.h). Values from
+// around a loop are resharded before it, once (placed_values.h).
 //
 // Functions are assigned like main: the placements of their arguments and results are those that propagation gave them,
 // and each call reshards its operands to them.

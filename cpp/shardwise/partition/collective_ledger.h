@@ -4,8 +4,8 @@
 //
 //   all_reduce  {"model"}  8192 B from 2 devices  tensor<32x64xf32>  train.py:31  reduction in dot_general
 //
-// Bytes are those one device receives in one execution (cost/collective_cost.h). A collective in a function is one row for
-// all its calls.
+// Bytes are those one device receives in one execution (cost/collective_cost.h). A collective in a function is one row
+// for all its calls.
 #pragma once
 
 #include <cstdint>

@@ -12,16 +12,16 @@
 // twice. Each leader alone is a candidate, too. Three kinds of factors get no axes: those that need replication,
 // permutation factors whose ranges cross shards, and factors of an operand that a result does not have and no reducer
 // combines (3x2 reshaped to 2x3). In the last case, factors of the result alone get none either. Independent pairs
-// (ShardingRule::has_independent_pairs) may use the same axes. A factor of a compound dim gets only axes that divide it,
-// and only if all factors before it in the dim are fully sharded: otherwise local shards would not be tiles.
+// (ShardingRule::has_independent_pairs) may use the same axes. A factor of a compound dim gets only axes that divide
+// it, and only if all factors before it in the dim are fully sharded: otherwise local shards would not be tiles.
 //
 // Factors that only a method can keep sharded (OpDef::methods) make two candidates: by each method, and without axes.
 // A method decides where the results are:
 //
 //   argmax ([i, j])->([i])   operand [{}, {"x"}]   j: "x"   by partial results: result [{}], or split: [{"x"}]
 //
-// A method may also take each tensor where it is, such as the exchange of a slice: the operands where the projection has
-// them, and the result there, too, or in the tiling of operand 0.
+// A method may also take each tensor where it is, such as the exchange of a slice: the operands where the projection
+// has them, and the result there, too, or in the tiling of operand 0.
 #pragma once
 
 #include <vector>
@@ -47,7 +47,8 @@ struct ComputeSharding {
   bool has_own_partition() const { return method != nullptr && method->partition != nullptr; }
   // The axes of the dims of a tensor of the rule.
   std::vector<AxisList> dims(const ShardingRule& rule, size_t tensor) const;
-  // The work of one device: the product of the local sizes of all factors, or what an op that only moves elements writes.
+  // The work of one device: the product of the local sizes of all factors, or what an op that only moves elements
+  // writes.
   double local_work(const OpView& op, const ShardingRule& rule) const;
 };
 

@@ -3,7 +3,7 @@
 // Prices the collectives of a method by making its ops in a scratch program and reading their ledger:
 //
 //   DryRuns runs(module);
-//   runs.cost(argmax, rule, method, {<[{}: 8, {"x"}: 8]>, …, <[{}: 8]>, <[{}: 8]>})     // 168 bytes: prog.collectives()
+//   runs.cost(argmax, rule, method, {<[{}: 8, {"x"}: 8]>, …, <[{}: 8]>, <[{}: 8]>})  // 168 bytes: prog.collectives()
 #pragma once
 
 #include <map>

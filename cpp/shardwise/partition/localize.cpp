@@ -98,7 +98,8 @@ void check_sharded_alike(const PartitionContext& context) {
   }
 }
 
-// The axes of the factors of a dim, as the compute sharding fills them: the first ones are fully sharded before the next.
+// The axes of the factors of a dim, as the compute sharding fills them: the first ones are fully sharded before the
+// next.
 void split_among_factors(const ShardingRule& rule, std::span<const FactorId> factors, AxisList axes,
                          std::vector<std::optional<AxisList>>& found) {
   for (const FactorId id : factors) {
@@ -281,9 +282,10 @@ bool is_same(const Placement& a, const Placement& b) {
   return a == b || (a.is_fully_replicated() && b.is_fully_replicated());
 }
 
-// A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each function
-// has emitters of its own, because the offsets and masks that they keep are values of its body. Local values point to
-// their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of shardings.
+// A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each
+// function has emitters of its own, because the offsets and masks that they keep are values of its body. Local values
+// point to their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of
+// shardings.
 class Localization {
  public:
   explicit Localization(const Module& source)

@@ -143,8 +143,8 @@ std::optional<PlacementId> OpChooser::placement_of(std::string text, TypeId type
   return placements_.of(type, std::move(dims), {}, Reducer::kNone, mesh);
 }
 
-// Adds the candidates that the pinned placements lead to, as if propagation had given them. Where an axis is as large as
-// a dim, propagation leads to others than on the mesh that the choices are of.
+// Adds the candidates that the pinned placements lead to, as if propagation had given them. Where an axis is as large
+// as a dim, propagation leads to others than on the mesh that the choices are of.
 bool OpChooser::add_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned, const Pending& pending,
                            ComputeShardings& shardings) {
   if (pinned.operands.size() != op.operand_count() || pinned.results.size() != op.result_count()) return false;

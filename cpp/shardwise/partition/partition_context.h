@@ -29,8 +29,8 @@ class LocalEmitter {
   const MeshPtr& mesh() const { return mesh_; }
   ValueId axis_index(const AxisList& axes);    // tensor<i32>
   ValueId shard_offset(const DimLayout& dim);  // tensor<i32>, or i64 where rows do not fit
-  // Turns a value replicated along `axes` into unreduced parts: one device keeps it, the others hold the neutral element
-  // of `reducer`. If `owned`, that element is exact, even next to a zero.
+  // Turns a value replicated along `axes` into unreduced parts: one device keeps it, the others hold the neutral
+  // element of `reducer`. If `owned`, that element is exact, even next to a zero.
   ValueId as_parts(ValueId value, const AxisList& axes, Reducer reducer, bool owned);
   // `value` with `fill` in the padding of dim `dim`.
   ValueId masked(ValueId value, int64_t dim, const DimLayout& layout, Scalar fill);

@@ -5,9 +5,9 @@
 //   of(<@mesh, [{"x", ?}p1, {}], replicated={"y"}>, tensor<17x4xf32>)     <@mesh, [{"x"}: 5, {}: 4]> on x=4
 //   of(none, tensor<17x4xf32>)                                            <@mesh, [{}: 17, {}: 4]>
 //
-// Values that devices hold alike have one id. Placements are on the mesh of the program, but for shardings of another mesh
-// over the same devices; replicated values are always on the mesh of the program. Blocks are ceil(size / shards). A
-// program without a mesh has none: every id is none.
+// Values that devices hold alike have one id. Placements are on the mesh of the program, but for shardings of another
+// mesh over the same devices; replicated values are always on the mesh of the program. Blocks are ceil(size / shards).
+// A program without a mesh has none: every id is none.
 #pragma once
 
 #include <span>
@@ -20,7 +20,8 @@
 
 namespace shardwise {
 
-// The mesh of the tensors of an op: that of the first which is not replicated, or else of the first. None are on others.
+// The mesh of the tensors of an op: that of the first which is not replicated, or else of the first. None are on
+// others.
 const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId> tensors);
 
 class ProgramPlacements {

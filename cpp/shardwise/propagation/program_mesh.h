@@ -8,8 +8,8 @@
 
 namespace shardwise {
 
-// Null if the program has no shardings. Throws ShardingError if there are meshes over different devices, or if a sharding
-// is on a single device.
+// Null if the program has no shardings. Throws ShardingError if there are meshes over different devices, or if a
+// sharding is on a single device.
 MeshPtr main_mesh(const Module& module);
 // The same, or else the first declared mesh of several devices, on which a program without shardings runs.
 MeshPtr program_mesh(const Module& module);

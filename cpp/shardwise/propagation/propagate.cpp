@@ -62,8 +62,8 @@ class ShardingColumn {
 };
 
 // When a value grows, its defining op is pushed before its users, and so visited after them: the queue is
-// last-in, first-out. The op that changed it is not pushed, as in Shardy, but unsettled: it may change more in the next sweep. A
-// change by a result of main pushes nothing, because it happens between sweeps.
+// last-in, first-out. The op that changed it is not pushed, as in Shardy, but unsettled: it may change more in the next
+// sweep. A change by a result of main pushes nothing, because it happens between sweeps.
 //
 // A visit of a data-flow edge compares the edge as its sources see it: an identity is between values of the same axes.
 // In a text without edge ops, as Shardy's module passes read it, the owner of an edge has its sharding.

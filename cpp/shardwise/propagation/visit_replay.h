@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replays a recorded propagation (ir/provenance.h): the shardings at any time, and each visit of an op, with an observer
-// (axis_observer.h).
+// Replays a recorded propagation (ir/provenance.h): the shardings at any time, and each visit of an op, with an
+// observer (axis_observer.h).
 //
 //   %0 = dot_general %x, %w        %x: [{"a"}, {?}]   %w: [{?}, {"a"}]   %0: [{?}, {"a", ?}]
 //

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile on its way from one placement to another, and the plan so far. Placements are lists of digits (common_digits.h).
+// A tile on its way from one placement to another, and the plan so far. Placements are lists of digits
+// (common_digits.h).
 #pragma once
 
 #include <algorithm>

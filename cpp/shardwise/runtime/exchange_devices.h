@@ -5,8 +5,9 @@
 //   mesh x=4, 8 rows          reverse: the device at x=1 receives tile 1, which is shard 2, from the device at x=2
 //   mesh x=2, y=3 to a=3, b=2   the device at x=0, y=1 receives the tile at a=0, b=1, from any device with the elements
 //
-// On one mesh, a sender is in the receiver's place along axes that do not shard the operand. Across two meshes, a device
-// takes what it holds itself; else a device of the same process sends, or one of those that hold the elements, in turn.
+// On one mesh, a sender is in the receiver's place along axes that do not shard the operand. Across two meshes, a
+// device takes what it holds itself; else a device of the same process sends, or one of those that hold the elements,
+// in turn.
 #pragma once
 
 #include <memory>

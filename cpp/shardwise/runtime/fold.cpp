@@ -62,8 +62,8 @@ TileProgram make_program(const Pass& pass) {
   return std::move(tiles).build();
 }
 
-// Kept, because small operands are folded in less time than it takes to build a program. There are few: a pass has at most
-// kMembersPerPass members.
+// Kept, because small operands are folded in less time than it takes to build a program. There are few: a pass has at
+// most kMembersPerPass members.
 const TileProgram& program_of(const Pass& pass) {
   thread_local std::map<Pass, TileProgram> known;
   const auto found = known.find(pass);
@@ -90,7 +90,8 @@ NdArray fold(Reducer reducer, std::span<const NdArray> members) {
   const DType accumulator = computed_in(dtype);
   NdArray result = pooled_empty(dtype, members.front().shape());
   NdArray partial = result;
-  // Partial results of several passes stay in the dtype of the arithmetic, so that narrow floats are rounded once at the end.
+  // Partial results of several passes stay in the dtype of the arithmetic, so that narrow floats are rounded once at
+  // the end.
   if (accumulator != dtype && members.size() > kMembersPerPass) partial = pooled_empty(accumulator, result.shape());
   if (leaves_out(result.nbytes())) return result;
   for (size_t done = 0; done < members.size();) {

@@ -75,8 +75,8 @@ NdArray copy_apart(const NdArray& array) {
   return copy;
 }
 
-// Views of one memory that do not overlap stay at their distances: whether steps on them run merged depends on it, and a
-// merged sum is another one. Returns false if they overlap.
+// Views of one memory that do not overlap stay at their distances: whether steps on them run merged depends on it, and
+// a merged sum is another one. Returns false if they overlap.
 bool copy_together(std::span<NdArray*> views) {
   const auto extent = [](const NdArray& x) { return extent_of(x.shape(), x.strides(), item_size(x.dtype())); };
   std::ranges::sort(views, {}, [&](const NdArray* x) { return x->data() - extent(*x).before; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds reads of padding: rows of a local value that hold nothing of the global one (Module::part). For each value that a
-// poisoned run makes:
+// Finds reads of padding: rows of a local value that hold nothing of the global one (Module::part). For each value that
+// a poisoned run makes:
 //
 //   padding      17 rows in blocks of 5, device 3
 //   garbage      row 15, row 16, ?, ?, ?    becomes    row 15, row 16, NaN, NaN, NaN

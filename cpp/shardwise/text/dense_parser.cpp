@@ -125,8 +125,8 @@ class DenseParser {
     const char* end = text.data() + text.size();
     double value = 0;
     float narrow = 0;
-    // An f32 is read as a float at once: through a double it would be rounded twice. MLIR rounds all narrower types from
-    // the double.
+    // An f32 is read as a float at once: through a double it would be rounded twice. MLIR rounds all narrower types
+    // from the double.
     const bool is_wide = dtype != DType::kF32;
     const auto result = is_wide ? std::from_chars(text.data(), end, value) : std::from_chars(text.data(), end, narrow);
     const bool is_in_range = dtype == DType::kF32 || nearest_float(dtype, value).has_value();

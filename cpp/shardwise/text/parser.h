@@ -13,8 +13,8 @@
 // Every op is created through Builder, which checks the types in the text. Shardings must fit their tensors, and the
 // text must declare their meshes. Every error is a ParseError with line and column. Terminators become Region::results.
 // The parser drops what no pass reads: attributes of modules, meshes and functions, and attributes of arguments and
-// function results other than shardings (jax.result_info, tf.aliasing_output, …). An mhlo.sharding becomes a sharding of
-// a mesh that the text implies (gspmd_sharding.h).
+// function results other than shardings (jax.result_info, tf.aliasing_output, …). An mhlo.sharding becomes a sharding
+// of a mesh that the text implies (gspmd_sharding.h).
 #pragma once
 
 #include <memory>

@@ -11,8 +11,8 @@
 //     }
 //   }
 //
-// Values are numbered within a function: %0, %1, … and %arg0, …. Their names are in the locations. When only some results
-// of an op have shardings, the others print as open shardings, which are equivalent.
+// Values are numbered within a function: %0, %1, … and %arg0, …. Their names are in the locations. When only some
+// results of an op have shardings, the others print as open shardings, which are equivalent.
 //
 // The part of a global value that a value holds (Module::part) is printed where it is not the default. In a local
 // program, of arguments and results: its placement, the global type unless the blocks fill it, and the padding of a

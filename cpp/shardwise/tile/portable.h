@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tile kernels that are the same on every machine: conversions between narrow numbers and the dtypes of their arithmetic,
-// and functions of complex numbers. The table (table.h) has all others.
+// Tile kernels that are the same on every machine: conversions between narrow numbers and the dtypes of their
+// arithmetic, and functions of complex numbers. The table (table.h) has all others.
 //
 //   portable_kernel(TileCode::kConvert, DType::kF8E5M2, DType::kF32)      // the floats of 8 bits each
 //   portable_kernel(TileCode::kExponential, DType::kC64, DType::kC64)     // the C library's cexpf

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of complex numbers are the C library's, which has the special values of C99's annex G and the branch cuts of
-// NumPy. Functions that it lacks are computed in double precision, so that complex64 is rounded once.
+// Functions of complex numbers are the C library's, which has the special values of C99's annex G and the branch cuts
+// of NumPy. Functions that it lacks are computed in double precision, so that complex64 is rounded once.
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 using Double = std::complex<double>;
 
-// ---- functions that the C library lacks ------------------------------------------------------------------------------
+// ---- functions that the C library lacks -----------------------------------------------------------------------------
 
 // Smith, "Algorithm 116: Complex division", CACM 5 (1962), with the operations of NumPy.
 template <class T>
@@ -117,7 +117,7 @@ Double atan2(Double y, Double x) {
   return {log.imag(), -log.real()};
 }
 
-// ---- loops -----------------------------------------------------------------------------------------------------------
+// ---- loops ----------------------------------------------------------------------------------------------------------
 
 template <class T, class R, class F>
 void each(void* out, const void* a, int64_t lanes, F function) {

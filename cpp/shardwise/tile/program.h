@@ -17,9 +17,10 @@
 // The bits of a result depend only on the bits of its operands, never on position, length, strides, shard or thread:
 // the same vector code computes every lane, including tails (which are padded). Floats of 16 bits or less compute in
 // float32, integers of less than 8 bits in 8 bits; they are rounded (wrapped) once per instruction, so a fused chain
-// equals its separate ops. A complex register is packed, or a pair of real ones. Integers wrap around; x / 0 is -1 (all ones), x % 0
-// is x; shifts by the width or more give 0 (or the sign). maximum/minimum are those of IEEE 754-2019: NaN wins (as the
-// canonical NaN), and +0 > -0; complex numbers are ordered by their real parts, then by their imaginary parts.
+// equals its separate ops. A complex register is packed, or a pair of real ones. Integers wrap around; x / 0 is -1 (all
+// ones), x % 0 is x; shifts by the width or more give 0 (or the sign). maximum/minimum are those of IEEE 754-2019: NaN
+// wins (as the canonical NaN), and +0 > -0; complex numbers are ordered by their real parts, then by their imaginary
+// parts.
 #pragma once
 
 #include <cstdint>

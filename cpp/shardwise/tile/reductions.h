@@ -23,8 +23,8 @@ inline constexpr int64_t kMostSearched = 2048;
 using FindExtreme = int64_t (*)(const void* items, int64_t count, const void* bound);
 
 inline constexpr int64_t kChunkItems = 128, kChunkLanes = 16;
-// The totals of `chunks` adjacent chunks of kChunkItems items. Item i of a chunk is combined with lane i % kChunkLanes, in
-// order; then lane k with lane k + 8, k + 4, k + 2, k + 1.
+// The totals of `chunks` adjacent chunks of kChunkItems items. Item i of a chunk is combined with lane i % kChunkLanes,
+// in order; then lane k with lane k + 8, k + 4, k + 2, k + 1.
 using FoldChunks = void (*)(const void* items, int64_t chunks, void* totals);
 
 struct ReductionTable {

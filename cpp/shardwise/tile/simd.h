@@ -273,8 +273,8 @@ void logistic(void* out, const void* a, const void*, const void*, int64_t lanes)
   }
 }
 
-// StableHLO has no exp2: it is a power of 2, whose logarithm needs no computing. Each lane decides on its own, so that its
-// bits do not depend on its neighbors.
+// StableHLO has no exp2: it is a power of 2, whose logarithm needs no computing. Each lane decides on its own, so that
+// its bits do not depend on its neighbors.
 template <class L, auto Power, auto Exp2>
 void power(void* out, const void* a, const void* b, const void*, int64_t lanes) {
   using T = typename L::T;

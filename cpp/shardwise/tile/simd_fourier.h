@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops of fourier.h (Stockham's form of Cooley and Tukey, 1965; a long line as a matrix: Bailey, 1990). Included by
-// simd.h; the same restrictions hold.
+// The loops of fourier.h (Stockham's form of Cooley and Tukey, 1965; a long line as a matrix: Bailey, 1990). Included
+// by simd.h; the same restrictions hold.
 #pragma once
 
 #include "shardwise/tile/fourier.h"

@@ -42,7 +42,7 @@ INLINE RegisterOf<T> fold_lanes(RegisterOf<T> x, Combine combine) {
   }
 }
 
-// ---- combinations: Item is what lies in memory, Value what a total is ------------------------------------------------
+// ---- combinations: Item is what lies in memory, Value what a total is -----------------------------------------------
 
 template <class T>
 struct OfItems {
@@ -110,7 +110,7 @@ struct FoldedKeys {
   static INLINE V combine(V a, V b) { return (kMax ? a > b : a < b) ? a : b; }
 };
 
-// ---- folds -----------------------------------------------------------------------------------------------------------
+// ---- folds ----------------------------------------------------------------------------------------------------------
 
 template <class V>
 INLINE V read(const void* from) {
@@ -256,7 +256,7 @@ void fold_rows(void* to, const void* from, int64_t stride, int64_t count, int64_
   }
 }
 
-// ---- searches --------------------------------------------------------------------------------------------------------
+// ---- searches -------------------------------------------------------------------------------------------------------
 
 // A bit for each byte of a mask, whose items are all ones or all zeros.
 template <class Mask>
@@ -297,7 +297,7 @@ int64_t find_equal(const void* from, int64_t count, const void* value) {
   return k;
 }
 
-// ---- random words ----------------------------------------------------------------------------------------------------
+// ---- random words ---------------------------------------------------------------------------------------------------
 
 using Words = RegisterOf<uint32_t>;
 inline constexpr int64_t kWordParts = kRandomLanes / kRegisterItems<uint32_t>;
@@ -349,7 +349,7 @@ inline void philox(uint64_t key, uint32_t (*x)[kRandomLanes]) {
   }
 }
 
-// ---- the table -------------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 template <class Op, class... Columns>
 constexpr void set_fold(LineTable& table, FoldCode code, Columns... columns) {

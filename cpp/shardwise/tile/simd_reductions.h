@@ -11,7 +11,7 @@ namespace {
 
 #define INLINE inline __attribute__((always_inline))
 
-// ---- searches --------------------------------------------------------------------------------------------------------
+// ---- searches -------------------------------------------------------------------------------------------------------
 
 template <class T, bool kMax>
 INLINE RegisterOf<T> better_of(RegisterOf<T> items, RegisterOf<T> best) {
@@ -90,7 +90,7 @@ int64_t find_extreme(const void* from, int64_t count, const void* bound) {
   return begin + find_equal<T>(items + begin, count - begin, &wanted);
 }
 
-// ---- folds of chunks -------------------------------------------------------------------------------------------------
+// ---- folds of chunks ------------------------------------------------------------------------------------------------
 
 template <class Op>
 void fold_chunks(const void* from, int64_t chunks, void* to) {
@@ -117,7 +117,7 @@ void fold_chunks(const void* from, int64_t chunks, void* to) {
   }
 }
 
-// ---- the table -------------------------------------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------------------------------
 
 template <class T>
 constexpr void set_searches(ReductionTable& table, int column) {

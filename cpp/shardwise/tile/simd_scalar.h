@@ -253,8 +253,9 @@ struct Multiply {
       return static_cast<T>(static_cast<WideOf<T>>(a) * static_cast<WideOf<T>>(b));
   }
 };
-// Whether the quotient of any two T, computed in double precision and cut, is exact; it becomes vector instructions. (So
-// is that of any two integers up to 2^52: it is at least 1 / b away from the next integer, and rounded by half of that.)
+// Whether the quotient of any two T, computed in double precision and cut, is exact; it becomes vector instructions.
+// (So is that of any two integers up to 2^52: it is at least 1 / b away from the next integer, and rounded by half of
+// that.)
 template <class T>
 constexpr bool kDividesAsDouble = !kIsFloat<T> && sizeof(T) <= 4;
 

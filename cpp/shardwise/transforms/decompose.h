@@ -15,7 +15,8 @@
 
 namespace shardwise {
 
-// Replaces all ops that `is_chosen` holds for, in all functions and regions; also those that are made. Returns how many.
+// Replaces all ops that `is_chosen` holds for, in all functions and regions; also those that are made. Returns how
+// many.
 using OpFilter = bool (*)(const OpDef& def);
 int64_t decompose_ops(Module& module, OpFilter is_chosen);
 

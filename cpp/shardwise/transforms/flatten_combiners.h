@@ -5,9 +5,9 @@
 //   %m = case %k {return %a} {return %b}     ->     %0 = compare EQ, %k, 0;  %m = select %0, %a, %b
 //   %1 = reshape %m : tensor<f32>                   %m
 //
-// Both branches are computed, which costs less than a branch per element and changes no number: such ops have no effects.
-// JAX writes these ops for jnp.where, lax.cond and the like in the function of lax.reduce or x.at[i].apply; calls are
-// inlined before (inline_calls.h).
+// Both branches are computed, which costs less than a branch per element and changes no number: such ops have no
+// effects. JAX writes these ops for jnp.where, lax.cond and the like in the function of lax.reduce or x.at[i].apply;
+// calls are inlined before (inline_calls.h).
 #pragma once
 
 #include "shardwise/ir/module.h"

@@ -4,9 +4,10 @@
 //
 //   func.func @main(%x) { %0 = call @relu(%x) loc("f.py":3) }       ^bb0(%x): %0 = maximum %x, %zero loc("f.py":3)
 //
-// Calls of small functions, and of those that are called once, are inlined (inline_calls.h). The others become functions
-// of the module: with the name of an equal one that is there, or with a new name. The names of ops go: JAX prints the path of its own scopes there. A call of a function named
-// "checkpoint_name:h", which returns its argument, names that value "h".
+// Calls of small functions, and of those that are called once, are inlined (inline_calls.h). The others become
+// functions of the module: with the name of an equal one that is there, or with a new name. The names of ops go: JAX
+// prints the path of its own scopes there. A call of a function named "checkpoint_name:h", which returns its argument,
+// names that value "h".
 #pragma once
 
 #include <string_view>

@@ -22,14 +22,14 @@ namespace shardwise {
 namespace {
 
 // Its decomposition may refer to functions of the module, which may be dropped with the calls: that of a composite is
-// one, and an op that has a kernel or a decomposition, depending on its target, may name some (ApproxTopK's comparator).
-// An op that has either of them by its dtype (the Cholesky factor of narrow floats) is among the latter.
+// one, and an op that has a kernel or a decomposition, depending on its target, may name some (ApproxTopK's
+// comparator). An op that has either of them by its dtype (the Cholesky factor of narrow floats) is among the latter.
 bool needs_functions(const OpDef& def) {
   return is_composite(def) || (def.decompose != nullptr && def.prepare != nullptr);
 }
 
-// Its region becomes code of the program, whose ops count and whose calls may stay: a scan of rows. An op with a rule is
-// one op to the partitioner, with a combiner.
+// Its region becomes code of the program, whose ops count and whose calls may stay: a scan of rows. An op with a rule
+// is one op to the partitioner, with a combiner.
 bool holds_code(const OpDef& def) {
   return is_composed(def) && def.regions == Regions::kCombiner && def.rule == no_rule;
 }

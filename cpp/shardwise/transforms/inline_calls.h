@@ -6,18 +6,18 @@
 //   %2 = func.call @layer(%1)           %2 = func.call @layer(%1)
 //   %3 = func.call @layer(%2)           %3 = func.call @layer(%2)
 //
-// The other functions are partitioned and planned once for all their calls. A function is small if its ops, with those of
-// the calls that are replaced in it, are at most kMaxInlinedOps. A function that draws from a hidden state
-// (stablehlo.rng) is always inlined, because each call draws other numbers. A combiner holds no calls afterwards, and no branches
-// (flatten_combiners.h).
+// The other functions are partitioned and planned once for all their calls. A function is small if its ops, with those
+// of the calls that are replaced in it, are at most kMaxInlinedOps. A function that draws from a hidden state
+// (stablehlo.rng) is always inlined, because each call draws other numbers. A combiner holds no calls afterwards, and
+// no branches (flatten_combiners.h).
 //
 // A sharding of a result of @f, or of the call's result, becomes a constraint at the call, and so does a sharding of an
 // argument. Each call gets its own copy of the ops, so that two calls do not tie their shardings together.
 //
-// Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition, and custom calls that
-// other ops make up (ApproxTopK) are replaced by these. A chlo.scan becomes a loop, whose body counts like any other.
-// Manual computations become ops on whole values, with all their calls (manual_regions.h), and tokens empty arrays.
-// CallGraph states which programs are rejected, before anything is copied.
+// Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition, and custom calls
+// that other ops make up (ApproxTopK) are replaced by these. A chlo.scan becomes a loop, whose body counts like any
+// other. Manual computations become ops on whole values, with all their calls (manual_regions.h), and tokens empty
+// arrays. CallGraph states which programs are rejected, before anything is copied.
 #pragma once
 
 #include <set>

@@ -8,8 +8,8 @@
 //   %2 = add %x, %b                                                                                 what nobody uses
 //   %3 = multiply %1, %2                                                                            goes
 //
-// Ops without a sharding rule that others make up are replaced by these, which propagation understands: dynamic_* ops by
-// static ones, for example. Nothing is computed here.
+// Ops without a sharding rule that others make up are replaced by these, which propagation understands: dynamic_* ops
+// by static ones, for example. Nothing is computed here.
 #pragma once
 
 #include "shardwise/ir/pass.h"

@@ -18,7 +18,8 @@ int64_t between(Random& random, int64_t low, int64_t high) {
 
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Several operands with disjoint ranges of the result, some whole on all devices, with strides, in reverse or with holes.
+// Several operands with disjoint ranges of the result, some whole on all devices, with strides, in reverse or with
+// holes.
 std::vector<ExchangeMap> random_dims(Random& random, const AxisList& x, size_t operands) {
   ExchangeTarget to{.axes = between(random, 0, 5) == 0 ? AxisList{} : x, .size = between(random, 1, 9'000)};
   to.step = ceil_of(to.size, product(to.axes)) + (between(random, 0, 3) == 0 ? 1 : 0);

@@ -383,8 +383,8 @@ TEST(PlanReshard, ReordersTheAxesOfADimByOnePermute) {
   }
 }
 
-// Bytes received by each device: what it lacks. XLA's numbers for the same reshards are 3584, 1792, 128, 192, 528, 1120,
-// 192, 1536 and 176.
+// Bytes received by each device: what it lacks. XLA's numbers for the same reshards are 3584, 1792, 128, 192, 528,
+// 1120, 192, 1536 and 176.
 TEST(PlanReshard, SendsWhatADeviceLacks) {
   const MeshPtr grid = mesh_of({{"x", 4}, {"y", 2}}), cube = mesh_of({{"a", 2}, {"b", 2}, {"c", 2}});
   const MeshPtr wide = mesh_of({{"x", 2}, {"y", 4}});

@@ -6,8 +6,8 @@
 //   %2 = cosine %1
 //   return %0
 //
-// Ops with a side effect stay, and those with such an op in a region or in a function that they call. A constraint stays
-// even when unused, since propagation reads it, unless kRemove is given.
+// Ops with a side effect stay, and those with such an op in a region or in a function that they call. A constraint
+// stays even when unused, since propagation reads it, unless kRemove is given.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class Effects : public AnyExecuted<OwnEffect> {
   Effects(const Module& module, UnusedConstraints constraints) : AnyExecuted(module, OwnEffect{&module, constraints}) {}
 };
 
-// Removes the unused ops of one region after the other. The values of functions are their own, so that one marking serves
-// all: used(value) is known once the function of the value has been swept.
+// Removes the unused ops of one region after the other. The values of functions are their own, so that one marking
+// serves all: used(value) is known once the function of the value has been swept.
 class UnusedOps {
  public:
   UnusedOps(Module& module, UnusedConstraints constraints)

@@ -10,9 +10,9 @@
 
 namespace shardwise {
 
-// Row i of dim `dim` becomes row sources[i], or zeros where that is -1. By slices where rows, or blocks of rows, come from
-// the same distance, or from few different ones: the partitioner turns each into a permutation of shards. Otherwise by a
-// gather, for which it gathers the rows.
+// Row i of dim `dim` becomes row sources[i], or zeros where that is -1. By slices where rows, or blocks of rows, come
+// from the same distance, or from few different ones: the partitioner turns each into a permutation of shards.
+// Otherwise by a gather, for which it gathers the rows.
 ValueId move_rows(Builder& builder, ValueId value, int64_t dim, DimSpan sources);
 
 }  // namespace shardwise

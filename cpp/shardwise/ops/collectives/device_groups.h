@@ -7,8 +7,8 @@
 //   replica_groups = [[0, 4, 1, 5, 2, 6, 3, 7]]            axes {x, y}, order [y, x], size 8
 //   replica_groups = [[0, 5], [1, 4], [2, 7], [3, 6]]      axes {x, y}, rows [0, 5, 1, 4, 2, 7, 3, 6], size 2
 //
-// A group lists partitions. Along the free axes of a mesh all groups must be alike, because a region that is partitioned
-// automatically has no place along these.
+// A group lists partitions. Along the free axes of a mesh all groups must be alike, because a region that is
+// partitioned automatically has no place along these.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Positions of a device along single axes, which texts compute from its number. On a mesh x=2, y=4, lax.axis_index("x") is
+// Positions of a device along single axes, which texts compute from its number. On a mesh x=2, y=4,
+// lax.axis_index("x") is
 //
 //   %p = stablehlo.partition_id        4 · x + y        differs along {x, y}
 //   %d = divide %p, 4                  x                differs along {x}

@@ -103,8 +103,8 @@ MovedDim rows_of_windows(Window& window, size_t i, const DimLayout& input, const
   return dim;
 }
 
-// The rows of the input that all windows read with the taps of one device. If taps count backwards, so do the rows: then
-// the result comes out reversed.
+// The rows of the input that all windows read with the taps of one device. If taps count backwards, so do the rows:
+// then the result comes out reversed.
 MovedDim rows_of_taps(Convolution& local, size_t i, const DimLayout& input, const DimLayout& kernel, int64_t windows) {
   Window& window = local.window;
   // Window w reads the places stride · w + dilation · tap - low: each tap is read by all windows.
@@ -237,7 +237,8 @@ std::vector<FactorId> moved_factors_of_convolution(const OpView& op, const Shard
 
 namespace {
 
-// A device with fewer taps than its block has would multiply rows, which other windows read, by zeros: NaN for infinity.
+// A device with fewer taps than its block has would multiply rows, which other windows read, by zeros: NaN for
+// infinity.
 bool are_taps_even(const ShardingRule& rule, const ConvolutionNumbers& numbers, const std::vector<AxisList>& axes) {
   for (size_t i = 0; i < numbers.lhs.spatial.size(); ++i) {
     const FactorId taps = spatial_factors(rule, numbers, i).taps;

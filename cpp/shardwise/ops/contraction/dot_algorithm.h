@@ -27,7 +27,8 @@ struct DotAlgorithm {
   int parts() const { return products.size() == 1 ? 1 : products.size() == 3 ? 2 : 3; }
 };
 
-// The dtypes decide if the attribute is missing. Throws UnsupportedError for an algorithm that no kernel computes exactly.
+// The dtypes decide if the attribute is missing. Throws UnsupportedError for an algorithm that no kernel computes
+// exactly.
 DotAlgorithm dot_algorithm(const OpView& op);
 void verify_dot_algorithm(const OpView& op);  // OpDef::verify_runnable
 

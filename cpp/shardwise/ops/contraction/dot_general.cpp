@@ -123,8 +123,8 @@ DotDims swapped(const DotDims& dims) {
 
 // One operand `x` of the product x · y, whose free dims start at `x_free_begin` in the result. Its cotangent is that of
 // the result times y, contracted over the free dims of y. The dims of this product are batching, free dims of x,
-// contracting dims in y's order; they are permuted back to x's order. With y first, the contracting dims come before the
-// free dims: the order of x for the rhs of a matrix product.
+// contracting dims in y's order; they are permuted back to x's order. With y first, the contracting dims come before
+// the free dims: the order of x for the rhs of a matrix product.
 struct OperandSide {
   TensorType x, y;
   DotDims dims;  // x is lhs

@@ -6,8 +6,9 @@
 //   func.func @f { call @g }                  calls(@main)      the two calls in @main
 //   func.func @g { … }                        callees_first()   @g, @f, @main
 //
-// Functions are indices of Module::functions. Nested calls can make a short text arbitrarily large: a program that would
-// exceed kMaxExpandedOps ops with its calls expanded, or nest deeper than kMaxCallDepth with its regions, is rejected.
+// Functions are indices of Module::functions. Nested calls can make a short text arbitrarily large: a program that
+// would exceed kMaxExpandedOps ops with its calls expanded, or nest deeper than kMaxCallDepth with its regions, is
+// rejected.
 #pragma once
 
 #include <span>

@@ -33,8 +33,8 @@ struct RowRead {
   ValueId instead = {};  // of the row that the stack lacks, the first or the last; with the dim, or without it
 };
 
-// A carry of rows. The body replaces another one in each trip, all of them in all trips, and reads none: neither the rows
-// before the loop nor the order of the trips matter to it.
+// A carry of rows. The body replaces another one in each trip, all of them in all trips, and reads none: neither the
+// rows before the loop nor the order of the trips matter to it.
 struct RowWrite {
   Course course;
   uint32_t carry = 0;
@@ -44,7 +44,8 @@ struct RowWrite {
 // The row of trip 0, and the step to that of the next trip.
 LinearInteger row_of_trip(const Course& course, int64_t trips);
 
-// The row that a dynamic_update_slice writes along the dim: the operand of the reshape that adds the dim, or the update.
+// The row that a dynamic_update_slice writes along the dim: the operand of the reshape that adds the dim, or the
+// update.
 ValueId written_row(const Module& module, OpId write, size_t dim);
 
 std::vector<RowRead> find_row_reads(Module& module, const OpView& loop, const CountedLoop& counted);

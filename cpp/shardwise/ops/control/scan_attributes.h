@@ -2,7 +2,7 @@
 //
 // The attributes of chlo.scan and shardwise.scan (scan.h), read and written:
 //
-//   dimension = 1, scan_dim_size = 10, is_reverse = true      ScanOrder: rows along dim 1 in 10 trips, the last one first
+//   dimension = 1, scan_dim_size = 10, is_reverse = true      ScanOrder: rows along dim 1 in 10 trips, last first
 //   operandSegmentSizes = [2, 1, 1]                           2 inputs, 1 border, 1 carry; chlo.scan has no borders
 //   offsets = [0, -1]                                         the inputs give row i, and row i - 1
 #pragma once

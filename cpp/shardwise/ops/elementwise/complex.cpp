@@ -56,7 +56,7 @@ void decompose_asin_acos_kernel(DecomposeContext& context) {
   context.set_result(0, complex(real(roots), real(z.op("chlo.acosh")).op("stablehlo.abs")).id);
 }
 
-// ---- gradients: those of JAX, in which the cotangent of z stands for the linear function real(cotangent · z) ---------
+// ---- gradients: those of JAX, in which the cotangent of z stands for the linear function real(cotangent · z) --------
 
 // g · real(z) = real((g + 0i) · z)
 void vjp_real(VjpContext& context) {

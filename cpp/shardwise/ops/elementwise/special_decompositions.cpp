@@ -63,8 +63,8 @@ constexpr std::array kDigammaTail{
 };
 constexpr double kDigammaSteps = 8, kShiftsBelow = 16;
 
-// 1 / w + 1 / (w + 1) + … + 1 / (w + 7). Terms k and 7 - k add up to (2 w + 7) / (u + k (7 - k)), where u = w (w + 7), so
-// that the sum is one quotient: the derivative of u (u + 6) (u + 10) (u + 12) by u, over this product.
+// 1 / w + 1 / (w + 1) + … + 1 / (w + 7). Terms k and 7 - k add up to (2 w + 7) / (u + k (7 - k)), where u = w (w + 7),
+// so that the sum is one quotient: the derivative of u (u + 6) (u + 10) (u + 12) by u, over this product.
 Term sum_of_steps(Term w) {
   const Term u = w * (w + (kDigammaSteps - 1));
   const Term slope = ((u * 4.0 + 84.0) * u + 504.0) * u + 720.0;
@@ -141,9 +141,9 @@ Term polygamma(Term n, Term x) {
 
 // ---- Bessel --------------------------------------------------------------------------------------------------------
 
-// Coefficients of exp(-x) I1(x) / x in [0, 8], by x / 2 - 2, and of exp(-x) sqrt(x) I1(x) above, by 32 / x - 2. They are
-// sums over Chebyshev points with 60 digits; the expansions are those of Clenshaw, "Chebyshev Series for Mathematical
-// Functions", NPL 1962, which Cephes uses, too.
+// Coefficients of exp(-x) I1(x) / x in [0, 8], by x / 2 - 2, and of exp(-x) sqrt(x) I1(x) above, by 32 / x - 2. They
+// are sums over Chebyshev points with 60 digits; the expansions are those of Clenshaw, "Chebyshev Series for
+// Mathematical Functions", NPL 1962, which Cephes uses, too.
 constexpr std::array kBesselBelow{
     2.7779141127610464e-18, -2.111421214358166e-17,  1.5536319577362005e-16, -1.1055969477353862e-15,
     7.600684294735408e-15,  -5.042185504727912e-14,  3.223793365945575e-13,  -1.9839743977649436e-12,

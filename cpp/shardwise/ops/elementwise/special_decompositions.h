@@ -26,8 +26,8 @@ void vjp_digamma(VjpContext& context);
 void vjp_polygamma(VjpContext& context);
 void vjp_erf_inv(VjpContext& context);
 
-// erf_inv(x) is x times a polynomial: that of the first branch with w < below for w = -log(1 - x^2). Its argument is w in
-// the first branch and the root of w in the others, less the offset. sw.random computes with the same numbers.
+// erf_inv(x) is x times a polynomial: that of the first branch with w < below for w = -log(1 - x^2). Its argument is w
+// in the first branch and the root of w in the others, less the offset. sw.random computes with the same numbers.
 struct ErfInvBranch {
   double below, offset;
   std::span<const double> coefficients;  // the highest power first

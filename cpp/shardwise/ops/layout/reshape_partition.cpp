@@ -119,8 +119,8 @@ Dims local_shape(const Layouts& layouts) {
   return shape;
 }
 
-// One exchange if at most one side of each group has several rows, and they are few. Otherwise the shards of a group with
-// several rows become ranges of its first dim, before or after that exchange.
+// One exchange if at most one side of each group has several rows, and they are few. Otherwise the shards of a group
+// with several rows become ranges of its first dim, before or after that exchange.
 class ExchangedReshape {
  public:
   explicit ExchangedReshape(PartitionContext& context)

@@ -69,7 +69,8 @@ ValueId build_fft(Builder& builder, ValueId operand, FftType type, const IntArra
   return builder.create("stablehlo.fft", {operand}, Attrs{{"fft_length", length}, {"fft_type", name}});
 }
 
-// How often each element of the half counts in the whole: twice, but for the first and, if the length is even, the last.
+// How often each element of the half counts in the whole: twice, but for the first and, if the length is even, the
+// last.
 ValueId build_counts(Builder& builder, const TensorType& type, int64_t n) {
   const NdArray counts = NdArray::empty(type.dtype, {type.shape.back()});
   for (int64_t k = 0; k < counts.size(); ++k) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transforms of lines. Lengths are told apart, never the number of lines, so that a line has the same bits in any batch:
+// Transforms of lines. Lengths are told apart, never the number of lines, so that a line has the same bits in any
+// batch:
 //
 //   few elements      lines side by side in vectors, split by factors
 //   many elements     one line at a time, as a matrix of columns and rows (tile/fourier.h)

@@ -213,8 +213,9 @@ bool count_before(const OpView& op, RegionId region, int64_t& count) {
   return false;
 }
 
-// Each op draws from a stream of its own. Its number is its place in main, which dead ops, ids and the sizes of functions
-// do not change. All are decomposed at once, and the ops that go stay in the lists of their regions meanwhile.
+// Each op draws from a stream of its own. Its number is its place in main, which dead ops, ids and the sizes of
+// functions do not change. All are decomposed at once, and the ops that go stay in the lists of their regions
+// meanwhile.
 int64_t number_of(const OpView& op) {
   int64_t count = 0;
   const bool is_found = count_before(op, op.module().main().body, count);

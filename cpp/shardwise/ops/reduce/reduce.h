@@ -11,7 +11,8 @@
 //
 // Several tensors are combined row by row, by any associative region (reduce_region_kernels.h):
 //   %1:2 = stablehlo.reduce(%x init: %v), (%n init: %i) across dimensions = [1] : …   reducer(%a, %b) (%j, %k) {…}
-// Sharded on dim 1, the devices exchange their partial results (reduce_region_partition.h), and nothing is left unreduced.
+// Sharded on dim 1, the devices exchange their partial results (reduce_region_partition.h), and nothing is left
+// unreduced.
 #pragma once
 
 #include <optional>

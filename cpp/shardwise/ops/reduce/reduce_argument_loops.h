@@ -2,9 +2,10 @@
 //
 // The loops of argmax and argmin over one dim. Only reduce_argument_kernels*.cpp include this.
 //
-//   along memory    the values of one result are adjacent: a search finds the largest of up to 2,048 values; indices are
-//                   read only if it reaches the best value so far
-//   across memory   values of neighboring results are adjacent, or each result has few: row by row, 1,024 results at once
+//   along memory    the values of one result are adjacent: a search finds the largest of up to 2,048 values; indices
+//                   are read only if it reaches the best value so far
+//   across memory   values of neighboring results are adjacent, or each result has few: row by row, 1,024 results
+//                   at once
 //
 // Rows are combined in order, so that the first NaN wins whatever the indices are. Long rows are cut into pieces of
 // kPieceItems elements, which threads share; the pieces are combined in order.

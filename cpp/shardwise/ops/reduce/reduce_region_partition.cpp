@@ -20,8 +20,8 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-// How the partial results are split, so that each device combines a part of them. The dim is padded to a multiple of the
-// shards. Without `stays`, all dims are flattened to one, and the results are gathered.
+// How the partial results are split, so that each device combines a part of them. The dim is padded to a multiple of
+// the shards. Without `stays`, all dims are flattened to one, and the results are gathered.
 struct Split {
   size_t dim = 0;
   bool stays = false;  // the results keep this sharding

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields of ops whose result is their operand: annotations, edges and barriers of propagation, and collectives on global
-// values, which change where elements are and not what they are.
+// Fields of ops whose result is their operand: annotations, edges and barriers of propagation, and collectives on
+// global values, which change where elements are and not what they are.
 //
 //   OpDef{.name = "sdy.sharding_constraint", .infer = infer_identity, .rule = rule_like_first_result,
 //         .prepare = prepare_identity, …}

@@ -2,8 +2,8 @@
 //
 // The attributes of a shard's op that reads a dim at another place, from the range of the rule:
 //
-//   slice [1:8:2], 8 rows on x = 2                   2 rows of the result: places_read [1, 4), the local slice is [1:4:2]
-//   pad interior = 1, high = 1, 4 rows on x = 2      4 rows of the result from 2 rows: padding_after 1
+//   slice [1:8:2], 8 rows on x = 2               2 rows of the result: places_read [1, 4), the local slice is [1:4:2]
+//   pad interior = 1, high = 1, 4 rows on x = 2  4 rows of the result from 2 rows: padding_after 1
 #pragma once
 
 #include "shardwise/ir/range.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The method of ops that read places of a sharded dim: the device that has a row gives it, and the others give the exact
-// neutral element of a sum there. The result is unreduced:
+// The method of ops that read places of a sharded dim: the device that has a row gives it, and the others give the
+// exact neutral element of a sum there. The result is unreduced:
 //
 //   x[i] of 64 rows on x=8      seven devices have -0 and one has the row: its bits are what the others receive
 //

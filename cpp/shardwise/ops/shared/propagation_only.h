@@ -52,8 +52,8 @@ constexpr OpDef without_gradient(OpDef def, std::string_view reason) {
   return def;
 }
 
-// An op that runs regions or a function: propagated along its edges, without a kernel. Its gradient is not an OpDef::vjp
-// either (transforms/gradient/differentiate_regions.h).
+// An op that runs regions or a function: propagated along its edges, without a kernel. Its gradient is not an
+// OpDef::vjp either (transforms/gradient/differentiate_regions.h).
 constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions, FlowFn flow, VerifyFn verify,
                           std::string_view format, std::string_view doc) {
   return OpDef{.name = name,

@@ -7,9 +7,9 @@
 //          : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<2x8xf32>
 //   %1 = stablehlo.dynamic_update_slice %x, %0, %i, %j : …
 //
-// A dim that is read or updated in part may stay sharded: each device reads or writes the rows that it owns, relative to
-// its first one. What it reads of other devices' rows is zero, and the results add up; what it would write there is cut
-// off. Batched starts become a gather or a scatter (dynamic_slicing_batch.cpp).
+// A dim that is read or updated in part may stay sharded: each device reads or writes the rows that it owns, relative
+// to its first one. What it reads of other devices' rows is zero, and the results add up; what it would write there is
+// cut off. Batched starts become a gather or a scatter (dynamic_slicing_batch.cpp).
 #pragma once
 
 #include <span>

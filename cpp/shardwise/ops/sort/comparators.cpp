@@ -90,7 +90,8 @@ class LexicographicPattern {
     return inner;
   }
 
-  // Recognises a comparison of both arguments of one operand: the left one comes before, or (not strict) both are equal.
+  // Recognises a comparison of both arguments of one operand: the left one comes before, or (not strict) both are
+  // equal.
   std::optional<SortKey> comparison(ValueId value, bool strict) const {
     const std::optional<OpView> op = made_by(value, "stablehlo.compare");
     if (!op) return std::nullopt;

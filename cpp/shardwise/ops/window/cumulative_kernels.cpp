@@ -77,8 +77,8 @@ struct ScanShape {
   bool reverse = false;
 };
 
-// `lanes` neighbours, `lane_stride` items apart, over all rows. With kWidth, the loop over them has no end to check, and
-// running values stay in registers.
+// `lanes` neighbours, `lane_stride` items apart, over all rows. With kWidth, the loop over them has no end to check,
+// and running values stay in registers.
 template <class Running, int64_t kWidth = 0>
 void scan_lanes(const ScanShape& shape, const typename Running::Item* from, typename Running::Item* to,
                 typename Running::Item init, int64_t lanes, int64_t lane_stride) {

@@ -16,7 +16,8 @@ namespace shardwise {
 
 // Whether a reducer has one: complex numbers have no order here.
 bool has_scan(DType dtype, Reducer reducer);
-// For float32, float64, complex numbers, whole-byte integers and booleans. Both arrays are row-major, and may be the same. `init` has one element.
+// For float32, float64, complex numbers, whole-byte integers and booleans. Both arrays are row-major, and may be the
+// same. `init` has one element.
 void scan(KernelContext& context, const NdArray& from, const NdArray& to, size_t dim, Prefix prefix, Reducer reducer,
           const NdArray& init);
 

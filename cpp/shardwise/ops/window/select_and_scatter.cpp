@@ -74,7 +74,7 @@ ShardingRule rule_select_and_scatter(const OpView& op) {
   return rule.build();
 }
 
-// ---- decomposition: the place that each window selects, then a scatter -----------------------------------------------
+// ---- decomposition: the place that each window selects, then a scatter ----------------------------------------------
 
 // Rows of a value and its place in the windowed dims; a negative place is padding, which no window selects.
 RegionId build_selecting_region(Builder& builder, const OpView& op, DType place) {

@@ -4,7 +4,7 @@
 // priced by what it changes, so that n of them cost n times the positions, and not n² times.
 //
 //   ExchangeInProgress exchange(map, axes);           // all axes that a replacement may have
-//   exchange.costs_no_more(k, from, &saved)           // compares with now; `saved` is an exchange that is no longer needed
+//   exchange.costs_no_more(k, from, &saved)           // compares with now; `saved` is an exchange that becomes unused
 //   exchange.replace(k, from);
 #pragma once
 

@@ -2,7 +2,7 @@
 //
 // A rehearsal of a run: every buffer is allocated and freed, and only small ones are computed.
 //
-//   AllocationLog log;                          // from here on, buffers of this thread are address space without memory
+//   AllocationLog log;                          // from here on, buffers of this thread have addresses without memory
 //   log.set_label(3);
 //   NdArray a = pooled_empty(kF32, {1 << 40});  // reads give zeros; whoever writes asks leaves_out() first
 //   a = {};

@@ -45,8 +45,8 @@ SizeClass size_class(uint64_t bytes) {
   return {4 * exponent + static_cast<int>(quarters), (uint64_t{1} << exponent) + quarters * step};
 }
 
-// Loops over large arrays spend much of their time on the translation of addresses, which pages of 2 MiB save; NumPy asks
-// for them from 4 MiB on, too.
+// Loops over large arrays spend much of their time on the translation of addresses, which pages of 2 MiB save; NumPy
+// asks for them from 4 MiB on, too.
 constexpr uint64_t kHugePage = uint64_t{1} << 21, kHuge = uint64_t{1} << 22;
 
 std::align_val_t alignment(uint64_t bytes) { return bytes >= kHuge ? std::align_val_t{kHugePage} : kAlignment; }

@@ -17,7 +17,8 @@
 
 namespace shardwise {
 
-// Whether a step, or a step of a block, does more than make its outputs. `functions` are those that it calls, by number.
+// Whether a step, or a step of a block, does more than make its outputs. `functions` are those that it calls, by
+// number.
 bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Step& step);
 bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Block& block);
 

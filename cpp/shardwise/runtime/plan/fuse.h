@@ -7,8 +7,9 @@
 //   %2 = stablehlo.tanh %1
 //
 // A producer joins its consumer when it has no other user, has the consumer's shape, and varies along the same digits
-// (otherwise every shard would compute it again). Splat constants, and what elementwise ops make of them, become scalars
-// of the program. The result equals that of the separate ops bit for bit. A group is in one region: what a loop captures is not computed again in each trip.
+// (otherwise every shard would compute it again). Splat constants, and what elementwise ops make of them, become
+// scalars of the program. The result equals that of the separate ops bit for bit. A group is in one region: what a loop
+// captures is not computed again in each trip.
 #pragma once
 
 #include <unordered_map>

@@ -61,13 +61,12 @@ void add_captures(Step& step) {
   });
 }
 
-// Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which has
-// several values, are of the loop's result.
-// Unneeded steps go before kernels are prepared: a constant that went into a chain needs none. Carries get their
-// indices before the blocks of a loop are made, which name them. The captures of blocks become inputs of the step, so
-// that the liveness around it sees them.
-// A function is planned at its first call, which decides what order of shards the plan expects; run_merged checks the
-// order at each call. A faithful run computes each device on its own, so that its kernels share no call.
+// Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which
+// has several values, are of the loop's result. Unneeded steps go before kernels are prepared: a constant that went
+// into a chain needs none. Carries get their indices before the blocks of a loop are made, which name them. The
+// captures of blocks become inputs of the step, so that the liveness around it sees them. A function is planned at its
+// first call, which decides what order of shards the plan expects; run_merged checks the order at each call. A faithful
+// run computes each device on its own, so that its kernels share no call.
 class BlockMaker {
  public:
   BlockMaker(const Module& module, const Variation& variation, const PlanOptions& options,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The communicator of one process among several, each of which owns the devices of a DeviceSet. Bytes travel by a
-// Transport; all arithmetic is that of the virtual mesh, on the same operands in the same order. So results are equal bit
-// by bit, which native reductions of MPI do not give.
+// Transport; all arithmetic is that of the virtual mesh, on the same operands in the same order. So results are equal
+// bit by bit, which native reductions of MPI do not give.
 //
 //   mesh x=4 in 4 processes, all_reduce {x} of f32[1000]
 //     all_to_all     250 elements from each of the 4 processes

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The message of a reduction among processes. Operands of one dtype and reducer form a pack: their elements, one operand
-// after the other, travel and are folded as one array. A message has rows of equal size, and a row has a part of each
-// pack.
+// The message of a reduction among processes. Operands of one dtype and reducer form a pack: their elements, one
+// operand after the other, travel and are folded as one array. A message has rows of equal size, and a row has a part
+// of each pack.
 //
 //   packs of 7 f32 and 1 i32        rows = 1     the 7 elements, padding to 16 bytes, the 1
 //                                   rows = 2     row 0: elements 0 to 3, and the 1

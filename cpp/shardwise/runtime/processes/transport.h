@@ -2,8 +2,8 @@
 //
 // Transport: how the processes of a run send bytes to each other. MPI is one (bindings/bind_processes.cpp).
 //
-// A process is named by its position along the pinned axes (DeviceSet::position). A *group* is the processes that differ
-// along some pinned axes only, in row-major order of that list; a mesh has many groups along the same axes.
+// A process is named by its position along the pinned axes (DeviceSet::position). A *group* is the processes that
+// differ along some pinned axes only, in row-major order of that list; a mesh has many groups along the same axes.
 //
 //   mesh x=4, y=2, both pinned, axes {y, x}:
 //     count = 8, order = {0, 2, 4, 6, 1, 3, 5, 7}      one group; process 2 is its second member

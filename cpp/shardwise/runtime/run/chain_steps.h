@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the fused chains of a plan: elementwise ops in one pass over memory, for all shards at once where they are stacked.
+// Runs the fused chains of a plan: elementwise ops in one pass over memory, for all shards at once where they are
+// stacked.
 //
 //   %3 = add %1, %2 ; %4 = maximum %3, %zero      %1 and %2 vary along x = 4, and %1 is dead afterwards
 //     contiguous inputs      the program runs from pointer to pointer, over the memory of %1 if nobody else reads it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a scan in the slots of a run: before a trip, a row of each input becomes a view in a slot of its own; after
-// it, a row of each output is copied to its stack.
+// The rows of a scan in the slots of a run: before a trip, a row of each input becomes a view in a slot of its own;
+// after it, a row of each output is copied to its stack.
 //
 //   scan of 3 rows: %x = row of %xs, %y to a row of %ys
 //     start_stacks          %ys is empty

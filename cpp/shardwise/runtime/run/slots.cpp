@@ -20,8 +20,8 @@ namespace {
 
 constexpr size_t kMostSpare = 1 << 14;  // values; the list of a longer program costs little beside its steps
 
-// The list of the last run of this thread. A program of a hundred values has a list of 12 KB, for which malloc would first
-// tidy its small blocks.
+// The list of the last run of this thread. A program of a hundred values has a list of 12 KB, for which malloc would
+// first tidy its small blocks.
 std::vector<Shards>& spare_list() {
   thread_local std::vector<Shards> spare;
   return spare;

@@ -8,8 +8,8 @@
 //     slots[2] = …
 //     slots.free(step.dead)
 //
-// A slot holds its value along the axes that the plan has for it. In a run with poison, what enters a slot has its padding
-// overwritten (poison.h).
+// A slot holds its value along the axes that the plan has for it. In a run with poison, what enters a slot has its
+// padding overwritten (poison.h).
 #pragma once
 
 #include "shardwise/runtime/device_set.h"

@@ -3,10 +3,10 @@
 // Which values of a region depend on batched ones, before the region is batched: the carries of a loop have one type in
 // all trips, so a carry is batched if it is in any of them.
 //
-//   %r:2 = while(%a = %x, %b = %w) cond {…} do { %0 = add %a, %c; return %0, %a }        %x is batched: both carries are
+//   %r:2 = while(%a = %x, %b = %w) cond {…} do { %0 = add %a, %c; return %0, %a }    %x is batched: both carries are
 //
-// A value is batched along some axes (ops/collectives/batch_axes.h). The answer may have more axes than necessary, never
-// fewer. A value that need not be batched is broadcast.
+// A value is batched along some axes (ops/collectives/batch_axes.h). The answer may have more axes than necessary,
+// never fewer. A value that need not be batched is broadcast.
 #pragma once
 
 #include <functional>

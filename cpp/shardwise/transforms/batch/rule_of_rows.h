@@ -13,8 +13,8 @@
 
 namespace shardwise {
 
-// While it lives, the op is without the rule, because ops that get its attributes would be refused: the rule does not fit
-// their dims.
+// While it lives, the op is without the rule, because ops that get its attributes would be refused: the rule does not
+// fit their dims.
 class RuleOfExample {
  public:
   RuleOfExample(Module& module, OpId example);
@@ -22,8 +22,8 @@ class RuleOfExample {
   RuleOfExample(const RuleOfExample&) = delete;
   RuleOfExample& operator=(const RuleOfExample&) = delete;
 
-  // Does nothing if there is no rule, or if batching changed the op or its dims, as in a convolution that joins rows and
-  // features. Such an op follows the rule of its OpDef.
+  // Does nothing if there is no rule, or if batching changed the op or its dims, as in a convolution that joins rows
+  // and features. Such an op follows the rule of its OpDef.
   void add_to(OpId of_rows, int64_t rows) const;
 
  private:

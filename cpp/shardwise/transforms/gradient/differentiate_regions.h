@@ -8,8 +8,8 @@
 //
 //                                                     %g:2 = while(%b = 0, %ct = %ct_of_h)
 //                                                     cond { %b < 10 }
-//                                                     do { %t = 9 - %b; %1 = dynamic_slice %h#2, %t; %2 = %ct * (1 - %1²);
-//                                                          return %b + 1, %2 }
+//                                                     do { %t = 9 - %b; %1 = dynamic_slice %h#2, %t
+//                                                          %2 = %ct * (1 - %1²); return %b + 1, %2 }
 //
 // The values that the gradient of a body reads (backward_split.h) become results of the op: one row for each trip of a
 // loop, and zeros in the branches that do not make them. Loop invariants are read from around the loop. A cotangent of
