@@ -75,27 +75,62 @@ def convolution_text(stride: int, low: int, groups: int) -> Callable[..., str]:
     return text
 
 
-def im2col(stride: int, low: int, groups: int) -> Callable[..., Any]:
-    """The same in NumPy: windows as rows of a matrix, and one product; one product per group."""
+def _windows(x: Any, taps: int, stride: int, low: int) -> Any:
+    """(batch, rows, columns, features, taps, taps), a view of the padded images."""
+    padded = np.pad(x, ((0, 0), (low, low), (low, low), (0, 0))) if low else x
+    return np.lib.stride_tricks.sliding_window_view(padded, (taps, taps), axis=(1, 2))[:, ::stride, ::stride]
+
+
+def im2col(stride: int, low: int) -> Callable[..., Any]:
+    """The same in NumPy: windows as rows of a matrix, and one product of BLAS."""
 
     def peer(x: Any, kernel: Any) -> Any:
         taps, features, outputs = kernel.shape[0], kernel.shape[2], kernel.shape[3]
-        padded = np.pad(x, ((0, 0), (low, low), (low, low), (0, 0))) if low else x
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (taps, taps), axis=(1, 2))[:, ::stride, ::stride]
-        shape = windows.shape[:3]
-        if groups > 1:
-            assert features == 1
-            return np.einsum("bhwfij,ijf->bhwf", windows, kernel[:, :, 0], optimize=False)
+        windows = _windows(x, taps, stride, low)
         columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(-1, taps * taps * features)
-        return (columns @ kernel.reshape(-1, outputs)).reshape(*shape, outputs)
+        return np.matmul(columns, kernel.reshape(-1, outputs)).reshape(*windows.shape[:3], outputs)
 
     return peer
+
+
+def by_taps(stride: int, low: int, combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A sum over the taps: each adds `combine` of the shifted images and its part of the kernel."""
+
+    def peer(x: Any, kernel: Any) -> Any:
+        taps = kernel.shape[0]
+        padded = np.pad(x, ((0, 0), (low, low), (low, low), (0, 0))) if low else x
+        rows, columns = ((size - taps) // stride + 1 for size in padded.shape[1:3])
+        total = None
+        for i in range(taps):
+            for j in range(taps):
+                shifted = padded[:, i : i + stride * rows : stride, j : j + stride * columns : stride]
+                term = combine(shifted, kernel[i, j])
+                total = term if total is None else np.add(total, term, out=total)
+        return total
+
+    return peer
+
+
+def depthwise_peers(stride: int, low: int) -> tuple[Callable[..., Any], ...]:
+    """NumPy's spellings of one kernel per feature: products of shifted images, and contractions of windows."""
+
+    def contracted(optimize: bool) -> Callable[..., Any]:
+        return lambda x, kernel: np.einsum(
+            "bhwfij,ijf->bhwf", _windows(x, kernel.shape[0], stride, low), kernel[:, :, 0], optimize=optimize
+        )
+
+    return by_taps(stride, low, lambda x, weight: x * weight[0]), contracted(False), contracted(True)
 
 
 def convolution(
     name: str, size: int, batch: int, features: int, outputs: int, taps: int, stride: int = 1, groups: int = 1
 ) -> Row:
     low = taps // 2
+    if groups > 1:
+        assert groups == features == outputs, "only one kernel per feature has a peer"
+        peers = depthwise_peers(stride, low)
+    else:
+        peers = (im2col(stride, low), by_taps(stride, low, np.matmul))
 
     def arguments(n: int) -> tuple[Any, ...]:
         scale = max((1 << 20) // n, 1)
@@ -106,7 +141,8 @@ def convolution(
         f"convolution {name}",
         arguments,
         text=convolution_text(stride, low, groups),
-        peer=im2col(stride, low, groups),
+        peer=peers[0],
+        more_peers=peers[1:],
     )
 
 

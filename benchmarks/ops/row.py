@@ -33,6 +33,7 @@ class Row:
         function: NumPy code, which is both traced and run by NumPy.
         text: instead, a StableHLO program for these arguments.
         peer: what ``text`` is compared with, or ``function`` where NumPy has a faster spelling.
+        more_peers: other spellings of the peer, whose fastest one counts.
     """
 
     name: str
@@ -40,13 +41,19 @@ class Row:
     function: Callable[..., Any] | None = None
     text: Callable[..., str] | None = None
     peer: Callable[..., Any] | None = None
+    more_peers: tuple[Callable[..., Any], ...] = ()
 
     @property
     def baseline(self) -> Callable[..., Any]:
-        """The function that the program is compared with."""
+        """The first function that the program is compared with."""
         found = self.peer or self.function
         assert found is not None, f"{self.name} has no peer"
         return found
+
+    @property
+    def baselines(self) -> tuple[Callable[..., Any], ...]:
+        """All spellings in NumPy; the fastest one counts."""
+        return (self.baseline, *self.more_peers)
 
     def module(self, arguments: tuple[Any, ...]) -> sw.Module:
         """The program before it is compiled."""

@@ -20,3 +20,15 @@ def test_a_sample_of_functions_gives_what_jax_gives() -> None:
     assert int(rows) >= 65
     assert int(uneven) >= int(rows) * 3 // 4
     assert run.stdout.count("equal") >= 120
+
+
+def test_a_function_that_no_row_calls_is_found() -> None:
+    """Its name in the title of another row does not count."""
+    program = (
+        "from tests.conformance.jax import corpus_coverage as coverage\n"
+        "row = coverage.FUNCTIONS.pop('fft.dctn and idctn')\n"
+        "coverage.FUNCTIONS['fft.dctn and idctn'] = (lambda x: x, row[1])\n"
+        "print(coverage.functions_without_row())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert run.stdout.strip() == "['jax.scipy.fft.dctn', 'jax.scipy.fft.idctn']", run.stdout + run.stderr
