@@ -235,6 +235,16 @@ def test_annotations_of_a_program_with_a_key(function: Any, impl: str) -> None:
         np.testing.assert_array_equal(jax.random.key_data(key_result), jax.random.key_data(rest))
 
 
+def test_a_key_whose_data_is_split_is_whole_in_jax() -> None:
+    key = jax.random.key(3)
+    program = sw.jit(sw.from_jax(noisy), mesh=MESH, in_shardings=(P("y"), P("x"))).lower(key, X).compile()
+    assert program.input_shardings[0].spec == P("y")
+    found = program.jax_shardings()
+    assert found.in_shardings[0].spec == jax.sharding.PartitionSpec()
+    result, _ = jax.jit(noisy, **found._asdict())(key, X)
+    np.testing.assert_allclose(result, jax.jit(noisy)(key, X)[0], rtol=1e-6)
+
+
 def test_trees_take_numbers_that_jax_traces_after_keys() -> None:
     """Both are of one class, which must not become that of keys."""
     jax.jit(lambda key: sw.tree.leaves({"key": key})[0])(jax.random.key(0))
