@@ -113,8 +113,17 @@ def move_of(rows, how, shape, starts, found, origins, senders, strides):
 
 
 def by_device(table):
-    """A table as `own_row` takes it: one row for all devices, or a list."""
-    return (table[0].tolist(), {}) if (table == table[:1]).all() else table.tolist()
+    """A table as `own_row` takes it: a row and its steps along the axes if they give all others, else a list."""
+    if len(table) == 1:
+        return table[0].tolist(), {}
+    steps, found, stride = {}, np.zeros_like(table) + table[0], len(table)
+    places = np.unravel_index(np.arange(len(table)), tuple(SIZES.values()))
+    for (axis, size), place in zip(SIZES.items(), places):
+        stride //= size
+        step = table[stride % len(table)] - table[0]
+        found += place.reshape(-1, *[1] * (table.ndim - 1)) * step
+        steps |= {axis: step.tolist()} if step.any() else {}
+    return (table[0].tolist(), steps) if (found == table).all() else table.tolist()
 
 
 def by_nothing(rows, how=None):
