@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the reference of ops, docs/reference/ops/, and docs/collectives.md.
 
-Both follow from the registry of ops and the table of op cases: what they show is computed. A test compares the pages.
+Both are computed from the registry of ops, the table of op cases and the programs of op_texts.py and
+custom_call_texts.py. A test compares the pages with the output of this tool.
 
     python tools/make_op_pages.py
 """
@@ -74,8 +75,8 @@ without a rule takes part in no propagation, as in Shardy; the partitioner still
 
 HEAD_OF_REFUSALS = """# Refused programs
 
-A program with one of these is an error that names the op, its line and the reason. What is refused when the program is
-compiled can be read, propagated and printed. A name with `@` is the target of a `stablehlo.custom_call`.
+A program with one of these ops is an error that names the op, its line and the reason. Programs that are refused when
+they are compiled can still be read, propagated and printed. A name with `@` is the target of a `stablehlo.custom_call`.
 
 | refused | when | reason | instead |
 | --- | --- | --- | --- |
@@ -88,12 +89,12 @@ annotated: propagation shards the result. Dims of less than {DEVICES} elements a
 
 - The *factor* of the dim is that of the op's rule, with its kind if the rule does not pass it through, and with the
   range that is read if it is not the whole dim.
-- The *method* is how the op is computed, or each op that replaces it: by its rule, or by a method of its own.
-- Bytes are those that one device receives.
-- The *cause* names what moves: an *operand* is moved before the op, and a *result* is moved afterwards, because
-  propagation wants it elsewhere.
+- The *method* is how the op, or each op that replaces it, is partitioned: by its rule, or by a method of its own.
+- *Bytes* are those that one device receives.
+- The *cause* names what moves: an *operand* moves before the op; a *result* moves after it, because propagation shards
+  it in another way.
 
-`python tools/make_op_pages.py` writes this page from the programs that it compiles; a test compares it.
+`python tools/make_op_pages.py` writes this page from programs that it compiles; a test compares them.
 
 """
 
