@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-// `axis` is the whole axis that new digits make together with digits that were there.
+// `axis` consists of the new digits and the digits that the dim had before.
 struct AxisEdge {
   uint32_t visit = 0;  // those that changed a sharding, counted from 0
   VisitedOp at;

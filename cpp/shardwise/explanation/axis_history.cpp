@@ -8,7 +8,7 @@
 namespace shardwise {
 
 AxisHistory::AxisHistory(const Module& module, const Provenance& provenance) : VisitReplay(module, provenance) {
-  // Not by a walk: groups are dropped from the program once it is propagated.
+  // A walk would miss them: groups are dropped from the program after propagation.
   for (uint32_t i = 1; i < module.op_count(); ++i) {
     if (!is_group(OpId{i})) continue;
     const ValueId member = module.operands(OpId{i})[0];
@@ -17,7 +17,7 @@ AxisHistory::AxisHistory(const Module& module, const Provenance& provenance) : V
   }
 }
 
-// By Shardy's intervals of digits, as propagation itself compares axes (propagate_factors.h).
+// Compares Shardy's intervals of digits, as propagation does (propagate_factors.h).
 bool AxisHistory::has(ShardingId id, size_t dim, const AxisRef& axis) const {
   if (!id) return false;
   const auto& dims = module().context().sharding(id).dims;

@@ -23,7 +23,7 @@ const std::vector<AxisOrigin>& AxisTracer::origins(const TensorRef& tensor, size
     const Predecessors& before = found.emplace(at, predecessors(at)).first->second;
     for (const auto& [earlier, step] : before.list) stack.push_back(earlier);
   }
-  // In the order of HeldAxis: what an axis was made of comes first, and is in origins_ when it is needed.
+  // In the order of HeldAxis: the predecessors of an axis come first, so they are in origins_ when it needs them.
   for (const auto& [at, before] : found) origins_.emplace(at, merged_origins(at, before));
   return origins_.at(start);
 }

@@ -107,7 +107,7 @@ class AxisTracer {
   AxisHistory& history_;
   std::map<HeldAxis, std::vector<AxisOrigin>> origins_;
   std::vector<PathStep> paths_;
-  // By the path before, and what the last op carried from where to where: there is one path along equal steps.
+  // Keyed by the previous path and the last step (op, axis, source, target): equal steps share one path.
   std::map<std::tuple<PathId, OpId, std::string, std::string, std::string>, PathId> known_paths_;
 };
 

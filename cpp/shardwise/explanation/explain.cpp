@@ -34,7 +34,7 @@ void Explainer::suggest(const TensorSharding& now, Explanation& result) {
   const OpId owner = value.op ? value.op : module_.region(value.region).op;
   const ShardingId initial = history_.initial({result.value});
   const TensorSharding* annotation = initial ? &module_.context().sharding(initial) : nullptr;
-  // If one operand or result of a call has a sharding, the others begin with an open one: nobody wrote it.
+  // If one operand or result of a call has a sharding, the others begin with an open one, which is no annotation.
   const bool is_written =
       annotation != nullptr && !(is_called_region(module_, history_.provenance().called, owner) &&
                                  *annotation == TensorSharding::open(annotation->mesh, annotation->ndim()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why a value is sharded as it is: for each axis the annotation that it comes from and the ops between; for each axis
-// that a neighbor has and the value does not, what kept it away.
+// that a neighbor has and the value does not, the reason.
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //   %1 = tanh %0

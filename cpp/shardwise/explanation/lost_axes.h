@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The axes that neighbors of a value have and the value does not, and what kept each away. The answer is the decision
+// The axes that neighbors of a value have and the value does not, and the reason for each. The answer is the decision
 // of propagation itself: the last visit of the op between is repeated with an observer (visit_replay.h).
 //
 //   %0 = dot_general %x, %w        %x: [{"a"}, {}]   %w: [{}, {"a"}]   %0: [{}, {"a"}]
@@ -36,7 +36,7 @@ class LostAxisFinder {
   const std::vector<VisitedOp>& visits_of(ValueId value) const;
 
   std::vector<LostAxis> find(ValueId value);
-  // The axes that barriers block, also those behind ops that would carry them on to the value.
+  // The axes that barriers block, also if ops between barrier and value would propagate them.
   std::vector<LostAxis> find_behind_barriers(ValueId value);
 
  private:

@@ -121,7 +121,7 @@ struct Attribute : std::variant<Unit, bool, IntAttr, FloatAttr, std::string, Int
 
 size_t hash_value(const Attribute& attribute);
 
-// Why a reshard or a collective is there: "operand 0 of tanh". It does not tell two collectives apart.
+// Why a reshard or a collective exists: "operand 0 of tanh". Collectives that differ only in their cause are equal.
 inline constexpr std::string_view kCauseAttr = "cause";
 // The method by which an op is computed (OpDef::methods), from `assign` to `localize`.
 inline constexpr std::string_view kMethodAttr = "method";

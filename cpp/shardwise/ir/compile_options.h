@@ -22,7 +22,7 @@ enum class Objective : uint8_t { kTime, kBytes };
 
 struct CompileOptions {
   Strategy strategy = Strategy::kAggressive;
-  bool conservative = false;      // propagate whole axes only, and nothing along dims whose elements are exchanged
+  bool conservative = false;      // propagate full axes only, and nothing along dims whose elements are exchanged
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
   Objective objective = Objective::kTime;
 };

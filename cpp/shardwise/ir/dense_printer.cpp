@@ -105,7 +105,7 @@ void print_float(std::string& out, DType dtype, double value) {
   std::array<char, 64> buffer;
   char* const begin = buffer.data();
   char* const limit = begin + buffer.size();
-  // As MLIR: six digits if they read back as the same value, else as many as it takes.
+  // MLIR's format: six digits if they read back as the same value, else the fewest that do.
   auto result = std::to_chars(begin, limit, value, std::chars_format::scientific, 6);
   std::string_view digits(begin, static_cast<size_t>(result.ptr - begin));
   if (std::bit_cast<uint64_t>(read_back(dtype, digits)) != std::bit_cast<uint64_t>(value)) {

@@ -43,7 +43,7 @@ struct Value {
 // and only where blocks are not ceil(size / shards).
 struct GlobalPart {
   TypeId type = {};            // of the global value; none: the value's own type
-  PlacementId placement = {};  // none: the whole value on every device, or what the value's sharding gives
+  PlacementId placement = {};  // none: replicated, or as the value's sharding
   Padding padding = {};
   friend bool operator==(const GlobalPart&, const GlobalPart&) = default;
 };
@@ -130,11 +130,11 @@ class Module {
   // Makes every op and value its own origin; replacing, cloning and localizing keep origins.
   void mark_origins();
 
-  // Values that stand for no global value, such as offsets, have an empty part.
+  // Values without a global value, such as offsets, have an empty part.
   const GlobalPart& part(ValueId id) const;
   void set_part(ValueId id, GlobalPart part);
   const TensorType& global_type(ValueId id) const;
-  bool holds_whole(ValueId id) const;  // every device holds the whole global value, as without a part
+  bool holds_whole(ValueId id) const;  // every device holds the entire global value, as without a part
 
   size_t value_count() const { return values_.size(); }  // ids are below these counts
   size_t op_count() const { return ops_.size(); }

@@ -138,9 +138,9 @@ struct Method {
   // The factors that the op may keep sharded only by a method.
   std::vector<FactorId> (*factors)(const OpView& op, const ShardingRule& rule);
   // Appends the placements of operands and results if the factors are sharded over `axes`, which contains some of
-  // `factors`. Appends none if the method cannot compute that. Null: each operand is taken where it is, and each result
-  // is made where it is needed; `factors` tells whether the method can compute the op at all, and the rule may keep
-  // them sharded, too.
+  // `factors`. Appends none if the method cannot compute that. Null: operands keep their placements, and each
+  // result has the needed placement; then `factors` decides whether the method can compute the op at all, and the rule
+  // may keep them sharded, too.
   void (*placements)(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                      std::vector<OpPlacement>& found);
   void (*partition)(PartitionContext& context);  // null: by the rule, only placed differently
@@ -245,8 +245,8 @@ struct Linearity {
   ReducerSet reducers = 0;
 };
 
-// Sums of float16 and float8 overflow, or round, where the whole sum does not: until they are reduced, their addends
-// stay float32. Those of bfloat16 are rounded once. How an op makes wide addends:
+// Partial sums of float16 and float8 may overflow or round where the entire sum does not: until they are reduced, their
+// addends stay float32. Those of bfloat16 are rounded once. How an op makes wide addends:
 //   kNarrow        it does not
 //   kWideResult    of the same operands, with a wide result                 dot_general
 //   kWideOperands  of converted operands, with a wide region                reduce by a sum
@@ -333,7 +333,7 @@ struct OpDef {
   TileFn tile = nullptr;  // of elementwise ops; of annotations, which combiners may have
   Linearity linear = {};
   Regions regions = Regions::kNone;
-  OperandSet joint = 0;                // of Linear::kJoint; 0: all operands. The others are whole: indices, a predicate
+  OperandSet joint = 0;                // of Linear::kJoint; 0: all operands. Others are reduced: indices, a predicate
   Addends addends = Addends::kNarrow;  // of sums
   FlowFn flow = nullptr;               // ops whose regions or results pass values through
   VerifyFn verify = nullptr;

@@ -7,7 +7,7 @@
 //   sdy.reshard %0 …                                         the program is at a stage that may hold reshards (stage.h)
 //   foo.print(%0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>}     without results: one sharding, no dims
 //
-// The parser verifies after it has parsed the whole text, the verifier again between passes.
+// The parser verifies after it has parsed the entire text, and the verifier again between passes.
 #pragma once
 
 #include <vector>

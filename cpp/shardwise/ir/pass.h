@@ -33,7 +33,7 @@ namespace shardwise {
 class Counters {
  public:
   void add(std::string_view name, int64_t amount);
-  int64_t get(std::string_view name) const;  // 0 for a name nobody counted
+  int64_t get(std::string_view name) const;  // 0 for an unknown name
   const std::vector<std::pair<std::string, int64_t>>& entries() const { return entries_; }
 
  private:

@@ -65,7 +65,7 @@ bool AccumulatorChooser::is_addend(ValueId value) const {
   return std::ranges::find(addends_, value, &Addend::value) != addends_.end();
 }
 
-// Operands of the accumulator that come unreduced, where its op combines them with what depends on the carry.
+// Unreduced operands of ops that combine them with a value that depends on the carry.
 void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Placed& dependents) {
   addends_.clear();
   for (const OpId id : accumulator.ops) {
@@ -75,7 +75,7 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
       const Placement* home = placements_.find(values_.home(op.operand(i), {}));
       if (home == nullptr || home->unreduced.empty()) continue;
       const Linear kind = linear_in(op, source_.context().sharding_rule(op), home->reducer);
-      // The other operand of a multiply (kEach) scales the carry. It is no addend, and must be whole.
+      // The other operand of a multiply (kEach) scales the carry. It is not an addend, and must be reduced.
       if (kind == Linear::kJoint && op.def().is_joint(i)) addends_.push_back({id, op.operand(i), home});
     }
   }
@@ -128,7 +128,7 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
   if (choice.pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);
-    // A whole operand would be added once by each device.
+    // Each device would add a replicated operand once.
     if (choice.pending.operands[i] && !dependent[i] && !is_addend(operand)) return std::nullopt;
     if (!dependent[i]) continue;
     if (!add_factor_axes(op, rule, i, *placements_.find(placed.at(operand)), choice.compute.factors))
@@ -147,7 +147,7 @@ bool AccumulatorChooser::place_ops(const Accumulator& accumulator, Placed& place
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const auto found = placed.find(op.operand(i));
       if (found == placed.end()) continue;
-      // The carry, or what depends on it, would be resharded in each trip.
+      // The carry, or a value that depends on it, would be resharded in each iteration.
       if (operand_placement(placements_, op, rule, choice->compute, choice->pending, i) != found->second) return false;
     }
     placed[op.result()] = result_placement(placements_, op, rule, choice->compute, 0);

@@ -80,7 +80,7 @@ class Dependents {
   bool follow(const Use& use) {
     if (!use.op) {
       is_returned_ = true;
-      // To return it as another carry as well would need it whole there.
+      // If the body also returned it as another carry, that carry would need it reduced.
       return is_returned_as_carry(use);
     }
     const Operation& op = module_.op(use.op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every collective of a local program with what it sends and why, as data:
+// Every collective of a local program with its bytes and its cause, as data:
 //
 //   all_reduce  {"model"}  8192 B from 2 devices  tensor<32x64xf32>  train.py:31  reduction in dot_general
 //
@@ -27,8 +27,8 @@ struct LedgerRow {
   TensorType operand;      // on one device
   TensorType result;
   int64_t count = 1;  // executions in one run, as far as they are known: trips times calls
-  // "" where `count` and `bytes` are exact; "at most" in a branch, which may not run, and in an exchange among so many
-  // devices that its bytes are not counted; "per trip" in a loop of unknown trips.
+  // "" where `count` and `bytes` are exact; "at most" in a branch, which may not run, and in an exchange among too
+  // many devices to count its bytes; "per trip" in a loop with an unknown number of iterations.
   std::string_view bound = {};
   LocId loc;          // the op that needed it
   std::string cause;  // "reduction in dot_general", "operand 1 of add", "annotation", "result 0", or ""

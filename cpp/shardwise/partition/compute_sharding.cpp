@@ -74,7 +74,7 @@ bool is_usable(const ShardingRule& rule, const std::vector<size_t>& pairs, Facto
     // Each device reduces its part, and the result is unreduced over the axes of the factor.
     case FactorKind::kReduction: return true;
     case FactorKind::kPassThrough:
-      // A broadcast: every device has what it needs to write its part of the new dim.
+      // A broadcast: every device holds the data for its part of the new dim.
       if (!in_an_operand(rule, id)) return !operands_lose_factors(rule, pairs);
       return in_its_results(rule, pairs, id);
     case FactorKind::kPermutation: return has_range(rule, id);  // as far as it stays local
@@ -124,7 +124,7 @@ std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t ten
 
 double ComputeSharding::local_work(const OpView& op, const ShardingRule& rule) const {
   double work = 1;
-  // The factors of a slice have the operand's sizes, but its work is what it writes.
+  // The factors of a slice have the operand's sizes, but the work of a slice is the size of its result.
   if (op.def().traits.movement) {
     const std::vector<AxisList> axes = dims(rule, rule.result_tensor(0));
     const Dims& shape = op.result_type().shape;
@@ -147,7 +147,7 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
   for (const Method& method : op.def().methods) {
     methods_.push_back(method.factors(op, rule));
     if (method.placements == nullptr) continue;
-    // By the rule, such a factor is whole, even where its kind would let it be sharded.
+    // The rule leaves such a factor unsharded, even if its kind allows sharding.
     for (const FactorId id : methods_.back()) usable_[id] = false;
   }
   for (size_t m = 0; m < methods_.size(); ++m) {

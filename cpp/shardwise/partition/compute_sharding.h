@@ -4,7 +4,7 @@
 //
 //   dot_general ([i, k], [k, j])->([i, j])     lhs [{"data"}, {}]   rhs [{"data"}, {"model"}]   result as below
 //
-//   lhs leads      i: "data"   j: "model"      rhs must be resharded: whole along k, "model" on j
+//   lhs leads      i: "data"   j: "model"      rhs must be resharded: replicated along k, "model" on j
 //   rhs leads      k: "data"   j: "model"      lhs must be moved from i to k, the result is unreduced over data
 //   result leads   as lhs                      [{"data"}, {"model"}]
 //
@@ -47,8 +47,7 @@ struct ComputeSharding {
   bool has_own_partition() const { return method != nullptr && method->partition != nullptr; }
   // The axes of the dims of a tensor of the rule.
   std::vector<AxisList> dims(const ShardingRule& rule, size_t tensor) const;
-  // The work of one device: the product of the local sizes of all factors, or what an op that only moves elements
-  // writes.
+  // The work of one device: the product of the local sizes of all factors, or the written elements of a movement op.
   double local_work(const OpView& op, const ShardingRule& rule) const;
 };
 
@@ -103,14 +102,14 @@ struct Pending {
   Reducer reducer = Reducer::kNone;
   std::vector<bool> operands;  // which come unreduced
   MeshPtr mesh = nullptr;      // of the axes
-  bool only_if_less = false;   // whole operands would become parts for nothing, unless less is sent
+  bool only_if_less = false;   // reduced operands become unreduced only if that sends less
 };
 
 inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
   return linear_in(op, rule, reducer) != Linear::kNone;
 }
 // The pending reductions of operands with these placements (null: replicated), if the op can pass on all of them; else
-// nothing. Where an op is joint in its operands, whole ones may be turned into parts of such a reduction.
+// none. If an op is joint in its operands, reduced operands may become parts of such a reduction.
 Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);
 
 // The placement of a tensor of an op that is computed with this compute sharding.

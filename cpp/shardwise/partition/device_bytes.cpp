@@ -25,7 +25,7 @@ AxisList joined(AxisList a, AxisSpan b) {
   return a;
 }
 
-// All parts are equal, but for the last ones.
+// All parts are equal, except the last ones.
 ByPosition of_all_reduce(const OpView& op) {
   const AxisList axes = collective_axes(op);
   const int64_t elements = element_count(op.operand_type(0).shape), group = product(axes);

@@ -20,8 +20,8 @@ struct DeviceBytes {
   double sum = 0;             // of all devices of the mesh
 };
 
-// Returns no axes and no bytes for more than so many positions along the axes of the collective; then the sum is an
-// upper bound.
+// Returns no axes and no bytes if the axes of the collective have more than `most_positions` positions; then the sum is
+// an upper bound.
 DeviceBytes device_bytes(const OpView& collective, double most_bytes, int64_t most_positions = 65'536);
 
 }  // namespace shardwise

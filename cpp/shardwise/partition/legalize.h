@@ -5,7 +5,7 @@
 //   %1 = chlo.broadcast_add %x, %b        %1 = broadcast_in_dim %b, dims = [1]    : [{"data"}, {}]
 //        : [{"data"}, {}]             ->  %2 = add %x, %1                         : [{"data"}, {}]
 //
-// It runs after `propagate`, so that why() and the propagated program show what the user wrote. The values that it
+// It runs after `propagate`, so that why() and the propagated program show the user's ops. The values that it
 // makes get their shardings by propagation, while those of all others are fixed.
 #pragma once
 

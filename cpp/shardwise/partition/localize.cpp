@@ -180,7 +180,7 @@ AxisList own_reduction(const ShardingRule& rule, const std::vector<const LocalVa
   return axes;
 }
 
-// If an op passes on a reduction jointly, its whole operands become parts of the reduction, which are returned.
+// If an op passes on a reduction jointly, its reduced operands become parts of the reduction. Returns these parts.
 std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
                                   std::vector<const LocalValue*>& operands) {
   std::vector<LocalValue> parts;
@@ -277,7 +277,7 @@ class Emitters {
   std::deque<LocalEmitter> emitters_;
 };
 
-// A whole value is on every mesh.
+// A replicated value is on every mesh.
 bool is_same(const Placement& a, const Placement& b) {
   return a == b || (a.is_fully_replicated() && b.is_fully_replicated());
 }
@@ -427,7 +427,7 @@ class Localization {
     }
   }
 
-  // The entry value of a carry that is unreduced may be whole: then one device counts it.
+  // The entry value of an unreduced carry may be reduced: then one device counts it.
   ValueId entry_value(const OpView& op, size_t i, const LocalValue& entry, const LocalValue& carry) {
     const Placement* placement = placements_.find(carry.part.placement);
     if (placement != nullptr && !placement->unreduced.empty() && placements_.find(entry.part.placement) != nullptr) {

@@ -280,7 +280,7 @@ double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) co
   const RegionId region = source_.op(user.id()).parent;
   double count = 0;
   for (const Use use : source_.uses(value)) {
-    // A region takes and returns whole values, so another user reduces this one in any case.
+    // A region takes and returns reduced values, so another user reduces this one in any case.
     if (!use.op || source_.op(use.op).parent != region) return 0;
     const OpView op(source_, use.op);
     if (use.op != user.id() && !may_pass(op, source_.context().sharding_rule(op), reducer)) return 0;

@@ -23,7 +23,7 @@ namespace shardwise {
 
 struct OpChoice {
   ComputeSharding compute;
-  Pending pending;  // of the operands where they are; passed on only if `compute` says so
+  Pending pending;  // of the operands as placed; the result is unreduced only if `compute` passes it
 };
 
 class OpChooser {

@@ -11,7 +11,7 @@ namespace {
 
 TypeId source_type(const OpView& op, ValueId value) { return op.module().value(value).type; }
 
-// Why the range of a sharded dim needs the dim whole, if that is the reason; else nothing.
+// Returns why the range of a sharded dim requires it unsharded, or "" if the range is not the reason.
 std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, const Placement& home,
                         const Placement& need) {
   for (size_t d = 0; d < home.dims.size(); ++d) {
@@ -19,7 +19,7 @@ std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, co
     if (range == nullptr || home.dims[d].axes.empty() || !need.dims[d].axes.empty()) continue;
     if (!range->is_static()) return str(": the start along dim ", d, " is known only at run time");
     const FactorId factor = rule.dim(i, d)[0];
-    // Shards that hold what they read moved for another reason: the result is sharded otherwise.
+    // Shards that hold their read ranges move for another reason: the result has another sharding.
     if (stays_local(op, rule, factor, product(home.dims[d].axes))) continue;
     for (size_t e = 0; e < rule.ndim(rule.result_tensor(0)); ++e) {
       if (rule.dim(rule.result_tensor(0), e)[0] != factor) continue;

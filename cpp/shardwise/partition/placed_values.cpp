@@ -12,7 +12,7 @@ namespace shardwise {
 
 void PlacedValues::add_argument(ValueId argument, bool is_of_main) {
   const Value& known = source_.value(argument);
-  // The caller of main may pass unreduced values; a call reduces what it passes.
+  // The caller of main may pass unreduced values; a call reduces its operands.
   const PlacementId home = is_of_main ? placements_.of(known.sharding, known.type) : placements_.declared(argument);
   const ValueId made = target().add_argument(builder_.region(), known.type, known.loc);
   target().value(made).origin = known.origin;
@@ -22,7 +22,7 @@ void PlacedValues::add_argument(ValueId argument, bool is_of_main) {
 void PlacedValues::leave() {
   const size_t left = depth();
   for (const ValueId source : scopes_.back().versioned) {
-    // Ops after the region cannot use what was made in it.
+    // Ops after the region cannot use its values.
     std::erase_if(placed_[source.index].versions, [&](const Version& version) { return version.depth == left; });
   }
   scopes_.pop_back();
@@ -90,7 +90,7 @@ PlacementId PlacedValues::entry(ValueId source, PlacementId carry) const {
   const Placement* placement = placements_.find(carry);
   if (placement == nullptr || placement->unreduced.empty()) return carry;
   const auto& versions = placed_[source.index].versions;
-  // Otherwise the whole entry value is turned into parts when the loop is made local, which sends nothing.
+  // Otherwise the reduced entry value becomes unreduced when the loop is localized, which sends nothing.
   if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
   return placements_.of(source_.value(source).type, placement->dim_axes(), {}, Reducer::kNone, placement->mesh);
 }
@@ -248,7 +248,7 @@ ValueId PlacedValues::make_again(ValueId source, ValueId narrow, PlacementId nee
   return target().result(made);
 }
 
-// Creates the constant with the needed placement, or whole, to be sliced.
+// Creates the constant with the needed placement, or replicated and then sliced.
 void PlacedValues::make_constant(ValueId source, PlacementId need) {
   const Placed& placed = placed_[source.index];
   const OpView op(source_, placed.constant);

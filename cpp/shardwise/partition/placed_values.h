@@ -14,7 +14,7 @@
 // The result of an elementwise op on a narrower value is recomputed where it is needed, if moving the narrower value
 // sends less:
 //
-//   %1 = convert %0 : bf16 -> f32     get(%1, whole)  ->  %2 = sdy.reshard %0, %3 = convert %2
+//   %1 = convert %0 : bf16 -> f32     get(%1, replicated)  ->  %2 = sdy.reshard %0, %3 = convert %2
 //
 // Inside a region, values from around it keep their versions. A version that a loop needs of such a value is made
 // before the loop, once for all trips; one that a branch needs is made in the branch. A region never takes a pending
@@ -46,16 +46,15 @@ class PlacedValues {
         scopes_{{.region = builder.region(), .trips = 1, .versioned = {}}},
         placed_(source.value_count()) {}
 
-  // The builder's region is now that of a loop with so many trips, or of a branch: 1. Its values are forgotten when it
-  // is left.
+  // Enters the region of a loop with `trips` iterations, or of a branch (1). leave() drops the values of the region.
   void enter(double trips) { scopes_.push_back({builder_.region(), trips, {}}); }
   void leave();
 
   // The builder's region is now the body of a function. The values of other functions are not used in it.
   void enter_function() { scopes_ = {{.region = builder_.region(), .trips = 1, .versioned = {}}}; }
 
-  // An argument of main is given as its sharding states, which may be unreduced; other functions are given whole
-  // values.
+  // An argument of main has the placement of its sharding, which may be unreduced; those of other functions are
+  // reduced.
   void add_argument(ValueId argument, bool is_of_main);
   // `pending_loc` is the location of a reduction that is pending at home, if it is not that of the value.
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc = {});

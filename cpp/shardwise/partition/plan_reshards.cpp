@@ -35,7 +35,7 @@ CollectiveForm form_of(const Mesh& mesh, const ReshardStep& step) {
   return {"sdy.all_to_all", {{"params", moves_attr(mesh, step.dim_moves)}}};
 }
 
-// The placement of a value. No sharding is the whole value on every device of `mesh`.
+// The placement of a value. A value without a sharding is replicated on `mesh`.
 PlacementId placement_in(const Module& module, ValueId value, const MeshPtr& mesh) {
   if (const PlacementId chosen = module.part(value).placement) return chosen;
   Context& context = module.context();
@@ -79,7 +79,7 @@ ValueId emit(Builder& builder, PassContext& passes, ReshardPlanner& planner, con
   const Value result = module.value(reshard.result());
   const TypeId type = result.type;
   const ShardingId from = module.value(operand).sharding;
-  // A reshard to the whole value may have no sharding; then the operand has one, or nothing would be resharded.
+  // A reshard to a replicated value may have no sharding; then the operand has one, or nothing would be resharded.
   const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
   const ReshardPlan plan = next_plan(passes, planner, type, placement_in(module, operand, mesh),
                                      placement_in(module, reshard.result(), mesh));

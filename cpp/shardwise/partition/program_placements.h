@@ -5,7 +5,7 @@
 //   of(<@mesh, [{"x", ?}p1, {}], replicated={"y"}>, tensor<17x4xf32>)     <@mesh, [{"x"}: 5, {}: 4]> on x=4
 //   of(none, tensor<17x4xf32>)                                            <@mesh, [{}: 17, {}: 4]>
 //
-// Values that devices hold alike have one id. Placements are on the mesh of the program, but for shardings of another
+// Values with equal placements share one id. Placements are on the mesh of the program, except for shardings of another
 // mesh over the same devices; replicated values are always on the mesh of the program. Blocks are ceil(size / shards).
 // A program without a mesh has none: every id is none.
 #pragma once
@@ -41,7 +41,7 @@ class ProgramPlacements {
   // `unreduced` is sorted. A mesh over the same devices; null is that of the program.
   PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
                  const MeshPtr& mesh = nullptr) const;
-  // As choices are written: without sizes, with the name of a mesh that is not that of the program; "" for none.
+  // The form used in choices: without sizes, and with the name of any mesh other than the program's; "" for none.
   const std::string& text(PlacementId placement);
   // Closed, for the module's sharding column; none for none.
   ShardingId sharding(PlacementId placement);

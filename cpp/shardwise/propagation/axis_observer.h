@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Observes one decision of a visit: whether a tensor of the op gets an axis along a factor, and what is in its way.
+// Observes one decision of a visit: whether a tensor of the op gets an axis along a factor, and why not.
 //
 //   dot ([i, k], [k, j])->([i, j])      lhs [{"a"}, {?}]   rhs [{?}, {"a"}]   result [{?}, {"a", ?}]
 //
@@ -30,7 +30,7 @@ enum class Verdict : uint8_t {
   kClosedDim,
   kUneven,        // the axis does not divide what is left of the factor
   kPartBefore,    // a factor before this one in the dim is not sharded in full
-  kPartialAxis,   // conservative propagation takes whole axes
+  kPartialAxis,   // conservative propagation takes full axes
   kResultCannot,  // a result of the elementwise op cannot take the axis, so its operand does not
 };
 

@@ -149,7 +149,7 @@ class EdgeSinker {
       step.after = as_owner_has_it(step.value, step.after);
       step.value = it->second;
     }
-    if (provenance_.initial.empty()) return;  // nobody recorded the annotations
+    if (provenance_.initial.empty()) return;  // annotations were not recorded
     for (const auto& [edge, owner] : owner_) {
       ShardingId& initial = provenance_.initial[owner.index];
       if (!initial) initial = as_owner_has_it(edge, provenance_.initial[edge.index]);

@@ -28,8 +28,8 @@ void sink_data_flow_edges(Module& module, Provenance& provenance);
 ShardingId seen_from_sources(Context& context, const DataFlowEdge& edge, ShardingId kept);
 ShardingId seen_from_target(Context& context, const DataFlowEdge& edge, ShardingId at_sources);
 
-// The edges that the ops of a module stand for: of an edge op, the sources and targets of the value after it. An edge
-// op after any other value is the identity: that value is the source.
+// The edges of the edge ops in a module: the sources and targets of the value that an edge op reads. An edge op on any
+// other value is the identity, and that value is its source.
 class DataFlowEdges {
  public:
   DataFlowEdges() = default;

@@ -133,7 +133,7 @@ void FactorProjection::project_dim(TensorFactors& tensor, std::span<const Factor
     // After an overflow, the next factor is closed, and further factors are not available.
     factor.closed = closed || has_overflow;
     if (has_overflow) return;
-    // The last factor takes what is left, divisible or not: its shards are contiguous in the dim either way.
+    // The last factor takes the remaining axes, divisible or not: its shards are contiguous in the dim either way.
     if (factor.minor_most) return cursor.take_all(factor.axes);
 
     int64_t left = rule_->factors()[factors[i]].size;

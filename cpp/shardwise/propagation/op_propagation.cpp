@@ -61,7 +61,7 @@ void OpPropagation::hide_all_but(const AxisObserver& observer, size_t only) {
     if (t == observer.tensor) {
       AxisList& own = tensor.factors[observer.factor].axes;
       const AxisList& others = projection_.find(only, observer.factor)->axes;
-      // Own axes with which the list of `only` begins stay: they are in nobody's way.
+      // Own axes that are a prefix of the list of `only` remain: they do not conflict.
       while (!own.empty() && !is_prefix_of(own, others)) own.pop_back();
       continue;
     }
@@ -81,7 +81,7 @@ void OpPropagation::observe_dim(AxisObserver& observer) const {
   const size_t tensor = observer.verdict == Verdict::kTaken ? observer.tensor : observer.blocker.tensor;
   const ShardingRule& rule = projection_.rule();
   const std::span<const FactorId> parts = rule.dim(tensor, dim_of(rule, tensor, observer.factor));
-  // The whole dim is closed, which is the better reason.
+  // The entire dim is closed, which is the better reason.
   if (projection_.tensor(tensor).factors[parts.front()].closed) return;
   for (const FactorId part : parts) {
     if (part == observer.factor) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Caches what a visit of one op does to the shardings of its tensors. Layers of a model are alike, so all but the first
-// cost lookups only.
+// Caches the effect of visiting one op on the shardings of its tensors. Layers of a model are alike, so all but the
+// first cost lookups only.
 //
 //   visits.after(rule_of_dot, participation, false, {s1, none, none})     ->  {s1, none, s2}
 //
@@ -33,11 +33,11 @@ class OpPropagation {
                         std::span<const ShardingId> before) {
     return after(rule, part, elementwise, conservative_, before);
   }
-  // The same for values that agree as by an identity: so many operands and one result, all of this type.
+  // The same for values that agree as by an identity op with one result, all of type `type`.
   const uint32_t* after_identity(TypeId type, Participation part, std::span<const ShardingId> before) {
     return after(identities_.of(type, before.size() - 1), part, false, conservative_, before);
   }
-  // The value that main returns and the result of main. Shardy never restricts these to whole axes.
+  // The value that main returns and the result of main. Shardy never restricts these to full axes.
   const uint32_t* after_return(TypeId type, std::span<const ShardingId> before) {
     return after(identities_.of(type, 1), {}, true, false, before);
   }

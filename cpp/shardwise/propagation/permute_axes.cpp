@@ -33,7 +33,7 @@ PermuteAxes permute_axes(std::span<const AxisList> from_dims, std::span<const Ax
     axes.from.insert(axes.from.end(), from.begin(), from.end());
     axes.to.insert(axes.to.end(), to.begin(), to.end());
   }
-  // Axes that enter and axes that leave the dims trade places, so that the whole map is a permutation of devices.
+  // Axes that enter and axes that leave the dims trade places, so that the map is a permutation of all devices.
   const AxisList entering = difference(axes.to, axes.from), leaving = difference(axes.from, axes.to);
   axes.from.insert(axes.from.end(), entering.begin(), entering.end());
   axes.to.insert(axes.to.end(), leaving.begin(), leaving.end());

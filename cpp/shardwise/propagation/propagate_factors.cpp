@@ -145,7 +145,7 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
 }
 
 // Cuts `axes` at the first one of which `allowed(ref, product of those before)` returns a proper prefix or none. With
-// `whole_of`, cuts at the first one that is not a whole axis of that mesh.
+// `whole_of`, cuts at the first one that is not a full axis of that mesh.
 template <class Allowed>
 void truncate(AxisList& axes, const Mesh* whole_of, AxisObserver* why, Allowed allowed) {
   int64_t before = 1;
@@ -296,7 +296,7 @@ void FactorPropagation::order_candidates(const FactorProjection& projection, boo
     for (size_t t = 0; t < projection.tensor_count(); ++t) {
       const FactorSharding* sharding = projection.find(t, static_cast<FactorId>(f));
       if (sharding == nullptr || sharding->axes.empty()) continue;
-      // A source has the whole list: a tensor with only a beginning of it did not bring the rest.
+      // A source has the entire list: a tensor with only a prefix of it did not contribute the rest.
       if (sharding->axes != candidates_[f] && !is_strict_prefix(candidates_[f], sharding->axes)) continue;
       const int64_t size = tensor_size(projection, t);
       if (size > source.size) source = {.size = size, .tensor = t};
@@ -345,7 +345,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
     }
     if (why != nullptr) why->block(Verdict::kOtherAxes, factor);
     if (!is_strict_prefix(sharding->axes, axes_)) continue;
-    // Against what the tensor has by now: factors earlier in `order_` have taken their axes, and win.
+    // Compare with the current axes of the tensor: factors earlier in `order_` have taken theirs, and win.
     truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t) {
       return free_of_other_factors(wanted, tensor, factors.size(), factor, why);
     });
@@ -362,7 +362,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
 void FactorPropagation::run_aggressive(FactorProjection& projection, Direction direction, bool elementwise) {
   if (!find_candidates(projection, direction)) return;
   order_candidates(projection, elementwise);
-  // Results first: an operand of an elementwise op looks at what its results have got.
+  // Results first: an operand of an elementwise op depends on the axes of its results.
   for (size_t t = projection.operand_count(); t < projection.tensor_count(); ++t) {
     grow_tensor(projection, t, elementwise);
   }

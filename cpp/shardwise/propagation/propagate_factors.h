@@ -26,20 +26,20 @@ enum class Direction : uint8_t { kNone, kForward, kBackward, kBoth };
 // both. So (1)3 from a later op replaces (1)2. Which of two such annotations wins is part of the contract.
 bool reaches_into(const AxisRef& inner, const AxisRef& outer);
 bool begins(const AxisRef& shorter, const AxisRef& longer);
-// Lists are equal but for the last axis of `shorter`, which may be a beginning of the other's.
+// Lists are equal except for the last axis of `shorter`, which may be a prefix of the other's.
 bool begins(AxisSpan shorter, AxisSpan longer);
 
 class FactorPropagation {
  public:
   explicit FactorPropagation(Strategy strategy) : strategy_(strategy) {}
 
-  // Conservative: only whole axes of `mesh` propagate; null: parts of axes, too.
+  // Conservative: only full axes of `mesh` propagate; null: sub-axes propagate, too.
   void restrict_to_whole_axes(const Mesh* mesh) { whole_of_ = mesh; }
 
-  // Null, except where a visit is replayed.
+  // Null unless a visit is replayed.
   void observe(AxisObserver* observer) { observer_ = observer; }
 
-  // Grows factors of `projection`. `updated()` then tells which of its tensors have grown.
+  // Grows factors of `projection`. `updated()` then has a flag for each of its tensors that has grown.
   void run(FactorProjection& projection, Direction direction, bool pass_through_only, bool elementwise);
   const std::vector<char>& updated() const { return updated_; }
 

@@ -15,7 +15,7 @@
 namespace shardwise {
 namespace {
 
-// From here on shardings change: a program that was assigned is so no longer.
+// Shardings change from here on, so an assigned program goes back to an earlier stage.
 Module make_regions(Module module, PassContext& context) {
   module.stage = Stage::kGlobal;
   context.provenance.called = calls_to_regions(module);

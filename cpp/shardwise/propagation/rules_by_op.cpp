@@ -21,7 +21,7 @@ uint32_t RulesByOp::find(OpId id) {
     // The answer becomes a part of the key, since equal ops may have different neighbors.
     types_.push_back(TypeId{neighbors ? 1U : 0U});
   }
-  // Types and attributes do not tell regions apart; the op's own rule does.
+  // Types and attributes do not distinguish regions; the op's own rule does.
   const void* key = &op.def();
   if (!op.regions().empty()) key = &module_.context().sharding_rule(op);
   const uint32_t attrs = module_.op(id).attrs.index;

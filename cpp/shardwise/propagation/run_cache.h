@@ -3,7 +3,7 @@
 // Caches results by an object, one of its variants, and a run of interned ids. Layers of a model are alike, so the 36th
 // layer costs lookups only. Propagation keeps two caches:
 //
-//   visits.find(rule, participation, {s1, none, s1})   ->  {s1, s1, s1}     what an op does to its shardings
+//   visits.find(rule, participation, {s1, none, s1})   ->  {s1, s1, s1}     the effect of an op on its shardings
 //   rules.find(op_def, attributes, {t1, t2, t3})       ->  {4}              which rule it has
 //
 // and null the first time. Entries are runs in one array: a header, the ids, the result. The table stores where they

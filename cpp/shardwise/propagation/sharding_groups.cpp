@@ -166,7 +166,8 @@ class GroupSync {
       // A value may be in a group twice.
       if (!sharding || !apart.insert(member.value).second) continue;
       const TensorSharding& known = module_.context().sharding(sharding);
-      // The annotation stays at the value. The constraint, which is in the group instead, takes what the group has.
+      // The annotation stays at the value. The constraint, which is in the group instead, takes the sharding of the
+      // group.
       const TensorSharding open = TensorSharding::open(known.mesh, known.ndim());
       const Cursor at = rewrite_.behind(member.value);
       const ValueId made = rewrite_.insert(at, rewrite_.loc(member.value), [&](Builder& builder) {

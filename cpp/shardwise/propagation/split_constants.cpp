@@ -104,7 +104,7 @@ class ConstantSplitter {
     std::vector<OpId> parts{id};
     std::unordered_set<OpId> seen{id};
     for (size_t i = 0; i < parts.size(); ++i) {
-      // A chain is copied whole, or its parts would tie its uses together.
+      // An entire chain is copied, or its parts would tie its uses together.
       if (taken_[parts[i].index]) return false;
       for (ValueId operand : module_.operands(parts[i])) {
         const OpId op = module_.value(operand).op;
@@ -166,7 +166,7 @@ class ConstantSplitter {
 
   bool is_group(OpId id) const { return module_.op(id).def->traits.sharding_group; }
 
-  // From the last op to the first, so that whole chains go, with their groups.
+  // Visits ops from last to first, so that entire chains are removed, with their groups.
   void remove_unused() {
     std::vector<OpId> constants;
     walk(module_, [&](OpId id) {

@@ -34,7 +34,7 @@ class StepRecorder {
   }
   void begin_return() { first_ = true; }  // of a value to a result of main: not a visit of an op
 
-  // A build without recording shows what it costs (benchmarks/recording.py).
+  // A build without recording shows its cost (benchmarks/recording.py).
   void record([[maybe_unused]] OpId op, [[maybe_unused]] ValueId value, [[maybe_unused]] size_t tensor,
               [[maybe_unused]] ShardingId before, [[maybe_unused]] ShardingId after) {
 #ifndef SHARDWISE_NO_PROVENANCE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The collectives of a local program. Each operates on all shards that this process owns. The executor knows only the
-// devices behind its communicator; the virtual one owns every device of the mesh.
+// devices of its communicator; the virtual one owns every device of the mesh.
 //
 //   mesh x=4:  all_gather(s, {{x}, {}})   four shards of 2x3 along x  ->  one array 8x3, the same on every device
 //

@@ -130,7 +130,7 @@ Shards CountingCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t
   add(
       [&](int64_t device) {
         const int64_t sender = shard_index(*mesh_, axes, device) - offset;
-        // A full turn sends to itself, and devices past the end receive zeros, which nobody sends.
+        // A full turn sends to itself, and devices past the end receive zeros without a message.
         if (wrap ? offset % count == 0 : offset == 0 || sender < 0 || sender >= count) return int64_t{0};
         return elements_of(operand);
       },

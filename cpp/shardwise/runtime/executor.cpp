@@ -21,7 +21,7 @@ namespace {
 // On the mesh of the executable, whose devices are those of the program's mesh.
 Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value) {
   const GlobalPart& part = module.part(value);
-  // A value without a part is whole on each device, as in a program that was not partitioned.
+  // A value without a part is replicated, as in a program that was not partitioned.
   if (!part.placement) return replicated_placement(mesh, module.global_type(value).shape);
   Placement placement = module.context().placement(part.placement);
   if (placement.is_fully_replicated() || placement.mesh->same_devices(*mesh)) placement.mesh = mesh;
@@ -33,7 +33,7 @@ bool is_placed(const ShardedArray& array, const Placement& placement) {
   const TensorSharding& sharding = array.sharding();
   if (sharding.mesh == nullptr) return false;
   if (!sharding.mesh->same_devices(*placement.mesh)) {
-    // A whole value is on every mesh.
+    // A replicated value is on every mesh.
     const bool is_whole = placement.is_fully_replicated() && sharding.is_fully_replicated();
     return is_whole && sharding.mesh->device_count() == placement.mesh->device_count();
   }
@@ -256,7 +256,7 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, c
   return use;
 }
 
-// As the caller lays it out: shards of an even array are views of the whole.
+// The layout of the caller: shards of an even array are views of the global array.
 Shards Executable::rehearsed_argument(size_t i, bool per_device) const {
   const TensorType& type = argument_type(i);
   if (per_device) return {AxisList(), pooled_empty(type.dtype, arguments_[i].local_shape())};

@@ -38,7 +38,7 @@ struct ExecutorOptions {
 
 class Executable {
  public:
-  // Arguments and results of main without a part (Module::part) are whole on every device.
+  // Arguments and results of main without a part (Module::part) are replicated.
   Executable(std::shared_ptr<const Module> local, MeshPtr mesh, ExecutorOptions options = {});
   ~Executable();
   // Runs a program with global shapes on one device: the reference for partitioned runs.
@@ -55,7 +55,7 @@ class Executable {
 
   // `communicator` reaches the devices of other processes, which run the same program. Arguments hold the shards of all
   // devices or of the owned ones, results those of the owned ones. ShapeError, DTypeError or ShardingError for
-  // arguments that are not as `argument(i)` says.
+  // arguments that do not match `argument(i)`.
   std::vector<ShardedArray> run(Communicator& communicator, std::vector<ShardedArray> arguments,
                                 const RunOptions& options = {}) const;
 

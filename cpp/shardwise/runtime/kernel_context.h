@@ -8,7 +8,7 @@
 //   for each shard k: ShardKernelContext context(operands, shards k of them, results, k);  kernel(context);
 //   results.take(0)        // a stack {4, …} if every kernel allocated; else whatever views they set
 //
-// Several threads may use contexts of one StepResults at once. A step of one call, whose values are whole, has a
+// Several threads may use contexts of one StepResults at once. A step of one call, whose values are unsharded, has a
 // OneCallContext instead, which indexes no shards:
 //
 //   std::vector<NdArray> results;
@@ -26,8 +26,8 @@
 
 namespace shardwise {
 
-// Whether the calls for the shards of a step run in parallel: there are at least as many as threads, and enough work in
-// flops and bytes. Otherwise they run one after another, and each uses all threads.
+// Whether the calls for the shards of a step run in parallel: if there is a call per thread, and enough work in flops
+// and bytes. Otherwise the calls are sequential, and each uses all threads.
 bool runs_in_parallel(int64_t shards, double work);
 
 // The operands of all shards, which outlive it. Those that nothing else refers to now may be taken by the kernels.

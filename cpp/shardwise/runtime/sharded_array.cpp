@@ -90,7 +90,7 @@ Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, Dim
   return {std::move(axes), reorder_dims(view, order)};
 }
 
-// The whole padded array as a view of the stack, if the shards are adjacent.
+// The padded global array as a view of the stack, if the shards are adjacent.
 std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sharding) {
   if (!shards.is_stacked()) return std::nullopt;
   AxisList all;
@@ -276,7 +276,7 @@ ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorS
   for (int64_t i = 0; i < product(axes); ++i) {
     LocalSlice slice;
     for (size_t d = 0; d < shape.size(); ++d) {
-      // Rows in the part, not in the whole array: a process at y=1 has rows 1, 3, 5 and 7 side by side.
+      // Rows in the part, not in the global array: a process at y=1 has rows 1, 3, 5 and 7 side by side.
       const auto& [start, size] = rows[d][static_cast<size_t>(position_along(own[d], axes, i))];
       slice.start.push_back(start);
       slice.size.push_back(size);

@@ -8,7 +8,7 @@
 //   a.slice(3)                                   // start {9, 0}, size {1, 4}
 //   gather(a)                                    // f32[10, 4]
 //
-// A process that owns some of the devices holds their shards only; a communicator gathers the whole array.
+// A process that owns some of the devices holds their shards only; a communicator gathers the global array.
 //
 // Nothing here writes the arrays it was given. Devices are named by id (Mesh::device_at), not by position.
 #pragma once
@@ -62,11 +62,11 @@ ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFi
 // The global array: a view when the shards are adjacent in one buffer, else a copy. Completes pending reductions.
 NdArray gather(const ShardedArray& array);
 
-// The same in several processes, each of which gets the whole array. They all call this.
+// The same in several processes, each of which gets the global array. All of them must call it.
 NdArray gather(const ShardedArray& array, Communicator& communicator);
 
-// The array of a process from the rows that its devices hold, in the order of the whole array: of 8 rows on x=4, y=2, a
-// process at y=1 gives rows 1, 3, 5, 7 for the sharding {"x", "y"}. ShapeError for a part of another shape.
+// The array of a process from the rows that its devices hold, in the order of the global array: of 8 rows on x=4, y=2,
+// a process at y=1 gives rows 1, 3, 5, 7 for the sharding {"x", "y"}. ShapeError for a part of another shape.
 ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorSharding& sharding,
                            const DeviceSet& devices);
 

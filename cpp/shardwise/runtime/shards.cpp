@@ -106,7 +106,7 @@ NdArray Shards::stack() const {
 Shards Shards::along(AxisSpan axes) const {
   if (std::equal(axes.begin(), axes.end(), axes_.begin(), axes_.end())) return *this;
   NdArray view;
-  // A view needs no list as long as the devices, and what it gives is a stack again.
+  // A view needs no list with one entry per device, and it is a stack again.
   if (is_stacked() && along_by_view(axes, view)) return {{axes.begin(), axes.end()}, std::move(view)};
   return along_by_index(axes);
 }

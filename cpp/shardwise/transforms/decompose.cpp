@@ -36,7 +36,7 @@ class Decomposer {
     if (results.empty()) return false;
     const RegionId parent = module_.op(id).parent;
     for (uint32_t i = 0; i < results.size(); ++i) {
-      // A decomposition may return an operand, and that value keeps what it has.
+      // A decomposition may return an operand, and that value keeps its sharding.
       if (results[i].index < known_values) continue;
       const Value& old = module_.value(module_.result(id, i));
       Value& made = module_.value(results[i]);

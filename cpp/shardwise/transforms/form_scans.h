@@ -9,7 +9,7 @@
 //        return %i + 1, %y, dynamic_update_slice %ys, %y, %i }
 //
 // A value from around the loop whose next row each trip reads is an input, and so is select(%i = 0, %h0, row %i - 1 of
-// %ys): its offset is -1 and %h0 its border. A carry of rows that is written whole and not read is an output. The
+// %ys): its offset is -1 and %h0 its border. A carry of rows that is written entirely and not read is an output. The
 // counter stays where something else reads it. All inputs and outputs count along one dim in one direction, the most
 // frequent ones; other reads and writes stay. Other loops stay as they are.
 #pragma once

@@ -16,7 +16,7 @@
 //
 // Named computations are inlined, too. A stablehlo.composite counts as a call of its decomposition, and custom calls
 // that other ops make up (ApproxTopK) are replaced by these. A chlo.scan becomes a loop, whose body counts like any
-// other. Manual computations become ops on whole values, with all their calls (manual_regions.h), and tokens empty
+// other. Manual computations become ops on global values, with all their calls (manual_regions.h), and tokens empty
 // arrays. CallGraph states which programs are rejected, before anything is copied.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops that a call or a named computation stands for, put where they are needed:
+// Expands a call or a named computation into its ops:
 //
 //   %1 = func.call @f(%0)        append_inlined(builder, op)        the ops of @f, on %0
 //

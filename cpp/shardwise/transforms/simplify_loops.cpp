@@ -70,7 +70,7 @@ class LoopSimplifier {
     });
   }
 
-  // A value without a sharding, or with one of no axes, is whole on each device.
+  // A value without a sharding, or with one of no axes, is replicated.
   bool is_whole(ShardingId wanted, ShardingId had) const {
     const auto has_no_axes = [&](ShardingId id) { return !id || module_.context().sharding(id).is_fully_replicated(); };
     return has_no_axes(wanted) && has_no_axes(had);

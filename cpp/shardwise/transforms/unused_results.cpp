@@ -34,7 +34,7 @@ class UnusedResults {
       unused_.sweep(module_.functions[f].body);
       note_uses(f);
     }
-    // Functions that call each other never become ready, and keep what they have.
+    // Functions that call each other never become ready, and keep their results.
     if (dropped_ != 0) put_in_place();
     return dropped_;
   }

@@ -7,8 +7,8 @@
 //   copy.ops(from.main().body, body);        // every op of the region, appended to `body`
 //   copy(result)                             // its image
 //
-// Locations, origins, shardings and parts come along. A value without an image stands for itself when both
-// modules are one, so a body may use values from around it.
+// Locations, origins, shardings and parts are copied. Within one module, a value without an image is its own image, so
+// a body may use values from around it.
 #pragma once
 
 #include <unordered_map>
@@ -41,7 +41,7 @@ class GraphCopy {
   std::unordered_map<ValueId, ValueId> values_;
 };
 
-// A module of the same name, with the same meshes and a main without arguments and ops: what a stage is written into.
+// A module of the same name, with the same meshes and a main without arguments and ops, into which a stage is written.
 Module empty_copy(const Module& source);
 
 }  // namespace shardwise

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The values that an op reads: its operands, and what its regions use. Values that a region makes itself are visited,
-// too; they are never defined where the op is.
+// The values that an op reads: its operands and the captures of its regions. Values that a region makes itself are
+// visited, too; they are never defined where the op is.
 //
 //   %1 = case %i { %0 = tanh %x; return %0 }        visits %i, %x, %0
 //

@@ -35,7 +35,7 @@ class Comparison {
   }
 
  private:
-  // The first stages are not in the text, and what a text does not show is not compared.
+  // Texts do not show the first stages, so they are not compared.
   bool same_stage() const { return a_.stage == b_.stage || (!is_printed(a_.stage) && !is_printed(b_.stage)); }
 
   bool same_meshes() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An exchange whose operands are replaced one by one, and the elements that devices receive in it. A replacement is
-// priced by what it changes, so that n of them cost n times the positions, and not n² times.
+// priced by its changes only, so n of them cost n times the positions, not n² times.
 //
 //   ExchangeInProgress exchange(map, axes);           // all axes that a replacement may have
 //   exchange.costs_no_more(k, from, &saved)           // compares with now; `saved` is an exchange that becomes unused

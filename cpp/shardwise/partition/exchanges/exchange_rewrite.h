@@ -32,11 +32,11 @@ class ExchangeRewrite {
  public:
   explicit ExchangeRewrite(Module& module) : module_(module), rewrite_(module) {}
 
-  // In front of the exchange `at`, with its cause.
+  // Creates an exchange before `at`, with the cause of `at`.
   ValueId create(OpId at, std::span<const ValueId> operands, ValueId fill, const ExchangeMap& map);
   // A new value takes the place of the result of an exchange.
   void replace(OpId id, ValueId made);
-  // By `make(Builder&)`.
+  // Creates the replacement with `make(Builder&)`.
   template <class Make>
   void replace_by_local(OpId id, Make&& make) {
     const OpView op(module_, id);

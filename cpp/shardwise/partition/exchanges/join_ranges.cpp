@@ -15,7 +15,7 @@
 namespace shardwise {
 namespace {
 
-// An all_gather as an exchange, to whole tiles of a value with these sizes.
+// Expresses an all_gather as an exchange whose tiles are the entire value, with these sizes.
 ExchangeMap gather_map(const OpView& gather, std::span<const ExchangeSource> sizes) {
   ExchangeMap map{.to = {}, .from = {{}}};
   const std::vector<AxisList> axes = collective_dim_axes(gather, "gather");

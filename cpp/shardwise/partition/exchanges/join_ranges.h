@@ -13,7 +13,7 @@
 
 namespace shardwise {
 
-// Returns how many exchanges became local. `choices` gets what was decided.
+// Returns the number of exchanges that became local, and records the decisions in `choices`.
 int64_t join_ranges(Module& module, ChoicesInProgress& choices);
 
 }  // namespace shardwise

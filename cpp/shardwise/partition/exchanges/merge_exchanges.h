@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-// Returns how many were merged. What they read may be unused now. `choices` gets what was decided.
+// Returns the number of merged exchanges, and records the decisions in `choices`. Their operands may be unused now.
 int64_t merge_exchanges(Module& module, ChoicesInProgress& choices);
 
 }  // namespace shardwise

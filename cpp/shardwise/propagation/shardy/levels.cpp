@@ -11,8 +11,8 @@
 namespace shardwise {
 namespace {
 
-// The arguments of manual regions that no edge stands for: while this lives, they have the shardings that the ops of
-// their region see. Shardy's module passes leave out the edges, so its ops see the arguments themselves.
+// Gives arguments of manual regions without an edge the shardings that ops inside see, for the lifetime of this object.
+// Shardy's module passes leave out the edges, so its ops see the arguments themselves.
 class InsideViews {
  public:
   explicit InsideViews(Module& module) : module_(module) {

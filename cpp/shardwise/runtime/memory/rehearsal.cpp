@@ -19,7 +19,7 @@ class RehearsedKernelContext final : public KernelContext {
 
   const NdArray& operand(size_t i) const override { return context_.operand(i); }
 
-  // The kernel is going to write what it took as soon as it is a result.
+  // The kernel writes the taken buffer as soon as it is a result.
   std::optional<NdArray> take_operand(size_t i) override {
     std::optional<NdArray> taken = context_.take_operand(i);
     takes_ = takes_ || taken;

@@ -71,7 +71,7 @@ class Scheduler {
     }
   }
 
-  // The first reduction with those along the same axes, as many as one message takes.
+  // Batches the first reduction with reductions along the same axes, up to the limit of one message.
   void place_batch(std::vector<size_t>& reductions, std::vector<Step>& ordered) {
     const AxisList axes = std::get<CollectiveCall>(steps_[reductions.front()].work).axes;
     int64_t bytes = 0;

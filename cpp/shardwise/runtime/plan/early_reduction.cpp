@@ -17,7 +17,7 @@
 namespace shardwise {
 namespace {
 
-// None unless it reduces over whole digits, all of whose devices are in this process.
+// Returns none unless it reduces over entire digits, all of whose devices are in this process.
 Reduction reduction_of(const CollectiveCall& call, const Variation& variation) {
   if (call.kind != CollectiveKind::kAllReduce && call.kind != CollectiveKind::kReduceScatter) return {};
   if (call.order != nullptr) return {};
@@ -31,7 +31,7 @@ bool comes_unreduced(const OpView& op, Linear kind, size_t operand) {
   return kind == Linear::kFirst ? operand == 0 : op.def().is_joint(operand);
 }
 
-// Values that are reduced early together or not at all: what one of them requires of another holds both ways.
+// Values that are reduced early together or not at all, because each one requires the others.
 class Web {
  public:
   using Values = std::unordered_set<ValueId>;
@@ -46,7 +46,7 @@ class Web {
         rejected_(rejected) {}
 
   bool grow(ValueId first) {
-    // One value that cannot take part rejects the whole web: its reader would see a sum where it expects a part of it.
+    // One value that cannot take part rejects the entire web: its reader would see a sum where it expects a part of it.
     bool holds = admit(first);
     while (holds && !pending_.empty()) {
       const ValueId value = pending_.back();
@@ -105,7 +105,7 @@ class Web {
     });
   }
 
-  // Of an argument of the body: a row, or a carry.
+  // Admits an argument of the body: a row, or a carry.
   bool admit_argument(const OpView& loop, size_t i) {
     const LoopParts parts = loop_parts(loop);
     if (i >= parts.inputs.size()) return admit_carry(parts, i - parts.inputs.size());
@@ -116,7 +116,7 @@ class Web {
     return admit_operand(input.stack) && admit(input.row) && (!input.border || admit_operand(input.border));
   }
 
-  // Of a result of the body, and of the loop.
+  // Admits a result of the body, and of the loop.
   bool admit_result(const OpView& loop, size_t i) {
     const LoopParts parts = loop_parts(loop);
     if (i >= parts.outputs.size()) return admit_carry(parts, i - parts.outputs.size());

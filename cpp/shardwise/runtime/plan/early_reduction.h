@@ -18,8 +18,8 @@
 
 namespace shardwise {
 
-// By op: what it reduces its result over. Removes these digits from the values that vary along them, and marks the
-// collectives that have nothing left to reduce.
+// Returns the digits over which each op reduces its result. Removes these digits from the values that vary along them,
+// and marks collectives that have nothing left to reduce.
 std::unordered_map<OpId, Reduction> reduce_early(const Module& module, Variation& variation);
 
 }  // namespace shardwise

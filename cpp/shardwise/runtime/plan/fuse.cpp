@@ -36,8 +36,8 @@ bool is_fusable(const Module& module, OpId op) {
   });
 }
 
-// The one element of each value whose elements are all the same: constants, moved ones, and what elementwise ops make
-// of them. A chain has it as a scalar, so that no step computes it:
+// The value of each splat: constants, moved splats, and elementwise ops on splats. A chain has it as a scalar, so that
+// no step computes it:
 //
 //   %1 = divide %one, %count ; %2 = broadcast_in_dim %1 ; %3 = multiply %2, %x         one chain: 0.0078125 * %x
 class Splats {

@@ -24,7 +24,7 @@
 //
 //   %6 = call @f(%5)                                     enter %5 → %arg0     the block of @f     leave %9 → %6
 //
-// Each block frees what it made at the last use in the block; what a loop captures is freed after it.
+// Each block frees its values at their last use in the block; the captures of a loop are freed after it.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In which order the shards of each value are expected in memory, while a plan is made: find_merge prefers to merge the
-// calls of a kernel along it.
+// Predicts the order of the shards of each value in memory, while a plan is made: find_merge prefers to merge the calls
+// of a kernel along it.
 #pragma once
 
 #include <span>

@@ -6,7 +6,7 @@
 //   %2 = while(%i = %1) … %4         slot 2 = %2 = %i; enter: slot 1 → slot 2 (last); body: slot 3 = %4 → slot 2 (last)
 //
 // A slot that is read for the last time in a block is dead there if the block made it. The body of a loop runs many
-// times, so its captures stay; a branch runs once, so what is dead after it may die in it.
+// times, so its captures stay; a branch runs once, so values that are dead after it may die in it.
 #pragma once
 
 #include "shardwise/runtime/plan/step.h"
@@ -14,7 +14,7 @@
 
 namespace shardwise {
 
-// Replaces values by slots in all steps, which hold indices of values, and finds what is dead and what moves. Fills
+// Replaces values by slots in all steps, which hold indices of values, and finds dead and moved values. Fills
 // Plan::slots, slot_varying, slot_axes and arguments.
 void number_slots(const Module& module, const Variation& variation, Plan& plan);
 

@@ -16,7 +16,7 @@ namespace shardwise {
 
 struct Step;
 
-// From slot to slot, where control enters or leaves a block. All moves of a list read before one writes.
+// A move from slot to slot, when control enters or leaves a block. All moves of a list read before one writes.
 struct Move {
   uint32_t from = 0, to = 0;
   bool is_last = false;  // nothing reads `from` any more
@@ -70,7 +70,7 @@ struct ScanRows {
 struct Loop {
   Block condition, body;              // a scan has no condition
   std::vector<Move> enter = {};       // the initial values to the carries
-  std::optional<int64_t> trips = {};  // where the program says how many
+  std::optional<int64_t> trips = {};  // if the program states the number
   std::optional<ScanRows> rows = {};  // of a scan
   size_t carries = 0;
 };
@@ -110,7 +110,7 @@ struct PlannedFunction {
 struct Plan {
   Digits digits;
   DeviceOrders orders = {};  // of other meshes than that of the run
-  DigitSet free = 0;         // digits along which this process owns several devices: all, but for the pinned ones
+  DigitSet free = 0;         // digits along which this process owns several devices: all except the pinned ones
   Block main;
   std::vector<PlannedFunction> functions = {};  // that are called; each is planned once
   std::vector<ValueId> slots;                   // the value of each slot; of a carry: the loop's result

@@ -163,7 +163,7 @@ class VariationFinder {
     const Region& body = module_.region(module_.functions[called].body);
     bool is_known = visits_[called] == Visits::kNow;
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      // All calls share one block, so that an argument varies along what any call passes.
+      // All calls share one block, so an argument varies along the axes of every call.
       is_known = !add(body.arguments[i], varying_[op.operand(i).index]) && is_known;
     }
     if (!is_known) visit_function(called);

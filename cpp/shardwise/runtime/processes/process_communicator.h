@@ -9,7 +9,7 @@
 //     fold           own elements, from the first device to the last
 //     all_gather     the 4 folded parts
 //
-// Small operands travel whole: one step instead of two. Axes that all devices of a process have (free axes) need no
+// Small operands are sent unsplit: one step instead of two. Axes that all devices of a process have (free axes) need no
 // transport.
 #pragma once
 

@@ -4,7 +4,7 @@
 // stacked.
 //
 //   %3 = add %1, %2 ; %4 = maximum %3, %zero      %1 and %2 vary along x = 4, and %1 is dead afterwards
-//     contiguous inputs      the program runs from pointer to pointer, over the memory of %1 if nobody else reads it
+//     contiguous inputs      the program runs from pointer to pointer, over the memory of %1 if nothing else reads it
 //     stacks with strides    one call of run_tiles; the result has the memory order of the inputs
 //     a list of shards       one call for each
 #pragma once

@@ -91,7 +91,7 @@ bool KernelSteps::run_merged(const Step& step, const KernelCall& call) {
   return true;
 }
 
-// Makes `results_` of `operands_`, which are whole.
+// Computes `results_` from `operands_`, which are unsharded.
 void KernelSteps::call_once(const Step& step, const Kernel& kernel, std::span<const TensorType> results) {
   results_.clear();
   if (is_rehearsal()) {

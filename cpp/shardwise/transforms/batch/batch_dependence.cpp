@@ -27,7 +27,7 @@ AxisSet BatchDependence::read_by(OpId op) const {
 bool BatchDependence::sees_devices(OpId op) const {
   if (axes_.are_examples()) return false;
   const OpDef& def = *module_.op(op).def;
-  // A call is expanded, which tells what it holds.
+  // A call is expanded to find the ops that it contains.
   if (find_device_op(def) != nullptr || def.regions == Regions::kManual || is_call(module_, op)) return true;
   bool found = false;
   for (const RegionId region : module_.regions(op)) {

@@ -85,7 +85,7 @@ class CutValue {
   CutValue(Builder& builder, const ManualAxes& manual, const TensorSharding& sharding)
       : builder_(builder), manual_(manual), axes_(manual.axes()), sharding_(sharding), cut_(manual.of(sharding)) {}
 
-  // From the whole value, with rows along axes around the computation, to rows along those that cut it, too.
+  // Splits the global value, with rows along axes around the computation, into rows along the axes that cut it, too.
   ValueId rows_of(ValueId whole, AxisSet around) const {
     const AxisSet set = around | cut_;
     const Dims shape = shape_of_row(builder_.module(), whole, around);
@@ -97,7 +97,7 @@ class CutValue {
     return constrained(build_reshape(builder_, front, rows(set, dims.local)), set, manual_.inside(sharding_));
   }
 
-  // And back, where `set` are the axes of the rows. The first rows stand for axes that do not cut the value.
+  // The inverse, where `set` are the axes of the rows. Along axes that do not cut the value, the first rows are taken.
   // The last op that is made has the location `last`, which may name it.
   ValueId whole_of(ValueId value, AxisSet set, AxisSet& around, LocId last) const {
     around = set & manual_.around();
@@ -123,7 +123,7 @@ class CutValue {
     Dims local, whole;  // of one row, and of the value
   };
 
-  // `shape` is that of the whole value, or of a row.
+  // `shape` is that of the global value, or of a row.
   Interleaving interleaving(AxisSet around, DimSpan shape, bool is_whole) const {
     Interleaving dims;
     for (const int64_t size : axes_.sizes(around)) {
@@ -158,7 +158,7 @@ class CutValue {
   ValueId constrained(ValueId value, AxisSet set, const TensorSharding& sharding) const {
     if (axes_.mesh() == nullptr || sharding.mesh->is_empty()) return value;
     TensorSharding all = row_sharding(axes_, set, sharding.dims);
-    // Axes that the whole value names in its dims are none along which it is replicated.
+    // The global value is not replicated along the axes of its dims.
     const AxisList named = sharding.axes_sharding();
     std::erase_if(all.replicated, [&](const AxisRef& ref) { return overlaps(named, ref); });
     append(all.replicated, difference(sharding.replicated, all.axes_used()));

@@ -165,7 +165,7 @@ void BatchWalk::select_branch(OpId op) {
 
 // ---- inline regions ------------------------------------------------------------------------------------------------
 
-// The op keeps what its attributes say: the name of a computation, the policy of a checkpoint.
+// The op keeps its attributes: the name of a computation, the policy of a checkpoint.
 void BatchWalk::inline_region(OpId op) {
   const RegionId body = module_.regions(op)[0];
   std::vector<AxisSet> sets, of_results;
@@ -189,7 +189,7 @@ void BatchWalk::inline_region(OpId op) {
 
 // ---- side effects --------------------------------------------------------------------------------------------------
 
-// Calls count by the ops that they stand for.
+// A call counts as the ops of its function.
 void BatchWalk::check_no_effect(OpId id) const {
   const OpView op(module_, id);
   // Ops on the rows of all devices replace it, which have no effect.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Manual computations as ops on whole values. On a mesh x=2:
+// Rewrites manual computations as ops on global values. On a mesh x=2:
 //
 //   %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{}]>] manual_axes={"x"}
 //        (%a: tensor<4xf32>) {

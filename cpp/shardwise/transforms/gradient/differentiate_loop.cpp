@@ -341,7 +341,7 @@ class BackwardLoop {
     // The backward loop runs the trips in reverse: the first carry is the number of the trip, from trips - 1 to 0.
     std::vector<ValueId> operands{build_scalar(builder, scalar_of(dtype_, counted_.trips - 1))};
     for (const CotangentCarry& carry : joint_.cotangents) {
-      // Zeros for a carry whose result nobody differentiates, and for the sums over the trips.
+      // Zeros for a carry whose result is not differentiated, and for the sums over the iterations.
       operands.push_back(carry.init ? carry.init : build_zeros(builder, TensorType(module_.type(carry.argument))));
     }
     const OpId made = create_while_counting_down(builder, loop_.def(), operands, build_body(ops, saved));

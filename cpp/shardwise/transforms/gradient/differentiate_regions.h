@@ -28,8 +28,8 @@ class ReverseWalk;
 void differentiate_loop(ReverseWalk& walk, OpId loop);
 void differentiate_branches(ReverseWalk& walk, OpId branches);
 
-// A named computation that sw.checkpoint recorded. Its gradient computes the region again, after an
-// optimization_barrier, but for the values that it is told to save:
+// A named computation that sw.checkpoint recorded. Its gradient recomputes the region, after an
+// optimization_barrier, except for the values that the policy saves:
 //
 //   shardwise.checkpoint = "nothing" | "dots" | "names"          with shardwise.names = ["h", …]
 inline constexpr std::string_view kCheckpointAttr = "shardwise.checkpoint";

@@ -118,7 +118,8 @@ bool reads_part(const Module& module, OpId id) {
   return is_part;
 }
 
-// A value from around the loop whose cotangent is summed over the trips: whole, or only the rows that the body reads.
+// A value from around the loop whose cotangent is summed over the iterations: all of it, or only the rows that the body
+// reads.
 struct Captured {
   ValueId value = {};
   bool is_read_whole = false;

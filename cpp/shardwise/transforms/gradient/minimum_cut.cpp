@@ -51,7 +51,7 @@ bool MinimumCut::augment() {
 
 std::vector<bool> MinimumCut::run() {
   while (augment()) continue;
-  // Nodes that can still reach the sinks are behind the cut.
+  // Nodes that can still reach the sinks are on the sink side of the cut.
   std::vector<bool> reaches_sink(edges_of_.size());
   std::vector<size_t> queue{kSink};
   reaches_sink[kSink] = true;

@@ -28,8 +28,8 @@ bool same_shapes(const OpView& op, std::initializer_list<size_t> operands, std::
          std::all_of(results.begin(), results.end(), equal_result);
 }
 
-// The last two dims of the first tensor, and of tensors of the same shape, are whole. Rest describes the last dim of
-// tensors with one dim less.
+// The last two dims of the first tensor, and of tensors of the same shape, are unsharded. Rest describes the last dim
+// of tensors with one dim less.
 enum class Rest : uint8_t { kNone, kLastDim, kOwn };
 
 // Batch dims pass through; the two matrix dims are mixed. A tensor with one dim less has the last matrix dim
@@ -94,7 +94,7 @@ ShardingRule rule_approx_top_k(const OpView& op, RuleMode) {
   return rule.build();
 }
 
-// The state of a random generator is whole.
+// The state of a random generator is replicated.
 ShardingRule rule_combine(const OpView& op, RuleMode mode) {
   if (!mode.neighbors || op.result_count() == 0) return rule_pointwise(op, mode);
   RuleBuilder rule(op);

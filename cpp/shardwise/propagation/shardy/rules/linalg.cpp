@@ -13,7 +13,7 @@ ShardingRule rule_cholesky(const OpView& op, RuleMode) {
   RuleBuilder rule(op);
   const Dims& shape = op.result_type().shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
-    // Each element of a factor depends on the whole matrix, so only the batch can be split.
+    // Each element of a factor depends on the entire matrix, so only the batch can be split.
     const bool batch = dim + 2 < shape.size();
     const FactorId factor = batch ? rule.factor(shape[dim]) : rule.need_replication(shape[dim]);
     rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);

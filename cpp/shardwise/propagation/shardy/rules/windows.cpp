@@ -26,7 +26,7 @@ ShardingRule rule_reduce_window(const OpView& op, RuleMode mode) {
   return rule.build();
 }
 
-// A window may select an element on another device, so the source is whole along windowed dims.
+// A window may select an element on another device, so the source is unsharded along windowed dims.
 ShardingRule rule_select_and_scatter(const OpView& op, RuleMode mode) {
   RuleBuilder rule(op);
   const Window window = Window::of(op);
