@@ -5,8 +5,8 @@
 
 #include "local_program.h"
 #include "processes.h"
+#include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/layout.h"
-#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/plan/plan.h"
 #include "simulator.h"
