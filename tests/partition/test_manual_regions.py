@@ -86,6 +86,11 @@ def test_groups_name_the_devices_of_a_mesh_with_ids(axis: int) -> None:
     np.testing.assert_array_equal(run(manual(all_reduce(groups), mesh=mesh)), whole(expected))
 
 
+@pytest.mark.parametrize("groups", [[[0], [1], [2], [3], [4], [5], [6], [7]], [[0, 1, 2, 3], [4, 5, 6, 7]]])
+def test_sums_of_negative_zeros_are_negative_zeros(groups: Any) -> None:
+    assert np.signbit(run(manual(all_reduce(groups)), np.full_like(X, -0.0))).all()
+
+
 def test_a_device_of_a_mesh_with_ids_has_its_number() -> None:
     body = """%i = stablehlo.partition_id : tensor<ui32>
     %f = stablehlo.convert %i : (tensor<ui32>) -> tensor<f32>

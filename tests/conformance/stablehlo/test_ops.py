@@ -120,7 +120,7 @@ ATTRIBUTES: dict[str, tuple[int, tuple[str, ...]]] = {
     )),
     "stablehlo.sort": (100, (
         r"stablehlo.real", r"compare LT", r"compare GT", r"compare LE", r"compare GE", r"stablehlo.not", r"%u3:",
-        r"%f0",
+        r"%f0", r"TOTALORDER",
     )),
     "stablehlo.reduce_window": (120, (
         r"base_dilations = array<i64: [^>]*2", r"window_dilations = array<i64: [^>]*2", r"padding = dense<\[[^>]*-1",

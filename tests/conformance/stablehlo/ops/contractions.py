@@ -90,6 +90,12 @@ def einsum(b: Build) -> None:
     made = equation.partition("->")[2]
     b.op(operands_of(b, shapes), [(tuple(sizes[c] for c in made), b.dtype)], f'einsum_config = "{equation}"')
     compare_contracted(b, math.prod(sizes[c] for c in {*"".join(operands)} - {*made}))
+    own, to = (tensor(tuple(sizes[c] for c in made), b.dtype), [tensor(shape, b.dtype) for shape in shapes])
+    if is_integer(numpy_dtype(b.dtype)):  # XLA sums in the dtype of the operands
+        b.tell_xla(
+            *(f"%x{i} = stablehlo.convert %a{i} : ({b.type_of(f'%a{i}')}) -> {to[i]}" for i in range(2)),
+            f'%r = "stablehlo.einsum"(%x0, %x1) <{{einsum_config = "{equation}"}}> : ({", ".join(to)}) -> {own}',
+        )
 
 
 def unary_einsum(b: Build) -> None:

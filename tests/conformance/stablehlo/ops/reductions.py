@@ -17,6 +17,7 @@ from tests.op.dtype_values import ALL_DTYPES, COMPLEX
 
 EVERY = tuple(ALL_DTYPES)
 FLOATS = tuple(d for d in ALL_DTYPES if is_float(numpy_dtype(d)))
+TOTALLY_ORDERED = ("float32", "float64", *COMPLEX)
 SORTED = tuple(d for d in ALL_DTYPES if d not in COMPLEX)
 
 
@@ -151,9 +152,13 @@ def sort(b: Build) -> None:
     ]
     keys = b.rng.permutation(len(dtypes))[: b.pick((1, 1, 2, 3))].tolist()
     arrays = [with_ties(b, shape, d) if i in keys else b.wild(shape, d) for i, d in enumerate(dtypes)]
-    region = comparator(dtypes, [(key, b.pick("LG"), b.pick(FORMS)) for key in keys])
+    region = comparator(dtypes, [(key, b.pick("LG"), form_of_comparison(b, dtypes[key])) for key in keys])
     properties = f"dimension = {dim} : i64, is_stable = true"
     b.op([b.argument(x) for x in arrays], [(shape, d) for d in dtypes], properties, region)
+
+
+def form_of_comparison(b: Build, dtype: str) -> str:
+    return "total" if dtype in TOTALLY_ORDERED and b.chance(0.4) else str(b.pick(FORMS))
 
 
 def with_ties(b: Build, shape: Shape, dtype: str) -> Array:

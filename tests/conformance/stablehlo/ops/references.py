@@ -40,9 +40,9 @@ def _cbrt(x: Any) -> Any:
 
 
 def _lgamma(x: Any) -> Any:
-    """SciPy's is infinite for negative subnormals, where -log|x| is exact."""
+    """SciPy's is infinite for subnormals, where -log|x| is exact."""
     with np.errstate(all="ignore"):
-        return np.where((x < 0) & (x > -1e-300), -np.log(np.abs(x)), special.gammaln(x))
+        return np.where((np.abs(x) < 1e-300) & (x != 0), -np.log(np.abs(x)), special.gammaln(x))
 
 
 def _polygamma(n: Any, x: Any) -> Any:
@@ -72,7 +72,7 @@ REFERENCES: dict[str, Function] = {
     }.items()},
     **{f"chlo.{name}": _of_scipy(function) for name, function in {
         "erf": special.erf, "erfc": special.erfc, "lgamma": _lgamma, "digamma": special.digamma,
-        "erf_inv": special.erfinv, "bessel_i1e": special.i1e, "zeta": special.zeta,
+        "erf_inv": special.erfinv, "bessel_i1e": special.i1e, "zeta": special.zeta, "next_after": np.nextafter,
     }.items()},
     "stablehlo.sign": _sign,
     "stablehlo.atan2": _atan2,

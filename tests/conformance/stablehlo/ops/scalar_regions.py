@@ -28,9 +28,10 @@ FORMS = ("strict", "swapped", "negated", "without equality")
 
 
 def comparator(dtypes: Sequence[str], keys: Sequence[tuple[int, str, str]]) -> str:
-    """A region that compares keys in turn: (operand, L or G, one of FORMS); complex keys by their parts.
+    """A region that compares keys in turn: (operand, L or G, form); complex keys by their parts.
 
-    NaN are equal to each other and come last, so that the order is a strict weak one; zeros of both signs are equal.
+    The form is one of FORMS, where NaN are equal to each other and come last, so that the order is a strict weak one,
+    and zeros of both signs are equal; or "total", which is TOTALORDER.
     """
     pairs = ", ".join(f"%u{i}: {tensor((), d)}, %v{i}: {tensor((), d)}" for i, d in enumerate(dtypes))
     lines: list[str] = []
@@ -65,6 +66,11 @@ def before(x: str, y: str, dtype: str, direction: str, form: str, name: str) -> 
     def compare(to: str, how: str, a: str, c: str) -> str:
         return f"%{name}{to} = stablehlo.compare {how}, {a}, {c}, {comparison(dtype)} : ({t}, {t}) -> {i}"
 
+    if form == "total":  # NaN and zeros by their signs
+        return [
+            f"%{name}{to} = stablehlo.compare {how}, {x}, {y}, TOTALORDER : ({t}, {t}) -> {i}"
+            for to, how in (("", direction + "T"), ("q", "EQ"))
+        ]
     opposite = {"L": "G", "G": "L"}[direction]
     real = comparison(dtype) == "FLOAT"
     first = "s" if real else ""
