@@ -21,7 +21,7 @@ CLASSES = 10
 
 
 def train_digits(mesh: sw.Mesh) -> tuple[list[float], list[np.ndarray], sw.Program]:
-    """Losses and weights after some steps. Every device is computed apart, as on a cluster."""
+    """Losses and weights after some steps. Each device is computed separately, as on a cluster."""
     images, targets = load_shuffled()
     labels = np.eye(CLASSES, dtype=np.float32)[targets]
     params, rate = initial_params(64), np.float32(0.2)

@@ -71,7 +71,7 @@ def beyond_rounding(program: Program, results: list[Any], expected: list[Any]) -
 
 
 def faithful_difference(compiled: sw.Program, program: Program) -> str | None:
-    """What differs where each device is computed apart; None if nothing does."""
+    """What differs if each device is computed separately; None if nothing does."""
     faithful = optree.tree_leaves(compiled.run(*program.arguments, faithful=True, poison=True))
     with sw.mpi.local():
         expected = optree.tree_leaves(compiled.run(*program.arguments, faithful=True, poison=True))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on the ranks of an MPI job: the same program, the same numbers, bit by bit, as on the virtual mesh.
 
-``mpirun -n 4 python -m shardwise.mpi script.py`` runs a script unchanged. A script can also ask for it itself:
+``mpirun -n 4 python -m shardwise.mpi script.py`` runs a script unchanged. A script can also set up the ranks itself:
 
     import shardwise as sw
 

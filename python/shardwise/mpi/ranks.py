@@ -83,7 +83,7 @@ class Ranks:
         self.begin("barrier", b"barrier", {})()
 
     def begin(self, what: str, program: bytes, arrays: Mapping[str, Any]) -> Finish:
-        """Compare with the other ranks what they do next; see :meth:`Place.begin`."""
+        """Compare the next operation with those of the other ranks; see :meth:`Place.begin`."""
         return self._agreement.begin(what, _key(what, program), arrays)
 
     @contextmanager
@@ -155,7 +155,7 @@ class RankPlace:
     def begin(
         self, what: str, program: bytes, arrays: Mapping[str, Any], executable: Executable | None = None
     ) -> Finish:
-        """Compare with the other ranks what they do next."""
+        """Compare the next operation with those of the other ranks."""
         self._agreed = self._ranks._agreement.begin(what, self._key(what, program), arrays)
         self._what, self._executable = what, executable
         return self._agreed

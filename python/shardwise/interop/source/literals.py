@@ -51,7 +51,7 @@ def array_text(array: np.ndarray, dtypes: str) -> str:
     if is_short and array.dtype.isbuiltin == 1:
         return f'np.array({array.tolist()}, "{array.dtype.name}")'
     items = f"[{', '.join(scalar_text(x, dtypes) for x in array.reshape(-1))}]"
-    is_plain = array.dtype.isbuiltin == 1 or dtypes != "jnp"  # NumPy knows no dtypes of jax.numpy
+    is_plain = array.dtype.isbuiltin == 1 or dtypes != "jnp"  # NumPy does not accept dtypes of jax.numpy
     text = f"np.array({items}, {_dtype_text(array.dtype, dtypes)})" if is_plain else f"jnp.stack({items})"
     return text if array.ndim == 1 else f"{text}.reshape{array.shape}"
 
@@ -61,7 +61,7 @@ def _dtype_text(dtype: np.dtype[Any], dtypes: str) -> str:
 
 
 def embedded(array: np.ndarray, dtypes: str, indent: str) -> list[str]:
-    """The expression of an array whose bytes stand in base85, in lines of bounded length."""
+    """The expression of an array whose bytes are encoded in base85, in lines of bounded length."""
     data = base64.b85encode(array.tobytes()).decode()
     size = _WIDTH - len(indent) - 6
     rows = [f'{indent}    "{data[i : i + size]}"' for i in range(0, len(data), size)]
