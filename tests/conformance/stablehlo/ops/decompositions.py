@@ -28,7 +28,7 @@ def batch_of(b: Build) -> Shape:
 
 
 def matrices(b: Build, batch: Shape, rows: int, columns: int) -> Array:
-    """Far from singular, with rows in any order; NaN in one matrix of some batches."""
+    """Far from singular, with rows in any order."""
     x = b.rng.normal(0, 1, (*batch, rows, columns))
     if is_complex(numpy_dtype(b.dtype)):
         x = x + 1j * b.rng.normal(0, 1, x.shape)
@@ -42,11 +42,11 @@ def hermitian(b: Build, batch: Shape, n: int) -> Array:
     return (x @ np.conj(np.swapaxes(x, -1, -2)) + np.diag(np.arange(n) + 1.0)).astype(b.dtype)
 
 
-def with_nan(b: Build, x: Array) -> Array:
-    """A NaN in the first matrix of some batches."""
+def with_nan(b: Build, x: Array, infinity: bool = False) -> Array:
+    """A NaN, or an infinity, in the first matrix of some batches."""
     if x.ndim > 2 and x.size and b.chance(0.25):
         x = x.copy()
-        x.reshape(-1, *x.shape[-2:])[0, 0, 0] = np.nan
+        x.reshape(-1, *x.shape[-2:])[0, 0, 0] = np.inf if infinity and b.chance(0.4) else np.nan
     return x
 
 
@@ -83,14 +83,14 @@ INFO: Core = ((), "int32")
 
 def potrf(b: Build) -> None:
     batch, _, n, _ = sizes(b)
-    a = with_nan(b, hermitian(b, batch, n))
+    a = with_nan(b, hermitian(b, batch, n), infinity=True)
     call(b, "potrf", [a], batch, [((n, n), b.dtype), INFO], letter("uplo", b.pick("LU")))
     b.compare_with("scaled", STEPS)
 
 
 def getrf(b: Build) -> None:
     batch, m, n, k = sizes(b)
-    a = with_nan(b, matrices(b, batch, m, n))
+    a = with_nan(b, matrices(b, batch, m, n), infinity=True)
     call(b, "getrf", [a], batch, [((m, n), b.dtype), ((k,), "int32"), INFO])
     b.compare_with("scaled", STEPS)
 
@@ -109,7 +109,9 @@ def trsm(b: Build) -> None:
 
 def geqrf(b: Build) -> None:
     batch, m, n, k = sizes(b)
-    call(b, "geqrf", [with_nan(b, matrices(b, batch, m, n))], batch, [((m, n), b.dtype), ((k,), b.dtype)])
+    call(
+        b, "geqrf", [with_nan(b, matrices(b, batch, m, n), infinity=True)], batch, [((m, n), b.dtype), ((k,), b.dtype)]
+    )
     b.compare_with("scaled", STEPS)
 
 
