@@ -166,9 +166,10 @@ ValueId reduce_members(RowContext& context, ValueId value, DType result) {
   const DType dtype = builder.module().type(builder.module().region(region).arguments[0]).dtype;
   const ValueId wide = build_convert(builder, value, dtype);
   const std::optional<Reducer> reducer = region_reducer(builder.module(), region);
-  const ValueId reduced =
-      reducer ? build_reduce(builder, wide, {}, *reducer, Dims{kMembers}) : reduce_by_region(builder, wide, region);
-  return build_convert(builder, reduced, result);
+  if (!reducer) return build_convert(builder, reduce_by_region(builder, wide, region), result);
+  // A sum of -0.0 alone is -0.0: a collective has no initial value.
+  const ValueId nothing = build_scalar(builder, exact_neutral(*reducer, dtype));
+  return build_convert(builder, build_reduce(builder, wide, nothing, *reducer, Dims{kMembers}), result);
 }
 
 void expand_all_reduce(RowContext& context) {
