@@ -56,6 +56,18 @@ def second_mesh_program() -> Any:
     return jitted.lower(UNEVEN).compile()
 
 
+LOOSER = {"factorizations": 4}  # LAPACK is another one; the error of an eigenvector grows with 1 / the eigenvalues' gap
+
+
+def assert_result(name: str, got: Any, want: Any, exact: bool) -> None:
+    if exact or not (got.dtype.kind == "c" or name in LOOSER):
+        assert_near(got, want, exact)
+        return
+    # The parts of a complex product have the rounding of its magnitude.
+    limit = 8 * LOOSER.get(name, 1) * np.finfo(want.dtype).eps * np.abs(want).max()
+    assert np.abs(got - want).max() <= limit, name
+
+
 def test_scripts_give_the_numbers_of_the_virtual_mesh(tmp_path: Path) -> None:
     expected = []
     programs = [(handed, compiled(handed, MESHES[i % len(MESHES)])) for i, handed in enumerate(PROGRAMS)]
@@ -64,14 +76,14 @@ def test_scripts_give_the_numbers_of_the_virtual_mesh(tmp_path: Path) -> None:
         program.to_source("mpi4py", tmp_path / f"{handed.name}.py")
         arguments = sw.tree.leaves(handed.arguments)
         (tmp_path / f"{handed.name}.args").write_bytes(pickle.dumps(arguments))
-        expected.append((handed, [np.asarray(x) for x in sw.tree.leaves(program(*handed.arguments))]))
+        results = [np.asarray(x) for x in sw.tree.leaves(program(*handed.arguments))]
+        expected.append((handed, results))
     done = mpirun(4, ["-m", "mpi4py", "tests/mpi/script_worker.py", str(tmp_path)])
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-3000:]
     for handed, results in expected:
         found = pickle.loads((tmp_path / f"{handed.name}.out").read_bytes())
-        assert len(found) == len(results), handed.name
-        for got, want in zip(found, results):
-            assert_near(got, want, handed.exact)
+        for got, want in zip(found, results, strict=True):
+            assert_result(handed.name, got, want, handed.exact)
 
 
 def test_arguments_whose_cuts_do_not_nest_on_6_ranks(tmp_path: Path) -> None:

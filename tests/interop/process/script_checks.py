@@ -33,8 +33,7 @@ def test_a_script_gives_the_same_numbers(handed: Handed, tmp_path: Path, monkeyp
     script: dict[str, Any] = runpy.run_path(str(file))
     results = script["main"](*jax.tree.leaves(handed.arguments))
     assert not jax.config.jax_enable_x64  # it is left as it was
-    assert len(results) == len(expected)
-    for got, want in zip(results, expected):
+    for got, want in zip(results, expected, strict=True):
         assert_near(got, want, handed.exact)
 
 
@@ -143,7 +142,7 @@ def test_a_script_with_too_few_devices_says_how_many_it_needs() -> None:
 
 def test_a_script_prints(capsys: pytest.CaptureFixture[str]) -> None:
     def f(x: Any) -> Any:
-        sw.debug.print("{} of {y}, {1:.2f}", {"rows": x[:2], "n": 3}, x.sum(), y=x[0])
+        sw.debug.print("{} of {y}, {:.2f}", {"rows": x[:2], "n": 3}, x.sum(), y=x[0])
         sw.debug.print("it's done {}", "here")
         return x * 2
 
