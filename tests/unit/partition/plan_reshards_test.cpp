@@ -108,7 +108,7 @@ Tiles gather(const Mesh& mesh, const Tiles& tiles, const std::vector<AxisList>& 
   });
 }
 
-Tiles all_to_all(const Mesh& mesh, const Tiles& tiles, const DimMove& move, const Dims& final_blocks) {
+Tiles all_to_all(const Mesh& mesh, const Tiles& tiles, const AllToAllMove& move, const Dims& final_blocks) {
   const auto from = static_cast<size_t>(move.from_dim), to = static_cast<size_t>(move.to_dim);
   Dims blocks = tiles.blocks;
   blocks[from] = final_blocks[from];
@@ -158,7 +158,7 @@ Tiles run_step(const Mesh& mesh, const Tiles& tiles, const Placement& before, co
     case ReshardMove::kAllToAll: break;
   }
   Tiles result = tiles;
-  for (const DimMove& move : step.dim_moves) result = all_to_all(mesh, result, move, step.after.local_shape());
+  for (const AllToAllMove& move : step.dim_moves) result = all_to_all(mesh, result, move, step.after.local_shape());
   return result;
 }
 
