@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..._core.ir import Op, Region, Value
-from ...dtypes import numpy_dtype
+from ...dtypes import is_integer, numpy_dtype
 from .target import attributes
 
 __all__ = ["cumulative_dim", "is_narrow_float", "is_neutral_of", "neutral_of", "op_of_combiner", "window_of"]
@@ -59,7 +60,7 @@ def _neutral(name: str | None, dtype: np.dtype[Any]) -> Any:
     if name == _AND:
         return ~dtype.type(0)
     if name in (_MAX, _MIN):
-        limits = np.iinfo(dtype) if dtype.kind in "iu" else None
+        limits = ml_dtypes.iinfo(dtype) if is_integer(dtype) else None
         low, high = (limits.min, limits.max) if limits is not None else (-np.inf, np.inf)
         return dtype.type(low if name == _MAX else high)
     return None
