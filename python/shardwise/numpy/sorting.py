@@ -48,8 +48,6 @@ def _less(pairs: Sequence[tuple[Tracer, Tracer]]) -> Tracer:
     """Whether the left row of keys comes first, in NumPy's order: by the first key in which they differ."""
     (left, right), *rest = pairs
     floats = is_float(left.dtype)
-    if left.dtype.name.endswith("fnuz"):  # the only NaN has the bits of -0, which the total order puts first
-        left, right = convert(left, np.dtype(np.float32)), convert(right, np.dtype(np.float32))
     if floats:
         left, right = _canonical(left), _canonical(right)
     ordered = total_order if floats else compare
@@ -64,6 +62,10 @@ def _less(pairs: Sequence[tuple[Tracer, Tracer]]) -> Tracer:
 def sort_together(operands: Sequence[Tracer], axis: int, keys: int = 1) -> list[Tracer]:
     """The operands sorted alike along ``axis`` by the first ``keys`` of them, NaN last."""
     trace = operands[0]._trace
+    dtypes = [x.dtype for x in operands]
+    # The only NaN of these dtypes has the bits of -0, which the total order puts first. float32 has all their numbers.
+    wide = [np.dtype(np.float32) if i < keys and d.name.endswith("fnuz") else d for i, d in enumerate(dtypes)]
+    operands = [convert(x, dtype) for x, dtype in zip(operands, wide)]
     region = trace.core.begin_region()
     result: Tracer | None = None
     try:
@@ -77,7 +79,8 @@ def sort_together(operands: Sequence[Tracer], axis: int, keys: int = 1) -> list[
         trace.core.end_region([] if result is None else [result._value])
     attrs = {"dimension": axis, "is_stable": True}
     values = trace.core.emit_op("stablehlo.sort", [x._value for x in operands], attrs, regions=[region])
-    return [Tracer(trace, value, shape, numpy_dtype(name)) for value, shape, name in values]
+    made = [Tracer(trace, value, shape, numpy_dtype(name)) for value, shape, name in values]
+    return [convert(x, dtype) for x, dtype in zip(made, dtypes)]
 
 
 def _checked(function: str, a: Any, axis: Any, kind: Any, order: Any, stable: Any = None) -> tuple[Tracer, int]:

@@ -37,7 +37,7 @@ module {
     %5 = stablehlo.sine %4 : tensor<8x8x2xf32>
     %6 = stablehlo.reshape %5 : (tensor<8x8x2xf32>) -> tensor<2x4x8x2xf32>
     %7 = stablehlo.transpose %6, dims = [1, 0, 2, 3] : (tensor<2x4x8x2xf32>) -> tensor<4x2x8x2xf32>
-    %8 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %8 = stablehlo.constant dense<-0.000000e+00> : tensor<f32>
     %9 = stablehlo.reduce(%7 init: %8) applies stablehlo.add across dimensions = [1] : (tensor<4x2x8x2xf32>, tensor<f32>) -> tensor<4x8x2xf32>
     %10 = sdy.sharding_constraint %9 <@mesh, [{"y"}, {?}, {?}], replicated={"x"}> : tensor<4x8x2xf32>
     %11 = stablehlo.iota dim = 0 : tensor<2x4xui32>

@@ -60,7 +60,7 @@ def _neutral(name: str | None, dtype: np.dtype[Any]) -> Any:
     if name == _AND:
         return ~dtype.type(0)
     if name in (_MAX, _MIN):
-        limits = ml_dtypes.iinfo(dtype) if is_integer(dtype) else None
+        limits: Any = ml_dtypes.iinfo(dtype) if is_integer(dtype) else None  # type: ignore[no-untyped-call]
         low, high = (limits.min, limits.max) if limits is not None else (-np.inf, np.inf)
         return dtype.type(low if name == _MAX else high)
     return None
