@@ -200,11 +200,17 @@ def _integer_power(d: Difference) -> Any:
     return np.array([r == o for r, o in zip(right, ours)], bool).reshape(d.ours.shape)
 
 
+QUIET_BITS = {"float16": 0x0200, "bfloat16": 0x0040}
+
+
 def _moved_nan(d: Difference) -> Any:
-    """NaN in both results, and our bits are those of a NaN of an operand."""
+    """NaN in both results, and our bits are those of a NaN of an operand; a sum may make it quiet (IEEE-754, 6.2)."""
     if width_of(d.dtype.name) > 16 or not is_float(d.dtype) or d.instance.op not in MOVES:
         return _nothing(d)
-    kept = {bytes(x) for a in d.instance.arguments if a.dtype == d.dtype for x in bits_of(a[np.isnan(a)])}
+    nans = [a[np.isnan(a)] for a in d.instance.arguments if a.dtype == d.dtype]
+    if _of_ops(*ON_ONE_DEVICE)(d) and d.dtype.name in QUIET_BITS:
+        nans += [(x.view(np.uint16) | np.uint16(QUIET_BITS[d.dtype.name])).view(d.dtype) for x in nans]
+    kept = {bytes(x) for a in nans for x in bits_of(a)}
     rows = bits_of(d.ours).reshape(-1, d.dtype.itemsize)
     moved = np.array([bytes(x) in kept for x in rows], bool).reshape(d.ours.shape)
     return np.isnan(d.ours) & np.isnan(d.xla) & moved
