@@ -21,7 +21,7 @@ from shardwise.dtypes import is_inexact, numpy_dtype
 from tests.op.dtype_values import ALL_DTYPES, mlir_name
 
 LONG_LISTS = re.compile(r"dense<\[.{40,}?\]>")
-# What a program is given for an element type that is not one of its own.
+# The element type of an argument that must be real, or complex, where the dtype under test is not.
 REAL = {"complex64": "f32", "complex128": "f64"}
 COMPLEX = {"float64": "complex<f64>", "complex128": "complex<f64>"}
 

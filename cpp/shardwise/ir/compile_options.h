@@ -15,7 +15,7 @@ namespace shardwise {
 //   kAggressive  each tensor takes the axes that it can, the larger source first; the rest becomes a reshard
 enum class Strategy : uint8_t { kBasic, kAggressive };
 
-// What the partitioner minimizes:
+// The objective of the partitioner:
 //   kTime    the bytes that a device receives, by schedules in which few messages wait for each other
 //   kBytes   these bytes alone: a message may be passed on from device to device
 enum class Objective : uint8_t { kTime, kBytes };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What shardwise refuses, each with its reason and what to do instead. Errors and the page "Refused programs" show
-// them.
+// The ops, targets and types that shardwise refuses, each with a reason and a fix. Errors and the page "Refused
+// programs" print them.
 //
 //   refusal_of("stablehlo.infeed")->way_out      "pass the data as arguments"
 //   refusal_of("stablehlo.async_start")          an op that no text may hold: the parser's error

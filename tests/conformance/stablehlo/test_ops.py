@@ -105,7 +105,7 @@ def test_operands_and_results_of_contractions_have_dtypes_of_their_own(op: str, 
     assert (len({pair for pair in operands if pair[0] != pair[1]}) > 40) == (op == "dot_general")
 
 
-# Of 150 instances of an op: patterns of their texts, and how many different texts of properties there are at least.
+# For each op: patterns that the texts of 150 instances must match, and the least number of different properties.
 ATTRIBUTES: dict[str, tuple[int, tuple[str, ...]]] = {
     "stablehlo.convolution": (140, (
         r"batch_group_count = 2", r"feature_group_count = [23]", r"lhs_dilation = array<i64: [^>]*2",

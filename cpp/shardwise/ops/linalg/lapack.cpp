@@ -129,8 +129,7 @@ Int first_nan(Int n, const T* a) {
 
 // The first column with a NaN; n without one.
 //
-// A NaN may stand anywhere in a matrix, but kernels of OpenBLAS lose some: it divided the column below a pivot of NaN
-// to zeros, and so made finite solutions of a system that has none.
+// OpenBLAS's kernels drop some NaN: below a pivot of NaN they wrote zeros, and `solve` then returned finite numbers.
 template <class T>
 Int first_nan_column(Int m, Int n, const T* a) {
   for (Int column = 0; column < n; ++column) {
@@ -140,7 +139,7 @@ Int first_nan_column(Int m, Int n, const T* a) {
   return n;
 }
 
-// What elimination makes of the columns from `first` on, if column `first` has a NaN.
+// Fills the columns from `first` on with NaN: elimination spreads a NaN of column `first` to all of them.
 template <class T>
 void fill_nan(Int m, Int first, Int n, T* a) {
   const auto rows = static_cast<size_t>(m);

@@ -13,7 +13,7 @@
 
 namespace shardwise {
 
-// What is refused under a condition, which the op itself checks (OpDef::verify_runnable).
+// Refusals under a condition. The op checks the condition in OpDef::verify_runnable.
 namespace refusals {
 
 constexpr Refusal under(std::string_view condition, std::string_view name, std::string_view reason,
