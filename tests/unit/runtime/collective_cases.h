@@ -31,6 +31,18 @@ inline Case random_case(Random& random, DType dtype, Dims local) {
 
 inline Reducer random_reducer(Random& random, DType dtype) { return kReducers[below(random, is_float(dtype) ? 4 : 6)]; }
 
+// Digits of one axis as one ref in half of the cases, as a program may spell them: {"x":(1)2, "x":(2)4} or {"x"}.
+inline AxisList respelled(Random& random, const AxisList& axes) {
+  if (below(random, 2) == 0) return axes;
+  AxisList merged;
+  append_merged(merged, axes);
+  return merged;
+}
+inline std::vector<AxisList> respelled(Random& random, std::vector<AxisList> dims) {
+  for (AxisList& dim : dims) dim = respelled(random, dim);
+  return dims;
+}
+
 // Hands the axes out to the dims.
 inline std::vector<AxisList> deal(Random& random, const AxisList& axes, int64_t ndim) {
   std::vector<AxisList> dims(static_cast<size_t>(ndim));

@@ -20,7 +20,7 @@ using Collective = std::function<Shards(Communicator&, const Shards&)>;
 void expect_as_on_the_virtual_mesh(Random& random, const Case& c, const Collective& collective) {
   VirtualCommunicator virtual_mesh;
   const Shards expected = collective(virtual_mesh, c.operand);
-  AxisList pinned = some_of(random, c.digits);
+  AxisList pinned = respelled(random, sorted(some_of(random, c.digits)));
   while (product(pinned) > kMostThreads) pinned.pop_back();
   run_in_processes(pinned, [&](const DeviceSet& devices, Communicator& communicator) {
     const Shards actual = collective(communicator, devices.owned(c.operand));
@@ -39,7 +39,7 @@ TEST(ProcessCommunicator, AllReduce) {
     const DType dtype = kDTypes[round % 13];
     // Large operands are folded in parts.
     const Case c = random_case(random, dtype, round % 10 == 0 ? Dims{3, 30011} : Dims{2, 3});
-    const AxisList axes = some_of(random, c.digits);
+    const AxisList axes = respelled(random, some_of(random, c.digits));
     const Reducer reducer = random_reducer(random, dtype);
     expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
       return communicator.all_reduce(operand, axes, reducer);
@@ -53,7 +53,7 @@ TEST(ProcessCommunicator, AllReducesTogether) {
   for (int round = 0; round < kRounds; ++round) {
     const DType dtype = kDTypes[round % 13];
     const Case c = random_case(random, dtype, round % 10 == 0 ? Dims{3, 30011} : Dims{2, 3});
-    const AxisList axes = some_of(random, c.digits);
+    const AxisList axes = respelled(random, some_of(random, c.digits));
     const Reducer first = random_reducer(random, dtype);
     const std::vector<Reducer> reducers{first, random_reducer(random, dtype), first};  // two travel as one array
     for (size_t which = 0; which < 3; ++which) {
@@ -83,7 +83,7 @@ TEST(ProcessCommunicator, AllReducesOfSeveralDtypesTogether) {
     const DType dtype = round % 2 == 0 ? DType::kF64 : DType::kI16;
     // 3 * 30011 elements do not divide into equal parts.
     const Case c = random_case(random, dtype, round % 10 < 2 ? Dims{3, 30011} : Dims{1, 3});
-    const AxisList axes = some_of(random, c.digits);
+    const AxisList axes = respelled(random, some_of(random, c.digits));
     for (size_t which = 0; which < 3; ++which) {
       expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
         const Shards bytes = as_bytes(operand);
@@ -98,7 +98,7 @@ TEST(ProcessCommunicator, AllGather) {
   Random random(22);
   for (int round = 0; round < kRounds; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2, 1, 3});
-    const std::vector<AxisList> gather = deal(random, some_of(random, c.digits), 3);
+    const std::vector<AxisList> gather = respelled(random, deal(random, some_of(random, c.digits), 3));
     expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
       return communicator.all_gather(operand, gather);
     });
@@ -111,8 +111,9 @@ TEST(ProcessCommunicator, ReduceScatter) {
   for (int round = 0; round < kRounds; ++round) {
     const DType dtype = kDTypes[round % 13];
     const Case c = random_case(random, dtype, {24, 24});
-    const AxisList axes = some_of(random, c.digits);
-    const std::vector<AxisList> scatter = deal(random, some_of(random, axes), 2);
+    const AxisList digits = sorted(some_of(random, c.digits));
+    const AxisList axes = respelled(random, digits);
+    const std::vector<AxisList> scatter = respelled(random, deal(random, some_of(random, digits), 2));
     const Reducer reducer = random_reducer(random, dtype);
     expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
       return communicator.reduce_scatter(operand, axes, scatter, reducer);
@@ -126,7 +127,7 @@ TEST(ProcessCommunicator, AllToAll) {
   for (int round = 0; round < kRounds; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {24, 24, 24});
     std::vector<AllToAllMove> moves;
-    for (const AxisList& axes : deal(random, some_of(random, c.digits), 2)) {
+    for (const AxisList& axes : respelled(random, deal(random, some_of(random, c.digits), 2))) {
       const int64_t from = below(random, 3);
       moves.push_back({axes, from, (from + 1 + below(random, 2)) % 3});
     }
@@ -175,7 +176,7 @@ TEST(ProcessCommunicator, Shift) {
   Random random(27);
   for (int round = 0; round < kRounds; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2});
-    const AxisList axes = some_of(random, c.digits);
+    const AxisList axes = respelled(random, some_of(random, c.digits));
     const int64_t offset = below(random, 9) - 4;
     const bool wrap = below(random, 2) == 0;
     expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
@@ -189,7 +190,7 @@ TEST(ProcessCommunicator, Chain) {
   Random random(29);
   for (int round = 0; round < kRounds; ++round) {
     const Case c = random_case(random, round % 2 == 0 ? DType::kF32 : DType::kI64, {2});
-    const AxisList axes = some_of(random, c.digits);
+    const AxisList axes = respelled(random, some_of(random, c.digits));
     const int64_t step = below(random, 2) == 0 ? 1 : -1;
     const Reducer reducer = below(random, 2) == 0 ? Reducer::kSum : Reducer::kMax;
     expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
@@ -203,7 +204,7 @@ TEST(ProcessCommunicator, AxisIndex) {
   Random random(28);
   for (int round = 0; round < kRounds; ++round) {
     const Case c = random_case(random, DType::kI32, {1});
-    const AxisList axes = some_of(random, c.digits);
+    const AxisList axes = respelled(random, some_of(random, c.digits));
     expect_as_on_the_virtual_mesh(
         random, c, [&](Communicator& communicator, const Shards&) { return communicator.axis_index(axes); });
     if (HasFailure()) FAIL() << round;

@@ -187,9 +187,12 @@ Shards ProcessCommunicator::all_gather(const Shards& operand, std::span<const Ax
 
 Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
                                            Reducer reducer) {
-  const ProcessGroup& group = group_along(axes);
+  AxisList cuts;
+  for (const AxisList& dim : scatter) cuts = joined(cuts, dim);
+  // A sum over y=4 scattered along y:(2)2 and y:(1)2: members of the group are found by the digits that select a part.
+  const ProcessGroup& group = group_along(pieces_of(axes, cuts));
   if (group.count == 1) return own_.reduce_scatter(operand, axes, scatter, reducer);
-  const AxisList borders = joined(devices_.pinned, operand.axes());
+  const AxisList borders = joined(joined(devices_.pinned, group.axes), operand.axes());
   std::vector<AxisList> split;
   std::vector<AxisList> free;
   Dims local = operand.local_shape();
