@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what the build needs and is missing, by apt-get (through sudo when not root). Looks for the headers
 # themselves, not for packages, so that libraries installed in another way count. Silent when all is there.
+#
+#   tools/system_packages.sh            what a build needs
+#   tools/system_packages.sh wheel      and what a wheel links statically
 set -eu
 PYTHON="${PYTHON:-python3}"
 missing=""
@@ -26,6 +29,9 @@ has_header gtest/gtest.h || need libgtest-dev
 # Debian keeps OpenBLAS's own header in a folder of the multiarch directory.
 ls /usr/include/*/openblas*/cblas.h /usr/include/openblas*/cblas.h /usr/local/include/cblas.h \
   /opt/OpenBLAS/include/cblas.h 2> /dev/null | grep -q . || need libopenblas-dev
+if [ "${1:-}" = wheel ]; then
+  ls /usr/lib/*/openblas-serial/libopenblas.a 2> /dev/null | grep -q . || need libopenblas-serial-dev
+fi
 
 [ -n "$missing" ] || exit 0
 

@@ -15,6 +15,7 @@ array([ 0,  2,  4,  6,  8, 10, 12, 14])
 from __future__ import annotations
 
 import atexit as _atexit
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import numpy as _np  # noqa: F401 - its OpenBLAS loads before ours, and makes its own choice
 
@@ -80,9 +81,10 @@ from .errors import (
     UnsupportedError,
 )
 from .grad import grad, stop_gradient, value_and_grad
-from .interop import annotate_jax, from_jax
+from .interop import jax_objects as _jax_objects  # noqa: F401 - registers JAX's objects
 from .jit import eval_shape, jit
 from .layouts import axis_rules
+from .lazy_names import lazy_names as _lazy_names
 from .manual import manual, shard_map
 from .mesh import Mesh, get_mesh, make_mesh, set_mesh
 from .module import Module, parse as parse
@@ -94,6 +96,11 @@ from .sharding import UNSPECIFIED, NamedSharding
 from .stages import Lowered, Program, Traced
 from .trees.registry import register_dataclass, register_pytree_node, register_pytree_node_class
 from .vmap import vmap
+
+if _TYPE_CHECKING:
+    from .interop import annotate_jax, from_jax
+
+__getattr__, __dir__ = _lazy_names(__name__, {"annotate_jax": ".interop", "from_jax": ".interop"})
 
 # Registered last, so that it runs before the exit function of optree, which unregisters lists as nodes.
 _atexit.register(_core.runtime.wait_for_threads)

@@ -4,13 +4,14 @@
     IMPLEMENTATIONS.apply_ufunc(np.tanh, "__call__", (x,), {})      shardwise.numpy records the op
 
 Array methods cannot import :mod:`shardwise.numpy` or :mod:`shardwise.jit`, which import arrays, and modules cannot
-import the compiler's stages. The modules that define these functions register them here with :func:`provides`.
+import the compiler's stages. The modules that define these functions register them here with :func:`provides`; a module
+that few programs need is imported at the first call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["IMPLEMENTATIONS", "Implementations", "provides"]
 
@@ -25,8 +26,24 @@ class _Unset:
     def __init__(self, operation: str) -> None:
         self._operation = operation
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"implementations: {self._operation} is not set; import shardwise as a whole")
+
+
+class _Later(_Unset):
+    """The placeholder of an operation whose module is imported at the first call."""
+
+    __slots__ = ("_load", "_table")
+
+    def __init__(self, operation: str, table: Implementations, load: Callable[[], object]) -> None:
+        super().__init__(operation)
+        self._table = table
+        self._load = load
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._load()
+        function: Callable[..., Any] = getattr(self._table, self._operation)
+        return super().__call__() if function is self else function(*args, **kwargs)
 
 
 class Implementations:
@@ -55,6 +72,10 @@ class Implementations:
             rule = "is set already" if hasattr(self, operation) else "is not an operation of arrays"
             raise RuntimeError(f"implementations: {operation} {rule}")
         setattr(self, operation, function)
+
+    def provide_later(self, operation: str, load: Callable[[], object]) -> None:
+        """Call ``load`` when the operation is first called; it imports the module that provides it."""
+        self.provide(operation, _Later(operation, self, load))
 
 
 IMPLEMENTATIONS = Implementations()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +39,8 @@ class PlacedProgram:
         self._what = f"the program of {traced._donation[0]}"
         self._identity = b""
         if place.communicator is not None:
+            import hashlib  # only for ranks: OpenSSL would slow down the import of shardwise
+
             text: str = compiled.stages["local"].text()
             texts = [text, *[sharding.text() for sharding in self._argument_shardings]]
             self._identity = hashlib.blake2b("\n".join(texts).encode(), digest_size=16).digest()

@@ -31,6 +31,18 @@ def test_an_operation_is_set_once() -> None:
         table.provide("sort", sorted)
 
 
+def test_an_operation_may_be_set_at_its_first_call() -> None:
+    table = Implementations()
+    calls: list[str] = []
+    table.provide_later("view", lambda: calls.append("view") or table.provide("view", len))
+    table.provide_later("at", lambda: calls.append("at"))
+    assert calls == []
+    assert [table.view([1, 2]), table.view([1])] == [2, 1]
+    with pytest.raises(RuntimeError, match=r"^implementations: at is not set; import shardwise as a whole$"):
+        table.at([1])
+    assert calls == ["view", "at"]
+
+
 def test_the_mesh_is_fixed_while_any_program_is_recorded() -> None:
     mesh = sw.Mesh({"x": 2})
 

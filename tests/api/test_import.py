@@ -11,13 +11,15 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 import shardwise as sw
 from tools.public_api import package_names
 
 PROGRAM = """
 import json, sys, time
 import {modules}
-print(json.dumps([time.thread_time(), sorted({{name.partition(".")[0] for name in sys.modules}})]))
+print(json.dumps([time.thread_time(), sorted(sys.modules)]))
 """
 NEEDED = "numpy, optree, ml_dtypes"
 
@@ -39,7 +41,17 @@ def test_import_takes_at_most_three_times_as_long_as_the_libraries_that_it_needs
 
 def test_import_loads_no_heavy_module() -> None:
     _, modules = run("shardwise")
-    assert not modules & {"jax", "matplotlib", "pytest", "rich", "scipy", "sklearn"}
+    packages = {name.partition(".")[0] for name in modules}
+    assert not packages & {"hashlib", "jax", "matplotlib", "pytest", "rich", "scipy", "sklearn"}
+    assert not modules & {"shardwise.interop.handover", "shardwise.interop.jax_functions", "shardwise.mpi.ranks"}
+
+
+def test_names_that_are_imported_later_are_listed_and_found() -> None:
+    for package, name in [(sw, "from_jax"), (sw.interop, "compare"), (sw.mpi, "Ranks")]:
+        assert name in dir(package)
+        assert getattr(package, name) is vars(package)[name]
+    with pytest.raises(AttributeError, match=r"module 'shardwise\.mpi' has no attribute 'rank'"):
+        sw.mpi.rank  # noqa: B018
 
 
 def test_a_star_import_shadows_no_builtin_and_no_common_name() -> None:

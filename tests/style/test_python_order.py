@@ -18,10 +18,11 @@ EXTENSION = "_core"
 FOLDER = ROOT / "python" / PACKAGE
 
 # From the ground up: a module imports only what stands before it, in its own line or in a line above. A package is one
-# entry; inside a package the files must not form a circle. Imports under `if TYPE_CHECKING:` are below.
+# entry; inside a package the files must not form a circle. Modules that are imported at their first use count as well.
+# Imports under `if TYPE_CHECKING:` are below.
 LAYERS = {
     "the process": ["_blas", "traceback_filtering"],
-    "errors, and tables that later modules fill": ["errors", "implementations", "foreign"],
+    "errors, and tables that later modules fill": ["errors", "implementations", "foreign", "lazy_names"],
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
     "reports, as plain data": ["choices", "reports", "viz"],
     "programs as text": ["op_rules", "propagation_options", "module"],
@@ -79,13 +80,27 @@ def imports(name: str, path: Path, modules: Mapping[str, Path]) -> Iterator[Impo
     ``numpy.indexing.expanded`` is the file ``numpy.indexing``. From outside ``numpy`` it runs ``numpy/__init__``, too.
     """
     own = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node, in_function, for_types in _import_nodes(ast.parse(path.read_text()), False, False):
+    tree = ast.parse(path.read_text())
+    for node, home in _lazy_homes(tree):
+        yield Import(f"{own}{home}".strip("."), node.lineno, False, False)
+    for node, in_function, for_types in _import_nodes(tree, False, False):
         for full in _imported(node, own):
             parts = full.split(".")
             files = [prefix for i in range(len(parts) + 1) if (prefix := ".".join(parts[:i])) in modules]
             packages = [file for file in files[1:-1] if not f"{own}.".startswith(f"{file}.")]
             for target in [] if parts[0] == EXTENSION else [*packages, files[-1]]:
                 yield Import(target, node.lineno, in_function, for_types)
+
+
+def _lazy_homes(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
+    """The modules that ``lazy_names`` and ``lazy_module`` import later: ``.handover``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).strip("_") in ("lazy_names", "lazy_module"):
+            values = [
+                leaf.value for argument in node.args for leaf in ast.walk(argument) if isinstance(leaf, ast.Constant)
+            ]
+            homes = {value for value in values if isinstance(value, str) and value.startswith(".")}
+            yield from ((node, home) for home in sorted(homes))
 
 
 def _imported(node: ast.Import | ast.ImportFrom, own: str) -> list[str]:
@@ -180,17 +195,21 @@ def test_nothing_imports_a_module_by_its_name_as_text() -> None:
     users = [
         name for name, path in FILES.items() if "importlib" in path.read_text() or "__import__" in path.read_text()
     ]
-    assert not users
+    assert users == ["lazy_names"]
 
 
 def test_the_reader_of_imports_finds_each_kind(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
+    for folder in ("deep", "late"):
+        (tmp_path / folder).mkdir()
     sources = {
         "__init__.py": "from .a import f\n__version__ = '1'",
         "a.py": "from . import __version__, _core\nfrom .deep.b import g\nimport json",
         "c.py": "def f():\n    from .a import f\nif TYPE_CHECKING:\n    from . import deep",
         "deep/__init__.py": "from . import b",
         "deep/b.py": "import shardwise.c\nfrom ..a import f\nfrom . import g",
+        "late/__init__.py": "__getattr__ = lazy_names(__name__, {'f': '.d', 'g': '.e', 'h': '.d'})",
+        "late/d.py": "load = lazy_module('shardwise.late', '.e')",
+        "late/e.py": "",
     }
     for file, text in sources.items():
         (tmp_path / file).write_text(text)
@@ -202,6 +221,9 @@ def test_the_reader_of_imports_finds_each_kind(tmp_path: Path) -> None:
         "c": [("a", 2, True, False), ("deep", 4, False, True)],
         "deep": [("deep.b", 1, False, False)],
         "deep.b": [("c", 1, False, False), ("a", 2, False, False), ("deep", 3, False, False)],
+        "late": [("late.d", 1, False, False), ("late.e", 1, False, False)],
+        "late.d": [("late.e", 1, False, False)],
+        "late.e": [],
     }
 
 

@@ -4,7 +4,28 @@
 Importing this package registers each library, and imports none of them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..implementations import IMPLEMENTATIONS
+from ..lazy_names import lazy_module, lazy_names
 from . import jax_objects as jax_objects
-from .comparison import Comparison as Comparison, compare as compare
-from .handover import annotate_jax as annotate_jax
-from .jax_functions import JaxFunction as JaxFunction, from_jax as from_jax
+
+if TYPE_CHECKING:
+    from .comparison import Comparison as Comparison, compare as compare
+    from .handover import annotate_jax as annotate_jax
+    from .jax_functions import JaxFunction as JaxFunction, from_jax as from_jax
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Comparison": ".comparison",
+        "JaxFunction": ".jax_functions",
+        "annotate_jax": ".handover",
+        "compare": ".comparison",
+        "from_jax": ".jax_functions",
+    },
+)
+for _operation in ("to_jax", "export_text", "to_source", "jax_shardings"):
+    IMPLEMENTATIONS.provide_later(_operation, lazy_module(__name__, ".handover"))

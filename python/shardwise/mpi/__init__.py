@@ -14,90 +14,18 @@ The package ``mpi4py`` and an MPI library are needed only when :func:`communicat
 
 from __future__ import annotations
 
-import atexit
-import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ..errors import MeshError, message, shown
-from ..processes import use_processes
-from ..traceback_filtering import entry_point
-from .agreement import RankMismatchError
-from .ranks import Ranks, abort_on_exception
+from ..lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .agreement import RankMismatchError
+    from .joining import communicator, local
+    from .ranks import Ranks
 
 __all__ = ["RankMismatchError", "Ranks", "communicator", "local"]
 
-_INSTALL = "pip install 'shardwise[mpi]'"
-_made: dict[int, Ranks] = {}  # by the handle of the user's communicator
-
-
-@entry_point
-def communicator(comm: Any = None, *, ranks: int | None = None) -> Ranks:
-    """Run programs on the ranks of an MPI communicator from now on. Collective: all its ranks call it.
-
-    Every mesh is spread over the ranks, whose number must divide its devices. An exception that a rank does not catch
-    ends all ranks, after its traceback. A rank that exits ends all ranks once they wait for it.
-
-    Args:
-        comm: an ``mpi4py.MPI.Intracomm``. Default: ``MPI.COMM_WORLD``.
-        ranks: the number of ranks that the script needs; None for any.
-
-    Returns:
-        The ranks, with ``rank`` and ``size``. As a context manager, it restores what was used before.
-
-    Raises:
-        ImportError: mpi4py or an MPI library is missing.
-        MeshError: another number of ranks than ``ranks``.
-        TypeError: not a communicator.
-
-    >>> with communicator() as ranks:  # doctest: +SKIP
-    ...     ranks.rank, ranks.size
-    (0, 4)
-    """
-    mpi = _load_mpi()
-    comm = mpi.COMM_WORLD if comm is None else comm
-    if not isinstance(comm, mpi.Intracomm) or comm == mpi.COMM_NULL:
-        raise TypeError(message("mpi.communicator", "takes a communicator of mpi4py", shown(comm)))
-    if ranks is not None and comm.Get_size() != ranks:
-        way_out = f"start it with mpirun -n {ranks} python -m shardwise.mpi {sys.argv[0]}"
-        raise MeshError(message("mpi.communicator", f"the script needs {ranks} ranks", comm.Get_size(), way_out))
-    handle = mpi._handleof(comm)
-    found = _made.get(handle)
-    if found is None:
-        found = _made[handle] = Ranks(comm, mpi)
-        atexit.register(found.close)
-        if found.size > 1:
-            sys.excepthook = abort_on_exception(found)
-            _keep_lines(sys.stdout)
-    found._use()
-    return found
-
-
-@entry_point
-def local() -> AbstractContextManager[None]:
-    """Run programs on the virtual mesh of this process within the block, as if there were no other ranks.
-
-    >>> with local():
-    ...     pass
-    """
-    return use_processes(None)
-
-
-def _load_mpi() -> Any:
-    try:
-        from mpi4py import MPI  # no import of shardwise needs it, and it starts MPI
-    except ModuleNotFoundError:
-        raise ImportError(message("mpi.communicator", "mpi4py must be installed", None, _INSTALL)) from None
-    except (ImportError, RuntimeError) as error:  # libmpi.so, or a function of it, is missing
-        rule, got = "an MPI library must be installed", str(error).splitlines()[0]
-        way_out = f"{_INSTALL}, or load the MPI module of your cluster"
-        raise ImportError(message("mpi.communicator", rule, got, way_out)) from None
-    return MPI
-
-
-def _keep_lines(stream: Any) -> None:
-    """Write each line at once: what a rank has printed is not lost when another one ends all."""
-    reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(line_buffering=True)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {"RankMismatchError": ".agreement", "Ranks": ".ranks", "communicator": ".joining", "local": ".joining"},
+)
