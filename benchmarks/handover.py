@@ -4,8 +4,8 @@
     python -m benchmarks.handover --ranks 2 4 [--no-jax] [--no-mpi]
 
 JAX: benchmarks/handover_jax.py. MPI: the digits step (data parallel over the ranks) beside mpi4py and NumPy, with an
-Allreduce for each gradient or one for all, in the same processes, in turn; the fastest step of the slowest rank. All
-ranks begin each step together. Both also run on the rows of one rank alone, which shows how much of a step is
+Allreduce for each gradient or one for all, in the same processes, ten steps of each in turn; the fastest step of the
+slowest rank. All ranks begin each step together. Both also run on the rows of one rank alone, which shows how much of a step is
 communication. The parent starts the ranks; rank 0 writes a JSON file for each number of ranks. Limits that are not met
 are printed last.
 """
@@ -26,6 +26,7 @@ from benchmarks.report import RESULTS, interleaved, table, write
 from tools.mpirun import ENVIRONMENT, command
 
 CLASSES = 10
+STEPS = 10  # one after the other, as in a training loop
 LIMIT = 1.1  # a step, to one by hand
 
 
@@ -116,7 +117,7 @@ def measure(rounds: int) -> None:
         actions = {"ours": ours, "by hand": by_hand, "packed by hand": packed}
         actions |= {"ours alone": ours_alone, "by hand alone": by_hand_alone}
         # Together: the first step with a collective would otherwise wait for the ranks that were slower alone.
-        seconds = interleaved(actions, rounds, before=comm.Barrier)
+        seconds = interleaved(actions, rounds, before=comm.Barrier, in_a_row=STEPS)
         best = {name: comm.allreduce(min(each), MPI.MAX) * 1e3 for name, each in seconds.items()}
         rows.append({"ranks": ranks.size, "batch": batch, "hidden": hidden, **best})
     if ranks.rank == 0:

@@ -22,18 +22,21 @@ def interleaved(
     rounds: int,
     clock: Callable[[], float] = time.perf_counter,
     before: Callable[[], Any] = lambda: None,
+    in_a_row: int = 1,
 ) -> dict[str, list[float]]:
-    """Seconds of each function, all of them once per round, so that noise of the machine meets all alike.
+    """Seconds of each call; each function is called once per round, so that noise of the machine meets all alike.
 
-    ``before`` runs before each function, outside of its time.
+    ``before`` runs before each call, outside of its time. ``in_a_row`` calls of a function follow each other, as the
+    steps of a training loop do: the caches hold what it uses.
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
-            before()
-            start = clock()
-            function()
-            seconds[name].append(clock() - start)
+            for _ in range(in_a_row):
+                before()
+                start = clock()
+                function()
+                seconds[name].append(clock() - start)
     return seconds
 
 
