@@ -5,9 +5,9 @@
 
 JAX: benchmarks/handover_jax.py. MPI: the digits step (data parallel over the ranks) beside mpi4py and NumPy, with an
 Allreduce for each gradient or one for all, in the same processes, ten steps of each in turn; the fastest step of the
-slowest rank. All ranks begin each step together. Both also run on the rows of one rank alone, which shows how much of a step is
-communication. The parent starts the ranks; rank 0 writes a JSON file for each number of ranks. Limits that are not met
-are printed last.
+slowest rank. All ranks begin each step together. Both also run on the rows of one rank alone, which shows how much of a
+step is communication. The parent starts the ranks; rank 0 writes a JSON file for each number of ranks. Limits that are
+not met are printed last.
 """
 
 from __future__ import annotations
