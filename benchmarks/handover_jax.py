@@ -67,8 +67,8 @@ def network(x: Any, w1: Any, w2: Any) -> Any:
 def turned(np_: Any, x: Any, turn: Any) -> Any:
     """All_to_alls between rows and columns; ``turn`` constrains the rows (0) or the columns (1).
 
-    XLA fuses no sort with its neighbors, so both sides compile the same ops. (It fuses the last step of a cumulative sum
-    with each slice of an all_to_all, unless other ops of its partitioner stand between.)
+    XLA fuses no sort with its neighbors, so both sides compile the same ops. (It fuses the last step of a cumulative
+    sum with each slice of an all_to_all, unless other ops of its partitioner stand between.)
     """
     for i in range(SWAPS):
         dim = (i + 1) % 2
