@@ -8,7 +8,8 @@ With --collectives, the ledger of each random program must also have the collect
 by kind, bytes and executions; XLA may have dropped some. That holds of the models (handed_models.py) always.
 
 Random programs must agree in every bit; the table of ops within the tolerances of the design, where XLA:CPU flushes
-subnormals to zero and contracts products and sums.
+subnormals to zero and contracts products and sums. Its approximations of some functions have fewer digits: there the
+results must be those that JAX computes for whole operands on one device, and half of their digits must be right.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=64 " + os.environ.get("XLA_FLAGS", "")
 
+import ml_dtypes
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -31,6 +33,7 @@ from shardwise.interop.hlo import collectives_of
 from tests.conformance.jax.handed_models import Model, models
 from tests.conformance.results import table, write
 from tests.interop.nearness import assert_near, exact_results
+from tests.op.case import Application
 from tests.op.cases import CASES, OpCase
 from tests.op.references import is_float, wide
 from tests.partition.test_random_programs import PROGRAMS
@@ -106,6 +109,21 @@ def near(found: np.ndarray, want: np.ndarray) -> bool:
         return bool(np.all((gap <= _ULPS * unit) | (found == want) | (np.isnan(found) & np.isnan(want))))
 
 
+def half_right(found: np.ndarray, want: np.ndarray) -> bool:
+    """Whether half of the digits are right."""
+    with np.errstate(all="ignore"):
+        limit = np.sqrt(float(ml_dtypes.finfo(found.dtype).eps)) * np.abs(wide(want))
+        return bool(np.all((np.abs(wide(found) - wide(want)) <= limit) | (np.isnan(found) & np.isnan(want))))
+
+
+def approximated(case: OpCase, application: Application, dtype: str, operands: Any, got: Any, ours: Any) -> bool:
+    """Whether the result is as inexact as that of the op for whole operands on one device."""
+    if case.kind != "ulps" or not is_float(got.dtype) or not half_right(got, ours):
+        return False
+    alone = handed_over(record(case, application, dtype), sw.Mesh({"x": 1})._core, operands)
+    return near(got, alone[0])
+
+
 def op_failures(case: OpCase, dtype: str, scenarios: Any = SCENARIOS) -> list[str]:
     """What differs for an op and dtype, with the operands sharded in one way per scenario."""
     failures = []
@@ -129,7 +147,8 @@ def op_failures(case: OpCase, dtype: str, scenarios: Any = SCENARIOS) -> list[st
             reason = difference(case, application, operands, got)
             if reason:
                 ours = run(module, mesh, operands)[0]
-                reason = "" if same_values(got, ours) or near(got, ours) else reason
+                is_right = same_values(got, ours) or near(got, ours)
+                reason = "" if is_right or approximated(case, application, dtype, operands, got, ours) else reason
             if reason:
                 failures.append(f"{where}, arguments {shardings}, result {result}: {reason}")
     return failures

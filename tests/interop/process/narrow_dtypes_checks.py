@@ -140,3 +140,22 @@ func.func @main(%x: tensor<8x4xi2> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x
     rule = "to_jax: a reduction of integers of less than a byte must apply one op, or choose one of its arguments"
     with pytest.raises(sw.UnsupportedError, match=rule):
         program.to_jax()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float32", "float64", "complex64"])
+def test_parts_of_real_and_complex_numbers(name: str) -> None:
+    """StableHLO has parts of real numbers, which JAX's functions refuse."""
+    x = np.arange(-4, 4).astype(numpy_dtype(name)) * (1 + 2j if name == "complex64" else 1)
+    x = x.astype(numpy_dtype(name))
+    mlir = {"bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "complex<f32>"}[name]
+    kind, part = f"tensor<8x{mlir}>", f"tensor<8x{'f32' if name == 'complex64' else mlir}>"
+    program = sw.parse(f"""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: {kind} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}) -> ({part}, {part}) {{
+  %r = stablehlo.real %x : ({kind}) -> {part}
+  %i = stablehlo.imag %x : ({kind}) -> {part}
+  return %r, %i : {part}, {part}
+}}""").compile()
+    function = program.to_jax()
+    for got, want in zip(function.get(function(x)), (x.real, x.imag), strict=True):
+        assert same_values(got, want)

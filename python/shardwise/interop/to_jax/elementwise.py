@@ -19,7 +19,7 @@ _UNARY = {
     "stablehlo.rsqrt": "rsqrt", "stablehlo.cbrt": "cbrt", "stablehlo.exponential": "exp",
     "stablehlo.exponential_minus_one": "expm1", "stablehlo.log": "log", "stablehlo.log_plus_one": "log1p",
     "stablehlo.logistic": "logistic", "stablehlo.sine": "sin", "stablehlo.cosine": "cos", "stablehlo.tan": "tan",
-    "stablehlo.tanh": "tanh", "stablehlo.real": "real", "stablehlo.imag": "imag",
+    "stablehlo.tanh": "tanh",
     "chlo.sinh": "sinh", "chlo.cosh": "cosh", "chlo.asin": "asin", "chlo.acos": "acos", "chlo.atan": "atan",
     "chlo.asinh": "asinh", "chlo.acosh": "acosh", "chlo.atanh": "atanh", "chlo.erf": "erf", "chlo.erfc": "erfc",
     "chlo.lgamma": "lgamma", "chlo.square": "square",
@@ -44,6 +44,14 @@ def is_literal(x: Value) -> bool:
 @emits(*_UNARY)
 def unary(scope: Scope, op: Op) -> str:
     return call(f"lax.{_UNARY[op.name]}", scope(op.operands[0]))
+
+
+@emits("stablehlo.real", "stablehlo.imag")
+def part(scope: Scope, op: Op) -> str:
+    x, name = scope(op.operands[0]), op.name.removeprefix("stablehlo.")
+    if "complex" in op.operands[0].type.dtype:
+        return call(f"lax.{name}", x)
+    return x if name == "real" else call("lax.full_like", x, 0)  # JAX refuses real operands
 
 
 def binary_function(name: str, dtype: str) -> str | None:
