@@ -18,7 +18,7 @@ from .jaxprs import constraint_of_name, rewritten
 from .optional import jax
 from .random_keys import LeafSharding, without_keys
 from .source.mesh_axes import AxisRef, MeshAxes
-from .to_jax.program import jax_mesh, named_sharding
+from .to_jax.meshes import jax_mesh, named_sharding
 
 __all__ = ["JaxShardings", "annotated", "shardings_of"]
 

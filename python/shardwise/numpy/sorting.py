@@ -172,10 +172,13 @@ def _rows_of_quantiles(function: str, x: Tracer, axis: Any, q: Any, method: Any,
         raise ShapeError(message(function, "there must be an element", f"shape {x.shape}", "choose other axes"))
     rows = sort_together([reshape(rows, (*(x.shape[d] for d in others), n))], len(others))[0]
     low, weight = _places(function, np.asarray(q, np.float64), n, method)
-    below = rows[..., low]
-    above = rows[..., np.minimum(low + 1, n - 1)]
-    share = operand(x._trace, weight.astype(x.dtype), x.dtype)
-    found: Any = np.where(share == 0, below, below + (above - below) * share)  # an infinity has no difference
+    found: Any = rows[..., low]
+    if np.any(weight):  # the median of an odd number of elements is one of them
+        above = rows[..., np.minimum(low + 1, n - 1)]
+        share = operand(x._trace, weight.astype(x.dtype), x.dtype)
+        between = found + (above - found) * share
+        # An infinity has no difference.
+        found = between if np.all(weight) else np.where(share == 0, found, between)
     found = np.where(np.isnan(rows[..., n - 1 :] if np.ndim(q) else rows[..., n - 1]), np.nan, found)
     found = convert(found, x.dtype)
     if np.ndim(q):
