@@ -52,3 +52,12 @@ def test_a_script_of_a_program_on_empty_arrays() -> None:
     exec(program.to_source("jax"), names)
     for got, want in zip(names["main"](x), program(x), strict=True):
         assert same_values(got, np.asarray(want))
+
+
+def test_a_batch_of_products_of_no_elements() -> None:
+    """All operands are empty, and the result is not: XLA's partitioner needs an operand that it keeps."""
+    x, y = np.zeros((2, 3, 0), np.float32), np.zeros((4, 0, 2), np.float32)
+    mesh = sw.Mesh({"x": 2, "y": 3})
+    function = sw.jit(lambda x, y: np.einsum("bmk,nkb->bmn", x, y), mesh=mesh, in_shardings=(P("y", "x"), P()))
+    handed = function.lower(x, y).compile().to_jax()
+    np.testing.assert_array_equal(handed.get(handed(x, y)), np.zeros((2, 3, 4), np.float32))

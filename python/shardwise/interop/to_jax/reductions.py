@@ -10,6 +10,7 @@ from ..source.regions import cumulative_dim, is_neutral_of, neutral_of, op_of_co
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .elementwise import binary_function
+from .movement import empty
 from .narrow import Form, converted, form_of, form_of_choice, is_small_integer, is_summed_wider, returned, rows_returned
 from .target import emits
 
@@ -128,6 +129,8 @@ def reduce_window(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.dot_general")
 def dot_general(scope: Scope, op: Op) -> str:
+    if any(0 in operand.type.shape for operand in op.operands):  # XLA drops them, and its partitioner needs one
+        return empty(scope, op.results[0])
     fields = attributes(op)["dot_dimension_numbers"].fields
     contracting = (fields.get("lhs_contracting_dimensions", ()), fields.get("rhs_contracting_dimensions", ()))
     batch = (fields.get("lhs_batching_dimensions", ()), fields.get("rhs_batching_dimensions", ()))
