@@ -569,3 +569,28 @@ def test_an_all_to_all_of_padded_boxes_keeps_bits(dtype: str) -> None:
     function = program.to_jax()
     assert [row.kind for row in function.collectives()] == ["all_to_all"]
     np.testing.assert_array_equal(function.get(function(x)), x)
+
+
+def test_a_maximum_of_one_element_and_its_index_starts_at_the_initial_values() -> None:
+    """XLA takes a reduction of one element for a reshape, also where several arrays are reduced together."""
+    program = sw.parse("""
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<1x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<8xf32>, tensor<8xi32>) {
+  %i = stablehlo.iota dim = 0 : tensor<1x8xi32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %seven = stablehlo.constant dense<7> : tensor<i32>
+  %r:2 = "stablehlo.reduce"(%x, %i, %one, %seven) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+    %p = stablehlo.compare GE, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %v = stablehlo.select %p, %a, %c : tensor<i1>, tensor<f32>
+    %k = stablehlo.select %p, %b, %d : tensor<i1>, tensor<i32>
+    stablehlo.return %v, %k : tensor<f32>, tensor<i32>
+  }) : (tensor<1x8xf32>, tensor<1x8xi32>, tensor<f32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>)
+  return %r#0, %r#1 : tensor<8xf32>, tensor<8xi32>
+}""").compile()
+    x = np.array([[-3, 2, 0.5, 4, -1, 7, 0, 1.5]], np.float32)
+    function = program.to_jax()
+    values, places = function.get(function(x))
+    np.testing.assert_array_equal(values, np.maximum(x[0], 1))
+    np.testing.assert_array_equal(places, np.where(x[0] > 1, 0, 7))

@@ -25,17 +25,18 @@ def combiner_of(region: Region) -> str | None:
     return None if name is None else binary_function(name, region.arguments[0].type.dtype)
 
 
-def _combiner(scope: Scope, op: Op, form: Form | None) -> str:
+def _function(scope: Scope, op: Op, form: Form | None) -> str:
+    """What combines the elements of one side with those of the other: ``combine(a, i, b, j)``."""
     known = "lax.max" if form is not None and form.reducer else combiner_of(op.regions[0])
-    if known is not None:
-        return known
-    count = len(op.results)
-    name = scope.function("combine", op.regions[0])
+    return known or scope.function("combine", op.regions[0])
+
+
+def _combiner(function: str, count: int) -> str:
+    """The same for JAX, which gives a tuple of each side if there are several results."""
     if count == 1:
-        return name
-    # JAX gives the reducer a tuple of each side
+        return function
     sides = ", ".join([*(f"a[{i}]" for i in range(count)), *(f"b[{i}]" for i in range(count))])
-    return f"lambda a, b: {name}({sides})"
+    return f"lambda a, b: {function}({sides})"
 
 
 def _forms(scope: Scope, op: Op) -> list[Form | None]:
@@ -85,22 +86,27 @@ def _returned(op: Op, forms: list[Form | None], combiner: str, reduced: str, res
 @emits("stablehlo.reduce")
 def reduce(scope: Scope, op: Op) -> str:
     forms = _forms(scope, op)
-    combiner = _combiner(scope, op, forms[0])
+    function = _function(scope, op, forms[0])
     count = len(op.results)
     sides = list(map(converted, [*forms, *forms], map(scope, op.operands)))
     inputs, inits = sides[:count], sides[count:]
+    shape, dims = op.results[0].type.shape, tuple(attributes(op)["dimensions"])
+    if all(op.operands[0].type.shape[d] == 1 for d in dims) and not _is_neutral(op, forms[0]):
+        # XLA takes a reduction of one element for a reshape, without its initial value.
+        starts = [f"jnp.broadcast_to({init}, {shape})" if shape else init for init in inits]
+        return _returned(op, forms, "", call(function, *starts, *(call("lax.reshape", x, shape) for x in inputs)), "")
+    combiner = _combiner(function, count)
     inits[0], rest = _started(scope, op, forms[0], inits[0])
     given = (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
-    reduced = call("lax.reduce", *given, combiner, tuple(attributes(op)["dimensions"]))
-    return _returned(op, forms, combiner, reduced, rest)
+    return _returned(op, forms, combiner, call("lax.reduce", *given, combiner, dims), rest)
 
 
 @emits("stablehlo.reduce_window")
 def reduce_window(scope: Scope, op: Op) -> str:
     window = window_of(op)
     forms = _forms(scope, op)
-    combiner = _combiner(scope, op, forms[0])
     count = len(op.results)
+    combiner = _combiner(_function(scope, op, forms[0]), count)
     sides = list(map(converted, [*forms, *forms], map(scope, op.operands)))
     is_neutral = _is_neutral(op, forms[0])
     cumulative = cumulative_dim(op, window) if is_neutral and combiner in _CUMULATIVE else None
