@@ -34,9 +34,15 @@ def canonical(x):
     return lax.select(x != x, lax.full_like(x, jnp.nan), lax.select(x == 0, lax.full_like(x, 0), x))
 
 
+def generated(state, shape, dtype, algorithm):
+    """The next state, and bits as any dtype: JAX generates unsigned integers alone."""
+    state, bits = lax.rng_bit_generator(state, shape, f"uint{8 * jnp.dtype(dtype).itemsize}", algorithm=algorithm)
+    return state, lax.bitcast_convert_type(bits, dtype)
+
+
 def random_part(state, start, shape, whole, dtype, algorithm):
     """The next state, and a part of the bits for the whole shape."""
-    state, bits = lax.rng_bit_generator(state, whole, dtype, algorithm=algorithm)
+    state, bits = generated(state, whole, dtype, algorithm)
     bits = jnp.pad(bits, [(0, n) for n in shape])
     return state, lax.dynamic_slice(bits, start, shape, allow_negative_indices=False)
 
@@ -127,6 +133,52 @@ def fold(x, axes, size, combine, axis_index_groups=None):
         return lax.all_gather(y, axes, axis_index_groups=axis_index_groups, tiled=True)
 
     return as_bits(gather, total)[: x.size].reshape(x.shape)
+
+
+def reduce_from(combine, inputs, inits, dims):
+    """A reduction that combines its initial values once, in front: XLA may leave out or repeat what is not neutral."""
+
+    def step(a, b):
+        *a, has_a = a
+        *b, has_b = b
+        both = combine(*a, *b)
+        both = both if isinstance(both, (tuple, list)) else [both]
+        rows = [jnp.where(has_a & has_b, z, jnp.where(has_a, x, y)) for x, y, z in zip(a, b, both)]
+        return (*rows, has_a | has_b)
+
+    there = lax.full(inputs[0].shape, True)
+    found = lax.reduce((*inputs, there), (*inits, np.bool_(False)), step, dims)
+    starts = [jnp.broadcast_to(init, found[-1].shape) for init in inits]
+    return step((*starts, lax.full_like(found[-1], True)), tuple(found))[:-1]
+
+
+def within(indices, limit):
+    """Indices in a dtype in which those outside of ``limit`` elements stay outside when a window is added."""
+    indices = indices.astype("int32") if indices.dtype.itemsize < 4 else indices
+    indices = jnp.clip(indices, -limit if jnp.issubdtype(indices.dtype, jnp.signedinteger) else 0, limit)
+    return indices.astype("int32" if limit < 2**30 else "int64")
+
+
+def scattered(scatter, x, indices, updates, numbers):
+    """A scatter that drops the elements of a window that are outside, where JAX drops the whole window."""
+    indices, named = within(indices, max(x.shape)), numbers.scatter_dims_to_operand_dims
+    inserted, moved = list(numbers.inserted_window_dims), []
+    kept = [d for d in range(x.ndim) if d not in (*inserted, *numbers.operand_batching_dims)]
+    windows = dict(zip(kept, numbers.update_window_dims))
+    order = [d for d in range(updates.ndim) if d not in windows.values()]
+    for i, d in enumerate(named):
+        if d in windows:
+            moved.append(windows.pop(d))
+            inserted.append(d)
+            steps = np.zeros((updates.shape[moved[-1]], len(named)), indices.dtype)
+            steps[:, i] = np.arange(len(steps))
+            indices = indices[..., None, :] + steps
+    order += moved
+    window = tuple(range(len(order), updates.ndim))
+    batching = (numbers.operand_batching_dims, numbers.scatter_indices_batching_dims)
+    numbers = lax.ScatterDimensionNumbers(window, tuple(sorted(inserted)), named, *batching)
+    updates = updates.transpose([*order, *windows.values()])
+    return scatter(x, indices, updates, numbers, mode=lax.GatherScatterMode.FILL_OR_DROP)
 
 
 def blocks(x, counts):

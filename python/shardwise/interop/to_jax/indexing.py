@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..._core.ir import Op
 from ..source.scope import Scope, call
 from ..source.target import attributes
@@ -14,8 +16,10 @@ from .target import emits
 
 __all__: list[str] = []
 
-_SCATTERS = {"lax.add": "scatter_add", "lax.mul": "scatter_mul", "lax.max": "scatter_max", "lax.min": "scatter_min",
-             "lax.bitwise_or": "scatter_max", "lax.bitwise_and": "scatter_min"}  # fmt: skip
+_SCATTERS = {
+    "lax.add": "scatter_add", "lax.sub": "scatter_add", "lax.mul": "scatter_mul", "lax.max": "scatter_max",
+    "lax.min": "scatter_min", "lax.bitwise_or": "scatter_max", "lax.bitwise_and": "scatter_min",
+}  # fmt: skip
 
 
 def _indices(scope: Scope, op: Op, fields: dict[str, Any]) -> str:
@@ -53,7 +57,14 @@ def gather(scope: Scope, op: Op) -> str:
         },
     )
     sizes = tuple(attributes(op)["slice_sizes"])
-    return call("lax.gather", scope(op.operands[0]), _indices(scope, op, fields), numbers, sizes, 'mode="clip"')
+    named = fields.get("start_index_map", ())
+    indices = _indices(scope, op, fields)
+    if any(sizes[d] > 1 for d in named):
+        # XLA clamps again when it has cut slices out of the result, and then by the smaller size.
+        most = np.iinfo(op.operands[1].type.dtype).max
+        ends = [min(op.operands[0].type.shape[d] - sizes[d], most) for d in named]
+        indices = call("jnp.clip", indices, 0, f'np.array({ends}, "{op.operands[1].type.dtype}")')
+    return call("lax.gather", scope(op.operands[0]), indices, numbers, sizes, 'mode="clip"')
 
 
 @emits("stablehlo.scatter")
@@ -65,7 +76,7 @@ def scatter(scope: Scope, op: Op) -> str:
     combiner = combiner_of(region)
     function = "scatter" if region.results == region.arguments[1:] else _SCATTERS.get(combiner or "")
     if function is None or ((combiner or "").startswith("lax.bitwise") and op.operands[0].type.dtype != "bool"):
-        rule = "a scatter must add, multiply, take the maximum or minimum, or replace"
+        rule = "a scatter must add, subtract, multiply, take the maximum or minimum, or replace"
         got = combiner or f"a region of {len(region.ops)} ops"
         raise scope.refusal(op, rule, got, "use one of these, or run the program on the virtual mesh")
     fields = attributes(op)["scatter_dimension_numbers"].fields
@@ -80,6 +91,18 @@ def scatter(scope: Scope, op: Op) -> str:
             "scatter_indices_batching_dims": fields.get("scatter_indices_batching_dims", ()),
         },
     )
-    indices = _indices(scope, op, fields)
-    mode = "mode=lax.GatherScatterMode.FILL_OR_DROP"
-    return call(f"lax.{function}", scope(op.operands[0]), indices, scope(op.operands[2]), numbers, mode)
+    x, updates = scope(op.operands[0]), scope(op.operands[2])
+    if combiner == "lax.sub":
+        updates = call("lax.neg", updates)
+    given = [x, _indices(scope, op, fields), updates, numbers]
+    if _has_windows(op, fields):
+        return call(scope.helper("scattered"), f"lax.{function}", *given)
+    return call(f"lax.{function}", *given, "mode=lax.GatherScatterMode.FILL_OR_DROP")
+
+
+def _has_windows(op: Op, fields: dict[str, Any]) -> bool:
+    """Whether a window has several elements along a dim that indices choose, so that a part may be outside."""
+    absent = {*fields.get("inserted_window_dims", ()), *fields.get("input_batching_dims", ())}
+    kept = [d for d in range(len(op.operands[0].type.shape)) if d not in absent]
+    sizes = dict(zip(kept, (op.operands[2].type.shape[d] for d in fields.get("update_window_dims", ()))))
+    return any(sizes.get(d, 1) > 1 for d in fields.get("scatter_dims_to_operand_dims", ()))

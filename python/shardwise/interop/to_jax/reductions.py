@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..._core.ir import Op, Region
+from ..._core.ir import Op, Region, Value
 from ..source.regions import cumulative_dim, is_neutral_of, neutral_of, op_of_combiner, window_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
@@ -62,13 +64,18 @@ def _is_neutral(op: Op, form: Form | None) -> bool:
     return is_neutral_of(op.operands[1], op_of_combiner(op.regions[0]))
 
 
+def _neutral(op: Op, form: Form | None) -> Any:
+    """The neutral element of the one op of a region; None if it is unknown."""
+    if form is not None and form.reducer:
+        return np.uint8(0)
+    return neutral_of(op_of_combiner(op.regions[0]), op.results[0].type.dtype if form is None else form.dtype)
+
+
 def _started(scope: Scope, op: Op, form: Form | None, init: str) -> tuple[str, str]:
     """The initial value for XLA, which may leave out one that is not neutral, and what is combined afterwards."""
     if len(op.results) != 1 or _is_neutral(op, form):
         return init, ""
-    dtype = op.results[0].type.dtype if form is None else form.dtype
-    is_ranked = form is not None and form.reducer
-    neutral = np.uint8(0) if is_ranked else neutral_of(op_of_combiner(op.regions[0]), dtype)
+    neutral = _neutral(op, form)
     if neutral is None:
         return init, ""
     shape = op.results[0].type.shape
@@ -90,15 +97,34 @@ def reduce(scope: Scope, op: Op) -> str:
     count = len(op.results)
     sides = list(map(converted, [*forms, *forms], map(scope, op.operands)))
     inputs, inits = sides[:count], sides[count:]
-    shape, dims = op.results[0].type.shape, tuple(attributes(op)["dimensions"])
-    if all(op.operands[0].type.shape[d] == 1 for d in dims) and not _is_neutral(op, forms[0]):
-        # XLA takes a reduction of one element for a reshape, without its initial value.
-        starts = [f"jnp.broadcast_to({init}, {shape})" if shape else init for init in inits]
-        return _returned(op, forms, "", call(function, *starts, *(call("lax.reshape", x, shape) for x in inputs)), "")
+    dims = tuple(attributes(op)["dimensions"])
+    if not _may_be_left_out(op, forms[0]):
+        reduced = call(scope.helper("reduce_from"), function, listed(inputs), listed(inits), dims)
+        return _returned(op, forms, "", f"{reduced}[0]" if count == 1 else reduced, "")
     combiner = _combiner(function, count)
     inits[0], rest = _started(scope, op, forms[0], inits[0])
     given = (inputs[0], inits[0]) if count == 1 else (listed(inputs), listed(inits))
     return _returned(op, forms, combiner, call("lax.reduce", *given, combiner, dims), rest)
+
+
+def _may_be_left_out(op: Op, form: Form | None) -> bool:
+    """Whether `_started` knows what to give XLA instead of the initial value, or if it loses against any element."""
+    if len(op.results) == 1:
+        return _is_neutral(op, form) or bool(form and form.reducer) or _neutral(op, form) is not None
+    return _is_extreme(op.operands[len(op.results)])
+
+
+def _is_extreme(value: Value) -> bool:
+    """Whether a value is a constant: the least or the largest number of its dtype."""
+    source, dtype = value.defining_op, value.type.dtype
+    if (
+        source is None
+        or source.name != "stablehlo.constant"
+        or not dtype.startswith(("int", "uint", "float", "bfloat"))
+    ):
+        return False
+    number = np.asarray(attributes(source)["value"])
+    return bool(np.isinf(number) if "float" in dtype else number in (np.iinfo(dtype).min, np.iinfo(dtype).max))
 
 
 @emits("stablehlo.reduce_window")

@@ -54,17 +54,27 @@ def _algorithm(op: Op) -> str:
     return f"lax.RandomAlgorithm.RNG_{name}"
 
 
+def _state(scope: Scope, op: Op) -> str:
+    """The state of a generator; an error for one that JAX lacks."""
+    kind = op.operands[0].type
+    if (kind.dtype, tuple(kind.shape)) not in (("uint32", (4,)), ("uint64", (2,))):
+        rule = "the state of a random generator must be uint32[4] or uint64[2]"
+        way_out = "take one of these, or run the program on the virtual mesh"
+        raise scope.refusal(op, rule, f"{kind.dtype}{list(kind.shape)}", way_out)
+    return scope(op.operands[0])
+
+
 @emits("stablehlo.rng_bit_generator")
 def rng_bit_generator(scope: Scope, op: Op) -> str:
     kind = op.results[1].type
-    options = [kind.shape, f'"{kind.dtype}"', f"algorithm={_algorithm(op)}"]
-    return call("lax.rng_bit_generator", scope(op.operands[0]), *options)
+    function = "lax.rng_bit_generator" if kind.dtype.startswith("uint") else scope.helper("generated")
+    return call(function, _state(scope, op), kind.shape, f'"{kind.dtype}"', f"algorithm={_algorithm(op)}")
 
 
 @emits("shardwise.random_bits")
 def random_bits(scope: Scope, op: Op) -> str:
-    state, *starts = map(scope, op.operands)
+    starts = list(map(scope, op.operands[1:]))
     kind = op.results[1].type
     whole = tuple(attributes(op)["shape"])
     options = [listed(starts), kind.shape, whole, f'"{kind.dtype}"', _algorithm(op)]
-    return call(scope.helper("random_part"), state, *options)
+    return call(scope.helper("random_part"), _state(scope, op), *options)
