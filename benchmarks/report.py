@@ -24,10 +24,10 @@ def interleaved(
     before: Callable[[], Any] = lambda: None,
     in_a_row: int = 1,
 ) -> dict[str, list[float]]:
-    """Seconds of each call; each function is called once per round, so that noise of the machine meets all alike.
+    """Seconds of each call. All functions are called in each round, so that noise of the machine meets all alike.
 
-    ``before`` runs before each call, outside of its time. ``in_a_row`` calls of a function follow each other, as the
-    steps of a training loop do: the caches hold what it uses.
+    ``before`` runs before each call, outside of its time. A round calls each function ``in_a_row`` times, as a training
+    loop repeats its step: the caches hold what it uses.
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):

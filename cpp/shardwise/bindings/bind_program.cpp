@@ -201,6 +201,7 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
       .def_property_readonly("has_rule", [](const OpDef& self) { return self.rule != no_rule; })
       .def_property_readonly("composed", [](const OpDef& self) { return is_composed(self); })
       .def_property_readonly("no_vjp_reason", [](const OpDef& self) { return std::string(self.no_vjp_reason); })
+      .def_property_readonly("commutative", [](const OpDef& self) { return self.traits.commutative; })
       .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })
       .def_property_readonly("collective",
                              [](const OpDef& self) { return self.traits.collective != CollectiveKind::kNone; })

@@ -170,6 +170,9 @@ class OpDefinition:
     def collective(self) -> bool:
         ...
     @property
+    def commutative(self) -> bool:
+        ...
+    @property
     def complete(self) -> bool:
         ...
     @property

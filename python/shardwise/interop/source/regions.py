@@ -26,11 +26,12 @@ def is_narrow_float(dtype: str) -> bool:
 
 
 def op_of_combiner(region: Region) -> str | None:
-    """The op of a region that applies one op to its two arguments."""
+    """The op of a region that applies one op to its two arguments, in their order unless that does not matter."""
     if len(region.ops) != 1 or len(region.arguments) != 2 or region.results != region.ops[0].results:
         return None
     op = region.ops[0]
-    return op.name if op.operands in (region.arguments, region.arguments[::-1]) else None
+    is_reversed = op.definition.commutative and op.operands == region.arguments[::-1]
+    return op.name if is_reversed or op.operands == region.arguments else None
 
 
 def window_of(op: Op) -> Window:
