@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import ml_dtypes
 
 from ..._core.ir import Op
+from ...dtypes import numpy_dtype
 from ..source.scope import Scope, call
 from ..source.target import attributes
 from .movement import empty
@@ -61,7 +62,7 @@ def gather(scope: Scope, op: Op) -> str:
     indices = _indices(scope, op, fields)
     if any(sizes[d] > 1 for d in named):
         # XLA clamps again when it has cut slices out of the result, and then by the smaller size.
-        most = np.iinfo(op.operands[1].type.dtype).max
+        most = int(ml_dtypes.iinfo(numpy_dtype(op.operands[1].type.dtype)).max)  # type: ignore[no-untyped-call]
         ends = [min(op.operands[0].type.shape[d] - sizes[d], most) for d in named]
         indices = call("jnp.clip", indices, 0, f'np.array({ends}, "{op.operands[1].type.dtype}")')
     return call("lax.gather", scope(op.operands[0]), indices, numbers, sizes, 'mode="clip"')

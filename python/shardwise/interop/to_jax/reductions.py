@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ..._core.ir import Op, Region, Value
+from ...dtypes import numpy_dtype
 from ..source.regions import cumulative_dim, is_neutral_of, neutral_of, op_of_combiner, window_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
@@ -115,16 +117,13 @@ def _may_be_left_out(op: Op, form: Form | None) -> bool:
 
 
 def _is_extreme(value: Value) -> bool:
-    """Whether a value is a constant: the least or the largest number of its dtype."""
+    """Whether a value is a constant: infinite, or the least or the largest number of its dtype."""
     source, dtype = value.defining_op, value.type.dtype
-    if (
-        source is None
-        or source.name != "stablehlo.constant"
-        or not dtype.startswith(("int", "uint", "float", "bfloat"))
-    ):
+    if source is None or source.name != "stablehlo.constant" or "complex" in dtype or dtype == "bool":
         return False
     number = np.asarray(attributes(source)["value"])
-    return bool(np.isinf(number) if "float" in dtype else number in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    limits = (ml_dtypes.finfo if "float" in dtype else ml_dtypes.iinfo)(numpy_dtype(dtype))
+    return number in (limits.min, limits.max) or ("float" in dtype and bool(np.isinf(number)))
 
 
 @emits("stablehlo.reduce_window")
