@@ -20,7 +20,11 @@ ROWS = [
     ("gather", "int32"),  # slices at the end
     ("reduce-ends", "float32"),  # initial values that are not neutral
     ("reduce-argmax", "int8"),
+    ("scatter-and", "int32"),  # regions that no scatter of JAX has
+    ("scatter-or", "uint8"),
+    ("sort-magnitude", "float32"),  # a key that the comparator computes
     ("rng_bit_generator-three_fry", "float32"),  # bits that JAX does not generate
+    ("rng_bit_generator-philox", "uint64"),  # a state that JAX does not have
     ("real", "float32"),
 ]
 
@@ -33,24 +37,111 @@ def test_an_op_gives_the_numbers_of_numpy(op: str, dtype: str) -> None:
         assert op_failures(case, dtype) == []
 
 
-def test_the_order_of_arguments_in_a_region_matters() -> None:
-    """A scatter that subtracts what is there from the update is no scatter of JAX; a sum may add them in any order."""
-
-    def program(op: str) -> sw.Program:
-        return sw.parse(f"""
+def scattered(region: str, arguments: list[np.ndarray]) -> np.ndarray:
+    """The result of a scatter into four elements in JAX."""
+    function = (
+        sw.parse(f"""
 sdy.mesh @mesh = <["x"=2]>
-func.func @main(%x: tensor<4xf32>, %i: tensor<1x1xi32>, %u: tensor<1xf32>) -> tensor<4xf32> {{
+func.func @main(%x: tensor<4xf32>, %i: tensor<3x1xi32>, %u: tensor<3xf32>) -> tensor<4xf32> {{
   %r = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
     scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{
   ^bb0(%old: tensor<f32>, %new: tensor<f32>):
-    %n = stablehlo.{op} %new, %old : tensor<f32>
+    {region}
     stablehlo.return %n : tensor<f32>
-  }}) : (tensor<4xf32>, tensor<1x1xi32>, tensor<1xf32>) -> tensor<4xf32>
+  }}) : (tensor<4xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
-}}""").compile()
+}}""")
+        .compile()
+        .to_jax()
+    )
+    return np.asarray(function.get(function(*arguments)))
 
-    arguments = np.float32([1, 2, 3, 4]), np.int32([[2]]), np.float32([10])
-    added = program("add").to_jax()
-    np.testing.assert_array_equal(added.get(added(*arguments)), [1, 2, 13, 4])
-    with pytest.raises(sw.UnsupportedError, match=r"^to_jax: a scatter must add, subtract, multiply"):
-        program("subtract").to_jax()
+
+def test_the_order_of_arguments_in_a_region_matters() -> None:
+    """A scatter that subtracts what is there from the update is no scatter of JAX; a sum may add them in any order."""
+    arguments = [np.float32([1, 2, 3, 4]), np.int32([[2], [7], [2]]), np.float32([10, 20, 30])]
+    reversed_op = "%n = stablehlo.{} %new, %old : tensor<f32>"
+    np.testing.assert_array_equal(scattered(reversed_op.format("add"), arguments), [1, 2, 43, 4])
+    np.testing.assert_array_equal(scattered(reversed_op.format("subtract"), arguments), [1, 2, 23, 4])
+
+
+def test_a_scatter_of_any_region() -> None:
+    region = """%p = stablehlo.multiply %old, %new : tensor<f32>
+    %n = stablehlo.add %p, %new : tensor<f32>"""
+    arguments = [np.float32([1, 2, 3, 4]), np.int32([[2], [-1], [2]]), np.float32([10, 20, 30])]
+    np.testing.assert_array_equal(scattered(region, arguments), [1, 2, (3 * 10 + 10) * 30 + 30, 4])
+
+
+def test_a_scatter_of_several_operands() -> None:
+    function = (
+        sw.parse("""
+func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xi32>, %i: tensor<2x1xi64>, %u: tensor<2x2xf32>,
+                %v: tensor<2x2xi32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) {
+  %r:2 = "stablehlo.scatter"(%x, %y, %i, %u, %v) <{scatter_dimension_numbers = #stablehlo.scatter<
+    update_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0],
+    scatter_dims_to_operand_dims = [1], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<i32>):
+    %s = stablehlo.add %a, %c : tensor<f32>
+    %t = stablehlo.subtract %d, %b : tensor<i32>
+    stablehlo.return %s, %t : tensor<f32>, tensor<i32>
+  }) : (tensor<2x3xf32>, tensor<2x3xi32>, tensor<2x1xi64>, tensor<2x2xf32>, tensor<2x2xi32>)
+    -> (tensor<2x3xf32>, tensor<2x3xi32>)
+  return %r#0, %r#1 : tensor<2x3xf32>, tensor<2x3xi32>
+}""")
+        .compile(sw.Mesh({"x": 2}))
+        .to_jax()
+    )
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(6, dtype=np.int32).reshape(2, 3)
+    u, v = np.float32([[10, 20], [30, 40]]), np.int32([[100, 200], [300, 400]])
+    sums, differences = function.get(function(x, y, np.int64([[1], [2]]), u, v))
+    np.testing.assert_array_equal(sums, [[0, 11, 22], [3, 4, 35]])  # the last element is outside
+    np.testing.assert_array_equal(differences, [[0, 99, 198], [3, 4, 295]])
+
+
+def sorted_by(comparator: str, dtype: str, arguments: list[np.ndarray]) -> list[np.ndarray]:
+    """Two arrays of four elements, sorted in JAX by a comparator of (a, b) and (c, d)."""
+    function = (
+        sw.parse(f"""
+func.func @main(%x: tensor<4x{dtype}>, %y: tensor<4xi32>) -> (tensor<4x{dtype}>, tensor<4xi32>) {{
+  %r:2 = "stablehlo.sort"(%x, %y) <{{dimension = 0 : i64, is_stable = true}}> ({{
+  ^bb0(%a: tensor<{dtype}>, %b: tensor<{dtype}>, %c: tensor<i32>, %d: tensor<i32>):
+    {comparator}
+    stablehlo.return %less : tensor<i1>
+  }}) : (tensor<4x{dtype}>, tensor<4xi32>) -> (tensor<4x{dtype}>, tensor<4xi32>)
+  return %r#0, %r#1 : tensor<4x{dtype}>, tensor<4xi32>
+}}""")
+        .compile(sw.Mesh({"x": 2}))
+        .to_jax()
+    )
+    return list(map(np.asarray, function.get(function(*arguments))))
+
+
+def test_sorts_by_computed_keys() -> None:
+    """Of one operand by selects, and of two by a product; the second is descending."""
+    selects = """%z = stablehlo.constant dense<0.0> : tensor<f32>
+    %na = stablehlo.negate %a : tensor<f32>
+    %nb = stablehlo.negate %b : tensor<f32>
+    %pa = stablehlo.compare GE, %a, %z, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %pb = stablehlo.compare GE, %b, %z, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %ka = stablehlo.select %pa, %a, %na : tensor<i1>, tensor<f32>
+    %kb = stablehlo.select %pb, %b, %nb : tensor<i1>, tensor<f32>
+    %less = stablehlo.compare LT, %ka, %kb, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>"""
+    products = """%ka = stablehlo.multiply %a, %c : tensor<i32>
+    %kb = stablehlo.multiply %b, %d : tensor<i32>
+    %less = stablehlo.compare GT, %ka, %kb, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>"""
+    places = np.int32([1, 2, 3, 4])
+    x, y = sorted_by(selects, "f32", [np.float32([3, -1, 2, -4]), places])
+    np.testing.assert_array_equal(x, [-1, 2, 3, -4])
+    np.testing.assert_array_equal(y, [2, 3, 1, 4])
+    x, y = sorted_by(products, "i32", [np.int32([3, -1, 2, -4]), places])
+    np.testing.assert_array_equal(x, [2, 3, -1, -4])
+    np.testing.assert_array_equal(y, [3, 1, 2, 4])
+
+
+def test_a_comparator_of_different_sides_is_refused() -> None:
+    """`a < b + 1` compares no keys."""
+    comparator = """%one = stablehlo.constant dense<1> : tensor<i32>
+    %kb = stablehlo.add %b, %one : tensor<i32>
+    %less = stablehlo.compare LT, %a, %kb, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>"""
+    with pytest.raises(sw.UnsupportedError, match=r"^to_jax: a sort must compare one key after another"):
+        sorted_by(comparator, "i32", [np.int32([3, -1, 2, -4]), np.int32([1, 2, 3, 4])])

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..._core.ir import Module, Op, Region, Value
+from ..._core.ir import Module, Op, Value
 from ...dtypes import numpy_dtype
 from ...errors import UnsupportedError, composed
 from .library import names_of
@@ -21,13 +21,29 @@ from .literals import array_text, identifier, scalar_text, wrapped
 from .mesh_axes import MeshAxes
 from .target import Target
 
-__all__ = ["Line", "Scope", "Transfer"]
+__all__ = ["Body", "Line", "Scope", "Transfer"]
 
 _INLINE_ELEMENTS = 16
 _RESERVED = {
     *dir(builtins), "SIZES", "ALL", "COMM", "CONSTANTS", "MPI", "P", "functools", "jax", "jnp", "lax", "local", "main",
     "math", "ml_dtypes", "np",
 }  # fmt: skip
+
+
+class Body(Protocol):
+    """What becomes the lines of a function: a region, or a part of one."""
+
+    @property
+    def arguments(self) -> Sequence[Value]:
+        """What the ops read."""
+
+    @property
+    def ops(self) -> Sequence[Op]:
+        """The ops in their order."""
+
+    @property
+    def results(self) -> Sequence[Value]:
+        """What the function returns."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +201,7 @@ class Scope:
         self.shared.constants[name] = np.ascontiguousarray(array)
         return f'CONSTANTS["{name}"]'
 
-    def region(self, region: Region) -> str:
+    def region(self, region: Body) -> str:
         """Write the ops of a region; returns the text of its results."""
         outer = self._op_of_lines
         for op in region.ops:
@@ -194,7 +210,7 @@ class Scope:
         self._op_of_lines = outer
         return ", ".join(self._names[value] for value in region.results)
 
-    def function(self, name: str, region: Region, carry: str = "") -> str:
+    def function(self, name: str, region: Body, carry: str = "") -> str:
         """Define a function with the arguments and results of a region.
 
         ``carry``: "" takes and returns them one by one, "in" takes a tuple of them, "both" also returns one.
@@ -203,7 +219,7 @@ class Scope:
         self.definition(name, region, carry)
         return name
 
-    def definition(self, name: str, region: Region, carry: str = "") -> None:
+    def definition(self, name: str, region: Body, carry: str = "") -> None:
         """Write the definition of a function; ``carry`` as above."""
         arguments = [self.argument(x, x.name or f"a{i}") for i, x in enumerate(region.arguments)]
         self.line(f"def {name}({'carry' if carry else ', '.join(arguments)}):")

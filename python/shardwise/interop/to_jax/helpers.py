@@ -40,9 +40,29 @@ def generated(state, shape, dtype, algorithm):
     return state, lax.bitcast_convert_type(bits, dtype)
 
 
-def random_part(state, start, shape, whole, dtype, algorithm):
+def philox(state, shape, dtype, algorithm):
+    """The next state, and bits: Philox of a key and a counter of 128 bits, a state that JAX does not have."""
+    size = 8 * jnp.dtype(dtype).itemsize
+    count = math.prod(shape) * (2 if size == 64 else 1)
+    low = state[1] + lax.iota("uint64", count // 4 + 1)
+    high = state[2] + (low < state[1]).astype("uint64")
+    words = [x >> shift & 0xFFFFFFFF for x in (low, high) for shift in (0, 32)]
+    keys = [state[0] & 0xFFFFFFFF, state[0] >> 32]
+    for _ in range(10):
+        p, q = words[0] * np.uint64(0xD2511F53), words[2] * np.uint64(0xCD9E8D57)
+        words = [(q >> 32) ^ words[1] ^ keys[0], q & 0xFFFFFFFF, (p >> 32) ^ words[3] ^ keys[1], p & 0xFFFFFFFF]
+        keys = [(key + np.uint64(step)) & 0xFFFFFFFF for key, step in zip(keys, (0x9E3779B9, 0xBB67AE85))]
+    found = jnp.stack(words, -1).reshape(-1)[:count]
+    found = found[::2] | found[1::2] << 32 if size == 64 else found
+    blocks = -(-count // 4)
+    end = state[1] + np.uint64(blocks)
+    state = jnp.stack([state[0], end, state[2] + (end < np.uint64(blocks))])
+    return state, lax.bitcast_convert_type(found.astype(f"uint{size}").reshape(shape), dtype)
+
+
+def random_part(generate, state, start, shape, whole, dtype, algorithm):
     """The next state, and a part of the bits for the whole shape."""
-    state, bits = generated(state, whole, dtype, algorithm)
+    state, bits = generate(state, whole, dtype, algorithm=algorithm)
     bits = jnp.pad(bits, [(0, n) for n in shape])
     return state, lax.dynamic_slice(bits, start, shape, allow_negative_indices=False)
 
@@ -179,6 +199,40 @@ def scattered(scatter, x, indices, updates, numbers):
     numbers = lax.ScatterDimensionNumbers(window, tuple(sorted(inserted)), named, *batching)
     updates = updates.transpose([*order, *windows.values()])
     return scatter(x, indices, updates, numbers, mode=lax.GatherScatterMode.FILL_OR_DROP)
+
+
+def update_places(shape, size, indices, numbers):
+    """The place in the operand of each element of the updates of a scatter, dim by dim."""
+    indices = within(indices, max(shape, default=1))
+    absent = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    rows = [d for d in range(len(size)) if d not in numbers.update_window_dims]
+    along = dict(zip((d for d in range(len(shape)) if d not in absent), numbers.update_window_dims))
+    for d, e in zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims):
+        along[d] = rows[e]
+    dtype = indices.dtype
+    at = [lax.broadcasted_iota(dtype, size, along[d]) if d in along else dtype.type(0) for d in range(len(shape))]
+    for i, d in enumerate(numbers.scatter_dims_to_operand_dims):
+        at[d] = at[d] + lax.broadcast_in_dim(indices[..., i], size, rows)
+    return [jnp.broadcast_to(x, size).reshape(-1) for x in at]
+
+
+def scattered_in_turn(combine, operands, indices, updates, numbers):
+    """A scatter with any function: the elements of the updates one after another, those outside are dropped."""
+    shape, size = operands[0].shape, updates[0].shape
+    if 0 in (*shape, *size):
+        return operands
+
+    def step(xs, row):
+        places, parts = row
+        is_inside = jnp.all(jnp.array([(place >= 0) & (place < n) for place, n in zip(places, shape)], bool))
+        old = [lax.dynamic_slice(x, places, (1,) * x.ndim) for x in xs]
+        new = combine(*(x.reshape(()) for x in old), *parts)
+        new = new if isinstance(new, tuple) else (new,)
+        chosen = [jnp.where(is_inside, x, y) for x, y in zip(new, old)]
+        return tuple(lax.dynamic_update_slice(x, y, places) for x, y in zip(xs, chosen)), None
+
+    places = update_places(shape, size, indices, numbers)
+    return lax.scan(step, tuple(operands), (places, [x.reshape(-1) for x in updates]))[0]
 
 
 def blocks(x, counts):

@@ -7,9 +7,9 @@ from typing import Any
 
 import ml_dtypes
 
-from ..._core.ir import Op
+from ..._core.ir import Op, Value
 from ...dtypes import numpy_dtype
-from ..source.scope import Scope, call
+from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .movement import empty
 from .reductions import combiner_of
@@ -23,10 +23,9 @@ _SCATTERS = {
 }  # fmt: skip
 
 
-def _indices(scope: Scope, op: Op, fields: dict[str, Any]) -> str:
+def _indices(scope: Scope, indices: Value, fields: dict[str, Any]) -> str:
     """The indices with their vectors in the last dim, as JAX takes them."""
-    kind = op.operands[1].type
-    name, ndim = scope(op.operands[1]), len(kind.shape)
+    name, ndim = scope(indices), len(indices.type.shape)
     dim = fields.get("index_vector_dim", 0)
     if dim == ndim:
         return call("lax.expand_dims", name, (ndim,))
@@ -59,7 +58,7 @@ def gather(scope: Scope, op: Op) -> str:
     )
     sizes = tuple(attributes(op)["slice_sizes"])
     named = fields.get("start_index_map", ())
-    indices = _indices(scope, op, fields)
+    indices = _indices(scope, op.operands[1], fields)
     if any(sizes[d] > 1 for d in named):
         # XLA clamps again when it has cut slices out of the result, and then by the smaller size.
         most = int(ml_dtypes.iinfo(numpy_dtype(op.operands[1].type.dtype)).max)  # type: ignore[no-untyped-call]
@@ -70,16 +69,6 @@ def gather(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.scatter")
 def scatter(scope: Scope, op: Op) -> str:
-    if len(op.results) != 1:
-        rule = "a scatter of several operands has no form in jax.lax"
-        raise scope.refusal(op, rule, f"{len(op.results)} operands", "scatter them one by one")
-    region = op.regions[0]
-    combiner = combiner_of(region)
-    function = "scatter" if region.results == region.arguments[1:] else _SCATTERS.get(combiner or "")
-    if function is None or ((combiner or "").startswith("lax.bitwise") and op.operands[0].type.dtype != "bool"):
-        rule = "a scatter must add, subtract, multiply, take the maximum or minimum, or replace"
-        got = combiner or f"a region of {len(region.ops)} ops"
-        raise scope.refusal(op, rule, got, "use one of these, or run the program on the virtual mesh")
     fields = attributes(op)["scatter_dimension_numbers"].fields
     numbers = _numbers(
         scope,
@@ -92,13 +81,29 @@ def scatter(scope: Scope, op: Op) -> str:
             "scatter_indices_batching_dims": fields.get("scatter_indices_batching_dims", ()),
         },
     )
-    x, updates = scope(op.operands[0]), scope(op.operands[2])
-    if combiner == "lax.sub":
-        updates = call("lax.neg", updates)
-    given = [x, _indices(scope, op, fields), updates, numbers]
+    count = len(op.results)
+    indices = _indices(scope, op.operands[count], fields)
+    operands, updates = list(map(scope, op.operands[:count])), list(map(scope, op.operands[count + 1 :]))
+    function = _function(op)
+    if function is None:  # JAX has no scatter with a region
+        combine = scope.function("combine", op.regions[0])
+        in_turn = call(scope.helper("scattered_in_turn"), combine, listed(operands), indices, listed(updates), numbers)
+        return f"{in_turn}[0]" if count == 1 else in_turn
+    update = call("lax.neg", *updates) if combiner_of(op.regions[0]) == "lax.sub" else updates[0]
+    given = [*operands, indices, update, numbers]
     if _has_windows(op, fields):
         return call(scope.helper("scattered"), f"lax.{function}", *given)
     return call(f"lax.{function}", *given, "mode=lax.GatherScatterMode.FILL_OR_DROP")
+
+
+def _function(op: Op) -> str | None:
+    """The scatter of JAX that combines as the region does."""
+    region = op.regions[0]
+    if len(op.results) == 1 and region.results == region.arguments[1:]:
+        return "scatter"
+    combiner = combiner_of(region) or ""
+    is_bitwise = combiner.startswith("lax.bitwise")  # of bool, the largest or the smallest
+    return None if is_bitwise and op.operands[0].type.dtype != "bool" else _SCATTERS.get(combiner)
 
 
 def _has_windows(op: Op, fields: dict[str, Any]) -> bool:

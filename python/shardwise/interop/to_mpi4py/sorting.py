@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..._core.ir import Op
-from ..source.comparators import Key, keys_of_sort
+from ..source.comparators import Key, key_function, keys_of_sort
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .target import emits
@@ -17,15 +17,16 @@ def sort(scope: Scope, op: Op) -> str:
     keys = keys_of_sort(scope, op)
     dim = attributes(op).get("dimension", -1)
     operands = list(map(scope, op.operands))
-    is_float = ["float" in x.type.dtype for x in op.operands]
-    texts = [_key_text(scope, operands[key.operand], key, is_float[key.operand]) for key in keys]
+    texts = [_key_text(scope, operands, key) for key in keys]
     if len(operands) == 1 and texts == operands:
         return f'np.sort({operands[0]}, {dim}, kind="stable")'
     text = call(scope.helper("sort"), listed(operands), listed(texts), dim)
     return f"{text}[0]" if len(operands) == 1 else text
 
 
-def _key_text(scope: Scope, x: str, key: Key, is_float: bool) -> str:
+def _key_text(scope: Scope, operands: list[str], key: Key) -> str:
+    is_float, given = "float" in key.value.type.dtype, [operands[i] for i in key.operands]
+    x = given[0] if key.function is None else call(key_function(scope, key), *given)
     if is_float and (key.is_descending or not key.is_canonical):
         x = call(scope.helper("total_order"), call(scope.helper("canonical"), x) if key.is_canonical else x)
     return f"~{x}" if key.is_descending else x
