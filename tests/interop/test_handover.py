@@ -152,6 +152,23 @@ def test_names_of_the_user_do_not_hide_helpers() -> None:
     assert "fold_2 = " in text
 
 
+def test_names_of_the_user_do_not_hide_those_of_a_script() -> None:
+    """Of the parameters of loops, and of globals."""
+
+    def f(DIMS_0: Any, ids: Any, carry: Any) -> Any:  # noqa: N803
+        row = DIMS_0[1]
+        end, _ = sw.scan(lambda rows, x: (rows + x * carry, rows), row, DIMS_0)
+        return end, np.take(DIMS_0, ids, 0)
+
+    arguments = np.ones((8, 2), np.float32), np.array([1, 3, 5]), np.float32(2)
+    text = sw.jit(f, mesh=MESH).lower(*arguments).compile().to_source("jax")
+    body = text[text.index("def local") :]
+    assert body.startswith("def local(dims_0, ids, carry):")
+    assert "DIMS_0 = lax.GatherDimensionNumbers" in text
+    for parameters in re.findall(r"def body\((\w+), (\w+)\)", body):
+        assert not any(re.search(rf"^ *{name} = ", body, re.MULTILINE) for name in parameters)
+
+
 def test_large_constants_are_beside_the_script(tmp_path: Any) -> None:
     table = np.arange(600, dtype=np.float32).reshape(20, 30)
     program = sw.jit(lambda x: x @ table, mesh=MESH).lower(np.ones((4, 20), np.float32)).compile()

@@ -209,6 +209,23 @@ def test_a_wrong_communicator_is_a_type_error() -> None:
     assert lines[0].startswith(f"{head}'world'")
 
 
+NEW_COMMUNICATOR = """
+import shardwise as sw
+from mpi4py import MPI
+first = MPI.COMM_SELF.Dup()
+found = sw.mpi.communicator(first)
+assert sw.mpi.communicator(first) is found
+first.Free()
+again = MPI.COMM_SELF.Dup()  # MPI uses the handle again
+assert sw.mpi.communicator(again) is not found
+assert sw.mpi.communicator(MPI.COMM_WORLD) is sw.mpi.communicator(MPI.COMM_WORLD)
+"""
+
+
+def test_a_new_communicator_has_ranks_of_its_own() -> None:
+    subprocess.run([sys.executable, "-c", NEW_COMMUNICATOR], capture_output=True, text=True, check=True)
+
+
 def test_only_a_communicator_imports_mpi4py() -> None:
     code = "import sys, shardwise as sw\nwith sw.mpi.local(): pass\nprint('mpi4py' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -37,9 +37,11 @@ def jitted_of(function: Callable[..., Any]) -> tuple[Any, int]:
 def static_arguments_of(fun: Callable[..., Any]) -> Arguments:
     """The static arguments of a function that `jax.jit` or a wrapper of it made."""
     jitted, bound = jitted_of(fun)
-    info = getattr(jitted, "_jit_info", None)  # JAX has no public name for it
-    positions = {i - bound for i in getattr(info, "static_argnums", ()) if i >= bound}
-    names = set(getattr(info, "static_argnames", ()))
+    if jitted is None:
+        return Arguments(set(), set())
+    info = jitted._jit_info  # JAX has no public name for it; without it, static arguments would be traced in silence
+    positions = {i - bound for i in info.static_argnums if i >= bound}
+    names = set(info.static_argnames)
     return Arguments(positions, names & set(inspect.signature(fun).parameters) if bound else names)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
-from .. import _core
 from ..errors import ShardingError, composed
 from ..stages import Program
 from ..trees import flatten, unflatten
@@ -15,6 +14,7 @@ from .jax_arguments import ProgramArguments
 from .jax_calls import Origin, with_parameters
 from .jax_errors import users_place
 from .jaxprs import constraint_of_name, rewritten
+from .named_values import named_values, shardings_by_equation
 from .optional import jax
 from .random_keys import LeafSharding, without_keys
 from .source.mesh_axes import AxisRef, MeshAxes
@@ -39,8 +39,8 @@ class _Found:
         count = len(self._traced.in_avals), self._traced.out_tree.num_leaves
         self.inputs = program._compiled.argument_shardings[: count[0]]
         self.outputs = program._compiled.result_shardings[: count[1]]
-        self.named = dict(_named_values(program._compiled.stages["propagated"].main.body))
-        all_shardings = [*self.inputs, *self.outputs, *self.named.values()]
+        self.named = named_values(program._compiled.stages["propagated"])
+        all_shardings = [*self.inputs, *self.outputs, *(value.sharding for value in self.named)]
         used = [ref for sharding in all_shardings for ref in _refs(sharding)]
         self._axes = MeshAxes.of(program.mesh._core, used)
         self.mesh = jax_mesh(self._axes, what, devices, mesh)
@@ -69,15 +69,6 @@ def _refs(sharding: Any) -> Iterator[AxisRef]:
         yield from axes
 
 
-def _named_values(region: _core.ir.Region) -> Iterator[tuple[str, Any]]:
-    for op in region.ops:
-        for value in op.results:
-            if value.name and value.sharding is not None:
-                yield value.name, value.sharding
-        for inner in op.regions:
-            yield from _named_values(inner)
-
-
 def shardings_of(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxShardings:
     """Implements :meth:`Program.jax_shardings`."""
     found = _Found("jax_shardings", program, devices, mesh)
@@ -104,13 +95,6 @@ def annotated(
     def constrained(leaf: Any, sharding: Any, what: str) -> Any:
         return jax.lax.with_sharding_constraint(leaf, found.even(sharding, jax.numpy.shape(leaf), what))
 
-    def as_constraint(eqn: Any) -> Any:
-        """The equation of a checkpoint_name as a constraint."""
-        sharding = found.named.get(eqn.params["name"])
-        if sharding is None:
-            return eqn
-        return constraint_of_name(eqn, found.even(sharding, eqn.outvars[0].aval.shape, eqn.params["name"]))
-
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         plain_args, plain_kwargs = without_keys((args, kwargs))
@@ -130,6 +114,15 @@ def annotated(
 
         named, given = with_parameters(flat, Origin(fun, [name for _, _, name in rows]), operands)
         closed = jax.make_jaxpr(named)(*given)
+        shardings = shardings_by_equation(closed.jaxpr, found.named)
+
+        def as_constraint(eqn: Any) -> Any:
+            """The equation of a checkpoint_name as a constraint."""
+            sharding = shardings.get(id(eqn))
+            if sharding is None:
+                return eqn
+            return constraint_of_name(eqn, found.even(sharding, eqn.outvars[0].aval.shape, eqn.params["name"]))
+
         results = jax.core.eval_jaxpr(rewritten(closed.jaxpr, as_constraint), closed.consts, *operands)
         if len(results) != count:
             rule, way_out = f"the function must have the {count} results of the program", "pass its function"

@@ -7,6 +7,7 @@ import atexit
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 from ..errors import MeshError, message, shown
@@ -17,7 +18,6 @@ from .ranks import Ranks, abort_on_exception
 __all__ = ["communicator", "local"]
 
 _INSTALL = "pip install 'shardwise[mpi]'"
-_made: dict[int, Ranks] = {}  # by the handle of the user's communicator
 
 
 @entry_point
@@ -50,10 +50,11 @@ def communicator(comm: Any = None, *, ranks: int | None = None) -> Ranks:
     if ranks is not None and comm.Get_size() != ranks:
         way_out = f"start it with mpirun -n {ranks} python -m shardwise.mpi {sys.argv[0]}"
         raise MeshError(message("mpi.communicator", f"the script needs {ranks} ranks", comm.Get_size(), way_out))
-    handle = mpi._handleof(comm)
-    found = _made.get(handle)
+    key = _key_of_ranks(mpi)
+    found: Ranks | None = comm.Get_attr(key)
     if found is None:
-        found = _made[handle] = Ranks(comm, mpi)
+        found = Ranks(comm, mpi)
+        comm.Set_attr(key, found)
         atexit.register(found.close)
         if found.size > 1:
             sys.excepthook = abort_on_exception(found)
@@ -70,6 +71,13 @@ def local() -> AbstractContextManager[None]:
     ...     pass
     """
     return use_processes(None)
+
+
+@cache
+def _key_of_ranks(mpi: Any) -> int:
+    """The attribute of a communicator with its ranks. It ends with the communicator, whose handle MPI may use again."""
+    key: int = mpi.Comm.Create_keyval()
+    return key
 
 
 def _load_mpi() -> Any:

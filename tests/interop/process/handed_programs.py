@@ -74,6 +74,24 @@ def extremes(x: Any) -> Any:
     return x.max(0), x.min(), np.argmax(x, 0), np.argmin(x, 1), np.maximum(x, -x).max(1)
 
 
+SPECIAL = np.resize(np.float32([0.0, -0.0, np.nan, 1, -1, -0.0, 0.0, np.inf, -np.inf, -0.0, -0.0]), (12, 7))
+
+
+@program(SPECIAL, exact=True)
+def special_extremes(x: Any) -> Any:
+    return x.max(0), x.min(1), np.maximum(x, -x), np.minimum(x[::-1], x).min()
+
+
+@program(normal(4, 4), normal(4, 4))
+def contractions(x: Any, y: Any) -> Any:
+    return (
+        np.einsum("ij,ji->", x, y),
+        np.einsum("ij,ij->", x, y),
+        np.einsum("ij,kj->ik", x, y),
+        np.einsum("i,j->ij", x[0], y[0]),
+    )
+
+
 @program(integers(11, 4) > 0, exact=True)
 def booleans(x: Any) -> Any:
     return x.any(0), x.all(1), np.logical_xor(x[0], x[1]), x.sum()

@@ -138,6 +138,69 @@ def test_sorts_by_computed_keys() -> None:
     np.testing.assert_array_equal(y, [3, 1, 2, 4])
 
 
+def test_a_float_comparison_takes_zeros_as_equal() -> None:
+    """A stable sort by it keeps -0 and 0 in their order; the total order has -0 first."""
+    comparator = "%less = stablehlo.compare LT, %a, %b, {} : (tensor<f32>, tensor<f32>) -> tensor<i1>"
+    x = np.float32([1, 0, -0.0, -3])
+    for kind, places in (("FLOAT", [4, 2, 3, 1]), ("TOTALORDER", [4, 3, 2, 1])):
+        found = sorted_by(comparator.format(kind), "f32", [x, np.int32([1, 2, 3, 4])])
+        np.testing.assert_array_equal(found[1], places)
+
+
+def test_the_second_key_decides_ties_in_any_order_of_conditions() -> None:
+    comparator = """%first = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %tie = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %second = stablehlo.compare GT, %c, %d, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %both = stablehlo.and %second, %tie : tensor<i1>
+    %less = stablehlo.or %both, %first : tensor<i1>"""
+    found = sorted_by(comparator, "f32", [np.float32([0, -0.0, -1, 0]), np.int32([1, 2, 3, 4])])
+    np.testing.assert_array_equal(found[1], [3, 4, 2, 1])
+
+
+def test_a_tie_of_another_order_is_refused() -> None:
+    """The total order tells zeros apart that the first key takes as equal."""
+    comparator = """%first = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %tie = stablehlo.compare EQ, %a, %b, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %second = stablehlo.compare GT, %c, %d, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %both = stablehlo.and %second, %tie : tensor<i1>
+    %less = stablehlo.or %both, %first : tensor<i1>"""
+    with pytest.raises(sw.UnsupportedError, match=r"^to_jax: a sort must compare one key after another"):
+        sorted_by(comparator, "f32", [np.float32([0, -0.0, -1, 0]), np.int32([1, 2, 3, 4])])
+
+
+def test_a_key_of_many_shared_values_is_recognised_at_once() -> None:
+    """Each squaring reads the one before twice: a walk over paths would take 2**40 steps."""
+    lines = [
+        f"%{side}{i + 1} = stablehlo.multiply %{side}{i}, %{side}{i} : tensor<i32>" for i in range(40) for side in "xy"
+    ]
+    lines = [line.replace("%x0", "%a").replace("%y0", "%b") for line in lines]
+    lines.append("%less = stablehlo.compare LT, %x40, %y40, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>")
+    found = sorted_by("\n    ".join(lines), "i32", [np.int32([1, 0, -1, 0]), np.int32([1, 2, 3, 4])])
+    np.testing.assert_array_equal(found[1], [2, 4, 1, 3])
+
+
+def test_an_extreme_number_is_not_neutral_for_every_region() -> None:
+    """The least unsigned number beside a sum: the other initial value counts, once."""
+    function = (
+        sw.parse("""
+func.func @main(%x: tensor<1x3xui32>, %y: tensor<1x3xi32>) -> (tensor<3xui32>, tensor<3xi32>) {
+  %a = stablehlo.constant dense<0> : tensor<ui32>
+  %b = stablehlo.constant dense<1000> : tensor<i32>
+  %r:2 = "stablehlo.reduce"(%x, %y, %a, %b) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%p: tensor<ui32>, %q: tensor<i32>, %u: tensor<ui32>, %v: tensor<i32>):
+    %s = stablehlo.or %p, %u : tensor<ui32>
+    %t = stablehlo.add %q, %v : tensor<i32>
+    stablehlo.return %s, %t : tensor<ui32>, tensor<i32>
+  }) : (tensor<1x3xui32>, tensor<1x3xi32>, tensor<ui32>, tensor<i32>) -> (tensor<3xui32>, tensor<3xi32>)
+  return %r#0, %r#1 : tensor<3xui32>, tensor<3xi32>
+}""")
+        .compile(sw.Mesh({"x": 2}))
+        .to_jax()
+    )
+    found = function.get(function(np.uint32([[1, 2, 3]]), np.int32([[1, 2, 3]])))
+    np.testing.assert_array_equal(found[1], [1001, 1002, 1003])
+
+
 def test_a_comparator_of_different_sides_is_refused() -> None:
     """`a < b + 1` compares no keys."""
     comparator = """%one = stablehlo.constant dense<1> : tensor<i32>

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -61,20 +62,24 @@ def _source(value: Value) -> tuple[Value, bool]:
     if inner is None or inner.name != "stablehlo.select":
         return value, False
     source = inner.operands[2]
-    is_nan, is_zero = _compared(test, "NE"), _compared(inner.operands[0], "EQ")
-    if is_nan is None or is_zero is None or any(side not in (source, other) for side in is_nan):
+    is_nan, is_zero = test.defining_op, inner.operands[0].defining_op
+    if is_nan is None or is_zero is None or (_direction(is_nan), _direction(is_zero)) != ("NE", "EQ"):
         return value, False
-    nan, zeros = _number(chosen), (_number(is_zero[1]), _number(inner.operands[1]))
-    is_canonical = is_zero[0] == source and zeros == (0.0, 0.0) and nan is not None and nan != nan
+    nan, zeros = _number(chosen), (_number(is_zero.operands[1]), _number(inner.operands[1]))
+    is_canonical = (
+        all(side in (source, other) for side in is_nan.operands)
+        and is_zero.operands[0] == source
+        and zeros == (0.0, 0.0)
+        and nan is not None
+        and math.isnan(nan)
+        and math.copysign(1, nan) > 0  # the total order has a NaN with a sign before all numbers
+    )
     return (source, True) if is_canonical else (value, False)
 
 
-def _compared(value: Value, direction: str) -> list[Value] | None:
-    op = value.defining_op
-    is_comparison = op is not None and op.name == "stablehlo.compare"
-    if op is None or not is_comparison or attributes(op)["comparison_direction"].value != direction:
-        return None
-    return op.operands
+def _direction(op: Op) -> str:
+    """Of a comparison; "" for another op."""
+    return str(attributes(op)["comparison_direction"].value) if op.name == "stablehlo.compare" else ""
 
 
 def key_function(scope: Scope, key: Key) -> str:
@@ -97,64 +102,90 @@ def _keys_of(region: Region) -> list[Key] | None:
     value = region.results[0]
     while True:
         op = value.defining_op
-        tie = rest = None
-        if op is not None and op.name == "stablehlo.or":  # the first key decides, or it is equal and the others do
-            both = op.operands[1].defining_op
-            if both is None or both.name != "stablehlo.and":
-                return None
-            op, (tie, rest) = op.operands[0].defining_op, both.operands
-        key = None if op is None or op.name != "stablehlo.compare" else _key_of(region, op, tie)
-        if key is None:
+        if op is None or op.name != "stablehlo.or":
+            key = None if op is None else _key_of(region, op)
+            return None if key is None else [*keys, key]
+        # The first key decides, or it is equal and the others do; `or` and `and` in either order.
+        found = next(((k, rest) for k, rest in _first_key(region, op) if k is not None), None)
+        if found is None:
             return None
-        keys.append(key)
-        if rest is None:
-            return keys
-        value = rest
+        keys.append(found[0])
+        value = found[1]
 
 
-def _key_of(region: Region, op: Op, tie: Value | None) -> Key | None:
-    """The key that an op compares, and whose equality ``tie`` is."""
-    direction = attributes(op)["comparison_direction"].value
-    sides = list(map(_source, op.operands))
-    equal = sides if tie is None else list(map(_source, _compared(tie, "EQ") or ()))
-    (left, is_canonical), (right, is_other_canonical) = sides
-    if is_canonical != is_other_canonical or set(equal) != set(sides):
+def _first_key(region: Region, either: Op) -> Iterator[tuple[Key | None, Value]]:
+    """The key of `less(key) or (equal(key) and rest)`, and the rest, for each way to read it."""
+    for less, both in (either.operands, either.operands[::-1]):
+        first, tie = less.defining_op, both.defining_op
+        if first is not None and tie is not None and tie.name == "stablehlo.and":
+            for equal, rest in (tie.operands, tie.operands[::-1]):
+                if equal.defining_op is not None:
+                    yield _key_of(region, first, equal.defining_op), rest
+
+
+def _sides(op: Op) -> tuple[Value, Value, bool] | None:
+    """What a comparison compares, and whether zeros and NaN are equal; None if its sides differ in that."""
+    (left, is_canonical), (right, is_other_canonical) = map(_source, op.operands)
+    if is_canonical != is_other_canonical:
         return None
+    kind = attributes(op).get("compare_type")
+    is_total = kind is not None and kind.value == "TOTALORDER"
+    # A FLOAT comparison takes -0 and 0 as equal. It orders no NaN, so that any place will do for them.
+    return left, right, is_canonical or ("float" in left.type.dtype and not is_total)
+
+
+def _key_of(region: Region, op: Op, tie: Op | None = None) -> Key | None:
+    """The key that an op compares; ``tie``, if there is one, must be its equality."""
+    direction = _direction(op)
+    sides = _sides(op) if direction in ("LT", "GT") else None
+    if sides is None:
+        return None
+    if tie is not None:
+        equal = _sides(tie) if _direction(tie) == "EQ" else None
+        if equal is None or equal[2] != sides[2] or {*equal[:2]} != {*sides[:2]}:
+            return None
+    left, right, is_canonical = sides
     places = {argument: i for i, argument in enumerate(region.arguments)}
-    function = KeyFunction([x for x in region.arguments if x in set(_read(left))], _ops_of(region, left), [left])
+    read = _read(left)
+    function = KeyFunction(
+        [x for x in region.arguments if x in read], [o for o in region.ops if not read.isdisjoint(o.results)], [left]
+    )
     elements = {places[argument] % 2 for argument in function.arguments}
-    if len(elements) != 1 or direction not in ("LT", "GT") or not _is_mirrored(left, right, region.arguments):
+    if len(elements) != 1 or not _is_mirrored(left, right, region.arguments, {}):
         return None
     operands = [places[argument] // 2 for argument in function.arguments]
     is_descending = (direction == "GT") == (elements == {0})
     return Key(left, operands, function if function.ops else None, is_descending, is_canonical)
 
 
-def _is_mirrored(left: Value, right: Value, arguments: Sequence[Value]) -> bool:
-    """Whether one side is the other with the elements exchanged."""
-    if left in arguments or right in arguments:
-        return left in arguments and right == arguments[arguments.index(left) ^ 1]
+def _is_mirrored(left: Value, right: Value, arguments: Sequence[Value], known: dict[tuple[Value, Value], bool]) -> bool:
+    """Whether one side is the other with the elements exchanged. ``known``: for the pairs of values seen so far."""
+    if (left, right) in known:
+        return known[left, right]
     one, other = left.defining_op, right.defining_op
-    if left == right or one is None or other is None:  # what is outside of the comparator, or constant
-        return left == right and not any(value in arguments for value in _read(left))
-    return (
-        one.name == other.name
-        and not one.regions
-        and one.results.index(left) == other.results.index(right)
-        and repr(attributes(one)) == repr(attributes(other))
-        and len(one.operands) == len(other.operands)
-        and all(_is_mirrored(a, b, arguments) for a, b in zip(one.operands, other.operands))
-    )
+    if left in arguments or right in arguments:
+        found = left in arguments and right == arguments[arguments.index(left) ^ 1]
+    elif left == right or one is None or other is None:  # what is outside of the comparator, or constant
+        found = left == right and _read(left).isdisjoint(arguments)
+    else:
+        found = (
+            one.name == other.name
+            and not one.regions
+            and one.results.index(left) == other.results.index(right)
+            and repr(attributes(one)) == repr(attributes(other))
+            and len(one.operands) == len(other.operands)
+            and all(_is_mirrored(a, b, arguments, known) for a, b in zip(one.operands, other.operands))
+        )
+    known[left, right] = found
+    return found
 
 
-def _read(value: Value) -> Iterator[Value]:
+def _read(value: Value) -> set[Value]:
     """All values that a value is computed of, and itself."""
-    yield value
-    for operand in value.defining_op.operands if value.defining_op is not None else ():
-        yield from _read(operand)
-
-
-def _ops_of(region: Region, value: Value) -> list[Op]:
-    """The ops of a region that compute a value, in their order."""
-    read = set(_read(value))
-    return [op for op in region.ops if not read.isdisjoint(op.results)]
+    found, open_values = {value}, [value]
+    while open_values:
+        op = open_values.pop().defining_op
+        new = set(op.operands) - found if op is not None else set()
+        found |= new
+        open_values += new
+    return found

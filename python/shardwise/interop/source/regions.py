@@ -12,7 +12,15 @@ from ..._core.ir import Op, Region, Value
 from ...dtypes import is_integer, numpy_dtype
 from .target import attributes
 
-__all__ = ["cumulative_dim", "is_narrow_float", "is_neutral_of", "neutral_of", "op_of_combiner", "window_of"]
+__all__ = [
+    "cumulative_dim",
+    "is_narrow_float",
+    "is_neutral_of",
+    "loses_everywhere",
+    "neutral_of",
+    "op_of_combiner",
+    "window_of",
+]
 
 Window = dict[str, Any]
 _ADD, _MUL, _MAX, _MIN, _AND, _OR, _XOR = (
@@ -21,8 +29,8 @@ _ADD, _MUL, _MAX, _MIN, _AND, _OR, _XOR = (
 
 
 def is_narrow_float(dtype: str) -> bool:
-    """Whether sums of this dtype are accumulated in float32."""
-    return dtype in ("float16", "bfloat16") or dtype.startswith("float8")
+    """Whether it has less than 32 bits: sums and products of it are accumulated in float32."""
+    return dtype in ("float16", "bfloat16") or dtype.startswith(("float8", "float4"))
 
 
 def op_of_combiner(region: Region) -> str | None:
@@ -32,6 +40,58 @@ def op_of_combiner(region: Region) -> str | None:
     op = region.ops[0]
     is_reversed = op.definition.commutative and op.operands == region.arguments[::-1]
     return op.name if is_reversed or op.operands == region.arguments else None
+
+
+def loses_everywhere(region: Region, is_least: bool, is_largest: bool) -> bool:
+    """Whether initial values of which the first is an extreme number lose against any elements, but for ties.
+
+    The region must choose between its two sides, by a comparison of their first values: argmax and argmin.
+    """
+    count = len(region.results)
+    a, b = region.arguments[:count], region.arguments[count:]
+    tests = [_chosen_by(value, x, y) for value, x, y in zip(region.results, a, b)]
+    chosen = [_alternatives(test) for test in tests if test is not None]
+    if len(chosen) < count:
+        return False
+    losing = [*["GT", "GE"] * is_least, *["LT", "LE"] * is_largest]
+    first = [x for x in chosen[0] if not _is_comparison(x, "NE", a[0], a[0])]  # a NaN is chosen
+    is_lost = len(first) == 1 and any(_is_comparison(first[0], direction, a[0], b[0]) for direction in losing)
+    rests = [[x for x in each if x not in chosen[0]] for each in chosen]
+    return (
+        is_lost
+        and all({*chosen[0]} <= {*each} for each in chosen)
+        and all(_decides_ties(x, a[0], b[0]) for rest in rests for x in rest)
+    )
+
+
+def _direction(op: Op) -> str:
+    """Of a comparison; "" for another op."""
+    return str(attributes(op)["comparison_direction"].value) if op.name == "stablehlo.compare" else ""
+
+
+def _chosen_by(value: Value, a: Value, b: Value) -> Value | None:
+    """What chooses a, and not b, as a value of a region; None if it is made otherwise."""
+    op = value.defining_op
+    is_choice = op is not None and op.name == "stablehlo.select" and op.operands[1:] == [a, b]
+    return op.operands[0] if op is not None and is_choice else None
+
+
+def _alternatives(test: Value) -> list[Value]:
+    """The conditions of which one must hold."""
+    op = test.defining_op
+    is_either = op is not None and op.name == "stablehlo.or"
+    return [x for side in op.operands for x in _alternatives(side)] if op is not None and is_either else [test]
+
+
+def _is_comparison(value: Value, direction: str, left: Value, right: Value) -> bool:
+    op = value.defining_op
+    return op is not None and _direction(op) == direction and op.operands == [left, right]
+
+
+def _decides_ties(test: Value, a: Value, b: Value) -> bool:
+    """Whether a condition holds only if both sides are equal."""
+    op = test.defining_op
+    return op is not None and op.name == "stablehlo.and" and any(_is_comparison(x, "EQ", a, b) for x in op.operands)
 
 
 def window_of(op: Op) -> Window:

@@ -28,6 +28,7 @@ _RESERVED = {
     *dir(builtins), "SIZES", "ALL", "COMM", "CONSTANTS", "MPI", "P", "functools", "jax", "jnp", "lax", "local", "main",
     "math", "ml_dtypes", "np",
 }  # fmt: skip
+_TABLES = ("ALONG", "DIMS", "GROUPS", "PAIRS", "POSITIONS", "SOURCES")  # a variable `DIMS_0` would hide the global
 
 
 class Body(Protocol):
@@ -149,7 +150,8 @@ class Scope:
         return name
 
     def table(self, prefix: str, text: str, name: str = "") -> str:
-        """A global with this value; its name is ``name``, or numbered."""
+        """A global with this value; its name is ``name``, or numbered. Both begin with the prefix."""
+        assert prefix in _TABLES
         tables = self.shared.tables
         is_free = name and name not in tables.values()
         return tables.setdefault(text, name if is_free else f"{prefix}_{len(tables)}")
@@ -221,11 +223,12 @@ class Scope:
 
     def definition(self, name: str, region: Body, carry: str = "") -> None:
         """Write the definition of a function; ``carry`` as above."""
+        whole = self._fresh("carry") if carry else ""
         arguments = [self.argument(x, x.name or f"a{i}") for i, x in enumerate(region.arguments)]
-        self.line(f"def {name}({'carry' if carry else ', '.join(arguments)}):")
+        self.line(f"def {name}({whole or ', '.join(arguments)}):")
         with self.indented():
-            if carry:
-                self.line(f"{listed(arguments)[1:-1]} = carry")
+            if whole:
+                self.line(f"{listed(arguments)[1:-1]} = {whole}")
             results = self.region(region)
             self.line(f"return ({results},)" if carry == "both" else f"return {results}")
 
@@ -291,6 +294,7 @@ class Scope:
         return f"  # {text}"
 
     def _fresh(self, wanted: str) -> str:
+        wanted = wanted.lower() if wanted.startswith(tuple(f"{prefix}_" for prefix in _TABLES)) else wanted
         name = _unused(wanted, self._taken)
         self._taken.add(name)
         return name

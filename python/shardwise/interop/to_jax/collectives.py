@@ -21,7 +21,7 @@ from ..source.regions import is_narrow_float
 from ..source.scope import Scope, call
 from ..source.target import attributes
 from .movement import empty
-from .narrow import Form, converted, form_of, form_of_integer, is_summed_wider, returned
+from .narrow import Form, converted, form_of, form_of_integer, is_small_integer, returned
 from .target import emits
 
 __all__ = ["along_of", "is_empty", "item_size"]
@@ -77,7 +77,7 @@ def item_size(dtype: str) -> int:
 
 def _moves_as_bits(op: Op) -> bool:
     dtype = op.operands[0].type.dtype
-    return is_narrow_float(dtype) or dtype.startswith(("int2", "int4", "uint2", "uint4", "float4"))
+    return is_narrow_float(dtype) or is_small_integer(dtype)
 
 
 def _moved(scope: Scope, op: Op, text: str, x: str) -> str:
@@ -138,7 +138,7 @@ def _native_reduction(scope: Scope, dtype: str, reducer: str) -> str | None:
     is_real = dtype.startswith(("float", "bfloat"))
     if reducer in ("max", "min"):
         return scope.helper(f"exact_{reducer}") if is_real else f"lax.p{reducer}"
-    return "lax.psum" if reducer == "sum" and not is_summed_wider(dtype) else None
+    return "lax.psum" if reducer == "sum" and not is_narrow_float(dtype) else None
 
 
 def _counts(dims: dict[int, list[AxisRef]]) -> dict[int, int]:

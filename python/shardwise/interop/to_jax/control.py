@@ -25,10 +25,11 @@ def while_loop(scope: Scope, op: Op) -> str:
 def scan(scope: Scope, op: Op) -> str:
     rows = RowsOfScan(op)
     body, first_carry = scope.fresh_name("body"), len(rows.inputs)
-    scope.line(f"def {body}(carry, rows):{scope.comment(op)}")
+    carry, row = scope.fresh_name("carry"), scope.fresh_name("row")
+    scope.line(f"def {body}({carry}, {row}):{scope.comment(op)}")
     with scope.indented():
         arguments = [scope.argument(x, x.name or f"a{i}") for i, x in enumerate(rows.body.arguments)]
-        for names, whole in ((arguments[first_carry:], "carry"), (arguments[:first_carry], "rows")):
+        for names, whole in ((arguments[first_carry:], carry), (arguments[:first_carry], row)):
             if names:
                 scope.line(f"{listed(names)[1:-1]} = {whole}")
         scope.region(rows.body)

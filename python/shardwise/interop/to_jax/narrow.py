@@ -17,8 +17,8 @@ from ..source.regions import is_narrow_float
 from ..source.scope import Scope, call, listed
 
 __all__ = [
-    "Form", "converted", "form_of", "form_of_choice", "form_of_integer", "is_small_integer", "is_summed_wider",
-    "returned", "rows_returned",
+    "Form", "converted", "form_of", "form_of_choice", "form_of_integer", "is_small_integer", "returned",
+    "rows_returned",
 ]  # fmt: skip
 
 _SMALL_INTEGERS = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
@@ -63,11 +63,6 @@ def is_small_integer(dtype: str) -> bool:
     return dtype in _SMALL_INTEGERS
 
 
-def is_summed_wider(dtype: str) -> bool:
-    """Whether sums and products of it are accumulated in float32."""
-    return is_narrow_float(dtype) or dtype.startswith("float4")
-
-
 def _cast(dtype: str, wide: str) -> Form:
     return Form(wide, lambda x: f'{x}.astype("{wide}")', lambda x: f'{x}.astype("{dtype}")')
 
@@ -86,7 +81,7 @@ def form_of(scope: Scope, dtype: str, combiner: str | None) -> Form | None:
         sign = _SIGNS[name]
         ranked, of_ranks = scope.helper("ranked"), scope.helper("of_ranks")
         return Form("uint8", lambda x: call(ranked, x, sign), lambda x: call(of_ranks, x, f'"{dtype}"', sign), "max")
-    if is_summed_wider(dtype) and name in ("add", "multiply", "sum", "prod"):
+    if is_narrow_float(dtype) and name in ("add", "multiply", "sum", "prod"):
         return _cast(dtype, "float32")
     return None
 

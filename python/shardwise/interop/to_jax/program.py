@@ -126,7 +126,7 @@ class JaxProgram:
     def _transfers(self) -> list[tuple[int, CollectiveRow]]:
         """The rows of :meth:`collectives`, each with the place of its collective in the local program."""
         rows = self._program._all_collectives().rows
-        alike: dict[str, Any] = {"device_axes": (), "device_bytes": (), "bound": ""}
+        alike: dict[str, Any] = {"device_axes": (), "device_bytes": ()}
         count = self._program.mesh.size
         found = []
         for x in self._script.transfers:

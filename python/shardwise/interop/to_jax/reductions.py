@@ -10,12 +10,20 @@ import numpy as np
 
 from ..._core.ir import Op, Region, Value
 from ...dtypes import numpy_dtype
-from ..source.regions import cumulative_dim, is_neutral_of, neutral_of, op_of_combiner, window_of
+from ..source.regions import (
+    cumulative_dim,
+    is_narrow_float,
+    is_neutral_of,
+    loses_everywhere,
+    neutral_of,
+    op_of_combiner,
+    window_of,
+)
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .elementwise import binary_function
 from .movement import empty
-from .narrow import Form, converted, form_of, form_of_choice, is_small_integer, is_summed_wider, returned, rows_returned
+from .narrow import Form, converted, form_of, form_of_choice, is_small_integer, returned, rows_returned
 from .target import emits
 
 __all__ = ["combiner_of"]
@@ -113,17 +121,18 @@ def _may_be_left_out(op: Op, form: Form | None) -> bool:
     """Whether `_started` knows what to give XLA instead of the initial value, or if it loses against any element."""
     if len(op.results) == 1:
         return _is_neutral(op, form) or bool(form and form.reducer) or _neutral(op, form) is not None
-    return _is_extreme(op.operands[len(op.results)])
+    limits = _limits(op.operands[len(op.results)])
+    return limits is not None and loses_everywhere(op.regions[0], *limits)
 
 
-def _is_extreme(value: Value) -> bool:
-    """Whether a value is a constant: infinite, or the least or the largest number of its dtype."""
+def _limits(value: Value) -> tuple[bool, bool] | None:
+    """Whether a constant is the least and the largest number of its dtype, or infinite; None for another value."""
     source, dtype = value.defining_op, value.type.dtype
     if source is None or source.name != "stablehlo.constant" or "complex" in dtype or dtype == "bool":
-        return False
+        return None
     number = np.asarray(attributes(source)["value"])
     limits = (ml_dtypes.finfo if "float" in dtype else ml_dtypes.iinfo)(numpy_dtype(dtype))
-    return number in (limits.min, limits.max) or ("float" in dtype and bool(np.isinf(number)))
+    return bool(number <= limits.min), bool(number >= limits.max)
 
 
 @emits("stablehlo.reduce_window")
@@ -167,7 +176,7 @@ def dot_general(scope: Scope, op: Op) -> str:
     batch = (fields.get("lhs_batching_dimensions", ()), fields.get("rhs_batching_dimensions", ()))
     dtype = op.results[0].type.dtype
     sides = list(map(scope, op.operands))
-    accumulated = "float32" if is_summed_wider(dtype) else dtype
+    accumulated = "float32" if is_narrow_float(dtype) else dtype
     is_default = all(operand.type.dtype == accumulated for operand in op.operands)
     options = [] if is_default else [f'preferred_element_type="{accumulated}"']
     text = call("lax.dot_general", *sides, (contracting, batch), *options)

@@ -110,7 +110,7 @@ def dot_general(scope: Scope, op: Op) -> str:
         scope(x) if x.type.dtype == accumulated else f'{scope(x)}.astype("{numpy_dtype(accumulated).name}")'
         for x in op.operands
     ]
-    is_product = not batch and len(names[0]) == len(names[1]) == 2 and terms[0][1] == terms[1][0]
+    is_product = len(names[0]) == len(names[1]) == len(free) == 2 and terms[0][1] == terms[1][0]
     if is_product and "int" not in dtype and dtype != "bool":
         text = f"{sides[0]} @ {sides[1]}"
     else:
