@@ -159,3 +159,18 @@ func.func @main(%x: {kind} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}) -
     function = program.to_jax()
     for got, want in zip(function.get(function(x)), (x.real, x.imag), strict=True):
         assert same_values(got, want)
+
+
+@pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
+def test_scripts_for_mpi4py_give_the_numbers(name: str) -> None:
+    """On one rank; NumPy may take either zero for a maximum or a minimum."""
+    x = numbers(name)
+    functions = {what: f for what, f in REDUCTIONS.items() if name != "float8_e8m0fnu" or "sum" not in what}
+    program = sw.jit(lambda x: [f(x) for f in functions.values()], mesh=sw.Mesh({"x": 1})).lower(x).compile()
+    script: dict[str, Any] = {"__name__": "script"}
+    exec(program.to_source("mpi4py"), script)
+    for what, got, want in zip(functions, script["main"](x), program(x), strict=True):
+        assert got.dtype == want.dtype, what
+        found, expected = (np.asarray(y).astype(np.float64) for y in (got, want))
+        limit = 1e-6 if name in ("float32", "float64") else 0
+        np.testing.assert_allclose(found, expected, rtol=limit, atol=0, err_msg=what)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._core.ir import Op, Region, Value
 from ...dtypes import is_integer, numpy_dtype
+from .narrow_dtypes import is_narrow_float
 from .target import attributes
 
 __all__ = [
@@ -26,11 +27,6 @@ Window = dict[str, Any]
 _ADD, _MUL, _MAX, _MIN, _AND, _OR, _XOR = (
     f"stablehlo.{name}" for name in ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 )
-
-
-def is_narrow_float(dtype: str) -> bool:
-    """Whether it has less than 32 bits: sums and products of it are accumulated in float32."""
-    return dtype in ("float16", "bfloat16") or dtype.startswith(("float8", "float4"))
 
 
 def op_of_combiner(region: Region) -> str | None:

@@ -17,11 +17,11 @@ from ...dtypes import numpy_dtype
 from ..source.collectives import dim_axes, mesh_of, moves_of, permuted, refs_of, without
 from ..source.literals import axes_text
 from ..source.mesh_axes import AxisRef
-from ..source.regions import is_narrow_float
+from ..source.narrow_dtypes import is_narrow_float, is_small_integer
 from ..source.scope import Scope, call
 from ..source.target import attributes
 from .movement import empty
-from .narrow import Form, converted, form_of, form_of_integer, is_small_integer, returned
+from .narrow import Form, converted, form_of, form_of_integer, returned
 from .target import emits
 
 __all__ = ["along_of", "is_empty", "item_size"]

@@ -13,15 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..._core.ir import Region
-from ..source.regions import is_narrow_float
+from ..source.narrow_dtypes import is_narrow_float, is_small_integer
 from ..source.scope import Scope, call, listed
 
 __all__ = [
-    "Form", "converted", "form_of", "form_of_choice", "form_of_integer", "is_small_integer", "returned",
-    "rows_returned",
+    "Form", "converted", "form_of", "form_of_choice", "form_of_integer", "returned", "rows_returned",
 ]  # fmt: skip
 
-_SMALL_INTEGERS = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8"}
 _RANKED = "float8_e8m0fnu"
 _SIGNS = {"max": 1, "maximum": 1, "min": -1, "minimum": -1}
 _CHOICES = {f"stablehlo.{name}" for name in ("compare", "select", "and", "or", "xor", "not", "maximum", "minimum")}
@@ -58,18 +56,13 @@ def rows_returned(forms: Sequence[Form | None], x: str) -> str:
     return f"(lambda {', '.join(names)}: {listed(map(returned, forms, names))})(*{x})"
 
 
-def is_small_integer(dtype: str) -> bool:
-    """Whether it has less than a byte."""
-    return dtype in _SMALL_INTEGERS
-
-
 def _cast(dtype: str, wide: str) -> Form:
     return Form(wide, lambda x: f'{x}.astype("{wide}")', lambda x: f'{x}.astype("{dtype}")')
 
 
 def form_of_integer(dtype: str) -> Form | None:
     """int8 or uint8 for an integer of less than a byte; None for other dtypes."""
-    return _cast(dtype, _SMALL_INTEGERS[dtype]) if is_small_integer(dtype) else None
+    return _cast(dtype, "uint8" if dtype.startswith("u") else "int8") if is_small_integer(dtype) else None
 
 
 def form_of(scope: Scope, dtype: str, combiner: str | None) -> Form | None:

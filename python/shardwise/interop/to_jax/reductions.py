@@ -10,9 +10,9 @@ import numpy as np
 
 from ..._core.ir import Op, Region, Value
 from ...dtypes import numpy_dtype
+from ..source.narrow_dtypes import is_narrow_float, is_small_integer
 from ..source.regions import (
     cumulative_dim,
-    is_narrow_float,
     is_neutral_of,
     loses_everywhere,
     neutral_of,
@@ -23,7 +23,7 @@ from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .elementwise import binary_function
 from .movement import empty
-from .narrow import Form, converted, form_of, form_of_choice, is_small_integer, returned, rows_returned
+from .narrow import Form, converted, form_of, form_of_choice, returned, rows_returned
 from .target import emits
 
 __all__ = ["combiner_of"]

@@ -8,7 +8,7 @@ import numpy as np
 from ..._core.ir import Op
 from ...dtypes import numpy_dtype
 from ..source.convolutions import specs_of
-from ..source.regions import is_narrow_float
+from ..source.narrow_dtypes import is_narrow_float
 from ..source.scope import Scope, call
 from ..source.target import attributes
 from .target import emits

@@ -38,7 +38,7 @@ def along(*axes):
 
 def fold(parts, combine):
     """The first part, then the second, and so on; narrow floats in float32."""
-    is_narrow = parts[0].dtype.itemsize < 4 and parts[0].dtype.kind not in "biu"
+    is_narrow = parts[0].dtype.itemsize < 4 and "float" in parts[0].dtype.name
     wide = [part.astype("float32") for part in parts] if is_narrow else parts
     return functools.reduce(combine, wide).astype(parts[0].dtype)
 
@@ -123,12 +123,14 @@ def each(function, x):
 
 def total_order(x):
     """Integers in the total order of floats."""
+    x = x.astype("float32") if x.dtype.name in ("float4_e2m1fn", "float8_e8m0fnu") else x  # their first bit is no sign
     bits = x.view(f"int{8 * x.dtype.itemsize}")
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
 def canonical(x):
     """0.0 for -0.0, and one NaN for all of them."""
+    x = x.astype("float32") if x.dtype.name in ("float4_e2m1fn", "float8_e8m0fnu") else x  # they lack 0 or NaN
     return np.where(x != x, np.array(np.nan, x.dtype), np.where(x == 0, np.zeros((), x.dtype), x))
 
 
@@ -263,7 +265,8 @@ def fold_dims(inputs, inits, combine, dims):
 def windows(x, sizes, strides, dilation):
     """The windows of x, with their elements in the last dims."""
     spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilation)]
-    view = np.lib.stride_tricks.sliding_window_view(x, spans)
+    bits = x.view("uint8") if x.dtype.itemsize == 1 else x  # NumPy has no strides of floats of a byte
+    view = np.lib.stride_tricks.sliding_window_view(bits, spans).view(x.dtype)
     return view[tuple(slice(None, None, step) for step in (*strides, *dilation))]
 
 

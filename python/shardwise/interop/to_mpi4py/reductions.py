@@ -7,7 +7,8 @@ from string import ascii_lowercase
 
 from ..._core.ir import Op
 from ...dtypes import numpy_dtype
-from ..source.regions import cumulative_dim, is_narrow_float, is_neutral_of, op_of_combiner, window_of
+from ..source.narrow_dtypes import is_narrow_float, is_small_integer
+from ..source.regions import cumulative_dim, is_neutral_of, op_of_combiner, window_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .elementwise import UFUNCS
@@ -36,7 +37,8 @@ def _reduced(op: Op, ufunc: str, x: str, init: str | None, dims: tuple[int, ...]
         text = f"{x}.{_METHODS[ufunc]}({axis}{kept}" + (")" if init is None else f", initial={init})")
     else:
         text = f"np.{ufunc}.reduce({x}, {axis}" + (")" if init is None else f", initial={init})")
-    return f'{text}.astype("{numpy_dtype(dtype).name}")' if is_narrow else text
+    # NumPy has no maximum of integers of less than a byte, and takes that of int8.
+    return f'{text}.astype("{numpy_dtype(dtype).name}")' if is_narrow or is_small_integer(dtype) else text
 
 
 def _folded(scope: Scope, op: Op, inputs: list[str], inits: list[str], dims: tuple[int, ...]) -> str:
@@ -82,9 +84,10 @@ def reduce_window(scope: Scope, op: Op) -> str:
 def _accumulated(op: Op, ufunc: str, x: str, dim: int, is_reversed: bool) -> str:
     dtype = op.results[0].type.dtype
     kept = f', dtype="{dtype}"' if "int" in dtype and ufunc in ("add", "multiply") else ""
-    if is_reversed:
-        return f"np.flip({_CUMULATIVE[ufunc]}(np.flip({x}, {dim}), {dim}{kept}), {dim})"
-    return f"{_CUMULATIVE[ufunc]}({x}, {dim}{kept})"
+    x = f"np.flip({x}, {dim})" if is_reversed else x
+    text = f"{_CUMULATIVE[ufunc]}({x}, {dim}{kept})"
+    text = f'{text}.astype("{numpy_dtype(dtype).name}")' if is_small_integer(dtype) else text
+    return f"np.flip({text}, {dim})" if is_reversed else text
 
 
 @emits("stablehlo.dot_general")

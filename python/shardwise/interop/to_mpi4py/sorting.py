@@ -25,9 +25,10 @@ def sort(scope: Scope, op: Op) -> str:
 
 
 def _key_text(scope: Scope, operands: list[str], key: Key) -> str:
-    is_float, given = "float" in key.value.type.dtype, [operands[i] for i in key.operands]
+    dtype, given = key.value.type.dtype, [operands[i] for i in key.operands]
     x = given[0] if key.function is None else call(key_function(scope, key), *given)
-    if is_float and (key.is_descending or not key.is_canonical):
+    is_sorted = key.is_canonical and dtype in ("float16", "float32", "float64")  # NumPy knows no NaN of other floats
+    if "float" in dtype and (key.is_descending or not is_sorted):
         x = call(scope.helper("total_order"), call(scope.helper("canonical"), x) if key.is_canonical else x)
     return f"~{x}" if key.is_descending else x
 
