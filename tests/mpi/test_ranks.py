@@ -56,6 +56,27 @@ def test_a_rank_that_does_not_come_is_named_and_the_timeout_ends_the_run(tmp_pat
     assert expected.replace(" 2 s", "") in done.stderr.replace(" 1 s", "").replace(" 2 s", "").replace(" 3 s", "")
 
 
+LARGE_MESSAGES = """
+from shardwise.mpi import ranks as module
+module._MOST_BYTES = 24  # no multiple of it
+rows, columns = sw.P("x"), sw.P(None, "x")
+def f(x):
+    return sw.shard(x, columns), sw.replicate(x), sw.shard(np.roll(x, 3, 0), rows), x.sum(0), sw.shard(x.sum(0), rows)
+a = np.arange(99, dtype=np.float32).reshape(9, 11)
+jitted = sw.jit(f, mesh=mesh, in_shardings=rows)
+got = list(map(np.asarray, jitted(a)))
+with sw.mpi.local():
+    want = list(map(np.asarray, jitted(a)))
+assert all(map(np.array_equal, got, want)), (got, want)
+"""
+
+
+def test_messages_above_the_limit_of_mpi_go_in_pieces(tmp_path: Path) -> None:
+    """The limit is 1 GiB; here it is 24 bytes."""
+    done = mpirun(3, [script(tmp_path, LARGE_MESSAGES, devices=3)])
+    assert done.returncode == 0, done.stderr
+
+
 UNEVEN_STEPS = """
 from shardwise.mpi import watch
 watch.WARN_AFTER, watch._POLL = 0.5, 0.02

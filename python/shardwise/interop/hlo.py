@@ -33,6 +33,10 @@ _CLASSES = {
         "broadcast", "concatenate", "copy", "dynamic-slice", "dynamic-update-slice", "gather", "iota", "pad", "reshape",
         "reverse", "slice", "transpose",
     ),
+    "other": (  # of a library
+        "cholesky", "custom-call", "fft", "random-bits", "rng", "rng-bit-generator", "top-k", "topk",
+        "triangular-solve",
+    ),
 }  # fmt: skip
 _FREE = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call")
 _CLASS_OF = {opcode: name for name, opcodes in _CLASSES.items() for opcode in opcodes}
@@ -211,9 +215,9 @@ def _trips(loop: _Line, lines: Sequence[_Line], by_name: Mapping[str, _Line]) ->
 
 
 def op_class(opcodes: set[str]) -> str:
-    """The class of an op, or of the ops of a fusion: dot, reduce, elementwise or movement."""
+    """The class of an op, or of the ops of a fusion: dot, reduce, elementwise, movement or other."""
     classes = {_CLASS_OF.get(opcode, "elementwise") for opcode in opcodes if opcode not in _FREE}
-    return next((name for name in ("dot", "reduce", "elementwise", "movement") if name in classes), "other")
+    return next((name for name in ("dot", "reduce", "other", "elementwise", "movement") if name in classes), "other")
 
 
 def instructions_of(text: str) -> list[Instruction]:

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 import shardwise as sw
 from shardwise import P
 from shardwise.interop.comparison import compiled_texts, sent
-from shardwise.interop.hlo import collectives_of, instructions_of
+from shardwise.interop.hlo import collectives_of, instructions_of, op_class
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.interop.process.to_jax_checks import MESHES, compiled, text_with_calls
 
@@ -218,3 +218,10 @@ def test_hlo_is_read_in_all_its_spellings() -> None:
     own = [(row.name, row.op_class) for row in instructions_of(HLO)]
     assert own[-1] == ("f", "movement")
     assert len(own) == 7
+
+
+def test_classes_of_hlo() -> None:
+    classes = {"dot": {"dot", "add"}, "reduce": {"reduce", "exponential"}, "elementwise": {"add", "broadcast"}}
+    classes |= {"other": {"custom-call"}, "movement": {"slice", "parameter"}}
+    assert {name: op_class(opcodes) for name, opcodes in classes.items()} == {name: name for name in classes}
+    assert op_class({"fft"}) == op_class({"parameter"}) == "other"
