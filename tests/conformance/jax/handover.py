@@ -5,7 +5,7 @@ python -m tests.conformance.jax.handover [--programs 500] [--seed 0] [--ops NAME
     [--no-collectives]
 
 The ledger of each random program must also have the collectives of the HLO after SPMD partitioning, by kind, bytes and
-executions, unless --no-collectives is given; XLA may have dropped some. That holds of the models (handed_models.py) too.
+executions, unless --no-collectives is given; XLA may have dropped some. So must that of the models (handed_models.py).
 
 Random programs must agree in every bit; the table of ops within the tolerances of the design, where XLA:CPU flushes
 subnormals to zero and contracts products and sums. Its approximations of some functions have fewer digits, and a
