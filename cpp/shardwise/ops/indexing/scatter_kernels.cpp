@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cstring>
 
 #include "shardwise/base/moved_item.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stablehlo.cholesky and triangular_solve, the calls of JAX's TPU texts, and those of np.linalg.
-#include <charconv>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/solve_steps.h"
+#include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
 namespace {
@@ -26,9 +26,8 @@ void keep_triangle(T* a, Int rows, Int columns, bool lower) {
 // ---- ops -----------------------------------------------------------------------------------------------------------
 
 CallOptions read_cholesky(const Attrs& attrs) {
-  const bool* lower = attrs.find<bool>("lower");
   CallOptions options;
-  options.set("uplo", lower != nullptr && *lower ? 'L' : 'U');
+  options.set("uplo", is_set(attrs, "lower") ? 'L' : 'U');
   return options;
 }
 
