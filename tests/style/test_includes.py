@@ -23,7 +23,7 @@ FAMILIES = {
     ("linalg/linalg_vjp", "contraction/dot_general"): "multiplies matrices",
     ("sharding/manual_computation_verify", "control/control"): "looks into the functions that a region calls",
 }
-SHARED = ("build", "families", "shared")  # families.h only declares tables
+SHARED = ("build", "families", "partitioning", "shared")  # families.h only declares tables
 
 
 def include_graph(root: Path) -> dict[str, list[str]]:

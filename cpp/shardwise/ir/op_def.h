@@ -304,8 +304,8 @@ using EffectFn = bool (*)(const OpView& op);
 // Appends the op's instructions to a tile program; inputs and outputs are tile registers.
 using TileFn = uint32_t (*)(TileBuilder& tiles, const OpView& op, std::span<const uint32_t> inputs);
 
-// Defaults that follow from the rule, or that state why a field is missing. ops/shared/defaults_by_rule.cpp defines
-// them; op_def.cpp defines the first one.
+// Defaults that follow from the rule, or that state why a field is missing. op_def.cpp defines the first one, and
+// ops/partitioning/defaults_by_rule.cpp the others.
 void not_differentiable(VjpContext& context);  // contributes no cotangent
 // The OpDef::no_vjp_reason of ops of one device's program.
 inline constexpr std::string_view kAfterGradients = "created by passes that run after differentiation";

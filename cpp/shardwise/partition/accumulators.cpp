@@ -9,7 +9,7 @@
 #include <unordered_set>
 
 #include "shardwise/ops/control/loop_parts.h"
-#include "shardwise/ops/shared/linearity.h"
+#include "shardwise/ops/partitioning/linearity.h"
 
 namespace shardwise {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/mesh/digits.h"
-#include "shardwise/ops/shared/addends.h"
+#include "shardwise/ops/partitioning/addends.h"
 
 namespace shardwise {
 

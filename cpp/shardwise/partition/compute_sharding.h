@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/shared/linearity.h"
+#include "shardwise/ops/partitioning/linearity.h"
 #include "shardwise/partition/program_placements.h"
 #include "shardwise/propagation/factor_projection.h"
 

@@ -3,7 +3,7 @@
 
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/partition/collective_ledger.h"
 #include "shardwise/partition/partition_context.h"
 #include "shardwise/partition/program_placements.h"

@@ -11,7 +11,7 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/propagation/permute_axes.h"

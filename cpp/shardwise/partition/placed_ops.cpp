@@ -2,8 +2,8 @@
 #include "shardwise/partition/placed_ops.h"
 
 #include "shardwise/base/text.h"
-#include "shardwise/ops/build/wide_addends.h"
-#include "shardwise/ops/shared/owned_rows.h"
+#include "shardwise/ops/partitioning/addends.h"
+#include "shardwise/ops/partitioning/owned_rows.h"
 #include "shardwise/partition/partition_context.h"
 
 namespace shardwise {

@@ -58,7 +58,7 @@ class PlacedValues {
   void add_argument(ValueId argument, bool is_of_main);
   // `pending_loc` is the location of a reduction that is pending at home, if it is not that of the value.
   void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc = {});
-  // The value is unreduced at home, and one device has each element (ops/shared/owned_rows.h).
+  // The value is unreduced at home, and one device has each element (ops/partitioning/owned_rows.h).
   void set_owned(ValueId source) { placed_[source.index].is_owned = true; }
   bool is_owned(ValueId source) const { return placed_[source.index].is_owned; }
   // A value that nothing has read yet.

@@ -7,11 +7,7 @@ namespace shardwise {
 namespace {
 
 ValueId rows(Builder& builder, ValueId value, int64_t begin, int64_t end) {
-  const Dims shape = builder.module().type(value).shape;
-  Dims start(shape.size(), 0), limit = shape;
-  start[0] = begin;
-  limit[0] = end;
-  return build_slice(builder, value, start, limit, Dims(shape.size(), 1));
+  return build_slice_along(builder, value, 0, begin, end);
 }
 
 ValueId product(Builder& builder, ValueId lhs, ValueId rhs) { return builder.create("stablehlo.multiply", {lhs, rhs}); }

@@ -3,6 +3,7 @@
 
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -49,6 +50,10 @@ ValueId build_reduce(Builder& builder, ValueId operand, ValueId init, Reducer re
   const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", to_dims(dims)}});
   const OpId op = builder.create_op(get_op("stablehlo.reduce"), operands, attrs, {}, {&region, 1});
   return builder.module().result(op);
+}
+
+ValueId build_sum_of_all(Builder& builder, ValueId operand) {
+  return build_reduce(builder, operand, {}, Reducer::kSum, identity_dims(builder.module().type(operand).ndim()));
 }
 
 }  // namespace shardwise

@@ -15,6 +15,7 @@ namespace shardwise {
 ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer);
 // A new region of two scalar arguments that returns their combination.
 RegionId build_reducer_region(Builder& builder, Reducer reducer, DType dtype);
+ValueId build_sum_of_all(Builder& builder, ValueId operand);  // a scalar
 // No init means the neutral element; no dims and no init gives the operand back.
 ValueId build_reduce(Builder& builder, ValueId operand, ValueId init, Reducer reducer, DimSpan dims);
 

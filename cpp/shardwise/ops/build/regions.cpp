@@ -2,7 +2,6 @@
 #include "shardwise/ops/build/regions.h"
 
 #include <array>
-#include <string_view>
 #include <unordered_map>
 
 #include "shardwise/base/error.h"

@@ -30,6 +30,14 @@ ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan li
       Attrs{{"start_indices", to_dims(start)}, {"limit_indices", to_dims(limit)}, {"strides", to_dims(strides)}});
 }
 
+ValueId build_slice_along(Builder& builder, ValueId operand, size_t dim, int64_t start, int64_t limit, int64_t stride) {
+  Dims limits = builder.module().type(operand).shape, starts(limits.size(), 0), strides(limits.size(), 1);
+  starts[dim] = start;
+  limits[dim] = limit;
+  strides[dim] = stride;
+  return build_slice(builder, operand, starts, limits, strides);
+}
+
 ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior) {
   bool nothing = true;
   for (DimSpan list : {low, high, interior}) {
@@ -67,12 +75,8 @@ ValueId build_concatenate(Builder& builder, const std::vector<ValueId>& operands
 
 ValueId build_row(Builder& builder, ValueId operand, int64_t index) {
   const Dims shape = builder.module().type(operand).shape;
-  Dims start = Dims(shape.size(), 0), limit = shape;
-  start[0] = index;
-  limit[0] = index + 1;
   // A slice keeps the dim with size 1; the reshape drops it.
-  const ValueId row = build_slice(builder, operand, start, limit, Dims(shape.size(), 1));
-  return build_reshape(builder, row, DimSpan(shape).subspan(1));
+  return build_reshape(builder, build_slice_along(builder, operand, 0, index, index + 1), DimSpan(shape).subspan(1));
 }
 
 ValueId build_dynamic_slice(Builder& builder, ValueId operand, const std::vector<ValueId>& starts, DimSpan sizes) {

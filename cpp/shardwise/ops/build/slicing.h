@@ -11,6 +11,8 @@ namespace shardwise {
 
 // A whole slice and a padding of nothing return their operand, as does a concatenation of one.
 ValueId build_slice(Builder& builder, ValueId operand, DimSpan start, DimSpan limit, DimSpan strides);
+ValueId build_slice_along(Builder& builder, ValueId operand, size_t dim, int64_t start, int64_t limit,
+                          int64_t stride = 1);
 ValueId build_pad(Builder& builder, ValueId operand, ValueId value, DimSpan low, DimSpan high, DimSpan interior);
 // The elements of `padded` at the places where pad put those of its operand; 0 for elements that it cut off.
 ValueId build_unpad(Builder& builder, ValueId padded, DimSpan low, DimSpan high, DimSpan interior);

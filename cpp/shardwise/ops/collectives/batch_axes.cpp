@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/collectives/batch_axes.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"

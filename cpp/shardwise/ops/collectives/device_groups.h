@@ -11,7 +11,6 @@
 // partitioned automatically has no place along these.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "shardwise/ops/collectives/batch_axes.h"

@@ -12,9 +12,9 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/regions.h"
-#include "shardwise/ops/build/row_moves.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/collectives/device_groups.h"
+#include "shardwise/ops/collectives/row_moves.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -70,9 +70,7 @@ class GroupedRows {
     }
     const Dims places = in_groups(row);
     const Dims known = joined(axes_.sizes(set_), row);
-    Dims apart;
-    for (const int64_t place : places) apart.push_back(known[static_cast<size_t>(place)]);
-    const ValueId split = build_reshape(builder_, value, apart);
+    const ValueId split = build_reshape(builder_, value, sizes_at(known, places));
     set(result, build_reshape(builder_, build_transpose(builder_, split, inverse_permutation(places)), rows), set_);
   }
 
@@ -234,12 +232,9 @@ void expand_permute(RowContext& context) {
 void expand_broadcast(RowContext& context) {
   GroupedRows rows(context, 0, partitions_of(context.op(), context.axes()));
   Builder& builder = context.builder();
-  Dims limit = builder.module().type(rows.value()).shape;
-  const Dims start(limit.size(), 0), strides(limit.size(), 1);
-  limit[kMembers] = 1;
-  Dims shared = limit;
+  Dims shared = builder.module().type(rows.value()).shape;
   shared.erase(shared.begin() + kMembers);
-  rows.set_shared(0, build_reshape(builder, build_slice(builder, rows.value(), start, limit, strides), shared));
+  rows.set_shared(0, build_reshape(builder, build_slice_along(builder, rows.value(), kMembers, 0, 1), shared));
 }
 
 // Its ids name replicas, of which there is one.
@@ -296,17 +291,9 @@ AxisSet shared_in(const RowGroups& groups, AxisSet operand) {
   return groups.rows.empty() ? operand & ~groups.axes : groups.axes;
 }
 
-AxisSet varies_shared(const OpView& op, const BatchAxes& axes, AxisSet operand) {
-  return shared_in(groups_of(op, axes), operand);
-}
-AxisSet varies_broadcast(const OpView& op, const BatchAxes& axes, AxisSet operand) {
-  return shared_in(partitions_of(op, axes), operand);
-}
-AxisSet varies_scattered(const OpView& op, const BatchAxes& axes, AxisSet operand) {
-  return apart_in(groups_of(op, axes), operand);
-}
-AxisSet varies_exchanged(const OpView& op, const BatchAxes& axes, AxisSet operand) {
-  return apart_in(partitions_of(op, axes), operand);
+template <RowGroups Groups(const OpView&, const BatchAxes&), AxisSet Set(const RowGroups&, AxisSet)>
+AxisSet varies(const OpView& op, const BatchAxes& axes, AxisSet operand) {
+  return Set(Groups(op, axes), operand);
 }
 AxisSet varies_permuted(const OpView& op, const BatchAxes& axes, AxisSet operand) {
   return operand | read_moves(op, axes).axes;
@@ -315,20 +302,16 @@ AxisSet varies_nowhere(const OpView&, const BatchAxes&, AxisSet) { return 0; }
 AxisSet varies_everywhere(const OpView&, const BatchAxes& axes, AxisSet) { return axes.all(); }
 
 constexpr DeviceOp kDeviceOps[] = {
-    {"stablehlo.all_gather", varies_shared, expand_all_gather},
-    {"stablehlo.all_reduce", varies_shared, expand_all_reduce},
-    {"stablehlo.all_to_all", varies_exchanged, expand_all_to_all},
-    {"stablehlo.collective_broadcast", varies_broadcast, expand_broadcast},
+    {"stablehlo.all_gather", varies<groups_of, shared_in>, expand_all_gather},
+    {"stablehlo.all_reduce", varies<groups_of, shared_in>, expand_all_reduce},
+    {"stablehlo.all_to_all", varies<partitions_of, apart_in>, expand_all_to_all},
+    {"stablehlo.collective_broadcast", varies<partitions_of, shared_in>, expand_broadcast},
     {"stablehlo.collective_permute", varies_permuted, expand_permute},
     {"stablehlo.cross-replica-sum", varies_in_replicas, expand_replica_sum},
     {"stablehlo.partition_id", varies_everywhere, expand_partition_id},
-    {"stablehlo.reduce_scatter", varies_scattered, expand_reduce_scatter},
+    {"stablehlo.reduce_scatter", varies<groups_of, apart_in>, expand_reduce_scatter},
     {"stablehlo.replica_id", varies_nowhere, expand_replica_id},
 };
-
-}  // namespace
-
-namespace {
 
 // The program of one device, where no axis is manual.
 class OneDevice final : public RowContext {

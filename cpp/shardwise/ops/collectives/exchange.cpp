@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/other_mesh.h"
+#include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
 namespace {
@@ -74,18 +75,10 @@ ExchangeSource source_of(const Fields& fields, int64_t block, int64_t end) {
   return from;
 }
 
-MeshPtr mesh_in(const Module& module, const Attrs& attrs, std::string_view name, std::string_view op) {
-  const Symbol* symbol = attrs.find<Symbol>(name);
-  if (symbol == nullptr) fail<MeshError>(op, str("attribute '", name, "' must name a mesh"), "another attribute");
-  MeshPtr mesh = module.find_mesh(symbol->name);
-  if (mesh == nullptr) fail<MeshError>(op, "the mesh must be declared in the module", "@" + symbol->name);
-  return mesh;
-}
-
 // The map of an op that does not exist yet. `operands` are the local shapes.
 ExchangeMap read_map(const Module& module, const Attrs& attrs, std::string_view op, std::span<const Dims> operands) {
-  const MeshPtr mesh = mesh_in(module, attrs, "mesh", op);
-  const MeshPtr from_mesh = attrs.find("from_mesh") == nullptr ? mesh : mesh_in(module, attrs, "from_mesh", op);
+  const MeshPtr mesh = named_mesh(module, attrs, "mesh", op);
+  const MeshPtr from_mesh = attrs.find("from_mesh") == nullptr ? mesh : named_mesh(module, attrs, "from_mesh", op);
   const Attribute *to = attrs.find("to"), *from = attrs.find("from");
   if (to == nullptr || from == nullptr) fail<ShardingError>(op, "attributes 'to' and 'from' must say what is sent");
   ExchangeMap map;
@@ -227,6 +220,17 @@ void check(const InferContext& op, const ExchangeMap& map) {
 
 }  // namespace
 
+MeshPtr named_mesh(const Module& module, const Attrs& attrs, std::string_view name, std::string_view op) {
+  const Symbol* symbol = attrs.find<Symbol>(name);
+  if (symbol == nullptr) {
+    fail<MeshError>(op, str("attribute '", name, "' must name a mesh"),
+                    attrs.find(name) == nullptr ? "none" : "another attribute");
+  }
+  MeshPtr mesh = module.find_mesh(symbol->name);
+  if (mesh == nullptr) fail<MeshError>(op, "the mesh must be declared in the module", "@" + symbol->name);
+  return mesh;
+}
+
 void infer_exchange(const InferContext& op, std::vector<TypeId>& results) {
   // On global values, before `localize`: nothing moves yet.
   if (op.attrs().find("mesh") == nullptr) {
@@ -239,14 +243,10 @@ void infer_exchange(const InferContext& op, std::vector<TypeId>& results) {
   const ExchangeMap map = read_map(op.module(), op.attrs(), op.name(), operands);
   if (map.from.empty()) op.fail_shape("takes at least one operand", op.operand_types_text());
   const size_t moved = map.from.size();
-  if (op.operand_count() > moved + 1 || (op.operand_count() == moved + 1 && op.operand(moved).ndim() != 0)) {
-    op.fail_shape("takes one operand for each list in 'from', and a scalar for what none of them has",
-                  op.operand_types_text());
-  }
+  expect_shape(op, op.operand_count() == moved || (op.operand_count() == moved + 1 && op.operand(moved).ndim() == 0),
+               "takes one operand for each list in 'from', and a scalar for what none of them has");
   for (size_t i = 1; i < op.operand_count(); ++i) {
-    if (op.operand(i).dtype != op.operand(0).dtype) {
-      op.fail_dtype("operands must have the same dtype", op.operand_types_text());
-    }
+    expect_dtype(op, op.operand(i).dtype == op.operand(0).dtype, "operands must have the same dtype");
   }
   check(op, map);
   Dims shape;

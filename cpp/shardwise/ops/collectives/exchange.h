@@ -27,5 +27,7 @@ void infer_exchange(const InferContext& op, std::vector<TypeId>& results);
 
 ExchangeMap exchange_map(const OpView& op);
 bool has_fill(const OpView& op);  // its last operand
+// The mesh that an attribute of a collective names.
+MeshPtr named_mesh(const Module& module, const Attrs& attrs, std::string_view name, std::string_view op);
 
 }  // namespace shardwise

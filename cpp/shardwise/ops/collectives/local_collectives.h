@@ -32,6 +32,15 @@ std::span<const OpDef> local_collective_ops();
 // Fields that all collectives share.
 void batch_collective(BatchContext& context);
 OpCost collective_cost(const OpView& op);
+constexpr OpDef collective_op(std::string_view name, CollectiveKind kind, std::string_view doc) {
+  return OpDef{.name = name,
+               .cost = collective_cost,
+               .vjp = not_differentiable,
+               .batch = batch_collective,
+               .no_vjp_reason = kAfterGradients,
+               .doc = doc,
+               .traits = {.collective = kind}};
+}
 
 // Reading the attributes of a local collective.
 struct PermuteAttrs {

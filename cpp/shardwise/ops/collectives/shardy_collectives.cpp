@@ -13,7 +13,6 @@
 //   collective_permute       other axes, or another device order, with shards of the same sizes
 //   replicated_to_unreduced, sharded_to_unreduced   axes become unreduced: one device keeps its copy or part, the
 //                            others get zeros
-#include <algorithm>
 #include <string>
 
 #include "shardwise/base/error.h"
@@ -23,7 +22,7 @@
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/identity.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -293,18 +292,13 @@ void verify_sharded_to_unreduced(const OpView& op) {
 
 constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, VerifyFn verify, std::string_view format,
                                   std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer_identity,
-               .rule = rule_like_first_result,
-               .prepare = prepare_identity,
-               .cost = collective_cost,
-               .vjp = not_differentiable,
-               .batch = batch_collective,
-               .verify = verify,
-               .no_vjp_reason = kAfterGradients,
-               .format = format,
-               .doc = doc,
-               .traits = {.collective = kind}};
+  OpDef def = collective_op(name, kind, doc);
+  def.infer = infer_identity;
+  def.rule = rule_like_first_result;
+  def.prepare = prepare_identity;
+  def.verify = verify;
+  def.format = format;
+  return def;
 }
 
 constexpr OpDef kGlobalCollectiveOps[] = {

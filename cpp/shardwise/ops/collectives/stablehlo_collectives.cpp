@@ -8,13 +8,12 @@
 //          : (tensor<4x8xf32>) -> tensor<4x16xf32>
 //   ([i, j])->([i, k]) {i=4, j=8, k=16} need_replication={j, k}
 #include <algorithm>
-#include <array>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ops/build/exchange_partition.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
@@ -131,8 +131,8 @@ void infer_convolution(const InferContext& op, std::vector<TypeId>& results) {
   const Dims& lhs = op.operand(0).shape;
   const Dims& rhs = op.operand(1).shape;
   // A spatial dim of the result has one element per window that fits; the kernel's sizes are the window's.
-  const Attrs window = window_attrs(op.attrs(), spatial_sizes(rhs, numbers.rhs.spatial));
-  const Dims windows = infer_windows(op, window, spatial_sizes(lhs, numbers.lhs.spatial));
+  const Attrs window = window_attrs(op.attrs(), sizes_at(rhs, numbers.rhs.spatial));
+  const Dims windows = infer_windows(op, window, sizes_at(lhs, numbers.lhs.spatial));
   Dims shape(lhs.size(), 0);
   shape[static_cast<size_t>(numbers.result.batch)] = lhs[static_cast<size_t>(numbers.lhs.batch)] / batches;
   shape[static_cast<size_t>(numbers.result.feature)] = rhs[static_cast<size_t>(numbers.rhs.feature)];
@@ -155,21 +155,16 @@ class ConvolutionRule {
     // Groups are the major factor of the dims that they divide: shards of these dims then have whole groups.
     //
     //   batch_group_count = 2, lhs [4, 8, 3], rhs [2, 3, 6]     batch of lhs: (group 2, batch 2); outputs: (group 2, 3)
-    if (batches > 1) {
-      const FactorId group = rule_.factor(batches);
-      map(0, numbers_.lhs.batch, group)
-          .map(1, numbers_.rhs.feature, group)
-          .map(result_, numbers_.result.feature, group);
-    }
+    const auto map_groups = [&](int64_t count, int64_t dim) {
+      if (count <= 1) return;
+      const FactorId group = rule_.factor(count);
+      map(0, dim, group).map(1, numbers_.rhs.feature, group).map(result_, numbers_.result.feature, group);
+    };
+    map_groups(batches, numbers_.lhs.batch);
     const FactorId batch = rule_.factor(size(result_, numbers_.result.batch));
     map(0, numbers_.lhs.batch, batch).map(result_, numbers_.result.batch, batch);
     for (size_t i = 0; i < numbers_.lhs.spatial.size(); ++i) map_spatial_dim(rule_, op_, numbers_, i);
-    if (features > 1) {
-      const FactorId group = rule_.factor(features);
-      map(0, numbers_.lhs.feature, group)
-          .map(1, numbers_.rhs.feature, group)
-          .map(result_, numbers_.result.feature, group);
-    }
+    map_groups(features, numbers_.lhs.feature);
     const FactorId summed = rule_.reduction(size(1, numbers_.rhs.batch), Reducer::kSum);
     map(0, numbers_.lhs.feature, summed).map(1, numbers_.rhs.batch, summed);
     const int64_t outputs = size(1, numbers_.rhs.feature) / (features * batches);
@@ -212,10 +207,8 @@ void map_windows(RuleBuilder& rule, const OpView& op, const ConvolutionNumbers& 
 
 ShardingRule rule_convolution(const OpView& op) { return convolution_rule(op, map_windows); }
 
-constexpr Method kConvolutionMethods[] = {{.name = kExchange,
-                                           .factors = moved_factors_of_convolution,
-                                           .placements = placements_of_moved_windows,
-                                           .partition = partition_convolution_by_exchange}};
+constexpr Method kConvolutionMethods[] = {
+    {kExchange, moved_factors_of_convolution, placements_of_moved_windows, partition_convolution_by_exchange}};
 
 constexpr OpDef kConvolutionOps[] = {{
     .name = "stablehlo.convolution",
@@ -235,12 +228,6 @@ constexpr OpDef kConvolutionOps[] = {{
 static_assert(kConvolutionOps[0].complete());
 
 }  // namespace
-
-Dims spatial_sizes(const Dims& shape, const Dims& dims) {
-  Dims sizes;
-  for (int64_t dim : dims) sizes.push_back(shape[static_cast<size_t>(dim)]);
-  return sizes;
-}
 
 std::optional<ConvolutionNumbers> ConvolutionNumbers::parse(std::string_view text) {
   const auto lhs = take_dims(text, "b", "f");
@@ -268,7 +255,7 @@ std::string ConvolutionNumbers::text() const {
 
 Convolution Convolution::of(const OpView& op) {
   Convolution found{.numbers = ConvolutionNumbers::of(op), .window = {}, .reversed = {}};
-  const Dims sizes = spatial_sizes(op.operand_type(1).shape, found.numbers.rhs.spatial);
+  const Dims sizes = sizes_at(op.operand_type(1).shape, found.numbers.rhs.spatial);
   const auto ndim = static_cast<int64_t>(sizes.size());
   found.window = Window::of(window_attrs(op.attrs(), sizes), ndim);
   const auto* reversal = op.attrs().find<NarrowIntArray>("window_reversal");

@@ -34,8 +34,6 @@ struct ConvolutionNumbers {
   std::string text() const;
 };
 
-Dims spatial_sizes(const Dims& shape, const Dims& spatial);  // the sizes of the dims `spatial`
-
 // The attributes of a convolution.
 struct Convolution {
   ConvolutionNumbers numbers;

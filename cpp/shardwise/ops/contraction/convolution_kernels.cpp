@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <complex>
-#include <cstring>
-#include <numeric>
 
 #include "shardwise/ops/contraction/convolution.h"
 #include "shardwise/ops/contraction/gemm.h"
@@ -224,21 +221,10 @@ void convolve(KernelContext& context, const Geometry& g, const T* input, const T
 
 void convolve_items(KernelContext& context, const Geometry& g, const NdArray& input, const NdArray& kernel,
                     const NdArray& result) {
-  const auto run = [&]<class T>() {
+  dispatch_products(result.dtype(), [&]<class T>() {
     convolve(context, g, reinterpret_cast<const T*>(input.data()), reinterpret_cast<const T*>(kernel.data()),
              reinterpret_cast<T*>(result.data()));
-  };
-  if (result.dtype() == DType::kF32) return run.template operator()<float>();
-  if (result.dtype() == DType::kF64) return run.template operator()<double>();
-  if (result.dtype() == DType::kC64) return run.template operator()<std::complex<float>>();
-  if (result.dtype() == DType::kC128) return run.template operator()<std::complex<double>>();
-  // Integers of one width share a loop: sums that wrap have the same bits for both signs.
-  switch (item_size(result.dtype())) {
-    case 1: return run.template operator()<uint8_t>();
-    case 2: return run.template operator()<uint16_t>();
-    case 4: return run.template operator()<uint32_t>();
-    default: return run.template operator()<uint64_t>();
-  }
+  });
 }
 
 Dims dims_of(int64_t first, const Dims& spatial, int64_t last) {

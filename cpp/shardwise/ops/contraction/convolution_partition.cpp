@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/convolution.h"
-#include "shardwise/ops/shared/local_ranges.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
+#include "shardwise/ops/partitioning/local_ranges.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -53,10 +53,7 @@ struct MovedDim {
   ExchangeSource from;
 };
 
-MovedDim unmoved(const DimLayout& layout) {
-  return {.to = {.axes = layout.axes, .rows = layout.block, .step = layout.block, .size = layout.size},
-          .from = {.axes = layout.axes, .block = layout.block, .size = layout.size}};
-}
+MovedDim unmoved(const DimLayout& layout) { return {.to = target_of(layout), .from = source_of(layout)}; }
 
 // Elements in the padding of a dim become zeros, which add nothing to a sum.
 void fill_padding(MovedDim& dim) {

@@ -58,8 +58,8 @@ class Cotangents {
         kernel_(kernel),
         dtype_(builder_.module().type(kernel).dtype),
         cotangent_(build_convert(builder_, context.cotangent(), dtype_)),
-        input_(spatial_sizes(builder_.module().type(context.operand(0)).shape, numbers().lhs.spatial)),
-        output_(spatial_sizes(builder_.module().type(cotangent_).shape, numbers().result.spatial)) {}
+        input_(sizes_at(builder_.module().type(context.operand(0)).shape, numbers().lhs.spatial)),
+        output_(sizes_at(builder_.module().type(cotangent_).shape, numbers().result.spatial)) {}
 
   // y[o] = sum of x[s·o + d·t - low] · k[t] over t, so dx[p] = sum of y[(p + low - d·t) / s] · k[t]. These are windows
   // of stride 1 over the cotangent with holes s. With taps turned around, t -> T - 1 - t, they begin at

@@ -7,7 +7,7 @@
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/families.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -19,11 +19,8 @@ void infer_dot(const InferContext& op, std::vector<TypeId>& results) {
   const Dims& rhs = op.operand(1).shape;
   // A vector is a row on the left and a column on the right, and its one dim is the summed one.
   const bool fits = !lhs.empty() && lhs.size() <= 2 && !rhs.empty() && rhs.size() <= 2 && lhs.back() == rhs.front();
-  if (!fits) {
-    op.fail_shape(
-        "operands must be vectors or matrices, and the last dim of the first as large as the first of the last",
-        op.operand_types_text());
-  }
+  expect_shape(op, fits,
+               "operands must be vectors or matrices, and the last dim of the first as large as the first of the last");
   Dims shape(lhs.begin(), lhs.end() - 1);
   shape.insert(shape.end(), rhs.begin() + 1, rhs.end());
   results.push_back(contracted(op, std::move(shape)));

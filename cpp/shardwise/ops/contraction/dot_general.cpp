@@ -8,11 +8,17 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/dot_algorithm.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
 
 int64_t size_at(const TensorType& type, int64_t dim) { return type.shape[static_cast<size_t>(dim)]; }
+
+Dims result_shape(const TensorType& lhs, const TensorType& rhs, const DotDims& dims) {
+  const Dims of_lhs = joined(dims.lhs_batching, dims.lhs_free(lhs.ndim()));
+  return joined(sizes_at(lhs.shape, of_lhs), sizes_at(rhs.shape, dims.rhs_free(rhs.ndim())));
+}
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
@@ -57,19 +63,14 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   const bool has_one_bool = left != right && std::min(left, right) == NumberClass::kBool;
   // Two dtypes need a declared result to compute in. A boolean product is "or of ands", which has no meaning for a
   // boolean and a number.
-  if (lhs.dtype != rhs.dtype && (op.declared().empty() || has_one_bool)) {
-    op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them");
-  }
+  expect_dtype(op, lhs.dtype == rhs.dtype || !(op.declared().empty() || has_one_bool),
+               "operands must have the same dtype", "convert one of them");
   const DType dtype = op.declared().empty() ? lhs.dtype : op.declared_result().dtype;
   if (number_class(dtype) != std::max(left, right)) {
     op.fail_dtype("the result must be of the operands' kind (complex, float, integer or boolean)",
                   str(op.operand_types_text(), " to ", dtype), "convert the operands or the result");
   }
-  TensorType result{dtype, {}};
-  for (int64_t dim : dims.lhs_batching) result.shape.push_back(size_at(lhs, dim));
-  for (int64_t dim : dims.lhs_free(lhs.ndim())) result.shape.push_back(size_at(lhs, dim));
-  for (int64_t dim : dims.rhs_free(rhs.ndim())) result.shape.push_back(size_at(rhs, dim));
-  results.push_back(result_or_declared(op, result));
+  results.push_back(result_or_declared(op, {dtype, result_shape(lhs, rhs, dims)}));
 }
 
 // ---- rule and cost --------------------------------------------------------------------------------------------------
@@ -203,23 +204,21 @@ void batch_dot_general(BatchContext& context) {
   context.set_result(0, build_move_to_front(builder, product, new_dim));
 }
 
-constexpr OpDef kDotGeneral{
-    .name = "stablehlo.dot_general",
-    .infer = infer_dot_general,
-    .rule = rule_dot_general,
-    .prepare = prepare_dot_general,
-    .cost = cost_dot_general,
-    .vjp = vjp_dot_general,
-    .batch = batch_dot_general,
-    .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
-    .addends = Addends::kWideResult,
-    .verify_runnable = verify_dot_algorithm,
-    .format = "operands `,` custom<dot_dimensions> attr-dict `:` functional-type",
-    .doc = "A product summed over contracting dims, per index of the batching dims (StableHLO dot_general).",
+constexpr OpDef kDotGeneralOps[] = {
+    {.name = "stablehlo.dot_general",
+     .infer = infer_dot_general,
+     .rule = rule_dot_general,
+     .prepare = prepare_dot_general,
+     .cost = cost_dot_general,
+     .vjp = vjp_dot_general,
+     .batch = batch_dot_general,
+     .linear = {Linear::kEach, reducer_bit(Reducer::kSum)},
+     .addends = Addends::kWideResult,
+     .verify_runnable = verify_dot_algorithm,
+     .format = "operands `,` custom<dot_dimensions> attr-dict `:` functional-type",
+     .doc = "A product summed over contracting dims, per index of the batching dims (StableHLO dot_general)."},
 };
-static_assert(kDotGeneral.complete());
-
-constexpr OpDef kDotGeneralOps[] = {kDotGeneral};
+static_assert(all_complete(kDotGeneralOps));
 
 }  // namespace
 
@@ -229,36 +228,26 @@ Dims DotDims::lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batchin
 Dims DotDims::rhs_free(int64_t ndim) const { return other_dims(ndim, rhs_batching, rhs_contracting); }
 
 DotDims dot_dims(const Attrs& attrs) {
-  const Attrs fields(attrs.get<StructAttr>("dot_dimension_numbers").fields);
-  const auto list = [&](std::string_view name) {
-    const IntArray* dims = fields.find<IntArray>(name);
-    return dims == nullptr ? Dims{} : *dims;
-  };
-  return {list("lhs_batching_dimensions"), list("rhs_batching_dimensions"), list("lhs_contracting_dimensions"),
-          list("rhs_contracting_dimensions")};
+  const auto& numbers = attrs.get<StructAttr>("dot_dimension_numbers");
+  return {list_field(numbers, "lhs_batching_dimensions"), list_field(numbers, "rhs_batching_dimensions"),
+          list_field(numbers, "lhs_contracting_dimensions"), list_field(numbers, "rhs_contracting_dimensions")};
 }
 
 StructAttr dot_attribute(const DotDims& dims) {
   StructAttr attribute{"stablehlo.dot", {}};
-  const auto add = [&](std::string_view name, const Dims& list) {
-    // A missing list means an empty one. StableHLO prints no empty lists, so texts stay equal after a round trip.
-    if (!list.empty()) attribute.fields.emplace_back(std::string(name), list);
-  };
-  add("lhs_batching_dimensions", dims.lhs_batching);
-  add("rhs_batching_dimensions", dims.rhs_batching);
-  add("lhs_contracting_dimensions", dims.lhs_contracting);
-  add("rhs_contracting_dimensions", dims.rhs_contracting);
+  add_list_field(attribute, "lhs_batching_dimensions", dims.lhs_batching);
+  add_list_field(attribute, "rhs_batching_dimensions", dims.rhs_batching);
+  add_list_field(attribute, "lhs_contracting_dimensions", dims.lhs_contracting);
+  add_list_field(attribute, "rhs_contracting_dimensions", dims.rhs_contracting);
   return attribute;
 }
 
 ValueId build_dot(Builder& builder, ValueId lhs, ValueId rhs, const DotDims& dims, DType result, Attrs attrs) {
   attrs.set("dot_dimension_numbers", dot_attribute(dims));
   const TensorType left = builder.module().type(lhs), right = builder.module().type(rhs);
-  Dims shape;
-  for (int64_t dim : joined(dims.lhs_batching, dims.lhs_free(left.ndim()))) shape.push_back(size_at(left, dim));
-  for (int64_t dim : dims.rhs_free(right.ndim())) shape.push_back(size_at(right, dim));
   // The declared type keeps a dtype that is wider than the operands', which infer could not know.
-  return builder.create(kDotGeneralOps[0], {lhs, rhs}, attrs, {builder.context().tensor(result, shape)});
+  return builder.create(kDotGeneralOps[0], {lhs, rhs}, attrs,
+                        {builder.context().tensor(result, result_shape(left, right, dims))});
 }
 
 }  // namespace shardwise

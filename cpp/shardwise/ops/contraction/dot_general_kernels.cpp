@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cblas.h>
 #include <cmath>
-#include <complex>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include "shardwise/ops/contraction/dot_algorithm.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/contraction/gemm.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
@@ -64,13 +64,6 @@ std::optional<BlasMatrix> blas_form(const Matrices& m, int64_t item) {
   return std::nullopt;
 }
 
-Dims selected(DimSpan values, DimSpan dims) {
-  Dims found;
-  found.reserve(dims.size());
-  for (int64_t dim : dims) found.push_back(values[static_cast<size_t>(dim)]);
-  return found;
-}
-
 // Some dims of an array as one: its size and stride, or none.
 struct MergedDim {
   int64_t size;
@@ -84,8 +77,8 @@ MergedDim merged(const NdArray& array, DimSpan dims) {
     const auto dim = static_cast<size_t>(dims[0]);
     return {array.shape()[dim], merged_stride({&array.shape()[dim], 1}, {&array.strides()[dim], 1}, item)};
   }
-  const Dims shape = selected(array.shape(), dims);
-  return {element_count(shape), merged_stride(shape, selected(array.strides(), dims), item)};
+  const Dims shape = sizes_at(array.shape(), dims);
+  return {element_count(shape), merged_stride(shape, sizes_at(array.strides(), dims), item)};
 }
 
 std::optional<Matrices> as_matrices(const NdArray& array, DimSpan batching, DimSpan rows, DimSpan columns) {
@@ -93,8 +86,8 @@ std::optional<Matrices> as_matrices(const NdArray& array, DimSpan batching, DimS
   if (!row.stride || !column.stride) return std::nullopt;
   return Matrices{array.data(),
                   array.owner(),
-                  selected(array.shape(), batching),
-                  selected(array.strides(), batching),
+                  sizes_at(array.shape(), batching),
+                  sizes_at(array.strides(), batching),
                   row.size,
                   column.size,
                   *row.stride,
@@ -108,9 +101,7 @@ Matrices matrices(KernelContext& context, const NdArray& array, DimSpan batching
     const auto form = blas_form(*found, item_size(array.dtype()));
     if (form && !(row_major && form->transpose == CblasTrans)) return std::move(*found);
   }
-  Dims order = to_dims(batching);
-  order.insert(order.end(), rows.begin(), rows.end());
-  order.insert(order.end(), columns.begin(), columns.end());
+  Dims order = joined(joined(batching, rows), columns);
   const NdArray view = permuted(array, order);
   const NdArray copy = NdArray::empty(array.dtype(), view.shape());
   copy_array(context, copy, view);
@@ -256,22 +247,9 @@ void multiply_all(KernelContext& context, const Product& product, T* result) {
 }
 
 void multiply_items(KernelContext& context, const Product& product, const NdArray& result) {
-  std::byte* data = result.data();
-  switch (result.dtype()) {
-    case DType::kF32: return multiply_all(context, product, reinterpret_cast<float*>(data));
-    case DType::kF64: return multiply_all(context, product, reinterpret_cast<double*>(data));
-    case DType::kC64: return multiply_all(context, product, reinterpret_cast<std::complex<float>*>(data));
-    case DType::kC128: return multiply_all(context, product, reinterpret_cast<std::complex<double>*>(data));
-    case DType::kBool: return multiply_all(context, product, reinterpret_cast<Boolean*>(data));
-    default: break;
-  }
-  // Integers of both signs have the same bits when they wrap, so a loop per width serves both.
-  switch (item_size(result.dtype())) {
-    case 1: return multiply_all(context, product, reinterpret_cast<uint8_t*>(data));
-    case 2: return multiply_all(context, product, reinterpret_cast<uint16_t*>(data));
-    case 4: return multiply_all(context, product, reinterpret_cast<uint32_t*>(data));
-    default: return multiply_all(context, product, reinterpret_cast<uint64_t*>(data));
-  }
+  const auto run = [&]<class T>() { multiply_all(context, product, reinterpret_cast<T*>(result.data())); };
+  if (result.dtype() == DType::kBool) return run.template operator()<Boolean>();
+  dispatch_products(result.dtype(), run);
 }
 
 // A prepared dot_general.
@@ -287,11 +265,7 @@ struct PreparedDot {
         algorithm(dot_algorithm(op)) {}
 };
 
-int64_t count_along(const Dims& shape, const Dims& dims) {
-  int64_t count = 1;
-  for (int64_t dim : dims) count *= shape[static_cast<size_t>(dim)];
-  return count;
-}
+int64_t count_along(const Dims& shape, const Dims& dims) { return element_count(sizes_at(shape, dims)); }
 
 // Whether BLAS can count the rows and columns.
 bool is_countable(const PreparedDot& dot, const KernelTypes& types) {
@@ -347,8 +321,7 @@ void run_dot(KernelContext& context, const PreparedDot& dot) {
   const bool is_plain =
       dot.algorithm.precision == DotAlgorithm::Precision::kOperand && dot.algorithm.accumulation == result.dtype();
   if (is_plain && context.operand(0).dtype() == result.dtype() && context.operand(1).dtype() == result.dtype()) {
-    multiply_into(context, dot, context.operand(0), context.operand(1), result);
-    return;
+    return multiply_into(context, dot, context.operand(0), context.operand(1), result);
   }
   const std::vector<NdArray> lhs = dot_parts(context, context.operand(0), dot.algorithm);
   const std::vector<NdArray> rhs = dot_parts(context, context.operand(1), dot.algorithm);

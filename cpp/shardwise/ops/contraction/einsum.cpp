@@ -15,7 +15,7 @@
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/families.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -140,11 +140,8 @@ Labelled diagonal(Builder& builder, const Labelled& operand, size_t first, size_
   const Dims shape = builder.module().type(front).shape;
   Dims rows(shape.begin() + 1, shape.end());
   rows[0] = shape[0] * shape[0];
-  Dims strides(rows.size(), 1);
   // (3, 3) as one dim of 9 has the diagonal at 0, 4, 8.
-  strides[0] = shape[0] + 1;
-  const ValueId flat = build_reshape(builder, front, rows);
-  return {build_slice(builder, flat, Dims(rows.size(), 0), rows, strides), labels};
+  return {build_slice_along(builder, build_reshape(builder, front, rows), 0, 0, rows[0], shape[0] + 1), labels};
 }
 
 Labelled without_repeated_labels(Builder& builder, Labelled operand) {

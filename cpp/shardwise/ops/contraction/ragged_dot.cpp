@@ -11,7 +11,7 @@
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/families.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -20,29 +20,15 @@ struct RaggedDims {
   Dims lhs_batching, rhs_batching, lhs_contracting, rhs_contracting, lhs_ragged, rhs_group;
 
   static RaggedDims of(const Attrs& attrs) {
-    RaggedDims dims;
-    const auto* numbers = attrs.find<StructAttr>("ragged_dot_dimension_numbers");
-    if (numbers == nullptr) return dims;
-    for (const auto& [name, value] : numbers->fields) {
-      const auto* list = std::get_if<IntArray>(&value.base());
-      if (list == nullptr) continue;
-      if (name == "lhs_batching_dimensions") dims.lhs_batching = *list;
-      if (name == "rhs_batching_dimensions") dims.rhs_batching = *list;
-      if (name == "lhs_contracting_dimensions") dims.lhs_contracting = *list;
-      if (name == "rhs_contracting_dimensions") dims.rhs_contracting = *list;
-      if (name == "lhs_ragged_dimensions") dims.lhs_ragged = *list;
-      if (name == "rhs_group_dimensions") dims.rhs_group = *list;
-    }
-    return dims;
+    const auto& numbers = attrs.get<StructAttr>("ragged_dot_dimension_numbers");
+    return {list_field(numbers, "lhs_batching_dimensions"),    list_field(numbers, "rhs_batching_dimensions"),
+            list_field(numbers, "lhs_contracting_dimensions"), list_field(numbers, "rhs_contracting_dimensions"),
+            list_field(numbers, "lhs_ragged_dimensions"),      list_field(numbers, "rhs_group_dimensions")};
   }
   bool contracts_ragged() const { return contains_dim(lhs_contracting, lhs_ragged[0]); }
   bool batches_ragged() const { return contains_dim(lhs_batching, lhs_ragged[0]); }
   Dims lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
-  Dims rhs_free(int64_t ndim) const {
-    Dims used = rhs_batching;
-    used.insert(used.end(), rhs_group.begin(), rhs_group.end());
-    return other_dims(ndim, used, rhs_contracting);
-  }
+  Dims rhs_free(int64_t ndim) const { return other_dims(ndim, joined(rhs_batching, rhs_group), rhs_contracting); }
 };
 
 void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
@@ -61,26 +47,17 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
   const TensorType& groups = op.operand(2);
   bool fits = dims.lhs_batching.size() == dims.rhs_batching.size() && groups.ndim() >= 1 &&
               dims.lhs_contracting.size() == dims.rhs_contracting.size();
-  const auto same = [&](const Dims& a, const Dims& b) {
-    for (size_t i = 0; fits && i < a.size(); ++i) {
-      fits = lhs.shape[static_cast<size_t>(a[i])] == rhs.shape[static_cast<size_t>(b[i])];
-    }
-  };
-  same(dims.lhs_batching, dims.rhs_batching);
-  same(dims.lhs_contracting, dims.rhs_contracting);
+  fits = fits && sizes_at(lhs.shape, dims.lhs_batching) == sizes_at(rhs.shape, dims.rhs_batching) &&
+         sizes_at(lhs.shape, dims.lhs_contracting) == sizes_at(rhs.shape, dims.rhs_contracting);
   if (!fits) op.fail_shape("batching and contracting dims must have the same sizes", op.operand_types_text());
   // Only the rows of a free ragged dim choose among right sides (CHLO).
   expect_length(op, "rhs_group_dimensions", dims.rhs_group, dims.contracts_ragged() || dims.batches_ragged() ? 0 : 1);
-  if (!dims.rhs_group.empty() && rhs.shape[static_cast<size_t>(dims.rhs_group[0])] != groups.shape.back()) {
-    op.fail_shape("the group dim of the right side must have one element per group", op.operand_types_text());
-  }
-  Dims shape;
+  expect_shape(op, dims.rhs_group.empty() || rhs.shape[static_cast<size_t>(dims.rhs_group[0])] == groups.shape.back(),
+               "the group dim of the right side must have one element per group");
+  const Dims of_lhs = joined(dims.lhs_batching, dims.lhs_free(lhs.ndim()));
+  const Dims shape = joined(sizes_at(lhs.shape, of_lhs), sizes_at(rhs.shape, dims.rhs_free(rhs.ndim())));
   // A ragged contracting dim gives one product per group (CHLO): the groups are the first dim of the result.
-  if (dims.contracts_ragged()) shape.push_back(groups.shape.back());
-  for (int64_t dim : dims.lhs_batching) shape.push_back(lhs.shape[static_cast<size_t>(dim)]);
-  for (int64_t dim : dims.lhs_free(lhs.ndim())) shape.push_back(lhs.shape[static_cast<size_t>(dim)]);
-  for (int64_t dim : dims.rhs_free(rhs.ndim())) shape.push_back(rhs.shape[static_cast<size_t>(dim)]);
-  results.push_back(contracted(op, std::move(shape)));
+  results.push_back(contracted(op, dims.contracts_ragged() ? with_leading(groups.shape.back(), shape) : shape));
 }
 
 // As dot_general; rows of the ragged dim belong to groups by their place, so that it and the groups are whole.

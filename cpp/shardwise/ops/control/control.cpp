@@ -7,9 +7,10 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -125,11 +126,7 @@ void infer_map(const InferContext& op, std::vector<TypeId>& results) {
   if (op.attr<IntArray>("dimensions") != identity_dims(ndim)) {
     op.fail_shape("dimensions must be all dims, in order", str(op.attr<IntArray>("dimensions")));
   }
-  for (size_t i = 1; i < op.operand_count(); ++i) {
-    if (op.operand(i).shape != shape) {
-      op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
-    }
-  }
+  expect_same_shapes(op);
   op.expect_regions(1);
   const Module& module = op.module();
   const Region& region = module.region(op.regions()[0]);
@@ -155,11 +152,9 @@ void verify_composite(const OpView& op) { verify_calls(op, op.attrs().get<Symbol
 void decompose_composite(DecomposeContext& context) {
   const OpView op = context.op();
   verify_composite(op);
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
-  const OpId call =
-      create_call(context.builder(), op.attrs().get<Symbol>("decomposition").name, op.operands(), results);
-  for (uint32_t i = 0; i < results.size(); ++i) context.set_result(i, context.builder().module().result(call, i));
+  const std::string& callee = op.attrs().get<Symbol>("decomposition").name;
+  const std::vector<ValueId> results = results_of(op.module(), op.id());
+  set_results(context, create_call(context.builder(), callee, op.operands(), results));
 }
 
 // The region becomes ops on whole tensors, so each of its ops must be the same for a tensor as for its elements.
@@ -224,10 +219,8 @@ ShardingRule rule_barrier(const OpView& op) {
 
 void partition_barrier(PartitionContext& context) {
   const OpView op = context.op();
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.operand(i));
-  const OpId local = context.builder().create_op(op.def(), operands);
-  for (size_t i = 0; i < operands.size(); ++i) {
+  const OpId local = context.builder().create_op(op.def(), operands_of(context));
+  for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId result = context.builder().module().result(local, static_cast<uint32_t>(i));
     // Each pair is its own identity: its padding stays as it is.
     context.set_result(i, result, context.operand_padding(i));
@@ -248,13 +241,7 @@ void vjp_barrier(VjpContext& context) {
 }
 
 void batch_barrier(BatchContext& context) {
-  const OpView op = context.op();
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
-  const OpId batched = context.builder().create_op(op.def(), operands);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    context.set_result(i, context.builder().module().result(batched, static_cast<uint32_t>(i)));
-  }
+  set_results(context, context.builder().create_op(context.op().def(), batched_operands(context)));
 }
 
 // A side effect, because the function may have one; Effects (ir/rewrite/dce.h) looks into it.

@@ -5,6 +5,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ops/shared/custom_call_def.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/identity.h"
 #include "shardwise/ops/shared/refusals.h"
 
@@ -29,11 +30,7 @@ void infer_custom_call(const InferContext& op, std::vector<TypeId>& results) {
   infer_declared(op, results);
 }
 
-bool effect_of_custom_call(const OpView& op) {
-  const bool* declared = op.attrs().find<bool>("has_side_effect");
-  // The specification's default is false.
-  return declared != nullptr && *declared;
-}
+bool effect_of_custom_call(const OpView& op) { return is_set(op.attrs(), "has_side_effect"); }
 
 ShardingRule rule_custom_call(const OpView& op) {
   const CustomCallPtr call = find_custom_call(custom_call_target(op));

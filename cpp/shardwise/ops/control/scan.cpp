@@ -13,7 +13,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/control/scan_attributes.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {

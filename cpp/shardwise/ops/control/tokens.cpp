@@ -3,7 +3,7 @@
 
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -12,9 +12,7 @@ const TensorType kToken{DType::kToken, {}};
 
 void expect_token(const InferContext& op, size_t operand) {
   // Also if there is no operand at all: the index of a caller has wrapped around then.
-  if (operand >= op.operand_count() || op.operand(operand) != kToken) {
-    op.fail_dtype("the last operand must be a token", op.operand_types_text());
-  }
+  expect_dtype(op, operand < op.operand_count() && op.operand(operand) == kToken, "the last operand must be a token");
 }
 
 void infer_after_all(const InferContext& op, std::vector<TypeId>& results) {

@@ -8,9 +8,10 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/create/create.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -24,12 +25,6 @@ void infer_constant_like(const InferContext& op, std::vector<TypeId>& results) {
     op.fail_shape("the result must have the operand's shape", str(op.operand(0).text(), " -> ", result.text()));
   }
   results.push_back(op.declared()[0]);
-}
-
-void infer_chlo_constant(const InferContext& op, std::vector<TypeId>& results) {
-  op.expect_operands(0);
-  const NdArray& data = op.attr<DenseAttr>("value").data;
-  results.push_back(result_or_declared(op, {data.dtype(), data.shape()}));
 }
 
 void decompose_constant(DecomposeContext& context) {
@@ -56,7 +51,7 @@ void decompose_constant_like(DecomposeContext& context) {
 constexpr std::string_view kReadsShapeAlone = "it depends on no element of an operand";
 
 constexpr OpDef kChloConstantOps[] = {
-    without_gradient(composed_op("chlo.constant", infer_chlo_constant, no_rule, decompose_constant, "attr-dict $value",
+    without_gradient(composed_op("chlo.constant", infer_constant, no_rule, decompose_constant, "attr-dict $value",
                                  "A tensor of given elements (CHLO constant).", {.constant_like = true}),
                      kReadsShapeAlone),
     without_gradient(

@@ -5,12 +5,11 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
-namespace {
-
 // ---- constant ------------------------------------------------------------------------------------------------------
 
 void infer_constant(const InferContext& op, std::vector<TypeId>& results) {
@@ -18,6 +17,8 @@ void infer_constant(const InferContext& op, std::vector<TypeId>& results) {
   const NdArray& data = op.attr<DenseAttr>("value").data;
   results.push_back(result_or_declared(op, {data.dtype(), data.shape()}));
 }
+
+namespace {
 
 const NdArray& constant_data(const OpView& op) { return op.attrs().get<DenseAttr>("value").data; }
 
@@ -33,14 +34,10 @@ ShardingRule rule_constant(const OpView& op) {
 void partition_constant(PartitionContext& context) {
   const NdArray& data = constant_data(context.op());
   const TensorType& local = context.builder().context().type(context.local_result_type(0));
-  if (equal(local.shape, data.shape())) {
-    context.set_result(0, build_constant(context.builder(), data), {});
-    return;
-  }
+  if (equal(local.shape, data.shape())) return context.set_result(0, build_constant(context.builder(), data), {});
   // No element, hence no splat, but any shape of a shard.
   if (data.size() == 0) {
-    context.set_result(0, build_constant(context.builder(), NdArray::empty(local.dtype, local.shape)), {});
-    return;
+    return context.set_result(0, build_constant(context.builder(), NdArray::empty(local.dtype, local.shape)), {});
   }
   check_internal(data.is_splat(), "only a splat constant can be sharded");
   const Scalar value = data.scalar_at(0);
@@ -83,8 +80,7 @@ void partition_iota(PartitionContext& context) {
   const DimLayout& layout = context.result_layout(0).dims[static_cast<size_t>(dim)];
   const Padding padding = result_padding(context.result_layout(0));
   if (layout.axes.empty()) {
-    context.set_result(0, build_iota(builder, local.dtype, local.shape, dim), padding);
-    return;
+    return context.set_result(0, build_iota(builder, local.dtype, local.shape, dim), padding);
   }
   const ValueId offset = context.shard_offset(layout);
   const DType index_dtype = builder.module().type(offset).dtype;
@@ -100,37 +96,31 @@ void batch_iota(BatchContext& context) {
   context.set_result(0, build_iota(context.builder(), type.dtype, type.shape, dim));
 }
 
-constexpr OpDef kConstant{
-    .name = "stablehlo.constant",
-    .infer = infer_constant,
-    .rule = rule_constant,
-    .partition = partition_constant,
-    .prepare = prepare_constant,
-    .vjp = not_differentiable,
-    .batch = batch_constant,
-    .no_vjp_reason = "it has no operands",
-    .format = "attr-dict $value",
-    .doc = "A tensor of given elements (StableHLO constant).",
-    .traits = {.constant_like = true},
+constexpr OpDef kCreateOps[] = {
+    {.name = "stablehlo.constant",
+     .infer = infer_constant,
+     .rule = rule_constant,
+     .partition = partition_constant,
+     .prepare = prepare_constant,
+     .vjp = not_differentiable,
+     .batch = batch_constant,
+     .no_vjp_reason = "it has no operands",
+     .format = "attr-dict $value",
+     .doc = "A tensor of given elements (StableHLO constant).",
+     .traits = {.constant_like = true}},
+    {.name = "stablehlo.iota",
+     .infer = infer_iota,
+     .rule = rule_iota,
+     .partition = partition_iota,
+     .prepare = prepare_iota,
+     .vjp = not_differentiable,
+     .batch = batch_iota,
+     .no_vjp_reason = "it has no operands",
+     .format = "`dim` `=` $iota_dimension attr-dict `:` result-type",
+     .doc = "The index along one dim (StableHLO iota).",
+     .traits = {.constant_like = true}},
 };
-static_assert(kConstant.complete());
-
-constexpr OpDef kIota{
-    .name = "stablehlo.iota",
-    .infer = infer_iota,
-    .rule = rule_iota,
-    .partition = partition_iota,
-    .prepare = prepare_iota,
-    .vjp = not_differentiable,
-    .batch = batch_iota,
-    .no_vjp_reason = "it has no operands",
-    .format = "`dim` `=` $iota_dimension attr-dict `:` result-type",
-    .doc = "The index along one dim (StableHLO iota).",
-    .traits = {.constant_like = true},
-};
-static_assert(kIota.complete());
-
-constexpr OpDef kCreateOps[] = {kConstant, kIota};
+static_assert(all_complete(kCreateOps));
 
 }  // namespace
 

@@ -18,6 +18,7 @@ namespace shardwise {
 
 std::span<const OpDef> create_ops();
 
+void infer_constant(const InferContext& op, std::vector<TypeId>& results);
 std::optional<Kernel> prepare_constant(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_iota(const OpView& op, const KernelTypes& types);
 

@@ -3,7 +3,6 @@
 // Ops whose shapes, sizes or bounds are operands; a text may hold them with static result types.
 //
 //   %1 = stablehlo.dynamic_reshape %0, %shape : (tensor<8xf32>, tensor<2xi32>) -> tensor<4x2xf32>
-#include <algorithm>
 #include <array>
 #include <tuple>
 
@@ -14,7 +13,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/refusals.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -93,11 +92,13 @@ std::optional<std::vector<Dims>> constant_lists(const OpView& op, size_t first) 
   return lists;
 }
 
-void verify_amounts(const OpView& op) {
-  if (constant_lists(op, 2)) return;
-  fail<UnsupportedError>(op.name(), "the amounts must be constants to run it", "values that the program computes",
-                         refusals::kDynamicPad.way_out);
+void verify_constants(const OpView& op, size_t first, std::string_view what, const Refusal& refusal) {
+  if (constant_lists(op, first)) return;
+  fail<UnsupportedError>(op.name(), str("the ", what, " must be constants to run it"),
+                         "values that the program computes", refusal.way_out);
 }
+void verify_amounts(const OpView& op) { verify_constants(op, 2, "amounts", refusals::kDynamicPad); }
+void verify_bounds(const OpView& op) { verify_constants(op, 1, "bounds", refusals::kDynamicSlice); }
 
 void verify_convolution(const OpView& op) {
   verify_amounts(op);
@@ -106,12 +107,6 @@ void verify_convolution(const OpView& op) {
   if (convolution.runnable()) return;
   fail<UnsupportedError>(convolution.name, "can be read, propagated and printed, but not run", {},
                          "replace it by other ops");
-}
-
-void verify_bounds(const OpView& op) {
-  if (constant_lists(op, 1)) return;
-  fail<UnsupportedError>(op.name(), "the bounds must be constants to run it", "values that the program computes",
-                         refusals::kDynamicSlice.way_out);
 }
 
 // The amounts decide the shape, and the declared type may be another one.
@@ -131,9 +126,9 @@ void decompose_get_dimension_size(DecomposeContext& context) {
   context.set_result(0, build_scalar(context.builder(), Scalar::of_int(DType::kI32, op.operand_type(0).shape[dim])));
 }
 
+// Types are static, so only the size that the dim has already can be set.
 bool keeps_size(const OpView& op) {
   const std::optional<Scalar> size = splat_value(op.module(), op.operand(1));
-  // Types are static, so only the size that the dim has already can be set.
   return size && size->integer == op.operand_type(0).shape[static_cast<size_t>(op.attrs().get_int("dimension"))];
 }
 

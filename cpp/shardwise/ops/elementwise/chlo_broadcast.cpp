@@ -13,7 +13,7 @@
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -48,9 +48,8 @@ Dims broadcast_shape(const InferContext& op) {
     const Dims dims = broadcast_dims(op.attrs(), operand.ndim(), ndim);
     for (size_t dim = 0; dim < dims.size(); ++dim) {
       int64_t& size = shape[static_cast<size_t>(dims[dim])];
-      if (operand.shape[dim] != 1 && size != 1 && operand.shape[dim] != size) {
-        op.fail_shape("sizes of operands must be equal, or 1", op.operand_types_text(), "reshape one of them first");
-      }
+      expect_shape(op, operand.shape[dim] == 1 || size == 1 || operand.shape[dim] == size,
+                   "sizes of operands must be equal, or 1", "reshape one of them first");
       if (operand.shape[dim] != 1) size = operand.shape[dim];
     }
   }
@@ -66,13 +65,10 @@ void infer_broadcast(const InferContext& op, std::vector<TypeId>& results) {
   // Data of a select are the operands 1 and 2; the predicate before them has a dtype of its own.
   const DType dtype = op.operand(kSelects ? 1 : 0).dtype;
   if (kSelects && op.operand(0).dtype != DType::kBool) op.fail_dtype("the predicate must be i1", op.operand(0).text());
-  if (op.operand(op.operand_count() - 1).dtype != dtype) {
-    op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
-  }
+  op.expect_same_dtype(kSelects ? 1 : 0, op.operand_count() - 1);
   if (Kind == BroadcastKind::kFloats) expect_float(op);
-  if (Kind == BroadcastKind::kIntegers && !is_integer(dtype) && dtype != DType::kBool) {
-    op.fail_dtype("operands must be booleans or integers", op.operand_types_text(), "convert them first");
-  }
+  expect_dtype(op, Kind != BroadcastKind::kIntegers || is_integer(dtype) || dtype == DType::kBool,
+               "operands must be booleans or integers", "convert them first");
   if (Kind == BroadcastKind::kTruth) op.attr<EnumAttr>("comparison_direction");
   const DType result = Kind == BroadcastKind::kComplex ? complex_of(op)
                        : Kind == BroadcastKind::kTruth ? DType::kBool

@@ -9,7 +9,7 @@
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/tile/program.h"
 
 namespace shardwise {

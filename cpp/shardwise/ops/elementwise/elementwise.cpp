@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
@@ -14,7 +13,8 @@
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
+#include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
 namespace {
@@ -194,7 +194,7 @@ constexpr OpDef kElementwiseOps[] = {
     elementwise_row(
         "stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
         "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
-    // linear_in (shared/linearity.h) narrows this to the conversions that do not round or wrap.
+    // linear_in (partitioning/linearity.h) narrows this to the conversions that do not round or wrap.
     elementwise_row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
                     "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert).",
                     {Linear::kFirst, Reducer::kSum}),
@@ -260,10 +260,7 @@ void run_elementwise(KernelContext& context, const TileProgram& program, const T
     const NdArray first(operand.dtype(), Dims{1}, Dims{0}, operand.data(), operand.owner());
     inputs.push_back(whole ? operand : broadcast_scalar(first, result.shape()));
   }
-  run_tiles(program, inputs, std::array{result},
-            [&](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-              context.parallel_for(count, grain, body);
-            });
+  run_tiles(program, inputs, std::array{result}, pool_of(context));
   if (one_element) context.set_result(0, broadcast_scalar(result, type.shape));
 }
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 

@@ -9,6 +9,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
 namespace {
@@ -31,21 +33,18 @@ std::optional<TileCode> find_direction(std::string_view direction) {
 
 void expect_accepted(const InferContext& op, TileCode code, size_t operand) {
   if (accepts(code, op.operand(operand).dtype)) return;
-  std::string must_hold = "operands must be ";
-  must_hold += accepted_dtypes(code);
-  op.fail_dtype(must_hold, op.operand(operand).text(), "convert it first");
+  op.fail_dtype(str("operands must be ", accepted_dtypes(code)), op.operand(operand).text(), "convert it first");
 }
 
 void expect_same_shape(const InferContext& op, size_t a, size_t b) {
-  if (op.operand(a).shape == op.operand(b).shape) return;
-  op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
+  expect_shape(op, op.operand(a).shape == op.operand(b).shape, "operands must have the same shape",
+               "broadcast one of them first");
 }
 
 void expect_same_shape_or_scalar(const InferContext& op, std::string_view what, size_t operand, size_t data) {
   if (op.operand(operand).ndim() == 0 || op.operand(operand).shape == op.operand(data).shape) return;
-  std::string must_hold(what);
-  must_hold += " must be a scalar or have the shape of the data";
-  op.fail_shape(must_hold, op.operand_types_text(), "broadcast it first");
+  op.fail_shape(str(what, " must be a scalar or have the shape of the data"), op.operand_types_text(),
+                "broadcast it first");
 }
 
 TypeId of_dtype(const InferContext& op, size_t operand, DType dtype) {
@@ -163,12 +162,11 @@ void infer_reduce_precision(const InferContext& op, std::vector<TypeId>& results
   const auto& exponent = op.attr<IntAttr>("exponent_bits");
   const auto& mantissa = op.attr<IntAttr>("mantissa_bits");
   if (exponent.bits != 32 || mantissa.bits != 32) {
-    op.fail_dtype("exponent_bits and mantissa_bits must be i32",
-                  "i" + std::to_string(exponent.bits) + " and i" + std::to_string(mantissa.bits));
+    op.fail_dtype("exponent_bits and mantissa_bits must be i32", str("i", exponent.bits, " and i", mantissa.bits));
   }
   if (exponent.value < 1 || mantissa.value < 0) {
     op.fail_shape("exponent_bits must be at least 1 and mantissa_bits at least 0",
-                  std::to_string(exponent.value) + " and " + std::to_string(mantissa.value));
+                  str(exponent.value, " and ", mantissa.value));
   }
   results.push_back(op.operand_type(0));
 }

@@ -7,24 +7,18 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/refusals.h"
 
 namespace shardwise {
 
 inline void expect_same_types(const InferContext& op) {
-  for (size_t i = 1; i < op.operand_count(); ++i) {
-    if (op.operand(i).dtype != op.operand(0).dtype) {
-      op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
-    }
-    if (op.operand(i).shape != op.operand(0).shape) {
-      op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
-    }
-  }
+  for (size_t i = 1; i < op.operand_count(); ++i) op.expect_same_dtype(0, i);
+  expect_same_shapes(op);
 }
 
 inline void expect_float(const InferContext& op) {
-  const DType dtype = op.operand(0).dtype;
-  if (!is_float(dtype)) op.fail_dtype("operands must be floats", op.operand_types_text(), "convert them first");
+  expect_dtype(op, is_float(op.operand(0).dtype), "operands must be floats", "convert them first");
 }
 
 // Operands and result of one type.
@@ -47,9 +41,7 @@ inline void verify_real(const OpView& op) {
 // complex<f32> of f32, complex<f64> of f64.
 inline DType complex_of(const InferContext& op) {
   const DType dtype = op.operand(0).dtype;
-  if (dtype != DType::kF32 && dtype != DType::kF64) {
-    op.fail_dtype("operands must be f32 or f64", op.operand_types_text(), "convert them first");
-  }
+  expect_dtype(op, dtype == DType::kF32 || dtype == DType::kF64, "operands must be f32 or f64", "convert them first");
   return dtype == DType::kF32 ? DType::kC64 : DType::kC128;
 }
 

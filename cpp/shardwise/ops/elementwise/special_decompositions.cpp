@@ -2,7 +2,6 @@
 #include "shardwise/ops/elementwise/special_decompositions.h"
 
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numbers>
 #include <span>

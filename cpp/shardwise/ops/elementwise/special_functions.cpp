@@ -16,7 +16,7 @@
 #include "shardwise/ops/elementwise/special_decompositions.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/refusals.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -27,9 +27,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 void infer_mulhi(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(2);
-  if (!is_integer(op.operand(0).dtype)) {
-    op.fail_dtype("operands must be integers", op.operand_types_text(), "convert them first");
-  }
+  expect_dtype(op, is_integer(op.operand(0).dtype), "operands must be integers", "convert them first");
   expect_same_types(op);
   results.push_back(op.operand_type(0));
 }
@@ -154,20 +152,17 @@ void decompose_mulhi(DecomposeContext& context) {
 
 constexpr std::string_view kBinaryFormat = "operands attr-dict `:` operand-type `->` result-type";
 
-constexpr OpDef unary(std::string_view name, InferFn infer, DecomposeFn decompose, VjpFn vjp, std::string_view doc) {
-  OpDef def = composed_op(name, infer, rule_like_first_result, decompose, kUnaryFormat, doc, kElementwise);
+constexpr OpDef unary(std::string_view name, InferFn infer, DecomposeFn decompose, VjpFn vjp, std::string_view doc,
+                      std::string_view format = kUnaryFormat) {
+  OpDef def = composed_op(name, infer, rule_like_first_result, decompose, format, doc, kElementwise);
   def.vjp = vjp;
   return def;
 }
 constexpr OpDef predicate(std::string_view name, DecomposeFn decompose, std::string_view doc) {
-  return without_gradient(
-      composed_op(name, infer_predicate, rule_like_first_result, decompose, kBinaryFormat, doc, kElementwise),
-      "the result is a truth value");
+  return without_gradient(unary(name, infer_predicate, decompose, nullptr, doc, kBinaryFormat), kTruth);
 }
 constexpr OpDef binary(std::string_view name, InferFn infer, DecomposeFn decompose, VjpFn vjp, std::string_view doc) {
-  OpDef def = composed_op(name, infer, rule_like_first_result, decompose, kBinaryFormat, doc, kElementwise);
-  def.vjp = vjp;
-  return def;
+  return unary(name, infer, decompose, vjp, doc, kBinaryFormat);
 }
 constexpr OpDef verified(OpDef def, VerifyFn verify_runnable) {
   def.verify_runnable = verify_runnable;

@@ -9,7 +9,7 @@
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -21,9 +21,7 @@ void infer_torch_index_select(const InferContext& op, std::vector<TypeId>& resul
   const Dims& index = op.operand(1).shape;
   const int64_t dim = expect_dim(op, "dim", op.operand(0).ndim());
   const int64_t batch = op.attr<IntAttr>("batch_dims").value;
-  if (!is_integer(op.operand(1).dtype)) {
-    op.fail_dtype("the index must be integers", op.operand_types_text(), "convert it first");
-  }
+  expect_dtype(op, is_integer(op.operand(1).dtype), "the index must be integers", "convert it first");
   const bool fits = batch >= 0 && batch <= std::min(dim, op.operand(1).ndim()) &&
                     std::equal(index.begin(), index.begin() + batch, operand.begin());
   if (!fits) {
@@ -77,9 +75,8 @@ void decompose_gather(DecomposeContext& context) {
     const auto from = static_cast<size_t>(dims.offset[i]);
     if (from < op.result_type().shape.size()) sizes[static_cast<size_t>(window[i])] = op.result_type().shape[from];
   }
-  const bool* sorted = op.attrs().find<bool>("indices_are_sorted");
   const ValueId result = build_gather(context.builder(), context.operand(0), context.operand(1), dims, sizes,
-                                      {.indices_are_sorted = sorted != nullptr && *sorted});
+                                      {.indices_are_sorted = is_set(op.attrs(), "indices_are_sorted")});
   const TensorType& type = context.builder().module().type(result);
   if (type != op.result_type()) {
     fail<ShapeError>(op.name(), str("the result must have type ", type.text(), " for these dimension_numbers"),

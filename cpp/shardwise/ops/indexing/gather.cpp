@@ -9,8 +9,8 @@
 #include "shardwise/ops/indexing/index_checks.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -35,10 +35,8 @@ void expect_slices(const InferContext& op, const Indexing& indexing) {
 // Clamping needs at least one valid index.
 void expect_something_to_read(const InferContext& op, const Indexing& indexing) {
   if (element_count(indexing.out) == 0) return;
-  for (size_t dim = 0; dim < indexing.slice.size(); ++dim) {
-    if (indexing.slice[dim] > 0) continue;
-    op.fail_shape("a dim that is indexed must have elements", op.operand_types_text(), "gather nothing from it");
-  }
+  expect_shape(op, element_count(indexing.slice) > 0, "a dim that is indexed must have elements",
+               "gather nothing from it");
 }
 
 }  // namespace
@@ -48,10 +46,8 @@ void infer_gather(const InferContext& op, std::vector<TypeId>& results) {
   op.attr<StructAttr>("dimension_numbers");
   Indexing indexing{
       gather_dims(op.attrs()), op.operand(0).shape, op.operand(1).shape, {}, op.attr<IntArray>("slice_sizes")};
-  if (!is_integer(op.operand(1).dtype)) {
-    op.fail_dtype("indices must be integers", op.operand_types_text(), "convert them first");
-  }
-  expect_indexing(op, indexing, kGatherListNames);
+  expect_dtype(op, is_integer(op.operand(1).dtype), "indices must be integers", "convert them first");
+  expect_indexing(op, indexing, kGatherNames);
   expect_slices(op, indexing);
   const Dims window = indexing.window_dims(), batch = batch_sizes(indexing);
   indexing.out.assign(window.size() + batch.size(), 0);
@@ -115,10 +111,8 @@ ShardingRule rule_gather(const OpView& op) {
     const int64_t indices_dim = indices_dims[batch_dim++];
     const FactorId factor = rule.factor(indexing.out[out_dim]);
     rule.map(1, static_cast<size_t>(indices_dim), factor).map(rule.result_tensor(0), out_dim, factor);
-    for (size_t i = 0; i < dims.indices_batching.size(); ++i) {
-      // A batching dim has the same index in operand, indices and result.
-      if (dims.indices_batching[i] == indices_dim) rule.map(0, static_cast<size_t>(dims.operand_batching[i]), factor);
-    }
+    // A batching dim has the same index in operand, indices and result.
+    if (const std::optional<size_t> paired = indexing.paired(indices_dim)) rule.map(0, *paired, factor);
   }
   for (const int64_t dim : dims.collapsed) {
     const int64_t size = indexing.operand[static_cast<size_t>(dim)];
@@ -210,10 +204,7 @@ Dims local_slice(const Indexing& global, DimSpan local_operand) {
   return slice;
 }
 
-GatherOptions options_of(const OpView& op) {
-  const bool* sorted = op.attrs().find<bool>("indices_are_sorted");
-  return {.indices_are_sorted = sorted != nullptr && *sorted};
-}
+GatherOptions options_of(const OpView& op) { return {.indices_are_sorted = is_set(op.attrs(), "indices_are_sorted")}; }
 
 }  // namespace
 

@@ -65,14 +65,10 @@ class Gather {
 
   // Dims of the indices: in the operand, which only a batching dim has, and in the result.
   void pair_batch_dims() {
-    const IndexingDims& dims = indexing_.dims;
     const Dims out_dims = indexing_.batch_dims(), indices_dims = indexing_.indices_dims();
     for (size_t i = 0; i < out_dims.size(); ++i) {
-      int64_t from = 0;
-      for (size_t k = 0; k < dims.indices_batching.size(); ++k) {
-        if (dims.indices_batching[k] == indices_dims[i])
-          from = operand_.strides()[static_cast<size_t>(dims.operand_batching[k])];
-      }
+      const std::optional<size_t> paired = indexing_.paired(indices_dims[i]);
+      const int64_t from = paired ? operand_.strides()[*paired] : 0;
       batch_.add(starts_.batch_shape()[i], from, result_.strides()[static_cast<size_t>(out_dims[i])]);
     }
   }

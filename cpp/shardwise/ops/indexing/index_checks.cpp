@@ -63,10 +63,6 @@ void expect_indexing(const InferContext& op, const Indexing& indexing, const Ind
   }
 }
 
-Dims batch_sizes(const Indexing& indexing) {
-  Dims sizes;
-  for (const int64_t dim : indexing.indices_dims()) sizes.push_back(indexing.indices[static_cast<size_t>(dim)]);
-  return sizes;
-}
+Dims batch_sizes(const Indexing& indexing) { return sizes_at(indexing.indices, indexing.indices_dims()); }
 
 }  // namespace shardwise

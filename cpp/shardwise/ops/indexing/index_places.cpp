@@ -12,7 +12,7 @@ namespace shardwise {
 IndexVectors::IndexVectors(KernelContext& context, const NdArray& indices, const IndexingDims& dims) {
   const bool has_vector_dim = dims.index_vector_dim < indices.ndim();
   Dims order = other_dims(indices.ndim(), DimSpan(&dims.index_vector_dim, 1));
-  for (const int64_t dim : order) batch_shape_.push_back(indices.shape()[static_cast<size_t>(dim)]);
+  batch_shape_ = sizes_at(indices.shape(), order);
   // The vector dim becomes the innermost one, so that the components of a vector are adjacent.
   if (has_vector_dim) order.push_back(dims.index_vector_dim);
   count_ = element_count(batch_shape_);

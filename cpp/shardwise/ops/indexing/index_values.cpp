@@ -18,25 +18,18 @@ bool has_vector_dim(const TensorType& indices, const IndexingDims& dims) {
   return dims.index_vector_dim < indices.ndim();
 }
 
-// int8 indices into 512 rows have the bound 127, which is their largest number.
-Scalar representable(DType dtype, int64_t limit) {
-  const Scalar highest = neutral_element(Reducer::kMin, dtype);
-  const bool binds =
-      is_unsigned_integer(dtype) ? static_cast<uint64_t>(limit) < highest.natural : limit < highest.integer;
-  return binds ? scalar_of(dtype, limit) : highest;
-}
-
-// One number per component, broadcast to the shape of the indices.
+// One number per component, broadcast to the shape of the indices: int8 indices into 512 rows have the bound 127, which
+// is their largest number.
 ValueId build_bounds(Builder& builder, const TensorType& indices, const IndexingDims& dims, DimSpan limits) {
   const bool same = std::all_of(limits.begin(), limits.end(), [&](int64_t limit) { return limit == limits[0]; });
   // A splat is one element in memory and in the text. No components: there is nothing to bound.
   if (same || !has_vector_dim(indices, dims)) {
     const int64_t limit = limits.empty() ? 0 : limits[0];
-    return build_splat(builder, indices.shape, representable(indices.dtype, limit));
+    return build_splat(builder, indices.shape, capped(indices.dtype, limit));
   }
   const NdArray row = NdArray::empty(indices.dtype, {static_cast<int64_t>(limits.size())});
   for (size_t i = 0; i < limits.size(); ++i) {
-    store(representable(indices.dtype, limits[i]), row.data() + static_cast<int64_t>(i) * item_size(indices.dtype));
+    store(capped(indices.dtype, limits[i]), row.data() + static_cast<int64_t>(i) * item_size(indices.dtype));
   }
   return build_broadcast(builder, build_constant(builder, row), indices.shape, Dims{dims.index_vector_dim});
 }

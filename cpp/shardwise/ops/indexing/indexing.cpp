@@ -6,103 +6,69 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/partitioning/owned_rows.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/owned_rows.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/region_tiles.h"
 
 namespace shardwise {
 namespace {
 
-// The names of the fields of IndexingDims in a dimension_numbers attribute, in StableHLO's order.
-struct FieldNames {
-  std::string_view attribute, offset, collapsed, operand_batching, indices_batching, index_map;
-};
-constexpr FieldNames kGatherNames{
-    "stablehlo.gather", "offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims",
-    "start_index_map"};
-constexpr FieldNames kScatterNames{"stablehlo.scatter",
-                                   "update_window_dims",
-                                   "inserted_window_dims",
-                                   "input_batching_dims",
-                                   "scatter_indices_batching_dims",
-                                   "scatter_dims_to_operand_dims"};
-
-IndexingDims read(const StructAttr& attribute, const FieldNames& names) {
-  const Attrs fields(attribute.fields);
-  // StableHLO prints no empty lists and no zero, so a missing field is one of these.
-  const auto list = [&](std::string_view name) {
-    const IntArray* dims = fields.find<IntArray>(name);
-    return dims == nullptr ? Dims{} : *dims;
-  };
-  const IntAttr* vector_dim = fields.find<IntAttr>("index_vector_dim");
-  return {list(names.offset),           list(names.collapsed), list(names.operand_batching),
-          list(names.indices_batching), list(names.index_map), vector_dim == nullptr ? 0 : vector_dim->value};
+// StableHLO prints no empty lists and no zero, so a missing field is one of these.
+IndexingDims read(const StructAttr& numbers, const IndexingNames& names) {
+  const IntAttr* vector_dim = Attrs(numbers.fields).find<IntAttr>("index_vector_dim");
+  return {list_field(numbers, names.offset),           list_field(numbers, names.collapsed),
+          list_field(numbers, names.operand_batching), list_field(numbers, names.indices_batching),
+          list_field(numbers, names.index_map),        vector_dim == nullptr ? 0 : vector_dim->value};
 }
 
-// Empty lists and a zero are left out, as StableHLO prints them.
-StructAttr write(const IndexingDims& dims, const FieldNames& names) {
-  StructAttr attribute{std::string(names.attribute), {}};
-  const auto add = [&](std::string_view name, const Dims& list) {
-    if (!list.empty()) attribute.fields.emplace_back(std::string(name), list);
-  };
-  add(names.offset, dims.offset);
-  add(names.collapsed, dims.collapsed);
-  add(names.operand_batching, dims.operand_batching);
-  add(names.indices_batching, dims.indices_batching);
-  add(names.index_map, dims.index_map);
-  if (dims.index_vector_dim != 0) attribute.fields.emplace_back("index_vector_dim", IntAttr{dims.index_vector_dim});
-  return attribute;
+StructAttr write(const IndexingDims& dims, const IndexingNames& names) {
+  StructAttr numbers{std::string(names.attribute), {}};
+  add_list_field(numbers, names.offset, dims.offset);
+  add_list_field(numbers, names.collapsed, dims.collapsed);
+  add_list_field(numbers, names.operand_batching, dims.operand_batching);
+  add_list_field(numbers, names.indices_batching, dims.indices_batching);
+  add_list_field(numbers, names.index_map, dims.index_map);
+  if (dims.index_vector_dim != 0) numbers.fields.emplace_back("index_vector_dim", IntAttr{dims.index_vector_dim});
+  return numbers;
 }
 
-constexpr Method kGatherMethods[] = {
-    {.name = kOwnedRows, .factors = gathered_factors, .placements = placements_by_rule, .partition = partition_gather}};
-constexpr Method kScatterMethods[] = {{.name = kOwnedRows,
-                                       .factors = scattered_factors,
-                                       .placements = placements_by_rule,
-                                       .partition = partition_scatter},
-                                      {.name = "shards as addends",
-                                       .factors = scattered_factors,
-                                       .placements = placements_of_added_shards,
-                                       .partition = partition_added_shards}};
+constexpr Method kGatherMethods[] = {{kOwnedRows, gathered_factors, placements_by_rule, partition_gather}};
+constexpr Method kScatterMethods[] = {
+    {kOwnedRows, scattered_factors, placements_by_rule, partition_scatter},
+    {"shards as addends", scattered_factors, placements_of_added_shards, partition_added_shards}};
 
-constexpr OpDef kGather{
-    .name = "stablehlo.gather",
-    .infer = infer_gather,
-    .rule = rule_gather,
-    .partition = partition_gather,
-    .methods = kGatherMethods,
-    .prepare = prepare_gather,
-    .vjp = vjp_gather,
-    .batch = batch_gather,
-    .linear = {Linear::kFirst, kAllReducers},
-    .doc = "Slices at computed places, which are clamped (StableHLO gather).",
-    .traits = {.movement = true},
+constexpr OpDef kIndexingOps[] = {
+    {.name = "stablehlo.gather",
+     .infer = infer_gather,
+     .rule = rule_gather,
+     .partition = partition_gather,
+     .methods = kGatherMethods,
+     .prepare = prepare_gather,
+     .vjp = vjp_gather,
+     .batch = batch_gather,
+     .linear = {Linear::kFirst, kAllReducers},
+     .doc = "Slices at computed places, which are clamped (StableHLO gather).",
+     .traits = {.movement = true}},
+    {.name = "stablehlo.scatter",
+     .infer = infer_scatter,
+     .rule = rule_scatter,
+     .partition = partition_scatter,
+     .methods = kScatterMethods,
+     .prepare = prepare_scatter,
+     .vjp = vjp_scatter,
+     .batch = batch_scatter,
+     .linear = {Linear::kJoint, kAllReducers},
+     .regions = Regions::kCombiner,
+     .joint = 0b101,
+     .addends = Addends::kWideOperands,
+     .verify_runnable = verify_region_tiles,
+     .doc = "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
+            "scatter).",
+     .traits = {}},
 };
-static_assert(kGather.complete());
-
-constexpr OpDef kScatter{
-    .name = "stablehlo.scatter",
-    .infer = infer_scatter,
-    .rule = rule_scatter,
-    .partition = partition_scatter,
-    .methods = kScatterMethods,
-    .prepare = prepare_scatter,
-    .vjp = vjp_scatter,
-    .batch = batch_scatter,
-    .linear = {Linear::kJoint, kAllReducers},
-    .regions = Regions::kCombiner,
-    .joint = 0b101,
-    .addends = Addends::kWideOperands,
-    .verify_runnable = verify_region_tiles,
-    .doc =
-        "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
-        "scatter).",
-    .traits = {},
-};
-static_assert(kScatter.complete());
-
-constexpr OpDef kIndexingOps[] = {kGather, kScatter};
+static_assert(all_complete(kIndexingOps));
 
 RegionId replacing_region(Builder& builder, DType dtype) {
   Module& module = builder.module();
@@ -137,6 +103,11 @@ std::optional<size_t> Indexing::component(int64_t dim) const {
   const auto it = std::find(dims.index_map.begin(), dims.index_map.end(), dim);
   if (it == dims.index_map.end()) return std::nullopt;
   return static_cast<size_t>(it - dims.index_map.begin());
+}
+std::optional<size_t> Indexing::paired(int64_t dim) const {
+  const auto it = std::ranges::find(dims.indices_batching, dim);
+  if (it == dims.indices_batching.end()) return std::nullopt;
+  return static_cast<size_t>(dims.operand_batching[static_cast<size_t>(it - dims.indices_batching.begin())]);
 }
 
 // The new dim of out is the first one in each case:

@@ -35,6 +35,19 @@ struct IndexingDims {
   Dims index_map;         // the operand dim of each index component (scatter: scatter_dims_to_operand_dims)
   int64_t index_vector_dim = 0;
 };
+// The op's dimension_numbers attribute, and its names for the lists of IndexingDims, in StableHLO's order.
+struct IndexingNames {
+  std::string_view attribute, offset, collapsed, operand_batching, indices_batching, index_map;
+};
+inline constexpr IndexingNames kGatherNames{
+    "stablehlo.gather", "offset_dims", "collapsed_slice_dims", "operand_batching_dims", "start_indices_batching_dims",
+    "start_index_map"};
+inline constexpr IndexingNames kScatterNames{"stablehlo.scatter",
+                                             "update_window_dims",
+                                             "inserted_window_dims",
+                                             "input_batching_dims",
+                                             "scatter_indices_batching_dims",
+                                             "scatter_dims_to_operand_dims"};
 IndexingDims gather_dims(const Attrs& attrs);
 IndexingDims scatter_dims(const Attrs& attrs);
 StructAttr gather_attribute(const IndexingDims& dims);
@@ -51,6 +64,7 @@ struct Indexing {
   Dims batch_dims() const;                             // dims of out that are not in dims.offset …
   Dims indices_dims() const;                           // … and the dim of the indices of each
   std::optional<size_t> component(int64_t dim) const;  // the index component of an operand dim
+  std::optional<size_t> paired(int64_t dim) const;     // the operand dim of a batching dim of the indices
 };
 // The dimension numbers after the operand, the indices, or both get a new leading dim.
 IndexingDims with_leading_batch(const IndexingDims& dims, bool operand, bool indices);

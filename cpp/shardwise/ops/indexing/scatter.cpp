@@ -4,17 +4,16 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/indexing/index_checks.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -24,17 +23,13 @@ namespace {
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
 void expect_inputs(const InferContext& op, size_t inputs) {
-  const DType indices = op.operand(inputs).dtype;
-  if (!is_integer(indices)) op.fail_dtype("indices must be integers", op.operand_types_text(), "convert them first");
+  expect_dtype(op, is_integer(op.operand(inputs).dtype), "indices must be integers", "convert them first");
   for (size_t i = 0; i < inputs; ++i) {
-    if (op.operand(i).dtype != op.operand(inputs + 1 + i).dtype) {
-      op.fail_dtype("an input and its updates must have the same dtype", op.operand_types_text(),
-                    "convert the updates");
-    }
-    if (!equal(op.operand(i).shape, op.operand(0).shape) ||
-        !equal(op.operand(inputs + 1 + i).shape, op.operand(inputs + 1).shape)) {
-      op.fail_shape("all inputs must have one shape, and all updates", op.operand_types_text(), "broadcast them first");
-    }
+    const TensorType &input = op.operand(i), &updates = op.operand(inputs + 1 + i);
+    expect_dtype(op, input.dtype == updates.dtype, "an input and its updates must have the same dtype",
+                 "convert the updates");
+    expect_shape(op, input.shape == op.operand(0).shape && updates.shape == op.operand(inputs + 1).shape,
+                 "all inputs must have one shape, and all updates", "broadcast them first");
   }
 }
 
@@ -79,16 +74,14 @@ void expect_updates(const InferContext& op, const Indexing& indexing) {
 
 void infer_scatter(const InferContext& op, std::vector<TypeId>& results) {
   const size_t inputs = op.operand_count() / 2;
-  if (op.operand_count() % 2 == 0) {
-    op.fail_shape("operands must be one or more inputs, the indices, and as many updates", op.operand_types_text(),
-                  "give one tensor of updates per input");
-  }
-  if (inputs == 0) op.fail_shape("takes inputs, indices and updates", op.operand_types_text());
+  expect_shape(op, op.operand_count() % 2 != 0, "operands must be one or more inputs, the indices, and as many updates",
+               "give one tensor of updates per input");
+  expect_shape(op, inputs > 0, "takes inputs, indices and updates");
   op.attr<StructAttr>("scatter_dimension_numbers");
   expect_inputs(op, inputs);
   const Indexing indexing{
       scatter_dims(op.attrs()), op.operand(0).shape, op.operand(inputs).shape, op.operand(inputs + 1).shape, {}};
-  expect_indexing(op, indexing, kScatterListNames);
+  expect_indexing(op, indexing, kScatterNames);
   expect_updates(op, indexing);
   expect_region(op, inputs);
   for (size_t i = 0; i < inputs; ++i) results.push_back(result_or_declared(op, op.operand(i), i));
@@ -157,15 +150,12 @@ ShardingRule rule_scatter(const OpView& op) {
       continue;
     }
     const int64_t indices_dim = indices_dims[batch_dim++];
-    const auto paired = std::find(dims.indices_batching.begin(), dims.indices_batching.end(), indices_dim);
-    const bool is_paired = paired != dims.indices_batching.end();
+    const std::optional<size_t> paired = indexing.paired(indices_dim);
     // Each device scatters its own updates, and the results combine by the reducer. Without a reducer, order matters.
-    const FactorId factor = is_paired ? rule.factor(size)
+    const FactorId factor = paired    ? rule.factor(size)
                             : reducer ? rule.reduction(size, *reducer)
                                       : rule.need_replication(size);
-    if (is_paired) {
-      builder.map_inputs(dims.operand_batching[static_cast<size_t>(paired - dims.indices_batching.begin())], factor);
-    }
+    if (paired) builder.map_inputs(static_cast<int64_t>(*paired), factor);
     builder.map_indices(indices_dim, factor);
     builder.map_updates(out_dim, factor);
   }
@@ -262,10 +252,6 @@ ValueId local_indices(PartitionContext& context, const Indexing& indexing, Index
   return indices;
 }
 
-}  // namespace
-
-namespace {
-
 // The scatter of one device; the indices suit `dims`.
 void set_local_scatter(PartitionContext& context, const std::vector<ValueId>& operands, const IndexingDims& dims) {
   const OpView op = context.op();
@@ -275,13 +261,7 @@ void set_local_scatter(PartitionContext& context, const std::vector<ValueId>& op
   attrs.erase("indices_are_sorted");  // the padding of the indices may contain any values
   attrs.erase("unique_indices");
   attrs.erase(kMethodAttr);
-  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
-  const OpId local =
-      builder.create_op(op.def(), operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    const ValueId result = builder.module().result(local, static_cast<uint32_t>(i));
-    context.set_result(i, result, result_padding(context.result_layout(i)));
-  }
+  set_results(context, create_again(builder, op, operands, builder.context().intern(std::move(attrs))));
 }
 
 }  // namespace
@@ -390,12 +370,7 @@ void batch_scatter(BatchContext& context) {
   Attrs attrs = op.attrs();
   attrs.set("scatter_dimension_numbers", scatter_attribute(with_leading_batch(scatter_dims(attrs), true, indices)));
   if (indices) attrs.erase("indices_are_sorted");
-  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
-  const OpId batched =
-      builder.create_op(op.def(), operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});
-  for (size_t i = 0; i < inputs; ++i) {
-    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
-  }
+  set_results(context, create_again(builder, op, operands, builder.context().intern(std::move(attrs))));
 }
 
 }  // namespace shardwise

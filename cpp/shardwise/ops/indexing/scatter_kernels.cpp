@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cstring>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/moved_item.h"
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/ops/indexing/scatter_plan.h"
@@ -68,61 +66,18 @@ struct Scattering {
     });
   }
 
-  template <class T>
   void replace() const {
-    plan.run(context, [&] {
-      return ReplaceRun<T>{reinterpret_cast<T*>(result.data()), reinterpret_cast<const T*>(updates.data())};
-    });
-  }
-
-  void replace() const {
-    dispatch_moved(item_size(result.dtype()), [&]<class T>() { replace<T>(); });
-  }
-
-  template <class T>
-  void combine_floats(Reducer reducer) const {
-    switch (reducer) {
-      case Reducer::kSum: return combine<Sum<T>>();
-      case Reducer::kProd: return combine<Product<T>>();
-      case Reducer::kMax: return combine<FloatExtremum<T, true>>();
-      case Reducer::kMin: return combine<FloatExtremum<T, false>>();
-      default: fail<InternalError>(kName, "floats have no bits to combine");
-    }
-  }
-
-  // Sums, products and bits are the same for signed items.
-  template <class T>
-  void combine_bits(Reducer reducer) const {
-    switch (reducer) {
-      case Reducer::kSum: return combine<Sum<T>>();
-      case Reducer::kProd: return combine<Product<T>>();
-      case Reducer::kAnd: return combine<And<T>>();
-      case Reducer::kOr: return combine<Or<T>>();
-      default: fail<InternalError>(kName, "the reducer must be one of bits");
-    }
-  }
-
-  // Unlike sums, the order of integers depends on their sign, so that each dtype has its own loop.
-  void combine_extremum(bool is_max) const {
-    dispatch(result.dtype(), [&]<class T>() {
-      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        return is_max ? combine<Extremum<T, true>>() : combine<Extremum<T, false>>();
-      } else {
-        fail<InternalError>(kName, "the dtype must be an integer");
-      }
+    dispatch_moved(item_size(result.dtype()), [&]<class T>() {
+      plan.run(context, [&] {
+        return ReplaceRun<T>{reinterpret_cast<T*>(result.data()), reinterpret_cast<const T*>(updates.data())};
+      });
     });
   }
 
   void combine(Reducer reducer) const {
-    if (result.dtype() == DType::kF32) return combine_floats<float>(reducer);
-    if (result.dtype() == DType::kF64) return combine_floats<double>(reducer);
-    if (reducer == Reducer::kMax || reducer == Reducer::kMin) return combine_extremum(reducer == Reducer::kMax);
-    switch (item_size(result.dtype())) {
-      case 1: return combine_bits<uint8_t>(reducer);
-      case 2: return combine_bits<uint16_t>(reducer);
-      case 4: return combine_bits<uint32_t>(reducer);
-      default: return combine_bits<uint64_t>(reducer);
-    }
+    const auto run = [&]<class Op>() { combine<Op>(); };
+    if (is_float(result.dtype())) return dispatch_floats(kName, result.dtype(), reducer, run);
+    dispatch_integers(kName, result.dtype(), reducer, run);
   }
 };
 

@@ -14,10 +14,8 @@ WindowPlaces::WindowPlaces(KernelContext& context, const NdArray& indices, const
   const Dims out_strides = row_major_strides(indexing.out, 1), strides = row_major_strides(indexing.operand, 1);
   const Dims out_dims = indexing.batch_dims(), indices_dims = indexing.indices_dims();
   for (size_t i = 0; i < out_dims.size(); ++i) {
-    int64_t to = 0;  // of a batching dim: its stride in the result
-    for (size_t k = 0; k < dims.indices_batching.size(); ++k) {
-      if (dims.indices_batching[k] == indices_dims[i]) to = strides[static_cast<size_t>(dims.operand_batching[k])];
-    }
+    const std::optional<size_t> paired = indexing.paired(indices_dims[i]);
+    const int64_t to = paired ? strides[*paired] : 0;
     batch_.add(starts_.batch_shape()[i], out_strides[static_cast<size_t>(out_dims[i])], to);
   }
   // A window of 3 rows in 8 that starts at -2 has one row inside, and at -3 none.

@@ -13,6 +13,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -60,10 +61,9 @@ class ScatterVjp {
   }
   ValueId as_number(ValueId condition, DType dtype) { return build_convert(builder_, condition, dtype); }
 
+  bool is_unique() const { return is_set(context_.op().attrs(), "unique_indices"); }
   ValueId scatter(ValueId into, ValueId values, Combiner combiner) {
-    const bool* unique = context_.op().attrs().find<bool>("unique_indices");
-    return build_scatter(builder_, into, indices(), values, indexing_.dims, combiner,
-                         {.unique_indices = unique != nullptr && *unique});
+    return build_scatter(builder_, into, indices(), values, indexing_.dims, combiner, {.unique_indices = is_unique()});
   }
 
   // The elements of `value` (of the operand's shape) under the windows; zero for elements out of bounds. Windows that
@@ -117,11 +117,9 @@ class ScatterVjp {
     if (needs_operand()) set_operand(scatter(cotangent, zeros_like(updates()), {.replaces = true}));
     if (!needs_updates()) return;
     const ValueId held = read(cotangent);
-    const bool* unique = context_.op().attrs().find<bool>("unique_indices");
-    if (unique != nullptr && *unique) return set_updates(held);
+    if (is_unique()) return set_updates(held);
     const Dims batch_dims = indexing_.batch_dims();
-    Dims batch;
-    for (const int64_t dim : batch_dims) batch.push_back(indexing_.out[static_cast<size_t>(dim)]);
+    const Dims batch = sizes_at(indexing_.out, batch_dims);
     const ValueId count = build_iota(builder_, DType::kI64, Dims{element_count(batch)}, 0);
     // Numbers from 1, because 0 marks elements without an update.
     const ValueId one = build_splat(builder_, Dims{element_count(batch)}, scalar_of(DType::kI64, 1));
@@ -156,9 +154,8 @@ class ScatterVjp {
       set_operand(create("stablehlo.multiply", {cotangent, scatter(ones, updates(), {Reducer::kProd})}));
     }
     if (!needs_updates()) return;
-    const bool* unique = context_.op().attrs().find<bool>("unique_indices");
     // Each element has one update at most: the operand is its only other factor.
-    if (unique != nullptr && *unique) return set_updates(read(create("stablehlo.multiply", {cotangent, operand()})));
+    if (is_unique()) return set_updates(read(create("stablehlo.multiply", {cotangent, operand()})));
     const ValueId is_zero = equal(updates(), zeros_like(updates()));
     const ValueId factor = create("stablehlo.select", {is_zero, ones_like(updates()), updates()});
     const ValueId product = scatter(ones, factor, {Reducer::kProd});

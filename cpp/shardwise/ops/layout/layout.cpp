@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
-#include "shardwise/ops/build/reverse.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -34,10 +34,8 @@ void infer_transpose(const InferContext& op, std::vector<TypeId>& results) {
   const TensorType& operand = op.operand(0);
   expect_length(op, "permutation", permutation, operand.ndim());
   expect_dims(op, "permutation", permutation, operand.ndim());
-  TensorType result{operand.dtype, {}};
   // Dim d of the result is dim permutation[d] of the operand: 2x3x5 by [2, 0, 1] is 5x2x3.
-  for (int64_t dim : permutation) result.shape.push_back(operand.shape[static_cast<size_t>(dim)]);
-  results.push_back(result_or_declared(op, result));
+  results.push_back(result_or_declared(op, {operand.dtype, sizes_at(operand.shape, permutation)}));
 }
 
 ShardingRule rule_transpose(const OpView& op) {
@@ -226,12 +224,9 @@ void vjp_broadcast_in_dim(VjpContext& context) {
   const ValueId sum = build_reduce(builder, context.cotangent(), {}, Reducer::kSum, summed);
   // The sum has the kept dims in the result's order, which is not the operand's if broadcast_dimensions is not sorted:
   // [2, 0] keeps result dims 0 and 2, which go back by the permutation [1, 0]. The reshape restores dims of size 1.
-  Dims ascending = kept;
-  std::sort(ascending.begin(), ascending.end());
+  const Dims in_order = ascending(kept);
   Dims permutation;
-  for (int64_t dim : kept) {
-    permutation.push_back(std::find(ascending.begin(), ascending.end(), dim) - ascending.begin());
-  }
+  for (int64_t dim : kept) permutation.push_back(std::ranges::find(in_order, dim) - in_order.begin());
   context.set(0, build_reshape(builder, build_transpose(builder, sum, permutation), operand));
 }
 
@@ -276,73 +271,58 @@ void batch_reverse(BatchContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr OpDef kTranspose{
-    .name = "stablehlo.transpose",
-    .infer = infer_transpose,
-    .rule = rule_transpose,
-    .partition = partition_movement,
-    .prepare = prepare_transpose,
-    .vjp = vjp_transpose,
-    .batch = batch_transpose,
-    .linear = {Linear::kFirst, kAllReducers},
-    .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
-    .doc = "Permutes the dims (StableHLO transpose).",
-    .traits = {.movement = true},
+constexpr Method kReshapeMethods[] = {{kExchange, uneven_factors_of_reshape, nullptr, partition_by_rows}};
+
+constexpr OpDef kLayoutOps[] = {
+    {.name = "stablehlo.transpose",
+     .infer = infer_transpose,
+     .rule = rule_transpose,
+     .partition = partition_movement,
+     .prepare = prepare_transpose,
+     .vjp = vjp_transpose,
+     .batch = batch_transpose,
+     .linear = {Linear::kFirst, kAllReducers},
+     .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
+     .doc = "Permutes the dims (StableHLO transpose).",
+     .traits = {.movement = true}},
+    {.name = "stablehlo.reshape",
+     .infer = infer_reshape,
+     .rule = rule_reshape,
+     .partition = partition_movement,
+     .methods = kReshapeMethods,
+     .prepare = prepare_reshape,
+     .vjp = vjp_reshape,
+     .batch = batch_reshape,
+     .linear = {Linear::kFirst, kAllReducers},
+     .format = "operands attr-dict `:` functional-type",
+     .doc = "The same elements in row-major order under another shape (StableHLO reshape).",
+     .traits = {.movement = true}},
+    {.name = "stablehlo.broadcast_in_dim",
+     .infer = infer_broadcast_in_dim,
+     .rule = rule_broadcast_in_dim,
+     .partition = partition_broadcast_in_dim,
+     .prepare = prepare_broadcast_in_dim,
+     .vjp = vjp_broadcast_in_dim,
+     .batch = batch_broadcast_in_dim,
+     .linear = {Linear::kFirst, kAllReducers},
+     .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
+     .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim).",
+     .traits = {.movement = true}},
+    {.name = "stablehlo.reverse",
+     .infer = infer_reverse,
+     .rule = rule_reverse,
+     .fold = fold_reverse,
+     .partition = partition_movement,
+     .methods = kByExchange,
+     .prepare = prepare_reverse,
+     .vjp = vjp_reverse,
+     .batch = batch_reverse,
+     .linear = {Linear::kFirst, kAllReducers},
+     .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",
+     .doc = "Reverses the order along dims (StableHLO reverse).",
+     .traits = {.movement = true}},
 };
-static_assert(kTranspose.complete());
-
-constexpr Method kReshapeMethods[] = {
-    {.name = kExchange, .factors = uneven_factors_of_reshape, .placements = nullptr, .partition = partition_by_rows}};
-
-constexpr OpDef kReshape{
-    .name = "stablehlo.reshape",
-    .infer = infer_reshape,
-    .rule = rule_reshape,
-    .partition = partition_movement,
-    .methods = kReshapeMethods,
-    .prepare = prepare_reshape,
-    .vjp = vjp_reshape,
-    .batch = batch_reshape,
-    .linear = {Linear::kFirst, kAllReducers},
-    .format = "operands attr-dict `:` functional-type",
-    .doc = "The same elements in row-major order under another shape (StableHLO reshape).",
-    .traits = {.movement = true},
-};
-static_assert(kReshape.complete());
-
-constexpr OpDef kBroadcastInDim{
-    .name = "stablehlo.broadcast_in_dim",
-    .infer = infer_broadcast_in_dim,
-    .rule = rule_broadcast_in_dim,
-    .partition = partition_broadcast_in_dim,
-    .prepare = prepare_broadcast_in_dim,
-    .vjp = vjp_broadcast_in_dim,
-    .batch = batch_broadcast_in_dim,
-    .linear = {Linear::kFirst, kAllReducers},
-    .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
-    .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim).",
-    .traits = {.movement = true},
-};
-static_assert(kBroadcastInDim.complete());
-
-constexpr OpDef kReverse{
-    .name = "stablehlo.reverse",
-    .infer = infer_reverse,
-    .rule = rule_reverse,
-    .fold = fold_reverse,
-    .partition = partition_movement,
-    .methods = kByExchange,
-    .prepare = prepare_reverse,
-    .vjp = vjp_reverse,
-    .batch = batch_reverse,
-    .linear = {Linear::kFirst, kAllReducers},
-    .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",
-    .doc = "Reverses the order along dims (StableHLO reverse).",
-    .traits = {.movement = true},
-};
-static_assert(kReverse.complete());
-
-constexpr OpDef kLayoutOps[] = {kTranspose, kReshape, kBroadcastInDim, kReverse};
+static_assert(all_complete(kLayoutOps));
 
 }  // namespace
 

@@ -23,6 +23,12 @@ std::span<const OpDef> layout_ops();
 std::vector<FactorId> uneven_factors_of_reshape(const OpView& op, const ShardingRule& rule);
 void partition_by_rows(PartitionContext& context);
 
+// OpDef::fold of reverse, for reverses that undo each other; annotated values and those that others read stay:
+//
+//   reverse(reverse(x))                             x
+//   reverse(cumulative sum(reverse(x)))             a cumulative sum from the other end
+ValueId fold_reverse(Builder& builder, const OpView& op);
+
 std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_reshape(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_broadcast_in_dim(const OpView& op, const KernelTypes& types);

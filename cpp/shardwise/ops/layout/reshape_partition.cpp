@@ -8,7 +8,8 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/layout/layout.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
+#include "shardwise/ops/partitioning/padding.h"
 
 namespace shardwise {
 namespace {
@@ -181,13 +182,6 @@ class ExchangedReshape {
     return collective;
   }
 
-  static ExchangeTarget target_of(const DimLayout& layout) {
-    return {.axes = layout.axes, .rows = layout.block, .step = layout.block, .size = layout.size};
-  }
-  static ExchangeSource source_of(const DimLayout& layout) {
-    return {.axes = layout.axes, .block = layout.block, .size = layout.size};
-  }
-
   // In other shards of the same dims.
   ValueId moved(ValueId value, const Layouts& have, const Layouts& want) {
     if (have == want) return value;
@@ -239,10 +233,7 @@ class ExchangedReshape {
       if (lines.to[g].rows > 1) result.push_back(1);
       result.push_back(shape[d++]);
     }
-    const ValueId part = limit == shape && start == Dims(shape.size(), 0)
-                             ? whole
-                             : build_slice(builder_, whole, start, limit, Dims(shape.size(), 1));
-    return build_reshape(builder_, part, result);
+    return build_reshape(builder_, build_slice(builder_, whole, start, limit, Dims(shape.size(), 1)), result);
   }
 
   std::vector<ExchangeSource> sources(const Lines& lines, int64_t k) const {

@@ -17,7 +17,7 @@ constexpr int64_t kTile = 16;               // rows and columns that are transpo
 // ---- signatures ----------------------------------------------------------------------------------------------------
 
 struct TensorPattern {
-  char elements;
+  char elements = 0;
   std::string dims;
 };
 
@@ -28,11 +28,9 @@ struct Signature {
 // "T m n, I k" is {T, "mn"}, {I, "k"}: capital letters are element types, the others are sizes.
 std::vector<TensorPattern> parse_tensors(std::string_view text) {
   std::vector<TensorPattern> tensors(1);
-  tensors.back().elements = 0;
   for (const char c : text) {
     if (c == ',') {
       tensors.push_back({});
-      tensors.back().elements = 0;
     } else if (c >= 'A' && c <= 'Z') {
       tensors.back().elements = c;
     } else if (c != ' ') {

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stablehlo.cholesky and triangular_solve, the calls of JAX's TPU texts, and those of np.linalg.
-#include <charconv>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/solve_steps.h"
+#include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
 namespace {
 
-using lapack::Complex;
-using lapack::Int;
-using lapack::Real;
+using namespace lapack;
 
 size_t count_of(Int rows, Int columns) { return static_cast<size_t>(rows) * static_cast<size_t>(columns); }
 
@@ -28,9 +26,8 @@ void keep_triangle(T* a, Int rows, Int columns, bool lower) {
 // ---- ops -----------------------------------------------------------------------------------------------------------
 
 CallOptions read_cholesky(const Attrs& attrs) {
-  const bool* lower = attrs.find<bool>("lower");
   CallOptions options;
-  options.set("uplo", lower != nullptr && *lower ? 'L' : 'U');
+  options.set("uplo", is_set(attrs, "lower") ? 'L' : 'U');
   return options;
 }
 
@@ -43,7 +40,7 @@ struct Cholesky {
     T* const a = p.result_from<T>(0, 0);
     // A matrix that is not positive definite gives NaN, as XLA does. An error could not
     // tell which problem of a batch failed.
-    if (lapack::potrf(transposed, n, a) != 0) return p.fill(0, quiet_nan<T>());
+    if (Lapack<T>::potrf(transposed, n, a) != 0) return p.fill(0, quiet_nan<T>());
     keep_triangle(a, n, n, transposed == 'L');
   }
 };
@@ -59,13 +56,6 @@ CallOptions read_triangular_solve(const Attrs& attrs) {
   return options;
 }
 
-// The signature has one letter for the size of the triangle, which is m or n by the side it is on.
-bool triangle_fits(const CallSizes& sizes, const CallOptions& options) {
-  return sizes['s'] == sizes[options.letter("side") == 'L' ? 'm' : 'n'];
-}
-
-char free_dim_of_triangle(const CallOptions& options) { return options.letter("side") == 'L' ? 'n' : 'm'; }
-
 // ---- LU ------------------------------------------------------------------------------------------------------------
 
 template <class T>
@@ -74,7 +64,7 @@ struct Lu {
   std::vector<Int> pivots;  // from 1
 
   Lu(const Problem& p, Int m, Int n) : a(p.load<T>(0)), pivots(static_cast<size_t>(std::min(m, n))) {
-    lapack::getrf(m, n, a.data(), pivots.data());
+    Lapack<T>::getrf(m, n, a.data(), pivots.data());
   }
 };
 
@@ -97,7 +87,7 @@ struct LinearSolve {
     const Int n = p.size('n');
     const Lu<T> lu(p, n, n);
     std::vector<T> b = p.load<T>(1);
-    lapack::getrs(n, p.size('c'), lu.a.data(), lu.pivots.data(), b.data());
+    Lapack<T>::getrs(n, p.size('c'), lu.a.data(), lu.pivots.data(), b.data());
     p.store(0, b, n);
   }
 };
@@ -156,11 +146,11 @@ struct Qr {
   static void solve(const Problem& p) {
     const Int m = p.size('m'), n = p.size('n'), columns = p.size('p'), k = std::min(m, n);
     std::vector<T> r = p.load<T>(0), tau(static_cast<size_t>(k));
-    lapack::geqrf(m, n, r.data(), tau.data());
+    Lapack<T>::geqrf(m, n, r.data(), tau.data());
     std::vector<T> q = r;
     // Column-major: columns are added or dropped at the end. orgqr makes all of them from the reflectors.
     q.resize(count_of(m, columns));
-    lapack::orgqr(m, columns, k, q.data(), tau.data());
+    Lapack<T>::orgqr(m, columns, k, q.data(), tau.data());
     keep_triangle(r.data(), m, n, false);
     p.store(0, q, m);
     p.store(1, r, m);
@@ -186,7 +176,7 @@ struct SymmetricEigen {
     std::vector<Real<T>> w(static_cast<size_t>(n));
     // LAPACK may loop forever on NaN, so such matrices never reach it.
     const bool succeeds =
-        all_finite(a) && lapack::syevd(with_vectors ? 'V' : 'N', p.letter("uplo"), n, a.data(), w.data()) == 0;
+        all_finite(a) && Lapack<T>::syevd(with_vectors ? 'V' : 'N', p.letter("uplo"), n, a.data(), w.data()) == 0;
     if (with_vectors) succeeds ? p.store(0, a, n) : p.fill(0, quiet_nan<T>());
     const size_t values = with_vectors ? 1 : 0;
     succeeds ? p.store(values, w, n) : p.fill(values, quiet_nan<Real<T>>());
@@ -200,8 +190,8 @@ struct Eigen {
   static void solve(const Problem& p) {
     const Int n = p.size('n');
     std::vector<T> a = p.load<T>(0), wr(static_cast<size_t>(n)), wi = wr, vectors(count_of(n, n)), unused(1);
-    const bool succeeds = all_finite(a) && lapack::geev('N', with_vectors ? 'V' : 'N', n, a.data(), wr.data(),
-                                                        wi.data(), vectors.data(), vectors.data()) == 0;
+    const bool succeeds = all_finite(a) && Lapack<T>::geev('N', with_vectors ? 'V' : 'N', n, a.data(), wr.data(),
+                                                           wi.data(), vectors.data(), vectors.data()) == 0;
     if (!succeeds) {
       p.fill(0, quiet_nan<Complex<T>>());
       if (with_vectors) p.fill(1, quiet_nan<Complex<T>>());
@@ -209,9 +199,9 @@ struct Eigen {
     }
     std::vector<Complex<T>> w(static_cast<size_t>(n));
     for (size_t i = 0; i < w.size(); ++i) {
-      if constexpr (lapack::kIsComplex<T>) w[i] = wr[i];
+      if constexpr (kIsComplex<T>) w[i] = wr[i];
       // Real matrices have complex eigenvalues, of which LAPACK returns the parts in two lists.
-      if constexpr (!lapack::kIsComplex<T>) w[i] = {wr[i], wi[i]};
+      if constexpr (!kIsComplex<T>) w[i] = {wr[i], wi[i]};
     }
     p.store(0, w, n);
     if (with_vectors) p.store(1, unpacked_eigenvectors(vectors, wi, n), n);

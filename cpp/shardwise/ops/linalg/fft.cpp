@@ -10,22 +10,19 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTypes{"FFT", "IFFT", "RFFT", "IRFFT"};  // in the order of FftType
+constexpr std::array kTypes{"FFT", "IFFT", "RFFT", "IRFFT"};  // in the order of FftType
 
 void infer_fft(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
-  const std::string& type = op.attr<EnumAttr>("fft_type").value;
+  const std::string& type = expect_word(op, "fft_type", kTypes);
   const IntArray& length = op.attr<IntArray>("fft_length");
   const TensorType& operand = op.operand(0);
   const bool to_complex = type == "RFFT", to_real = type == "IRFFT";
-  if (std::ranges::find(kTypes, type) == kTypes.end()) {
-    op.fail_shape("fft_type must be FFT, IFFT, RFFT or IRFFT", type);
-  }
   const bool wide = operand.dtype == DType::kF64 || operand.dtype == DType::kC128;
   const bool fits_dtype =
       to_complex ? operand.dtype == DType::kF32 || operand.dtype == DType::kF64 : is_complex(operand.dtype);
@@ -65,7 +62,7 @@ ShardingRule rule_fft(const OpView& op) {
 // ---- gradient and batch ---------------------------------------------------------------------------------------------
 
 ValueId build_fft(Builder& builder, ValueId operand, FftType type, const IntArray& length) {
-  const EnumAttr name{"stablehlo", "fft_type", std::string(kTypes[static_cast<size_t>(type)])};
+  const EnumAttr name{"stablehlo", "fft_type", kTypes[static_cast<size_t>(type)]};
   return builder.create("stablehlo.fft", {operand}, Attrs{{"fft_length", length}, {"fft_type", name}});
 }
 

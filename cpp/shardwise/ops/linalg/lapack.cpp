@@ -71,18 +71,18 @@ namespace {
 // LAPACK refuses a leading dimension of 0, which an empty matrix would have.
 Int leading(Int rows) { return std::max<Int>(rows, 1); }
 
-// Calls f(work, length, info) once for the length of its workspace, then with it. Returns info.
+// Calls f(info, work, length) once for the length of its workspace, then with it. Returns info.
 template <class T, class F>
 Int with_workspace(F&& f) {
   Int info = 0;
   T length{};
   // A length of -1 is a query: the routine writes the best length into the first item of its workspace.
-  f(&length, Int{-1}, info);
+  f(info, &length, Int{-1});
   if (info != 0) return info;
   // A float32 may have rounded a length above 2^24 down: the next one is at least the length.
   const Real<T> least = std::nextafter(std::real(length), std::numeric_limits<Real<T>>::infinity());
   std::vector<T> work(static_cast<size_t>(std::max(least, Real<T>{1})));
-  f(work.data(), static_cast<Int>(work.size()), info);
+  f(info, work.data(), static_cast<Int>(work.size()));
   return info;
 }
 
@@ -93,6 +93,17 @@ std::vector<R> real_workspace(int64_t count) {
                            "take smaller matrices");
   }
   return std::vector<R>(static_cast<size_t>(std::max<int64_t>(count, 1)));
+}
+
+// The same for routines that take a workspace of reals as well if they are of complex numbers: the last argument of f.
+template <class T, class F>
+Int with_workspaces(int64_t real_count, F&& f) {
+  if constexpr (kIsComplex<T>) {
+    std::vector<Real<T>> reals = real_workspace<Real<T>>(real_count);
+    return with_workspace<T>([&](Int& info, T* work, Int size) { f(info, work, size, reals.data()); });
+  } else {
+    return with_workspace<T>(f);
+  }
 }
 
 // LAPACK's formula for gesdd (3.7 and later).
@@ -150,182 +161,182 @@ void fill_nan(Int m, Int first, Int n, T* a) {
 // written, but the argument is checked.
 Int rows_of_vt(char job, Int m, Int n) { return leading(job == 'A' ? n : std::min(m, n)); }
 
+// The routines of one element type, under the names of real ones.
+template <class T>
+struct Routines;
+#define SHARDWISE_ROUTINES(p, T, orgqr_name, ormqr_name, syevd_name, sytrd_name) \
+  template <>                                                                    \
+  struct Routines<T> {                                                           \
+    static constexpr auto* potrf = p##potrf_;                                    \
+    static constexpr auto* trsm = p##trsm_;                                      \
+    static constexpr auto* getrf = p##getrf_;                                    \
+    static constexpr auto* getrs = p##getrs_;                                    \
+    static constexpr auto* gtsv = p##gtsv_;                                      \
+    static constexpr auto* geqrf = p##geqrf_;                                    \
+    static constexpr auto* geqp3 = p##geqp3_;                                    \
+    static constexpr auto* orgqr = p##orgqr_name##_;                             \
+    static constexpr auto* ormqr = p##ormqr_name##_;                             \
+    static constexpr auto* syevd = p##syevd_name##_;                             \
+    static constexpr auto* gesdd = p##gesdd_;                                    \
+    static constexpr auto* gesvd = p##gesvd_;                                    \
+    static constexpr auto* geev = p##geev_;                                      \
+    static constexpr auto* gees = p##gees_;                                      \
+    static constexpr auto* gehrd = p##gehrd_;                                    \
+    static constexpr auto* sytrd = p##sytrd_name##_;                             \
+  };
+SHARDWISE_ROUTINES(s, float, orgqr, ormqr, syevd, sytrd)
+SHARDWISE_ROUTINES(d, double, orgqr, ormqr, syevd, sytrd)
+SHARDWISE_ROUTINES(c, ComplexFloat, ungqr, unmqr, heevd, hetrd)
+SHARDWISE_ROUTINES(z, ComplexDouble, ungqr, unmqr, heevd, hetrd)
+// NOLINTEND(bugprone-macro-parentheses)
+
 }  // namespace
 
-#define SHARDWISE_COMMON(p, T, orgqr_name, ormqr_name)                                                                 \
-  template <>                                                                                                          \
-  Int potrf(char uplo, Int n, T* a) {                                                                                  \
-    Int info = 0;                                                                                                      \
-    p##potrf_(uplo, n, a, leading(n), info, 1);                                                                        \
-    return info == 0 ? first_nan(n, a) : info;                                                                         \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  void trsm(char side, char uplo, char transpose, char diagonal, Int m, Int n, const T* a, T* b) {                     \
-    p##trsm_(side, uplo, transpose, diagonal, m, n, T{1}, a, leading(side == 'L' ? m : n), b, leading(m), 1, 1, 1, 1); \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int getrf(Int m, Int n, T* a, Int* pivots) {                                                                         \
-    const Int known = first_nan_column(m, n, a);                                                                       \
-    Int info = 0;                                                                                                      \
-    p##getrf_(m, known, a, leading(m), pivots, info);                                                                  \
-    fill_nan(m, known, n, a);                                                                                          \
-    for (Int i = std::min(m, known); i < std::min(m, n); ++i) pivots[i] = i + 1;                                       \
-    return info;                                                                                                       \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int getrs(Int n, Int columns, const T* lu, const Int* pivots, T* b) {                                                \
-    Int info = 0;                                                                                                      \
-    p##getrs_('N', n, columns, lu, leading(n), pivots, b, leading(n), info, 1);                                        \
-    return info;                                                                                                       \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int gtsv(Int n, Int columns, T* lower, T* diagonal, T* upper, T* b) {                                                \
-    Int info = 0;                                                                                                      \
-    p##gtsv_(n, columns, lower, diagonal, upper, b, leading(n), info);                                                 \
-    return info;                                                                                                       \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int geqrf(Int m, Int n, T* a, T* tau) {                                                                              \
-    const Int known = first_nan_column(m, n, a);                                                                       \
-    fill_nan(m, known, n, a);                                                                                          \
-    for (Int i = std::min(m, known); i < std::min(m, n); ++i) tau[i] = nan_of<T>();                                    \
-    return with_workspace<T>(                                                                                          \
-        [&](T* work, Int size, Int& info) { p##geqrf_(m, known, a, leading(m), tau, work, size, info); });             \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int orgqr(Int m, Int n, Int k, T* a, const T* tau) {                                                                 \
-    const auto known = static_cast<Int>(std::find_if(tau, tau + k, is_nan<T>) - tau);                                  \
-    if (known < k) fill_nan(m, known, n, a);                                                                           \
-    const Int columns = known < k ? known : n;                                                                         \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      p##orgqr_name##_(m, columns, known, a, leading(m), tau, work, size, info);                                       \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int ormqr(char side, char transpose, Int m, Int n, Int k, Int rows, const T* a, const T* tau, T* c) {                \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      p##ormqr_name##_(side, transpose, m, n, k, a, leading(rows), tau, c, leading(m), work, size, info, 1, 1);        \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int gehrd(Int n, Int low, Int high, T* a, T* tau) {                                                                  \
-    return with_workspace<T>(                                                                                          \
-        [&](T* work, Int size, Int& info) { p##gehrd_(n, low, high, a, leading(n), tau, work, size, info); });         \
-  }
+template <class T>
+Int Lapack<T>::potrf(char uplo, Int n, T* a) {
+  Int info = 0;
+  Routines<T>::potrf(uplo, n, a, leading(n), info, 1);
+  return info == 0 ? first_nan(n, a) : info;
+}
 
-#define SHARDWISE_REAL(p, T)                                                                                          \
-  SHARDWISE_COMMON(p, T, orgqr, ormqr)                                                                                \
-  template <>                                                                                                         \
-  Int geqp3(Int m, Int n, T* a, Int* pivots, T* tau) {                                                                \
-    return with_workspace<T>(                                                                                         \
-        [&](T* work, Int size, Int& info) { p##geqp3_(m, n, a, leading(m), pivots, tau, work, size, info); });        \
-  }                                                                                                                   \
-  template <>                                                                                                         \
-  Int syevd(char job, char uplo, Int n, T* a, T* w) {                                                                 \
-    std::vector<Int> integers(static_cast<size_t>(3 + 5 * n));                                                        \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
-      const Int count = size == -1 ? -1 : static_cast<Int>(integers.size());                                          \
-      p##syevd_(job, uplo, n, a, leading(n), w, work, size, integers.data(), count, info, 1, 1);                      \
-    });                                                                                                               \
-  }                                                                                                                   \
-  template <>                                                                                                         \
-  Int gesdd(char job, Int m, Int n, T* a, T* s, T* u, T* vt) {                                                        \
-    std::vector<Int> integers(static_cast<size_t>(8 * std::min(m, n) + 1));                                           \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
-      p##gesdd_(job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, integers.data(),   \
-                info, 1);                                                                                             \
-    });                                                                                                               \
-  }                                                                                                                   \
-  template <>                                                                                                         \
-  Int gesvd(char job, Int m, Int n, T* a, T* s, T* u, T* vt) {                                                        \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
-      p##gesvd_(job, job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, info, 1, 1);  \
-    });                                                                                                               \
-  }                                                                                                                   \
-  template <>                                                                                                         \
-  Int geev(char left, char right, Int n, T* a, T* wr, T* wi, T* vl, T* vr) {                                          \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
-      p##geev_(left, right, n, a, leading(n), wr, wi, vl, leading(n), vr, leading(n), work, size, info, 1, 1);        \
-    });                                                                                                               \
-  }                                                                                                                   \
-  template <>                                                                                                         \
-  Int gees(char job, Int n, T* a, T* wr, T* wi, T* vectors) {                                                         \
-    Int selected = 0;                                                                                                 \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                      \
-      p##gees_(job, 'N', nullptr, n, a, leading(n), selected, wr, wi, vectors, leading(n), work, size, nullptr, info, \
-               1, 1);                                                                                                 \
-    });                                                                                                               \
-  }                                                                                                                   \
-  template <>                                                                                                         \
-  Int sytrd(char uplo, Int n, T* a, T* d, T* e, T* tau) {                                                             \
-    return with_workspace<T>(                                                                                         \
-        [&](T* work, Int size, Int& info) { p##sytrd_(uplo, n, a, leading(n), d, e, tau, work, size, info, 1); });    \
-  }
+template <class T>
+void Lapack<T>::trsm(char side, char uplo, char transpose, char diagonal, Int m, Int n, const T* a, T* b) {
+  Routines<T>::trsm(side, uplo, transpose, diagonal, m, n, T{1}, a, leading(side == 'L' ? m : n), b, leading(m), 1, 1,
+                    1, 1);
+}
 
-#define SHARDWISE_COMPLEX(p, T, R)                                                                                     \
-  SHARDWISE_COMMON(p, T, ungqr, unmqr)                                                                                 \
-  template <>                                                                                                          \
-  Int geqp3(Int m, Int n, T* a, Int* pivots, T* tau) {                                                                 \
-    std::vector<R> reals = real_workspace<R>(2 * n);                                                                   \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      p##geqp3_(m, n, a, leading(m), pivots, tau, work, size, reals.data(), info);                                     \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int syevd(char job, char uplo, Int n, T* a, R* w) {                                                                  \
-    std::vector<Int> integers(static_cast<size_t>(3 + 5 * n));                                                         \
-    std::vector<R> reals = real_workspace<R>(1 + (5 + int64_t{2} * n) * n);                                            \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      const Int count = size == -1 ? -1 : static_cast<Int>(integers.size());                                           \
-      const Int real_count = size == -1 ? -1 : static_cast<Int>(reals.size());                                         \
-      p##heevd_(job, uplo, n, a, leading(n), w, work, size, reals.data(), real_count, integers.data(), count, info, 1, \
-                1);                                                                                                    \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int gesdd(char job, Int m, Int n, T* a, R* s, T* u, T* vt) {                                                         \
-    std::vector<Int> integers(static_cast<size_t>(8 * std::min(m, n) + 1));                                            \
-    std::vector<R> reals = real_workspace<R>(gesdd_real_count(job, m, n));                                             \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      p##gesdd_(job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, reals.data(),       \
-                integers.data(), info, 1);                                                                             \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int gesvd(char job, Int m, Int n, T* a, R* s, T* u, T* vt) {                                                         \
-    std::vector<R> reals = real_workspace<R>(5 * std::min(m, n));                                                      \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      p##gesvd_(job, job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work, size, reals.data(),  \
-                info, 1, 1);                                                                                           \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int geev(char left, char right, Int n, T* a, T* w, T*, T* vl, T* vr) {                                               \
-    std::vector<R> reals = real_workspace<R>(2 * n);                                                                   \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      p##geev_(left, right, n, a, leading(n), w, vl, leading(n), vr, leading(n), work, size, reals.data(), info, 1,    \
-               1);                                                                                                     \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int gees(char job, Int n, T* a, T* w, T*, T* vectors) {                                                              \
-    Int selected = 0;                                                                                                  \
-    std::vector<R> reals = real_workspace<R>(n);                                                                       \
-    return with_workspace<T>([&](T* work, Int size, Int& info) {                                                       \
-      p##gees_(job, 'N', nullptr, n, a, leading(n), selected, w, vectors, leading(n), work, size, reals.data(),        \
-               nullptr, info, 1, 1);                                                                                   \
-    });                                                                                                                \
-  }                                                                                                                    \
-  template <>                                                                                                          \
-  Int sytrd(char uplo, Int n, T* a, R* d, R* e, T* tau) {                                                              \
-    return with_workspace<T>(                                                                                          \
-        [&](T* work, Int size, Int& info) { p##hetrd_(uplo, n, a, leading(n), d, e, tau, work, size, info, 1); });     \
-  }
+template <class T>
+Int Lapack<T>::getrf(Int m, Int n, T* a, Int* pivots) {
+  const Int known = first_nan_column(m, n, a);
+  Int info = 0;
+  Routines<T>::getrf(m, known, a, leading(m), pivots, info);
+  fill_nan(m, known, n, a);
+  for (Int i = std::min(m, known); i < std::min(m, n); ++i) pivots[i] = i + 1;
+  return info;
+}
 
-SHARDWISE_REAL(s, float)
-SHARDWISE_REAL(d, double)
-SHARDWISE_COMPLEX(c, ComplexFloat, float)
-SHARDWISE_COMPLEX(z, ComplexDouble, double)
-// NOLINTEND(bugprone-macro-parentheses)
+template <class T>
+Int Lapack<T>::getrs(Int n, Int columns, const T* lu, const Int* pivots, T* b) {
+  Int info = 0;
+  Routines<T>::getrs('N', n, columns, lu, leading(n), pivots, b, leading(n), info, 1);
+  return info;
+}
+
+template <class T>
+Int Lapack<T>::gtsv(Int n, Int columns, T* lower, T* diagonal, T* upper, T* b) {
+  Int info = 0;
+  Routines<T>::gtsv(n, columns, lower, diagonal, upper, b, leading(n), info);
+  return info;
+}
+
+template <class T>
+Int Lapack<T>::geqrf(Int m, Int n, T* a, T* tau) {
+  const Int known = first_nan_column(m, n, a);
+  fill_nan(m, known, n, a);
+  for (Int i = std::min(m, known); i < std::min(m, n); ++i) tau[i] = nan_of<T>();
+  return with_workspace<T>(
+      [&](Int& info, T* work, Int size) { Routines<T>::geqrf(m, known, a, leading(m), tau, work, size, info); });
+}
+
+template <class T>
+Int Lapack<T>::geqp3(Int m, Int n, T* a, Int* pivots, T* tau) {
+  return with_workspaces<T>(int64_t{2} * n, [&](Int& info, auto... work) {
+    Routines<T>::geqp3(m, n, a, leading(m), pivots, tau, work..., info);
+  });
+}
+
+template <class T>
+Int Lapack<T>::orgqr(Int m, Int n, Int k, T* a, const T* tau) {
+  const auto known = static_cast<Int>(std::find_if(tau, tau + k, is_nan<T>) - tau);
+  if (known < k) fill_nan(m, known, n, a);
+  const Int columns = known < k ? known : n;
+  return with_workspace<T>([&](Int& info, T* work, Int size) {
+    Routines<T>::orgqr(m, columns, known, a, leading(m), tau, work, size, info);
+  });
+}
+
+template <class T>
+Int Lapack<T>::ormqr(char side, char transpose, Int m, Int n, Int k, Int rows, const T* a, const T* tau, T* c) {
+  return with_workspace<T>([&](Int& info, T* work, Int size) {
+    Routines<T>::ormqr(side, transpose, m, n, k, a, leading(rows), tau, c, leading(m), work, size, info, 1, 1);
+  });
+}
+
+template <class T>
+Int Lapack<T>::syevd(char job, char uplo, Int n, T* a, Real<T>* w) {
+  std::vector<Int> integers(static_cast<size_t>(3 + 5 * n));
+  const int64_t real_count = 1 + (5 + int64_t{2} * n) * n;
+  return with_workspaces<T>(real_count, [&](Int& info, T* work, Int size, auto... reals) {
+    const auto length = [&](int64_t count) { return size == -1 ? Int{-1} : static_cast<Int>(count); };
+    const Int count = length(std::ssize(integers));
+    if constexpr (kIsComplex<T>) {
+      Routines<T>::syevd(job, uplo, n, a, leading(n), w, work, size, reals..., length(real_count), integers.data(),
+                         count, info, 1, 1);
+    } else {
+      Routines<T>::syevd(job, uplo, n, a, leading(n), w, work, size, integers.data(), count, info, 1, 1);
+    }
+  });
+}
+
+template <class T>
+Int Lapack<T>::gesdd(char job, Int m, Int n, T* a, Real<T>* s, T* u, T* vt) {
+  std::vector<Int> integers(static_cast<size_t>(8 * std::min(m, n) + 1));
+  return with_workspaces<T>(gesdd_real_count(job, m, n), [&](Int& info, auto... work) {
+    Routines<T>::gesdd(job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work..., integers.data(),
+                       info, 1);
+  });
+}
+
+template <class T>
+Int Lapack<T>::gesvd(char job, Int m, Int n, T* a, Real<T>* s, T* u, T* vt) {
+  return with_workspaces<T>(int64_t{5} * std::min(m, n), [&](Int& info, auto... work) {
+    Routines<T>::gesvd(job, job, m, n, a, leading(m), s, u, leading(m), vt, rows_of_vt(job, m, n), work..., info, 1, 1);
+  });
+}
+
+template <class T>
+Int Lapack<T>::geev(char left, char right, Int n, T* a, T* wr, T* wi, T* vl, T* vr) {
+  return with_workspaces<T>(int64_t{2} * n, [&](Int& info, auto... work) {
+    if constexpr (kIsComplex<T>) {
+      Routines<T>::geev(left, right, n, a, leading(n), wr, vl, leading(n), vr, leading(n), work..., info, 1, 1);
+    } else {
+      Routines<T>::geev(left, right, n, a, leading(n), wr, wi, vl, leading(n), vr, leading(n), work..., info, 1, 1);
+    }
+  });
+}
+
+template <class T>
+Int Lapack<T>::gees(char job, Int n, T* a, T* wr, T* wi, T* vectors) {
+  Int selected = 0;
+  return with_workspaces<T>(n, [&](Int& info, auto... work) {
+    const auto call = [&](auto... w) {
+      Routines<T>::gees(job, 'N', nullptr, n, a, leading(n), selected, w..., vectors, leading(n), work..., nullptr,
+                        info, 1, 1);
+    };
+    if constexpr (kIsComplex<T>) {
+      call(wr);
+    } else {
+      call(wr, wi);
+    }
+  });
+}
+
+template <class T>
+Int Lapack<T>::gehrd(Int n, Int low, Int high, T* a, T* tau) {
+  return with_workspace<T>(
+      [&](Int& info, T* work, Int size) { Routines<T>::gehrd(n, low, high, a, leading(n), tau, work, size, info); });
+}
+
+template <class T>
+Int Lapack<T>::sytrd(char uplo, Int n, T* a, Real<T>* d, Real<T>* e, T* tau) {
+  return with_workspace<T>([&](Int& info, T* work, Int size) {
+    Routines<T>::sytrd(uplo, n, a, leading(n), d, e, tau, work, size, info, 1);
+  });
+}
+
+template struct Lapack<float>;
+template struct Lapack<double>;
+template struct Lapack<std::complex<float>>;
+template struct Lapack<std::complex<double>>;
 
 }  // namespace shardwise::lapack

@@ -4,7 +4,7 @@
 // dims are the rows. Each returns LAPACK's info: 0, -i where argument i is refused, i > 0 where it did not succeed.
 //
 //   std::vector<double> a = …;                       // n × n
-//   if (lapack::potrf('L', n, a.data()) != 0) …      // not positive definite
+//   if (lapack::Lapack<double>::potrf('L', n, a.data()) != 0) …    // not positive definite
 #pragma once
 
 #include <complex>
@@ -30,52 +30,39 @@ inline constexpr bool kIsComplex = !std::is_same_v<T, Real<T>>;
 template <class T>
 using Complex = std::complex<Real<T>>;
 
-// ---- triangles and products ----------------------------------------------------------------------------------------
+template <class T>
+struct Lapack {
+  // ---- triangles and products --------------------------------------------------------------------------------------
 
-template <class T>
-Int potrf(char uplo, Int n, T* a);
-// b (m × n) becomes op(a)⁻¹·b for side L, b·op(a)⁻¹ for side R.
-template <class T>
-void trsm(char side, char uplo, char transpose, char diagonal, Int m, Int n, const T* a, T* b);
+  static Int potrf(char uplo, Int n, T* a);
+  // b (m × n) becomes op(a)⁻¹·b for side L, b·op(a)⁻¹ for side R.
+  static void trsm(char side, char uplo, char transpose, char diagonal, Int m, Int n, const T* a, T* b);
 
-// ---- solvers -------------------------------------------------------------------------------------------------------
+  // ---- solvers -----------------------------------------------------------------------------------------------------
 
-template <class T>
-Int getrf(Int m, Int n, T* a, Int* pivots);  // pivots count from 1
-template <class T>
-Int getrs(Int n, Int columns, const T* lu, const Int* pivots, T* b);
-template <class T>
-Int gtsv(Int n, Int columns, T* lower, T* diagonal, T* upper, T* b);
+  static Int getrf(Int m, Int n, T* a, Int* pivots);  // pivots count from 1
+  static Int getrs(Int n, Int columns, const T* lu, const Int* pivots, T* b);
+  static Int gtsv(Int n, Int columns, T* lower, T* diagonal, T* upper, T* b);
 
-// ---- orthogonal factors --------------------------------------------------------------------------------------------
+  // ---- orthogonal factors ------------------------------------------------------------------------------------------
 
-template <class T>
-Int geqrf(Int m, Int n, T* a, T* tau);
-template <class T>
-Int geqp3(Int m, Int n, T* a, Int* pivots, T* tau);
-template <class T>
-Int orgqr(Int m, Int n, Int k, T* a, const T* tau);  // ungqr for complex numbers
-// c (m × n) becomes Q·c for side L, c·Q for side R; `transpose` N, or T (C for complex numbers). a has `rows` rows.
-template <class T>
-Int ormqr(char side, char transpose, Int m, Int n, Int k, Int rows, const T* a, const T* tau, T* c);
+  static Int geqrf(Int m, Int n, T* a, T* tau);
+  static Int geqp3(Int m, Int n, T* a, Int* pivots, T* tau);
+  static Int orgqr(Int m, Int n, Int k, T* a, const T* tau);  // ungqr for complex numbers
+  // c (m × n) becomes Q·c for side L, c·Q for side R; `transpose` N, or T (C for complex numbers). a has `rows` rows.
+  static Int ormqr(char side, char transpose, Int m, Int n, Int k, Int rows, const T* a, const T* tau, T* c);
 
-// ---- eigenvalues and singular values -------------------------------------------------------------------------------
+  // ---- eigenvalues and singular values -----------------------------------------------------------------------------
 
-template <class T>
-Int syevd(char job, char uplo, Int n, T* a, Real<T>* w);  // heevd for complex numbers
-// The leading dim of vt: n for job A, else min(m, n).
-template <class T>
-Int gesdd(char job, Int m, Int n, T* a, Real<T>* s, T* u, T* vt);
-template <class T>
-Int gesvd(char job, Int m, Int n, T* a, Real<T>* s, T* u, T* vt);
-// Real numbers: wr and wi, and eigenvectors in LAPACK's packed form. Complex numbers: w is wr, and wi is not read.
-template <class T>
-Int geev(char left, char right, Int n, T* a, T* wr, T* wi, T* vl, T* vr);
-template <class T>
-Int gees(char job, Int n, T* a, T* wr, T* wi, T* vectors);  // no sorting
-template <class T>
-Int gehrd(Int n, Int low, Int high, T* a, T* tau);
-template <class T>
-Int sytrd(char uplo, Int n, T* a, Real<T>* d, Real<T>* e, T* tau);  // hetrd for complex numbers
+  static Int syevd(char job, char uplo, Int n, T* a, Real<T>* w);  // heevd for complex numbers
+  // The leading dim of vt: n for job A, else min(m, n).
+  static Int gesdd(char job, Int m, Int n, T* a, Real<T>* s, T* u, T* vt);
+  static Int gesvd(char job, Int m, Int n, T* a, Real<T>* s, T* u, T* vt);
+  // Real numbers: wr and wi, and eigenvectors in LAPACK's packed form. Complex numbers: w is wr, and wi is not read.
+  static Int geev(char left, char right, Int n, T* a, T* wr, T* wi, T* vl, T* vr);
+  static Int gees(char job, Int n, T* a, T* wr, T* wi, T* vectors);  // no sorting
+  static Int gehrd(Int n, Int low, Int high, T* a, T* tau);
+  static Int sytrd(char uplo, Int n, T* a, Real<T>* d, Real<T>* e, T* tau);  // hetrd for complex numbers
+};
 
 }  // namespace shardwise::lapack

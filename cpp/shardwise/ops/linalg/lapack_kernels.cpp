@@ -8,14 +8,7 @@
 namespace shardwise {
 namespace {
 
-using lapack::Complex;
-using lapack::Int;
-using lapack::Real;
-
-template <class T>
-std::vector<T> zeros(int64_t count) {
-  return std::vector<T>(static_cast<size_t>(count));
-}
+using namespace lapack;
 
 // ---- triangles and solvers -----------------------------------------------------------------------------------------
 
@@ -24,24 +17,17 @@ struct Potrf {
   static void solve(const Problem& p) {
     std::vector<T> a = p.load<T>(0);
     // LAPACK's own code is a result of JAX's calls: their callers turn it into NaN.
-    p.store_info(1, lapack::potrf(p.letter("uplo"), p.size('n'), a.data()));
+    p.store_info(1, Lapack<T>::potrf(p.letter("uplo"), p.size('n'), a.data()));
     p.store(0, a, p.size('n'));
   }
 };
-
-// Columns of the right-hand side are independent if the triangle is on the left, and rows if it is on the right.
-char free_dim_of_trsm(const CallOptions& options) { return options.letter("side") == 'L' ? 'n' : 'm'; }
-
-bool trsm_fits(const CallSizes& sizes, const CallOptions& options) {
-  return sizes['s'] == sizes[options.letter("side") == 'L' ? 'm' : 'n'];
-}
 
 struct Getrf {
   template <class T>
   static void solve(const Problem& p) {
     std::vector<T> a = p.load<T>(0);
     std::vector<Int> pivots = zeros<Int>(p.size('k'));
-    p.store_info(2, lapack::getrf(p.size('m'), p.size('n'), a.data(), pivots.data()));
+    p.store_info(2, Lapack<T>::getrf(p.size('m'), p.size('n'), a.data(), pivots.data()));
     p.store(0, a, p.size('m'));
     p.store(1, pivots, p.size('k'));
   }
@@ -54,7 +40,7 @@ struct Gtsv {
     std::vector<T> lower = p.load<T>(0), diagonal = p.load<T>(1), upper = p.load<T>(2), b = p.load<T>(3);
     const Int n = p.size('n');
     T* first = lower.data() + (n > 0 ? 1 : 0);
-    p.store_info(4, lapack::gtsv(n, p.size('c'), first, diagonal.data(), upper.data(), b.data()));
+    p.store_info(4, Lapack<T>::gtsv(n, p.size('c'), first, diagonal.data(), upper.data(), b.data()));
     p.store(0, lower, n);
     p.store(1, diagonal, n);
     p.store(2, upper, n);
@@ -69,7 +55,7 @@ struct Geqp3 {
   static void solve(const Problem& p) {
     std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('k'));
     std::vector<Int> pivots = p.load<Int>(1);
-    lapack::geqp3(p.size('m'), p.size('n'), a.data(), pivots.data(), tau.data());
+    Lapack<T>::geqp3(p.size('m'), p.size('n'), a.data(), pivots.data(), tau.data());
     p.store(0, a, p.size('m'));
     p.store(1, pivots, p.size('n'));
     p.store(2, tau, p.size('k'));
@@ -89,9 +75,9 @@ struct Ormqr {
     const std::vector<T> a = p.load<T>(0), tau = p.load<T>(1);
     std::vector<T> c = p.load<T>(2);
     // unmqr knows the adjoint only, ormqr the transpose.
-    const char transposed = lapack::kIsComplex<T> ? 'C' : 'T';
-    lapack::ormqr(p.number("left") != 0 ? 'L' : 'R', p.number("transpose") != 0 ? transposed : 'N', p.size('m'),
-                  p.size('n'), p.size('k'), p.size('r'), a.data(), tau.data(), c.data());
+    const char transposed = kIsComplex<T> ? 'C' : 'T';
+    Lapack<T>::ormqr(p.number("left") != 0 ? 'L' : 'R', p.number("transpose") != 0 ? transposed : 'N', p.size('m'),
+                     p.size('n'), p.size('k'), p.size('r'), a.data(), tau.data(), c.data());
     p.store(0, c, p.size('m'));
   }
 };
@@ -100,8 +86,8 @@ struct Gehrd {
   template <class T>
   static void solve(const Problem& p) {
     std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('l'));
-    p.store_info(2, lapack::gehrd(p.size('n'), static_cast<Int>(p.number("low")), static_cast<Int>(p.number("high")),
-                                  a.data(), tau.data()));
+    p.store_info(2, Lapack<T>::gehrd(p.size('n'), static_cast<Int>(p.number("low")), static_cast<Int>(p.number("high")),
+                                     a.data(), tau.data()));
     p.store(0, a, p.size('n'));
     p.store(1, tau, p.size('l'));
   }
@@ -118,7 +104,7 @@ struct Sytrd {
   static void solve(const Problem& p) {
     std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('l'));
     std::vector<Real<T>> d = zeros<Real<T>>(p.size('n')), e = zeros<Real<T>>(p.size('l'));
-    p.store_info(4, lapack::sytrd(p.letter("uplo"), p.size('n'), a.data(), d.data(), e.data(), tau.data()));
+    p.store_info(4, Lapack<T>::sytrd(p.letter("uplo"), p.size('n'), a.data(), d.data(), e.data(), tau.data()));
     p.store(0, a, p.size('n'));
     p.store(1, d, p.size('n'));
     p.store(2, e, p.size('l'));
@@ -134,8 +120,8 @@ struct Syevd {
     const Int n = p.size('n');
     std::vector<T> a = p.load<T>(0);
     std::vector<Real<T>> w = zeros<Real<T>>(n);
-    Int info = kNotFinite;
-    if (all_finite(a)) info = lapack::syevd(p.letter("mode"), p.letter("uplo"), n, a.data(), w.data());
+    const Int info =
+        all_finite(a) ? Lapack<T>::syevd(p.letter("mode"), p.letter("uplo"), n, a.data(), w.data()) : kNotFinite;
     p.store(0, a, n);
     p.store(1, w, n);
     p.store_info(2, info);
@@ -168,15 +154,15 @@ struct Geev {
   template <class T>
   static void solve(const Problem& p) {
     const Int n = p.size('n');
-    const size_t vectors = lapack::kIsComplex<T> ? 1 : 2;  // the results after the eigenvalues
+    const size_t vectors = kIsComplex<T> ? 1 : 2;  // the results after the eigenvalues
     std::vector<T> a = p.load<T>(0), w = zeros<T>(n), wi = zeros<T>(n);
     const char left = p.letter("compute_left"), right = p.letter("compute_right");
     std::vector<T> vl = zeros<T>(int64_t{n} * n), vr = zeros<T>(int64_t{n} * n);
     Int info = kNotFinite;
     // LAPACK may loop forever on NaN.
-    if (all_finite(a)) info = lapack::geev(left, right, n, a.data(), w.data(), wi.data(), vl.data(), vr.data());
+    if (all_finite(a)) info = Lapack<T>::geev(left, right, n, a.data(), w.data(), wi.data(), vl.data(), vr.data());
     p.store(0, w, n);
-    if constexpr (!lapack::kIsComplex<T>) p.store(1, wi, n);
+    if constexpr (!kIsComplex<T>) p.store(1, wi, n);
     p.store(vectors, unpacked_eigenvectors(vl, wi, n), n);
     p.store(vectors + 1, unpacked_eigenvectors(vr, wi, n), n);
     p.store_info(vectors + 2, info);
@@ -187,14 +173,14 @@ struct Gees {
   template <class T>
   static void solve(const Problem& p) {
     const Int n = p.size('n');
-    const size_t selected = lapack::kIsComplex<T> ? 3 : 4;
+    const size_t selected = kIsComplex<T> ? 3 : 4;
     std::vector<T> a = p.load<T>(0), w = zeros<T>(n), wi = zeros<T>(n), vectors = zeros<T>(int64_t{n} * n);
     Int info = kNotFinite;
-    if (all_finite(a)) info = lapack::gees(p.letter("mode"), n, a.data(), w.data(), wi.data(), vectors.data());
+    if (all_finite(a)) info = Lapack<T>::gees(p.letter("mode"), n, a.data(), w.data(), wi.data(), vectors.data());
     p.store(0, a, n);
     p.store(1, vectors, n);
     p.store(2, w, n);
-    if constexpr (!lapack::kIsComplex<T>) p.store(3, wi, n);
+    if constexpr (!kIsComplex<T>) p.store(3, wi, n);
     // The number of eigenvalues that a sort has selected. The only sort that is accepted is N, none.
     p.store_info(selected, 0);
     p.store_info(selected + 1, info);
@@ -221,8 +207,8 @@ const Row kRows[] = {
      {},
      "side=LR uplo=LU trans_x=NTC diag=NU",
      solve_by_type<TriangularSolve>(),
-     trsm_fits,
-     free_dim_of_trsm},
+     triangle_fits,
+     free_dim_of_triangle},
     {"getrf", "getrf", "T m n -> T m n, I k, I", {}, {}, solve_by_type<Getrf>()},
     {"geqrf", "geqrf", "T m n -> T m n, T k", {}, {}, solve_by_type<QrFactors>()},
     {"geqp3", "geqp3", "T m n, I n -> T m n, I n, T k", {}, {}, solve_by_type<Geqp3>()},

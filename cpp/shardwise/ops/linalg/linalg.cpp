@@ -12,18 +12,17 @@
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg_vjp.h"
 #include "shardwise/ops/shared/custom_call_def.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
 
 void expect_matrices(const InferContext& op) {
-  if (!is_inexact(op.operand(0).dtype)) {
-    op.fail_dtype("operands must be floats", op.operand_types_text(), "convert them first");
-  }
+  expect_dtype(op, is_inexact(op.operand(0).dtype), "operands must be floats", "convert them first");
   const Dims& shape = op.operand(0).shape;
-  if (shape.size() >= 2 && shape[shape.size() - 1] == shape[shape.size() - 2]) return;
-  op.fail_shape("the last two dims of the matrix must be equal", op.operand_types_text());
+  expect_shape(op, shape.size() >= 2 && shape[shape.size() - 1] == shape[shape.size() - 2],
+               "the last two dims of the matrix must be equal");
 }
 
 // ---- cholesky ------------------------------------------------------------------------------------------------------
@@ -42,22 +41,14 @@ void infer_triangular_solve(const InferContext& op, std::vector<TypeId>& results
   expect_matrices(op);
   const bool left = op.attr<bool>("left_side");
   for (std::string_view name : {"lower", "unit_diagonal"}) op.attr<bool>(name);
-  const std::string& transpose = op.attr<EnumAttr>("transpose_a").value;
-  if (transpose != "NO_TRANSPOSE" && transpose != "TRANSPOSE" && transpose != "ADJOINT") {
-    op.fail_shape("transpose_a must be NO_TRANSPOSE, TRANSPOSE or ADJOINT", transpose);
-  }
-  if (op.operand(0).dtype != op.operand(1).dtype) {
-    op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert one of them first");
-  }
+  expect_word(op, "transpose_a", std::array{"NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"});
+  op.expect_same_dtype(0, 1);
   const Dims& a = op.operand(0).shape;
   const Dims& b = op.operand(1).shape;
   const size_t batch = a.size() - 2;
   const bool fits = a.size() == b.size() && std::equal(a.begin(), a.begin() + static_cast<int64_t>(batch), b.begin()) &&
                     b[left ? batch : batch + 1] == a[batch];
-  if (!fits) {
-    op.fail_shape("the matrix must have the rows (left_side) or columns of the right-hand side, and its batch",
-                  op.operand_types_text());
-  }
+  expect_shape(op, fits, "the matrix must have the rows (left_side) or columns of the right-hand side, and its batch");
   results.push_back(op.operand_type(1));
 }
 
@@ -79,8 +70,9 @@ void decompose_narrow(DecomposeContext& context) {
 // The rule, kernel and cost of a batched call as those of an op.
 // `call` is a template argument, not a capture: the fields of OpDef are plain function pointers.
 template <const BatchedCall& call>
-constexpr OpDef batched_op(InferFn infer, VjpFn vjp, std::string_view format, std::string_view doc) {
-  return OpDef{.name = {},
+constexpr OpDef batched_op(std::string_view name, InferFn infer, VjpFn vjp, std::string_view format,
+                           std::string_view doc) {
+  return OpDef{.name = name,
                .infer = infer,
                .rule = [](const OpView& op) { return rule(call, op); },
                .decompose = decompose_narrow,
@@ -94,20 +86,13 @@ constexpr OpDef batched_op(InferFn infer, VjpFn vjp, std::string_view format, st
                .doc = doc};
 }
 
-constexpr OpDef named(std::string_view name, OpDef def) {
-  def.name = name;
-  return def;
-}
-
 constexpr OpDef kLinalgOps[] = {
-    named("stablehlo.cholesky",
-          batched_op<kCholeskyCall>(infer_cholesky, vjp_cholesky,
-                                    "operands ( `,` `lower` `=` $lower^ )? attr-dict `:` same-or-functional-type",
-                                    "The triangular factor of positive definite matrices (StableHLO cholesky).")),
-    named("stablehlo.triangular_solve",
-          batched_op<kTriangularSolveCall>(
-              infer_triangular_solve, vjp_triangular_solve, {},
-              "Solves a x = b or x a = b for triangular matrices a (StableHLO triangular_solve).")),
+    batched_op<kCholeskyCall>("stablehlo.cholesky", infer_cholesky, vjp_cholesky,
+                              "operands ( `,` `lower` `=` $lower^ )? attr-dict `:` same-or-functional-type",
+                              "The triangular factor of positive definite matrices (StableHLO cholesky)."),
+    batched_op<kTriangularSolveCall>(
+        "stablehlo.triangular_solve", infer_triangular_solve, vjp_triangular_solve, {},
+        "Solves a x = b or x a = b for triangular matrices a (StableHLO triangular_solve)."),
 };
 static_assert(all_complete(kLinalgOps));
 

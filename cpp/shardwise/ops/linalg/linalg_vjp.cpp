@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/linalg/linalg_vjp.h"
 
-#include <numeric>
 #include <utility>
 
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/contraction/dot_general.h"
+#include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
 namespace {
@@ -24,14 +24,12 @@ struct Matrices {
 
   ValueId product(ValueId a, ValueId b) const {
     const auto batch = static_cast<int64_t>(batch_rank(a));
-    Dims batching(static_cast<size_t>(batch));
-    std::iota(batching.begin(), batching.end(), 0);
+    const Dims batching = identity_dims(batch);
     return build_dot(builder, a, b, {batching, batching, {batch + 1}, {batch}}, builder.module().type(a).dtype);
   }
 
   ValueId transposed(ValueId a) const {
-    Dims order(batch_rank(a) + 2);
-    std::iota(order.begin(), order.end(), 0);
+    Dims order = identity_dims(static_cast<int64_t>(batch_rank(a)) + 2);
     std::swap(order.end()[-1], order.end()[-2]);
     return build_transpose(builder, a, order);
   }
@@ -82,10 +80,9 @@ struct Matrices {
 void vjp_cholesky(VjpContext& context) {
   const OpView op = context.op();
   const Matrices m{context.builder()};
-  const bool* lower = op.attrs().find<bool>("lower");
   ValueId factor = context.result(), cotangent = context.cotangent();
   // The upper factor is the adjoint of the lower one, and so is its cotangent: one formula serves both.
-  if (lower == nullptr || !*lower) {
+  if (!is_set(op.attrs(), "lower")) {
     factor = m.conjugated(m.transposed(factor));
     cotangent = m.conjugated(m.transposed(cotangent));
   }

@@ -11,11 +11,11 @@
 #include "shardwise/ops/linalg/batched_call.h"
 #include "shardwise/ops/linalg/lapack.h"
 
-namespace shardwise {
+namespace shardwise::lapack {
 
 template <class T>
 constexpr T quiet_nan() {
-  return T(std::numeric_limits<lapack::Real<T>>::quiet_NaN());
+  return T(std::numeric_limits<Real<T>>::quiet_NaN());
 }
 
 // Some of LAPACK's iterations do not end on NaN, and their checks differ.
@@ -24,19 +24,24 @@ bool all_finite(const std::vector<T>& items) {
   return std::all_of(items.begin(), items.end(),
                      [](const T& item) { return std::isfinite(std::real(item)) && std::isfinite(std::imag(item)); });
 }
-inline constexpr lapack::Int kNotFinite = -4;  // LAPACK's info where gesdd finds a NaN
+inline constexpr Int kNotFinite = -4;  // LAPACK's info where gesdd finds a NaN
 
 template <class T>
-std::vector<T> identity_matrix(lapack::Int n) {
-  std::vector<T> matrix(static_cast<size_t>(n) * static_cast<size_t>(n));
+std::vector<T> zeros(int64_t count) {
+  return std::vector<T>(static_cast<size_t>(count));
+}
+
+template <class T>
+std::vector<T> identity_matrix(Int n) {
+  std::vector<T> matrix = zeros<T>(int64_t{n} * n);
   for (size_t i = 0; i < static_cast<size_t>(n); ++i) matrix[i * static_cast<size_t>(n) + i] = T{1};
   return matrix;
 }
 
 // Row i of the product is row permutation[i] of the matrix.
-inline std::vector<lapack::Int> permutation_of(const std::vector<lapack::Int>& pivots, lapack::Int rows) {
-  std::vector<lapack::Int> permutation(static_cast<size_t>(rows));
-  for (size_t i = 0; i < permutation.size(); ++i) permutation[i] = static_cast<lapack::Int>(i);
+inline std::vector<Int> permutation_of(const std::vector<Int>& pivots, Int rows) {
+  std::vector<Int> permutation(static_cast<size_t>(rows));
+  for (size_t i = 0; i < permutation.size(); ++i) permutation[i] = static_cast<Int>(i);
   for (size_t i = 0; i < pivots.size(); ++i) std::swap(permutation[i], permutation[static_cast<size_t>(pivots[i] - 1)]);
   return permutation;
 }
@@ -50,24 +55,32 @@ struct TriangularSolve {
   static void solve(const Problem& p) {
     std::vector<T> room;
     const T* a = p.rows<T>(0, room);
-    lapack::trsm(p.letter("side") == 'L' ? 'R' : 'L', other_triangle(p.letter("uplo")), p.letter("trans_x"),
-                 p.letter("diag"), p.size('n'), p.size('m'), a, p.result_from<T>(0, 1));
+    Lapack<T>::trsm(p.letter("side") == 'L' ? 'R' : 'L', other_triangle(p.letter("uplo")), p.letter("trans_x"),
+                    p.letter("diag"), p.size('n'), p.size('m'), a, p.result_from<T>(0, 1));
   }
 };
+
+// The signature has one letter for the size of the triangle, which is m or n by the side it is on.
+inline bool triangle_fits(const CallSizes& sizes, const CallOptions& options) {
+  return sizes['s'] == sizes[options.letter("side") == 'L' ? 'm' : 'n'];
+}
+
+// Columns of the right-hand side are independent if the triangle is on the left, and rows if it is on the right.
+inline char free_dim_of_triangle(const CallOptions& options) { return options.letter("side") == 'L' ? 'n' : 'm'; }
 
 template <class T>
 struct SingularValues {
   std::vector<T> u, vt;
-  std::vector<lapack::Real<T>> s;
-  lapack::Int rows_of_vt, info;
+  std::vector<Real<T>> s;
+  Int rows_of_vt, info;
 };
 
 // T m n -> T m n, T k: R above the diagonal, the reflectors of Q below it, and their factors (LAPACK geqrf).
 struct QrFactors {
   template <class T>
   static void solve(const Problem& p) {
-    std::vector<T> a = p.load<T>(0), tau(static_cast<size_t>(p.size('k')));
-    lapack::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
+    std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('k'));
+    Lapack<T>::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
     p.store(0, a, p.size('m'));
     p.store(1, tau, p.size('k'));
   }
@@ -79,7 +92,7 @@ struct Reflectors {
   static void solve(const Problem& p) {
     std::vector<T> a = p.load<T>(0);
     const std::vector<T> tau = p.load<T>(1);
-    lapack::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
+    Lapack<T>::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
     p.store(0, a, p.size('m'));
   }
 };
@@ -90,27 +103,24 @@ inline bool reflectors_fit(const CallSizes& sizes, const CallOptions&) {
 
 using SvdRoutine = char;  // d: gesdd, v: gesvd
 template <class T>
-SingularValues<T> singular_values(SvdRoutine routine, char job, lapack::Int m, lapack::Int n, std::vector<T>& a) {
-  const auto size = [](lapack::Int rows, lapack::Int columns) {
-    return static_cast<size_t>(rows) * static_cast<size_t>(columns);
-  };
+SingularValues<T> singular_values(SvdRoutine routine, char job, Int m, Int n, std::vector<T>& a) {
+  const auto size = [](Int rows, Int columns) { return static_cast<size_t>(rows) * static_cast<size_t>(columns); };
   SingularValues<T> found{identity_matrix<T>(m), identity_matrix<T>(n), {}, n, 0};
-  const lapack::Int k = std::min(m, n);
+  const Int k = std::min(m, n);
   found.s.resize(size(k, 1));
   if (job != 'A') found.rows_of_vt = k;
   if (k == 0) return found;
-  const auto call = routine == 'd' ? lapack::gesdd<T> : lapack::gesvd<T>;
+  const auto call = routine == 'd' ? Lapack<T>::gesdd : Lapack<T>::gesvd;
   found.info = all_finite(a) ? call(job, m, n, a.data(), found.s.data(), found.u.data(), found.vt.data()) : kNotFinite;
   return found;
 }
 
 // LAPACK packs a pair of complex eigenvectors of a real matrix into two real columns: real parts, imaginary parts.
 template <class T>
-std::vector<lapack::Complex<T>> unpacked_eigenvectors(const std::vector<T>& packed, const std::vector<T>& wi,
-                                                      lapack::Int n) {
+std::vector<Complex<T>> unpacked_eigenvectors(const std::vector<T>& packed, const std::vector<T>& wi, Int n) {
   const auto size = static_cast<size_t>(n);
-  std::vector<lapack::Complex<T>> vectors(packed.begin(), packed.end());
-  if constexpr (!lapack::kIsComplex<T>) {
+  std::vector<Complex<T>> vectors(packed.begin(), packed.end());
+  if constexpr (!kIsComplex<T>) {
     for (size_t j = 0; j + 1 < size; ++j) {
       if (wi[j] == 0) continue;
       for (size_t i = 0; i < size; ++i) {
@@ -124,4 +134,4 @@ std::vector<lapack::Complex<T>> unpacked_eigenvectors(const std::vector<T>& pack
   return vectors;
 }
 
-}  // namespace shardwise
+}  // namespace shardwise::lapack

@@ -2,8 +2,6 @@
 #include "shardwise/ops/random/random_bits_kernels.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 #include <vector>
 

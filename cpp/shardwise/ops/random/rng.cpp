@@ -13,13 +13,13 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/random/random_bits_kernels.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/refusals.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -28,18 +28,12 @@ namespace {
 
 void infer_rng(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(3);
-  const std::string& distribution = op.attr<EnumAttr>("rng_distribution").value;
-  if (distribution != "UNIFORM" && distribution != "NORMAL") {
-    op.fail_shape("rng_distribution must be UNIFORM or NORMAL", distribution);
-  }
+  const std::string& distribution = expect_word(op, "rng_distribution", std::array{"UNIFORM", "NORMAL"});
   const DType dtype = op.operand(0).dtype;
-  if (is_complex(dtype)) {
-    op.fail_dtype("bounds must be booleans, integers or floats", op.operand_types_text(),
-                  "draw the real and imaginary parts");
-  }
-  if (distribution == "NORMAL" && !is_float(dtype)) {
-    op.fail_dtype("mean and deviation must be floats", op.operand_types_text(), "draw floats, and convert them");
-  }
+  expect_dtype(op, !is_complex(dtype), "bounds must be booleans, integers or floats",
+               "draw the real and imaginary parts");
+  expect_dtype(op, distribution != "NORMAL" || is_float(dtype), "mean and deviation must be floats",
+               "draw floats, and convert them");
   for (size_t i = 0; i < 2; ++i) expect_scalar(op, i, dtype);
   const TensorType& result = op.declared_result();
   const TensorType& shape = op.operand(2);
@@ -53,10 +47,7 @@ void infer_rng(const InferContext& op, std::vector<TypeId>& results) {
 
 void infer_rng_bit_generator(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
-  const std::string& algorithm = op.attr<EnumAttr>("rng_algorithm").value;
-  if (algorithm != "DEFAULT" && algorithm != "THREE_FRY" && algorithm != "PHILOX") {
-    op.fail_shape("rng_algorithm must be DEFAULT, THREE_FRY or PHILOX", algorithm);
-  }
+  expect_word(op, "rng_algorithm", std::array{"DEFAULT", "THREE_FRY", "PHILOX"});
   if (op.operand(0).ndim() != 1 || !is_unsigned_integer(op.operand(0).dtype)) {
     op.fail_shape("the state must be a list of unsigned integers", op.operand(0).text());
   }
@@ -133,12 +124,7 @@ void partition_rng_bit_generator(PartitionContext& context) {
   }
   const OpView op = context.op();
   const Attrs attrs{{"rng_algorithm", *op.attrs().find("rng_algorithm")}, {"shape", op.result_type(1).shape}};
-  const std::array types{context.local_result_type(0), context.local_result_type(1)};
-  const OpId made = builder.create_op("shardwise.random_bits", operands, attrs, types);
-  for (size_t i = 0; i < 2; ++i) {
-    const ValueId result = builder.module().result(made, static_cast<uint32_t>(i));
-    context.set_result(i, result, result_padding(context.result_layout(i)));
-  }
+  set_results(context, builder.create_op("shardwise.random_bits", operands, attrs, local_result_types(context)));
 }
 
 // Each example has a state of its own.
@@ -151,7 +137,7 @@ void batch_rng_bit_generator(BatchContext& context) {
   // The op takes one state, so a batch is one op for each example.
   for (int64_t example = 0; example < context.size(); ++example) {
     const ValueId state = build_row(builder, context.operand(0), example);
-    const OpId made = builder.create_op(op.def(), {&state, 1}, op.module().op(op.id()).attrs, types);
+    const OpId made = builder.create_op(op.def(), {&state, 1}, attrs_of(op), types);
     for (size_t i = 0; i < 2; ++i) {
       const ValueId row = builder.module().result(made, static_cast<uint32_t>(i));
       rows[i].push_back(build_reshape(builder, row, with_leading(1, op.result_type(i).shape)));

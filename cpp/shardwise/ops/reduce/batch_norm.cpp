@@ -4,7 +4,6 @@
 //
 //   %5 = "stablehlo.batch_norm_inference"(%0, %1, %2, %3, %4) <{epsilon = …, feature_index = 1 : i64}> : …
 //   ([i, j], [j], [j], [j], [j])->([i, j]) {i=4, j=8}
-#include <array>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
@@ -12,7 +11,7 @@
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -21,7 +20,7 @@ namespace {
 TensorType expect_features(const InferContext& op, size_t first, size_t last) {
   op.attr<FloatAttr>("epsilon");
   const TensorType& data = op.operand(0);
-  if (!is_float(data.dtype)) op.fail_dtype("operands must be floats", op.operand_types_text(), "convert them first");
+  expect_dtype(op, is_float(data.dtype), "operands must be floats", "convert them first");
   const int64_t feature = expect_dim(op, "feature_index", data.ndim());
   const TensorType per_feature{data.dtype, {data.shape[static_cast<size_t>(feature)]}};
   for (size_t i = first; i < last; ++i) {
@@ -50,9 +49,7 @@ void infer_training(const InferContext& op, std::vector<TypeId>& results) {
 void infer_grad(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(5);
   const TensorType per_feature = expect_features(op, 1, 4);
-  if (op.operand(4) != op.operand(0)) {
-    op.fail_shape("the gradient must have the type of the operand", op.operand_types_text());
-  }
+  expect_shape(op, op.operand(4) == op.operand(0), "the gradient must have the type of the operand");
   results.push_back(result_or_declared(op, op.operand(0), 0));
   for (size_t i = 1; i < 3; ++i) results.push_back(result_or_declared(op, per_feature, i));
 }
@@ -97,7 +94,7 @@ class Features {
         shape_(context.op().operand_type(0).shape),
         dtype_(context.op().operand_type(0).dtype),
         wide_(computed_in(dtype_)),
-        count_(static_cast<double>(element_count(picked(others())))) {}
+        count_(static_cast<double>(element_count(sizes_at(shape_, others())))) {}
 
   Term operand(size_t i) const {
     return {&context_.builder(), build_convert(context_.builder(), context_.operand(i), wide_)};
@@ -120,11 +117,6 @@ class Features {
 
  private:
   Dims others() const { return other_dims(static_cast<int64_t>(shape_.size()), DimSpan(&feature_, 1)); }
-  Dims picked(const Dims& dims) const {
-    Dims sizes;
-    for (const int64_t dim : dims) sizes.push_back(shape_[static_cast<size_t>(dim)]);
-    return sizes;
-  }
 
   DecomposeContext& context_;
   int64_t feature_;

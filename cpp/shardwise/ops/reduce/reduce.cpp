@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/reduce/reduce.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
-#include "shardwise/ops/reduce/reduce_product_vjp.h"
-#include "shardwise/ops/reduce/reduce_region_partition.h"
-#include "shardwise/ops/reduce/reduce_region_vjp.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -33,11 +28,8 @@ void infer_reduce(const InferContext& op, std::vector<TypeId>& results) {
   const Dims& dims = op.attr<IntArray>("dimensions");
   const Dims& shape = op.operand(0).shape;
   expect_dims(op, "dimensions", dims, op.operand(0).ndim());
-  for (size_t i = 0; i < inputs; ++i) {
-    TensorType result{op.operand(i).dtype, {}};
-    for (int64_t dim : other_dims(op.operand(0).ndim(), dims)) result.shape.push_back(shape[static_cast<size_t>(dim)]);
-    results.push_back(result_or_declared(op, result, i));
-  }
+  const Dims kept = sizes_at(shape, other_dims(op.operand(0).ndim(), dims));
+  for (size_t i = 0; i < inputs; ++i) results.push_back(result_or_declared(op, {op.operand(i).dtype, kept}, i));
 }
 
 // ---- rule and partition --------------------------------------------------------------------------------------------
@@ -152,18 +144,13 @@ void vjp_extremum(VjpContext& context, Reducer reducer) {
     context.set(0, builder.create("stablehlo.multiply", {hit, repeat_over_reduced(context, share)}));
   }
   if (context.needs(1)) {
-    const ValueId part = builder.create("stablehlo.multiply", {init_hit, share});
-    const Dims all = identity_dims(builder.module().type(part).ndim());
-    context.set(1, build_reduce(builder, part, {}, Reducer::kSum, all));
+    context.set(1, build_sum_of_all(builder, builder.create("stablehlo.multiply", {init_hit, share})));
   }
 }
 
 void vjp_sum(VjpContext& context) {
   if (context.needs(0)) context.set(0, repeat_over_reduced(context, context.cotangent()));
-  if (!context.needs(1)) return;
-  const ValueId cotangent = context.cotangent();
-  const Dims all = identity_dims(context.builder().module().type(cotangent).ndim());
-  context.set(1, build_reduce(context.builder(), cotangent, {}, Reducer::kSum, all));
+  if (context.needs(1)) context.set(1, build_sum_of_all(context.builder(), context.cotangent()));
 }
 
 void vjp_reduce(VjpContext& context) {
@@ -187,8 +174,7 @@ void batch_reduce(BatchContext& context) {
   Builder& builder = context.builder();
   const Dims dims = shifted(reduced_dims(op));
   if (!context.is_batched(1)) {
-    context.set_result(0, build_reduce(builder, context.operand(0), context.operand(1), reducer, dims));
-    return;
+    return context.set_result(0, build_reduce(builder, context.operand(0), context.operand(1), reducer, dims));
   }
   const Dims shape = with_leading(context.size(), op.result_type().shape);
   const ValueId reduced = build_reduce(builder, context.batched(0), {}, reducer, dims);
@@ -198,34 +184,27 @@ void batch_reduce(BatchContext& context) {
 
 // A sum distributes over a pending sum, a maximum over a pending maximum. The caller compares the reducer of the
 // pending operand with that of the rule.
-constexpr Method kReduceMethods[] = {{.name = "partial results",
-                                      .factors = factors_without_collective,
-                                      .placements = placements_of_partial_results,
-                                      .partition = combine_partial_results},
-                                     {.name = "gathered partial results",
-                                      .factors = factors_without_collective,
-                                      .placements = placements_of_gathered_results,
-                                      .partition = combine_gathered_results}};
+constexpr Method kReduceMethods[] = {
+    {"partial results", factors_without_collective, placements_of_partial_results, combine_partial_results},
+    {"gathered partial results", factors_without_collective, placements_of_gathered_results, combine_gathered_results}};
 
-constexpr OpDef kReduce{
-    .name = "stablehlo.reduce",
-    .infer = infer_reduce,
-    .rule = rule_reduce,
-    .partition = partition_reduce,
-    .methods = kReduceMethods,
-    .prepare = prepare_reduce,
-    .vjp = vjp_reduce,
-    .batch = batch_reduce,
-    .linear = {Linear::kFirst, kAllReducers},
-    .regions = Regions::kCombiner,
-    .addends = Addends::kWideOperands,
-    .verify_runnable = verify_region_tiles,
-    .format = "custom<reduce>",
-    .doc = "Combines the elements along dims (StableHLO reduce).",
+constexpr OpDef kReduceOps[] = {
+    {.name = "stablehlo.reduce",
+     .infer = infer_reduce,
+     .rule = rule_reduce,
+     .partition = partition_reduce,
+     .methods = kReduceMethods,
+     .prepare = prepare_reduce,
+     .vjp = vjp_reduce,
+     .batch = batch_reduce,
+     .linear = {Linear::kFirst, kAllReducers},
+     .regions = Regions::kCombiner,
+     .addends = Addends::kWideOperands,
+     .verify_runnable = verify_region_tiles,
+     .format = "custom<reduce>",
+     .doc = "Combines the elements along dims (StableHLO reduce)."},
 };
-static_assert(kReduce.complete());
-
-constexpr OpDef kReduceOps[] = {kReduce};
+static_assert(all_complete(kReduceOps));
 
 }  // namespace
 

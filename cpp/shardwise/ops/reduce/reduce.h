@@ -9,15 +9,14 @@
 // count once, so devices other than the first use the neutral element. Padding along j is filled with the neutral
 // element.
 //
-// Several tensors are combined row by row, by any associative region (reduce_region_kernels.h):
+// Several tensors are combined row by row, by any associative region (reduce_region_kernels.cpp):
 //   %1:2 = stablehlo.reduce(%x init: %v), (%n init: %i) across dimensions = [1] : …   reducer(%a, %b) (%j, %k) {…}
-// Sharded on dim 1, the devices exchange their partial results (reduce_region_partition.h), and nothing is left
+// Sharded on dim 1, the devices exchange their partial results (reduce_region_partition.cpp), and nothing is left
 // unreduced.
 #pragma once
 
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "shardwise/ir/op_def.h"
 
@@ -26,5 +25,17 @@ namespace shardwise {
 std::span<const OpDef> reduce_ops();
 
 std::optional<Kernel> prepare_reduce(const OpView& op, const KernelTypes& types);
+
+// The files reduce_*.cpp define:
+// For stablehlo.reduce with the reducer prod over `dims`.
+void vjp_product(VjpContext& context, DimSpan dims);
+void vjp_reduce_region(VjpContext& context);
+// Batched init values cannot be scalars of the batched op, so they are combined with its results.
+void batch_reduce_region(BatchContext& context);
+void combine_partial_results(PartitionContext& context);
+void combine_gathered_results(PartitionContext& context);  // each device combines all of them
+bool has_argument_kernel(DType index);                     // whether the loops for pairs know this dtype of indices
+std::optional<Kernel> prepare_reduce_arguments(const OpView& op, const KernelTypes& types, Reducer reducer);
+std::optional<Kernel> prepare_reduce_region(const OpView& op, const KernelTypes& types);
 
 }  // namespace shardwise

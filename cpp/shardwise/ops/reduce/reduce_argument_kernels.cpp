@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cstdlib>
 
 #include "shardwise/base/nested_dims.h"
+#include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/reduce/reduce_argument_loops.h"
-#include "shardwise/ops/reduce/reduce_region_kernels.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {

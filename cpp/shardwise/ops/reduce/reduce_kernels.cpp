@@ -7,7 +7,6 @@
 
 #include "shardwise/base/nested_dims.h"
 #include "shardwise/ops/reduce/reduce.h"
-#include "shardwise/ops/reduce/reduce_region_kernels.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/strided_kernels.h"
@@ -97,10 +96,7 @@ void reduce(KernelContext& context, Reducer reducer, DimSpan dims) {
   const DType dtype = context.operand(0).dtype(), wide = computed_in(dtype);
   const auto reduce_into = [&](const NdArray& operand, const NdArray& init, const NdArray& target) {
     const auto reduce_items = is_float(wide) ? reduce_loops::reduce_floats : reduce_loops::reduce_integers;
-    reduce_items(make_plan(operand, dims), reducer, wide, init.data(), target.data(),
-                 [&](int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-                   context.parallel_for(count, grain, body);
-                 });
+    reduce_items(make_plan(operand, dims), reducer, wide, init.data(), target.data(), pool_of(context));
   };
   const NdArray result = context.allocate_result();
   if (wide == dtype) return reduce_into(context.operand(0), context.operand(1), result);

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/reduce/reduce_product_vjp.h"
-
+//
+// The gradient of a product: for each element the product of all others, which is also correct if some are 0.
+//
+// The reduced dims become one leading dim of size n, which is multiplied pairwise until one element is left. On the way
+// back, each half gets the cotangent times the other half. That takes about 4 log2(n) ops and no division:
+//
+//   x = [a, b, c]  →  [a·b, c]  →  [a·b·c]          cotangents:  [g]  →  [g·c, g·a·b]  →  [g·c·b, g·c·a, g·a·b]
 #include <vector>
 
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/product_tree.h"
 #include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {
@@ -17,18 +23,12 @@ void vjp_product(VjpContext& context, DimSpan dims) {
   const Dims kept_shape = context.op().result_type().shape;
   const Dims kept = other_dims(type.ndim(), dims);
   // The reduced dims come first, so that a reshape makes them one leading dim.
-  Dims permutation = to_dims(dims);
-  permutation.insert(permutation.end(), kept.begin(), kept.end());
-  Dims front_shape;
-  int64_t count = 1;
-  for (int64_t dim : permutation) front_shape.push_back(type.shape[static_cast<size_t>(dim)]);
-  for (int64_t dim : dims) count *= type.shape[static_cast<size_t>(dim)];
-
+  const Dims permutation = joined(dims, kept), front_shape = sizes_at(type.shape, permutation);
+  const int64_t count = element_count(sizes_at(type.shape, dims));
   const ValueId cotangent = context.cotangent();
   if (count == 0) {  // the result is the init value
     if (context.needs(0)) context.set(0, build_zeros(builder, type));
-    const Dims all = identity_dims(static_cast<int64_t>(kept_shape.size()));
-    if (context.needs(1)) context.set(1, build_reduce(builder, cotangent, {}, Reducer::kSum, all));
+    if (context.needs(1)) context.set(1, build_sum_of_all(builder, cotangent));
     return;
   }
   const Dims row_shape = with_leading(1, kept_shape);
@@ -44,9 +44,7 @@ void vjp_product(VjpContext& context, DimSpan dims) {
                 build_transpose(builder, build_reshape(builder, all, front_shape), inverse_permutation(permutation)));
   }
   if (context.needs(1)) {
-    const ValueId part = builder.create("stablehlo.multiply", {row, levels.back()});
-    const Dims all = identity_dims(static_cast<int64_t>(row_shape.size()));
-    context.set(1, build_reduce(builder, part, {}, Reducer::kSum, all));
+    context.set(1, build_sum_of_all(builder, builder.create("stablehlo.multiply", {row, levels.back()})));
   }
 }
 

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/reduce/reduce_region_kernels.h"
-
+//
+// reduce by (value, index) pairs, and by any other region. Both combine one dim after another, the last dim first, each
+// from its first row to its last. So elements are combined in order, whatever the region:
+//
+//   5 rows by a region      0·1  2·3  4      0·1·2·3  4      0·1·2·3·4      init·0·1·2·3·4
+//
+// Each step runs the region's tile program on slabs of rows.
 #include <algorithm>
 
+#include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/strided_kernels.h"
@@ -82,9 +88,7 @@ void reduce_region(KernelContext& context, const TileProgram& program, const Dim
 }  // namespace
 
 std::optional<Kernel> prepare_reduce_region(const OpView& op, const KernelTypes& types) {
-  Dims dims = op.attrs().get<IntArray>("dimensions");
-  std::sort(dims.begin(), dims.end());
-  return [program = region_tiles(op.module(), op.regions()[0]), dims = std::move(dims),
+  return [program = region_tiles(op.module(), op.regions()[0]), dims = ascending(dims_attr(op, "dimensions")),
           count = types.results.size()](KernelContext& context) { reduce_region(context, program, dims, count); };
 }
 

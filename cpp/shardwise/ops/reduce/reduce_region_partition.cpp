@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/reduce/reduce_region_partition.h"
-
+//
+// Partitions reduce with a region that no collective supports, over a sharded dim: argmax of 8 x 64 rows, dim 1 on x =
+// 8
+//
+//   %v, %i = stablehlo.reduce(%x, %iota) across dimensions = [1]           8 rows, each device has one winner per row
+//   %3 = "shardwise.all_to_all"(pad %v) {"x" from dim 0 to dim 1}          1 x 8 -> 8 x 1: all winners of one row
+//   %5, %6 = stablehlo.reduce(%3, %4) across dimensions = [0]              in the order of the shards
+//   %7 = "shardwise.all_gather"(%6) {"x" on dim 0}                         8 rows
+//
+// When splitting the rows saves nothing (a scalar result), an all_gather of the partial results replaces the first
+// step: that is a method of its own.
+//
+// Elements are combined in the order of their indices: dims from the last to the first, shards major to minor. Padding
+// of uneven dims must not count. For argmax, padding is a neutral pair; other regions use the flag of counted_region.
+// With the flag, init values count once (for pairs, counting them more often changes nothing).
 #include <algorithm>
 #include <optional>
 
@@ -10,9 +23,11 @@
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/build/same_op.h"
+#include "shardwise/ops/partitioning/padding.h"
+#include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
@@ -36,9 +51,7 @@ class PartialResults {
         builder_(context.builder()),
         op_(context.op()),
         pairs_(region_argument_reducer(op_.module(), op_.regions()[0])),
-        dims_(op_.attrs().get<IntArray>("dimensions")) {
-    std::sort(dims_.begin(), dims_.end());
-  }
+        dims_(ascending(dims_attr(op_, "dimensions"))) {}
 
   void run() {
     for (size_t i = 0; i < op_.result_count(); ++i) values_.push_back(operand(i));
@@ -129,10 +142,8 @@ class PartialResults {
                                     : GraphCopy(op_.module(), builder_.module()).region(source);
     const AttrsId attrs = builder_.context().intern(Attrs{{"dimensions", IntArray(dims)}});
     const OpId made = builder_.create_op(op_.def(), operands, attrs, {}, {&region, 1});
-    Values results;
-    for (size_t i = 0; i < values.size(); ++i) {
-      results.push_back(builder_.module().result(made, static_cast<uint32_t>(i)));
-    }
+    Values results = results_of(builder_.module(), made);
+    results.resize(values.size());  // without the flag
     return results;
   }
 

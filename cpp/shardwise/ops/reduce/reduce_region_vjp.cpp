@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/reduce/reduce_region_vjp.h"
-
-#include <algorithm>
-#include <array>
-#include <functional>
+//
+// Gradients and batching of reduce by any region.
+//
+//   argmax        the cotangent of a value goes to the element whose index won:
+//                 select(%indices == broadcast %winner, broadcast %cotangent, 0)
+//   other regions the reduction is written as its tree of elementwise ops, level by level over slices, and
+//                 differentiated op by op; the init values are its first row. The program grows with log2 of the rows.
 #include <unordered_map>
 
 #include "shardwise/ir/rewrite/graph_copy.h"
@@ -12,7 +14,9 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/reducers.h"
@@ -23,11 +27,7 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-Dims sorted_dims(const OpView& op) {
-  Dims dims = op.attrs().get<IntArray>("dimensions");
-  std::sort(dims.begin(), dims.end());
-  return dims;
-}
+Dims sorted_dims(const OpView& op) { return ascending(dims_attr(op, "dimensions")); }
 
 bool is_float_value(const Module& module, ValueId value) { return is_inexact(module.type(value).dtype); }
 
@@ -76,7 +76,7 @@ void vjp_arguments(VjpContext& context, Reducer reducer) {
   if (!context.needs(2)) return;
   const ValueId none = build_compare(builder, "EQ", count, build_zeros(builder, result));
   const ValueId part = builder.create("stablehlo.select", {none, context.cotangent(), build_zeros(builder, result)});
-  context.set(2, build_reduce(builder, part, {}, Reducer::kSum, identity_dims(result.ndim())));
+  context.set(2, build_sum_of_all(builder, part));
 }
 
 // ---- other regions -------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class Tree {
  public:
   Tree(Builder& builder, const OpView& op) : builder_(builder), op_(op) {}
 
-  // The tree of the kernel (reduce_region_kernels.h): neighbors combine, so that elements stay in order.
+  // The tree of the kernel (reduce_region_kernels.cpp): neighbors combine, so that elements stay in order.
   void run_forward(Values rows) {
     while (rows_of(rows[0]) > 1) {
       const int64_t pairs = rows_of(rows[0]) / 2, count = rows_of(rows[0]);
@@ -148,11 +148,7 @@ class Tree {
   int64_t rows_of(ValueId value) const { return type(value).shape[0]; }
 
   ValueId some(ValueId value, int64_t begin, int64_t end, int64_t step = 1) {
-    Dims limit = type(value).shape, start(limit.size(), 0), strides(limit.size(), 1);
-    start[0] = begin;
-    limit[0] = end;
-    strides[0] = step;
-    return build_slice(builder_, value, start, limit, strides);
+    return build_slice_along(builder_, value, 0, begin, end, step);
   }
   // Up to the last row that is read: start + 2 · count may be beyond the end.
   ValueId every_second(ValueId value, int64_t start, int64_t count) {
@@ -216,10 +212,7 @@ void vjp_tree(VjpContext& context) {
   const OpView op = context.op();
   const Dims dims = sorted_dims(op), shape = op.operand_type(0).shape;
   const Dims kept = other_dims(static_cast<int64_t>(shape.size()), dims);
-  Dims order = dims;
-  order.insert(order.end(), kept.begin(), kept.end());
-  Dims moved;
-  for (const int64_t dim : order) moved.push_back(shape[static_cast<size_t>(dim)]);
+  const Dims order = joined(dims, kept), moved = sizes_at(shape, order);
   const Dims result = op.result_type().shape;
   const int64_t rows = element_count(std::span(moved).first(dims.size()));
   const size_t count = op.result_count();
@@ -239,15 +232,11 @@ void vjp_tree(VjpContext& context) {
   const Dims back = inverse_permutation(order);
   for (size_t i = 0; i < count; ++i) {
     if (!cotangents[i]) continue;
-    Dims start(result.size() + 1, 0), limit = with_leading(1, result), one(result.size() + 1, 1);
     if (context.needs(count + i)) {
-      const ValueId first = build_slice(builder, cotangents[i], start, limit, one);
-      context.set(count + i, build_reduce(builder, first, {}, Reducer::kSum, identity_dims(std::ssize(limit))));
+      context.set(count + i, build_sum_of_all(builder, build_slice_along(builder, cotangents[i], 0, 0, 1)));
     }
     if (!context.needs(i)) continue;
-    start[0] = 1;
-    limit[0] = rows + 1;
-    const ValueId rest = build_reshape(builder, build_slice(builder, cotangents[i], start, limit, one), moved);
+    const ValueId rest = build_reshape(builder, build_slice_along(builder, cotangents[i], 0, 1, rows + 1), moved);
     context.set(i, build_transpose(builder, rest, back));
   }
 }
@@ -285,10 +274,10 @@ void batch_reduce_region(BatchContext& context) {
                                        : GraphCopy(op.module(), builder.module()).region(source);
   const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", IntArray(dims)}});
   const OpId made = builder.create_op(op.def(), operands, attrs, {}, {&region, 1});
-  Values results;
-  for (size_t i = 0; i < count; ++i) results.push_back(builder.module().result(made, static_cast<uint32_t>(i)));
+  Values results = results_of(builder.module(), made);
   if (batched_init) {
-    const ValueId counted = builder.module().result(made, static_cast<uint32_t>(count));
+    const ValueId counted = results.back();
+    results.pop_back();
     const Dims shape = builder.module().type(counted).shape;
     Values rows;
     for (size_t i = 0; i < count; ++i) {

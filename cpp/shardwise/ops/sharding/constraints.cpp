@@ -43,16 +43,10 @@ void batch_annotation(BatchContext& context) {
 uint32_t tile_identity(TileBuilder&, const OpView&, std::span<const uint32_t> inputs) { return inputs[0]; }
 
 constexpr OpDef annotation(std::string_view name, Traits traits, std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer_identity,
-               .rule = rule_like_first_result,
-               .prepare = prepare_identity,
-               .vjp = vjp_annotation,
-               .batch = batch_annotation,
-               .tile = tile_identity,
-               .format = "operands sharding($sharding) attr-dict `:` result-type",
-               .doc = doc,
-               .traits = traits};
+  OpDef def = identity_op(name, infer_identity, vjp_annotation, batch_annotation,
+                          "operands sharding($sharding) attr-dict `:` result-type", doc, traits);
+  def.tile = tile_identity;
+  return def;
 }
 
 constexpr OpDef kConstraintOps[] = {
@@ -60,7 +54,7 @@ constexpr OpDef kConstraintOps[] = {
                "The identity whose result has the user's sharding (Shardy sharding_constraint)."),
     annotation("sdy.reshard", {.reshard = true}, "The identity that changes a value's sharding (Shardy reshard)."),
 };
-static_assert(kConstraintOps[0].complete() && kConstraintOps[1].complete());
+static_assert(all_complete(kConstraintOps));
 
 }  // namespace
 

@@ -6,7 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/sharding/manual_computation_verify.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -27,16 +27,18 @@ void infer_named(const InferContext& op, std::vector<TypeId>& results) {
   op.attr<std::string>("name");
   infer_region(op, results);
   const Region& region = op.module().region(op.regions()[0]);
+  // Unlike a manual computation, a named one changes no shapes.
+  const auto expect_type = [&](ValueId inside, TypeId type, std::string_view what, size_t i, std::string_view rest) {
+    if (op.module().value(inside).type == type) return;
+    op.fail_shape(str(what, i, rest), str(op.module().type(inside).text(), " for ", op.context().type(type).text()));
+  };
   for (size_t i = 0; i < region.arguments.size(); ++i) {
-    // Unlike a manual computation, a named one changes no shapes.
-    if (op.module().value(region.arguments[i]).type == op.operand_type(i)) continue;
-    op.fail_shape(str("argument ", i, " of the region must have the type of its operand"),
-                  str(op.module().type(region.arguments[i]).text(), " for ", op.operand(i).text()));
+    expect_type(region.arguments[i], op.operand_type(i), "argument ", i,
+                " of the region must have the type of its operand");
   }
   for (size_t i = 0; i < results.size(); ++i) {
-    if (op.module().value(region.results[i]).type == results[i]) continue;
-    op.fail_shape(str("value ", i, " that the region returns must have the type of its result"),
-                  str(op.module().type(region.results[i]).text(), " for ", op.context().type(results[i]).text()));
+    expect_type(region.results[i], results[i], "value ", i,
+                " that the region returns must have the type of its result");
   }
 }
 

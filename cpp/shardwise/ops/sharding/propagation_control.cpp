@@ -2,8 +2,9 @@
 #include "shardwise/ops/sharding/propagation_control.h"
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/shared/identity.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 namespace {
@@ -19,10 +20,8 @@ void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& resu
 }
 
 void batch_identity(BatchContext& context) {
-  const OpView op = context.op();
-  const ValueId operand = context.batched(0);
-  const OpId batched = context.builder().create_op(op.def(), {&operand, 1}, op.module().op(op.id()).attrs);
-  context.set_result(0, context.builder().module().result(batched));
+  set_results(context,
+              create_again(context.builder(), context.op(), batched_operands(context), attrs_of(context.op())));
 }
 
 void infer_group(const InferContext& op, std::vector<TypeId>&) {
@@ -34,24 +33,10 @@ void infer_group(const InferContext& op, std::vector<TypeId>&) {
 std::optional<Kernel> prepare_nothing(const OpView&, const KernelTypes&) {
   return [](KernelContext&) {};
 }
-// There is no result to set: the op only names its operand.
-void batch_group(BatchContext& context) {
-  const OpView op = context.op();
-  const ValueId operand = context.batched(0);
-  context.builder().create_op(op.def(), {&operand, 1}, op.module().op(op.id()).attrs);
-}
 
 constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view format, std::string_view doc,
                          Traits traits) {
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = rule_like_first_result,
-               .prepare = prepare_identity,
-               .vjp = vjp_identity,
-               .batch = batch_identity,
-               .format = format,
-               .doc = doc,
-               .traits = traits};
+  return identity_op(name, infer, vjp_identity, batch_identity, format, doc, traits);
 }
 
 constexpr OpDef kPropagationControlOps[] = {
@@ -70,7 +55,7 @@ constexpr OpDef kPropagationControlOps[] = {
      .rule = no_rule,
      .prepare = prepare_nothing,
      .vjp = not_differentiable,
-     .batch = batch_group,
+     .batch = batch_identity,
      .no_vjp_reason = "it has no result",
      .format = "operands `group_id=` $group_id attr-dict `:` operand-type",
      .doc = "Its operand is sharded like all values of the same group (Shardy sharding_group).",

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/shared/combiner_regions.h"
 
-#include <algorithm>
-#include <string>
-
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -114,14 +111,11 @@ void check_region(const InferContext& op, size_t inputs) {
 
 size_t expect_reduction(const InferContext& op) {
   const size_t inputs = op.operand_count() / 2;
-  if (inputs == 0 || op.operand_count() % 2 != 0) {
-    op.fail_shape("operands must be one or more tensors and as many init values", op.operand_types_text(),
-                  "give one scalar per tensor");
-  }
+  expect_shape(op, inputs > 0 && op.operand_count() % 2 == 0,
+               "operands must be one or more tensors and as many init values", "give one scalar per tensor");
   for (size_t i = 0; i < inputs; ++i) {
-    if (!equal(op.operand(i).shape, op.operand(0).shape)) {
-      op.fail_shape("all tensors must have the same shape", op.operand_types_text(), "broadcast them first");
-    }
+    expect_shape(op, op.operand(i).shape == op.operand(0).shape, "all tensors must have the same shape",
+                 "broadcast them first");
     expect_scalar(op, inputs + i, op.operand(i).dtype);
   }
   check_region(op, inputs);

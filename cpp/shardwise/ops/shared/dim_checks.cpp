@@ -8,6 +8,29 @@
 
 namespace shardwise {
 
+void expect_shape(const InferContext& op, bool holds, std::string_view must_hold, std::string_view way_out) {
+  if (!holds) op.fail_shape(must_hold, op.operand_types_text(), way_out);
+}
+
+void expect_dtype(const InferContext& op, bool holds, std::string_view must_hold, std::string_view way_out) {
+  if (!holds) op.fail_dtype(must_hold, op.operand_types_text(), way_out);
+}
+
+void expect_same_shapes(const InferContext& op) {
+  for (size_t i = 1; i < op.operand_count(); ++i) {
+    expect_shape(op, op.operand(i).shape == op.operand(0).shape, "operands must have the same shape",
+                 "broadcast one of them first");
+  }
+}
+
+const std::string& expect_word(const InferContext& op, std::string_view attr_name, std::span<const char* const> words) {
+  const std::string& word = op.attr<EnumAttr>(attr_name).value;
+  if (std::ranges::find(words, word) == words.end()) {
+    op.fail_shape(str(attr_name, " must be ", join(words.first(words.size() - 1), ", "), " or ", words.back()), word);
+  }
+  return word;
+}
+
 void expect_dims(const InferContext& op, std::string_view attr_name, DimSpan dims, int64_t ndim) {
   for (size_t i = 0; i < dims.size(); ++i) {
     const bool in_range = dims[i] >= 0 && dims[i] < ndim;
@@ -61,6 +84,21 @@ TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t
   return implied;
 }
 
+bool is_set(const Attrs& attrs, std::string_view name) {
+  const bool* value = attrs.find<bool>(name);
+  return value != nullptr && *value;
+}
+
+Dims list_field(const StructAttr& attribute, std::string_view name) {
+  const auto found = std::ranges::find(attribute.fields, name, &NamedAttribute::first);
+  const IntArray* list = found == attribute.fields.end() ? nullptr : std::get_if<IntArray>(&found->second.base());
+  return list == nullptr ? Dims{} : *list;
+}
+
+void add_list_field(StructAttr& attribute, std::string_view name, const Dims& list) {
+  if (!list.empty()) attribute.fields.emplace_back(std::string(name), list);
+}
+
 bool contains_dim(DimSpan dims, int64_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
 
 Dims other_dims(int64_t ndim, DimSpan a, DimSpan b) {
@@ -83,6 +121,18 @@ Dims inverse_permutation(DimSpan permutation) {
   for (size_t i = 0; i < permutation.size(); ++i)
     inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
   return inverse;
+}
+
+Dims ascending(Dims dims) {
+  std::sort(dims.begin(), dims.end());
+  return dims;
+}
+
+Dims sizes_at(DimSpan shape, DimSpan dims) {
+  Dims sizes;
+  sizes.reserve(dims.size());
+  for (const int64_t dim : dims) sizes.push_back(shape[static_cast<size_t>(dim)]);
+  return sizes;
 }
 
 Dims joined(DimSpan a, DimSpan b) {

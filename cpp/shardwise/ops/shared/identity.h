@@ -3,15 +3,14 @@
 // Fields of ops whose result is their operand: annotations, edges and barriers of propagation, and collectives on
 // global values, which change where elements are and not what they are.
 //
-//   OpDef{.name = "sdy.sharding_constraint", .infer = infer_identity, .rule = rule_like_first_result,
-//         .prepare = prepare_identity, …}
+//   identity_op("sdy.func_data_flow_edge", infer_identity, vjp_identity, …)
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 
 namespace shardwise {
 
@@ -26,6 +25,19 @@ inline std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&)
 
 inline void vjp_identity(VjpContext& context) {
   if (context.op().result_count() == 1 && context.needs(0)) context.set(0, context.cotangent());
+}
+
+constexpr OpDef identity_op(std::string_view name, InferFn infer, VjpFn vjp, BatchFn batch, std::string_view format,
+                            std::string_view doc, Traits traits) {
+  return OpDef{.name = name,
+               .infer = infer,
+               .rule = rule_like_first_result,
+               .prepare = prepare_identity,
+               .vjp = vjp,
+               .batch = batch,
+               .format = format,
+               .doc = doc,
+               .traits = traits};
 }
 
 }  // namespace shardwise

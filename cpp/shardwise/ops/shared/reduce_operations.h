@@ -12,8 +12,11 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 
+#include "shardwise/base/dtype.h"
+#include "shardwise/base/error.h"
 #include "shardwise/mesh/sharding.h"
 #include "shardwise/tile/lines.h"
 
@@ -93,5 +96,51 @@ struct FloatExtremum {
   }
   static Value combine(Value a, Value b) { return kMax ? std::max(a, b) : std::min(a, b); }
 };
+
+// Calls f.template operator()<Op>() with the combination of float32 or float64. Errors name `op`.
+template <class F>
+decltype(auto) dispatch_floats(std::string_view op, DType dtype, Reducer reducer, F&& f) {
+  const auto call = [&]<class T>() -> decltype(auto) {
+    switch (reducer) {
+      case Reducer::kSum: return f.template operator()<Sum<T>>();
+      case Reducer::kProd: return f.template operator()<Product<T>>();
+      case Reducer::kMax: return f.template operator()<FloatExtremum<T, true>>();
+      case Reducer::kMin: return f.template operator()<FloatExtremum<T, false>>();
+      default: fail<DTypeError>(op, "and, or take integers or booleans", "floats", "compare first");
+    }
+  };
+  return dtype == DType::kF32 ? call.template operator()<float>() : call.template operator()<double>();
+}
+
+// The same for integers and booleans. Sums, products and bits are those of unsigned items, as signed ones would
+// overflow; booleans are bytes of 0 and 1, and the identity of `and`, all bits, leaves 1 as it is.
+template <class F>
+decltype(auto) dispatch_integers(std::string_view op, DType dtype, Reducer reducer, F&& f) {
+  if (reducer == Reducer::kMax || reducer == Reducer::kMin) {
+    return dispatch(dtype, [&]<class T>() -> decltype(f.template operator()<Sum<uint8_t>>()) {
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        if (reducer == Reducer::kMax) return f.template operator()<Extremum<T, true>>();
+        return f.template operator()<Extremum<T, false>>();
+      } else {
+        fail<InternalError>(op, "the dtype must be an integer");
+      }
+    });
+  }
+  const auto call = [&]<class T>() -> decltype(auto) {
+    switch (reducer) {
+      case Reducer::kSum: return f.template operator()<Sum<T>>();
+      case Reducer::kProd: return f.template operator()<Product<T>>();
+      case Reducer::kAnd: return f.template operator()<And<T>>();
+      case Reducer::kOr: return f.template operator()<Or<T>>();
+      default: fail<InternalError>(op, "the reducer must be one of bits");
+    }
+  };
+  switch (item_size(dtype)) {
+    case 1: return call.template operator()<uint8_t>();
+    case 2: return call.template operator()<uint16_t>();
+    case 4: return call.template operator()<uint32_t>();
+    default: return call.template operator()<uint64_t>();
+  }
+}
 
 }  // namespace shardwise::reduce_loops

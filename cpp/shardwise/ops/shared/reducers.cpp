@@ -114,6 +114,12 @@ Scalar neutral_element(Reducer reducer, DType dtype) {
   fail<InternalError>("neutral_element", "the reducer must be one");
 }
 
+Scalar capped(DType dtype, int64_t limit) {
+  const Scalar most = highest(dtype);
+  const bool binds = is_unsigned_integer(dtype) ? static_cast<uint64_t>(limit) < most.natural : limit < most.integer;
+  return binds ? scalar_of(dtype, limit) : most;
+}
+
 Reducer reducer_of_parts(DType dtype) {
   if (dtype == DType::kF8E8M0FNU) return Reducer::kMax;  // it has no zero
   return dtype == DType::kBool ? Reducer::kOr : Reducer::kSum;

@@ -23,6 +23,8 @@ std::optional<Reducer> op_reducer(const OpView& op);
 Reducer required_reducer(const OpView& op);  // … which is then an error
 // x with reducer(x, y) = y for all y; for max of floats that is -inf.
 Scalar neutral_element(Reducer reducer, DType dtype);
+// The largest number of an integer dtype that is not above `limit`.
+Scalar capped(DType dtype, int64_t limit);
 // The reducer that assembles elements of which each device holds some and neutral elements elsewhere.
 Reducer reducer_of_parts(DType dtype);
 // The neutral element that also leaves −0 as it is.

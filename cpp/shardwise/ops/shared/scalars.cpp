@@ -7,6 +7,11 @@ namespace shardwise {
 
 Scalar scalar_of(DType dtype, int64_t value) { return Scalar::of_int(dtype, value); }
 
+int64_t clamped(const Scalar& integer, int64_t limit) {
+  if (!is_unsigned_integer(integer.dtype)) return std::clamp<int64_t>(integer.integer, 0, limit);
+  return static_cast<int64_t>(std::min(integer.natural, static_cast<uint64_t>(limit)));
+}
+
 std::optional<Scalar> splat_value(const Module& module, ValueId value) {
   OpId id = module.value(value).op;
   // Moving equal elements leaves them equal. A pad has two operands, and may add others.

@@ -14,6 +14,8 @@ namespace shardwise {
 
 // A number of any dtype: a small integer that the dtype can hold.
 Scalar scalar_of(DType dtype, int64_t value);
+// An integer moved into [0, limit].
+int64_t clamped(const Scalar& integer, int64_t limit);
 // The element that a value is filled with when it is made by a constant that is a splat, also through a broadcast.
 std::optional<Scalar> splat_value(const Module& module, ValueId value);
 

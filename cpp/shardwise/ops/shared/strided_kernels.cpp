@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/tile/program.h"
 
 namespace shardwise {
@@ -27,12 +28,7 @@ NdArray restrided(const NdArray& array, Dims shape, Dims strides, int64_t offset
 }
 
 NdArray permuted(const NdArray& array, DimSpan permutation) {
-  Dims shape, strides;
-  for (int64_t dim : permutation) {
-    shape.push_back(array.shape()[static_cast<size_t>(dim)]);
-    strides.push_back(array.strides()[static_cast<size_t>(dim)]);
-  }
-  return restrided(array, std::move(shape), std::move(strides));
+  return restrided(array, sizes_at(array.shape(), permutation), sizes_at(array.strides(), permutation));
 }
 
 NdArray region(const NdArray& array, DimSpan start, Dims shape, DimSpan step) {

@@ -138,12 +138,10 @@ void Window::set_prefix(size_t dim, int64_t size, Prefix prefix) {
 
 Window Window::only(size_t dim) const {
   Window window = trivial(static_cast<int64_t>(sizes.size()));
-  window.sizes[dim] = sizes[dim];
-  window.strides[dim] = strides[dim];
-  window.base_dilations[dim] = base_dilations[dim];
-  window.dilations[dim] = dilations[dim];
-  window.low[dim] = low[dim];
-  window.high[dim] = high[dim];
+  for (const auto list :
+       {&Window::sizes, &Window::strides, &Window::base_dilations, &Window::dilations, &Window::low, &Window::high}) {
+    (window.*list)[dim] = (this->*list)[dim];
+  }
   return window;
 }
 

@@ -8,12 +8,14 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
+#include "shardwise/ops/partitioning/owned_rows.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/owned_rows.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -28,9 +30,7 @@ void expect_starts(const InferContext& op, size_t first, int64_t ndim) {
   }
   for (size_t i = first; i < op.operand_count(); ++i) {
     expect_scalar(op, i, op.operand(first).dtype);
-    if (!is_integer(op.operand(i).dtype)) {
-      op.fail_dtype("start indices must be integers", op.operand_types_text(), "convert them first");
-    }
+    expect_dtype(op, is_integer(op.operand(i).dtype), "start indices must be integers", "convert them first");
   }
 }
 
@@ -38,12 +38,6 @@ void expect_size(const InferContext& op, size_t dim, int64_t part, int64_t whole
   if (part >= 0 && part <= whole) return;
   op.fail_shape("the slice must not be larger than the operand",
                 str("size ", part, " on dim ", dim, " of ", op.operand(0).text()), "make the slice smaller");
-}
-
-std::vector<ValueId> start_values(auto& context, size_t first) {
-  std::vector<ValueId> starts;
-  for (size_t i = first; i < context.op().operand_count(); ++i) starts.push_back(context.operand(i));
-  return starts;
 }
 
 // ---- shards that own some of the rows ------------------------------------------------------------------------------
@@ -66,10 +60,7 @@ std::vector<FactorId> factors_in_part(const OpView& op, const ShardingRule& rule
 // The clamped global start index as i64. If its own dtype cannot hold the bound, the bound never applies.
 ValueId clamped_start(Builder& builder, ValueId start, int64_t bound) {
   const DType dtype = builder.module().type(start).dtype;
-  const Scalar highest = neutral_element(Reducer::kMin, dtype);
-  const bool binds =
-      is_unsigned_integer(dtype) ? static_cast<uint64_t>(bound) < highest.natural : bound < highest.integer;
-  const ValueId high = build_scalar(builder, binds ? scalar_of(dtype, bound) : highest);
+  const ValueId high = build_scalar(builder, capped(dtype, bound));
   const ValueId low = build_scalar(builder, scalar_of(dtype, 0));
   return build_convert(builder, builder.create("stablehlo.clamp", {low, start, high}), DType::kI64);
 }
@@ -187,7 +178,7 @@ ShardingRule rule_dynamic_slice(const OpView& op) {
 
 void partition_dynamic_slice(PartitionContext& context) {
   const Dims sizes = context.builder().context().type(context.local_result_type(0)).shape;
-  const ValueId slice = build_dynamic_slice(context.builder(), context.operand(0), start_values(context, 1), sizes);
+  const ValueId slice = build_dynamic_slice(context.builder(), context.operand(0), operands_of(context, 1), sizes);
   context.set_result(0, slice, moved_padding(context));
 }
 
@@ -221,9 +212,7 @@ void partition_by_owned_rows(PartitionContext& context) {
 std::optional<int64_t> constant_start(const OpView& op, size_t dim) {
   const std::optional<Scalar> start = splat_value(op.module(), op.operand(1 + dim));
   if (!start) return std::nullopt;
-  const int64_t bound = op.operand_type(0).shape[dim] - op.result_type().shape[dim];
-  if (!is_unsigned_integer(start->dtype)) return std::clamp<int64_t>(start->integer, 0, bound);
-  return static_cast<int64_t>(std::min(start->natural, static_cast<uint64_t>(bound)));
+  return clamped(*start, op.operand_type(0).shape[dim] - op.result_type().shape[dim]);
 }
 
 std::vector<FactorId> factors_at_constants(const OpView& op, const ShardingRule& rule) {
@@ -249,24 +238,18 @@ void vjp_dynamic_slice(VjpContext& context) {
   Builder& builder = context.builder();
   const TensorType operand = context.op().operand_type(0);
   const ValueId zeros = build_zeros(builder, operand);
-  context.set(0, build_dynamic_update_slice(builder, zeros, context.cotangent(), start_values(context, 1)));
+  context.set(0, build_dynamic_update_slice(builder, zeros, context.cotangent(), operands_of(context, 1)));
 }
 
 // ---- dynamic_update_slice ------------------------------------------------------------------------------------------
 
 void infer_dynamic_update_slice(const InferContext& op, std::vector<TypeId>& results) {
-  if (op.operand_count() < 2) {
-    op.fail_shape("takes a tensor, its update and one start index per dim", op.operand_types_text());
-  }
+  expect_shape(op, op.operand_count() >= 2, "takes a tensor, its update and one start index per dim");
   const TensorType& operand = op.operand(0);
   const TensorType& update = op.operand(1);
-  if (operand.dtype != update.dtype) {
-    op.fail_dtype("operand and update must have the same dtype", op.operand_types_text(), "convert one of them");
-  }
-  if (operand.ndim() != update.ndim()) {
-    op.fail_shape("operand and update must have the same number of dims", op.operand_types_text(),
-                  "reshape the update");
-  }
+  expect_dtype(op, operand.dtype == update.dtype, "operand and update must have the same dtype", "convert one of them");
+  expect_shape(op, operand.ndim() == update.ndim(), "operand and update must have the same number of dims",
+               "reshape the update");
   expect_starts(op, 2, operand.ndim());
   for (size_t dim = 0; dim < update.shape.size(); ++dim) expect_size(op, dim, update.shape[dim], operand.shape[dim]);
   results.push_back(result_or_declared(op, operand));
@@ -295,7 +278,7 @@ Padding updated_padding(const PartitionContext& context) {
 
 void partition_dynamic_update_slice(PartitionContext& context) {
   const ValueId local =
-      build_dynamic_update_slice(context.builder(), context.operand(0), context.operand(1), start_values(context, 2));
+      build_dynamic_update_slice(context.builder(), context.operand(0), context.operand(1), operands_of(context, 2));
   context.set_result(0, local, updated_padding(context));
 }
 
@@ -309,7 +292,7 @@ void partition_by_owned_update(PartitionContext& context) {
 void vjp_dynamic_update_slice(VjpContext& context) {
   Builder& builder = context.builder();
   const TensorType update = context.op().operand_type(1);
-  const std::vector<ValueId> starts = start_values(context, 2);
+  const std::vector<ValueId> starts = operands_of(context, 2);
   if (context.needs(0)) {
     // The update overwrote these elements, so they do not depend on the operand.
     const ValueId zeros = build_zeros(builder, update);
@@ -321,51 +304,40 @@ void vjp_dynamic_update_slice(VjpContext& context) {
 // ---- the family ----------------------------------------------------------------------------------------------------
 
 constexpr Method kDynamicSliceMethods[] = {
-    {.name = kOwnedRows,
-     .factors = factors_in_part,
-     .placements = placements_of_owned_rows,
-     .partition = partition_by_owned_rows},
-    {.name = kExchange, .factors = factors_at_constants, .placements = nullptr, .partition = partition_at_constants}};
+    {kOwnedRows, factors_in_part, placements_of_owned_rows, partition_by_owned_rows},
+    {kExchange, factors_at_constants, nullptr, partition_at_constants}};
 
-constexpr OpDef kDynamicSlice{
-    .name = "stablehlo.dynamic_slice",
-    .infer = infer_dynamic_slice,
-    .rule = rule_dynamic_slice,
-    .partition = partition_dynamic_slice,
-    .methods = kDynamicSliceMethods,
-    .prepare = prepare_dynamic_slice,
-    .vjp = vjp_dynamic_slice,
-    .batch = batch_dynamic_slice,
-    .linear = {Linear::kFirst, kAllReducers},
-    .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
-    .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice).",
-    .traits = {.movement = true},
+constexpr Method kDynamicUpdateSliceMethods[] = {
+    {kOwnedRows, factors_in_part, placements_by_rule, partition_by_owned_update}};
+
+constexpr OpDef kDynamicSlicingOps[] = {
+    {.name = "stablehlo.dynamic_slice",
+     .infer = infer_dynamic_slice,
+     .rule = rule_dynamic_slice,
+     .partition = partition_dynamic_slice,
+     .methods = kDynamicSliceMethods,
+     .prepare = prepare_dynamic_slice,
+     .vjp = vjp_dynamic_slice,
+     .batch = batch_dynamic_slice,
+     .linear = {Linear::kFirst, kAllReducers},
+     .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
+     .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice).",
+     .traits = {.movement = true}},
+    {.name = "stablehlo.dynamic_update_slice",
+     .infer = infer_dynamic_update_slice,
+     .rule = rule_dynamic_update_slice,
+     .partition = partition_dynamic_update_slice,
+     .methods = kDynamicUpdateSliceMethods,
+     .prepare = prepare_dynamic_update_slice,
+     .vjp = vjp_dynamic_update_slice,
+     .batch = batch_dynamic_update_slice,
+     .linear = {Linear::kJoint, kAllReducers},
+     .joint = 0b011,
+     .format = "operands attr-dict `:` functional-type",
+     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
+     .traits = {.movement = true}},
 };
-static_assert(kDynamicSlice.complete());
-
-constexpr Method kDynamicUpdateSliceMethods[] = {{.name = kOwnedRows,
-                                                  .factors = factors_in_part,
-                                                  .placements = placements_by_rule,
-                                                  .partition = partition_by_owned_update}};
-
-constexpr OpDef kDynamicUpdateSlice{
-    .name = "stablehlo.dynamic_update_slice",
-    .infer = infer_dynamic_update_slice,
-    .rule = rule_dynamic_update_slice,
-    .partition = partition_dynamic_update_slice,
-    .methods = kDynamicUpdateSliceMethods,
-    .prepare = prepare_dynamic_update_slice,
-    .vjp = vjp_dynamic_update_slice,
-    .batch = batch_dynamic_update_slice,
-    .linear = {Linear::kJoint, kAllReducers},
-    .joint = 0b011,
-    .format = "operands attr-dict `:` functional-type",
-    .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
-    .traits = {.movement = true},
-};
-static_assert(kDynamicUpdateSlice.complete());
-
-constexpr OpDef kDynamicSlicingOps[] = {kDynamicSlice, kDynamicUpdateSlice};
+static_assert(all_complete(kDynamicSlicingOps));
 
 }  // namespace
 

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "shardwise/ir/op_def.h"
 

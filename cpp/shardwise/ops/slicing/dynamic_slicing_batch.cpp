@@ -13,6 +13,7 @@
 
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
@@ -31,8 +32,7 @@ bool batched_from(const BatchContext& context, size_t first) {
 }
 
 std::vector<ValueId> starts_after_zero(BatchContext& context, size_t first) {
-  std::vector<ValueId> starts;
-  for (size_t i = first; i < context.op().operand_count(); ++i) starts.push_back(context.operand(i));
+  std::vector<ValueId> starts = operands_of(context, first);
   Builder& builder = context.builder();
   const DType dtype = starts.empty() ? DType::kI32 : builder.module().type(starts[0]).dtype;
   starts.insert(starts.begin(), build_scalar(builder, scalar_of(dtype, 0)));

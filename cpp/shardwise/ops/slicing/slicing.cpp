@@ -3,16 +3,17 @@
 
 #include <algorithm>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/build/slicing.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
+#include "shardwise/ops/partitioning/local_ranges.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/local_ranges.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -182,6 +183,13 @@ void partition_pad(PartitionContext& context) {
   context.set_result(0, local, result_padding(context.result_layout(0)));
 }
 
+// Which elements of a padded tensor are padding.
+ValueId build_padding_mask(Builder& builder, DimSpan shape, const PadSpec& spec) {
+  const ValueId inside = build_splat(builder, shape, scalar_of(DType::kBool, 0));
+  const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
+  return build_pad(builder, inside, outside, spec.low, spec.high, spec.interior);
+}
+
 void vjp_pad(VjpContext& context) {
   Builder& builder = context.builder();
   const OpView op = context.op();
@@ -190,12 +198,10 @@ void vjp_pad(VjpContext& context) {
   if (context.needs(0)) context.set(0, build_unpad(builder, context.cotangent(), spec.low, spec.high, spec.interior));
   if (!context.needs(1)) return;
   // The padding value's gradient sums the cotangents of all padding, which a mask padded the same way selects.
-  const ValueId inside = build_splat(builder, op.operand_type(0).shape, scalar_of(DType::kBool, 0));
-  const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
-  const ValueId is_padding = build_pad(builder, inside, outside, spec.low, spec.high, spec.interior);
+  const ValueId is_padding = build_padding_mask(builder, op.operand_type(0).shape, spec);
   const ValueId part =
       builder.create("stablehlo.select", {is_padding, context.cotangent(), build_zeros(builder, result)});
-  context.set(1, build_reduce(builder, part, {}, Reducer::kSum, identity_dims(result.ndim())));
+  context.set(1, build_sum_of_all(builder, part));
 }
 
 // A batched padding value differs per example, so padding is selected by a mask that is padded the same way.
@@ -213,9 +219,7 @@ void batch_pad(BatchContext& context) {
   const TensorType type = builder.module().type(operand);
   const ValueId zero = build_scalar(builder, scalar_of(type.dtype, 0));
   const ValueId padded = build_pad(builder, operand, zero, spec.low, spec.high, spec.interior);
-  const ValueId inside = build_splat(builder, type.shape, scalar_of(DType::kBool, 0));
-  const ValueId outside = build_scalar(builder, scalar_of(DType::kBool, 1));
-  const ValueId is_padding = build_pad(builder, inside, outside, spec.low, spec.high, spec.interior);
+  const ValueId is_padding = build_padding_mask(builder, type.shape, spec);
   const Dims shape = builder.module().type(padded).shape;
   const ValueId values = build_broadcast(builder, context.operand(1), shape, Dims{0});
   context.set_result(0, builder.create("stablehlo.select", {is_padding, values, padded}));
@@ -229,9 +233,7 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
   const auto dim = static_cast<size_t>(expect_dim(op, "dimension", result.ndim()));
   for (size_t i = 1; i < op.operand_count(); ++i) {
     const TensorType& operand = op.operand(i);
-    if (operand.dtype != result.dtype) {
-      op.fail_dtype("operands must have the same dtype", op.operand_types_text(), "convert them first");
-    }
+    expect_dtype(op, operand.dtype == result.dtype, "operands must have the same dtype", "convert them first");
     bool fits = operand.ndim() == result.ndim();
     for (size_t d = 0; fits && d < result.shape.size(); ++d) fits = d == dim || operand.shape[d] == result.shape[d];
     if (!fits) {
@@ -263,94 +265,77 @@ ShardingRule rule_concatenate(const OpView& op) {
 
 void partition_concatenate(PartitionContext& context) {
   const OpView op = context.op();
-  std::vector<ValueId> operands;
   Padding padding = moved_padding(context);
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    operands.push_back(context.operand(i));
     // The fill of the result's padding is known only if all operands agree.
     if (padding.kind == Padding::Kind::kFill && !(context.operand_padding(i) == padding)) {
       padding = {Padding::Kind::kGarbage, {}};
     }
   }
-  context.set_result(0, build_concatenate(context.builder(), operands, op.attrs().get_int("dimension")), padding);
+  const int64_t dim = op.attrs().get_int("dimension");
+  context.set_result(0, build_concatenate(context.builder(), operands_of(context), dim), padding);
 }
 
 void vjp_concatenate(VjpContext& context) {
   const OpView op = context.op();
   const auto dim = static_cast<size_t>(op.attrs().get_int("dimension"));
   const ValueId cotangent = context.cotangent();
-  Dims start = Dims(op.result_type().shape.size(), 0);
-  Dims limit = op.result_type().shape;
+  int64_t start = 0;
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    limit[dim] = start[dim] + op.operand_type(i).shape[dim];
-    if (context.needs(i)) {
-      context.set(i, build_slice(context.builder(), cotangent, start, limit, Dims(start.size(), 1)));
-    }
-    start[dim] = limit[dim];
+    const int64_t limit = start + op.operand_type(i).shape[dim];
+    if (context.needs(i)) context.set(i, build_slice_along(context.builder(), cotangent, dim, start, limit));
+    start = limit;
   }
 }
 
 void batch_concatenate(BatchContext& context) {
-  const OpView op = context.op();
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
-  context.set_result(0, build_concatenate(context.builder(), operands, op.attrs().get_int("dimension") + 1));
+  const int64_t dim = context.op().attrs().get_int("dimension") + 1;
+  context.set_result(0, build_concatenate(context.builder(), batched_operands(context), dim));
 }
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr OpDef kSlice{
-    .name = "stablehlo.slice",
-    .infer = infer_slice,
-    .rule = rule_slice,
-    .partition = partition_slice,
-    .methods = kByExchange,
-    .prepare = prepare_slice,
-    .vjp = vjp_slice,
-    .batch = batch_slice,
-    .linear = {Linear::kFirst, kAllReducers},
-    .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
-    .doc = "A range with a stride of every dim (StableHLO slice).",
-    .traits = {.movement = true},
+constexpr OpDef kSlicingOps[] = {
+    {.name = "stablehlo.slice",
+     .infer = infer_slice,
+     .rule = rule_slice,
+     .partition = partition_slice,
+     .methods = kByExchange,
+     .prepare = prepare_slice,
+     .vjp = vjp_slice,
+     .batch = batch_slice,
+     .linear = {Linear::kFirst, kAllReducers},
+     .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
+     .doc = "A range with a stride of every dim (StableHLO slice).",
+     .traits = {.movement = true}},
+    {.name = "stablehlo.pad",
+     .infer = infer_pad,
+     .rule = rule_pad,
+     .partition = partition_pad,
+     .methods = kByExchange,
+     .prepare = prepare_pad,
+     .vjp = vjp_pad,
+     .batch = batch_pad,
+     // A sum of pads is the pad of the sums, if the padding values are summed as well.
+     .linear = {Linear::kJoint, kAllReducers},
+     .format = "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
+               "$interior_padding attr-dict `:` functional-type",
+     .doc = "Puts a value around and between the elements, or cuts elements off (StableHLO pad).",
+     .traits = {.movement = true}},
+    {.name = "stablehlo.concatenate",
+     .infer = infer_concatenate,
+     .rule = rule_concatenate,
+     .partition = partition_concatenate,
+     .methods = kByExchange,
+     .prepare = prepare_concatenate,
+     .vjp = vjp_concatenate,
+     .batch = batch_concatenate,
+     .linear = {Linear::kJoint, kAllReducers},
+     .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
+     .doc = "Tensors one after another along a dim (StableHLO concatenate).",
+     .traits = {.movement = true}},
 };
-static_assert(kSlice.complete());
-
-constexpr OpDef kPad{
-    .name = "stablehlo.pad",
-    .infer = infer_pad,
-    .rule = rule_pad,
-    .partition = partition_pad,
-    .methods = kByExchange,
-    .prepare = prepare_pad,
-    .vjp = vjp_pad,
-    .batch = batch_pad,
-    // A sum of pads is the pad of the sums, if the padding values are summed as well.
-    .linear = {Linear::kJoint, kAllReducers},
-    .format =
-        "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
-        "$interior_padding attr-dict `:` functional-type",
-    .doc = "Puts a value around and between the elements, or cuts elements off (StableHLO pad).",
-    .traits = {.movement = true},
-};
-static_assert(kPad.complete());
-
-constexpr OpDef kConcatenate{
-    .name = "stablehlo.concatenate",
-    .infer = infer_concatenate,
-    .rule = rule_concatenate,
-    .partition = partition_concatenate,
-    .methods = kByExchange,
-    .prepare = prepare_concatenate,
-    .vjp = vjp_concatenate,
-    .batch = batch_concatenate,
-    .linear = {Linear::kJoint, kAllReducers},
-    .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
-    .doc = "Tensors one after another along a dim (StableHLO concatenate).",
-    .traits = {.movement = true},
-};
-static_assert(kConcatenate.complete());
-
-constexpr OpDef kSlicingOps[] = {kSlice, kPad, kConcatenate};
+static_assert(all_complete(kSlicingOps));
 
 }  // namespace
 

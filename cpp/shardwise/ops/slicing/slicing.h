@@ -9,12 +9,11 @@
 //          ([i, j], [i, j])->([i, j]) need_replication={i}
 //
 // A slice is a view. A dim that changes stays sharded if each shard reads its own rows alone (x[::2] of 64 rows on 8
-// devices). Otherwise each device receives the rows that it reads (build/exchange_partition.h), or the dim is whole on
-// every device, whatever costs less.
+// devices). Otherwise each device receives the rows that it reads (partitioning/exchange_partition.h), or the dim is
+// whole on every device, whatever costs less.
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "shardwise/ir/op_def.h"
 

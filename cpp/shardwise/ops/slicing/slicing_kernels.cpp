@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/ops/slicing/dynamic_slicing.h"
 #include "shardwise/ops/slicing/slicing.h"
@@ -33,13 +33,7 @@ KeptRange kept_range(int64_t size, int64_t low, int64_t step, int64_t result_siz
 Dims clamped_starts(KernelContext& context, size_t first, DimSpan whole, DimSpan part) {
   Dims starts;
   for (size_t dim = 0; dim < whole.size(); ++dim) {
-    const Scalar index = context.operand(first + dim).scalar_at(0);
-    const int64_t bound = whole[dim] - part[dim];
-    if (is_unsigned_integer(index.dtype)) {
-      starts.push_back(static_cast<int64_t>(std::min(index.natural, static_cast<uint64_t>(bound))));
-    } else {
-      starts.push_back(std::clamp<int64_t>(index.integer, 0, bound));
-    }
+    starts.push_back(clamped(context.operand(first + dim).scalar_at(0), whole[dim] - part[dim]));
   }
   return starts;
 }

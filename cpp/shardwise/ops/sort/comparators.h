@@ -28,4 +28,15 @@ struct SortKey {
 // it may put them anywhere: here, after infinity.
 std::optional<std::vector<SortKey>> lexicographic_keys(const Module& module, RegionId comparator);
 
+// Whether a region returns a boolean of scalar arguments. StableHLO's order is both sides of operand 0, then both sides
+// of operand 1; dtype_of(i) is that of operand i.
+template <class DTypeOf>
+bool compares_scalars(const Module& module, const Region& region, const DTypeOf& dtype_of) {
+  bool fits = region.results.size() == 1 && module.type(region.results[0]) == TensorType{DType::kBool, {}};
+  for (size_t i = 0; fits && i < region.arguments.size(); ++i) {
+    fits = module.type(region.arguments[i]) == TensorType{dtype_of(i / 2), {}};
+  }
+  return fits;
+}
+
 }  // namespace shardwise

@@ -10,8 +10,10 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/ops/build/same_op.h"
+#include "shardwise/ops/partitioning/moved_axes.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/moved_axes.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/sort/comparators.h"
 
@@ -22,14 +24,9 @@ void expect_comparator(const InferContext& op) {
   op.expect_regions(1);
   const Module& module = op.module();
   const Region& region = module.region(op.regions()[0]);
-  bool fits = region.arguments.size() == 2 * op.operand_count() && region.results.size() == 1 &&
-              module.type(region.results[0]) == TensorType{DType::kBool, {}};
-  for (size_t i = 0; fits && i < region.arguments.size(); ++i) {
-    // StableHLO's order: both sides of operand 0, then both sides of operand 1.
-    fits = module.type(region.arguments[i]) == TensorType{op.operand(i / 2).dtype, {}};
-  }
-  if (fits) return;
-  op.fail_dtype("the region must compare two scalars of each operand", op.operand_types_text(), "return an i1");
+  const bool fits = region.arguments.size() == 2 * op.operand_count() &&
+                    compares_scalars(module, region, [&](size_t i) { return op.operand(i).dtype; });
+  expect_dtype(op, fits, "the region must compare two scalars of each operand", "return an i1");
 }
 
 void infer_sort(const InferContext& op, std::vector<TypeId>& results) {
@@ -41,11 +38,7 @@ void infer_sort(const InferContext& op, std::vector<TypeId>& results) {
     op.fail_shape("dimension must be a dim of the operands, or count from the end",
                   str("dimension = ", dim, " for ", op.operand_types_text()));
   }
-  for (size_t i = 1; i < op.operand_count(); ++i) {
-    if (op.operand(i).shape != op.operand(0).shape) {
-      op.fail_shape("operands must have the same shape", op.operand_types_text(), "broadcast one of them first");
-    }
-  }
+  expect_same_shapes(op);
   expect_comparator(op);
   for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(result_or_declared(op, op.operand(i), i));
 }
@@ -112,7 +105,7 @@ ValueId build_order(Builder& builder, const OpView& op, std::span<const ValueId>
   const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
   // The comparator gets the two places as arguments that it ignores.
   for (int side = 0; side < 2; ++side) builder.module().add_argument(region, builder.context().tensor(dtype, {}));
-  const OpId sorted = builder.create_op(op.def(), with_places, op.module().op(op.id()).attrs, {}, {&region, 1});
+  const OpId sorted = builder.create_op(op.def(), with_places, attrs_of(op), {}, {&region, 1});
   return builder.module().result(sorted, static_cast<uint32_t>(operands.size()));
 }
 
@@ -120,17 +113,16 @@ ValueId build_order(Builder& builder, const OpView& op, std::span<const ValueId>
 void vjp_sort(VjpContext& context) {
   const OpView op = context.op();
   const int64_t dim = sorted_dim(op.attrs(), op.operand_type(0).ndim());
-  std::vector<ValueId> operands, cotangents;
+  std::vector<ValueId> cotangents;
   std::vector<size_t> wanted;
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    operands.push_back(context.operand(i));
     // Keys that need no gradient are sorted, but have no cotangent.
     if (!context.needs(i)) continue;
     wanted.push_back(i);
     cotangents.push_back(context.cotangent(i));
   }
   // Sorting the cotangents by these places is the inverse permutation, without a scatter.
-  const ValueId order = build_order(context.builder(), op, operands, dim);
+  const ValueId order = build_order(context.builder(), op, operands_of(context), dim);
   const std::vector<ValueId> found = build_sort_by(context.builder(), order, cotangents, dim);
   for (size_t k = 0; k < wanted.size(); ++k) context.set(wanted[k], found[k]);
 }
@@ -138,39 +130,30 @@ void vjp_sort(VjpContext& context) {
 void batch_sort(BatchContext& context) {
   const OpView op = context.op();
   Builder& builder = context.builder();
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
   Attrs attrs = op.attrs();
   // A dim that counts from the end stays right, but one from the front moves by the new leading dim.
   attrs.set("dimension", IntAttr{sorted_dim(attrs, op.operand_type(0).ndim()) + 1});
-  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
-  const OpId batched = builder.create_op(op.def(), operands, builder.context().intern(attrs), {}, {&region, 1});
-  for (size_t i = 0; i < operands.size(); ++i) {
-    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
-  }
+  set_results(context, create_again(builder, op, batched_operands(context), builder.context().intern(attrs)));
 }
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr Method kSortMethods[] = {
-    {.name = "another dim", .factors = sorted_factors, .placements = placements_of_sort, .partition = nullptr}};
+constexpr Method kSortMethods[] = {{"another dim", sorted_factors, placements_of_sort, nullptr}};
 
-constexpr OpDef kSort{
-    .name = "stablehlo.sort",
-    .infer = infer_sort,
-    .rule = rule_sort,
-    .methods = kSortMethods,
-    .prepare = prepare_sort,
-    .cost = cost_sort,
-    .vjp = vjp_sort,
-    .batch = batch_sort,
-    .regions = Regions::kCombiner,
-    .verify_runnable = verify_comparator,
-    .doc = "Sorts several tensors alike along one dim by a comparison; stable (StableHLO sort).",
+constexpr OpDef kSortOps[] = {
+    {.name = "stablehlo.sort",
+     .infer = infer_sort,
+     .rule = rule_sort,
+     .methods = kSortMethods,
+     .prepare = prepare_sort,
+     .cost = cost_sort,
+     .vjp = vjp_sort,
+     .batch = batch_sort,
+     .regions = Regions::kCombiner,
+     .verify_runnable = verify_comparator,
+     .doc = "Sorts several tensors alike along one dim by a comparison; stable (StableHLO sort)."},
 };
-static_assert(kSort.complete());
-
-constexpr OpDef kSortOps[] = {kSort};
+static_assert(all_complete(kSortOps));
 
 }  // namespace
 
@@ -198,9 +181,9 @@ std::vector<ValueId> build_sort_by(Builder& builder, ValueId keys, std::span<con
   const ValueId less = build_compare(inner, "LT", arguments[0], arguments[1], is_signed ? "SIGNED" : "UNSIGNED");
   module.region(region).results = {less};
   const AttrsId attrs = builder.context().intern(Attrs{{"dimension", IntAttr{dim}}, {"is_stable", true}});
-  const OpId sorted = builder.create_op(kSort, operands, attrs, {}, {&region, 1});
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < values.size(); ++i) results.push_back(module.result(sorted, static_cast<uint32_t>(i + 1)));
+  const OpId sorted = builder.create_op(kSortOps[0], operands, attrs, {}, {&region, 1});
+  std::vector<ValueId> results = results_of(module, sorted);
+  results.erase(results.begin());  // the keys
   return results;
 }
 

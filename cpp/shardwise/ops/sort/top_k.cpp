@@ -8,8 +8,8 @@
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/sort/sort.h"
 
@@ -99,10 +99,7 @@ void batch_top_k(BatchContext& context) {
   context.set_result(1, found.places);
 }
 
-constexpr Method kTopKMethods[] = {{.name = "winners",
-                                    .factors = taken_factors,
-                                    .placements = placements_of_winners,
-                                    .partition = partition_by_winners}};
+constexpr Method kTopKMethods[] = {{"winners", taken_factors, placements_of_winners, partition_by_winners}};
 
 constexpr OpDef kTopKOps[] = {{
     .name = "chlo.top_k",

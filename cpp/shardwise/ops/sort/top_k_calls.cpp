@@ -2,7 +2,6 @@
 #include "shardwise/ops/sort/top_k_calls.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "shardwise/base/error.h"
@@ -10,8 +9,10 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/along_last_dim.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/custom_call_def.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/sort/comparators.h"
 #include "shardwise/ops/sort/top_k.h"
 
@@ -26,10 +27,8 @@ constexpr std::string_view kFromText = "lower it with JAX again";
 }
 
 std::string call_types_text(const OpView& op) {
-  const auto operand = [&](ValueId id) { return op.module().type(id).text(); };
-  std::string text = str("(", join(op.operands(), ", ", operand), ") -> (");
-  for (size_t i = 0; i < op.result_count(); ++i) text += (i == 0 ? "" : ", ") + op.result_type(i).text();
-  return text + ")";
+  const std::vector<ValueId> results = results_of(op.module(), op.id());
+  return str("(", types_text(op.module(), op.operands()), ") -> (", types_text(op.module(), results), ")");
 }
 
 const Attribute* field(const OpView& op, std::string_view dictionary, std::string_view name) {
@@ -65,15 +64,10 @@ std::optional<RegionId> comparator_of(const OpView& op) {
   return found->body;
 }
 
-bool compares_scalars(const OpView& op, RegionId comparator) {
-  const Module& module = op.module();
-  const Region& body = module.region(comparator);
-  bool fits = body.arguments.size() == op.operand_count() && body.results.size() == 1 &&
-              module.type(body.results[0]) == TensorType{DType::kBool, {}};
-  for (size_t i = 0; fits && i < body.arguments.size(); ++i) {
-    fits = module.type(body.arguments[i]) == TensorType{op.operand_type(i / 2).dtype, {}};
-  }
-  return fits;
+bool compares_operands(const OpView& op, RegionId comparator) {
+  const Region& body = op.module().region(comparator);
+  return body.arguments.size() == op.operand_count() &&
+         compares_scalars(op.module(), body, [&](size_t i) { return op.operand_type(i).dtype; });
 }
 
 ApproxTopK read_approx_top_k(const OpView& op) {
@@ -111,7 +105,7 @@ ApproxTopK read_approx_top_k(const OpView& op) {
     refuse(kApproxTopK, str("results must have top_k = ", k, " elements along reduction_dim"), call_types_text(op));
   }
   const std::optional<RegionId> comparator = comparator_of(op);
-  if (!comparator || !compares_scalars(op, *comparator)) {
+  if (!comparator || !compares_operands(op, *comparator)) {
     refuse(kApproxTopK,
            "called_computations must be a function of the module that compares two scalars of each operand",
            call_types_text(op));
@@ -122,8 +116,7 @@ ApproxTopK read_approx_top_k(const OpView& op) {
 
 // Dims in which `dim` is the last one; or the way back.
 Dims order_with_last(size_t ndim, size_t dim, bool back) {
-  Dims order(ndim);
-  std::iota(order.begin(), order.end(), 0);
+  Dims order = identity_dims(static_cast<int64_t>(ndim));
   const auto at = order.begin() + static_cast<int64_t>(dim);
   // 3 dims, dim 0: [1, 2, 0], and back [2, 0, 1].
   back ? std::rotate(at, order.end() - 1, order.end()) : std::rotate(at, at + 1, order.end());
@@ -160,17 +153,14 @@ void decompose_to_sort(DecomposeContext& context, const ApproxTopK& call) {
   Builder& builder = context.builder();
   Module& module = builder.module();
   const size_t count = op.result_count();
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < count; ++i) operands.push_back(context.operand(i));
+  std::vector<ValueId> operands = operands_of(context);
+  operands.resize(count);  // without the scalars
   const RegionId comparator = GraphCopy(module, module).region(call.comparator);
   const Attrs attrs{{"dimension", IntAttr{static_cast<int64_t>(call.dim)}}, {"is_stable", true}};
   const OpId sorted = builder.create_op("stablehlo.sort", operands, attrs, {}, {&comparator, 1});
-  Dims limit = op.operand_type(0).shape;
-  limit[call.dim] = call.count;
-  const Dims start(limit.size(), 0), strides(limit.size(), 1);
   for (size_t i = 0; i < count; ++i) {
     const ValueId all = module.result(sorted, static_cast<uint32_t>(i));
-    context.set_result(i, build_slice(builder, all, start, limit, strides));
+    context.set_result(i, build_slice_along(builder, all, call.dim, 0, call.count));
   }
 }
 

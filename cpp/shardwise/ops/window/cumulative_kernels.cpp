@@ -6,18 +6,14 @@
 #include <cstring>
 #include <type_traits>
 
-#include "shardwise/base/error.h"
 #include "shardwise/ops/shared/reduce_operations.h"
 #include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
 namespace {
 
-using reduce_loops::And;
-using reduce_loops::Extremum;
-using reduce_loops::FloatExtremum;
-using reduce_loops::Or;
-using reduce_loops::Product;
+using reduce_loops::dispatch_floats;
+using reduce_loops::dispatch_integers;
 using reduce_loops::Sum;
 
 constexpr int64_t kSegment = 256;  // neighbouring elements of a row that run side by side
@@ -131,29 +127,6 @@ void scan_items(KernelContext& context, const ScanShape& shape, const std::byte*
 
 using ScanFn = void (*)(KernelContext&, const ScanShape&, const std::byte*, std::byte*, const std::byte*);
 
-template <class T>
-ScanFn scan_of_floats(Reducer reducer) {
-  switch (reducer) {
-    case Reducer::kSum: return scan_items<Sum<T>>;
-    case Reducer::kProd: return scan_items<Product<T>>;
-    case Reducer::kMax: return scan_items<FloatExtremum<T, true>>;
-    case Reducer::kMin: return scan_items<FloatExtremum<T, false>>;
-    default:
-      fail<DTypeError>("stablehlo.reduce_window", "and, or take integers or booleans", "floats", "compare first");
-  }
-}
-
-// The same for signed items, which would overflow.
-template <class T>
-ScanFn scan_of_bits(Reducer reducer) {
-  switch (reducer) {
-    case Reducer::kSum: return scan_items<Sum<T>>;
-    case Reducer::kProd: return scan_items<Product<T>>;
-    case Reducer::kAnd: return scan_items<And<T>>;
-    default: return scan_items<Or<T>>;
-  }
-}
-
 // Products of complex numbers.
 template <class T>
 struct ComplexProduct : reduce_loops::Plain<std::complex<T>> {
@@ -166,24 +139,10 @@ struct ComplexProduct : reduce_loops::Plain<std::complex<T>> {
 ScanFn scan_of(DType dtype, Reducer reducer) {
   if (dtype == DType::kC64) return scan_items<ComplexProduct<float>>;
   if (dtype == DType::kC128) return scan_items<ComplexProduct<double>>;
-  if (dtype == DType::kF32) return scan_of_floats<float>(reducer);
-  if (dtype == DType::kF64) return scan_of_floats<double>(reducer);
-  // The order of integers depends on their sign, unlike their sums and bits.
-  if (reducer == Reducer::kMax || reducer == Reducer::kMin) {
-    return dispatch(dtype, [&]<class T>() -> ScanFn {
-      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        return reducer == Reducer::kMax ? scan_items<Extremum<T, true>> : scan_items<Extremum<T, false>>;
-      } else {
-        fail<InternalError>("stablehlo.reduce_window", "the dtype must be an integer");
-      }
-    });
-  }
-  switch (item_size(dtype)) {
-    case 1: return scan_of_bits<uint8_t>(reducer);
-    case 2: return scan_of_bits<uint16_t>(reducer);
-    case 4: return scan_of_bits<uint32_t>(reducer);
-    default: return scan_of_bits<uint64_t>(reducer);
-  }
+  const auto of_items = []<class Op>() -> ScanFn { return scan_items<Op>; };
+  constexpr std::string_view kName = "stablehlo.reduce_window";
+  return is_float(dtype) ? dispatch_floats(kName, dtype, reducer, of_items)
+                         : dispatch_integers(kName, dtype, reducer, of_items);
 }
 
 }  // namespace

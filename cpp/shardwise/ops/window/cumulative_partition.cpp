@@ -1,6 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/window/cumulative_partition.h"
-
+//
+// Cumulative ops along sharded dims: each device combines its own rows, then adds the totals of the shards before it.
+//
+//   cumsum of [1 2 | 3 4 | 5 6] over three devices
+//     own rows          [1 3]  [3 7]  [5 11]
+//     totals             3      7      11
+//     before the shard   0      3      10
+//     result            [1 3]  [6 10] [15 21]
+//
+// The scan of the totals takes one of three forms, which are three methods. The length of none depends on the number of
+// devices:
+//
+//   rows of w elements, n shards       all_gather, mask, reduce                 (n - 1) * w
+//                                      all_to_all, prefix, all_to_all       2 * (n - 1) * ceil(w / n)
+//                                      a chain: n - 1 messages in a row     w
+//
+// In the second form, each device gets the totals of all shards, but only for its own part of the columns.
 #include "shardwise/base/error.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
@@ -9,12 +24,13 @@
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/reduce_window.h"
 #include "shardwise/ops/build/slicing.h"
-#include "shardwise/ops/shared/addends.h"
+#include "shardwise/ops/partitioning/addends.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
+#include "shardwise/ops/window/reduce_window.h"
 
 namespace shardwise {
 namespace {

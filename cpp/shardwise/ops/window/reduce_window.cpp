@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/window/reduce_window.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/reduce_window.h"
+#include "shardwise/ops/build/same_op.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
+#include "shardwise/ops/partitioning/local_ranges.h"
+#include "shardwise/ops/partitioning/moved_axes.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/local_ranges.h"
-#include "shardwise/ops/shared/moved_axes.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
-#include "shardwise/ops/window/cumulative_partition.h"
 
 namespace shardwise {
 namespace {
@@ -62,17 +58,8 @@ ValueId init_value(PartitionContext& context, size_t input) {
 
 // The op on the local inputs.
 void set_local_windows(PartitionContext& context, std::vector<ValueId> operands, AttrsId attrs) {
-  const OpView op = context.op();
-  Builder& builder = context.builder();
-  for (size_t i = 0; i < op.result_count(); ++i) operands.push_back(init_value(context, i));
-  std::vector<TypeId> types;
-  for (size_t i = 0; i < op.result_count(); ++i) types.push_back(context.local_result_type(i));
-  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
-  const OpId local = builder.create_op(op.def(), operands, attrs, types, {&region, 1});
-  for (size_t i = 0; i < types.size(); ++i) {
-    context.set_result(i, builder.module().result(local, static_cast<uint32_t>(i)),
-                       result_padding(context.result_layout(i)));
-  }
+  for (size_t i = 0; i < context.op().result_count(); ++i) operands.push_back(init_value(context, i));
+  set_results(context, create_again(context.builder(), context.op(), operands, attrs, local_result_types(context)));
 }
 
 // A sharded dim ends past the last window of the block.
@@ -89,8 +76,8 @@ void partition_reduce_window(PartitionContext& context) {
   const OpView op = context.op();
   std::vector<ValueId> inputs;
   for (size_t i = 0; i < op.result_count(); ++i) inputs.push_back(context.operand(i));
-  const AttrsId own = op.module().op(op.id()).attrs;
-  set_local_windows(context, std::move(inputs), moves ? context.builder().context().intern(window_attrs(window)) : own);
+  const AttrsId attrs = moves ? context.builder().context().intern(window_attrs(window)) : attrs_of(op);
+  set_local_windows(context, std::move(inputs), attrs);
 }
 
 // A shard combines its own rows, and the totals of the shards before it.
@@ -131,7 +118,7 @@ ExchangeMap window_map(const PartitionContext& context, size_t operand, Window& 
   const std::vector<DimLayout>& to = context.result_layout(0).dims;
   for (size_t dim = 0; dim < to.size(); ++dim) {
     ExchangeTarget target = exchange_target(context, dim);
-    ExchangeSource source{.axes = from[dim].axes, .block = from[dim].block, .size = from[dim].size};
+    ExchangeSource source = source_of(from[dim]);
     if (!window.is_trivial(dim) && is_whole(context, dim)) {
       target.rows = target.step = target.size = from[dim].size;  // the window op does it all
     } else if (!window.is_trivial(dim)) {
@@ -218,53 +205,37 @@ void batch_reduce_window(BatchContext& context) {
     if (context.is_batched(i)) return batch_init(context, required_reducer(op), window);
     operands.push_back(context.operand(i));
   }
-  const RegionId region = GraphCopy(op.module(), builder.module()).region(op.regions()[0]);
-  const OpId batched =
-      builder.create_op(op.def(), operands, builder.context().intern(window_attrs(window)), {}, {&region, 1});
-  for (size_t i = 0; i < inputs; ++i) {
-    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
-  }
+  set_results(context, create_again(builder, op, operands, builder.context().intern(window_attrs(window))));
 }
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
 constexpr Method kReduceWindowMethods[] = {
-    {.name = "gathered totals",
-     .factors = cumulative_factors,
-     .placements = placements_by_rule,
-     .partition = partition_by_gathered_totals},
-    {.name = "totals",
-     .factors = cumulative_factors,
-     .placements = placements_by_rule,
-     .partition = partition_by_totals},
-    {.name = "chain", .factors = cumulative_factors, .placements = placements_by_rule, .partition = partition_by_chain},
-    {.name = "another dim",
-     .factors = cumulative_factors,
-     .placements = placements_of_cumulative,
-     .partition = nullptr},
-    {.name = kExchange, .factors = window_factors, .placements = nullptr, .partition = partition_by_windows},
+    {"gathered totals", cumulative_factors, placements_by_rule, partition_by_gathered_totals},
+    {"totals", cumulative_factors, placements_by_rule, partition_by_totals},
+    {"chain", cumulative_factors, placements_by_rule, partition_by_chain},
+    {"another dim", cumulative_factors, placements_of_cumulative, nullptr},
+    {kExchange, window_factors, nullptr, partition_by_windows},
 };
 
-constexpr OpDef kReduceWindow{
-    .name = "stablehlo.reduce_window",
-    .infer = infer_reduce_window,
-    .rule = rule_reduce_window,
-    .partition = partition_reduce_window,
-    .methods = kReduceWindowMethods,
-    .prepare = prepare_reduce_window,
-    .cost = cost_reduce_window,
-    .vjp = vjp_reduce_window,
-    .batch = batch_reduce_window,
-    .linear = {Linear::kFirst, kAllReducers},
-    .regions = Regions::kCombiner,
-    .addends = Addends::kWideOperands,
-    .verify_runnable = verify_region_tiles,
-    .doc =
-        "Combines the elements under a moving window; cumulative sums are its prefix form (StableHLO reduce_window).",
+constexpr OpDef kWindowOps[] = {
+    {.name = "stablehlo.reduce_window",
+     .infer = infer_reduce_window,
+     .rule = rule_reduce_window,
+     .partition = partition_reduce_window,
+     .methods = kReduceWindowMethods,
+     .prepare = prepare_reduce_window,
+     .cost = cost_reduce_window,
+     .vjp = vjp_reduce_window,
+     .batch = batch_reduce_window,
+     .linear = {Linear::kFirst, kAllReducers},
+     .regions = Regions::kCombiner,
+     .addends = Addends::kWideOperands,
+     .verify_runnable = verify_region_tiles,
+     .doc =
+         "Combines the elements under a moving window; cumulative sums are its prefix form (StableHLO reduce_window)."},
 };
-static_assert(kReduceWindow.complete());
-
-constexpr OpDef kWindowOps[] = {kReduceWindow};
+static_assert(all_complete(kWindowOps));
 
 }  // namespace
 

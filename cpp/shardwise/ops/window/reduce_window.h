@@ -11,7 +11,7 @@
 //
 // Cumulative ops have the prefix form: a window as long as the dim, padded on one side so that it ends (or starts) at
 // each element in turn. Such a dim may stay sharded: each device combines its own rows, and the totals of the shards
-// before it (cumulative_partition.h).
+// before it (cumulative_partition.cpp).
 //
 //   cumsum of n elements       window n, padding (n-1, 0)         ([i])->([i]) {i=n} permutation={i}
 //   from the other end         window n, padding (0, n-1)
@@ -29,5 +29,10 @@ std::span<const OpDef> reduce_window_ops();
 
 std::optional<Kernel> prepare_reduce_window(const OpView& op, const KernelTypes& types);
 void vjp_reduce_window(VjpContext& context);
+
+// For a reduce_window in which each sharded dim has the prefix form or passes through.
+void partition_by_gathered_totals(PartitionContext& context);  // the first form
+void partition_by_totals(PartitionContext& context);           // the second form
+void partition_by_chain(PartitionContext& context);            // the third form
 
 }  // namespace shardwise

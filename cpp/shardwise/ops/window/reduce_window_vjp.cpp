@@ -40,10 +40,6 @@ ValueId share_of(Builder& builder, ValueId cotangent, ValueId count) {
   return divide(builder, cotangent, builder.create("stablehlo.maximum", {count, one}));
 }
 
-ValueId sum_of_all(Builder& builder, ValueId value) {
-  return build_reduce(builder, value, {}, Reducer::kSum, identity_dims(builder.module().type(value).ndim()));
-}
-
 ValueId padded_along(Builder& builder, ValueId value, int64_t number, size_t dim, int64_t low, int64_t high,
                      int64_t interior = 0) {
   const TensorType type = builder.module().type(value);
@@ -53,14 +49,6 @@ ValueId padded_along(Builder& builder, ValueId value, int64_t number, size_t dim
   highs[dim] = high;
   interiors[dim] = interior;
   return build_pad(builder, value, build_scalar(builder, scalar_of(type.dtype, number)), lows, highs, interiors);
-}
-
-ValueId sliced_along(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t limit, int64_t stride = 1) {
-  Dims limits = shape_of(builder, value), starts(limits.size(), 0), strides(limits.size(), 1);
-  starts[dim] = start;
-  limits[dim] = limit;
-  strides[dim] = stride;
-  return build_slice(builder, value, starts, limits, strides);
 }
 
 // ---- sums ----------------------------------------------------------------------------------------------------------
@@ -91,7 +79,7 @@ void vjp_sum(VjpContext& context, const Window& window) {
   if (context.needs(1)) {
     const ValueId one = build_scalar(builder, scalar_of(from.dtype, 1));
     const ValueId count = build_init_share(builder, one, Reducer::kSum, window, from.shape);
-    context.set(1, sum_of_all(builder, multiply(builder, context.cotangent(), count)));
+    context.set(1, build_sum_of_all(builder, multiply(builder, context.cotangent(), count)));
   }
 }
 
@@ -144,8 +132,8 @@ ValueId extremum_back(Builder& builder, ValueId x, ValueId result, ValueId cotan
   const bool forward = prefix == Prefix::kForward;
   const int64_t size = shape_of(builder, x)[dim];
   const ValueId hit = build_equal_as_number(builder, x, result);
-  const ValueId same = build_equal_as_number(builder, sliced_along(builder, result, dim, 1, size),
-                                             sliced_along(builder, result, dim, 0, size - 1));
+  const ValueId same = build_equal_as_number(builder, build_slice_along(builder, result, dim, 1, size),
+                                             build_slice_along(builder, result, dim, 0, size - 1));
   const ValueId at_second = padded_along(builder, same, 0, dim, 1, 0);
   const ValueId at_first = padded_along(builder, same, 0, dim, 0, 1);
   const ValueId count = recurrence(builder, forward ? at_second : at_first, hit, dim, prefix);
@@ -168,7 +156,7 @@ class Places {
     std::vector<ValueId> places;
     for (int64_t place = 0; place < window_.sizes[dim_]; ++place) {
       const int64_t start = place * window_.dilations[dim_];
-      const ValueId view = sliced_along(builder_, whole_, dim_, start, start + span_, window_.strides[dim_]);
+      const ValueId view = build_slice_along(builder_, whole_, dim_, start, start + span_, window_.strides[dim_]);
       places.push_back(build_reshape(builder_, view, with_leading(1, shape_of(builder_, view))));
     }
     return build_concatenate(builder_, places, 0);
@@ -296,8 +284,8 @@ void vjp_with_init(VjpContext& context, Builder& builder, Reducer reducer, Windo
   const ValueId one = build_scalar(builder, scalar_of(builder.module().type(init).dtype, 1));
   const ValueId inside = build_broadcast(builder, zero, shape, {});
   const ValueId is_padding = build_pad(builder, inside, one, padding.low, padding.high, interior);
-  const ValueId total =
-      add(builder, sum_of_all(builder, halves.init), sum_of_all(builder, multiply(builder, back, is_padding)));
+  const ValueId total = add(builder, build_sum_of_all(builder, halves.init),
+                            build_sum_of_all(builder, multiply(builder, back, is_padding)));
   context.set(1, build_convert(builder, total, dtype));
 }
 

@@ -9,11 +9,11 @@
 #include "shardwise/ops/build/along_last_dim.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/regions.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/propagation_only.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/shared/windows.h"
 
@@ -26,19 +26,17 @@ void expect_region(const InferContext& op, size_t index, DType result) {
   bool fits = region.arguments.size() == 2 && region.results.size() == 1;
   for (ValueId argument : region.arguments) fits = fits && op.module().type(argument) == scalar;
   fits = fits && op.module().type(region.results[0]) == TensorType{result, {}};
-  if (fits) return;
-  op.fail_dtype(index == 0 ? "the first region must compare two scalars of the operand"
-                           : "the second region must combine two scalars of the operand into one",
-                op.operand_types_text());
+  expect_dtype(op, fits,
+               index == 0 ? "the first region must compare two scalars of the operand"
+                          : "the second region must combine two scalars of the operand into one");
 }
 
 void infer_select_and_scatter(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(3);
   op.expect_regions(2);
   const DType dtype = op.operand(0).dtype;
-  if (op.operand(1).dtype != dtype) {
-    op.fail_dtype("operand and source must have the same dtype", op.operand_types_text(), "convert one of them first");
-  }
+  expect_dtype(op, op.operand(1).dtype == dtype, "operand and source must have the same dtype",
+               "convert one of them first");
   expect_scalar(op, 2, dtype);
   expect_region(op, 0, DType::kBool);
   expect_region(op, 1, dtype);
@@ -129,10 +127,8 @@ void decompose_select_and_scatter(DecomposeContext& context) {
                                                   .windows_inside = all}));
 }
 
-constexpr Method kSelectAndScatterMethods[] = {{.name = kExchange,
-                                                .factors = moved_factors_of_select_and_scatter,
-                                                .placements = placements_of_select_and_scatter,
-                                                .partition = partition_select_and_scatter}};
+constexpr Method kSelectAndScatterMethods[] = {
+    {kExchange, moved_factors_of_select_and_scatter, placements_of_select_and_scatter, partition_select_and_scatter}};
 
 constexpr OpDef kSelectAndScatterOps[] = {{
     .name = "stablehlo.select_and_scatter",
@@ -159,8 +155,7 @@ ValueId build_select_and_scatter(Builder& builder, const OpView& op, const Selec
   const size_t kept = order.size();
   order.insert(order.end(), windowed.begin(), windowed.end());
 
-  Dims moved;
-  for (int64_t d : order) moved.push_back(shape[static_cast<size_t>(d)]);
+  const Dims moved = sizes_at(shape, order);
   const int64_t count = element_count(DimSpan(moved).subspan(kept));
   const DType place = count <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64;
   const ValueId iota =

@@ -4,9 +4,9 @@
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/ops/build/exchange_partition.h"
 #include "shardwise/ops/build/layout.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/ops/window/select_and_scatter.h"
 
@@ -68,7 +68,7 @@ class SelectAndScatterOfShards {
       operand.from[0].push_back(exchange_source(context_, 0, dim));
       source.from[0].push_back(exchange_source(context_, 1, dim));
       const DimLayout& own = context_.operand_layout(1).dims[dim];
-      source.to.push_back({.axes = own.axes, .rows = own.block, .step = own.block, .size = own.size});
+      source.to.push_back(target_of(own));
       if (window_.is_trivial(dim) || to.dims[dim].axes.empty()) continue;
       moves = true;
       const WindowedDim rows = WindowedDim::of(window_, dim, to.dims[dim].block);

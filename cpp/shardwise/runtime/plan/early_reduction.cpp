@@ -10,7 +10,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/use_lists.h"
 #include "shardwise/ops/control/loop_parts.h"
-#include "shardwise/ops/shared/linearity.h"
+#include "shardwise/ops/partitioning/linearity.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 

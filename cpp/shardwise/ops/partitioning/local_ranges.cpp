@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/shared/local_ranges.h"
+#include "shardwise/ops/partitioning/local_ranges.h"
 
 namespace shardwise {
 

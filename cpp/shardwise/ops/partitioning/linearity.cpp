@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/shared/linearity.h"
+#include "shardwise/ops/partitioning/linearity.h"
 
-#include "shardwise/ops/shared/addends.h"
+#include "shardwise/ops/partitioning/addends.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 

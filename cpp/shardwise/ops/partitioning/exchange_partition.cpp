@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/build/exchange_partition.h"
+#include "shardwise/ops/partitioning/exchange_partition.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "shardwise/ops/build/collectives.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/partitioning/padding.h"
 
 namespace shardwise {
 
-ExchangeTarget exchange_target(const PartitionContext& context, size_t dim) {
-  const DimLayout& layout = context.result_layout(0).dims[dim];
-  // Tiles of the result are its blocks: step = rows.
+ExchangeTarget target_of(const DimLayout& layout) {
   return {.axes = layout.axes, .rows = layout.block, .step = layout.block, .size = layout.size};
+}
+
+ExchangeSource source_of(const DimLayout& layout) {
+  return {.axes = layout.axes, .block = layout.block, .size = layout.size};
+}
+
+ExchangeTarget exchange_target(const PartitionContext& context, size_t dim) {
+  return target_of(context.result_layout(0).dims[dim]);
 }
 
 ExchangeSource exchange_source(const PartitionContext& context, size_t operand, size_t dim) {
   const DimLayout& layout = context.operand_layout(operand).dims[dim];
-  ExchangeSource source{.axes = layout.axes, .block = layout.block, .size = layout.size};
+  ExchangeSource source = source_of(layout);
   const Range* range = context.rule().range(operand, dim);
   if (range == nullptr) return source;
   source.scale = range->scale;

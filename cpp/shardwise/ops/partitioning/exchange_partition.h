@@ -13,6 +13,9 @@
 
 namespace shardwise {
 
+// The tiles of a layout, all of it.
+ExchangeTarget target_of(const DimLayout& layout);
+ExchangeSource source_of(const DimLayout& layout);
 // Reads from the range of the rule which elements of operand `operand` a tile of dim `dim` of result 0 needs.
 ExchangeTarget exchange_target(const PartitionContext& context, size_t dim);
 ExchangeSource exchange_source(const PartitionContext& context, size_t operand, size_t dim);
@@ -26,7 +29,6 @@ std::vector<FactorId> moved_factors(const OpView& op, const ShardingRule& rule);
 void partition_by_exchange(PartitionContext& context);
 
 inline constexpr std::string_view kExchange = "exchange";
-inline constexpr Method kByExchange[] = {
-    {.name = kExchange, .factors = moved_factors, .placements = nullptr, .partition = partition_by_exchange}};
+inline constexpr Method kByExchange[] = {{kExchange, moved_factors, nullptr, partition_by_exchange}};
 
 }  // namespace shardwise

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/partitioning/padding.h"
 
 #include <algorithm>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/build/reverse.h"
-
-#include <algorithm>
 #include <utility>
 
-#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ops/build/same_op.h"
+#include "shardwise/ops/layout/layout.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/windows.h"
 
@@ -19,10 +18,8 @@ ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse
   // A sharding on the value between them is an annotation of the user, which must not vanish.
   if (!maker || module.op(maker).def != &reverse.def() || module.value(made.operand(0)).sharding) return {};
   const OpView before(module, maker);
-  Dims dims = reverse.attrs().get<IntArray>("dimensions"), own = before.attrs().get<IntArray>("dimensions");
   // The order in which the dims are listed does not matter.
-  std::ranges::sort(dims);
-  std::ranges::sort(own);
+  const Dims dims = ascending(dims_attr(reverse, "dimensions")), own = ascending(dims_attr(before, "dimensions"));
   size_t uses = 0;
   for ([[maybe_unused]] const Use use : module.uses(made.result())) ++uses;
   // Another user needs the windows over the reverse as they are, and they would be computed twice.
@@ -37,9 +34,7 @@ ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse
     std::swap(window.low[dim], window.high[dim]);
   }
   const ValueId operands[] = {before.operand(0), made.operand(1)};
-  const RegionId region = GraphCopy(module, module).region(made.regions()[0]);
-  return module.result(
-      builder.create_op(made.def(), operands, builder.context().intern(window_attrs(window)), {}, {&region, 1}));
+  return module.result(create_again(builder, made, operands, builder.context().intern(window_attrs(window))));
 }
 
 }  // namespace
@@ -51,10 +46,8 @@ ValueId fold_reverse(Builder& builder, const OpView& op) {
   if (!maker || module.value(op.operand(0)).sharding) return {};
   const OpView made(module, maker);
   if (&made.def() != &op.def()) return turn_windows(builder, made, op);
-  Dims dims = op.attrs().get<IntArray>("dimensions"), before = made.attrs().get<IntArray>("dimensions");
-  std::ranges::sort(dims);
-  std::ranges::sort(before);
-  return dims == before ? made.operand(0) : ValueId{};
+  const bool undoes = ascending(dims_attr(op, "dimensions")) == ascending(dims_attr(made, "dimensions"));
+  return undoes ? made.operand(0) : ValueId{};
 }
 
 }  // namespace shardwise

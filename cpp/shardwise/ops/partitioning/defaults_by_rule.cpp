@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ops/shared/padding.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
@@ -65,26 +64,13 @@ double part_read(const OpView& op, const ShardingRule& rule, size_t operand) {
 
 }  // namespace
 
-void partition_by_rule(PartitionContext& context) {
-  const OpView op = context.op();
-  partition_by_rule(context, op.module().op(op.id()).attrs);
-}
+void partition_by_rule(PartitionContext& context) { partition_by_rule(context, attrs_of(context.op())); }
 
 void partition_by_rule(PartitionContext& context, AttrsId local_attrs) {
   const OpView op = context.op();
-  Builder& builder = context.builder();
   std::vector<ValueId> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(masked_for_reductions(context, i));
-  std::vector<TypeId> types;
-  for (size_t i = 0; i < op.result_count(); ++i) types.push_back(context.local_result_type(i));
-  GraphCopy copy(op.module(), builder.module());
-  std::vector<RegionId> regions;
-  for (const RegionId region : op.regions()) regions.push_back(copy.region(region));
-  const OpId local = builder.create_op(op.def(), operands, local_attrs, types, regions);
-  for (size_t i = 0; i < types.size(); ++i) {
-    const ValueId result = builder.module().result(local, static_cast<uint32_t>(i));
-    context.set_result(i, result, result_padding(context.result_layout(i)));
-  }
+  set_results(context, create_again(context.builder(), op, operands, local_attrs, local_result_types(context)));
 }
 
 OpCost cost_by_rule(const OpView& op) {

@@ -56,17 +56,11 @@ constexpr OpDef without_gradient(OpDef def, std::string_view reason) {
 // OpDef::vjp either (transforms/gradient/differentiate_regions.h).
 constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions, FlowFn flow, VerifyFn verify,
                           std::string_view format, std::string_view doc) {
-  return OpDef{.name = name,
-               .infer = infer,
-               .rule = no_rule,
-               .prepare = propagation_only,
-               .vjp = propagation_only,
-               .batch = propagation_only,
-               .regions = regions,
-               .flow = flow,
-               .verify = verify,
-               .format = format,
-               .doc = doc};
+  OpDef def = propagation_only_op(name, infer, no_rule, format, doc);
+  def.regions = regions;
+  def.flow = flow;
+  def.verify = verify;
+  return def;
 }
 
 // Whether all but `propagation_only` of the ops are complete. Nobody raises that number: an op without kernel is one of

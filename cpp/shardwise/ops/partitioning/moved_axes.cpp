@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/shared/moved_axes.h"
+#include "shardwise/ops/partitioning/moved_axes.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/shared/owned_rows.h"
+#include "shardwise/ops/partitioning/owned_rows.h"
 
-#include "shardwise/ops/shared/linearity.h"
+#include "shardwise/ops/partitioning/linearity.h"
 
 namespace shardwise {
 

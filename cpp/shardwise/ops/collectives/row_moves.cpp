@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ops/build/row_moves.h"
+#include "shardwise/ops/collectives/row_moves.h"
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "shardwise/ops/build/constants.h"
@@ -45,26 +44,18 @@ std::optional<Shift> shift_of(DimSpan sources) {
   return std::nullopt;
 }
 
-ValueId slice_rows(Builder& builder, ValueId value, int64_t dim, int64_t start, int64_t limit) {
-  const Dims shape = builder.module().type(value).shape;
-  Dims first(shape.size(), 0), last = shape;
-  const Dims strides(shape.size(), 1);
-  first[static_cast<size_t>(dim)] = start;
-  last[static_cast<size_t>(dim)] = limit;
-  return build_slice(builder, value, first, last, strides);
-}
-
 ValueId shift_rows(Builder& builder, ValueId value, int64_t dim, const Shift& shift) {
   const TensorType type = builder.module().type(value);
-  const int64_t count = type.shape[static_cast<size_t>(dim)];
+  const auto d = static_cast<size_t>(dim);
+  const int64_t kept = type.shape[d] - shift.distance;
   if (shift.wraps) {
-    const ValueId last = slice_rows(builder, value, dim, count - shift.distance, count);
-    return build_concatenate(builder, {last, slice_rows(builder, value, dim, 0, count - shift.distance)}, dim);
+    const ValueId last = build_slice_along(builder, value, d, kept, type.shape[d]);
+    return build_concatenate(builder, {last, build_slice_along(builder, value, d, 0, kept)}, dim);
   }
   Dims low(type.shape.size(), 0), high = low;
   const Dims interior = low;
-  low[static_cast<size_t>(dim)] = shift.distance;
-  high[static_cast<size_t>(dim)] = -shift.distance;
+  low[d] = shift.distance;
+  high[d] = -shift.distance;
   return build_pad(builder, value, build_zeros(builder, {type.dtype, {}}), low, high, interior);
 }
 
