@@ -27,6 +27,4 @@ CLASSES: dict[str, int] = {
     "cpp/shardwise/text/text_reader.h:TextReader": 440,
     "cpp/shardwise/tile/program.h:TileBuilder": 470,
     "cpp/shardwise/transforms/batch/batch_walk.h:BatchWalk": 340,
-    "cpp/shardwise/explanation/lost_axes.h:LostAxisFinder": 320,
-    "cpp/shardwise/propagation/propagate_factors.h:FactorPropagation": 210,
 }
