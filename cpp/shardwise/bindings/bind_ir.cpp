@@ -67,7 +67,7 @@ std::vector<std::optional<std::string>> coarsest_float_names(const Module& modul
 
 // (op name, rule text) of every op of main; "" where an op has no rule.
 std::vector<std::pair<std::string, std::string>> sharding_rules(const Module& module, bool conservative) {
-  RulesByOp rules_by_op(module, conservative);
+  RulesByOp rules_by_op(module, {.conservative = conservative});
   std::vector<std::pair<std::string, std::string>> rules;
   for (const OpId op : module.region(module.main().body).ops) {
     const OpView view(module, op);

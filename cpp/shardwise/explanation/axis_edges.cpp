@@ -2,7 +2,6 @@
 #include "shardwise/explanation/axis_edges.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace shardwise {
 namespace {
@@ -18,13 +17,12 @@ void append_edges(AxisHistory& history, const Module& module, size_t s, AxisEdge
     for (const AxisRef& axis : after.dims[d].axes) {
       if (before != nullptr && std::ranges::find(before->dims[d].axes, axis) != before->dims[d].axes.end()) continue;
       // Digits that the dim itself had are no edge.
-      for (const AxisSource& source : history.sources(s, d, axis) | std::views::reverse) {
-        if (source.own) continue;
-        edge.axis = axis;
-        edge.source = source.tensor;
-        edges.push_back(edge);
-        break;
-      }
+      const std::vector<AxisSource> sources = history.sources(s, d, axis);
+      const auto last = std::ranges::find(sources.rbegin(), sources.rend(), false, &AxisSource::own);
+      if (last == sources.rend()) continue;
+      edge.axis = axis;
+      edge.source = last->tensor;
+      edges.push_back(edge);
     }
   }
 }

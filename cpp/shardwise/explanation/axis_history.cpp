@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/propagation/propagate_factors.h"
 
 namespace shardwise {
@@ -15,6 +16,27 @@ AxisHistory::AxisHistory(const Module& module, const Provenance& provenance) : V
     members_[module.attrs(OpId{i}).get_int("group_id")].push_back(member);
     groups_.try_emplace(member, OpId{i});
   }
+  // An op may have a value as several operands.
+  const auto add = [&](ValueId value, OpId op) {
+    std::vector<VisitedOp>& visits = visits_of_[value];
+    if (visits.empty() || visits.back().op != op) visits.push_back({op});
+  };
+  walk(module, [&](OpId op) {
+    has_barrier_ = has_barrier_ || module.op(op).def->traits.barrier;
+    for (const ValueId operand : module.operands(op)) add(operand, op);
+    for (uint32_t i = 0; i < module.op(op).result_count; ++i) add(module.result(op, i), op);
+  });
+  for (const auto& [op, edge] : provenance.edges) {
+    for (const TensorRef& tensor : tensors({op})) add(tensor.value, op);
+  }
+  const std::vector<ValueId>& results = module.region(module.main().body).results;
+  for (uint32_t i = 0; i < results.size(); ++i) visits_of_[results[i]].push_back({{}, i});
+}
+
+const std::vector<VisitedOp>& AxisHistory::visits_of(ValueId value) const {
+  static const std::vector<VisitedOp> kNone;
+  const auto found = visits_of_.find(value);
+  return found == visits_of_.end() ? kNone : found->second;
 }
 
 // Compares Shardy's intervals of digits, as propagation does (propagate_factors.h).

@@ -42,6 +42,9 @@ class AxisHistory : public VisitReplay {
   size_t visit_begin(size_t s) const;
   // The tensors that had the digits of `axis` that step `s` left on `dim`.
   std::vector<AxisSource> sources(size_t s, size_t dim, const AxisRef& axis);
+  // The ops that define and use the value, the data-flow edges that connect it, and the results of main that it is.
+  const std::vector<VisitedOp>& visits_of(ValueId value) const;
+  bool has_barrier() const { return has_barrier_; }
 
   bool is_group(OpId op) const { return op && module().op(op).def->traits.sharding_group; }
   // The group whose members disagree, for a constraint that propagation put between a member and its users.
@@ -53,8 +56,10 @@ class AxisHistory : public VisitReplay {
 
   std::map<int64_t, std::vector<ValueId>> members_;  // of groups, by their numbers
   std::unordered_map<ValueId, OpId> groups_;         // the first group of each member
-  const FactorProjection* factors_ = nullptr;        // of the visit at hand, before it
-  FactorProjection grown_;                           // of its target, afterwards
+  std::unordered_map<ValueId, std::vector<VisitedOp>> visits_of_;
+  bool has_barrier_ = false;
+  const FactorProjection* factors_ = nullptr;  // of the visit at hand, before it
+  FactorProjection grown_;                     // of its target, afterwards
   std::vector<TensorRef> tensors_;
 };
 

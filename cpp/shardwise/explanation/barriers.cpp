@@ -6,47 +6,23 @@
 #include "shardwise/explanation/verdict_text.h"
 
 namespace shardwise {
+namespace {
 
 // A dim of a value that nothing splits, and the dim of the value asked about that would get its axes.
-struct LostAxisFinder::CarriedDim {
+struct CarriedDim {
   ValueId value;
   size_t dim = 0;
   size_t asked = 0;
   auto operator<=>(const CarriedDim&) const = default;
 };
 
-std::vector<LostAxis> LostAxisFinder::find_behind_barriers(ValueId value) {
-  std::vector<LostAxis> lost;
-  if (!has_barrier_) return lost;
-  std::vector<CarriedDim> stack;
-  for (size_t d = module_.type(value).shape.size(); d-- > 0;) stack.push_back({value, d, d});
-  std::set<CarriedDim> seen(stack.begin(), stack.end());
-  while (!stack.empty()) {
-    const CarriedDim at = stack.back();
-    stack.pop_back();
-    for (LostAxis& one : find(at.value)) {
-      if (one.dim != static_cast<int64_t>(at.dim) || one.rule != verdict_text(Verdict::kDirection).rule) continue;
-      one.dim = static_cast<int64_t>(at.asked);
-      one.reason += ", and this value is downstream of it";
-      lost.push_back(std::move(one));
-    }
-    for (const VisitedOp visited : visits_of(at.value)) {
-      if (!visited.op) continue;  // a result of main has the axes of its value
-      for (const CarriedDim& next : carried_dims(at, visited.op)) {
-        if (seen.insert(next).second) stack.push_back(next);
-      }
-    }
-  }
-  return lost;
-}
-
 // The unsplit dims whose axes the op would carry on.
-std::vector<LostAxisFinder::CarriedDim> LostAxisFinder::carried_dims(const CarriedDim& to, OpId op) {
+std::vector<CarriedDim> carried_dims(AxisHistory& history, const CarriedDim& to, OpId op) {
   std::vector<CarriedDim> found;
-  const FactorProjection& projection = history_.project({op}, history_.now());
+  const FactorProjection& projection = history.project({op}, history.now());
   const ShardingRule& rule = projection.rule();
-  const Direction direction = participation(OpView(module_, op), kLastRound).direction;
-  const std::vector<TensorRef> tensors = history_.tensors({op});
+  const Direction direction = participation(OpView(history.module(), op), kLastRound).direction;
+  const std::vector<TensorRef> tensors = history.tensors({op});
   for (size_t own = 0; own < tensors.size() && !rule.empty(); ++own) {
     // An op that carries nothing to `to` is a barrier itself, and has its own entry among the lost axes.
     const Direction towards = own < rule.operand_count() ? Direction::kBackward : Direction::kForward;
@@ -60,6 +36,33 @@ std::vector<LostAxisFinder::CarriedDim> LostAxisFinder::carried_dims(const Carri
     }
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<LostAxis> lost_behind_barriers(AxisHistory& history, AxisTracer& tracer, ValueId value) {
+  std::vector<LostAxis> lost;
+  if (!history.has_barrier()) return lost;
+  std::vector<CarriedDim> stack;
+  for (size_t d = history.module().type(value).shape.size(); d-- > 0;) stack.push_back({value, d, d});
+  std::set<CarriedDim> seen(stack.begin(), stack.end());
+  while (!stack.empty()) {
+    const CarriedDim at = stack.back();
+    stack.pop_back();
+    for (LostAxis& one : lost_axes(history, tracer, at.value)) {
+      if (one.dim != static_cast<int64_t>(at.dim) || one.rule != verdict_text(Verdict::kDirection).rule) continue;
+      one.dim = static_cast<int64_t>(at.asked);
+      one.reason += ", and this value is downstream of it";
+      lost.push_back(std::move(one));
+    }
+    for (const VisitedOp visited : history.visits_of(at.value)) {
+      if (!visited.op) continue;  // a result of main has the axes of its value
+      for (const CarriedDim& next : carried_dims(history, at, visited.op)) {
+        if (seen.insert(next).second) stack.push_back(next);
+      }
+    }
+  }
+  return lost;
 }
 
 }  // namespace shardwise

@@ -12,7 +12,7 @@
 namespace shardwise {
 
 Explainer::Explainer(const Module& module, const Provenance& provenance)
-    : module_(module), history_(module, provenance), tracer_(module, history_), lost_(module, history_, tracer_) {
+    : module_(module), history_(module, provenance), tracer_(module, history_) {
   // The replay must end where propagation did, or the explanation is of something else.
   if (settings().verify) history_.verify();
 }
@@ -20,7 +20,7 @@ Explainer::Explainer(const Module& module, const Provenance& provenance)
 // For a value without a sharding: the mesh of the first sharded tensor at one of its ops, or else the program's.
 MeshPtr Explainer::mesh_around(ValueId value) const {
   const auto has_axes = [](const MeshPtr& mesh) { return mesh != nullptr && !mesh->is_empty() && !mesh->is_maximal(); };
-  for (const VisitedOp at : lost_.visits_of(value)) {
+  for (const VisitedOp at : history_.visits_of(value)) {
     for (const ShardingId id : history_.seen_by(at, history_.now())) {
       if (id && has_axes(module_.context().sharding(id).mesh)) return module_.context().sharding(id).mesh;
     }
@@ -63,10 +63,10 @@ Explanation Explainer::explain(ValueId value) {
       result.axes.insert(result.axes.end(), origins.begin(), origins.end());
     }
   }
-  result.lost = lost_.find(value);
+  result.lost = lost_axes(history_, tracer_, value);
   if (!result.axes.empty()) return result;
   // A search through the program: only where no neighbor explains why the value is not sharded.
-  if (result.lost.empty()) result.lost = lost_.find_behind_barriers(value);
+  if (result.lost.empty()) result.lost = lost_behind_barriers(history_, tracer_, value);
   suggest(sharding, result);
   return result;
 }

@@ -43,7 +43,6 @@ class Explainer {
   const Module& module_;
   AxisHistory history_;
   AxisTracer tracer_;
-  LostAxisFinder lost_;
 };
 
 }  // namespace shardwise

@@ -13,9 +13,10 @@ constexpr std::string_view kInCommon = "tensors that disagree about a dim keep w
 constexpr std::string_view kPartsDivide = "a dim that an op takes apart is split where its parts divide";
 
 // In the order of Verdict.
-constexpr std::array<VerdictText, 16> kTexts{{
+constexpr std::array<VerdictText, 17> kTexts{{
     {"propagation skips the op", "unused ops are not propagated"},
     {"the op does not propagate along this dim", "the op's sharding rule"},
+    {"the op does not propagate along this dim", "conservative propagation causes no communication"},
     {"the op takes no part in this round", "the rounds of the op"},
     {"", "the direction that the op allows"},
     {"the tensors of the op are on different meshes", "axes pass between tensors of one mesh only"},

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 
 namespace shardwise {
 namespace {
@@ -16,23 +17,27 @@ size_t hash_bytes(const void* data, size_t count) {
 
 size_t hash_string(std::string_view text) { return std::hash<std::string_view>()(text); }
 
-// The order of fields counts: equal dictionaries have the same one.
-size_t hash_fields(const std::vector<NamedAttribute>& fields) {
-  size_t seed = fields.size();
-  for (const auto& [name, value] : fields)
-    seed = hash_combine(hash_combine(seed, hash_string(name)), hash_value(value));
+size_t hash_dims(const Dims& dims) { return hash_bytes(dims.data(), dims.size() * sizeof(int64_t)); }
+
+template <class List, class Hash>
+size_t hash_list(const List& list, Hash hash) {
+  size_t seed = list.size();
+  for (const auto& item : list) seed = hash_combine(seed, hash(item));
   return seed;
 }
 
+// The order of fields counts: equal dictionaries have the same one.
+size_t hash_fields(const std::vector<NamedAttribute>& fields) {
+  return hash_list(fields, [](const NamedAttribute& field) {
+    return hash_combine(hash_string(field.first), hash_value(field.second));
+  });
+}
+
 size_t hash_axes(const std::vector<RawAxisRef>& axes) {
-  size_t seed = axes.size();
-  for (const RawAxisRef& axis : axes) {
-    seed = hash_combine(seed, hash_string(axis.name));
-    if (axis.sub)
-      seed =
-          hash_combine(hash_combine(seed, static_cast<size_t>(axis.sub->first)), static_cast<size_t>(axis.sub->second));
-  }
-  return seed;
+  return hash_list(axes, [](const RawAxisRef& axis) {
+    const auto [pre, size] = axis.sub.value_or(std::pair<int64_t, int64_t>());
+    return hash_combine(hash_combine(hash_string(axis.name), static_cast<size_t>(pre)), static_cast<size_t>(size));
+  });
 }
 
 NdArray first_element(const NdArray& data) { return NdArray(data.dtype(), {1}, {0}, data.data(), data.owner()); }
@@ -60,14 +65,12 @@ struct HashVisitor {
     return hash_combine(std::bit_cast<uint64_t>(a.value), static_cast<size_t>(a.dtype));
   }
   size_t operator()(const std::string& text) const { return hash_string(text); }
-  size_t operator()(const IntArray& values) const { return hash_bytes(values.data(), values.size() * sizeof(int64_t)); }
+  size_t operator()(const IntArray& values) const { return hash_dims(values); }
   size_t operator()(const NarrowIntArray& a) const {
-    return hash_combine(hash_bytes(a.values.data(), a.values.size() * sizeof(int64_t)), static_cast<size_t>(a.bits));
+    return hash_combine(hash_dims(a.values), static_cast<size_t>(a.bits));
   }
   size_t operator()(const AttrArray& values) const {
-    size_t seed = values.size();
-    for (const Attribute& value : values) seed = hash_combine(seed, hash_value(value));
-    return seed;
+    return hash_list(values, [](const Attribute& value) { return hash_value(value); });
   }
   size_t operator()(const DenseAttr& a) const {
     const NdArray bytes = is_uniform(a.data) ? first_element(a.data) : significant_bytes(a.data);
@@ -79,33 +82,19 @@ struct HashVisitor {
   size_t operator()(const AttrDict& a) const { return hash_fields(a.fields); }
   size_t operator()(const Symbol& a) const { return hash_string(a.name); }
   size_t operator()(const TypeAttr& a) const {
-    return hash_combine(hash_bytes(a.type.shape.data(), a.type.shape.size() * sizeof(int64_t)),
-                        static_cast<size_t>(a.type.dtype));
+    return hash_combine(hash_dims(a.type.shape), static_cast<size_t>(a.type.dtype));
   }
   size_t operator()(const AxesAttr& a) const { return hash_axes(a.axes); }
-  size_t operator()(const AxesPerDimAttr& a) const {
-    size_t seed = a.dims.size();
-    for (const auto& axes : a.dims) seed = hash_combine(seed, hash_axes(axes));
-    return seed;
-  }
+  size_t operator()(const AxesPerDimAttr& a) const { return hash_list(a.dims, hash_axes); }
   size_t operator()(const TensorSharding& a) const { return hash_value(a); }
-  size_t operator()(const ShardingPerValue& a) const {
-    size_t seed = a.size();
-    for (const TensorSharding& sharding : a) seed = hash_combine(seed, hash_value(sharding));
-    return seed;
-  }
+  size_t operator()(const ShardingPerValue& a) const { return hash_list(a, *this); }
   size_t operator()(const RuleAttr& a) const {
     size_t seed = a.custom ? 1 : 0;
     for (const Dims* list : {&a.sizes, &a.reduction, &a.need_replication, &a.permutation, &a.blocked}) {
-      seed = hash_combine(seed, (*this)(*list));
+      seed = hash_combine(seed, hash_dims(*list));
     }
-    for (const auto* tensors : {&a.operands, &a.results}) {
-      for (const RuleAttr::Mapping& dims : *tensors) {
-        seed = hash_combine(seed, dims.size());
-        for (const Dims& dim : dims) seed = hash_combine(seed, (*this)(dim));
-      }
-    }
-    return seed;
+    const auto hash_mapping = [](const RuleAttr::Mapping& dims) { return hash_list(dims, hash_dims); };
+    return hash_combine(hash_combine(seed, hash_list(a.operands, hash_mapping)), hash_list(a.results, hash_mapping));
   }
 };
 
@@ -125,8 +114,9 @@ bool operator==(const DenseAttr& a, const DenseAttr& b) {
   if (a.data.dtype() != b.data.dtype() || a.data.shape() != b.data.shape() || a.is_index != b.is_index) return false;
   if (a.data.size() == 0) return true;
   // Two splats compare one element; a splat and the same elements written out compare all.
-  const NdArray lhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? a.data : a.data.contiguous());
-  const NdArray rhs = significant_bytes(a.data.is_splat() && b.data.is_splat() ? b.data : b.data.contiguous());
+  const bool are_splats = a.data.is_splat() && b.data.is_splat();
+  const NdArray lhs = significant_bytes(are_splats ? a.data : a.data.contiguous());
+  const NdArray rhs = significant_bytes(are_splats ? b.data : b.data.contiguous());
   return lhs.nbytes() == rhs.nbytes() && std::memcmp(lhs.data(), rhs.data(), static_cast<size_t>(lhs.nbytes())) == 0;
 }
 
@@ -136,20 +126,17 @@ size_t hash_value(const Attribute& attribute) {
 
 // Linear, because an op has a handful of attributes, and their order is that of the text.
 const Attribute* Attrs::find(std::string_view name) const {
-  for (const auto& [key, value] : entries_) {
-    if (key == name) return &value;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(entries_, name, &NamedAttribute::first);
+  return found == entries_.end() ? nullptr : &found->second;
 }
 
 void Attrs::set(std::string_view name, Attribute value) {
-  for (auto& [key, old] : entries_) {
-    if (key == name) {
-      old = std::move(value);
-      return;
-    }
+  const auto found = std::ranges::find(entries_, name, &NamedAttribute::first);
+  if (found == entries_.end()) {
+    entries_.emplace_back(std::string(name), std::move(value));
+  } else {
+    found->second = std::move(value);
   }
-  entries_.emplace_back(std::string(name), std::move(value));
 }
 
 void Attrs::erase(std::string_view name) {
@@ -159,9 +146,7 @@ void Attrs::erase(std::string_view name) {
 size_t Attrs::hash() const { return hash_fields(entries_); }
 
 void Attrs::fail_missing(std::string_view name) {
-  std::string what = "attribute '";
-  what.append(name).append("' is missing or of another kind");
-  check_internal(false, what);
+  check_internal(false, str("attribute '", name, "' is missing or of another kind"));
   std::abort();  // not reached: check_internal throws
 }
 

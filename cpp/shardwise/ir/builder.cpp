@@ -5,6 +5,7 @@
 #include <array>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/redirection.h"
@@ -16,12 +17,7 @@ namespace {
 OpLookup installed_lookup = nullptr;
 
 std::string types_text(const Context& context, std::span<const TypeId> types) {
-  std::string text;
-  for (TypeId type : types) {
-    if (!text.empty()) text += ", ";
-    text += context.type(type).text();
-  }
-  return text;
+  return join(types, ", ", [&](TypeId type) { return context.type(type).text(); });
 }
 
 // The scalar constants that a combiner captures become constants of its own.
@@ -65,7 +61,7 @@ std::string_view InferContext::name() const { return def_.name; }
 
 void InferContext::expect_operands(size_t count) const {
   if (operand_count() == count) return;
-  fail_shape("takes " + std::to_string(count) + " operands", std::to_string(operand_count()));
+  fail_shape(str("takes ", count, " operands"), std::to_string(operand_count()));
 }
 
 void InferContext::expect_same_dtype(size_t a, size_t b) const {
@@ -75,13 +71,11 @@ void InferContext::expect_same_dtype(size_t a, size_t b) const {
 
 void InferContext::expect_regions(size_t count) const {
   if (regions_.size() == count) return;
-  fail_shape("takes " + std::to_string(count) + " regions", std::to_string(regions_.size()));
+  fail_shape(str("takes ", count, " regions"), std::to_string(regions_.size()));
 }
 
 std::string types_text(const Module& module, std::span<const ValueId> values) {
-  std::vector<TypeId> types;
-  for (ValueId value : values) types.push_back(module.value(value).type);
-  return types_text(module.context(), types);
+  return join(values, ", ", [&](ValueId value) { return module.type(value).text(); });
 }
 
 const TensorType& InferContext::declared_result(size_t i) const {
@@ -102,17 +96,15 @@ void InferContext::fail_dtype(std::string_view must_hold, std::string_view got, 
 }
 
 void InferContext::fail_attr(std::string_view attr_name) const {
-  std::string what = "attribute '";
-  what.append(attr_name).append("' must be given and of the right kind");
-  fail_shape(what, attrs_.find(attr_name) == nullptr ? "none" : "another kind");
+  fail_shape(str("attribute '", attr_name, "' must be given and of the right kind"),
+             attrs_.find(attr_name) == nullptr ? "none" : "another kind");
 }
 
 void Builder::expect_tensors(const OpDef& def, std::span<const ValueId> operands,
                              std::span<const TypeId> results) const {
   const auto is_token = [](const TensorType& type) { return type.dtype == DType::kToken; };
-  const bool any =
-      std::any_of(operands.begin(), operands.end(), [&](ValueId id) { return is_token(module_->type(id)); }) ||
-      std::any_of(results.begin(), results.end(), [&](TypeId id) { return is_token(context().type(id)); });
+  const bool any = std::ranges::any_of(operands, [&](ValueId id) { return is_token(module_->type(id)); }) ||
+                   std::ranges::any_of(results, [&](TypeId id) { return is_token(context().type(id)); });
   // Once here rather than in each op: only ops that order effects, or pass values into regions, take tokens.
   if (any) fail<DTypeError>(def.name, "operands and results must be tensors", mlir_name(DType::kToken));
 }
@@ -131,7 +123,7 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
     // Values that pass into regions may be tokens.
     if (!inferred.accepts_tokens() && def.flow == nullptr) expect_tensors(def, operands, results);
     // A text declares result types; a pass usually declares none and takes what is inferred.
-    if (!declared.empty() && !std::equal(declared.begin(), declared.end(), results.begin(), results.end())) {
+    if (!declared.empty() && !std::ranges::equal(declared, results)) {
       fail<ShapeError>(def.name, "the declared result types must be " + types_text(context(), results),
                        types_text(context(), declared));
     }

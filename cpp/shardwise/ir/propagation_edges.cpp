@@ -2,6 +2,8 @@
 #include "shardwise/ir/propagation_edges.h"
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "shardwise/base/error.h"
@@ -32,13 +34,14 @@ struct Step {
 };
 
 // At least one item: an empty list of steps, edges or targets records nothing.
-template <class F>
-void parse_list(SdyCursor& cursor, F&& item) {
+template <class Item>
+std::vector<Item> parse_list(SdyCursor& cursor, Item (*parse)(SdyCursor& cursor)) {
+  std::vector<Item> items;
   cursor.expect("[", "before a list of propagation edges");
-  do {
-    item();
-  } while (cursor.take(","));
+  do items.push_back(parse(cursor));
+  while (cursor.take(","));
   cursor.expect("]", "after a list of propagation edges");
+  return items;
 }
 
 Node parse_node(SdyCursor& cursor) {
@@ -56,26 +59,20 @@ Edge parse_edge(SdyCursor& cursor) {
   cursor.expect("=", "after an axis");
   edge.source = parse_node(cursor);
   cursor.expect("->", "after the source of an axis");
-  parse_list(cursor, [&] { edge.targets.push_back(parse_node(cursor)); });
+  edge.targets = parse_list(cursor, parse_node);
   cursor.expect("}", "after the targets of an axis");
   return edge;
 }
 
-std::vector<Step> parse_steps(std::string_view text) {
-  std::vector<Step> steps;
-  SdyCursor cursor(text);
-  parse_list(cursor, [&] {
-    Step step;
-    cursor.expect("{", "before a step");
-    cursor.expect("step-", "and a number");
-    step.number = cursor.take_integer("a step");
-    cursor.expect("=", "after a step");
-    parse_list(cursor, [&] { step.edges.push_back(parse_edge(cursor)); });
-    cursor.expect("}", "after a step");
-    steps.push_back(std::move(step));
-  });
-  cursor.expect_end();
-  return steps;
+Step parse_step(SdyCursor& cursor) {
+  Step step;
+  cursor.expect("{", "before a step");
+  cursor.expect("step-", "and a number");
+  step.number = cursor.take_integer("a step");
+  cursor.expect("=", "after a step");
+  step.edges = parse_list(cursor, parse_edge);
+  cursor.expect("}", "after a step");
+  return step;
 }
 
 [[noreturn]] void refuse(const OpView& op, std::string_view must_hold, std::string_view got) {
@@ -86,9 +83,10 @@ void verify_step(const OpView& op, const Step& step) {
   if (step.number < 0) refuse(op, "a step must not be negative", std::to_string(step.number));
   for (const Edge& edge : step.edges) {
     for (size_t i = 0; i < edge.targets.size(); ++i) {
-      const auto at = edge.targets.begin() + static_cast<std::ptrdiff_t>(i);
-      if (*at == edge.source) refuse(op, "a source must not be a target", at->text());
-      if (std::find(edge.targets.begin(), at, *at) != at) refuse(op, "a target must be named once", at->text());
+      const Node& target = edge.targets[i];
+      if (target == edge.source) refuse(op, "a source must not be a target", target.text());
+      const auto before = std::span(edge.targets).first(i);
+      if (std::ranges::find(before, target) != before.end()) refuse(op, "a target must be named once", target.text());
     }
   }
 }
@@ -131,18 +129,19 @@ void verify_propagation_edges(const OpView& op, const Attribute& value) {
   }
   std::vector<Step> steps;
   try {
-    steps = parse_steps(*body);
+    SdyCursor cursor(*body);
+    steps = parse_list(cursor, parse_step);
+    cursor.expect_end();
   } catch (const ParseError& error) {
     // The error's line and column refer to the attribute's text; the caller adds those of the op.
     fail<ShardingError>(op.name(), "its propagation edges must be #sdy.propagation_edges<[…]>", error.message());
   }
-  for (size_t i = 0; i < steps.size(); ++i) {
-    verify_step(op, steps[i]);
+  std::set<int64_t> numbers;
+  for (const Step& step : steps) {
+    verify_step(op, step);
     // Steps need not be in order, but each has one entry.
-    for (size_t j = 0; j < i; ++j) {
-      if (steps[j].number == steps[i].number) {
-        refuse(op, "a step must be given once", str("step-", steps[i].number, " again"));
-      }
+    if (!numbers.insert(step.number).second) {
+      refuse(op, "a step must be given once", str("step-", step.number, " again"));
     }
   }
   const MeshPtr mesh = common_mesh(op);

@@ -2,9 +2,8 @@
 #include "shardwise/ir/rule_attribute.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "shardwise/base/error.h"
@@ -13,23 +12,21 @@
 namespace shardwise {
 namespace {
 
-constexpr int64_t kPlainSymbols = 'z' - 'i' + 1;  // factors that are one letter
 // ShardingRule stores the end of each dim in 16 bits.
 constexpr size_t kMaxMapped = std::numeric_limits<uint16_t>::max();
 
-using List = Dims RuleAttr::*;
-constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction", &RuleAttr::reduction},
-                                                                   {"need_replication", &RuleAttr::need_replication},
-                                                                   {"permutation", &RuleAttr::permutation},
-                                                                   {"blocked_propagation", &RuleAttr::blocked}}};
+struct List {
+  std::string_view name;
+  Dims RuleAttr::* factors;
+  std::optional<FactorKind> kind = {};  // none: the list goes with any kind
+};
+constexpr List kLists[] = {{"reduction", &RuleAttr::reduction, FactorKind::kReduction},
+                           {"need_replication", &RuleAttr::need_replication, FactorKind::kNeedReplication},
+                           {"permutation", &RuleAttr::permutation, FactorKind::kPermutation},
+                           {"blocked_propagation", &RuleAttr::blocked}};
 
 std::string symbols(DimSpan factors, std::string_view between) {
-  std::string text;
-  for (int64_t factor : factors) {
-    if (!text.empty()) text += between;
-    text += factor_symbol(static_cast<size_t>(factor));
-  }
-  return text;
+  return join(factors, between, [](int64_t factor) { return factor_symbol(static_cast<size_t>(factor)); });
 }
 
 std::string mappings_text(const std::vector<RuleAttr::Mapping>& tensors) {
@@ -61,7 +58,7 @@ class RuleVerifier {
       // A factor in no dim would never be sharded; it is a mistake in the text.
       if (!used_[factor]) refuse("must use every factor", str(factor_symbol(factor), " in no dim"), "drop its size");
     }
-    for (const auto& [name, list] : kLists) verify_list(name, rule_.*list);
+    for (const List& list : kLists) verify_list(list.name, rule_.*list.factors);
     verify_one_kind();
     verify_reductions();
   }
@@ -119,16 +116,15 @@ class RuleVerifier {
 
   void verify_one_kind() const {
     std::vector<std::string_view> kinds(rule_.sizes.size());
-    // The first three of kLists are kinds. The fourth, blocked_propagation, goes with any of them.
-    for (size_t i = 0; i < 3; ++i) {
-      const auto& [name, list] = kLists[i];
-      for (int64_t factor : rule_.*list) {
+    for (const List& list : kLists) {
+      if (!list.kind) continue;
+      for (int64_t factor : rule_.*list.factors) {
         std::string_view& kind = kinds[static_cast<size_t>(factor)];
         if (!kind.empty()) {
           refuse("must have a factor in one of reduction, need_replication and permutation",
-                 str(factor_symbol(static_cast<size_t>(factor)), " in ", kind, " and ", name));
+                 str(factor_symbol(static_cast<size_t>(factor)), " in ", kind, " and ", list.name));
         }
-        kind = name;
+        kind = list.name;
       }
     }
   }
@@ -136,8 +132,8 @@ class RuleVerifier {
   void verify_reductions() const {
     for (int64_t factor : rule_.reduction) {
       for (size_t i = 0; i < rule_.results.size(); ++i) {
-        const auto has = [&](const Dims& dim) { return std::find(dim.begin(), dim.end(), factor) != dim.end(); };
-        if (std::none_of(rule_.results[i].begin(), rule_.results[i].end(), has)) continue;
+        const auto has = [&](const Dims& dim) { return std::ranges::find(dim, factor) != dim.end(); };
+        if (std::ranges::none_of(rule_.results[i], has)) continue;
         refuse("must not have a factor that is reduced in a result",
                str(factor_symbol(static_cast<size_t>(factor)), " in result ", i));
       }
@@ -166,8 +162,9 @@ std::string text(const RuleAttr& rule) {
     out += str(factor == 0 ? " {" : ", ", factor_symbol(factor), "=", rule.sizes[factor]);
   }
   if (!rule.sizes.empty()) out += "}";
-  for (const auto& [name, list] : kLists) {
-    if (!(rule.*list).empty()) out += str(" ", name, "={", symbols(rule.*list, ", "), "}");
+  for (const List& list : kLists) {
+    const Dims& factors = rule.*list.factors;
+    if (!factors.empty()) out += str(" ", list.name, "={", symbols(factors, ", "), "}");
   }
   return rule.custom ? out + ", custom" : out;
 }
@@ -176,22 +173,22 @@ void verify(const RuleAttr& rule, const OpView& op) { RuleVerifier(rule, op).run
 
 ShardingRule to_rule(const RuleAttr& rule) {
   RuleBuilder builder(shapes_of(rule), rule.operands.size());
-  const auto has = [](const Dims& list, size_t factor) {
-    // Verified to be sorted.
-    return std::binary_search(list.begin(), list.end(), static_cast<int64_t>(factor));
-  };
   for (size_t factor = 0; factor < rule.sizes.size(); ++factor) {
+    // Verified to be sorted.
+    const auto has = [&](const List& list) {
+      return std::ranges::binary_search(rule.*list.factors, static_cast<int64_t>(factor));
+    };
+    FactorKind kind = FactorKind::kPassThrough;
+    for (const List& list : kLists) {
+      if (list.kind && has(list)) kind = *list.kind;
+    }
     const int64_t size = rule.sizes[factor];
-    const bool blocked = has(rule.blocked, factor);
-    if (has(rule.reduction, factor)) {
-      // The text names no reducer: a reduction of a custom call is a sum, and propagation does not read it.
+    const bool blocked = std::ranges::binary_search(rule.blocked, static_cast<int64_t>(factor));
+    // The text names no reducer: a reduction of a custom call is a sum, and propagation does not read it.
+    if (kind == FactorKind::kReduction) {
       builder.reduction(size, Reducer::kSum, blocked);
-    } else if (has(rule.need_replication, factor)) {
-      builder.need_replication(size, blocked);
-    } else if (has(rule.permutation, factor)) {
-      builder.permutation(size, blocked);
     } else {
-      builder.factor(size, FactorKind::kPassThrough, blocked);
+      builder.factor(size, kind, blocked);
     }
   }
   size_t tensor = 0;
@@ -218,10 +215,9 @@ RuleAttr to_attribute(const ShardingRule& rule, bool custom) {
     const Factor& factor = rule.factors()[f];
     attribute.sizes.push_back(factor.size);
     const auto id = static_cast<int64_t>(f);
-    if (factor.kind == FactorKind::kReduction) attribute.reduction.push_back(id);
-    if (factor.kind == FactorKind::kNeedReplication) attribute.need_replication.push_back(id);
-    if (factor.kind == FactorKind::kPermutation) attribute.permutation.push_back(id);
-    if (factor.blocked) attribute.blocked.push_back(id);
+    for (const List& list : kLists) {
+      if (list.kind ? factor.kind == *list.kind : factor.blocked) (attribute.*list.factors).push_back(id);
+    }
   }
   return attribute;
 }

@@ -5,29 +5,10 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/module.h"
+#include "shardwise/ir/rule_attribute.h"
 
 namespace shardwise {
 namespace {
-
-std::string tensor_text(const ShardingRule& rule, size_t tensor) {
-  std::string text = "[";
-  for (size_t d = 0; d < rule.ndim(tensor); ++d) {
-    if (d != 0) text += ", ";
-    for (FactorId factor : rule.dim(tensor, d)) text += factor_symbol(factor);
-  }
-  return text + "]";
-}
-
-std::string kind_text(const ShardingRule& rule, std::string_view label, auto&& belongs) {
-  std::string list;
-  for (size_t f = 0; f < rule.factors().size(); ++f) {
-    if (!belongs(rule.factors()[f])) continue;
-    if (!list.empty()) list += ", ";
-    list += factor_symbol(f);
-  }
-  if (list.empty()) return list;
-  return std::string(" ").append(label).append("={").append(list).append("}");
-}
 
 // Attributes may be any int64, so products of two need more bits.
 using Wide = __int128;
@@ -70,8 +51,7 @@ std::string factor_symbol(size_t factor) {
 
 bool ShardingRule::has_factor(size_t tensor, FactorId factor) const {
   for (size_t d = 0; d < ndim(tensor); ++d) {
-    const auto factors = dim(tensor, d);
-    if (std::find(factors.begin(), factors.end(), factor) != factors.end()) return true;
+    if (std::ranges::find(dim(tensor, d), factor) != dim(tensor, d).end()) return true;
   }
   return false;
 }
@@ -83,37 +63,20 @@ const Range* ShardingRule::range(size_t operand, size_t dim) const {
   return nullptr;
 }
 
-std::string ShardingRule::text() const {
-  std::string out = "(";
-  for (size_t t = 0; t < tensor_count(); ++t) {
-    if (t == operand_count_)
-      out += ")->(";
-    else if (t != 0)
-      out += ", ";
-    out += tensor_text(*this, t);
-  }
-  if (tensor_count() == operand_count_) out += ")->(";
-  out += ")";
-  if (!factors_.empty()) {
-    out += " {";
-    for (size_t f = 0; f < factors_.size(); ++f) {
-      if (f != 0) out += ", ";
-      out += factor_symbol(f) + "=" + std::to_string(factors_[f].size);
-    }
-    out += "}";
-  }
-  out += kind_text(*this, "reduction", [](const Factor& f) { return f.kind == FactorKind::kReduction; });
-  out += kind_text(*this, "need_replication", [](const Factor& f) { return f.kind == FactorKind::kNeedReplication; });
-  out += kind_text(*this, "permutation", [](const Factor& f) { return f.kind == FactorKind::kPermutation; });
-  out += kind_text(*this, "blocked_propagation", [](const Factor& f) { return f.blocked; });
-  return out;
+std::string ShardingRule::text() const { return shardwise::text(to_attribute(*this, false)); }
+
+namespace {
+
+std::vector<Dims> shapes_of(const OpView& op) {
+  std::vector<Dims> shapes;
+  for (const ValueId operand : op.operands()) shapes.push_back(op.module().type(operand).shape);
+  for (size_t i = 0; i < op.result_count(); ++i) shapes.push_back(op.result_type(i).shape);
+  return shapes;
 }
 
-RuleBuilder::RuleBuilder(const OpView& op) : operand_count_(op.operand_count()) {
-  for (size_t i = 0; i < op.operand_count(); ++i) shapes_.push_back(op.operand_type(i).shape);
-  for (size_t i = 0; i < op.result_count(); ++i) shapes_.push_back(op.result_type(i).shape);
-  for (const Dims& shape : shapes_) dims_.emplace_back(shape.size());
-}
+}  // namespace
+
+RuleBuilder::RuleBuilder(const OpView& op) : RuleBuilder(shapes_of(op), op.operand_count()) {}
 
 RuleBuilder::RuleBuilder(std::vector<Dims> shapes, size_t operand_count)
     : shapes_(std::move(shapes)), operand_count_(operand_count) {

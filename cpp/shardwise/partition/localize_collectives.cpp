@@ -6,7 +6,6 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/cause.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -14,7 +13,8 @@
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/propagation/permute_axes.h"
+#include "shardwise/partition/cause.h"
+#include "shardwise/partition/permute_axes.h"
 
 namespace shardwise {
 namespace {

@@ -5,13 +5,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/cause.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
+#include "shardwise/partition/cause.h"
 
 namespace shardwise {
 

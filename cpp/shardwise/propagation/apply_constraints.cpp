@@ -27,7 +27,8 @@ class ConstraintApplier {
       }
     }
     // Ids are not in the order of the program: earlier passes have inserted ops.
-    walk(module_, [&](OpId id) { order_[id.index] = ++position_; });
+    uint32_t position = 0;
+    walk(module_, [&](OpId id) { order_[id.index] = ++position; });
     // In the order of MLIR's walk, since one constraint that is applied can keep another one from being applied.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) {
       if (module_.op(id).def->flow != nullptr) find_in_shardings(id);
@@ -175,7 +176,6 @@ class ConstraintApplier {
   std::vector<OpId> constraints_;
   std::unordered_map<ValueId, ValueId> targets_;  // edges, and the region arguments that they represent: to the edge
   std::unordered_map<OpId, std::vector<ShardingId>> in_shardings_;  // by manual computation: of its operands
-  uint32_t position_ = 0;
 };
 
 bool has_constraints(const Module& module) {
@@ -188,8 +188,8 @@ bool has_constraints(const Module& module) {
 
 }  // namespace
 
-void apply_constraints(Module& module, Provenance& provenance) {
-  if (has_constraints(module)) ConstraintApplier(module, provenance).run();
+void apply_constraints(Module& module, PassContext& context) {
+  if (has_constraints(module)) ConstraintApplier(module, context.provenance).run();
 }
 
 }  // namespace shardwise

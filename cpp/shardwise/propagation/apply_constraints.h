@@ -9,11 +9,10 @@
 // In a chain of constraints on a value, later users of the value use the last constraint.
 #pragma once
 
-#include "shardwise/ir/module.h"
-#include "shardwise/ir/provenance.h"
+#include "shardwise/ir/pass.h"
 
 namespace shardwise {
 
-void apply_constraints(Module& module, Provenance& provenance);
+void apply_constraints(Module& module, PassContext& context);
 
 }  // namespace shardwise

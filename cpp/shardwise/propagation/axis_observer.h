@@ -18,6 +18,7 @@ namespace shardwise {
 enum class Verdict : uint8_t {
   kTaken,            // the tensor has the axis after the visit
   kBlockedFactor,    // the op's rule blocks the factor
+  kBlockedByOption,  // it would not with the default options (is_blocked_by_option)
   kLaterRound,       // the factor takes no part in this round
   kDirection,        // the op propagates in the other direction only
   kDifferentMeshes,  // the tensors of the op have no mesh in common
@@ -30,7 +31,7 @@ enum class Verdict : uint8_t {
   kClosedDim,
   kUneven,        // the axis does not divide what is left of the factor
   kPartBefore,    // a factor before this one in the dim is not sharded in full
-  kPartialAxis,   // conservative propagation takes full axes
+  kPartialAxis,   // the options allow full axes only
   kResultCannot,  // a result of the elementwise op cannot take the axis, so its operand does not
 };
 

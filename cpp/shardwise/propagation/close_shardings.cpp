@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
@@ -13,12 +14,10 @@ class Closer {
  public:
   explicit Closer(Module& module) : module_(module), context_(module.context()), mesh_(only_mesh(module)) {}
 
-  void close_region(RegionId region, bool nested) {
-    for (ValueId argument : module_.region(region).arguments) close_value(argument, nested);
-    for (OpId id : module_.region(region).ops) {
-      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) close_value(module_.result(id, i), nested);
-      for (RegionId inner : module_.regions(id)) close_region(inner, true);
-    }
+  void close_values(RegionId body) {
+    std::vector<ValueId> values;
+    append_values(module_, body, values);
+    for (const ValueId value : values) close_value(value, body);
   }
 
   void close_results(Function& function) {
@@ -33,12 +32,13 @@ class Closer {
 
  private:
   // Scalars in the body of a reduction get no sharding, because they are not values of the program.
-  void close_value(ValueId id, bool nested) {
+  void close_value(ValueId id, RegionId body) {
     Value& value = module_.value(id);
+    const int64_t ndim = module_.type(id).ndim();
     if (value.sharding) {
       value.sharding = closed(value.sharding);
-    } else if (mesh_ != nullptr && !(nested && context_.type(value.type).shape.empty())) {
-      value.sharding = replicated(context_.type(value.type).ndim());
+    } else if (mesh_ != nullptr && (ndim != 0 || region_of(module_, id) == body)) {
+      value.sharding = replicated(ndim);
     }
   }
 
@@ -73,7 +73,7 @@ class Closer {
 void close_shardings(Module& module) {
   Closer closer(module);
   for (Function& function : module.functions) {
-    closer.close_region(function.body, false);
+    closer.close_values(function.body);
     closer.close_results(function);
   }
 }

@@ -20,19 +20,25 @@ std::vector<DataFlowEdge> edges_of(const Module& module, OpId id) {
   return edges;
 }
 
-bool is_edge(const Module& module, OpId id) { return module.op(id).def->traits.data_flow_edge; }
+ShardingId inside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
+  if (!sharding || edge.manual_axes.empty()) return sharding;
+  return context.intern(seen_from_inside(context.sharding(sharding), edge.manual_axes));
+}
+
+ShardingId outside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
+  if (!sharding || edge.manual_axes.empty()) return sharding;
+  return context.intern(
+      seen_from_outside(context.sharding(sharding), context.sharding(edge.outside), edge.manual_axes));
+}
 
 class EdgeAdder {
  public:
-  explicit EdgeAdder(Module& module) : module_(module), rewrite_(module) {
-    walk(module_, [&](OpId id) {
-      if (is_edge(module_, id)) known_.insert(module_.operands(id)[0]);
-      has_flow_ = has_flow_ || module_.op(id).def->flow != nullptr;
-    });
-  }
+  explicit EdgeAdder(Module& module) : module_(module), rewrite_(module) {}
 
   void run() {
-    if (!has_flow_) return;
+    const DataFlowEdges known(module_);
+    for (const auto& [op, edge] : known.all()) known_.insert(edge.owner);
+    if (known.empty() && known.bare().empty()) return;
     // Before edges are added: an edge starts with its owner's sharding.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) { keep_manual_axes(id); });
     for (const Function& function : module_.functions) add(function.body);
@@ -86,10 +92,7 @@ class EdgeAdder {
     Value& made = module_.value(result);
     made.sharding = module_.value(edge.owner).sharding;
     made.origin = module_.value(edge.owner).origin;
-    if (made.sharding && edge.target_inside) {
-      const TensorSharding inside = seen_from_inside(module_.context().sharding(made.sharding), edge.manual_axes);
-      made.sharding = module_.context().intern(inside);
-    }
+    if (edge.target_inside) made.sharding = inside(module_.context(), edge, made.sharding);
     rewrite_.replace(edge.owner, result, made.op);
   }
 
@@ -118,108 +121,75 @@ class EdgeSinker {
  private:
   void sink(OpId op, const DataFlowEdge& edge) {
     const ValueId result = module_.result(op);
-    owner_[result] = edge.owner;
-    if (edge.target_inside && edge.outside) inside_.emplace(result, &edge);
-    const ShardingId sharding = as_owner_has_it(result, module_.value(result).sharding);
+    edge_[result] = &edge;
+    const ShardingId sharding = as_owner_has_it(edge, module_.value(result).sharding);
     // A while: the result, and the carry's argument in condition and body.
     for (const ValueId target : edge.targets) module_.value(target).sharding = sharding;
   }
 
   // An argument of a manual computation has the annotation of its operand; its edge has the sharding as seen from
   // inside.
-  ShardingId as_owner_has_it(ValueId edge, ShardingId sharding) const {
-    const auto it = inside_.find(edge);
-    if (it == inside_.end() || !sharding) return sharding;
-    Context& context = module_.context();
-    return context.intern(
-        seen_from_outside(context.sharding(sharding), context.sharding(it->second->outside), it->second->manual_axes));
+  ShardingId as_owner_has_it(const DataFlowEdge& edge, ShardingId sharding) const {
+    return edge.target_inside ? outside(module_.context(), edge, sharding) : sharding;
   }
 
   void move_history_to_owners() {
     for (auto& [op, edge] : provenance_.edges) {
       for (ValueId& source : edge.sources) {
         // In a loop within a loop, a source may be the result of another edge op, which is gone as well.
-        if (const auto it = owner_.find(source); it != owner_.end()) source = it->second;
+        if (const auto it = edge_.find(source); it != edge_.end()) source = it->second->owner;
       }
     }
     for (PropagationStep& step : provenance_.steps) {
-      const auto it = owner_.find(step.value);
-      if (it == owner_.end()) continue;
-      step.before = as_owner_has_it(step.value, step.before);
-      step.after = as_owner_has_it(step.value, step.after);
-      step.value = it->second;
+      const auto it = edge_.find(step.value);
+      if (it == edge_.end()) continue;
+      step.before = as_owner_has_it(*it->second, step.before);
+      step.after = as_owner_has_it(*it->second, step.after);
+      step.value = it->second->owner;
     }
     if (provenance_.initial.empty()) return;  // annotations were not recorded
-    for (const auto& [edge, owner] : owner_) {
-      ShardingId& initial = provenance_.initial[owner.index];
-      if (!initial) initial = as_owner_has_it(edge, provenance_.initial[edge.index]);
+    for (const auto& [result, edge] : edge_) {
+      ShardingId& initial = provenance_.initial[edge->owner.index];
+      if (!initial) initial = as_owner_has_it(*edge, provenance_.initial[result.index]);
     }
   }
 
   Module& module_;
   Provenance& provenance_;
   DataFlowEdges edges_;
-  std::unordered_map<ValueId, ValueId> owner_;               // by edge
-  std::unordered_map<ValueId, const DataFlowEdge*> inside_;  // edges of values inside a manual region
+  std::unordered_map<ValueId, const DataFlowEdge*> edge_;  // by the result of its op
 };
 
 }  // namespace
 
 DataFlowEdges::DataFlowEdges(const Module& module) {
-  std::unordered_map<ValueId, DataFlowEdge> by_owner;
-  std::vector<OpId> edge_ops;
+  std::vector<DataFlowEdge> found;
   walk(module, [&](OpId id) {
-    if (is_edge(module, id)) edge_ops.push_back(id);
-  });
-  // Most programs have no regions, and their ops need not be asked for edges.
-  if (edge_ops.empty()) return;
-  walk(module, [&](OpId id) {
-    for (DataFlowEdge& edge : edges_of(module, id)) by_owner.emplace(edge.owner, std::move(edge));
+    const OpView op(module, id);
+    if (op.def().traits.data_flow_edge) {
+      const ValueId owner = op.operand(0);
+      edges_.emplace_back(id, DataFlowEdge{.owner = owner, .sources = {owner}, .targets = {}});
+    }
+    if (op.def().flow != nullptr) op.def().flow(op, found);
   });
   // find() searches in the order of ids, which is not that of the program.
-  std::ranges::sort(edge_ops);
-  for (const OpId id : edge_ops) {
-    const ValueId owner = module.operands(id)[0];
-    const auto it = by_owner.find(owner);
-    edges_.emplace_back(
-        id, it != by_owner.end() ? it->second : DataFlowEdge{.owner = owner, .sources = {owner}, .targets = {}});
+  std::ranges::sort(edges_, {}, &std::pair<OpId, DataFlowEdge>::first);
+  std::unordered_map<ValueId, DataFlowEdge*> by_owner;
+  for (auto& [id, edge] : edges_) by_owner.emplace(edge.owner, &edge);
+  for (DataFlowEdge& edge : found) {
+    const auto it = by_owner.find(edge.owner);
+    (it == by_owner.end() ? bare_.emplace_back() : *it->second) = std::move(edge);
   }
 }
 
-const DataFlowEdge* DataFlowEdges::find(OpId edge_op) const {
-  const auto it = std::ranges::lower_bound(edges_, edge_op, {}, [](const auto& entry) { return entry.first; });
-  return it == edges_.end() || it->first != edge_op ? nullptr : &it->second;
-}
-
-std::vector<DataFlowEdge> bare_edges(const Module& module) {
-  std::vector<DataFlowEdge> edges;
-  std::unordered_set<ValueId> behind_edges;
-  walk(module, [&](OpId id) {
-    if (is_edge(module, id)) behind_edges.insert(module.operands(id)[0]);
-    for (DataFlowEdge& edge : edges_of(module, id)) edges.push_back(std::move(edge));
-  });
-  std::erase_if(edges, [&](const DataFlowEdge& edge) { return behind_edges.contains(edge.owner); });
-  return edges;
+const DataFlowEdge* DataFlowEdges::find(const std::vector<std::pair<OpId, DataFlowEdge>>& edges, OpId edge_op) {
+  const auto it = std::ranges::lower_bound(edges, edge_op, {}, &std::pair<OpId, DataFlowEdge>::first);
+  return it == edges.end() || it->first != edge_op ? nullptr : &it->second;
 }
 
 void add_data_flow_edges(Module& module) { EdgeAdder(module).run(); }
 
-void sink_data_flow_edges(Module& module, Provenance& provenance) { EdgeSinker(module, provenance).run(); }
-
-namespace {
-
-ShardingId inside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
-  if (!sharding || edge.manual_axes.empty()) return sharding;
-  return context.intern(seen_from_inside(context.sharding(sharding), edge.manual_axes));
-}
-
-ShardingId outside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
-  if (!sharding || edge.manual_axes.empty()) return sharding;
-  return context.intern(
-      seen_from_outside(context.sharding(sharding), context.sharding(edge.outside), edge.manual_axes));
-}
-
-}  // namespace
+void sink_data_flow_edges(Module& module, PassContext& context) { EdgeSinker(module, context.provenance).run(); }
 
 ShardingId seen_from_sources(Context& context, const DataFlowEdge& edge, ShardingId kept) {
   return edge.target_inside ? outside(context, edge, kept) : inside(context, edge, kept);

@@ -12,34 +12,34 @@
 #pragma once
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/provenance.h"
+#include "shardwise/ir/pass.h"
 
 namespace shardwise {
 
-// The edges of values that have no edge op.
-std::vector<DataFlowEdge> bare_edges(const Module& module);
-
 void add_data_flow_edges(Module& module);
 // Removes the edge ops. Each owner takes the sharding of its edge, and steps that named an edge name its owner.
-void sink_data_flow_edges(Module& module, Provenance& provenance);
+void sink_data_flow_edges(Module& module, PassContext& context);
 
 // A manual region's inside and outside see one sharding differently (DataFlowEdge::manual_axes): what the edge's
 // sources see of the sharding that the program keeps for the edge, and the other way round.
 ShardingId seen_from_sources(Context& context, const DataFlowEdge& edge, ShardingId kept);
 ShardingId seen_from_target(Context& context, const DataFlowEdge& edge, ShardingId at_sources);
 
-// The edges of the edge ops in a module: the sources and targets of the value that an edge op reads. An edge op on any
-// other value is the identity, and that value is its source.
+// The edges in a module. Those of edge ops have the sources and targets of the value that the op reads; an edge op on
+// any other value is the identity, and that value is its source.
 class DataFlowEdges {
  public:
   DataFlowEdges() = default;
   explicit DataFlowEdges(const Module& module);
-  const DataFlowEdge* find(OpId edge_op) const;
-  bool empty() const { return edges_.empty(); }
+  const DataFlowEdge* find(OpId edge_op) const { return find(edges_, edge_op); }
+  bool empty() const { return edges_.empty(); }  // no edge ops
+  static const DataFlowEdge* find(const std::vector<std::pair<OpId, DataFlowEdge>>& edges, OpId edge_op);
   const std::vector<std::pair<OpId, DataFlowEdge>>& all() const { return edges_; }
+  const std::vector<DataFlowEdge>& bare() const { return bare_; }  // of values without an edge op
 
  private:
   std::vector<std::pair<OpId, DataFlowEdge>> edges_;  // in the order of op ids
+  std::vector<DataFlowEdge> bare_;                    // in the order of the program
 };
 
 }  // namespace shardwise

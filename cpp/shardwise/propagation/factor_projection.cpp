@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace shardwise {
 namespace {
@@ -42,13 +43,9 @@ class AxisCursor {
 
 // Only the first axis can continue the last one of the factor before, because axes within a factor are already merged.
 void append_factor_axes(AxisList& dim, const AxisList& axes) {
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (i == 0) {
-      append_merged(dim, axes[i]);
-    } else {
-      dim.push_back(axes[i]);
-    }
-  }
+  if (axes.empty()) return;
+  append_merged(dim, axes.front());
+  dim.insert(dim.end(), axes.begin() + 1, axes.end());
 }
 
 }  // namespace
@@ -61,8 +58,7 @@ size_t dim_of(const ShardingRule& rule, size_t tensor, FactorId factor) {
 }
 
 FactorSharding* FactorProjection::find(size_t tensor, FactorId factor) {
-  FactorSharding& sharding = tensors_[tensor].factors[factor];
-  return sharding.mapped ? &sharding : nullptr;
+  return const_cast<FactorSharding*>(std::as_const(*this).find(tensor, factor));
 }
 
 const FactorSharding* FactorProjection::find(size_t tensor, FactorId factor) const {

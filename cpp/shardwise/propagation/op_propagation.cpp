@@ -3,33 +3,67 @@
 
 #include <algorithm>
 
-#include "shardwise/propagation/common_mesh.h"
-
 namespace shardwise {
+namespace {
 
-const uint32_t* OpPropagation::after(const ShardingRule& rule, Participation part, bool elementwise, bool conservative,
-                                     std::span<const ShardingId> before) {
+// The mesh of the shardings of an op's tensors, under the first of its names: shardings propagate only between tensors
+// on one mesh. Null when the meshes differ, when there is none, or when it has no axes.
+const MeshPtr* common_mesh(const Context& context, std::span<const ShardingId> shardings) {
+  const MeshPtr* common = nullptr;
+  for (ShardingId id : shardings) {
+    if (!id) continue;
+    const MeshPtr& mesh = context.sharding(id).mesh;
+    if (mesh == nullptr || mesh->is_empty()) continue;
+    if (mesh->is_maximal() || (common != nullptr && *common != mesh && !(*common)->same_devices(*mesh))) return nullptr;
+    if (common == nullptr) common = &mesh;
+  }
+  return common;
+}
+
+}  // namespace
+
+OpPropagation::OpPropagation(Context& context, const CompileOptions& options)
+    : context_(context), factors_(options.strategy), whole_axes_only_(options.conservative) {}
+
+const uint32_t* OpPropagation::after(const Visit& visit, std::span<const ShardingId> before) {
   // All that a visit depends on, together with the rule and the shardings.
-  const uint32_t variant = 4U * part.code() + (elementwise ? 2 : 0) + (conservative ? 1 : 0);
-  if (const uint32_t* known = cache_.find(&rule, variant, before)) return known;
+  const uint32_t variant = 4U * visit.part.code() + (visit.elementwise ? 2 : 0) + (visit.is_return ? 1 : 0);
+  if (const uint32_t* known = cache_.find(&visit.rule, variant, before)) return known;
+  start(before);
+  // If there is none, nothing grows; that is cached, too.
+  if (const MeshPtr* mesh = common_mesh(context_, before)) grow(visit, *mesh, before);
+  return cache_.insert(&visit.rule, variant, before, after_);
+}
+
+std::span<const uint32_t> OpPropagation::replay(const Visit& visit, std::span<const ShardingId> before,
+                                                AxisObserver& observer, std::optional<size_t> only) {
+  start(before);
+  const MeshPtr* mesh = common_mesh(context_, before);
+  if (mesh == nullptr) {
+    observer.verdict = Verdict::kDifferentMeshes;
+    return after_;
+  }
+  grow(visit, *mesh, before, &observer, only);
+  observe_dim(observer);
+  return after_;
+}
+
+void OpPropagation::start(std::span<const ShardingId> before) {
   after_.clear();
   for (ShardingId id : before) after_.push_back(id.index);
-  // If there is none, nothing grows; that is cached, too.
-  if (const MeshPtr* mesh = common_mesh(context_, before)) {
-    grow({.rule = rule, .part = part, .elementwise = elementwise, .conservative = conservative}, *mesh, before, {});
-  }
-  return cache_.insert(&rule, variant, before, after_);
 }
 
 void OpPropagation::grow(const Visit& visit, const MeshPtr& mesh, std::span<const ShardingId> before,
-                         std::optional<size_t> only, AxisObserver* observer) {
+                         AxisObserver* observer, std::optional<size_t> only) {
   shardings_.clear();
   for (ShardingId id : before) shardings_.push_back(id ? &context_.sharding(id) : nullptr);
   projection_.project(visit.rule, shardings_);
   if (only) hide_all_but(*observer, *only);
-  factors_.restrict_to_whole_axes(visit.conservative ? mesh.get() : nullptr);
-  factors_.observe(observer);
-  factors_.run(projection_, visit.part.direction, visit.part.pass_through_only, visit.elementwise && !only);
+  factors_.run(projection_, {.direction = visit.part.direction,
+                             .pass_through_only = visit.part.pass_through_only,
+                             .elementwise = visit.elementwise && !only,
+                             .whole_axes_of = whole_axes_only_ && !visit.is_return ? mesh.get() : nullptr,
+                             .observer = observer});
   for (size_t t = 0; t < before.size(); ++t) {
     if (!factors_.updated()[t]) continue;
     const TensorSharding grown = projection_.sharding(t, mesh);
@@ -38,20 +72,6 @@ void OpPropagation::grow(const Visit& visit, const MeshPtr& mesh, std::span<cons
     if (before[t] ? grown == *shardings_[t] : !has_axes) continue;
     after_[t] = context_.intern(grown).index;
   }
-}
-
-std::span<const uint32_t> OpPropagation::replay(const Visit& visit, std::span<const ShardingId> before,
-                                                AxisObserver& observer, std::optional<size_t> only) {
-  after_.clear();
-  for (ShardingId id : before) after_.push_back(id.index);
-  const MeshPtr* mesh = common_mesh(context_, before);
-  if (mesh == nullptr) {
-    observer.verdict = Verdict::kDifferentMeshes;
-    return after_;
-  }
-  grow(visit, *mesh, before, only, &observer);
-  observe_dim(observer);
-  return after_;
 }
 
 void OpPropagation::hide_all_but(const AxisObserver& observer, size_t only) {

@@ -5,6 +5,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/other_mesh.h"
 
 namespace shardwise {
@@ -17,34 +18,39 @@ class MeshFinder {
 
   void see_main() {
     const Region& body = module_.region(module_.main().body);
-    for (const ValueId argument : body.arguments) see(module_.value(argument).sharding, module_.value(argument).loc);
+    see_arguments(module_.main().body);
     for (const OpId id : body.ops) see_results(id);
-    for (const ShardingId id : module_.main().result_shardings) see(id, {});
+    for (const ShardingId id : module_.main().result_shardings) see(id);
   }
 
   // The values of regions and of the other functions, which main may call.
   void see_inner() {
-    const auto see_region = [&](RegionId region) {
-      for (const ValueId argument : module_.region(region).arguments) {
-        see(module_.value(argument).sharding, module_.value(argument).loc);
-      }
-    };
     for (const Function& function : module_.functions) {
-      see_region(function.body);
-      for (const ShardingId id : function.result_shardings) see(id, {});
+      see_arguments(function.body);
+      for (const ShardingId id : function.result_shardings) see(id);
       walk(module_, function.body, [&](OpId op) {
-        for (const RegionId region : module_.regions(op)) see_region(region);
+        for (const RegionId region : module_.regions(op)) see_arguments(region);
         see_results(op);
       });
     }
   }
 
-  void see_results(OpId id) {
-    const OpView op(module_, id);
-    for (size_t i = 0; i < op.result_count(); ++i) see(module_.value(op.result(i)).sharding, op.loc(), id);
+  MeshPtr found() const { return has_several_ ? nullptr : found_; }
+  bool has_several() const { return has_several_; }
+
+ private:
+  void see_arguments(RegionId region) {
+    for (const ValueId argument : module_.region(region).arguments) see(module_.value(argument).sharding, argument);
+  }
+  void see_results(OpId op) {
+    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
+      const ValueId result = module_.result(op, i);
+      see(module_.value(result).sharding, result);
+    }
   }
 
-  void see(ShardingId id, LocId loc, OpId made_by = {}) {
+  // The sharding of a value, or without one of a result of a function.
+  void see(ShardingId id, ValueId value = {}) {
     // Most values in a row have one sharding.
     if (!id || id == last_) return;
     last_ = id;
@@ -54,8 +60,8 @@ class MeshFinder {
     if (several_ == Several::kNoted) {
       has_several_ = has_several_ || mesh->is_maximal() || (found_ != nullptr && !found_->same_devices(*mesh));
     } else if (mesh->is_maximal()) {
-      if (made_by) refuse_op(made_by);
-      refuse("a value cannot be placed on a single device", mesh->text(), "shard or replicate it over the mesh", loc);
+      if (const OpId op = module_.value(value).op) refuse_op(op);
+      refuse("a value cannot be placed on a single device", mesh->text(), "shard or replicate it over the mesh", value);
     }
     if (found_ == nullptr) {
       found_ = mesh;
@@ -63,16 +69,13 @@ class MeshFinder {
       if (!are_over_same_devices(*found_, *mesh)) {
         refuse("all shardings must be of meshes over the same devices",
                str(found_->reference(), " ", found_->text(), " and ", mesh->reference(), " ", mesh->text()),
-               "give both as many devices, or use one of them", loc);
+               "give both as many devices, or use one of them", value);
       }
       // By declaration, so that the mesh does not depend on which value is annotated first.
       if (is_declared_before(*mesh, *found_)) found_ = mesh;
     }
   }
-  MeshPtr found() const { return has_several_ ? nullptr : found_; }
-  bool has_several() const { return has_several_; }
 
- private:
   bool is_declared_before(const Mesh& a, const Mesh& b) const {
     for (const MeshPtr& mesh : module_.meshes) {
       if (mesh->same_devices(b)) return false;
@@ -93,11 +96,13 @@ class MeshFinder {
     }
   }
 
-  [[noreturn]] void refuse(std::string_view must_hold, const std::string& got, std::string_view way_out, LocId loc) {
+  [[noreturn]] void refuse(std::string_view must_hold, const std::string& got, std::string_view way_out,
+                           ValueId value) {
     ShardingError error(error_message("sharding", must_hold, got, way_out));
-    error.at(module_.context().location_text(loc));
+    error.at(module_.context().location_text(loc_of(module_, value)));
     throw error;
   }
+
   const Module& module_;
   Several several_;
   bool has_several_ = false;

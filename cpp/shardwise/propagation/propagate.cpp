@@ -72,19 +72,16 @@ class Propagation {
   Propagation(Module& module, const CompileOptions& options, Provenance& provenance, Setting setting)
       : module_(module),
         graph_(module, setting),
-        queue_(module, graph_, !graph_.has_flow() && !graph_.has_groups() && graph_.edges().empty()),
-        rules_(module, options.conservative),
-        ops_(module.context(), options.strategy, options.conservative),
+        queue_(module, graph_, !graph_.ties_values()),
+        rules_(module, options),
+        ops_(module.context(), options),
         recorder_(provenance),
         column_(module, recorder_),
         setting_(setting) {
-    const std::vector<DataFlowEdge> bare = graph_.has_flow() ? bare_edges(module) : std::vector<DataFlowEdge>();
-    if (graph_.has_flow() || graph_.has_groups() || !graph_.edges().empty()) {
-      classes_ = ValueClasses(module, graph_.edges(), bare);
-    }
+    if (graph_.ties_values()) classes_ = ValueClasses(module, graph_.edges());
     // The initial sharding of an edge holds for all its targets.
     for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
-    for (const DataFlowEdge& edge : bare) {
+    for (const DataFlowEdge& edge : graph_.edges().bare()) {
       if (const Value& owner = module.value(edge.owner); owner.op) start(owner.op, edge, owner.sharding);
     }
   }
@@ -157,7 +154,7 @@ class Propagation {
     const ShardingRule& rule = rules_[id];
     if (tensors_.before.size() < 2 || rule.empty()) return;
     recorder_.begin_visit();
-    const uint32_t* after = ops_.after(rule, part, elementwise, tensors_.before);
+    const uint32_t* after = ops_.after({.rule = rule, .part = part, .elementwise = elementwise}, tensors_.before);
     for (size_t t = 0; t < tensors_.before.size(); ++t) {
       const ShardingId grown{after[t]};
       if (grown != tensors_.before[t]) set_sharding(id, t, grown);
@@ -188,7 +185,8 @@ class Propagation {
     before.back() = seen_from_sources(module_.context(), edge, before.back());
     if (std::ranges::none_of(before, [](ShardingId sharding) { return static_cast<bool>(sharding); })) return;
     recorder_.begin_visit();
-    const uint32_t* after = ops_.after_identity(module_.value(result).type, part, before);
+    const ShardingRule& rule = rules_.identity(module_.value(result).type, edge.sources.size());
+    const uint32_t* after = ops_.after({.rule = rule, .part = part}, before);
     for (size_t t = 0; t < edge.sources.size(); ++t) {
       if (const ShardingId grown{after[t]}; grown != before[t]) set_sharding(id, t, grown);
     }
@@ -235,9 +233,9 @@ class Propagation {
       const std::array before{column_[results[i]], main.result_shardings[i]};
       if (!before[0] && !before[1]) continue;
       recorder_.begin_return();
-      const uint32_t* after = ops_.after_return(module_.value(results[i]).type, before);
-      const ShardingId value{after[0]};
-      const ShardingId result{after[1]};
+      const ShardingRule& rule = rules_.identity(module_.value(results[i]).type, 1);
+      const uint32_t* after = ops_.after({.rule = rule, .elementwise = true, .is_return = true}, before);
+      const ShardingId value{after[0]}, result{after[1]};
       if (result != before[1]) {
         recorder_.record({}, {}, i, before[1], result);
         main.result_shardings[i] = result;

@@ -28,7 +28,7 @@ bool begins(AxisSpan shorter, AxisSpan longer) {
 namespace {
 
 bool reaches_into(const AxisRef& axis, AxisSpan list) {
-  return std::any_of(list.begin(), list.end(), [&](const AxisRef& ref) { return reaches_into(axis, ref); });
+  return std::ranges::any_of(list, [&](const AxisRef& ref) { return reaches_into(axis, ref); });
 }
 
 // Folds the axes of one more tensor into `axes`, the longest list that no tensor so far contradicts. Returns whether a
@@ -124,10 +124,8 @@ std::optional<AxisRef> fitting_in_factor(std::optional<AxisRef> ref, const Tenso
       !cut_before(ref, tensor.unreduced, why, Verdict::kUnreduced, id)) {
     return std::nullopt;
   }
-  const bool has_already =
-      std::any_of(factor.axes.begin(), factor.axes.end(), [&](const AxisRef& own) { return reaches_into(*ref, own); });
   // An axis that the factor has already is no change, not even in a closed dim.
-  if (has_already) return ref;
+  if (reaches_into(*ref, factor.axes)) return ref;
   if (!factor.closed && factor.overflow.empty()) {
     if (factor.minor_most) return ref;
     // A factor of 4 after an axis of 2 takes "x":(1)2 of "x"=4.
@@ -185,64 +183,66 @@ int64_t tensor_size(const FactorProjection& projection, size_t tensor) {
 }  // namespace
 
 bool FactorPropagation::participates(const Factor& factor) const {
-  return !factor.blocked && (!pass_through_only_ || factor.kind == FactorKind::kPassThrough);
+  return !factor.blocked && (!mode_.pass_through_only || factor.kind == FactorKind::kPassThrough);
 }
 
-void FactorPropagation::run(FactorProjection& projection, Direction direction, bool pass_through_only,
-                            bool elementwise) {
-  pass_through_only_ = pass_through_only;
+void FactorPropagation::run(FactorProjection& projection, const Mode& mode) {
+  mode_ = mode;
   updated_.assign(projection.tensor_count(), 0);
-  if (observer_ != nullptr) observer_->verdict = Verdict::kDirection;
-  if (direction == Direction::kNone) return;
-  if (strategy_ == Strategy::kBasic) {
-    run_basic(projection, direction);
-  } else {
-    run_aggressive(projection, direction, elementwise);
-  }
-  const FactorSharding* observed =
-      observer_ == nullptr ? nullptr : projection.find(observer_->tensor, observer_->factor);
+  AxisObserver* const observer = mode_.observer;
+  if (observer != nullptr) observer->verdict = Verdict::kDirection;
+  if (mode_.direction == Direction::kNone) return;
+  strategy_ == Strategy::kBasic ? run_basic(projection) : run_aggressive(projection);
+  const FactorSharding* observed = observer == nullptr ? nullptr : projection.find(observer->tensor, observer->factor);
   if (observed == nullptr) return;
   const bool has_it =
-      std::ranges::any_of(observed->axes, [&](const AxisRef& own) { return contains(own, observer_->axis); });
-  if (has_it) observer_->verdict = Verdict::kTaken;
+      std::ranges::any_of(observed->axes, [&](const AxisRef& own) { return contains(own, observer->axis); });
+  if (has_it) observer->verdict = Verdict::kTaken;
 }
 
 // The observer, where the list is one of the axis that it asks about.
 AxisObserver* FactorPropagation::observer_of(FactorId factor, AxisSpan axes) const {
-  const bool observed = observer_ != nullptr && observer_->factor == factor && reaches_into(observer_->axis, axes);
-  return observed ? observer_ : nullptr;
+  AxisObserver* const observer = mode_.observer;
+  const bool observed = observer != nullptr && observer->factor == factor && reaches_into(observer->axis, axes);
+  return observed ? observer : nullptr;
 }
 
-// Why a factor's candidates, `axes`, are without the axis.
-void FactorPropagation::observe_candidates(const FactorProjection& projection, FactorId factor, AxisSpan axes,
-                                           Direction direction) {
-  if (observer_ == nullptr || observer_->factor != factor || reaches_into(observer_->axis, axes)) return;
+// The candidates of a factor: the axes on which its tensors agree.
+void FactorPropagation::find_axes(AxisList& axes, const FactorProjection& projection, FactorId factor) {
+  axes.clear();
+  if (participates(projection.rule().factors()[factor])) compatible_axes(axes, projection, factor, mode_.direction);
+  const AxisObserver* observer = mode_.observer;
+  const bool is_missing = observer != nullptr && observer->factor == factor && !reaches_into(observer->axis, axes);
+  if (is_missing) observe_missing(projection, factor);
+}
+
+// Why a factor's candidates are without the axis.
+void FactorPropagation::observe_missing(const FactorProjection& projection, FactorId factor) {
+  AxisObserver& observer = *mode_.observer;
   const Factor& of_rule = projection.rule().factors()[factor];
   if (!participates(of_rule)) {
-    return observer_->block(of_rule.blocked ? Verdict::kBlockedFactor : Verdict::kLaterRound, factor);
+    return observer.block(of_rule.blocked ? Verdict::kBlockedFactor : Verdict::kLaterRound, factor);
   }
-  observer_->block(Verdict::kDisagreement, factor);
+  observer.block(Verdict::kDisagreement, factor);
   for (size_t t = 0; t < projection.tensor_count(); ++t) {
     const FactorSharding* sharding = projection.find(t, factor);
-    const bool overflows = sharding != nullptr && overlaps(sharding->overflow, observer_->axis);
-    if (overflows) observer_->block(Verdict::kOverflow, factor);
+    const bool overflows = sharding != nullptr && overlaps(sharding->overflow, observer.axis);
+    if (overflows) observer.block(Verdict::kOverflow, factor);
   }
-  if (direction == Direction::kBoth) return;
+  if (mode_.direction == Direction::kBoth) return;
   AxisList both;
   compatible_axes(both, projection, factor, Direction::kBoth);
-  if (reaches_into(observer_->axis, both)) observer_->block(Verdict::kDirection, factor);
+  if (reaches_into(observer.axis, both)) observer.block(Verdict::kDirection, factor);
 }
 
-void FactorPropagation::run_basic(FactorProjection& projection, Direction direction) {
+void FactorPropagation::run_basic(FactorProjection& projection) {
   const auto factors = projection.rule().factors();
   const size_t tensors = projection.tensor_count();
   for (size_t f = 0; f < factors.size(); ++f) {
     const auto factor = static_cast<FactorId>(f);
-    axes_.clear();
-    if (participates(factors[f])) compatible_axes(axes_, projection, factor, direction);
-    observe_candidates(projection, factor, axes_, direction);
+    find_axes(axes_, projection, factor);
     AxisObserver* const why = observer_of(factor, axes_);
-    truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t before) {
+    truncate(axes_, mode_.whole_axes_of, why, [&](const AxisRef& wanted, int64_t before) {
       std::optional<AxisRef> left = wanted;
       // Every tensor, also one without the factor: kBasic propagates no axis that another dim of some tensor uses.
       for (size_t t = 0; t < tensors && left; ++t) {
@@ -260,32 +260,18 @@ void FactorPropagation::run_basic(FactorProjection& projection, Direction direct
     for (size_t t = 0; t < tensors; ++t) {
       FactorSharding* sharding = projection.find(t, factor);
       if (sharding == nullptr) continue;
-      if (!is_strict_prefix(sharding->axes, axes_)) {
-        const bool observed = observer_of(factor, axes_) != nullptr && observer_->tensor == t;
-        if (observed) observer_->block(Verdict::kOtherAxes, factor);
-        continue;
+      if (is_strict_prefix(sharding->axes, axes_)) {
+        sharding->axes = axes_;
+        updated_[t] = 1;
+      } else if (AxisObserver* observer = observer_of(factor, axes_); observer != nullptr && observer->tensor == t) {
+        observer->block(Verdict::kOtherAxes, factor);
       }
-      sharding->axes = axes_;
-      updated_[t] = 1;
     }
   }
 }
 
-bool FactorPropagation::find_candidates(const FactorProjection& projection, Direction direction) {
-  const auto factors = projection.rule().factors();
-  if (candidates_.size() < factors.size()) candidates_.resize(factors.size());
-  bool any = false;
-  for (size_t f = 0; f < factors.size(); ++f) {
-    candidates_[f].clear();
-    if (participates(factors[f])) compatible_axes(candidates_[f], projection, static_cast<FactorId>(f), direction);
-    observe_candidates(projection, static_cast<FactorId>(f), candidates_[f], direction);
-    any = any || !candidates_[f].empty();
-  }
-  return any;
-}
-
 // Decides conflicts: the factor whose axes come from the larger tensor wins.
-void FactorPropagation::order_candidates(const FactorProjection& projection, bool elementwise) {
+void FactorPropagation::order_candidates(const FactorProjection& projection) {
   const size_t factor_count = projection.rule().factors().size();
   order_.clear();
   sources_.assign(factor_count, {});
@@ -297,11 +283,11 @@ void FactorPropagation::order_candidates(const FactorProjection& projection, boo
       const FactorSharding* sharding = projection.find(t, static_cast<FactorId>(f));
       if (sharding == nullptr || sharding->axes.empty()) continue;
       // A source has the entire list: a tensor with only a prefix of it did not contribute the rest.
-      if (sharding->axes != candidates_[f] && !is_strict_prefix(candidates_[f], sharding->axes)) continue;
+      if (!begins(candidates_[f], sharding->axes)) continue;
       const int64_t size = tensor_size(projection, t);
       if (size > source.size) source = {.size = size, .tensor = t};
     }
-    if (elementwise) source.shards = product(candidates_[f]);
+    if (mode_.elementwise) source.shards = product(candidates_[f]);
     order_.push_back(static_cast<FactorId>(f));
   }
   // Ties go to the first tensor, then, by a stable sort, to the first factor, as in Shardy.
@@ -312,27 +298,28 @@ void FactorPropagation::order_candidates(const FactorProjection& projection, boo
   });
 }
 
-void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool elementwise) {
+void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t) {
   const auto factors = projection.rule().factors();
   TensorFactors& tensor = projection.tensor(t);
   for (FactorId factor : order_) {
     FactorSharding* sharding = projection.find(t, factor);
     if (sharding == nullptr) continue;
     axes_ = candidates_[factor];
-    AxisObserver* why = observer_ != nullptr && observer_->tensor == t ? observer_of(factor, axes_) : nullptr;
-    if (elementwise && t < projection.operand_count()) {
+    AxisObserver* why = observer_of(factor, axes_);
+    if (why != nullptr && why->tensor != t) why = nullptr;
+    if (mode_.elementwise && t < projection.operand_count()) {
       // An operand must not get more axes than a result can have: the op would have to gather it again.
       for (size_t r = projection.operand_count(); r < projection.tensor_count(); ++r) {
         const FactorSharding* result = projection.find(r, factor);
         if (result == nullptr || !is_strict_prefix(result->axes, axes_)) continue;
         axes_ = result->axes;
         if (why != nullptr && observer_of(factor, axes_) == nullptr) {
-          std::exchange(why, nullptr)->block(Verdict::kResultCannot, factor);
-          observer_->blocker.tensor = r;
+          why->block(Verdict::kResultCannot, factor);
+          std::exchange(why, nullptr)->blocker.tensor = r;
         }
       }
     }
-    truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t before) {
+    truncate(axes_, mode_.whole_axes_of, why, [&](const AxisRef& wanted, int64_t before) {
       return fitting_in_factor(wanted, tensor, factor, factors[factor].size, before, why);
     });
     if (why != nullptr && observer_of(factor, axes_) == nullptr) {
@@ -346,7 +333,7 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
     if (why != nullptr) why->block(Verdict::kOtherAxes, factor);
     if (!is_strict_prefix(sharding->axes, axes_)) continue;
     // Compare with the current axes of the tensor: factors earlier in `order_` have taken theirs, and win.
-    truncate(axes_, whole_of_, why, [&](const AxisRef& wanted, int64_t) {
+    truncate(axes_, mode_.whole_axes_of, why, [&](const AxisRef& wanted, int64_t) {
       return free_of_other_factors(wanted, tensor, factors.size(), factor, why);
     });
     if (why != nullptr) {
@@ -359,14 +346,19 @@ void FactorPropagation::grow_tensor(FactorProjection& projection, size_t t, bool
   }
 }
 
-void FactorPropagation::run_aggressive(FactorProjection& projection, Direction direction, bool elementwise) {
-  if (!find_candidates(projection, direction)) return;
-  order_candidates(projection, elementwise);
-  // Results first: an operand of an elementwise op depends on the axes of its results.
-  for (size_t t = projection.operand_count(); t < projection.tensor_count(); ++t) {
-    grow_tensor(projection, t, elementwise);
+void FactorPropagation::run_aggressive(FactorProjection& projection) {
+  const size_t factors = projection.rule().factors().size();
+  if (candidates_.size() < factors) candidates_.resize(factors);
+  bool any = false;
+  for (size_t f = 0; f < factors; ++f) {
+    find_axes(candidates_[f], projection, static_cast<FactorId>(f));
+    any = any || !candidates_[f].empty();
   }
-  for (size_t t = 0; t < projection.operand_count(); ++t) grow_tensor(projection, t, elementwise);
+  if (!any) return;
+  order_candidates(projection);
+  // Results first: an operand of an elementwise op depends on the axes of its results.
+  for (size_t t = projection.operand_count(); t < projection.tensor_count(); ++t) grow_tensor(projection, t);
+  for (size_t t = 0; t < projection.operand_count(); ++t) grow_tensor(projection, t);
 }
 
 }  // namespace shardwise

@@ -33,35 +33,34 @@ class FactorPropagation {
  public:
   explicit FactorPropagation(Strategy strategy) : strategy_(strategy) {}
 
-  // Conservative: only full axes of `mesh` propagate; null: sub-axes propagate, too.
-  void restrict_to_whole_axes(const Mesh* mesh) { whole_of_ = mesh; }
-
-  // Null unless a visit is replayed.
-  void observe(AxisObserver* observer) { observer_ = observer; }
-
+  struct Mode {
+    Direction direction = Direction::kBoth;
+    bool pass_through_only = false;
+    bool elementwise = false;
+    const Mesh* whole_axes_of = nullptr;  // only full axes of this mesh propagate; null: sub-axes propagate, too
+    AxisObserver* observer = nullptr;     // null unless a visit is replayed
+  };
   // Grows factors of `projection`. `updated()` then has a flag for each of its tensors that has grown.
-  void run(FactorProjection& projection, Direction direction, bool pass_through_only, bool elementwise);
+  void run(FactorProjection& projection, const Mode& mode);
   const std::vector<char>& updated() const { return updated_; }
 
  private:
   bool participates(const Factor& factor) const;
-  void run_basic(FactorProjection& projection, Direction direction);
-  void run_aggressive(FactorProjection& projection, Direction direction, bool elementwise);
+  void run_basic(FactorProjection& projection);
+  void run_aggressive(FactorProjection& projection);
+  void find_axes(AxisList& axes, const FactorProjection& projection, FactorId factor);
   AxisObserver* observer_of(FactorId factor, AxisSpan axes) const;
-  void observe_candidates(const FactorProjection& projection, FactorId factor, AxisSpan axes, Direction direction);
-  bool find_candidates(const FactorProjection& projection, Direction direction);
-  void order_candidates(const FactorProjection& projection, bool elementwise);
-  void grow_tensor(FactorProjection& projection, size_t tensor, bool elementwise);
+  void observe_missing(const FactorProjection& projection, FactorId factor);
+  void order_candidates(const FactorProjection& projection);
+  void grow_tensor(FactorProjection& projection, size_t tensor);
 
   Strategy strategy_;
-  bool pass_through_only_ = false;
-  const Mesh* whole_of_ = nullptr;
+  Mode mode_ = {};
   std::vector<char> updated_;         // by tensor
   AxisList axes_;                     // of the factor at hand
   std::vector<AxisList> candidates_;  // by factor
   std::vector<FactorId> order_;
   std::vector<CandidateSource> sources_;
-  AxisObserver* observer_ = nullptr;
 };
 
 }  // namespace shardwise

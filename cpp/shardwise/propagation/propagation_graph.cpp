@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 
@@ -15,9 +16,16 @@ PropagationGraph::PropagationGraph(const Module& module, Setting setting)
       tensors_(std::make_unique_for_overwrite<Tensors[]>(module.op_count())),
       uses_(module.value_count(), 0) {
   order_.reserve(module.op_count());
+  const ShardyOps& shardy = ShardyOps::table();
   std::vector<RegionId> regions;
-  for (const Function& function : module.functions) collect(function.body, regions);
-  if (holds_.edges) edges_ = DataFlowEdges(module);
+  for (const Function& function : module.functions) {
+    regions.push_back(function.body);
+    walk(module, function.body, [&](OpId id) {
+      add(id, shardy);
+      for (RegionId inner : module.regions(id)) regions.push_back(inner);
+    });
+  }
+  if (holds_.edges || holds_.flow) edges_ = DataFlowEdges(module);
   index_users();
   // After index_users, which takes `uses_` for the uses as an operand alone.
   for (RegionId region : regions) {
@@ -34,21 +42,16 @@ bool PropagationGraph::shares_operands(OpId op) const {
       operands(op), [&](ValueId operand) { return uses(operand) > 1 && !module_.type(operand).shape.empty(); });
 }
 
-void PropagationGraph::collect(RegionId region, std::vector<RegionId>& regions) {
-  const ShardyOps& shardy = ShardyOps::table();
-  for (OpId id : module_.region(region).ops) {
-    order_.push_back(id);
-    const Operation& op = module_.op(id);
-    const Traits& traits = op.def->traits;
-    holds_.edges = holds_.edges || traits.data_flow_edge;
-    holds_.groups = holds_.groups || traits.sharding_group;
-    holds_.flow = holds_.flow || op.def->flow != nullptr;
-    roles_[id.index] = {.turn = RoundOrder(OpView(module_, id), shardy), .is_edge = traits.data_flow_edge};
-    tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
-    for (ValueId operand : operands(id)) ++uses_[operand.index];
-    for (RegionId inner : module_.regions(id)) collect(inner, regions);
-  }
-  regions.push_back(region);
+void PropagationGraph::add(OpId id, const ShardyOps& shardy) {
+  order_.push_back(id);
+  const Operation& op = module_.op(id);
+  const Traits& traits = op.def->traits;
+  holds_.edges = holds_.edges || traits.data_flow_edge;
+  holds_.groups = holds_.groups || traits.sharding_group;
+  holds_.flow = holds_.flow || op.def->flow != nullptr;
+  roles_[id.index] = {.turn = RoundOrder(OpView(module_, id), shardy), .is_edge = traits.data_flow_edge};
+  tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
+  for (ValueId operand : operands(id)) ++uses_[operand.index];
 }
 
 // A counting sort, filled from the back.

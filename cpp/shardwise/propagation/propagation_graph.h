@@ -50,9 +50,9 @@ class PropagationGraph {
   void drop_use(ValueId value) { --uses_[value.index]; }
 
   const DataFlowEdges& edges() const { return edges_; }
-  const DataFlowEdge* edge(OpId op) const;           // null: not an edge op
-  bool has_flow() const { return holds_.flow; }      // ops that hand values on to regions
-  bool has_groups() const { return holds_.groups; }  // sharding groups
+  const DataFlowEdge* edge(OpId op) const;  // null: not an edge op
+  // Whether values may have one sharding by other ops than those that use them: data-flow edges and sharding groups.
+  bool ties_values() const { return holds_.flow || holds_.groups || !edges_.empty(); }
   // Edges that own a region argument are visited again in the next sweep, not at once (Shardy's order).
   bool waits_for_next_sweep(OpId op) const { return role(op).is_edge && !module_.value(edge(op)->owner).op; }
   // An operand, other than a scalar, with another use.
@@ -63,7 +63,7 @@ class PropagationGraph {
   struct Tensors {
     uint32_t operand_begin, operand_count, first_result, result_count;
   };
-  void collect(RegionId region, std::vector<RegionId>& regions);
+  void add(OpId op, const ShardyOps& shardy);
   void index_users();
   uint32_t place_of(const DataFlowEdge& edge) const;
   template <class Visit>

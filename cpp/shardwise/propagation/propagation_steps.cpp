@@ -15,64 +15,37 @@
 namespace shardwise {
 namespace {
 
+using shardwise::in_place;
+
+template <void (*edit)(Module&, PassContext&)>
+Module in_place(Module module, PassContext& context) {
+  edit(module, context);
+  return module;
+}
+
 // Shardings change from here on, so an assigned program goes back to an earlier stage.
-Module make_regions(Module module, PassContext& context) {
+void make_regions(Module& module, PassContext& context) {
   module.stage = Stage::kGlobal;
   context.provenance.called = calls_to_regions(module);
-  return module;
 }
 
-Module split(Module module, PassContext& context) {
-  context.counters.add("propagate.copies", split_constants(module));
-  return module;
-}
+void record(Module& module, PassContext& context) { record_annotations(module, context.provenance); }
 
-Module record(Module module, PassContext& context) {
-  record_annotations(module, context.provenance);
-  return module;
-}
-
-Module apply(Module module, PassContext& context) {
-  apply_constraints(module, context.provenance);
-  return module;
-}
-
-Module sync_groups(Module module, PassContext& context) {
-  sync_sharding_groups(module, context.provenance, context.warnings);
-  return module;
-}
-
-Module propagate_all(Module module, PassContext& context) {
+void propagate_all(Module& module, PassContext& context) {
   propagate_shardings(module, context, context.options.strategy, Priorities::kUser);
-  return module;
 }
 
-Module sink_edges(Module module, PassContext& context) {
-  sink_data_flow_edges(module, context.provenance);
-  return module;
-}
+void remove_unused(Module& module) { dce(module, UnusedConstraints::kRemove); }
 
-Module remove_unused(Module module, PassContext&) {
-  dce(module, UnusedConstraints::kRemove);
-  return module;
-}
-
-Module shrink_borders(Module module, PassContext& context) {
-  if (context.options.strict_divisible) shrink_borders_to_divisible(module);
-  return module;
-}
-
-Module close(Module module, PassContext&) {
+void close(Module& module) {
   close_shardings(module);
   drop_populated_rules(module);
   module.stage = Stage::kPropagated;
-  return module;
 }
 
-Module make_calls(Module module, PassContext& context) {
+void make_calls(Module& module, PassContext& context) {
   regions_to_calls(module, context.provenance.called);
   context.provenance.called.clear();
-  return module;
 }
 
 // The first steps rewrite the program as Shardy's import does, so that its rules apply. Annotations are recorded when
@@ -81,20 +54,22 @@ Module make_calls(Module module, PassContext& context) {
 constexpr Pass kSteps[] = {
     kLiftInlinedMeshes,
     kRemoveSizeOneAxes,
-    {"calls_to_regions", "replace each call by a region with the ops of its function", make_regions},
-    {"split_constants", "give each use of a constant its own copy", split},
+    {"calls_to_regions", "replace each call by a region with the ops of its function", in_place<make_regions>},
+    {"split_constants", "give each use of a constant its own copy", in_place<split_constants>},
     {"add_data_flow_edges", "add an edge op for each value that enters or leaves a region",
      in_place<add_data_flow_edges>},
-    {"record_annotations", "remember which shardings the user wrote", record},
-    {"apply_constraints", "apply constraints to the values that nothing else shards", apply},
-    {"sync_sharding_groups", "give the members of a sharding group one sharding", sync_groups},
-    {"propagate_shardings", "propagate shardings along the factors of each op's rule", propagate_all},
-    {"sink_data_flow_edges", "give the sharding of each data-flow edge to its value", sink_edges},
+    {"record_annotations", "remember which shardings the user wrote", in_place<record>},
+    {"apply_constraints", "apply constraints to the values that nothing else shards", in_place<apply_constraints>},
+    {"sync_sharding_groups", "give the members of a sharding group one sharding", in_place<sync_sharding_groups>},
+    {"propagate_shardings", "propagate shardings along the factors of each op's rule", in_place<propagate_all>},
+    {"sink_data_flow_edges", "give the sharding of each data-flow edge to its value", in_place<sink_data_flow_edges>},
     {"drop_sharding_groups", "remove sharding groups", in_place<drop_sharding_groups>},
-    {"remove_unused_ops", "remove unused ops, constraints included", remove_unused},
-    {"shrink_borders", "shrink shardings that do not divide arguments and results", shrink_borders},
-    {"close_shardings", "close every dim, shard the values that nothing reached, and drop populated rules", close},
-    {"regions_to_calls", "make functions of the regions again that were called", make_calls},
+    {"remove_unused_ops", "remove unused ops, constraints included", in_place<remove_unused>},
+    {"shrink_borders", "shrink shardings that do not divide arguments and results",
+     in_place<shrink_borders_to_divisible>},
+    {"close_shardings", "close every dim, shard the values that nothing reached, and drop populated rules",
+     in_place<close>},
+    {"regions_to_calls", "make functions of the regions again that were called", in_place<make_calls>},
 };
 
 }  // namespace

@@ -41,7 +41,22 @@ const ShardingRule& RulesByOp::make(const OpView& op, const ShardyOp& shardy, bo
   const Traits& traits = op.def().traits;
   if (traits.reshard || traits.collective != CollectiveKind::kNone) return kNone;
   if (shardy.rule == nullptr) return module_.context().sharding_rule(op);
-  return keep(shardy.rule(op, {.neighbors = neighbors, .conservative = conservative_}));
+  return keep(shardy.rule(op, {.neighbors = neighbors, .conservative = options_.conservative}));
+}
+
+const ShardingRule& RulesByOp::identity(TypeId type, size_t operands) {
+  const auto [known, is_new] = identities_.try_emplace({type, operands});
+  if (is_new) {
+    const std::vector<Dims> shapes(operands + 1, module_.context().type(type).shape);
+    known->second = RuleBuilder(shapes, operands).pointwise().build();
+  }
+  return known->second;
+}
+
+bool is_blocked_by_option(const Module& module, const CompileOptions& options, OpId op, FactorId factor) {
+  if (!options.conservative) return false;  // no other option affects rules
+  const auto is_blocked = [&](const CompileOptions& by) { return RulesByOp(module, by)[op].factors()[factor].blocked; };
+  return is_blocked(options) && !is_blocked({});
 }
 
 }  // namespace shardwise

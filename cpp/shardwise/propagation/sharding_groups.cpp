@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,6 +15,7 @@
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/propagation/data_flow_edges.h"
+#include "shardwise/propagation/value_classes.h"
 
 namespace shardwise {
 namespace {
@@ -29,13 +29,12 @@ struct Member {
 
 class GroupSync {
  public:
-  GroupSync(Module& module, Provenance& provenance, std::vector<std::string>& warnings)
-      : module_(module), rewrite_(module), provenance_(provenance), warnings_(warnings) {
-    const DataFlowEdges edges(module);
-    for (const auto& [op, edge] : edges.all()) {
+  GroupSync(Module& module, PassContext& context)
+      : module_(module), rewrite_(module), context_(context), edges_(module) {
+    for (const auto& [op, edge] : edges_.all()) {
       for (const ValueId target : edge.targets) edge_of_.emplace(target, module.result(op));
     }
-    for (const DataFlowEdge& edge : bare_edges(module)) {
+    for (const DataFlowEdge& edge : edges_.bare()) {
       // The argument of a region is a member by itself: a manual region sees other axes than the source outside.
       if (!module.value(edge.owner).op) continue;
       for (const ValueId target : edge.targets) edge_of_.emplace(target, edge.owner);
@@ -76,25 +75,14 @@ class GroupSync {
 
   // Merges groups that share a value, under the smallest of their ids.
   std::map<int64_t, std::vector<Member>> merged() {
-    std::unordered_map<ValueId, int64_t> group_of;
-    std::map<int64_t, int64_t> parent;
-    const auto root = [&](int64_t id) {
-      while (parent.at(id) != id) id = parent.at(id);
-      return id;
-    };
-    for (const auto& [id, members] : groups_) {
-      parent.emplace(id, id);
-      for (const Member& member : members) {
-        const auto [it, inserted] = group_of.try_emplace(member.holder, id);
-        if (inserted) continue;
-        const int64_t a = root(it->second), b = root(id);
-        parent[std::max(a, b)] = std::min(a, b);
-      }
-    }
+    const ValueClasses classes(module_, edges_);
+    std::map<ValueId, int64_t> ids;  // by the first value of a class
     std::map<int64_t, std::vector<Member>> result;
     for (const auto& [id, members] : groups_) {
-      std::vector<Member>& all = result[root(id)];
-      all.insert(all.end(), members.begin(), members.end());
+      const ValueId member = members.front().value;
+      const std::span<const ValueId> tied = classes.members(member);
+      const int64_t first = ids.try_emplace(tied.empty() ? member : tied.front(), id).first->second;
+      result[first].insert(result[first].end(), members.begin(), members.end());
     }
     return result;
   }
@@ -123,8 +111,7 @@ class GroupSync {
   ShardingId sharding_of(const Member& member) {
     const ShardingId id = module_.value(member.holder).sharding;
     if (!id) return {};
-    TensorSharding sharding = module_.context().sharding(id);
-    for (DimSharding& dim : sharding.dims) dim.priority.reset();
+    const TensorSharding sharding = module_.context().sharding(id).without_priorities();
     return sharding == TensorSharding::open(sharding.mesh, sharding.ndim()) ? ShardingId{} : id;
   }
 
@@ -132,7 +119,7 @@ class GroupSync {
     for (const Member& member : members) {
       ShardingId& current = module_.value(member.holder).sharding;
       if (current == sharding) continue;
-      provenance_.steps.push_back(
+      context_.provenance.steps.push_back(
           {.op = member.op, .value = member.holder, .tensor = 0, .before = current, .after = sharding});
       current = sharding;
     }
@@ -152,9 +139,9 @@ class GroupSync {
       shardings.push_back(str(short_text(module_.context().sharding(sharding)), name.empty() ? "" : " of ", name,
                               place.empty() ? "" : " at ", place));
     }
-    warnings_.push_back(error_message(str("sharding_group ", id), "members should be annotated alike",
-                                      join(shardings, " and "),
-                                      "each keeps its own, and their users follow the group"));
+    context_.warnings.push_back(error_message(str("sharding_group ", id), "members should be annotated alike",
+                                              join(shardings, " and "),
+                                              "each keeps its own, and their users follow the group"));
   }
 
   // Each member gets an open constraint, which its users use. Of members in one place the last one's comes first, as in
@@ -179,8 +166,8 @@ class GroupSync {
 
   Module& module_;
   Rewrite rewrite_;
-  Provenance& provenance_;
-  std::vector<std::string>& warnings_;
+  PassContext& context_;
+  DataFlowEdges edges_;
   std::unordered_map<ValueId, ValueId> edge_of_;   // by the value that an edge represents, or a value without one
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
 };
@@ -194,12 +181,11 @@ bool has_groups(const Module& module) {
 
 }  // namespace
 
-void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings) {
-  if (has_groups(module)) GroupSync(module, provenance, warnings).run();
+void sync_sharding_groups(Module& module, PassContext& context) {
+  if (has_groups(module)) GroupSync(module, context).run();
 }
 
 void drop_sharding_groups(Module& module) {
-  if (!has_groups(module)) return;
   Rewrite rewrite(module);
   walk(module, [&](OpId id) {
     if (module.op(id).def->traits.sharding_group) rewrite.erase(id);

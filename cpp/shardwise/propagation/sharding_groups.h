@@ -11,16 +11,12 @@
 //   sharding_group 5: members should be annotated alike, got [{"a"}, {}] at f.mlir:3 and [{"b"}, {}] at f.mlir:4; …
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "shardwise/ir/module.h"
-#include "shardwise/ir/provenance.h"
+#include "shardwise/ir/pass.h"
 
 namespace shardwise {
 
 // Throws ShardingError for members of different shapes, or in different manual regions.
-void sync_sharding_groups(Module& module, Provenance& provenance, std::vector<std::string>& warnings);
+void sync_sharding_groups(Module& module, PassContext& context);
 void drop_sharding_groups(Module& module);
 
 // Whether the value is the result of such a constraint. The name in its location is the member's.

@@ -203,6 +203,8 @@ class ConstantSplitter {
 
 }  // namespace
 
-int64_t split_constants(Module& module) { return ConstantSplitter(module).run(); }
+void split_constants(Module& module, PassContext& context) {
+  context.counters.add("propagate.copies", ConstantSplitter(module).run());
+}
 
 }  // namespace shardwise

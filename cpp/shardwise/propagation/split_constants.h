@@ -15,13 +15,13 @@
 
 #include <cstdint>
 
-#include "shardwise/ir/module.h"
+#include "shardwise/ir/pass.h"
 
 namespace shardwise {
 
 inline constexpr int64_t kMaxCopiedOps = int64_t{1} << 22;
 
-// Returns the number of new ops. Throws ShardingError beyond this limit, which a short text could exceed by calls.
-int64_t split_constants(Module& module);
+// Throws ShardingError for more copies than this limit, which a short text could exceed by calls.
+void split_constants(Module& module, PassContext& context);
 
 }  // namespace shardwise

@@ -26,7 +26,7 @@ class Union {
 
 }  // namespace
 
-ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std::span<const DataFlowEdge> bare) {
+ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges) {
   std::map<int64_t, ValueId> first;
   Union classes(module.value_count());
   walk<Order::kRegionsFirst>(module, [&](OpId id) {
@@ -35,8 +35,8 @@ ValueClasses::ValueClasses(const Module& module, const DataFlowEdges& edges, std
     const auto [it, inserted] = first.try_emplace(module.attrs(id).get_int("group_id"), member);
     if (!inserted) classes.join(it->second, member);
   });
-  if (first.empty() && edges.empty() && bare.empty()) return;
-  for (const DataFlowEdge& edge : bare) {
+  if (first.empty() && edges.empty() && edges.bare().empty()) return;
+  for (const DataFlowEdge& edge : edges.bare()) {
     if (!module.value(edge.owner).op) continue;  // arguments of manual regions are notified separately
     skip_region_users_.resize(module.value_count());
     for (const ValueId target : edge.targets) {

@@ -19,12 +19,11 @@ namespace shardwise {
 class ValueClasses {
  public:
   ValueClasses() = default;  // each value alone
-  // `bare` are values without an edge op; they are in one class with the region arguments that they pass through.
-  ValueClasses(const Module& module, const DataFlowEdges& edges, std::span<const DataFlowEdge> bare);
+  // A value without an edge op is in one class with the region arguments that it passes through.
+  ValueClasses(const Module& module, const DataFlowEdges& edges);
 
   // All values of the class, including `value`; empty if it is alone.
   std::span<const ValueId> members(ValueId value) const;
-  bool empty() const { return begin_.empty(); }
   // Without an edge op, only users of the value itself are notified, not users of the region's arguments (as in
   // Shardy).
   bool skips_region_users(ValueId value) const {

@@ -12,8 +12,7 @@ bool VisitQueue::remove_if_unused(OpId id) {
   for (uint32_t i = 0; i < count; ++i) {
     if (graph_.uses(ValueId{graph_.first_result(id).index + i}) != 0) return false;
   }
-  // MLIR does not know the effects of a function, so Shardy keeps every call.
-  if (calls_(id) || effects_(id)) return false;
+  if (kept_(id)) return false;
   remove(id);
   return true;
 }

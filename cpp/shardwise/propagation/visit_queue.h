@@ -31,8 +31,7 @@ class VisitQueue {
         graph_(graph),
         settles_(settles),
         states_(module.op_count()),
-        effects_(module, UnusedConstraints::kKeep),
-        calls_(module, IsCall{&module}) {}
+        kept_(module, IsKept{{&module, UnusedConstraints::kKeep}}) {}
 
   void begin_sweep() {
     for (State& state : states_) state.queued = true;
@@ -78,9 +77,10 @@ class VisitQueue {
     bool may_be_unused : 1 = true;
     uint8_t settled = 0;  // the code of a participation; 0: none
   };
-  struct IsCall {
-    const Module* module;
-    bool operator()(OpId id) const { return module->op(id).def->is_call(); }
+  // MLIR does not know the effects of a function, so Shardy keeps every call.
+  struct IsKept {
+    OwnEffect has_effect;
+    bool operator()(OpId id) const { return has_effect.module->op(id).def->is_call() || has_effect(id); }
   };
   bool remove_if_unused(OpId id);
   void remove(OpId id);  // with what is in its regions
@@ -91,8 +91,7 @@ class VisitQueue {
   bool settles_;
   std::vector<State> states_;  // by op
   std::vector<OpId> pushed_;
-  Effects effects_;
-  AnyExecuted<IsCall> calls_;
+  AnyExecuted<IsKept> kept_;
 };
 
 }  // namespace shardwise

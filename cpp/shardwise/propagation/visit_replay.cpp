@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "shardwise/base/error.h"
-#include "shardwise/propagation/data_flow_edges.h"
 
 namespace shardwise {
 namespace {
@@ -21,9 +20,8 @@ bool applies_annotations(const Module& module, const PropagationStep& step) {
 VisitReplay::VisitReplay(const Module& module, const Provenance& provenance)
     : module_(module),
       provenance_(provenance),
-      identities_(module.context()),
-      rules_(module, provenance.options.conservative),
-      ops_(module.context(), provenance.options.strategy, provenance.options.conservative) {
+      rules_(module, provenance.options),
+      ops_(module.context(), provenance.options) {
   for (size_t s = 0; s < steps().size(); ++s) steps_of_[changed_by(steps()[s])].push_back(s);
   if (!provenance.edges_are_sunk) return;
   for (const auto& [op, edge] : provenance.edges) {
@@ -46,11 +44,6 @@ ShardingId VisitReplay::at(const TensorRef& tensor, size_t time) const {
   return index < list.size() ? list[index] : ShardingId{};
 }
 
-const DataFlowEdge* VisitReplay::edge_of(OpId op) const {
-  const auto it = std::ranges::lower_bound(provenance_.edges, op, {}, [](const auto& known) { return known.first; });
-  return it == provenance_.edges.end() || it->first != op ? nullptr : &it->second;
-}
-
 std::vector<TensorRef> VisitReplay::tensors(VisitedOp visited) const {
   if (!visited.op)
     return {TensorRef{module_.region(module_.main().body).results[visited.result]}, TensorRef{{}, visited.result}};
@@ -67,10 +60,11 @@ std::vector<TensorRef> VisitReplay::tensors(VisitedOp visited) const {
 
 const ShardingRule& VisitReplay::rule(VisitedOp visited) {
   static const ShardingRule kNone;
-  if (!visited.op)
-    return identities_.of(module_.value(module_.region(module_.main().body).results[visited.result]).type, 1);
+  if (!visited.op) {
+    return rules_.identity(module_.value(module_.region(module_.main().body).results[visited.result]).type, 1);
+  }
   if (const DataFlowEdge* edge = edge_of(visited.op)) {
-    return identities_.of(module_.value(edge->owner).type, edge->sources.size());
+    return rules_.identity(module_.value(edge->owner).type, edge->sources.size());
   }
   // Its data-flow edges are visited in its place.
   if (module_.op(visited.op).def->flow != nullptr) return kNone;
@@ -104,19 +98,18 @@ const FactorProjection& VisitReplay::project(VisitedOp visited, size_t time) {
   return projection_;
 }
 
-OpPropagation::Visit VisitReplay::visit(VisitedOp visited, int round) {
+Visit VisitReplay::visit(VisitedOp visited, int round) {
   const ShardingRule& op_rule = rule(visited);
-  if (!visited.op) return {.rule = op_rule, .part = {}, .elementwise = true};
+  if (!visited.op) return {.rule = op_rule, .elementwise = true, .is_return = true};
   const RoundOrder order(OpView(module_, visited.op));
   return {.rule = op_rule,
           .part = order.participation(round),
-          .elementwise = edge_of(visited.op) == nullptr && order.is_elementwise(),
-          .conservative = provenance_.options.conservative};
+          .elementwise = edge_of(visited.op) == nullptr && order.is_elementwise()};
 }
 
 std::span<const uint32_t> VisitReplay::replay(VisitedOp visited, size_t time, int round, AxisObserver& observer,
                                               std::optional<size_t> only) {
-  const OpPropagation::Visit again = visit(visited, round);
+  const Visit again = visit(visited, round);
   const std::span<const uint32_t> after = ops_.replay(again, seen_by(visited, time), observer, only);
   // The op takes no part in this round; a later one decides.
   if (again.part.direction == Direction::kNone && round < kLastRound) observer.verdict = Verdict::kLaterRound;

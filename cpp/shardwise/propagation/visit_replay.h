@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "shardwise/ir/provenance.h"
+#include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/factor_projection.h"
 #include "shardwise/propagation/op_propagation.h"
 #include "shardwise/propagation/rules_by_op.h"
@@ -61,7 +62,7 @@ class VisitReplay {
   // Operands first. Those of a data-flow edge are its sources and the value after it.
   std::vector<TensorRef> tensors(VisitedOp visited) const;
   const ShardingRule& rule(VisitedOp visited);  // empty for an op that propagation never visits
-  const DataFlowEdge* edge_of(OpId op) const;
+  const DataFlowEdge* edge_of(OpId op) const { return DataFlowEdges::find(provenance_.edges, op); }
   // The shardings of the tensors as the op sees them: the ops of a manual region see no manual axes. And their factors.
   ShardingId seen_by(VisitedOp visited, const TensorRef& tensor, ShardingId sharding) const;
   std::vector<ShardingId> seen_by(VisitedOp visited, size_t time) const;
@@ -76,14 +77,13 @@ class VisitReplay {
   void verify();
 
  private:
-  OpPropagation::Visit visit(VisitedOp visited, int round);
+  Visit visit(VisitedOp visited, int round);
   void verify_visit(size_t begin, size_t end);
 
   const Module& module_;
   const Provenance& provenance_;
   std::unordered_map<TensorRef, std::vector<size_t>, TensorRefHash> steps_of_;
   std::unordered_map<ValueId, const DataFlowEdge*> inner_arguments_;  // of manual regions, sharded as outside
-  IdentityRules identities_;
   RulesByOp rules_;
   OpPropagation ops_;
   FactorProjection projection_;

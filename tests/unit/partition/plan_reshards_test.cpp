@@ -8,7 +8,7 @@
 
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/propagation/permute_axes.h"
+#include "shardwise/partition/permute_axes.h"
 #include "shardwise/reshard/gather_and_slice.h"
 #include "shardwise/reshard/one_step.h"
 #include "shardwise/reshard/plan.h"

@@ -6,36 +6,24 @@
 namespace shardwise {
 namespace {
 
-class Captures {
- public:
-  explicit Captures(const Module& module) : module_(module) {}
-
-  void add(RegionId region) {
-    visit_captures(module_, region, [&](ValueId value, OpId) {
-      // The set removes duplicates; the list keeps the order of first use, so that passes are deterministic.
-      if (known_.insert(value).second) values_.push_back(value);
+std::vector<ValueId> captures_of(const Module& module, std::span<const RegionId> regions) {
+  // The set removes duplicates; the list keeps the order of first use, so that passes are deterministic.
+  std::vector<ValueId> values;
+  std::unordered_set<ValueId> known;
+  for (const RegionId region : regions) {
+    visit_captures(module, region, [&](ValueId value, OpId) {
+      if (known.insert(value).second) values.push_back(value);
     });
   }
-  std::vector<ValueId> take() { return std::move(values_); }
-
- private:
-  const Module& module_;
-  std::vector<ValueId> values_;
-  std::unordered_set<ValueId> known_;
-};
+  return values;
+}
 
 }  // namespace
 
 std::vector<ValueId> captures_of(const Module& module, RegionId region) {
-  Captures captures(module);
-  captures.add(region);
-  return captures.take();
+  return captures_of(module, std::span(&region, 1));
 }
 
-std::vector<ValueId> captures_of(const Module& module, OpId op) {
-  Captures captures(module);
-  for (const RegionId region : module.regions(op)) captures.add(region);
-  return captures.take();
-}
+std::vector<ValueId> captures_of(const Module& module, OpId op) { return captures_of(module, module.regions(op)); }
 
 }  // namespace shardwise

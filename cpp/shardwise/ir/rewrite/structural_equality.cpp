@@ -10,11 +10,10 @@ namespace {
 
 // In any order: a text may list them in another one than the builder did.
 bool same_attributes(const Attrs& a, const Attrs& b) {
-  if (a.entries().size() != b.entries().size()) return false;
-  return std::all_of(a.entries().begin(), a.entries().end(), [&](const NamedAttribute& entry) {
-    const Attribute* other = b.find(entry.first);
-    return other != nullptr && *other == entry.second;
-  });
+  return a.entries().size() == b.entries().size() && std::ranges::all_of(a.entries(), [&](const NamedAttribute& entry) {
+           const Attribute* other = b.find(entry.first);
+           return other != nullptr && *other == entry.second;
+         });
 }
 
 class Comparison {
@@ -23,9 +22,10 @@ class Comparison {
   Comparison(const Module& a, const Module& b, std::vector<ValueId>& partner) : a_(a), b_(b), partner_(partner) {}
 
   bool functions() {
-    return a_.name == b_.name && same_stage() && same_meshes() &&
-           std::equal(a_.functions.begin(), a_.functions.end(), b_.functions.begin(), b_.functions.end(),
-                      [&](const Function& a, const Function& b) { return function(a, b); });
+    return a_.name == b_.name && same_stage() &&
+           std::ranges::equal(a_.meshes, b_.meshes, [](const MeshPtr& a, const MeshPtr& b) { return equal(a, b); }) &&
+           std::ranges::equal(a_.functions, b_.functions,
+                              [&](const Function& a, const Function& b) { return function(a, b); });
   }
 
   bool regions(RegionId a, RegionId b) {
@@ -37,11 +37,6 @@ class Comparison {
  private:
   // Texts do not show the first stages, so they are not compared.
   bool same_stage() const { return a_.stage == b_.stage || (!is_printed(a_.stage) && !is_printed(b_.stage)); }
-
-  bool same_meshes() const {
-    return std::equal(a_.meshes.begin(), a_.meshes.end(), b_.meshes.begin(), b_.meshes.end(),
-                      [](const MeshPtr& a, const MeshPtr& b) { return equal(a, b); });
-  }
 
   bool function(const Function& a, const Function& b) {
     const size_t results = a_.region(a.body).results.size();
@@ -97,8 +92,7 @@ class Comparison {
   }
 
   bool corresponding(std::span<const ValueId> a, std::span<const ValueId> b) const {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [&](ValueId a_id, ValueId b_id) { return corresponding(a_id, b_id); });
+    return std::ranges::equal(a, b, [&](ValueId a_id, ValueId b_id) { return corresponding(a_id, b_id); });
   }
 
   bool region(RegionId a_id, RegionId b_id) {
@@ -123,8 +117,8 @@ class Comparison {
     for (size_t i = 0; i < a.result_count(); ++i) {
       if (!values(a.result(i), b.result(i))) return false;
     }
-    return std::equal(a.regions().begin(), a.regions().end(), b.regions().begin(), b.regions().end(),
-                      [&](RegionId a_region, RegionId b_region) { return region(a_region, b_region); });
+    return std::ranges::equal(a.regions(), b.regions(),
+                              [&](RegionId a_region, RegionId b_region) { return region(a_region, b_region); });
   }
 
   // As printed: OpPrinter::sharding_list fills up the list of an op with open shardings.

@@ -20,10 +20,9 @@ class BorderShrinker {
       // In Shardy, only the borders of main have no parts of axes.
       const bool drop_sub_axes = function.name == main;
       const Region& body = module_.region(function.body);
-      for (const ValueId argument : body.arguments) shrink(argument, drop_sub_axes);
+      for (const ValueId argument : body.arguments) shrink(module_.value(argument).sharding, argument, drop_sub_axes);
       for (size_t i = 0; i < function.result_shardings.size(); ++i) {
-        ShardingId& sharding = function.result_shardings[i];
-        sharding = shrunk(sharding, module_.type(body.results[i]).shape, drop_sub_axes);
+        shrink(function.result_shardings[i], body.results[i], drop_sub_axes);
       }
       walk<Order::kRegionsFirst>(module_, function.body, [&](OpId id) { shrink_owned_arguments(OpView(module_, id)); });
     }
@@ -40,18 +39,14 @@ class BorderShrinker {
     for (size_t i = 0; owns && i < edges.size(); ++i) {
       // The annotation is of the global shape, which the value outside has.
       const ValueId outside = edges[i].target_inside ? edges[i].sources[0] : edges[i].owner;
-      ShardingId& sharding = module_.value(edges[i].owner).sharding;
-      sharding = shrunk(sharding, module_.type(outside).shape, false);
+      shrink(module_.value(edges[i].owner).sharding, outside, false);
     }
   }
 
-  void shrink(ValueId value, bool drop_sub_axes) {
-    ShardingId& sharding = module_.value(value).sharding;
-    sharding = shrunk(sharding, module_.type(value).shape, drop_sub_axes);
-  }
-
-  ShardingId shrunk(ShardingId id, const Dims& shape, bool drop_sub_axes) {
-    if (!id || context_.sharding(id).mesh->is_maximal()) return id;
+  // Shrinks a sharding of a tensor of the shape of `value`.
+  void shrink(ShardingId& id, ValueId value, bool drop_sub_axes) {
+    if (!id || context_.sharding(id).mesh->is_maximal()) return;
+    const Dims& shape = module_.type(value).shape;
     TensorSharding sharding = context_.sharding(id);
     for (size_t d = 0; d < sharding.dims.size(); ++d) {
       DimSharding& dim = sharding.dims[d];
@@ -62,7 +57,7 @@ class BorderShrinker {
       // The axes after the part go with it: they would split shards that are larger now.
       dim.axes.erase(sub, dim.axes.end());
     }
-    return context_.intern(sharding);
+    id = context_.intern(sharding);
   }
 
   Module& module_;
@@ -71,6 +66,8 @@ class BorderShrinker {
 
 }  // namespace
 
-void shrink_borders_to_divisible(Module& module) { BorderShrinker(module).run(); }
+void shrink_borders_to_divisible(Module& module, PassContext& context) {
+  if (context.options.strict_divisible) BorderShrinker(module).run();
+}
 
 }  // namespace shardwise

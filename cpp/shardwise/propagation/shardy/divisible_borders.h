@@ -8,11 +8,11 @@
 // Runs only under CompileOptions::strict_divisible; by default, shardwise keeps uneven shards.
 #pragma once
 
-#include "shardwise/ir/module.h"
+#include "shardwise/ir/pass.h"
 
 namespace shardwise {
 
-// Must run before shardings are closed, because open dims are handled differently.
-void shrink_borders_to_divisible(Module& module);
+// A no-op unless the option is set. Must run before shardings are closed, because open dims are handled differently.
+void shrink_borders_to_divisible(Module& module, PassContext& context);
 
 }  // namespace shardwise

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/sharding_groups.h"
@@ -16,19 +15,17 @@ namespace {
 class InsideViews {
  public:
   explicit InsideViews(Module& module) : module_(module) {
-    for (const DataFlowEdge& edge : bare_edges(module)) {
+    const DataFlowEdges edges(module);
+    for (const DataFlowEdge& edge : edges.bare()) {
       if (!edge.target_inside || !edge.outside) continue;
       views_.push_back(edge);
-      const TensorSharding& outside = module.context().sharding(edge.outside);
-      module.value(edge.owner).sharding = module.context().intern(seen_from_inside(outside, edge.manual_axes));
+      module.value(edge.owner).sharding = seen_from_target(module.context(), edge, edge.outside);
     }
   }
   ~InsideViews() {
-    Context& context = module_.context();
     for (const DataFlowEdge& edge : views_) {
       ShardingId& sharding = module_.value(edge.owner).sharding;
-      const TensorSharding inside = context.sharding(sharding);
-      sharding = context.intern(seen_from_outside(inside, context.sharding(edge.outside), edge.manual_axes));
+      sharding = seen_from_sources(module_.context(), edge, sharding);
     }
   }
   InsideViews(const InsideViews&) = delete;
@@ -45,7 +42,7 @@ Module run_level(Module module, PassContext& context) {
     // The scope ends before the module is returned: its arguments are then as seen from outside again.
     const InsideViews views(module);
     record_annotations(module, context.provenance);
-    sync_sharding_groups(module, context.provenance, context.warnings);
+    sync_sharding_groups(module, context);
     propagate_shardings(module, context, strategy, priorities, Setting::kModulePass);
   }
   module.stage = Stage::kGlobal;  // dims are open: a program that was assigned is so no longer

@@ -32,7 +32,7 @@ void populate(Module& module, OpId id, RulesByOp& rules) {
 }  // namespace
 
 Module populate_rules(Module module, PassContext& context) {
-  RulesByOp rules(module, context.options.conservative);
+  RulesByOp rules(module, context.options);
   walk<Order::kRegionsFirst>(module, [&](OpId id) { populate(module, id, rules); });
   return module;
 }

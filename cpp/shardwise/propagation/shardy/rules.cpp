@@ -2,6 +2,7 @@
 #include "shardwise/propagation/shardy/rules.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -44,6 +45,27 @@ bool Neighbors::has_user(const OpView& op, const OpDef& user) {
     });
   }
   return used_.contains(op.result());
+}
+
+ShardingRule edited_rule(const OpView& op, const FactorEdit& edit) {
+  const ShardingRule& own = op.module().context().sharding_rule(op);
+  RuleBuilder rule(op);
+  std::vector<std::optional<FactorId>> ids;  // by factor of the op's own rule
+  for (size_t f = 0; f < own.factors().size(); ++f) {
+    std::optional<FactorId>& id = ids.emplace_back();
+    const std::optional<Factor> factor = edit(own.factors()[f], f);
+    if (!factor) continue;
+    const auto& [size, kind, reducer, blocked] = *factor;
+    id = kind == FactorKind::kReduction ? rule.reduction(size, reducer, blocked) : rule.factor(size, kind, blocked);
+  }
+  for (size_t t = 0; t < own.tensor_count(); ++t) {
+    for (size_t d = 0; d < own.ndim(t); ++d) {
+      for (const FactorId factor : own.dim(t, d)) {
+        if (ids[factor]) rule.map(t, d, *ids[factor]);
+      }
+    }
+  }
+  return rule.build();
 }
 
 ShardyOps::ShardyOps() {

@@ -15,6 +15,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_set>
@@ -47,6 +49,10 @@ struct RuleMode {
   bool neighbors = false;     // the answer of `ShardyOp::looks_around`
   bool conservative = false;  // nothing propagates along dims whose elements are exchanged
 };
+
+// The op's own rule, with each factor as `edit` gives it back; none drops the factor.
+using FactorEdit = std::function<std::optional<Factor>(Factor own, size_t id)>;
+ShardingRule edited_rule(const OpView& op, const FactorEdit& edit);
 
 struct ShardyOp {
   std::string_view op;

@@ -1,40 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops that read or write ranges. Conservative propagation avoids the exchange that a sharded range would need.
-#include <algorithm>
+#include <optional>
 
 #include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {
 namespace {
 
-// Elements stay on their device along dims where `moves` is false.
-template <class Moves>
-ShardingRule rule_of_range(const OpView& op, RuleMode mode, Moves moves) {
-  RuleBuilder rule(op);
-  const Dims& from = op.operand_type(0).shape;
-  const Dims& to = op.result_type().shape;
-  for (size_t dim = 0; dim < from.size(); ++dim) {
-    const bool resized = from[dim] != to[dim];
-    const FactorId factor =
-        moves(dim) ? rule.permutation(from[dim], resized && mode.conservative) : rule.factor(from[dim]);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
-  }
-  return rule.build();
-}
-
-ShardingRule rule_slice(const OpView& op, RuleMode mode) {
-  const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
-  return rule_of_range(op, mode, [&](size_t dim) { return from[dim] != to[dim]; });
-}
-
-// Shardy compares sizes only; padding that shifts a dim (low 1, high -1) moves its elements all the same.
-ShardingRule rule_pad(const OpView& op, RuleMode mode) {
-  const Dims& shape = op.operand_type(0).shape;
-  const Dims &low = op.attrs().get<IntArray>("edge_padding_low"), &high = op.attrs().get<IntArray>("edge_padding_high"),
-             &interior = op.attrs().get<IntArray>("interior_padding");
-  return rule_of_range(
-      op, mode, [&](size_t dim) { return low[dim] != 0 || high[dim] != 0 || (interior[dim] != 0 && shape[dim] > 1); });
+// A slice or a pad. Shardy compares sizes only; padding that shifts a dim (low 1, high -1) moves its elements all the
+// same. There is one factor per dim.
+ShardingRule rule_of_range(const OpView& op, RuleMode mode) {
+  return edited_rule(op, [&](Factor factor, size_t dim) {
+    const bool is_resized = op.operand_type(0).shape[dim] != op.result_type().shape[dim];
+    factor.blocked = factor.kind == FactorKind::kPermutation && is_resized && mode.conservative;
+    return factor;
+  });
 }
 
 // Whether all operands are slices, or some are and all are of one value: then a sharded dim needs an exchange with
@@ -56,17 +37,12 @@ bool joins_slices(const OpView& op, Neighbors&) {
 }
 
 ShardingRule rule_concatenate(const OpView& op, RuleMode mode) {
-  RuleBuilder rule(op);
-  const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));
-  const Dims& shape = op.result_type().shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    if (dim == joined && mode.conservative) continue;
-    const FactorId factor = dim != joined    ? rule.factor(shape[dim])
-                            : mode.neighbors ? rule.permutation(shape[dim])
-                                             : rule.need_replication(shape[dim]);
-    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
-  }
-  return rule.build();
+  return edited_rule(op, [&](Factor factor, size_t) -> std::optional<Factor> {
+    if (factor.kind == FactorKind::kPassThrough) return factor;
+    if (mode.conservative) return std::nullopt;
+    if (mode.neighbors) factor.kind = FactorKind::kPermutation;
+    return factor;
+  });
 }
 
 bool has_constant_starts(const OpView& op, Neighbors&) {
@@ -79,45 +55,25 @@ bool has_constant_starts(const OpView& op, Neighbors&) {
 
 // The position of an update relative to a shard depends on the shard, unless the starts are constants.
 ShardingRule rule_dynamic_update_slice(const OpView& op, RuleMode mode) {
-  RuleBuilder rule(op);
-  const Dims& whole = op.operand_type(0).shape;
-  const Dims& part = op.operand_type(1).shape;
-  for (size_t dim = 0; dim < whole.size(); ++dim) {
-    const FactorId factor = rule.factor(whole[dim]);
-    const FactorId update = whole[dim] == part[dim] ? factor
-                            : mode.neighbors        ? rule.factor(part[dim])
-                                                    : rule.need_replication(part[dim]);
-    rule.map(0, dim, factor).map(1, dim, update).map(rule.result_tensor(0), dim, factor);
-  }
-  return rule.build();
+  return edited_rule(op, [&](Factor factor, size_t) {
+    if (mode.neighbors) factor.kind = FactorKind::kPassThrough;
+    return factor;
+  });
 }
 
 // Shardy combines no scatters by a bitwise op on integers.
 ShardingRule rule_scatter(const OpView& op, RuleMode) {
-  const ShardingRule& own = op.module().context().sharding_rule(op);
   const bool is_logical = op.operand_type(0).dtype == DType::kBool;
-  RuleBuilder rule(op);
-  for (const Factor& factor : own.factors()) {
+  return edited_rule(op, [&](Factor factor, size_t) {
     const bool is_bitwise = factor.reducer == Reducer::kAnd || factor.reducer == Reducer::kOr;
-    if (factor.kind != FactorKind::kReduction) {
-      rule.factor(factor.size, factor.kind, factor.blocked);
-    } else if (is_bitwise && !is_logical) {
-      rule.need_replication(factor.size);
-    } else {
-      rule.reduction(factor.size, factor.reducer, factor.blocked);
-    }
-  }
-  for (size_t tensor = 0; tensor < own.tensor_count(); ++tensor) {
-    for (size_t dim = 0; dim < own.ndim(tensor); ++dim) {
-      for (const FactorId factor : own.dim(tensor, dim)) rule.map(tensor, dim, factor);
-    }
-  }
-  return rule.build();
+    if (is_bitwise && !is_logical) factor = {.size = factor.size, .kind = FactorKind::kNeedReplication};
+    return factor;
+  });
 }
 
 constexpr ShardyOp kSlicingOps[] = {
-    {.op = "stablehlo.slice", .rule = rule_slice, .keeps_constants = true},
-    {.op = "stablehlo.pad", .rule = rule_pad},
+    {.op = "stablehlo.slice", .rule = rule_of_range, .keeps_constants = true},
+    {.op = "stablehlo.pad", .rule = rule_of_range},
     {.op = "stablehlo.concatenate", .rule = rule_concatenate, .looks_around = joins_slices},
     {.op = "stablehlo.dynamic_slice", .precedence = Precedence::kForwardEarly},
     {.op = "stablehlo.dynamic_update_slice",

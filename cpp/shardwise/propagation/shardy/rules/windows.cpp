@@ -11,34 +11,23 @@
 namespace shardwise {
 namespace {
 
+// There is one factor per dim.
 ShardingRule rule_reduce_window(const OpView& op, RuleMode mode) {
-  RuleBuilder rule(op);
   const Window window = Window::of(op);
-  const Dims& shape = op.result_type().shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
+  return edited_rule(op, [&](Factor factor, size_t dim) {
     // Shardy ignores base dilations, so they block nothing.
     const bool moves =
         window.sizes[dim] != 1 || window.strides[dim] != 1 || window.low[dim] != 0 || window.high[dim] != 0;
-    const FactorId factor =
-        window.is_trivial(dim) ? rule.factor(shape[dim]) : rule.permutation(shape[dim], moves && mode.conservative);
-    for (size_t i = 0; i < op.result_count(); ++i) rule.map(i, dim, factor).map(rule.result_tensor(i), dim, factor);
-  }
-  return rule.build();
+    factor.blocked = factor.kind == FactorKind::kPermutation && moves && mode.conservative;
+    return factor;
+  });
 }
 
-// A window may select an element on another device, so the source is unsharded along windowed dims.
 ShardingRule rule_select_and_scatter(const OpView& op, RuleMode mode) {
-  RuleBuilder rule(op);
-  const Window window = Window::of(op);
-  const Dims& shape = op.operand_type(0).shape;
-  const Dims& source = op.operand_type(1).shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const bool is_windowed = !window.is_trivial(dim);
-    const FactorId selected = is_windowed ? rule.need_replication(source[dim], mode.conservative) : FactorId{};
-    const FactorId factor = is_windowed ? rule.permutation(shape[dim], mode.conservative) : rule.factor(shape[dim]);
-    rule.map(0, dim, factor).map(1, dim, is_windowed ? selected : factor).map(rule.result_tensor(0), dim, factor);
-  }
-  return rule.build();
+  return edited_rule(op, [&](Factor factor, size_t) {
+    factor.blocked = factor.kind != FactorKind::kPassThrough && mode.conservative;
+    return factor;
+  });
 }
 
 // The window number, which the result keeps, and the position within a window, which is summed: the larger one major,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/rewrite/cause.h"
+#include "shardwise/partition/cause.h"
 
 namespace shardwise {
 
