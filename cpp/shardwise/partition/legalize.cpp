@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "shardwise/ir/located.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"

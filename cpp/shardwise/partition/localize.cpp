@@ -9,8 +9,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/located.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/digits.h"

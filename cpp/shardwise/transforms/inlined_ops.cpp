@@ -6,10 +6,8 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/sharding/constraints.h"
-#include "shardwise/transforms/batch/manual_regions.h"
 
 namespace shardwise {
 
@@ -64,14 +62,6 @@ std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
   for (size_t i = 0; i < results.size(); ++i) {
     results[i] = append_constraint(builder, copy(results[i]), sharding_of_call(module, op.result(i), i, called));
   }
-  return results;
-}
-
-std::vector<ValueId> append_expansion(Builder& builder, const OpView& op, std::string_view what) {
-  if (is_inlined(op.module(), op.id())) return append_inlined(builder, op);
-  if (op.def().regions == Regions::kManual) return append_manual_region(builder, op);
-  std::vector<ValueId> results = append_decomposition(builder, op);
-  if (results.empty() && op.result_count() != 0) refuse_to_decompose(op, what);
   return results;
 }
 

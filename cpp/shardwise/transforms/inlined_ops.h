@@ -9,7 +9,6 @@
 
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
@@ -23,10 +22,6 @@ ValueId append_constraint(Builder& builder, ValueId value, ShardingId sharding);
 bool is_inlined(const Module& module, OpId op);
 // Appends these ops to the builder's region, on the operands of `op`; the calls among them stay. Returns its results.
 std::vector<ValueId> append_inlined(Builder& builder, const OpView& op);
-
-// As append_inlined; also the ops that make up a manual computation, or an op that has a decomposition. Throws
-// UnsupportedError if there are none: "it cannot be differentiated".
-std::vector<ValueId> append_expansion(Builder& builder, const OpView& op, std::string_view what);
 
 // The sharding of result `i` of a call, or of a region: that of the op, or else that of the function.
 ShardingId sharding_of_call(const Module& module, ValueId result, size_t i, const Function* called);

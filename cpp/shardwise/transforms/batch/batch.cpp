@@ -6,14 +6,15 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/located.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/batch/batch_dependence.h"
 #include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/batch/rule_of_rows.h"
 #include "shardwise/transforms/inlined_ops.h"
 

@@ -9,6 +9,7 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
+#include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 #include "shardwise/transforms/gradient/reverse_walk.h"
 #include "shardwise/transforms/inlined_ops.h"

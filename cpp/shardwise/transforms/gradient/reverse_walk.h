@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "shardwise/ir/builder.h"
-#include "shardwise/ir/located.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/redirection.h"
 #include "shardwise/transforms/gradient/activity.h"
 
