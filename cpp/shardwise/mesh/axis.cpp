@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 
 namespace shardwise {
 namespace {
@@ -47,9 +48,8 @@ std::optional<AxisRef> prefix_outside(const AxisRef& ref, AxisSpan others) {
 }
 
 std::string names_of(const Mesh& mesh) {
-  std::string names;
-  for (const MeshAxis& axis : mesh.axes()) names += (names.empty() ? "" : ", ") + quote(axis.name);
-  return names.empty() ? "no axis, for it has none" : "one of " + names;
+  if (mesh.axes().empty()) return "no axis, for it has none";
+  return "one of " + join(mesh.axes(), ", ", [](const MeshAxis& axis) { return quote(axis.name); });
 }
 
 }  // namespace
@@ -215,17 +215,13 @@ std::optional<AxisList> without_suffix(AxisSpan list, AxisSpan suffix) {
 bool is_prefix_of(AxisSpan a, AxisSpan b) { return without_prefix(b, a).has_value(); }
 
 std::string axis_text(const RawAxisRef& raw) {
-  std::string text = quote(raw.name);
-  if (raw.sub) text += ":(" + std::to_string(raw.sub->first) + ")" + std::to_string(raw.sub->second);
-  return text;
+  return raw.sub ? str(quote(raw.name), ":(", raw.sub->first, ")", raw.sub->second) : quote(raw.name);
 }
 
 std::string axis_text(const Mesh& mesh, const AxisRef& ref) { return axis_text(to_raw(mesh, ref)); }
 
 std::string axis_list_text(const Mesh& mesh, AxisSpan axes) {
-  std::string text = "{";
-  for (const AxisRef& ref : axes) text += (text.size() > 1 ? ", " : "") + axis_text(mesh, ref);
-  return text + "}";
+  return str("{", join(axes, ", ", [&](const AxisRef& ref) { return axis_text(mesh, ref); }), "}");
 }
 
 AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
@@ -238,13 +234,13 @@ AxisRef resolve(const Mesh& mesh, const RawAxisRef& raw) {
 
   const auto [pre, size] = *raw.sub;
   const int64_t whole = mesh.axis_size(*axis);
-  const std::string of_axis = axis_text(raw) + " of " + quote(raw.name) + "=" + std::to_string(whole);
+  const std::string of_axis = str(axis_text(raw), " of ", quote(raw.name), "=", whole);
   if (pre < 1) fail<ShardingError>("sharding", "the pre-size of a sub-axis must be at least 1", of_axis);
   if (size <= 1) fail<ShardingError>("sharding", "the size of a sub-axis must be greater than 1", of_axis);
   // Divide rather than multiply: the product of two numbers from a text may overflow.
   if (whole % pre != 0 || (whole / pre) % size != 0) {
     fail<ShardingError>("sharding", "pre-size times size of a sub-axis must divide the size of its axis", of_axis,
-                        "split the axis into factors of " + std::to_string(whole));
+                        str("split the axis into factors of ", whole));
   }
   // A second spelling of the whole axis would make equal shardings print differently.
   if (size == whole) {

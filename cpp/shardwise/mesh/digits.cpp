@@ -31,6 +31,17 @@ bool append_digits(const AxisRef& ref, AxisSpan others, Dims& borders, AxisList&
   return true;
 }
 
+// The digits that pass the test with one of the refs of their axis.
+template <class Test>
+DigitSet digits_where(AxisSpan digits, AxisSpan axes, Test&& test) {
+  DigitSet set = 0;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const auto holds = [&](const AxisRef& ref) { return ref.axis == digits[i].axis && test(ref, digits[i]); };
+    if (std::ranges::any_of(axes, holds)) set |= DigitSet{1} << i;
+  }
+  return set;
+}
+
 }  // namespace
 
 std::optional<AxisList> cut_at(AxisSpan axes, AxisSpan others) {
@@ -143,28 +154,17 @@ int64_t Digits::count(const DigitList& list) const {
 DigitSet Digits::all() const { return digits_.size() == kMost ? ~DigitSet{0} : (DigitSet{1} << digits_.size()) - 1; }
 
 DigitSet Digits::touched(AxisSpan axes) const {
-  DigitSet set = 0;
-  for (size_t i = 0; i < digits_.size(); ++i) {
-    const bool hit = std::any_of(axes.begin(), axes.end(), [&](const AxisRef& ref) {
-      // Refs of size 1 have one coordinate, so nothing varies along them.
-      return ref.size > 1 && ref.axis == digits_[i].axis && overlaps(ref, digits_[i]);
-    });
-    if (hit) set |= DigitSet{1} << i;
-  }
-  return set;
+  return digits_where(digits_, axes, [](const AxisRef& ref, const AxisRef& digit) {
+    // Refs of size 1 have one coordinate, so nothing varies along them.
+    return ref.size > 1 && overlaps(ref, digit);
+  });
 }
 
 DigitSet Digits::covered(AxisSpan axes) const {
   const AxisList merged = sort_and_merge(axes);  // (1)3 and (3)2 together cover an axis of 6 that is one digit
-  DigitSet set = 0;
-  for (size_t i = 0; i < digits_.size(); ++i) {
-    const AxisRef& digit = digits_[i];
-    const bool inside = std::ranges::any_of(merged, [&](const AxisRef& ref) {
-      return ref.axis == digit.axis && ref.pre <= digit.pre && digit.next() <= ref.next();
-    });
-    if (inside) set |= DigitSet{1} << i;
-  }
-  return set;
+  return digits_where(digits_, merged, [](const AxisRef& ref, const AxisRef& digit) {
+    return ref.pre <= digit.pre && digit.next() <= ref.next();
+  });
 }
 
 AxisList Digits::axes(DigitSet set) const {

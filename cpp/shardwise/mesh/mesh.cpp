@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 
 namespace shardwise {
 namespace {
@@ -27,12 +28,7 @@ bool is_word(std::string_view name) {
 }
 
 std::string axes_text(const std::vector<MeshAxis>& axes) {
-  std::string text = "[";
-  for (const MeshAxis& axis : axes) {
-    if (text.size() > 1) text += ", ";
-    text += quote(axis.name) + "=" + std::to_string(axis.size);
-  }
-  return text + "]";
+  return str("[", join(axes, ", ", [](const MeshAxis& axis) { return str(quote(axis.name), "=", axis.size); }), "]");
 }
 
 }  // namespace
@@ -58,8 +54,8 @@ void Mesh::verify_axes() const {
   for (size_t i = 0; i < axes_.size(); ++i) {
     const MeshAxis& axis = axes_[i];
     if (axis.size < 1) {
-      fail<MeshError>("mesh", "the size of an axis must be at least 1",
-                      quote(axis.name) + "=" + std::to_string(axis.size), "leave the axis out or give it size 1");
+      fail<MeshError>("mesh", "the size of an axis must be at least 1", str(quote(axis.name), "=", axis.size),
+                      "leave the axis out or give it size 1");
     }
     for (size_t j = 0; j < i; ++j) {
       if (axes_[j].name == axis.name) {
@@ -92,8 +88,7 @@ void Mesh::verify_device_ids() const {
   for (const MeshAxis& axis : axes_) count *= axis.size;
   if (count != static_cast<int64_t>(device_ids_.size())) {
     fail<MeshError>("mesh", "the number of device ids must be the product of the axis sizes",
-                    std::to_string(device_ids_.size()) + " ids for the " + std::to_string(count) + " devices of " +
-                        axes_text(axes_),
+                    str(device_ids_.size(), " ids for the ", count, " devices of ", axes_text(axes_)),
                     "give one id per device, or none for 0, 1, 2, …");
   }
   std::vector<bool> seen(device_ids_.size(), false);
@@ -131,11 +126,11 @@ std::optional<int> Mesh::find_axis(std::string_view name) const {
 
 void Mesh::expect_runnable(std::string_view operation) const {
   if (device_count_ <= kMostDevicesToRun) return;
-  fail<MeshError>(operation,
-                  "a mesh must have at most " + std::to_string(kMostDevicesToRun) +
-                      " devices, whose shards are all kept in this process",
-                  std::to_string(device_count_) + " devices of " + text(),
-                  "for a larger mesh only compile the program: sw.jit(f).lower(...).compile()");
+  fail<MeshError>(
+      operation,
+      str("a mesh must have at most ", kMostDevicesToRun, " devices, whose shards are all kept in this process"),
+      str(device_count_, " devices of ", text()),
+      "for a larger mesh only compile the program: sw.jit(f).lower(...).compile()");
 }
 
 int64_t Mesh::device_at(int64_t logical_index) const {
@@ -168,13 +163,8 @@ bool Mesh::same_ignoring_order(const Mesh& other) const {
 }
 
 std::string Mesh::text() const {
-  std::string text = "<" + axes_text(axes_);
-  if (!device_ids_.empty()) {
-    text += ", device_ids=[";
-    for (size_t i = 0; i < device_ids_.size(); ++i) text += (i ? ", " : "") + std::to_string(device_ids_[i]);
-    text += "]";
-  }
-  return text + ">";
+  const std::string ids = device_ids_.empty() ? std::string() : str(", device_ids=", device_ids_);
+  return str("<", axes_text(axes_), ids, ">");
 }
 
 std::string Mesh::reference() const { return name_.empty() ? "mesh" + text() : symbol_text(name_); }

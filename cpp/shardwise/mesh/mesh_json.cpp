@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/mesh/sdy_cursor.h"
 
 namespace shardwise {
@@ -37,15 +38,13 @@ class Node {
     if (!json_.is_object()) fail_form("must be an object", json_.type_name());
     for (const auto& item : json_.items()) {
       if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
-      std::string known;
-      for (std::string_view key : keys) known.append(known.empty() ? "" : ", ").append(key);
-      fail_form("must have no other keys than " + known, quote(item.key()));
+      fail_form(str("must have no other keys than ", join(keys, ", ")), quote(item.key()));
     }
   }
   std::vector<Node> items() const {
     if (!json_.is_array()) fail_form("must be an array", json_.type_name());
     std::vector<Node> nodes;
-    for (size_t i = 0; i < json_.size(); ++i) nodes.emplace_back(json_[i], path_ + "[" + std::to_string(i) + "]");
+    for (size_t i = 0; i < json_.size(); ++i) nodes.emplace_back(json_[i], str(path_, "[", i, "]"));
     return nodes;
   }
   std::string string() const {
@@ -65,9 +64,8 @@ class Node {
     return json_.get<int64_t>();
   }
   [[noreturn]] void fail_form(std::string_view must_hold, std::string_view got) const {
-    std::string text = path_.empty() ? "the document" : path_;
     // The parsed document has no positions, so the path is the most precise location.
-    throw ParseError(error_message("JSON", text.append(" ").append(must_hold), got, {}), 1, 1);
+    throw ParseError(error_message("JSON", str(path_.empty() ? "the document" : path_, " ", must_hold), got, {}), 1, 1);
   }
 
  private:

@@ -23,8 +23,7 @@ std::vector<AxisList> Placement::dim_axes() const {
 }
 
 bool Placement::is_fully_replicated() const {
-  return unreduced.empty() &&
-         std::all_of(dims.begin(), dims.end(), [](const DimPlacement& dim) { return dim.axes.empty(); });
+  return unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty, &DimPlacement::axes);
 }
 
 bool Placement::has_default_blocks(DimSpan shape) const {

@@ -53,10 +53,7 @@ bool SdyCursor::take(std::string_view token) {
 }
 
 void SdyCursor::expect(std::string_view token, std::string_view where) {
-  if (take(token)) return;
-  std::string must_hold = "expected '";
-  must_hold.append(token).append("' ").append(where);
-  fail_here(must_hold);
+  if (!take(token)) fail_here(str("expected '", token, "' ", where));
 }
 
 void SdyCursor::expect_end() {
@@ -124,17 +121,11 @@ int64_t SdyCursor::take_integer(std::string_view what) {
   if (digits < text.size() && text[digits] == '-') ++digits;
   size_t end = digits;
   while (end < text.size() && is_digit(text[end])) ++end;
-  if (end == digits) {
-    std::string must_hold = "expected a number as ";
-    fail_here(must_hold.append(what));
-  }
+  if (end == digits) fail_here(str("expected a number as ", what));
   int64_t value = 0;
   // The digits are known to be there, so the only error left is a number that is too large.
   const auto result = std::from_chars(text.data() + pos, text.data() + end, value);
-  if (result.ec != std::errc{}) {
-    std::string must_hold(what);
-    fail_at(pos, must_hold.append(" must fit in 64 bits"), text.substr(pos, end - pos));
-  }
+  if (result.ec != std::errc{}) fail_at(pos, str(what, " must fit in 64 bits"), text.substr(pos, end - pos));
   pos = end;
   return value;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 
 namespace shardwise {
 namespace {
@@ -17,14 +18,9 @@ constexpr std::array<std::string_view, 7> kReducerNames{"none", "sum", "prod", "
 
 void verify_ndim(const TensorSharding& sharding, DimSpan shape) {
   if (sharding.dims.size() == shape.size()) return;
-  std::string sizes;
-  for (int64_t size : shape) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
   fail<ShardingError>("sharding", "it must have one entry per dim of the tensor",
-                      std::to_string(sharding.dims.size()) + " for shape [" + sizes + "]",
-                      "write {} for a dim that is not sharded");
+                      str(sharding.dims.size(), " for shape ", shape), "write {} for a dim that is not sharded");
 }
-
-std::string dim_name(size_t dim) { return "dim " + std::to_string(dim); }
 
 // Checks one sharding, rule by rule; `used_` collects its refs.
 class Verifier {
@@ -35,23 +31,23 @@ class Verifier {
     if (sharding_.dims.empty() && sharding_.replicated.empty() && sharding_.unreduced.empty()) return;
     fail<ShardingError>("sharding",
                         "on the single device of mesh " + mesh_.reference() + " no dim or axis can be named",
-                        std::to_string(sharding_.ndim()) + " dims, " + std::to_string(sharding_.replicated.size()) +
-                            " replicated and " + std::to_string(sharding_.unreduced.size()) + " unreduced axes",
+                        str(sharding_.ndim(), " dims, ", sharding_.replicated.size(), " replicated and ",
+                            sharding_.unreduced.size(), " unreduced axes"),
                         "write <" + mesh_.reference() + ", []>");
   }
 
   void verify_dim(size_t dim) {
     const DimSharding& entry = sharding_.dims[dim];
     if (entry.priority && *entry.priority < 0) {
-      fail<ShardingError>("sharding", "the priority of " + dim_name(dim) + " must not be negative",
-                          std::to_string(*entry.priority), "p0 is the strongest");
+      fail<ShardingError>("sharding", str("the priority of dim ", dim, " must not be negative"), str(*entry.priority),
+                          "p0 is the strongest");
     }
     if (entry.priority && entry.axes.empty() && !entry.open) {
-      fail<ShardingError>("sharding", dim_name(dim) + " is closed and without axes, so it must have no priority",
-                          "{}p" + std::to_string(*entry.priority), "drop the priority, or open the dim: {?}");
+      fail<ShardingError>("sharding", str("dim ", dim, " is closed and without axes, so it must have no priority"),
+                          str("{}p", *entry.priority), "drop the priority, or open the dim: {?}");
     }
     verify_known(entry.axes);
-    verify_list(entry.axes, dim_name(dim));
+    verify_list(entry.axes, str("dim ", dim));
   }
 
   void verify_sorted_list(const AxisList& axes, const std::string& what) {
@@ -83,9 +79,8 @@ class Verifier {
   void verify_known(const AxisList& axes) const {
     for (const AxisRef& ref : axes) {
       if (ref.axis >= 0 && ref.axis < mesh_.ndim()) continue;
-      fail<ShardingError>("sharding",
-                          "axes must be of mesh " + mesh_.reference() + ", which has " + std::to_string(mesh_.ndim()),
-                          "axis number " + std::to_string(ref.axis));
+      fail<ShardingError>("sharding", str("axes must be of mesh ", mesh_.reference(), ", which has ", mesh_.ndim()),
+                          str("axis number ", ref.axis));
     }
   }
 
@@ -116,7 +111,7 @@ class Verifier {
   void verify_sub_axis(const AxisRef& ref) const {
     if (is_full(mesh_, ref)) return;
     const int64_t whole = mesh_.axis_size(ref.axis);
-    const std::string got = axis_text(mesh_, ref) + " of size " + std::to_string(whole);
+    const std::string got = str(axis_text(mesh_, ref), " of size ", whole);
     if (ref.pre < 1) fail<ShardingError>("sharding", "the pre-size of a sub-axis must be at least 1", got);
     if (ref.size <= 1) fail<ShardingError>("sharding", "the size of a sub-axis must be greater than 1", got);
     if (whole % ref.pre != 0 || (whole / ref.pre) % ref.size != 0) {
@@ -131,8 +126,8 @@ class Verifier {
       fail<ShardingError>("sharding", "sub-axes of one axis must not overlap", both, "use disjoint digits of the axis");
     }
     fail<ShardingError>("sharding", "sub-axes of one axis must be digits of one split of it",
-                        both + " of size " + std::to_string(mesh_.axis_size(a.axis)),
-                        "let the pre-size of the later be a multiple of " + std::to_string(a.next()));
+                        str(both, " of size ", mesh_.axis_size(a.axis)),
+                        str("let the pre-size of the later be a multiple of ", a.next()));
   }
 
   const TensorSharding& sharding_;
@@ -165,8 +160,7 @@ TensorSharding TensorSharding::open(MeshPtr mesh, int64_t ndim) {
 }
 
 bool TensorSharding::is_fully_replicated() const {
-  return unreduced.empty() &&
-         std::all_of(dims.begin(), dims.end(), [](const DimSharding& dim) { return dim.axes.empty(); });
+  return unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty, &DimSharding::axes);
 }
 
 Reducer TensorSharding::pending_reducer() const {
@@ -258,10 +252,10 @@ void verify_divisible(const TensorSharding& sharding, DimSpan shape) {
     const int64_t shards = product(sharding.dims[dim].axes);
     if (shape[dim] % shards == 0) continue;
     fail<ShardingError>("sharding",
-                        "the size of " + dim_name(dim) + " must be a multiple of its " + std::to_string(shards) +
-                            " shards along " + axis_list_text(*sharding.mesh, sharding.dims[dim].axes),
-                        std::to_string(shape[dim]),
-                        "pad it to " + std::to_string(ceil_div(shape[dim], shards) * shards) + ", or use fewer axes");
+                        str("the size of dim ", dim, " must be a multiple of its ", shards, " shards along ",
+                            axis_list_text(*sharding.mesh, sharding.dims[dim].axes)),
+                        str(shape[dim]),
+                        str("pad it to ", ceil_div(shape[dim], shards) * shards, ", or use fewer axes"));
   }
 }
 

@@ -79,7 +79,4 @@ void verify_sorted_axes(const MeshPtr& mesh, const AxisList& axes, std::string_v
 // Throws ShardingError when a dim's size is not a multiple of its shards. Few callers need that (JAX, StableHLO).
 void verify_divisible(const TensorSharding& sharding, DimSpan shape);
 
-// Throws ShardingError when the well-formed `sharding` uses a manual axis of an enclosing manual computation.
-void verify_not_manual(const TensorSharding& sharding, AxisSpan manual);
-
 }  // namespace shardwise

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 
 namespace shardwise {
 namespace {
@@ -16,13 +17,11 @@ constexpr std::string_view kPlacementPrefix = "#shardwise.placement";
 template <class F>
 void parse_items(SdyCursor& cursor, std::string_view close, std::string_view where, F&& item) {
   if (cursor.take(close)) return;
-  std::string must_hold = "expected ',' or '";
-  must_hold.append(close).append("' ").append(where);
   while (true) {
     item();
     // Tested only after an item: MLIR's lists have no trailing comma, so {"x",} is an error.
     if (cursor.take(close)) return;
-    if (!cursor.take(",")) cursor.fail_here(must_hold);
+    if (!cursor.take(",")) cursor.fail_here(str("expected ',' or '", close, "' ", where));
   }
 }
 
@@ -114,9 +113,9 @@ void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
     }
     // A second list would silently replace the first one.
     if (std::exchange(*given, true)) {
-      cursor.fail_at(start, std::string(word) + " must be given once", {}, "write all its axes in one list");
+      cursor.fail_at(start, str(word, " must be given once"), {}, "write all its axes in one list");
     }
-    cursor.expect("=", "after '" + std::string(word) + "'");
+    cursor.expect("=", str("after '", word, "'"));
     if (given == &has_replicated) {
       sharding.replicated = resolve(*sharding.mesh, parse_some_axes(cursor));
     } else {
@@ -152,9 +151,15 @@ TensorSharding parse_bare(SdyCursor& cursor, const MeshLookup& find_mesh) {
 // `, unreduced=max{"x"}`, or nothing.
 std::string unreduced_text(const Mesh& mesh, AxisSpan axes, Reducer reducer) {
   if (axes.empty()) return {};
-  std::string text = ", unreduced=";
-  if (reducer != Reducer::kSum) text += name(reducer);
-  return text + axis_list_text(mesh, axes);
+  return str(", unreduced=", reducer == Reducer::kSum ? "" : name(reducer), axis_list_text(mesh, axes));
+}
+
+template <class Parse>
+auto parse_whole(std::string_view text, Parse&& parse) {
+  SdyCursor cursor(text);
+  auto parsed = parse(cursor);
+  cursor.expect_end();
+  return parsed;
 }
 
 }  // namespace
@@ -232,39 +237,26 @@ Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh) {
 }
 
 Mesh parse_mesh(std::string_view text, std::string symbol_name) {
-  SdyCursor cursor(text);
-  Mesh mesh = parse_mesh(cursor, std::move(symbol_name));
-  cursor.expect_end();
-  return mesh;
+  return parse_whole(text, [&](SdyCursor& cursor) { return parse_mesh(cursor, std::move(symbol_name)); });
 }
 
 TensorSharding parse_sharding(std::string_view text, const MeshLookup& find_mesh) {
-  SdyCursor cursor(text);
-  TensorSharding sharding = parse_sharding(cursor, find_mesh);
-  cursor.expect_end();
-  return sharding;
+  return parse_whole(text, [&](SdyCursor& cursor) { return parse_sharding(cursor, find_mesh); });
 }
 
 TensorSharding parse_short_sharding(std::string_view text, MeshPtr mesh) {
-  SdyCursor cursor(text);
-  TensorSharding sharding = parse_short_sharding(cursor, std::move(mesh));
-  cursor.expect_end();
-  return sharding;
+  return parse_whole(text, [&](SdyCursor& cursor) { return parse_short_sharding(cursor, std::move(mesh)); });
 }
 
 std::vector<RawAxisRef> parse_axis_list(std::string_view text) {
-  SdyCursor cursor(text);
-  std::vector<RawAxisRef> axes = parse_axis_list(cursor);
-  cursor.expect_end();
-  return axes;
+  return parse_whole(text, [](SdyCursor& cursor) { return parse_axis_list(cursor); });
 }
 
 Placement parse_placement(std::string_view text, const MeshLookup& find_mesh) {
-  SdyCursor cursor(text);
-  cursor.subject = "placement text";
-  Placement placement = parse_placement(cursor, find_mesh);
-  cursor.expect_end();
-  return placement;
+  return parse_whole(text, [&](SdyCursor& cursor) {
+    cursor.subject = "placement text";
+    return parse_placement(cursor, find_mesh);
+  });
 }
 
 std::string dim_text(const Mesh& mesh, const DimSharding& dim) {
@@ -277,9 +269,7 @@ std::string dim_text(const Mesh& mesh, const DimSharding& dim) {
 
 std::string short_text(const TensorSharding& sharding) {
   const Mesh& mesh = *sharding.mesh;
-  std::string text = "[";
-  for (const DimSharding& dim : sharding.dims) text += (text.size() > 1 ? ", " : "") + dim_text(mesh, dim);
-  text += "]";
+  std::string text = str("[", join(sharding.dims, ", ", [&](const auto& dim) { return dim_text(mesh, dim); }), "]");
   if (!sharding.replicated.empty()) text += ", replicated=" + axis_list_text(mesh, sharding.replicated);
   return text + unreduced_text(mesh, sharding.unreduced, sharding.pending_reducer());
 }
@@ -292,18 +282,13 @@ std::string text(const TensorSharding& sharding) { return std::string(kShardingP
 
 std::string text(const Placement& placement) {
   const Mesh& mesh = *placement.mesh;
-  std::string dims;
-  for (const DimPlacement& dim : placement.dims) {
-    dims += (dims.empty() ? "" : ", ") + axis_list_text(mesh, dim.axes) + ": " + std::to_string(dim.block);
-  }
-  return std::string(kPlacementPrefix) + "<" + mesh.reference() + ", [" + dims + "]" +
-         unreduced_text(mesh, placement.unreduced, placement.reducer) + ">";
+  const auto text_of_dim = [&](const auto& dim) { return str(axis_list_text(mesh, dim.axes), ": ", dim.block); };
+  return str(kPlacementPrefix, "<", mesh.reference(), ", [", join(placement.dims, ", ", text_of_dim), "]",
+             unreduced_text(mesh, placement.unreduced, placement.reducer), ">");
 }
 
 std::string per_value_text(const std::vector<TensorSharding>& shardings) {
-  std::string text = "#sdy.sharding_per_value<[";
-  for (size_t i = 0; i < shardings.size(); ++i) text += (i ? ", " : "") + bare_text(shardings[i]);
-  return text + "]>";
+  return str("#sdy.sharding_per_value<[", join(shardings, ", ", bare_text), "]>");
 }
 
 }  // namespace shardwise

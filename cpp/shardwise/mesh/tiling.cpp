@@ -2,9 +2,9 @@
 #include "shardwise/mesh/tiling.h"
 
 #include <algorithm>
-#include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 
 namespace shardwise {
 namespace {
@@ -14,11 +14,11 @@ Dims blocks_of(const TensorSharding& sharding, DimSpan shape, DimSpan chosen) {
   const bool whole = sharding.mesh->is_maximal();
   if (!whole && sharding.dims.size() != shape.size()) {
     fail<ShardingError>("sharding", "it must have one entry per dim of the tensor",
-                        std::to_string(sharding.dims.size()) + " for " + std::to_string(shape.size()) + " dims");
+                        str(sharding.dims.size(), " for ", shape.size(), " dims"));
   }
   if (!chosen.empty() && chosen.size() != shape.size()) {
     fail<ShardingError>("sharding", "there must be one block per dim",
-                        std::to_string(chosen.size()) + " for " + std::to_string(shape.size()) + " dims");
+                        str(chosen.size(), " for ", shape.size(), " dims"));
   }
   Dims blocks(shape.size());
   for (size_t dim = 0; dim < shape.size(); ++dim) {
@@ -26,10 +26,8 @@ Dims blocks_of(const TensorSharding& sharding, DimSpan shape, DimSpan chosen) {
     const int64_t least = block_size(shape[dim], shards);
     blocks[dim] = chosen.empty() ? least : chosen[dim];
     if (blocks[dim] < least) {
-      fail<ShardingError>("sharding",
-                          std::to_string(shards) + " blocks must cover dim " + std::to_string(dim) + " of size " +
-                              std::to_string(shape[dim]),
-                          "blocks of " + std::to_string(blocks[dim]), "use at least " + std::to_string(least));
+      fail<ShardingError>("sharding", str(shards, " blocks must cover dim ", dim, " of size ", shape[dim]),
+                          str("blocks of ", blocks[dim]), str("use at least ", least));
     }
   }
   return blocks;

@@ -237,7 +237,7 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
   });
   if (carry.empty()) return std::nullopt;
   const auto found = std::ranges::find(possible, carry, text_of);
-  if (found == possible.end()) carries_.fail_as_impossible();
+  if (found == possible.end()) carries_.refuse();
   return found->choice;
 }
 

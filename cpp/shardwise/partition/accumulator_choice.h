@@ -38,7 +38,7 @@ struct AccumulatorSite {
 class AccumulatorChooser {
  public:
   AccumulatorChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner,
-                     const OpChooser& ops, ChoicesInProgress carries)
+                     const OpChooser& ops, TextChoices carries)
       : source_(source), values_(values), placements_(placements), planner_(planner), ops_(ops), carries_(carries) {}
 
   // At the last op of the accumulator. None: the addends are reduced in each trip.
@@ -74,7 +74,7 @@ class AccumulatorChooser {
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
   const OpChooser& ops_;
-  ChoicesInProgress carries_;
+  TextChoices carries_;
   // These describe the accumulator that choose() was asked about:
   std::vector<Addend> addends_;
   AxisList axes_;  // over which all of them are unreduced

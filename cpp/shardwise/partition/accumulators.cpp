@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/partitioning/linearity.h"
 
@@ -35,7 +36,7 @@ class Dependents {
   std::optional<Accumulator> find() {
     const ValueId argument = loop_.carries[carry_].argument;
     // All devices must take the same number of trips, which parts of a sum cannot decide.
-    if (is_read(loop_.carries[carry_].tested)) return std::nullopt;
+    if (!module_.uses(loop_.carries[carry_].tested).empty()) return std::nullopt;
     if (is_relayed(argument)) return Accumulator{carry_, {}};
     open_.push_back(argument);
     while (!open_.empty()) {
@@ -51,28 +52,13 @@ class Dependents {
   }
 
  private:
-  bool is_read(ValueId value) const {
-    const auto uses = module_.uses(value);
-    return uses.begin() != uses.end();
-  }
-
-  // The only use of the value, if there is one and no other.
-  std::optional<Use> only_use(ValueId value) const {
-    std::optional<Use> only;
-    for (const Use use : module_.uses(value)) {
-      if (only) return std::nullopt;
-      only = use;
-    }
-    return only;
-  }
-
   bool is_returned_as_carry(const Use& use) const { return use.region == body_ && use.index == carry_; }
 
   bool is_relayed(ValueId argument) const {
-    const auto use = only_use(argument);
+    const auto use = only_use(module_, argument);
     if (!use || !use->op || module_.op(use->op).parent != body_ || module_.op(use->op).def->regions != Regions::kLoop)
       return false;
-    const auto next = only_use(module_.result(use->op, use->index));
+    const auto next = only_use(module_, module_.result(use->op, use->index));
     return next && !next->op && is_returned_as_carry(*next);
   }
 
@@ -142,10 +128,8 @@ std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std
   };
   // Users before makers, so that one walk follows chains: %2 = dot, %3 = transpose %2, add %dw, %3 defers both.
   for (const OpId id : module.region(loop_parts(loop).body).ops | std::views::reverse) {
-    const Operation& op = module.op(id);
     if (deferring.contains(id)) continue;
-    for (uint32_t i = 0; i < op.result_count; ++i) {
-      const ValueId result = module.result(id, i);
+    for (const ValueId result : results_of(module, id)) {
       if (!only_reaches_them(result)) continue;
       deferred.push_back(result);
       if (is_linear(OpView(module, id))) deferring.insert(id);

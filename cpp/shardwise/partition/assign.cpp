@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
@@ -13,19 +12,12 @@
 #include "shardwise/partition/open_loops.h"
 #include "shardwise/partition/placed_ops.h"
 #include "shardwise/partition/regions_in_progress.h"
-#include "shardwise/partition/unify_meshes.h"
 
 namespace shardwise {
 namespace {
 
 // The trips of a loop that does not count: enough for a reshard before it to be worth more than one in it.
 constexpr int64_t kAssumedTrips = 16;
-
-// For the reduction of an accumulator; that of an inner loop may become one of an outer loop.
-std::string cause_after_loop(const std::string& cause) {
-  constexpr std::string_view kAfterLoop = ", after the loop";
-  return cause.ends_with(kAfterLoop) ? cause : str(cause, kAfterLoop);
-}
 
 class Assignment {
  public:
@@ -74,7 +66,7 @@ class Assignment {
       add_branches(op);
     } else if (traits.constraint || traits.reshard) {
       // A user of the annotated value may start from the version before the annotation, if that is nearer.
-      values_.add_alias(op.result(), op.operand(0), traits.constraint ? "annotation" : "reshard");
+      values_.add_alias(op.result(), op.operand(0), {traits.constraint ? Cause::kAnnotation : Cause::kReshard});
     } else if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) {
       // Made where it is used, in the placement that the user needs: that sends nothing.
       values_.add_constant(op);
@@ -91,12 +83,12 @@ class Assignment {
     const std::vector<ValueId>& arguments = source_.region(called.body).arguments;
     std::vector<ValueId> operands;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      const std::string cause = str("argument ", i, " of @", called.name);
+      const Cause cause{.kind = Cause::kArgument, .of = called.name, .index = i};
       operands.push_back(values_.get(op.operand(i), placements_.declared(arguments[i]), cause));
     }
     const OpId made = ops_.create(op, operands, {});
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements_.result(called, i), {});
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements_.result(called, i));
     }
   }
 
@@ -115,7 +107,7 @@ class Assignment {
     }
     const OpId made = ops_.create(op, std::span(&operand, 1), regions);
     for (size_t i = 0; i < op.result_count(); ++i) {
-      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements[i], {});
+      values_.add(op.result(i), target_.result(made, static_cast<uint32_t>(i)), placements[i]);
     }
   }
 
@@ -199,7 +191,8 @@ class Assignment {
   }
 
   void place_carry(size_t carry, const AccumulatorChoice& choice) {
-    const std::string cause = cause_after_loop(values_.pending_cause(choice.addend));
+    Cause cause = values_.pending_cause(choice.addend);
+    cause.is_after_loop = true;
     const LocId loc = values_.pending_loc(choice.addend);
     loops_.visit_relays(carry, [&](OpenLoop& loop, size_t of_loop) {
       loop.carries[of_loop] = {choice.carry, cause, loc};
@@ -226,7 +219,6 @@ class Assignment {
 }  // namespace
 
 Module assign(Module module, PassContext& context) {
-  context.choices.ops.clear();
   context.choices.ops.reserve(module.op_count());  // most ops are chosen
   // Before placements are read: afterwards, only real differences of meshes are left.
   unify_meshes(module);

@@ -3,12 +3,13 @@
 // The choices of one kind (ir/pass.h) while a pass makes them: each is the best one, or the next one that is pinned.
 //
 //   ChoicesInProgress carries("carries", &Choices::carries, context);
-//   carries.next([&] { return best; })      // the text that is pinned, or else the best one
+//   carries.next([&] { return best; })      // the choice that is pinned, or else the best one
 //   check_all_made("carries", &Choices::carries, context)
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shardwise/base/error.h"
@@ -27,33 +28,48 @@ void check_all_made(std::string_view kind, std::vector<Choice> Choices::* list, 
                       "compile without choices");
 }
 
+[[noreturn]] inline void fail_as_impossible(std::string_view subject, const std::string& choice) {
+  fail<ShardingError>(subject, "choices must be possible for the program on this mesh", choice,
+                      "compile without choices");
+}
+
+template <class Choice>
 class ChoicesInProgress {
  public:
-  ChoicesInProgress(std::string_view kind, std::vector<std::string> Choices::* list, PassContext& context)
+  ChoicesInProgress(std::string_view kind, std::vector<Choice> Choices::* list, PassContext& context)
       : kind_(kind),
         made_(context.choices.*list),
         pinned_(context.pinned == nullptr ? nullptr : &((*context.pinned).*list)) {
     made_.clear();
   }
 
+  // Null: none are pinned. `subject` asks for it.
+  const Choice* next_pinned(std::string_view subject = "jit") const {
+    if (pinned_ == nullptr) return nullptr;
+    if (made_.size() < pinned_->size()) return &(*pinned_)[made_.size()];
+    fail<ShardingError>(subject, "choices must be of this program", str("choices of ", made_.size(), " ", kind_),
+                        "compile without choices");
+  }
+  void add(Choice choice) { made_.push_back(std::move(choice)); }
+
   template <class Best>
-  std::string next(Best&& best) {
-    if (pinned_ != nullptr && made_.size() >= pinned_->size()) {
-      fail<ShardingError>("jit", "choices must be of this program", str("choices of ", made_.size(), " ", kind_),
-                          "compile without choices");
-    }
-    made_.push_back(pinned_ == nullptr ? std::string(best()) : (*pinned_)[made_.size()]);
+  Choice next(Best&& best) {
+    const Choice* pinned = next_pinned();
+    add(pinned == nullptr ? Choice(best()) : *pinned);
     return made_.back();
   }
-  [[noreturn]] void fail_as_impossible() const {
-    fail<ShardingError>("jit", "choices must be possible for the program on this mesh",
-                        str(kind_, " ", made_.size() - 1, ": ", made_.back()), "compile without choices");
-  }
+  // The last one of several texts.
+  [[noreturn]] void refuse() const { fail_as_impossible("jit", str(kind_, " ", made_.size() - 1, ": ", made_.back())); }
+
+  size_t made_count() const { return made_.size(); }
+  size_t pinned_count() const { return pinned_->size(); }
 
  private:
   std::string_view kind_;
-  std::vector<std::string>& made_;
-  const std::vector<std::string>* pinned_;  // may be null
+  std::vector<Choice>& made_;
+  const std::vector<Choice>* pinned_;  // may be null
 };
+
+using TextChoices = ChoicesInProgress<std::string>;
 
 }  // namespace shardwise

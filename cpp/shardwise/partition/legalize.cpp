@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "shardwise/base/error.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -24,13 +24,7 @@ void check_decomposed(const Module& module) {
   for (const size_t f : calls.reached()) {
     walk(module, module.functions[f].body, [&](OpId id) {
       const OpView op(module, id);
-      if (!is_replaced(op.def())) return;
-      try {
-        refuse_to_decompose(op, "run");
-      } catch (Error& error) {
-        error.at(module.context().location_text(op.loc()));
-        throw;
-      }
+      if (is_replaced(op.def())) located(module, id, [&] { refuse_to_decompose(op, "run"); });
     });
   }
 }

@@ -10,6 +10,8 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/located.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -98,72 +100,65 @@ void check_sharded_alike(const PartitionContext& context) {
   }
 }
 
-// The axes of the factors of a dim, as the compute sharding fills them: the first ones are fully sharded before the
-// next.
-void split_among_factors(const ShardingRule& rule, std::span<const FactorId> factors, AxisList axes,
-                         std::vector<std::optional<AxisList>>& found) {
-  for (const FactorId id : factors) {
-    if (!found[id]) found[id] = factors.size() == 1 ? axes : dividing_prefix(axes, rule.factors()[id].size);
-    // [{"x", "y"}] of factors 4·6 with x=4, y=2: the first takes "x", the second what is left.
-    axes = difference(axes, *found[id]);
-  }
-}
-
-// The axes of each factor: those of the first dim that has no other factor, or its part of the first dim.
+// The axes of each factor: those of the first dim that has no other factor, or its part of the first dim, whose first
+// factors are fully sharded before the next: [{"x", "y"}] of factors 4·6 with x=4, y=2 has "x" and "y".
 std::vector<AxisList> factor_axes(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
-  std::vector<std::optional<AxisList>> found(rule.factors().size());
+  std::vector<AxisList> found(rule.factors().size());
+  std::vector<bool> is_known(found.size());
   // Dims of one factor first, since they have exactly its axes, even if these do not divide it.
   for (const bool is_compound : {false, true}) {
     for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
       for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
         const auto factors = rule.dim(tensor, dim);
         if ((factors.size() > 1) != is_compound) continue;
-        split_among_factors(rule, factors, layout_of_tensor(context, tensor).dims[dim].axes, found);
+        AxisList axes = layout_of_tensor(context, tensor).dims[dim].axes;
+        for (const FactorId id : factors) {
+          if (!is_known[id]) found[id] = is_compound ? dividing_prefix(axes, rule.factors()[id].size) : axes;
+          is_known[id] = true;
+          axes = difference(axes, found[id]);
+        }
       }
     }
   }
-  std::vector<AxisList> axes;
-  for (const auto& list : found) axes.push_back(list.value_or(AxisList{}));
-  return axes;
+  return found;
 }
 
-bool is_placed(const PartitionContext& context, const OpPlacement& placement) {
-  for (size_t tensor = 0; tensor < placement.tensors.size(); ++tensor) {
-    const LocalLayout& layout = layout_of_tensor(context, tensor);
-    if (!std::ranges::equal(layout.dims, placement.tensors[tensor], {}, &DimLayout::axes)) return false;
-  }
-  return placement.unreduced.empty() || (context.result_layout(0).reducer == placement.reducer &&
-                                         difference(placement.unreduced, context.result_layout(0).unreduced).empty());
+// A text may claim that it has been assigned: the tensors must be where the method can be for these axes.
+bool is_placed(const PartitionContext& context, const Method& method, std::span<const AxisList> axes) {
+  std::vector<OpPlacement> placements;
+  method.placements(context.op(), context.rule(), axes, placements);
+  const LocalLayout& result = context.result_layout(0);
+  return std::ranges::any_of(placements, [&](const OpPlacement& placement) {
+    for (size_t tensor = 0; tensor < placement.tensors.size(); ++tensor) {
+      const LocalLayout& layout = layout_of_tensor(context, tensor);
+      if (!std::ranges::equal(layout.dims, placement.tensors[tensor], {}, &DimLayout::axes)) return false;
+    }
+    return placement.unreduced.empty() ||
+           (result.reducer == placement.reducer && difference(placement.unreduced, result.unreduced).empty());
+  });
 }
 
-// The method that `assign` chose. In a text that claims to have been assigned, the first that fits.
+// The method that `assign` wrote down; none: the op is computed by its rule, and no method's factor is sharded.
 const Method* chosen_method(const PartitionContext& context) {
   const OpView op = context.op();
   if (op.def().methods.empty()) return nullptr;
   const auto* name = op.attrs().find<std::string>(kMethodAttr);
   bool is_needed = name != nullptr;
   std::vector<AxisList> axes;
-  std::vector<OpPlacement> placements;
   for (const Method& method : op.def().methods) {
     const std::vector<FactorId> factors = method.factors(op, context.rule());
-    if (method.placements == nullptr) {  // each tensor may be anywhere
-      if (name != nullptr && *name == method.name && !factors.empty()) return &method;
-      continue;
+    const bool is_anywhere = method.placements == nullptr;  // each tensor may be
+    if (!is_anywhere && axes.empty()) axes = factor_axes(context);
+    if (name != nullptr && *name == method.name && method.partition != nullptr) {
+      if (is_anywhere ? !factors.empty() : is_placed(context, method, axes)) return &method;
     }
-    if (factors.empty() && !is_needed) continue;
-    if (axes.empty()) axes = factor_axes(context);
-    for (const FactorId id : factors) is_needed = is_needed || !axes[id].empty();
-    // A method without a partition has placed the op so that the rule can compute it.
-    if (!is_needed || method.partition == nullptr || (name != nullptr && *name != method.name)) continue;
-    placements.clear();
-    method.placements(op, context.rule(), axes, placements);
-    if (std::ranges::any_of(placements, [&](const OpPlacement& found) { return is_placed(context, found); }))
-      return &method;
+    const auto is_sharded = [&](FactorId id) { return !axes[id].empty(); };
+    is_needed = is_needed || (!is_anywhere && std::ranges::any_of(factors, is_sharded));
   }
   if (!is_needed) return nullptr;
   fail<ShardingError>(op.name(), "its operands and results must be sharded as one of its methods needs them",
-                      name != nullptr ? "method " + *name : "none that fits", "run assign on the program before");
+                      name != nullptr ? "method " + *name : "none", "run assign on the program before");
 }
 
 // The axes of the result's reduction over which the op itself reduces: they shard its reduction factors.
@@ -308,7 +303,7 @@ class Localization {
     builder_ = Builder(target_, made.body);
     emitters_.emplace(builder_, placements_);
     const Region& body = source_.region(function.body);
-    for (const ValueId argument : body.arguments) add_argument(argument);
+    for (const ValueId argument : body.arguments) add_argument(argument, expected(argument));
     for (const OpId id : body.ops) add_op(OpView(source_, id));
     check_results(source_, function, values_);
     for (const ValueId result : body.results) {
@@ -330,12 +325,19 @@ class Localization {
     return {.value = {}, .layout = &*layout, .part = {value.type, placement, result_padding(*layout)}};
   }
 
-  void add_argument(ValueId argument) {
-    LocalValue local = expected(argument);
-    const TensorType& type = source_.type(argument);
-    local.value = target_.add_argument(builder_.region(), context().tensor(type.dtype, local.layout->local_shape()),
-                                       source_.value(argument).loc);
-    keep(argument, local);
+  std::vector<LocalValue> expected_results(const OpView& op) {
+    std::vector<LocalValue> results;
+    for (const ValueId result : results_of(source_, op.id())) results.push_back(expected(result));
+    return results;
+  }
+
+  TypeId local_type(ValueId global, const LocalValue& local) {
+    return context().tensor(source_.type(global).dtype, local.layout->local_shape());
+  }
+
+  void add_argument(ValueId global, LocalValue local) {
+    local.value = target_.add_argument(builder_.region(), local_type(global, local), source_.value(global).loc);
+    keep(global, local);
   }
 
   void add_op(const OpView& op) {
@@ -353,23 +355,19 @@ class Localization {
       return;
     }
     check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
-    std::vector<LocalValue> results;
-    for (size_t i = 0; i < op.result_count(); ++i) results.push_back(expected(op.result(i)));
+    std::vector<LocalValue> results = expected_results(op);
     std::vector<const LocalValue*> operands;
     for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
     for (LocalValue& result : results) result.is_owned = is_owned(op, result, operands);
     LocalEmitter& emitter = emitters_->of(operands, results);
     const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
     LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands), std::move(results));
-    try {
+    located(source_, op.id(), [&] {
       const Method* method = chosen_method(partition);
       partition.set_method(method);
       if (method == nullptr) check_left_unreduced(partition);
       if (method == nullptr) check_sharded_alike(partition);
-    } catch (Error& error) {
-      error.at(context().location_text(op.loc()));
-      throw;
-    }
+    });
     const std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), made[i]);
   }
@@ -385,30 +383,18 @@ class Localization {
                     str("operand ", i, " must be placed like the argument of @", called.name));
       operands.push_back(operand.value);
     }
-    std::vector<LocalValue> results;
-    std::vector<TypeId> types;
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      results.push_back(expected(op.result(i)));
+    const std::vector<LocalValue> results = expected_results(op);
+    for (size_t i = 0; i < results.size(); ++i) {
       expect_placed(op, results[i], expected(body.results[i]),
                     str("result ", i, " must be placed like that of @", called.name));
-      types.push_back(context().tensor(op.result_type(i).dtype, results[i].layout->local_shape()));
     }
-    const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types);
-    for (size_t i = 0; i < results.size(); ++i) {
-      results[i].value = target_.result(made, static_cast<uint32_t>(i));
-      keep(op.result(i), results[i]);
-    }
+    create(op, operands, {}, results);
   }
 
   // Every carry, and every result of branches, is placed like the result of the op.
   void add_control_flow(const OpView& op) {
     const RegionId condition = op.def().regions == Regions::kLoop ? loop_parts(op).condition : RegionId{};
-    std::vector<LocalValue> results;
-    std::vector<TypeId> types;
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      results.push_back(expected(op.result(i)));
-      types.push_back(context().tensor(op.result_type(i).dtype, results[i].layout->local_shape()));
-    }
+    const std::vector<LocalValue> results = expected_results(op);
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const LocalValue& operand = values_[op.operand(i).index];
@@ -420,6 +406,14 @@ class Localization {
       regions.push_back(add_region(op, source_.region(region), results, is_condition));
     }
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);  // the ops of the regions have set others
+    create(op, operands, regions, results);
+  }
+
+  // An op with the same attributes.
+  void create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions,
+              std::vector<LocalValue> results) {
+    std::vector<TypeId> types;
+    for (size_t i = 0; i < results.size(); ++i) types.push_back(local_type(op.result(i), results[i]));
     const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
     for (size_t i = 0; i < results.size(); ++i) {
       results[i].value = target_.result(made, static_cast<uint32_t>(i));
@@ -447,14 +441,7 @@ class Localization {
                       bool is_condition) {
     const Builder outside = builder_;
     builder_ = Builder(target_, target_.add_region());
-    for (size_t i = 0; i < region.arguments.size(); ++i) {
-      LocalValue argument = carries[i];
-      const ValueId global = region.arguments[i];
-      argument.value = target_.add_argument(
-          builder_.region(), context().tensor(source_.type(global).dtype, argument.layout->local_shape()),
-          source_.value(global).loc);
-      keep(global, argument);
-    }
+    for (size_t i = 0; i < region.arguments.size(); ++i) add_argument(region.arguments[i], carries[i]);
     for (const OpId id : region.ops) add_op(OpView(source_, id));
     for (size_t i = 0; i < region.results.size(); ++i) {
       const LocalValue& result = values_[region.results[i].index];

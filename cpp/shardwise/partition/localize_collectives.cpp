@@ -13,8 +13,8 @@
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/partition/cause.h"
 #include "shardwise/partition/permute_axes.h"
+#include "shardwise/reshard/movement.h"
 
 namespace shardwise {
 namespace {
@@ -118,11 +118,18 @@ struct Localizer {
   const LocalLayout& from;
   const LocalLayout& to;
   bool is_owned;
+  PlacementId placed_from, placed_to;
   MeshPtr from_mesh;  // if it is another one than that of the emitter
 
   Builder& builder() const { return emitter.builder(); }
   const Mesh& mesh() const { return *emitter.mesh(); }
   Module& module() const { return builder().module(); }
+  const Placement& placement(PlacementId id) const { return builder().context().placement(id); }
+
+  ValueId with_cause(ValueId made) const {
+    copy_cause(module(), op, made);
+    return made;
+  }
 
   // The operand, with the dims in `axes` padded to one block of the result per part.
   ValueId padded_to_split(const std::vector<AxisList>& axes) const {
@@ -135,10 +142,8 @@ struct Localizer {
   }
 
   ValueId all_gather() const {
-    const ValueId gathered = create_all_gather(builder(), mesh(), operand,
-                                               resolve(mesh(), op.attrs().get<AxesPerDimAttr>("gathering_axes")));
-    copy_cause(module(), op, gathered);
-    return trimmed(builder(), gathered, to.local_shape());
+    const std::vector<AxisList> axes = resolve(mesh(), op.attrs().get<AxesPerDimAttr>("gathering_axes"));
+    return trimmed(builder(), with_cause(create_all_gather(builder(), mesh(), operand, axes)), to.local_shape());
   }
 
   ValueId all_slice() const {
@@ -172,8 +177,7 @@ struct Localizer {
       // The dim that is split must have equal parts; the one that is gathered is trimmed afterwards.
       split[static_cast<size_t>(moves.back().to_dim)] = moves.back().axes;
     }
-    const ValueId exchanged = create_all_to_all(builder(), mesh(), padded_to_split(split), moves);
-    copy_cause(module(), op, exchanged);
+    const ValueId exchanged = with_cause(create_all_to_all(builder(), mesh(), padded_to_split(split), moves));
     return trimmed(builder(), exchanged, to.local_shape());
   }
 
@@ -181,25 +185,14 @@ struct Localizer {
     const PermuteAxes axes = permute_axes(dim_axes(from), dim_axes(to));
     // The two sides differ in axes of size 1 at most, along which there is one device.
     if (axes.from.empty()) return operand;
-    const ValueId permuted = create_collective_permute(builder(), mesh(), operand, axes.from, axes.to);
-    copy_cause(module(), op, permuted);
-    return permuted;
+    return with_cause(create_collective_permute(builder(), mesh(), operand, axes.from, axes.to));
   }
 
   ValueId exchange() const {
-    ExchangeMap map{.to = {}, .from = {{}}};
-    if (from_mesh != nullptr) {
-      map.to_mesh = emitter.mesh();
-      map.from_mesh = from_mesh;
-    }
-    for (size_t d = 0; d < to.dims.size(); ++d) {
-      const DimLayout &source = from.dims[d], &target = to.dims[d];
-      map.to.push_back({.axes = target.axes, .rows = target.block, .step = target.block, .size = target.size});
-      map.from[0].push_back({.axes = source.axes, .block = source.block, .size = source.size});
-    }
-    const ValueId exchanged = create_exchange(builder(), mesh(), {&operand, 1}, {}, map);
-    copy_cause(module(), op, exchanged);
-    return exchanged;
+    ExchangeMap map = exchange_between(placement(placed_from), placement(placed_to), op.result_type().shape);
+    map.from_mesh = from_mesh;
+    map.to_mesh = from_mesh == nullptr ? nullptr : emitter.mesh();
+    return with_cause(create_exchange(builder(), mesh(), {&operand, 1}, {}, map));
   }
 
   // The operand as addends. Along axes that shard it, each device has its shard at its place, and neutral elements
@@ -245,8 +238,7 @@ struct Localizer {
     // Among the bits, −0 is 0: the integer sum is the element of the owner, NaNs included.
     const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && is_owned;
     if (moves_bits) value = build_bits(builder(), value);
-    value = reduce(value);
-    copy_cause(module(), op, value);
+    value = with_cause(reduce(value));
     return moves_bits ? build_from_bits(builder(), value, dtype) : value;
   }
 
@@ -271,9 +263,17 @@ struct Localizer {
 }  // namespace
 
 void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalValue& operand, LocalValue& result) {
-  Localizer localizer{emitter, op, operand.value, *operand.layout, *result.layout, operand.is_owned, nullptr};
+  Localizer localizer{emitter,
+                      op,
+                      operand.value,
+                      *operand.layout,
+                      *result.layout,
+                      operand.is_owned,
+                      operand.part.placement,
+                      result.part.placement,
+                      nullptr};
   if (operand.part.placement) {
-    const Placement& placement = op.module().context().placement(operand.part.placement);
+    const Placement& placement = localizer.placement(operand.part.placement);
     const bool is_other = placement.mesh != emitter.mesh() && !placement.mesh->same_devices(*emitter.mesh());
     // A replicated operand is on every mesh, whichever its placement names.
     if (is_other && !placement.is_fully_replicated()) localizer.from_mesh = placement.mesh;

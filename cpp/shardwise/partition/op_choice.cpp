@@ -7,6 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/shared/reducers.h"
 
@@ -37,53 +38,62 @@ struct OpChooser::Price {
 
 Pending OpChooser::add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings) {
   Pending pending = pending_at_home(op, rule);
-  if (!placements_.has_several_meshes()) {
-    add_candidates_on(nullptr, op, rule, pending, shardings);
-  } else {
-    for (const MeshPtr& mesh : meshes_of(op)) add_candidates_on(mesh, op, rule, pending, shardings);
+  std::vector<PlacementId> declared, current;
+  for (const ValueId operand : op.operands()) {
+    declared.push_back(placements_.declared(operand));
+    current.push_back(values_.home(operand, declared.back()));
+  }
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    declared.push_back(wanted(op, i));
+    current.push_back(declared.back());
+  }
+  std::vector<MeshPtr> meshes{nullptr};
+  if (placements_.has_several_meshes()) meshes = meshes_of(declared, current);
+  for (const MeshPtr& mesh : meshes) {
+    shardings.set_mesh(mesh);
+    // The operands where propagation has them, their pending reductions completed.
+    add_projected(declared, mesh, rule, shardings);
+    // Computing where the operands currently are may save a reshard.
+    if (current != declared) add_projected(current, mesh, rule, shardings);
+    // A reduction stays pending only on the mesh of its axes.
+    if (pending.axes.empty() || (mesh != nullptr && mesh != pending.mesh)) continue;
+    shardings.add(projection_, tensors_, pending.axes, pending.reducer);
   }
   return pending;
 }
 
-void OpChooser::add_candidates_on(const MeshPtr& mesh, const OpView& op, const ShardingRule& rule,
-                                  const Pending& pending, ComputeShardings& shardings) {
-  shardings.set_mesh(mesh);
-  project(op, rule, false, mesh);
-  // The operands where propagation has them, their pending reductions completed.
+void OpChooser::add_projected(std::span<const PlacementId> tensors, const MeshPtr& mesh, const ShardingRule& rule,
+                              ComputeShardings& shardings) {
+  tensors_.clear();
+  for (const PlacementId id : tensors) {
+    const Placement* placement = placements_.find(id);
+    const bool is_elsewhere = mesh != nullptr && placement != nullptr && placement->mesh != mesh;
+    tensors_.push_back(is_elsewhere ? nullptr : placement);
+  }
+  projection_.project(rule, tensors_);
   shardings.add(projection_, tensors_, {}, Reducer::kNone);
-  const bool elsewhere = project(op, rule, true, mesh);
-  // Computing where the operands currently are may save a reshard.
-  if (elsewhere) shardings.add(projection_, tensors_, {}, Reducer::kNone);
-  // A reduction stays pending only on the mesh of its axes.
-  if (pending.axes.empty() || (mesh != nullptr && mesh != pending.mesh)) return;
-  shardings.add(projection_, tensors_, pending.axes, pending.reducer);
 }
 
 // The meshes on which the op may be computed: those of its operands and results, first that of the program.
-std::vector<MeshPtr> OpChooser::meshes_of(const OpView& op) {
+std::vector<MeshPtr> OpChooser::meshes_of(std::span<const PlacementId> declared,
+                                          std::span<const PlacementId> current) const {
   std::vector<MeshPtr> meshes{placements_.mesh()};
   const auto add = [&](PlacementId id) {
     const Placement* placement = placements_.find(id);
     if (placement == nullptr || placement->is_fully_replicated()) return;
     if (std::ranges::find(meshes, placement->mesh) == meshes.end()) meshes.push_back(placement->mesh);
   };
-  for (const ValueId operand : op.operands()) {
-    const PlacementId declared = placements_.declared(operand);
-    add(declared);
-    add(values_.home(operand, declared));
+  for (size_t t = 0; t < declared.size(); ++t) {
+    add(declared[t]);
+    add(current[t]);
   }
-  for (size_t i = 0; i < op.result_count(); ++i) add(wanted(op, i));
   return meshes;
 }
 
 OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
-  const size_t number = context_.choices.ops.size();
-  if (context_.pinned && number >= context_.pinned->ops.size()) {
-    fail<ShardingError>(op.name(), "choices must be of this program", str("choices of ", number, " ops"),
-                        "compile without choices");
-  }
-  OpChoice choice = context_.pinned ? choose_pinned(op, rule, context_.pinned->ops[number]) : cheapest(op, rule);
-  context_.choices.ops.push_back(described(op, rule, choice));
+  const ChosenOp* pinned = choices_.next_pinned(op.name());
+  OpChoice choice = pinned == nullptr ? cheapest(op, rule) : choose_pinned(op, rule, *pinned);
+  choices_.add(described(op, rule, choice));
   return choice;
 }
 
@@ -118,8 +128,7 @@ OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, co
   const ComputeSharding* found = find();
   if (found == nullptr && add_pinned(op, rule, pinned, pending, shardings)) found = find();
   if (found != nullptr) return {*found, pending};
-  fail<ShardingError>(op.name(), "choices must be possible for the program on this mesh", choice_text(pinned),
-                      "compile without choices");
+  fail_as_impossible(op.name(), choice_text(pinned));
 }
 
 // The placement that choices write as `text`, its reductions completed; nothing if it is of no mesh of this program.
@@ -161,15 +170,8 @@ bool OpChooser::add_pinned(const OpView& op, const ShardingRule& rule, const Cho
     if (!add(pinned.results[i], op.result(i))) return false;
   }
   const MeshPtr mesh = placements_.has_several_meshes() ? working_mesh(source_.context(), ids) : nullptr;
-  tensors_.clear();
-  for (const PlacementId id : ids) {
-    const Placement* placement = placements_.find(id);
-    const bool is_elsewhere = mesh != nullptr && placement != nullptr && placement->mesh != mesh;
-    tensors_.push_back(is_elsewhere ? nullptr : placement);
-  }
-  projection_.project(rule, tensors_);
   shardings.set_mesh(mesh);
-  shardings.add(projection_, tensors_, {}, Reducer::kNone);
+  add_projected(ids, mesh, rule, shardings);
   if (!pending.axes.empty()) shardings.add(projection_, tensors_, pending.axes, pending.reducer);
   return true;
 }
@@ -187,28 +189,6 @@ ChosenOp OpChooser::described(const OpView& op, const ShardingRule& rule, const 
     text.results.push_back(placements_.text(result_placement(placements_, op, rule, compute, i)));
   }
   return text;
-}
-
-// Projects the shardings from propagation, or the current shardings of operands. Returns whether they differ.
-bool OpChooser::project(const OpView& op, const ShardingRule& rule, bool where_they_are, const MeshPtr& mesh) {
-  tensors_.clear();
-  const auto on_mesh = [&](PlacementId id) {
-    const Placement* placement = placements_.find(id);
-    return mesh != nullptr && placement != nullptr && placement->mesh != mesh ? nullptr : placement;
-  };
-  bool differs = false;
-  for (const ValueId operand : op.operands()) {
-    const PlacementId declared = placements_.declared(operand);
-    const PlacementId home = values_.home(operand, declared);
-    differs = differs || home != declared;
-    tensors_.push_back(on_mesh(where_they_are ? home : declared));
-  }
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    tensors_.push_back(on_mesh(wanted(op, i)));
-  }
-  // If nothing differs, `projection_` is that of the call before, of the same placements.
-  if (!where_they_are || differs) projection_.project(rule, tensors_);
-  return differs;
 }
 
 // The placement that propagation gave to a result. Moved elements go directly to where a result of the function,
@@ -262,13 +242,10 @@ bool OpChooser::mixes_owned(const OpView& op, const Pending& pending) const {
 
 // Whether all that reads the result combines it with something else by the reducer: x + A + M.
 bool OpChooser::is_summed_on(const OpView& op, Reducer reducer) const {
-  size_t count = 0;
-  for (const Use use : source_.uses(op.result())) {
-    // If there is one user, in the same region, the parts are added there and reduced once.
-    if (!use.op || ++count > 1 || source_.op(use.op).parent != source_.op(op.id()).parent) return false;
-    if (!combines_by(*source_.op(use.op).def, reducer)) return false;
-  }
-  return count == 1 && op.result_count() == 1;
+  const auto use = only_use(source_, op.result());
+  // If there is one user, in the same region, the parts are added there and reduced once.
+  return use && use->op && source_.op(use->op).parent == source_.op(op.id()).parent &&
+         combines_by(*source_.op(use->op).def, reducer) && op.result_count() == 1;
 }
 
 double OpChooser::share(ValueId value) const {
@@ -355,7 +332,7 @@ OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, co
   if (!has_own_partition) return price;
   const MethodCost cost = dry_runs_.cost(op, rule, *compute.method, tensors, is_used);
   // The time of a chain grows with the devices.
-  const bool is_too_long = cost.is_chain && context_.options.objective == Objective::kTime;
+  const bool is_too_long = cost.is_chain && objective_ == Objective::kTime;
   price.bytes += is_too_long ? std::numeric_limits<double>::infinity() : cost.bytes;
   return price;
 }

@@ -35,7 +35,8 @@ class OpChooser {
         values_(values),
         placements_(placements),
         planner_(planner),
-        context_(context),
+        objective_(context.options.objective),
+        choices_("ops", &Choices::ops, context),
         dry_runs_(source) {}
 
   void enter_function(const Function& function) { function_ = &function; }
@@ -62,11 +63,10 @@ class OpChooser {
   ChosenOp described(const OpView& op, const ShardingRule& rule, const OpChoice& choice) const;
   // All candidates, and the pending reduction of those that pass it on.
   Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
-  void add_candidates_on(const MeshPtr& mesh, const OpView& op, const ShardingRule& rule, const Pending& pending,
-                         ComputeShardings& shardings);
   // Leaves tensors out that are on another mesh; null: none is.
-  bool project(const OpView& op, const ShardingRule& rule, bool where_they_are, const MeshPtr& mesh);
-  std::vector<MeshPtr> meshes_of(const OpView& op);
+  void add_projected(std::span<const PlacementId> tensors, const MeshPtr& mesh, const ShardingRule& rule,
+                     ComputeShardings& shardings);
+  std::vector<MeshPtr> meshes_of(std::span<const PlacementId> declared, std::span<const PlacementId> current) const;
   PlacementId wanted(const OpView& op, size_t i);
   Pending pending_at_home(const OpView& op, const ShardingRule& rule);
   bool is_summed_on(const OpView& op, Reducer reducer) const;
@@ -79,7 +79,8 @@ class OpChooser {
   PlacedValues& values_;
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
-  PassContext& context_;
+  Objective objective_;
+  ChoicesInProgress<ChosenOp> choices_;
   DryRuns dry_runs_;
   FactorProjection projection_;
   std::vector<const Placement*> tensors_;

@@ -8,8 +8,6 @@
 //   }
 #pragma once
 
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "shardwise/ir/module.h"
@@ -20,7 +18,7 @@ namespace shardwise {
 struct OpenLoop {
   struct Carry {
     PlacementId placement;
-    std::string pending_cause;  // of an accumulator that stays unreduced
+    Cause pending_cause;  // of an accumulator that stays unreduced
     LocId pending_loc;
   };
 

@@ -108,11 +108,11 @@ ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar 
 
 void LocalPartitionContext::explain(ValueId collective, int64_t dim) {
   check_internal(method_ != nullptr, "only methods exchange data");
-  set_cause(builder().module(), collective, str(method_cause(*method_, op_), " along dim ", dim));
+  set_cause(builder().module(), collective, str(method_cause(*method_, op_).text(), " along dim ", dim));
 }
 
-std::string method_cause(const Method& method, const OpView& op) {
-  return str(method.name, " of ", op.name().substr(op.name().find('.') + 1));
+Cause method_cause(const Method& method, const OpView& op) {
+  return {.kind = Cause::kMethod, .of = op.name(), .detail = std::string(method.name)};
 }
 
 void LocalPartitionContext::set_result(size_t i, ValueId local, Padding padding) {

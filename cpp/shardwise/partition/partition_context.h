@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/partition/reshard_cause.h"
 
 namespace shardwise {
 
@@ -56,8 +57,7 @@ struct LocalValue {
   bool is_owned = false;
 };
 
-// "totals of reduce_window"
-std::string method_cause(const Method& method, const OpView& op);
+Cause method_cause(const Method& method, const OpView& op);
 
 class LocalPartitionContext : public PartitionContext {
  public:

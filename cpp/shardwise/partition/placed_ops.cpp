@@ -30,23 +30,17 @@ std::string range_cause(const OpView& op, const ShardingRule& rule, size_t i, co
   return {};
 }
 
-std::string reduction_cause(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute) {
+Cause reduction_cause(const OpView& op, const ShardingRule& rule, const ComputeSharding& compute) {
   if (compute.method != nullptr) {
     for (const FactorId id : compute.method->factors(op, rule)) {
       const AxisList& axes = compute.factors[id];
       if (!axes.empty() && overlaps(axes, compute.reduced)) return method_cause(*compute.method, op);
     }
   }
-  return "reduction in " + short_name(op.name());
+  return {.kind = Cause::kReduction, .of = op.name()};
 }
 
 }  // namespace
-
-std::string short_name(std::string_view name) { return std::string(name.substr(name.find('.') + 1)); }
-
-std::string operand_cause(const OpView& op, size_t i) {
-  return "operand " + std::to_string(i) + " of " + short_name(op.name());
-}
 
 void PlacedOps::add_replicated(const OpView& op) {
   std::vector<ValueId> operands;
@@ -57,7 +51,7 @@ void PlacedOps::add_replicated(const OpView& op) {
   const OpId made = copy_.op(op.id(), builder_.region(), operands);
   for (size_t i = 0; i < op.result_count(); ++i) {
     values_.add(op.result(i), target().result(made, static_cast<uint32_t>(i)),
-                placements_.replicated(source_type(op, op.result(i))), {});
+                placements_.replicated(source_type(op, op.result(i))));
   }
 }
 
@@ -65,7 +59,7 @@ void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const Op
   const auto& [compute, pending] = choice;
   std::vector<ValueId> operands;
   operands.reserve(op.operand_count());
-  std::string cause;
+  Cause cause;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const PlacementId need = operand_placement(placements_, op, rule, compute, pending, i);
     operands.push_back(values_.get(op.operand(i), need, cause_of_operand(op, rule, i, need)));
@@ -109,23 +103,24 @@ bool PlacedOps::is_owned(const OpView& op, const OpChoice& choice) const {
 }
 
 // Reduces the sum where propagation wants the result.
-void PlacedOps::add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const std::string& cause) {
+void PlacedOps::add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const Cause& cause) {
   const PlacementId reduced = placements_.declared(op.result(i));
   target().value(sum).sharding = placements_.sharding(placement);
-  const ValueId whole = builder_.create("sdy.reshard", {sum}, {{std::string(kCauseAttr), cause}});
+  const ValueId whole = builder_.create("sdy.reshard", {sum}, cause.attrs());
   target().value(whole).sharding = placements_.sharding(reduced);
   const ValueId narrow = builder_.create("stablehlo.convert", {whole}, {}, {source_type(op, op.result(i))});
   for (const ValueId value : {sum, whole, narrow}) {
     target().value(value).origin = op.module().value(op.result(i)).origin;
   }
   // The sum ends here: a narrow value that stayed unreduced would round its addends.
-  values_.add(op.result(i), narrow, reduced, {});
+  values_.add(op.result(i), narrow, reduced);
 }
 
-std::string PlacedOps::cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need) {
+Cause PlacedOps::cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need) {
+  Cause cause = operand_cause(op, i);
   const Placement* home = rule.has_ranges() ? placements_.find(values_.home(op.operand(i), need)) : nullptr;
-  if (home == nullptr) return operand_cause(op, i);
-  return operand_cause(op, i) + range_cause(op, rule, i, *home, *placements_.find(need));
+  if (home != nullptr) cause.detail = range_cause(op, rule, i, *home, *placements_.find(need));
+  return cause;
 }
 
 OpId PlacedOps::create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions) {

@@ -6,16 +6,14 @@
 //                                           %2 = stablehlo.dot_general %x, %1
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/partition/op_choice.h"
 
 namespace shardwise {
 
-std::string short_name(std::string_view name);                // "add" of "stablehlo.add"
-std::string operand_cause(const OpView& op, size_t operand);  // "operand 1 of dot_general"
+inline Cause operand_cause(const OpView& op, size_t i) {
+  return {.kind = Cause::kOperand, .of = op.name(), .index = i};
+}
 
 class PlacedOps {
  public:
@@ -29,8 +27,8 @@ class PlacedOps {
 
  private:
   bool is_owned(const OpView& op, const OpChoice& choice) const;
-  void add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const std::string& cause);
-  std::string cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need);
+  void add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const Cause& cause);
+  Cause cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need);
   Module& target() { return builder_.module(); }
 
   Builder& builder_;

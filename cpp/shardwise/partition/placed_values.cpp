@@ -16,7 +16,7 @@ void PlacedValues::add_argument(ValueId argument, bool is_of_main) {
   const PlacementId home = is_of_main ? placements_.of(known.sharding, known.type) : placements_.declared(argument);
   const ValueId made = target().add_argument(builder_.region(), known.type, known.loc);
   target().value(made).origin = known.origin;
-  add(argument, made, home, argument_text(source_, argument));
+  add(argument, made, home, {.kind = Cause::kMainArgument, .detail = argument_text(source_, argument)});
 }
 
 void PlacedValues::leave() {
@@ -28,7 +28,7 @@ void PlacedValues::leave() {
   scopes_.pop_back();
 }
 
-void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc) {
+void PlacedValues::add(ValueId source, ValueId made, PlacementId home, Cause pending_cause, LocId pending_loc) {
   target().value(made).sharding = placements_.sharding(home);
   const OpId op = source_.value(source).op;
   if (!pending_loc) pending_loc = op ? source_.op(op).loc : source_.value(source).loc;
@@ -39,7 +39,7 @@ void PlacedValues::add(ValueId source, ValueId made, PlacementId home, std::stri
                            .constant = {}};
 }
 
-void PlacedValues::move_home(ValueId source, PlacementId home, std::string pending_cause, LocId pending_loc) {
+void PlacedValues::move_home(ValueId source, PlacementId home, Cause pending_cause, LocId pending_loc) {
   Placed& placed = placed_[source.index];
   check_internal(placed.versions.size() == 1, "a value that was read keeps its home");
   target().value(placed.versions[0].value).sharding = placements_.sharding(home);
@@ -53,7 +53,7 @@ void PlacedValues::add_constant(const OpView& op) {
       .depth = depth(), .versions = {}, .pending_cause = {}, .loc = op.loc(), .constant = op.id()};
 }
 
-void PlacedValues::add_alias(ValueId source, ValueId original, std::string_view cause) {
+void PlacedValues::add_alias(ValueId source, ValueId original, const Cause& cause) {
   const Module& module = source_;
   const Value& column = module.value(source);
   PlacementId wanted = placements_.declared(source);
@@ -176,7 +176,7 @@ const PlacedValues::Version* PlacedValues::chosen(ValueId source, PlacementId ne
   if (narrow) return nullptr;
   const auto found = std::ranges::find_if(
       possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
-  if (found == possible.end()) sources_.fail_as_impossible();
+  if (found == possible.end()) sources_.refuse();
   return *found;
 }
 
@@ -213,7 +213,7 @@ void PlacedValues::keep(ValueId source, PlacementId placement, ValueId made, siz
   if (depth > placed_[source.index].depth) scopes_[depth].versioned.push_back(source);
 }
 
-ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cause) {
+ValueId PlacedValues::get(ValueId source, PlacementId need, const Cause& cause) {
   const Placed& placed = placed_[source.index];
   if (placed.constant) make_constant(source, need);
   ValueId narrow;
@@ -228,17 +228,16 @@ ValueId PlacedValues::get(ValueId source, PlacementId need, std::string_view cau
   const size_t at = std::max(reduces ? placed.depth : depth_of_version(placed), from->depth);
   Builder builder(target(), scopes_[at].region);
   builder.set_loc(builder_.loc(), builder_.origin());
-  if (reduces && !placed.pending_cause.empty()) {
-    cause = placed.pending_cause;
-    builder.set_loc(placed.loc, builder_.origin());
-  }
-  const ValueId made = builder.create("sdy.reshard", {from->value}, {{std::string(kCauseAttr), std::string(cause)}});
+  const bool is_reduction = reduces && placed.pending_cause.kind != Cause::kNone;
+  if (is_reduction) builder.set_loc(placed.loc, builder_.origin());
+  const ValueId made =
+      builder.create("sdy.reshard", {from->value}, (is_reduction ? placed.pending_cause : cause).attrs());
   target().value(made).origin = target().value(from->value).origin;
   keep(source, need, made, at);
   return made;
 }
 
-ValueId PlacedValues::make_again(ValueId source, ValueId narrow, PlacementId need, std::string_view cause) {
+ValueId PlacedValues::make_again(ValueId source, ValueId narrow, PlacementId need, const Cause& cause) {
   const ValueId operand = get(narrow, need, cause);
   const std::vector<Version>& versions = placed_[narrow.index].versions;
   const size_t at =

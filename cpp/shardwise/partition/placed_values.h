@@ -3,9 +3,9 @@
 // The placement of values while `assign` visits a program: each value's home, which is the placement that its op
 // produced, and the versions that users have needed so far.
 //
-//   values.add(%0, made, <[{"x"}: 4]>, "")
-//   values.get(%0, <[{}: 16]>, "operand 0 of tanh")    // emits sdy.reshard {cause = "operand 0 of tanh"}
-//   values.get(%0, <[{}: 16]>, "operand 1 of add")     // the same value again
+//   values.add(%0, made, <[{"x"}: 4]>)
+//   values.get(%0, <[{}: 16]>, operand_cause(tanh, 0))    // emits sdy.reshard {cause = "operand 0 of tanh"}
+//   values.get(%0, <[{}: 16]>, operand_cause(add, 1))     // the same value again
 //
 // A reshard starts from the nearest version by bytes, or from the one that is pinned. Completing a pending
 // reduction keeps the reduction's cause and location. Constants are created once for each needed placement, outside
@@ -21,12 +21,12 @@
 // reduction from around it: that would be reduced in every trip.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "shardwise/partition/choices_in_progress.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/partition/program_placements.h"
+#include "shardwise/partition/reshard_cause.h"
 
 namespace shardwise {
 
@@ -37,7 +37,7 @@ class PlacedValues {
  public:
   // `builder` creates the reshards and constants that users need. `sources` gets those that users start from.
   PlacedValues(const Module& source, Builder& builder, ReshardPlanner& planner, ProgramPlacements& placements,
-               ChoicesInProgress sources)
+               TextChoices sources)
       : source_(source),
         builder_(builder),
         planner_(planner),
@@ -57,18 +57,18 @@ class PlacedValues {
   // reduced.
   void add_argument(ValueId argument, bool is_of_main);
   // `pending_loc` is the location of a reduction that is pending at home, if it is not that of the value.
-  void add(ValueId source, ValueId made, PlacementId home, std::string pending_cause, LocId pending_loc = {});
+  void add(ValueId source, ValueId made, PlacementId home, Cause pending_cause = {}, LocId pending_loc = {});
   // The value is unreduced at home, and one device has each element (ops/partitioning/owned_rows.h).
   void set_owned(ValueId source) { placed_[source.index].is_owned = true; }
   bool is_owned(ValueId source) const { return placed_[source.index].is_owned; }
   // A value that nothing has read yet.
-  void move_home(ValueId source, PlacementId home, std::string pending_cause, LocId pending_loc);
+  void move_home(ValueId source, PlacementId home, Cause pending_cause, LocId pending_loc);
   void add_constant(const OpView& op);
   // `source` is `original`, resharded to the declared placement of `source`.
-  void add_alias(ValueId source, ValueId original, std::string_view cause);
+  void add_alias(ValueId source, ValueId original, const Cause& cause);
 
   PlacementId home(ValueId source, PlacementId of_constants) const;
-  const std::string& pending_cause(ValueId source) const { return placed_[source.index].pending_cause; }
+  const Cause& pending_cause(ValueId source) const { return placed_[source.index].pending_cause; }
   LocId pending_loc(ValueId source) const { return placed_[source.index].loc; }
   // The placement of the entry value of a loop's carry: that of the carry if the value is unreduced like it already,
   // otherwise without unreduced axes.
@@ -76,7 +76,7 @@ class PlacedValues {
   // Received by one device in each run of the op at hand, to have the value like that. The bytes of a version that is
   // made before a loop count for all its trips together.
   double bytes(ValueId source, PlacementId need);
-  ValueId get(ValueId source, PlacementId need, std::string_view cause);
+  ValueId get(ValueId source, PlacementId need, const Cause& cause);
 
  private:
   struct Version {
@@ -87,7 +87,7 @@ class PlacedValues {
   struct Placed {
     size_t depth = 0;               // of the region where the value is defined
     std::vector<Version> versions;  // home first
-    std::string pending_cause;      // why a reduction is pending at home
+    Cause pending_cause;            // why a reduction is pending at home
     LocId loc;
     OpId constant;  // instead of a home
     bool is_owned = false;
@@ -99,7 +99,7 @@ class PlacedValues {
   const Version* chosen(ValueId source, PlacementId need, ValueId& narrow);
   ValueId narrower(ValueId source) const;
   bool is_pending(const Placed& placed) const;
-  ValueId make_again(ValueId source, ValueId narrow, PlacementId need, std::string_view cause);
+  ValueId make_again(ValueId source, ValueId narrow, PlacementId need, const Cause& cause);
   bool can_reach(PlacementId from, PlacementId need) const;
   void make_constant(ValueId source, PlacementId need);
   size_t depth() const { return scopes_.size() - 1; }
@@ -119,7 +119,7 @@ class PlacedValues {
   Builder& builder_;
   ReshardPlanner& planner_;
   ProgramPlacements& placements_;
-  ChoicesInProgress sources_;
+  TextChoices sources_;
   std::vector<Scope> scopes_;   // the body of the function first
   std::vector<Placed> placed_;  // by source value
 };

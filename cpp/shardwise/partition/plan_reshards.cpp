@@ -50,29 +50,21 @@ std::vector<std::string> moves_of(const ReshardPlan& plan) {
   return moves;
 }
 
-// The plan of the next reshard of the program: the best one, or the one that is pinned.
-ReshardPlan next_plan(PassContext& context, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
-  std::vector<std::vector<std::string>>& plans = context.choices.plans;
-  if (context.pinned == nullptr) {
-    const ReshardPlan& best = planner.plan(type, from, to);
-    plans.push_back(moves_of(best));
-    return best;
-  }
-  // Reshards are numbered in the order of the program, which is the same on the mesh that the choices come from.
-  const size_t number = plans.size();
-  std::optional<ReshardPlan> pinned;
-  if (number < context.pinned->plans.size())
-    pinned = planner.plan_with_moves(type, from, to, context.pinned->plans[number]);
-  if (!pinned) {
-    fail<ShardingError>("reshard", "choices must be possible for the program on this mesh",
-                        str("reshard ", number, " of ", context.pinned->plans.size()), "compile without choices");
-  }
-  plans.push_back(moves_of(*pinned));
-  return std::move(*pinned);
+using PlanChoices = ChoicesInProgress<std::vector<std::string>>;
+
+// The plan of the next reshard of the program: the best one, or the one that is pinned. Reshards are numbered in the
+// order of the program, which is the same on the mesh that the choices come from.
+ReshardPlan next_plan(PlanChoices& choices, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
+  const std::vector<std::string>* moves = choices.next_pinned("reshard");
+  std::optional<ReshardPlan> plan =
+      moves == nullptr ? planner.plan(type, from, to) : planner.plan_with_moves(type, from, to, *moves);
+  if (!plan) fail_as_impossible("reshard", str("reshard ", choices.made_count(), " of ", choices.pinned_count()));
+  choices.add(moves_of(*plan));
+  return std::move(*plan);
 }
 
 // Emits the steps of the plan for one reshard; returns the resharded value.
-ValueId emit(Builder& builder, PassContext& passes, ReshardPlanner& planner, const OpView& reshard) {
+ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, const OpView& reshard) {
   Module& module = builder.module();
   Context& context = module.context();
   const ValueId operand = reshard.operand(0);
@@ -81,7 +73,7 @@ ValueId emit(Builder& builder, PassContext& passes, ReshardPlanner& planner, con
   const ShardingId from = module.value(operand).sharding;
   // A reshard to a replicated value may have no sharding; then the operand has one, or nothing would be resharded.
   const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
-  const ReshardPlan plan = next_plan(passes, planner, type, placement_in(module, operand, mesh),
+  const ReshardPlan plan = next_plan(choices, planner, type, placement_in(module, operand, mesh),
                                      placement_in(module, reshard.result(), mesh));
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
@@ -140,17 +132,13 @@ ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementI
 
 Module plan_reshards(Module module, PassContext& context) {
   ReshardPlanner planner(module.context());
-  context.choices.plans.clear();
+  ChoicesInProgress choices("reshards", &Choices::plans, context);
   Rewrite rewrite(module);
-  std::vector<OpId> reshards;
-  walk(module, [&](OpId id) {
-    if (module.op(id).def->traits.reshard) reshards.push_back(id);
-  });
-  for (const OpId id : reshards) {
+  for (const OpId id : find_ops(module, [&](OpId op) { return module.op(op).def->traits.reshard; })) {
     const OpView op(module, id);
     const ValueId moved = rewrite.insert(rewrite.before(id), op.loc(), [&](Builder& builder) {
       builder.set_loc(op.loc(), module.op(id).origin);
-      return emit(builder, context, planner, op);
+      return emit(builder, choices, planner, op);
     });
     rewrite.replace(id, std::span(&moved, 1));
   }

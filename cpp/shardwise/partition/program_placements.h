@@ -20,6 +20,13 @@
 
 namespace shardwise {
 
+// Writes shardings of other meshes with the axes of the program's mesh, where these are digits of it:
+//
+//   @mesh x=4, y=2; @other p=2, q=4         <@other, [{"q"}, {}]>     <@mesh, [{"x":(2)2, "y"}, {}]>
+//
+// Shardings that have no digits there stay as they are.
+void unify_meshes(Module& module);
+
 // The mesh of the tensors of an op: that of the first which is not replicated, or else of the first. None are on
 // others.
 const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId> tensors);

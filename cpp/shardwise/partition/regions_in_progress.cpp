@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/regions_in_progress.h"
 
-#include "shardwise/base/text.h"
-#include "shardwise/partition/placed_ops.h"
-
 namespace shardwise {
 
 void RegionsInProgress::enter_function(const Function& source, const Function& made) {
@@ -15,14 +12,14 @@ void RegionsInProgress::enter_function(const Function& source, const Function& m
 
 void RegionsInProgress::leave_function(const Function& source, Function& made) {
   const std::vector<ValueId>& results = source_.region(source.body).results;
-  const std::string owner = &source == &source_.main() ? "" : " of @" + source.name;
+  const std::string_view owner = &source == &source_.main() ? std::string_view() : source.name;
   // The shardings that are written down are those that the results now have, closed and without priorities.
   made.result_shardings.clear();
   for (size_t i = 0; i < results.size(); ++i) {
     const OpId op = source_.value(results[i]).op;
     builder_.set_loc(op ? source_.op(op).loc : source_.value(results[i]).loc, source_.op(op).origin);
     const PlacementId placement = placements_.result(source, i);
-    add_result(results[i], placement, str("result ", i, owner));
+    add_result(results[i], placement, {.kind = Cause::kResult, .of = owner, .index = i});
     made.result_shardings.push_back(placements_.sharding(placement));
   }
 }
@@ -38,7 +35,7 @@ void RegionsInProgress::enter(const OpView& op, RegionId source, double trips) {
     const Value& argument = source_.value(arguments[i]);
     const ValueId made = target.add_argument(builder_.region(), argument.type, argument.loc);
     target.value(made).origin = argument.origin;
-    values_.add(arguments[i], made, placements_.declared(op.result(i)), {});
+    values_.add(arguments[i], made, placements_.declared(op.result(i)));
   }
 }
 
@@ -46,7 +43,7 @@ RegionId RegionsInProgress::leave(const OpView& op, RegionId source, std::span<c
   builder_.set_loc(op.loc(), source_.op(op.id()).origin);
   const std::vector<ValueId>& results = source_.region(source).results;
   for (size_t i = 0; i < results.size(); ++i) {
-    add_result(results[i], placements[i], str("result ", i, " of a region of ", short_name(op.name())));
+    add_result(results[i], placements[i], {.kind = Cause::kResultOfRegion, .of = op.name(), .index = i});
   }
   return close();
 }
@@ -56,11 +53,11 @@ RegionId RegionsInProgress::leave_condition(const OpView& op, RegionId source) {
   const ValueId predicate = source_.region(source).results[0];
   // Whole, so that all devices leave the loop together: a collective in it waits for each of them.
   const PlacementId whole = placements_.replicated(source_.value(predicate).type);
-  add_result(predicate, whole, "condition of " + short_name(op.name()));
+  add_result(predicate, whole, {.kind = Cause::kCondition, .of = op.name()});
   return close();
 }
 
-void RegionsInProgress::add_result(ValueId result, PlacementId placement, const std::string& cause) {
+void RegionsInProgress::add_result(ValueId result, PlacementId placement, const Cause& cause) {
   const ValueId made = values_.get(result, placement, cause);
   builder_.module().region(builder_.region()).results.push_back(made);
 }

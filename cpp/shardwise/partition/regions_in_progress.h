@@ -30,7 +30,7 @@ class RegionsInProgress {
   RegionId leave_condition(const OpView& op, RegionId source);
 
  private:
-  void add_result(ValueId result, PlacementId placement, const std::string& cause);
+  void add_result(ValueId result, PlacementId placement, const Cause& cause);
   RegionId close();
 
   const Module& source_;

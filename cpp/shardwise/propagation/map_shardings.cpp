@@ -41,9 +41,13 @@ class Mapper {
 
   ShardingId mapped(ShardingId id) {
     if (!id) return id;
-    auto [it, inserted] = known_.try_emplace(id);
-    if (inserted) it->second = context_.intern(map_(context_.sharding(id)));
-    return it->second;
+    // Most values in a row have one sharding.
+    if (id == last_) return last_mapped_;
+    const auto [known, is_new] = known_.try_emplace(id);
+    if (is_new) known->second = context_.intern(map_(context_.sharding(id)));
+    last_ = id;
+    last_mapped_ = known->second;
+    return last_mapped_;
   }
 
   // Interned first, so that the function is called once for a sharding, wherever it occurs.
@@ -74,6 +78,7 @@ class Mapper {
   Context& context_;
   const ShardingMap& map_;
   std::unordered_map<ShardingId, ShardingId> known_;
+  ShardingId last_, last_mapped_;
 };
 
 }  // namespace

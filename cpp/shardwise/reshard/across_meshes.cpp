@@ -2,7 +2,7 @@
 #include "shardwise/reshard/across_meshes.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/reshard/one_step.h"
+#include "shardwise/reshard/movement.h"
 
 namespace shardwise {
 

@@ -7,9 +7,7 @@
 #include "shardwise/cost/collective_cost.h"
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/common_digits.h"
-#include "shardwise/reshard/gather_and_slice.h"
-#include "shardwise/reshard/one_named.h"
-#include "shardwise/reshard/one_step.h"
+#include "shardwise/reshard/movement.h"
 #include "shardwise/reshard/tile_in_progress.h"
 
 namespace shardwise {

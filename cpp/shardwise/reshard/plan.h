@@ -3,7 +3,7 @@
 // The plan of a reshard.
 //
 //   movement     one collective. Each device receives the elements of its new tile that it does not hold, by one
-//                exchange (one_step.h), or by a named collective (one_named.h) if that sends no more. A named
+//                exchange, or by a named collective (movement.h) if that sends no more. A named
 //                collective sends its padding, so uneven tiles are mostly exchanged.
 //   a reduction  an all-reduce; or a reduce-scatter to some of the dims, an all-reduce of what they cannot take, and
 //                movement. It tries the dims where the target has the axes, and each dim for all others.

@@ -8,6 +8,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -17,12 +18,6 @@
 
 namespace shardwise {
 namespace {
-
-std::vector<ValueId> results_of(const Module& module, OpId id) {
-  std::vector<ValueId> results;
-  for (uint32_t i = 0; i < module.op(id).result_count; ++i) results.push_back(module.result(id, i));
-  return results;
-}
 
 class RegionMaker {
  public:
@@ -69,19 +64,18 @@ class RegionMaker {
     const OpId made = rewrite_.insert(rewrite_.before(id), module_.op(id).loc, [&](Builder& builder) {
       return create_named_computation(builder, called.name, operands, body);
     });
-    const std::vector<ValueId> results = results_of(module_, made);
-    for (uint32_t i = 0; i < results.size(); ++i) {
-      const ValueId result = module_.result(id, i);
-      module_.value(results[i]).sharding = sharding_of_call(module_, result, i, &called);
-      module_.value(results[i]).origin = module_.value(result).origin;
-      rewrite_.replace(result, results[i]);
+    for (uint32_t i = 0; i < module_.op(made).result_count; ++i) {
+      const ValueId before = module_.result(id, i), result = module_.result(made, i);
+      rewrite_.hand_over(before, result);
+      module_.value(result).sharding = sharding_of_call(module_, before, i, &called);
     }
-    open_others(results);
+    open_others(results_of(module_, made));
     return module_.region(body).ops;
   }
 
   // If one of the values has a sharding, the others get an open one, so that later constraints are not applied to them.
-  void open_others(const std::vector<ValueId>& values) {
+  template <class Values>
+  void open_others(const Values& values) {
     const auto known = std::ranges::find_if(values, [&](ValueId v) { return bool{module_.value(v).sharding}; });
     if (known == values.end()) return;
     const MeshPtr mesh = module_.context().sharding(module_.value(*known).sharding).mesh;
@@ -127,20 +121,19 @@ class Outliner {
                       .visibility = Visibility::kPrivate,
                       .body = module_.regions(id)[0],
                       .result_shardings = {}};
-    const std::vector<ValueId> old = results_of(module_, id);
-    for (const ValueId result : old) function.result_shardings.push_back(module_.value(result).sharding);
+    std::vector<ValueId> old;
+    for (const ValueId result : results_of(module_, id)) {
+      old.push_back(result);
+      function.result_shardings.push_back(module_.value(result).sharding);
+    }
     // The region becomes the body of the function, so that erasing the op must not take it along.
     module_.release_regions(id);
     const std::string name = function_of(std::move(function));
     const std::vector<ValueId> operands(module_.operands(id).begin(), module_.operands(id).end());
     const OpId made = rewrite_.insert(rewrite_.before(id), module_.op(id).loc,
                                       [&](Builder& builder) { return create_call(builder, name, operands, old); });
-    const std::vector<ValueId> results = results_of(module_, made);
-    for (size_t i = 0; i < old.size(); ++i) {
-      module_.value(results[i]).sharding = module_.value(old[i]).sharding;
-      module_.value(results[i]).origin = module_.value(old[i]).origin;
-    }
-    rewrite_.replace(id, results);
+    for (uint32_t i = 0; i < old.size(); ++i) rewrite_.hand_over(old[i], module_.result(made, i));
+    rewrite_.erase(id);
   }
 
   // The name of a function with this body and these shardings: an existing one, or a new one.

@@ -37,11 +37,7 @@ class Decomposer {
     const RegionId parent = module_.op(id).parent;
     for (uint32_t i = 0; i < results.size(); ++i) {
       // A decomposition may return an operand, and that value keeps its sharding.
-      if (results[i].index < known_values) continue;
-      const Value& old = module_.value(module_.result(id, i));
-      Value& made = module_.value(results[i]);
-      made.sharding = old.sharding;
-      made.origin = old.origin;
+      if (results[i].index >= known_values) rewrite_.hand_over(module_.result(id, i), results[i]);
     }
     rewrite_.replace(id, results);
     ++count_;

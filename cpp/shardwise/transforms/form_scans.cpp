@@ -54,11 +54,8 @@ class ScanFormer {
       : module_(module), rewrite_(module), effects_(module, unused_constraints(module)) {}
 
   int64_t run() {
-    std::vector<OpId> loops;
-    // Collected first, because forming a scan replaces ops that the walk would still visit.
-    walk<Order::kRegionsFirst>(module_, [&](OpId id) {
-      if (module_.op(id).def->regions == Regions::kLoop) loops.push_back(id);
-    });
+    const auto is_loop = [&](OpId id) { return module_.op(id).def->regions == Regions::kLoop; };
+    const std::vector<OpId> loops = find_ops<Order::kRegionsFirst>(module_, is_loop);
     return std::ranges::count_if(loops, [&](OpId loop) { return form(loop); });
   }
 
@@ -115,8 +112,11 @@ class ScanFormer {
     module_.region(body).results = results;
     const OpId scan = create(loop, operands, body, scan_attrs(order, offsets, {borders, writes.size(), kept.size()}));
     uint32_t next = 0;
-    for (const RowWrite& write : writes) hand_over(module_.result(loop, write.carry), module_.result(scan, next++));
-    for (const uint32_t carry : kept) hand_over(module_.result(loop, carry), module_.result(scan, next++));
+    const auto hand_over = [&](uint32_t carry) {
+      rewrite_.hand_over(module_.result(loop, carry), module_.result(scan, next++));
+    };
+    for (const RowWrite& write : writes) hand_over(write.carry);
+    for (const uint32_t carry : kept) hand_over(carry);
     rewrite_.erase(loop);
   }
 
@@ -200,13 +200,6 @@ class ScanFormer {
     return insert(loop, [&](Builder& builder) {
       return builder.create_op(local_scan(), operands, builder.context().intern(attrs), {}, regions);
     });
-  }
-
-  void hand_over(ValueId before, ValueId now) {
-    module_.value(now).sharding = module_.value(before).sharding;
-    module_.value(now).origin = module_.value(before).origin;
-    module_.set_part(now, module_.part(before));
-    rewrite_.replace(before, now);
   }
 
   Module& module_;

@@ -32,11 +32,10 @@ constexpr std::string_view kNameAttr = "shardwise.name";
 // whose op exists only once that is inlined.
 void mark_names(Module& program) {
   Rewrite rewrite(program);
-  std::vector<OpId> calls;
-  walk(program, [&](OpId id) {
-    if (is_call(program, id) && callee_of(program, id).starts_with(kValueNamePrefix)) calls.push_back(id);
-  });
-  for (const OpId id : calls) {
+  const auto is_name = [&](OpId id) {
+    return is_call(program, id) && callee_of(program, id).starts_with(kValueNamePrefix);
+  };
+  for (const OpId id : find_ops(program, is_name)) {
     const Attrs attrs{{std::string(kNameAttr), callee_of(program, id).substr(kValueNamePrefix.size())}};
     const ValueId operand = program.operands(id)[0];
     const ValueId marked = rewrite.insert(rewrite.before(id), program.op(id).loc, [&](Builder& builder) {
@@ -50,11 +49,7 @@ void mark_names(Module& program) {
 
 void name_values(Module& program) {
   Rewrite rewrite(program);
-  std::vector<OpId> marks;
-  walk(program, [&](OpId id) {
-    if (program.attrs(id).find(kNameAttr) != nullptr) marks.push_back(id);
-  });
-  for (const OpId id : marks) {
+  for (const OpId id : find_ops(program, [&](OpId id) { return program.attrs(id).find(kNameAttr) != nullptr; })) {
     const ValueId named = program.operands(id)[0];
     if (const OpId op = program.value(named).op) {  // an argument keeps its own name
       LocId& loc = program.op(op).loc;

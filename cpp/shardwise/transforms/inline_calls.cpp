@@ -11,12 +11,12 @@
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/tokens.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/decompose.h"
 #include "shardwise/transforms/flatten_combiners.h"
 #include "shardwise/transforms/inlined_ops.h"
-#include "shardwise/transforms/token_slots.h"
 
 namespace shardwise {
 namespace {
@@ -187,6 +187,28 @@ bool has_named_computations(const Module& module) {
     if (is_named_computation(module, OpId{i})) return true;
   }
   return false;
+}
+
+// Tokens become empty arrays, so that carries of loops, arguments of functions and barriers hold them like any value:
+//
+//   %t = stablehlo.create_token : !stablehlo.token          %t = stablehlo.constant dense<> : tensor<0xi1>
+//   %r:2 = while(%i = %n, %u = %t) …                        the same loop, with a carry tensor<0xi1>
+//
+// An op that needs a token for its effect (outfeed) is refused. So is a token that main receives or returns: JAX passes
+// one for ordered callbacks.
+void empty_tokens(Module& module) {
+  const auto is_token = [&](ValueId value) { return module.type(value).dtype == DType::kToken; };
+  const Region& body = module.region(module.main().body);
+  // The check of programs to run names these values.
+  if (std::ranges::any_of(body.arguments, is_token) || std::ranges::any_of(body.results, is_token)) return;
+  const TypeId empty = module.context().tensor(DType::kBool, Dims{0});
+  bool found = false;
+  for (uint32_t i = 1; i < module.value_count(); ++i) {
+    if (!is_token(ValueId{i})) continue;
+    module.value(ValueId{i}).type = empty;
+    found = true;
+  }
+  if (found) decompose_ops(module, makes_token);
 }
 
 void expand_calls(Module& module) {

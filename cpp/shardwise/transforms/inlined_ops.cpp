@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/inlined_ops.h"
 
-#include <string_view>
 #include <unordered_map>
 
 #include "shardwise/ir/op_def.h"

@@ -45,22 +45,22 @@ bool fold_splat(Module& module, OpId id) {
 
 // Whether `by` took the place of the op. An annotated result stays.
 bool replace(Rewrite& rewrite, Module& module, OpId id, ValueId by) {
-  const Value old = module.value(module.result(id));
-  const bool is_made = by.index > module.result(id).index;
-  if (!by || (!is_made && old.sharding && module.value(by).sharding != old.sharding)) return false;
-  if (is_made) module.value(by).sharding = old.sharding;
-  if (is_made) module.value(by).origin = old.origin;
-  rewrite.replace(module.result(id), by);
+  const ValueId result = module.result(id);
+  const ShardingId sharding = module.value(result).sharding;
+  const bool is_made = by.index > result.index;
+  if (!by || (!is_made && sharding && module.value(by).sharding != sharding)) return false;
+  if (is_made) {
+    rewrite.hand_over(result, by);
+  } else {
+    rewrite.replace(result, by);
+  }
   rewrite.erase(id);
   return true;
 }
 
 // By OpDef::fold.
 int64_t fold_ops(Module& module) {
-  std::vector<OpId> ops;
-  walk(module, [&](OpId id) {
-    if (module.op(id).def->fold != nullptr) ops.push_back(id);
-  });
+  const std::vector<OpId> ops = find_ops(module, [&](OpId id) { return module.op(id).def->fold != nullptr; });
   if (ops.empty()) return 0;
   Rewrite rewrite(module);
   int64_t folded = 0;

@@ -20,11 +20,8 @@ class LoopSimplifier {
       : module_(module), rewrite_(module), effects_(module, unused_constraints(module)) {}
 
   void run() {
-    std::vector<OpId> loops;
-    walk<Order::kRegionsFirst>(module_, [&](OpId id) {
-      if (module_.op(id).def->regions == Regions::kLoop) loops.push_back(id);
-    });
-    for (const OpId loop : loops) simplify(loop);
+    const auto is_loop = [&](OpId id) { return module_.op(id).def->regions == Regions::kLoop; };
+    for (const OpId loop : find_ops<Order::kRegionsFirst>(module_, is_loop)) simplify(loop);
   }
   int64_t captured() const { return captured_; }
   int64_t dropped() const { return dropped_; }
@@ -104,12 +101,7 @@ class LoopSimplifier {
     });
     uint32_t next = 0;
     for (uint32_t i = 0; i < old.result_count; ++i) {
-      if (!kept[i]) continue;
-      const ValueId result = module_.result(made, next++);
-      const Value& before = module_.value(module_.result(loop, i));
-      module_.value(result).sharding = before.sharding;
-      module_.value(result).origin = before.origin;
-      rewrite_.replace(module_.result(loop, i), result);
+      if (kept[i]) rewrite_.hand_over(module_.result(loop, i), module_.result(made, next++));
     }
     rewrite_.erase(loop);
   }

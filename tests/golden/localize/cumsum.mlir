@@ -3,7 +3,7 @@ module @jit_cumsum attributes {shardwise.stage = "resharded"} {
   sdy.mesh @mesh = <["x"=4]>
   func.func public @main(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
     %0 = stablehlo.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, []>]>} dense<0.000000e+00> : tensor<f32>
-    %1 = "stablehlo.reduce_window"(%arg0, %0) <{base_dilations = array<i64: 1>, padding = dense<[[16, 0]]> : tensor<1x2xi64>, window_dilations = array<i64: 1>, window_dimensions = array<i64: 17>, window_strides = array<i64: 1>}> ({
+    %1 = "stablehlo.reduce_window"(%arg0, %0) <{base_dilations = array<i64: 1>, method = "gathered totals", padding = dense<[[16, 0]]> : tensor<1x2xi64>, window_dilations = array<i64: 1>, window_dimensions = array<i64: 17>, window_strides = array<i64: 1>}> ({
     ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
       %2 = stablehlo.add %arg1, %arg2 : tensor<f32>
       stablehlo.return %2 : tensor<f32>

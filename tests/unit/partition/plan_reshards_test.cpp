@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/cost/collective_cost.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
 #include "shardwise/partition/permute_axes.h"
-#include "shardwise/reshard/gather_and_slice.h"
-#include "shardwise/reshard/one_step.h"
+#include "shardwise/reshard/movement.h"
 #include "shardwise/reshard/plan.h"
 
 namespace shardwise {
@@ -275,9 +275,9 @@ class RandomCase {
 
 TEST(PlanReshard, TheFallbackIsRightToo) {
   RandomCase random(11);
-  for (int i = 0; i < 600 && !::testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 1000 && !::testing::Test::HasFailure(); ++i) {
     const Case c = random.next();
-    expect_right(c, gather_and_slice(problem_of(c)));
+    if (c.from.unreduced == c.to.unreduced) expect_right(c, gather_and_slice(problem_of(c)));
   }
 }
 
@@ -316,6 +316,14 @@ TEST(OneExchange, SendsWhatIsLackingAndNoMore) {
   EXPECT_GT(found, 500);
 }
 
+double bytes_of_all_reduce_first(ReshardProblem problem) {
+  const AxisList reduced = difference(problem.from.unreduced, problem.to.unreduced);
+  const double bytes = all_reduce_bytes(problem.tile_bytes(problem.from), product(reduced));
+  problem.from.unreduced = problem.to.unreduced;
+  problem.from.reducer = problem.to.reducer;
+  return bytes + gather_and_slice(problem).bytes;
+}
+
 TEST(PlanReshard, MovesByOneCollectiveAndNeverExceedsTheLargerTile) {
   RandomCase random(6);
   for (int i = 0; i < 1500 && !::testing::Test::HasFailure(); ++i) {
@@ -328,7 +336,7 @@ TEST(PlanReshard, MovesByOneCollectiveAndNeverExceedsTheLargerTile) {
                 std::max(problem.tile_bytes(problem.from), problem.tile_bytes(problem.to)));
     }
     if (c.from.unreduced != c.to.unreduced) {
-      EXPECT_LE(plan.bytes, gather_and_slice(problem).bytes) << i;
+      EXPECT_LE(plan.bytes, bytes_of_all_reduce_first(problem)) << i;
       EXPECT_LE(plan.collective_count(), 3) << i;
       continue;
     }

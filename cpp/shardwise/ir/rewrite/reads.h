@@ -8,6 +8,9 @@
 // The captures of a region are the values from around that it reads: %x.
 #pragma once
 
+#include <algorithm>
+#include <optional>
+#include <ranges>
 #include <vector>
 
 #include "shardwise/ir/rewrite/walk.h"
@@ -31,6 +34,33 @@ template <class Visit>
 void visit_reads(const Module& module, OpId op, Visit&& visit) {
   for (const ValueId operand : module.operands(op)) visit(operand);
   for (const RegionId region : module.regions(op)) visit_region_reads(module, region, visit);
+}
+
+template <class Test>
+bool reads_any(const Module& module, OpId op, Test&& test) {
+  bool found = false;
+  visit_reads(module, op, [&](ValueId value) { found = found || test(value); });
+  return found;
+}
+
+inline auto results_of(const Module& module, OpId op) {
+  const uint32_t first = module.op(op).first_result, count = module.op(op).result_count;
+  return std::views::iota(first, first + count) | std::views::transform([](uint32_t index) { return ValueId{index}; });
+}
+
+template <class Test>
+bool any_result(const Module& module, OpId op, Test&& test) {
+  return std::ranges::any_of(results_of(module, op), test);
+}
+
+// The use of the value, if there is one and no other.
+inline std::optional<Use> only_use(Module& module, ValueId value) {
+  std::optional<Use> only;
+  for (const Use use : module.uses(value)) {
+    if (only) return std::nullopt;
+    only = use;
+  }
+  return only;
 }
 
 // The region whose argument the value is, or that holds its op.

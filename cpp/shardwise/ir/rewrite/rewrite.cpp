@@ -110,6 +110,14 @@ void Rewrite::replace(OpId op, std::span<const ValueId> by) {
   erase(op);
 }
 
+void Rewrite::hand_over(ValueId value, ValueId by) {
+  module_.value(by).sharding = module_.value(value).sharding;
+  module_.value(by).origin = module_.value(value).origin;
+  // set_part makes the whole column, which most modules do not have.
+  if (module_.part(value) != GlobalPart{}) module_.set_part(by, module_.part(value));
+  replace(value, by);
+}
+
 void Rewrite::erase(OpId op) {
   // drop_uses reads Region::ops, which must be complete.
   commit_inside(op);

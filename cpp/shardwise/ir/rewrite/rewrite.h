@@ -22,6 +22,16 @@
 
 namespace shardwise {
 
+// The ops to edit, found before the first edit: it may replace ops that a walk would still visit.
+template <Order order = Order::kOpFirst, class Test>
+std::vector<OpId> find_ops(const Module& module, Test&& test) {
+  std::vector<OpId> found;
+  walk<order>(module, [&](OpId op) {
+    if (test(op)) found.push_back(op);
+  });
+  return found;
+}
+
 // A place in a region: in front of `next`, or at the end. It holds until `next` moves or goes.
 struct Cursor {
   RegionId region;
@@ -57,6 +67,7 @@ class Rewrite {
 
   void replace(ValueId value, ValueId by, OpId except = {});  // all uses, but those of the op `except`
   void replace(OpId op, std::span<const ValueId> by);         // all results, and the op is erased
+  void hand_over(ValueId value, ValueId by);                  // the same; `by` gets its sharding, origin and part
   void erase(OpId op);                                        // with its regions; nothing may use it when it is done
   bool is_erased(OpId op) const { return op.index < erased_.size() && erased_[op.index]; }
 

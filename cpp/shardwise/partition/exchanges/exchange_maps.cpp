@@ -101,14 +101,6 @@ std::optional<std::vector<ExchangeSource>> composed_source(const ExchangeMap& ou
   return sources;
 }
 
-std::optional<ExchangeMap> composed(const ExchangeMap& outer, size_t k, const ExchangeMap& inner) {
-  auto source = composed_source(outer, k, inner);
-  if (!source) return std::nullopt;
-  ExchangeMap map = outer;
-  map.from[k] = std::move(*source);
-  return map;
-}
-
 bool needs_no_fill(const ExchangeMap& map) {
   if (map.from.size() != 1) return false;
   for (size_t d = 0; d < map.to.size(); ++d) {

@@ -18,8 +18,6 @@ namespace shardwise {
 // remains fill. Returns none if the composition is not an ExchangeMap.
 std::optional<std::vector<ExchangeSource>> composed_source(const ExchangeMap& outer, size_t k,
                                                            const ExchangeMap& inner);
-// The map of `outer` with operand `k` composed in this way.
-std::optional<ExchangeMap> composed(const ExchangeMap& outer, size_t k, const ExchangeMap& inner);
 
 // Whether no element of the result is the fill. False where that is not clear.
 bool needs_no_fill(const ExchangeMap& map);

@@ -21,10 +21,10 @@ bool same_fill(const Module& module, DType dtype, ValueId a, ValueId b);
 
 // Whether a rewrite of exchanges is made, which is possible: if it sends less, or if it is pinned.
 template <class IsBetter>
-bool is_chosen(ChoicesInProgress& choices, std::string_view rewrite, IsBetter&& is_better) {
+bool is_chosen(TextChoices& choices, std::string_view rewrite, IsBetter&& is_better) {
   constexpr std::string_view kKept = "kept";
   const std::string text = choices.next([&] { return is_better() ? rewrite : kKept; });
-  if (text != rewrite && text != kKept) choices.fail_as_impossible();
+  if (text != rewrite && text != kKept) choices.refuse();
   return text == rewrite;
 }
 

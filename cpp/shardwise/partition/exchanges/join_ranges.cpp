@@ -41,7 +41,7 @@ struct Ranges {
 
 class RangeJoiner {
  public:
-  RangeJoiner(Module& module, ChoicesInProgress& choices) : module_(module), choices_(choices), rewrite_(module) {}
+  RangeJoiner(Module& module, TextChoices& choices) : module_(module), choices_(choices), rewrite_(module) {}
 
   int64_t run() {
     walk(module_, [&](OpId id) {
@@ -143,7 +143,7 @@ class RangeJoiner {
   }
 
   Module& module_;
-  ChoicesInProgress& choices_;
+  TextChoices& choices_;
   ExchangeRewrite rewrite_;
   std::vector<OpId> exchanges_;
   std::unordered_map<ValueId, std::vector<Gather>> gathers_;              // by operand
@@ -152,6 +152,6 @@ class RangeJoiner {
 
 }  // namespace
 
-int64_t join_ranges(Module& module, ChoicesInProgress& choices) { return RangeJoiner(module, choices).run(); }
+int64_t join_ranges(Module& module, TextChoices& choices) { return RangeJoiner(module, choices).run(); }
 
 }  // namespace shardwise

@@ -14,6 +14,6 @@
 namespace shardwise {
 
 // Returns the number of exchanges that became local, and records the decisions in `choices`.
-int64_t join_ranges(Module& module, ChoicesInProgress& choices);
+int64_t join_ranges(Module& module, TextChoices& choices);
 
 }  // namespace shardwise

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "shardwise/cost/exchange_cost.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
-#include "shardwise/partition/exchanges/exchange_in_progress.h"
 #include "shardwise/partition/exchanges/exchange_maps.h"
 #include "shardwise/partition/exchanges/exchange_rewrite.h"
 
@@ -23,19 +23,104 @@ struct Composition {
   ExchangeMap before, map;
 };
 
-// The fill of an exchange that reads where its maker reads; none if the two have different fills.
-std::optional<ValueId> common_fill(const Module& module, const OpView& op, const ExchangeMap& map, ValueId fill,
-                                   const OpView& maker, const ExchangeMap& inner) {
-  if (needs_no_fill(inner) || same_fill(module, op.result_type().dtype, fill, fill_of(maker))) return fill;
-  // One exchange has one fill. It can be the inner one's if the outer one fills nothing itself.
-  return needs_no_fill(map) ? std::optional(fill_of(maker)) : std::nullopt;
+struct MergedRead {
+  std::vector<ExchangeSource> from;
+  ValueId fill;
+};
+
+// How an exchange with this map and fill reads its operand `k` where the exchange that makes it reads; none if no map
+// does, or if the two have different fills.
+std::optional<MergedRead> merged_read(const OpView& op, const ExchangeMap& map, ValueId fill, size_t k,
+                                      const OpView& maker) {
+  if (collective_mesh(op) != collective_mesh(maker)) return std::nullopt;
+  const ExchangeMap inner = exchange_map(maker);
+  auto from = composed_source(map, k, inner);
+  if (!from) return std::nullopt;
+  if (!needs_no_fill(inner) && !same_fill(op.module(), op.result_type().dtype, fill, fill_of(maker))) {
+    // One exchange has one fill. It can be the inner one's if the outer one fills nothing itself.
+    if (!needs_no_fill(map)) return std::nullopt;
+    fill = fill_of(maker);
+  }
+  return MergedRead{std::move(*from), fill};
 }
+
+// An exchange whose operands are replaced one by one, and the elements that devices receive in it. A replacement is
+// priced by its changes only, so n of them cost n times the positions, not n² times.
+class ExchangeInProgress {
+ public:
+  // `axes`: all axes that a replacement may have.
+  ExchangeInProgress(ExchangeMap map, AxisSpan axes) : map_(std::move(map)), axes_(axes.begin(), axes.end()) {
+    append(axes_, map_.axes());
+    const int64_t positions = product(Coordinates(axes_).grid());
+    if (positions > kMostPositions) return;
+    received_.assign(static_cast<size_t>(positions), 0);
+    for (const std::vector<ExchangeSource>& from : map_.from) {
+      const std::vector<double> own = counts(from);
+      for (size_t i = 0; i < own.size(); ++i) received_[i] += own[i];
+    }
+  }
+
+  const ExchangeMap& map() const { return map_; }
+
+  // Compares the most that any device receives, if operand `k` is read as `from`, with now. With too many positions and
+  // operands to count, compares operand `k` alone. `saved` is an exchange that becomes unused; it may be null.
+  bool costs_no_more(size_t k, const std::vector<ExchangeSource>& from, const ExchangeMap* saved) const {
+    if (received_.empty()) {
+      ExchangeMap old = alone(map_.from[k]), made = alone(from);
+      if (map_.from.size() <= kMostOperands) {
+        old = made = map_;
+        made.from[k] = from;
+      }
+      std::vector<ExchangeMap> before{std::move(old)};
+      if (saved != nullptr) before.push_back(*saved);
+      return most_elements({&made, 1}) <= most_elements(before);
+    }
+    const std::vector<double> old = counts(map_.from[k]), made = counts(from);
+    Coordinates device(axes_);
+    double before = 0, after = 0;
+    for (size_t i = 0; i < received_.size(); ++i) {
+      device.set_grid(static_cast<int64_t>(i));
+      before = std::max(before, received_[i] + (saved == nullptr ? 0 : elements_at(*saved, device)));
+      after = std::max(after, received_[i] - old[i] + made[i]);
+    }
+    return after <= before;
+  }
+
+  void replace(size_t k, std::vector<ExchangeSource> from) {
+    if (!received_.empty()) {
+      const std::vector<double> old = counts(map_.from[k]), made = counts(from);
+      for (size_t i = 0; i < received_.size(); ++i) received_[i] += made[i] - old[i];
+    }
+    map_.from[k] = std::move(from);
+  }
+
+ private:
+  static constexpr int64_t kMostPositions = 256;
+  static constexpr size_t kMostOperands = 4;  // that are counted all for each replacement, with more positions
+
+  ExchangeMap alone(std::vector<ExchangeSource> from) const { return {.to = map_.to, .from = {std::move(from)}}; }
+
+  std::vector<double> counts(const std::vector<ExchangeSource>& from) const {
+    const ExchangeMap map = alone(from);
+    Coordinates device(axes_);
+    std::vector<double> found;
+    for (int64_t i = 0; i < product(device.grid()); ++i) {
+      device.set_grid(i);
+      found.push_back(elements_at(map, device));
+    }
+    return found;
+  }
+
+  ExchangeMap map_;
+  AxisList axes_;
+  std::vector<double> received_;  // by position along `axes_`; empty: too many
+};
 
 // The operands of one exchange, each read where the exchanges that make it read. What else reads an operand keeps the
 // exchange that makes it.
 class OperandMerger {
  public:
-  OperandMerger(Module& module, ChoicesInProgress& choices, OpId id)
+  OperandMerger(Module& module, TextChoices& choices, OpId id)
       : module_(module), choices_(choices), op_(module, id), fill_(fill_of(op_)) {
     ExchangeMap map = exchange_map(op_);
     AxisList axes;
@@ -43,8 +128,7 @@ class OperandMerger {
       operands_.push_back(op_.operand(k));
       for (OpId maker = maker_of(k); maker; maker = module_.value(module_.operands(maker)[0]).op) {
         if (!is_collective(module_, maker, CollectiveKind::kExchange)) break;
-        const AxisList used = exchange_map(OpView(module_, maker)).axes();
-        axes.insert(axes.end(), used.begin(), used.end());
+        append(axes, exchange_map(OpView(module_, maker)).axes());
       }
     }
     goes_.assign(operands_.size(), true);
@@ -70,33 +154,23 @@ class OperandMerger {
     const OpId id = maker_of(k);
     if (!is_collective(module_, id, CollectiveKind::kExchange)) return false;
     const OpView maker(module_, id);
-    if (collective_mesh(op_) != collective_mesh(maker)) return false;
-    const ExchangeMap inner = exchange_map(maker);
-    auto from = composed_source(map(), k, inner);
-    if (!from) return false;
-    const auto fill = common_fill(module_, op_, map(), fill_, maker, inner);
-    if (!fill) return false;
+    auto read = merged_read(op_, map(), fill_, k, maker);
+    if (!read) return false;
     // If the maker has no other user, its bytes are saved as well, unless what it is made for stays.
-    const bool goes = goes_[k] && has_one_use(maker.result()) && module_.op(id).parent == module_.op(op_.id()).parent;
-    const auto costs_no_more = [&] { return exchange_->costs_no_more(k, *from, goes ? &inner : nullptr); };
+    const bool goes =
+        goes_[k] && only_use(module_, maker.result()) && module_.op(id).parent == module_.op(op_.id()).parent;
+    const ExchangeMap inner = exchange_map(maker);
+    const auto costs_no_more = [&] { return exchange_->costs_no_more(k, read->from, goes ? &inner : nullptr); };
     if (!is_chosen(choices_, "merged", costs_no_more)) return false;
-    exchange_->replace(k, std::move(*from));
+    exchange_->replace(k, std::move(read->from));
     operands_[k] = maker.operand(0);
-    fill_ = *fill;
+    fill_ = read->fill;
     goes_[k] = goes;
     return true;
   }
 
-  bool has_one_use(ValueId value) {
-    size_t count = 0;
-    for ([[maybe_unused]] const Use use : module_.uses(value)) {
-      if (++count > 1) return false;
-    }
-    return count == 1;
-  }
-
   Module& module_;
-  ChoicesInProgress& choices_;
+  TextChoices& choices_;
   OpView op_;
   std::vector<ValueId> operands_;
   std::vector<bool> goes_;  // by operand: whether all exchanges that were merged into it are unused now
@@ -106,11 +180,11 @@ class OperandMerger {
 
 class ExchangeMerger {
  public:
-  ExchangeMerger(Module& module, ChoicesInProgress& choices) : module_(module), choices_(choices), rewrite_(module) {
-    walk(module, [&](OpId id) {
-      if (is_collective(module, id, CollectiveKind::kExchange)) exchanges_.push_back(id);
-    });
-  }
+  ExchangeMerger(Module& module, TextChoices& choices)
+      : module_(module),
+        choices_(choices),
+        rewrite_(module),
+        exchanges_(find_ops(module, [&](OpId id) { return is_collective(module, id, CollectiveKind::kExchange); })) {}
 
   int64_t run() {
     if (exchanges_.empty()) return 0;
@@ -126,17 +200,13 @@ class ExchangeMerger {
   // None if no map reads it.
   std::optional<Composition> composition(OpId user, size_t k, OpId maker) const {
     const OpView op(module_, user), made_by(module_, maker);
-    if (collective_mesh(op) != collective_mesh(made_by)) return std::nullopt;
+    const ExchangeMap before = exchange_map(op);
+    if (k >= before.from.size()) return std::nullopt;
+    auto read = merged_read(op, before, fill_of(op), k, made_by);
+    if (!read) return std::nullopt;
     Composition found{
-        .user = user, .k = k, .by = made_by.operand(0), .fill = fill_of(op), .before = exchange_map(op), .map = {}};
-    if (k >= found.before.from.size()) return std::nullopt;
-    const ExchangeMap inner = exchange_map(made_by);
-    auto map = composed(found.before, k, inner);
-    if (!map) return std::nullopt;
-    const auto fill = common_fill(module_, op, found.before, found.fill, made_by, inner);
-    if (!fill) return std::nullopt;
-    found.fill = *fill;
-    found.map = std::move(*map);
+        .user = user, .k = k, .by = made_by.operand(0), .fill = read->fill, .before = before, .map = before};
+    found.map.from[k] = std::move(read->from);
     return found;
   }
 
@@ -180,13 +250,9 @@ class ExchangeMerger {
 
   // Whether the only user is an exchange of several operands. It merges them together, each at the price of one.
   bool is_one_of_several_operands(ValueId value) {
-    size_t count = 0, moved = 0;
-    for (const Use use : module_.uses(value)) {
-      if (++count > 1 || !is_collective(module_, use.op, CollectiveKind::kExchange)) return false;
-      const OpView user(module_, use.op);
-      moved = user.operand_count() - (has_fill(user) ? 1 : 0);
-    }
-    return moved > 1;
+    const auto use = only_use(module_, value);
+    return use && is_collective(module_, use->op, CollectiveKind::kExchange) &&
+           exchange_map(OpView(module_, use->op)).from.size() > 1;
   }
 
   void merge_operands(OpId& id) {
@@ -198,13 +264,13 @@ class ExchangeMerger {
   }
 
   Module& module_;
-  ChoicesInProgress& choices_;
+  TextChoices& choices_;
   ExchangeRewrite rewrite_;
   std::vector<OpId> exchanges_;
 };
 
 }  // namespace
 
-int64_t merge_exchanges(Module& module, ChoicesInProgress& choices) { return ExchangeMerger(module, choices).run(); }
+int64_t merge_exchanges(Module& module, TextChoices& choices) { return ExchangeMerger(module, choices).run(); }
 
 }  // namespace shardwise

@@ -13,6 +13,6 @@
 namespace shardwise {
 
 // Returns the number of merged exchanges, and records the decisions in `choices`. Their operands may be unused now.
-int64_t merge_exchanges(Module& module, ChoicesInProgress& choices);
+int64_t merge_exchanges(Module& module, TextChoices& choices);
 
 }  // namespace shardwise

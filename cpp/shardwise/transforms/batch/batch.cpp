@@ -7,15 +7,14 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/batch/batch_dependence.h"
 #include "shardwise/transforms/batch/batch_walk.h"
 #include "shardwise/transforms/batch/manual_regions.h"
-#include "shardwise/transforms/batch/row_sharding.h"
 #include "shardwise/transforms/batch/rule_of_rows.h"
 #include "shardwise/transforms/inlined_ops.h"
 
@@ -87,12 +86,7 @@ void BatchWalk::run(RegionId body) {
 }
 
 void BatchWalk::visit(OpId id) {
-  try {
-    visit_located(id);
-  } catch (Error& error) {
-    error.at(module_.context().location_text(module_.op(id).loc));
-    throw;
-  }
+  located(module_, id, [&] { visit_located(id); });
 }
 
 void BatchWalk::visit_located(OpId id) {
@@ -105,7 +99,7 @@ void BatchWalk::visit_located(OpId id) {
   // In a masked region a call is expanded even without batched operands: only its ops show whether it has an effect.
   if (dependence().read_by(id) == 0 && !dependence().sees_devices(id) && (masked_by_.empty() || !expands(id))) {
     copy_.op(id, builder_->region());
-    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) varies_.erase(module_.result(id, i));
+    for (const ValueId result : results_of(module_, id)) varies_.erase(result);
   } else if (expands(id)) {
     // Tested before the kinds of regions: select_and_scatter has a region, but no batch of its own.
     expand(id);
@@ -127,11 +121,8 @@ bool BatchWalk::expands(OpId id) const {
   if (op.def().batch == nullptr || is_call(module_, id) || op.def().regions == Regions::kManual) return true;
   if (op.def().regions != Regions::kInline) return false;
   const auto is_annotated = [&](ValueId value) { return bool{module_.value(value).sharding}; };
-  const std::vector<ValueId>& arguments = module_.region(op.regions()[0]).arguments;
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    if (is_annotated(op.result(i))) return true;
-  }
-  return std::ranges::any_of(arguments, is_annotated);
+  return any_result(module_, id, is_annotated) ||
+         std::ranges::any_of(module_.region(op.regions()[0]).arguments, is_annotated);
 }
 
 // Batches the ops that make it up, which a region of their own holds meanwhile.
@@ -143,10 +134,7 @@ void BatchWalk::expand(OpId id) {
                         "call fewer in a row");
   }
   Builder inner(module_, module_.add_region(), module_.op(id).loc);
-  const std::vector<ValueId> results = is_inlined(module_, id)                ? append_inlined(inner, op)
-                                       : op.def().regions == Regions::kManual ? append_manual_region(inner, op)
-                                                                              : append_decomposition(inner, op);
-  if (results.empty() && op.result_count() != 0) refuse_to_decompose(op, "batched");
+  const std::vector<ValueId> results = append_expansion(inner, op, "batched");
   run(inner.region());
   for (size_t i = 0; i < results.size(); ++i) map(op.result(i), image(results[i]), varies(results[i]));
   --expanded_;

@@ -86,8 +86,7 @@ void BatchDependence::visit(RegionId region) {
 }
 
 void BatchDependence::visit(OpId op) {
-  std::vector<ValueId> results;
-  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) results.push_back(module_.result(op, i));
+  const auto results = results_of(module_, op);
   switch (module_.op(op).def->regions) {
     case Regions::kLoop: return mark(results, loop(op).carries);
     case Regions::kBranches: return mark(results, branches(op));

@@ -44,7 +44,8 @@ class BatchDependence {
   void mark(ValueId value, AxisSet set) {
     if (set != 0) varies_[value] |= set;
   }
-  void mark(const std::vector<ValueId>& values, const std::vector<AxisSet>& sets) {
+  template <class Values>
+  void mark(const Values& values, const std::vector<AxisSet>& sets) {
     for (size_t i = 0; i < values.size(); ++i) mark(values[i], sets[i]);
   }
 

@@ -7,6 +7,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/batch/batch_walk.h"
@@ -95,6 +96,14 @@ std::vector<ValueId> append_manual_region(Builder& builder, const OpView& op) {
   for (uint32_t i = 0; i < builder.module().op(id).result_count; ++i) {
     results.push_back(walk.image(builder.module().result(id, i)));
   }
+  return results;
+}
+
+std::vector<ValueId> append_expansion(Builder& builder, const OpView& op, std::string_view what) {
+  if (is_inlined(op.module(), op.id())) return append_inlined(builder, op);
+  if (op.def().regions == Regions::kManual) return append_manual_region(builder, op);
+  std::vector<ValueId> results = append_decomposition(builder, op);
+  if (results.empty() && op.result_count() != 0) refuse_to_decompose(op, what);
   return results;
 }
 

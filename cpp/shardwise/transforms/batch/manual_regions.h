@@ -22,6 +22,7 @@
 // must be equal.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
@@ -34,5 +35,9 @@ void expand_manual_regions(Module& module);
 
 // Appends the ops that a manual computation outside of others is. Returns its results.
 std::vector<ValueId> append_manual_region(Builder& builder, const OpView& op);
+
+// As append_inlined (inlined_ops.h); also the ops that make up a manual computation, or an op that has a decomposition. Throws
+// UnsupportedError if there are none: "it cannot be differentiated".
+std::vector<ValueId> append_expansion(Builder& builder, const OpView& op, std::string_view what);
 
 }  // namespace shardwise

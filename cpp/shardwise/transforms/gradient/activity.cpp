@@ -2,6 +2,7 @@
 #include "shardwise/transforms/gradient/activity.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/op_def.h"
@@ -33,12 +34,12 @@ void Activity::visit(OpId op) {
     case Regions::kManual: break;
   }
   check_no_capture(op);
-  if (!reads_active(op)) return;
-  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) mark(module_.result(op, i));
+  visit_operands(op);
 }
 
-bool Activity::reads_active(OpId op) const {
-  return std::ranges::any_of(module_.operands(op), [this](ValueId value) { return (*this)(value); });
+void Activity::visit_operands(OpId op) {
+  if (std::ranges::none_of(module_.operands(op), std::cref(*this))) return;
+  for (const ValueId result : results_of(module_, op)) mark(result);
 }
 
 void Activity::visit_ops(RegionId region) {
@@ -74,11 +75,8 @@ void Activity::visit_branches(OpId op) {
 }
 
 void Activity::visit_inline(OpId op) {
-  if (has_given_derivative(module_, op)) {  // its ops may break the path: a straight-through round does
-    if (!reads_active(op)) return;
-    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) mark(module_.result(op, i));
-    return;
-  }
+  // Its ops may break the path: a straight-through round does.
+  if (has_given_derivative(module_, op)) return visit_operands(op);
   const Region& body = module_.region(module_.regions(op)[0]);
   for (size_t i = 0; i < body.arguments.size(); ++i) mark_if((*this)(module_.operands(op)[i]), body.arguments[i]);
   visit_ops(module_.regions(op)[0]);

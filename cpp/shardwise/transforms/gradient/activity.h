@@ -25,8 +25,8 @@ class Activity {
   void mark_if(bool is_active, ValueId value) {
     if (is_active) mark(value);
   }
-  bool reads_active(OpId op) const;  // as an operand
   void visit_ops(RegionId region);
+  void visit_operands(OpId op);
   void visit_loop(OpId op);
   void visit_branches(OpId op);
   void visit_inline(OpId op);

@@ -62,11 +62,10 @@ class Splitter {
   void find_unknown() {
     unknown_.insert(joint_.cotangents.begin(), joint_.cotangents.end());
     for (const OpId op : ops_) {
-      bool is_unknown = is_made_barrier(op);
-      visit_reads(module_, op, [&](ValueId value) { is_unknown = is_unknown || unknown_.contains(value); });
-      if (!is_unknown) continue;
+      const auto is_unknown = [&](ValueId value) { return unknown_.contains(value); };
+      if (!is_made_barrier(op) && !reads_any(module_, op, is_unknown)) continue;
       unknown_ops_.insert(op);
-      for (uint32_t i = 0; i < module_.op(op).result_count; ++i) unknown_.insert(module_.result(op, i));
+      for (const ValueId result : results_of(module_, op)) unknown_.insert(result);
     }
   }
 
@@ -74,16 +73,12 @@ class Splitter {
   void find_demanded() {
     std::unordered_set<ValueId> read(joint_.wanted.begin(), joint_.wanted.end());
     std::vector<ValueId> in_order = joint_.wanted;
-    for (auto op = ops_.rbegin(); op != ops_.rend(); ++op) {
-      if (!unknown_ops_.contains(*op)) continue;
-      bool is_needed = false;
-      for (uint32_t i = 0; i < module_.op(*op).result_count; ++i) {
-        is_needed = is_needed || read.contains(module_.result(*op, i));
-      }
-      if (!is_needed) continue;
-      backward_.insert(*op);
+    const auto is_read = [&](ValueId value) { return read.contains(value); };
+    for (const OpId op : ops_ | std::views::reverse) {
+      if (!unknown_ops_.contains(op) || !any_result(module_, op, is_read)) continue;
+      backward_.insert(op);
       // `in_order` beside the set, because the order of an unordered set is unspecified.
-      visit_reads(module_, *op, [&](ValueId value) {
+      visit_reads(module_, op, [&](ValueId value) {
         if (read.insert(value).second) in_order.push_back(value);
       });
     }

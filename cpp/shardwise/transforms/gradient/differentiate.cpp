@@ -9,7 +9,6 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
-#include "shardwise/ops/build/decomposition.h"
 #include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 #include "shardwise/transforms/gradient/reverse_walk.h"
@@ -51,42 +50,25 @@ class InPlaceExpansion {
   void visit(OpId id) {
     // First, so that the op reads the results of ops that were expanded before it.
     expanded_.apply(id);
-    bool is_active = false;
-    visit_reads(module_, id, [&](ValueId value) { is_active = is_active || active_.contains(value); });
-    if (is_active && is_expanded_inline(id) && !is_variable(id)) return expand(id, inlined(id));
-    if (is_active && is_manual(id) && !is_variable(id)) return expand(id, manual_region(id));
-    if (is_active && is_composed(id)) located(module_, id, [&] { expand(id, decomposed(id)); });
+    const bool is_active = reads_any(module_, id, [&](ValueId value) { return active_.contains(value); });
+    const bool is_replaced = (is_expanded_inline(id) || is_manual(id)) && !is_variable(id);
+    if (is_active && (is_replaced || is_composed(id))) located(module_, id, [&] { expand(id); });
+    if (is_active && is_replaced) return;
     // Results of a composed op are not marked: later ops read those of its expansion, which `visit` marked.
     if (is_active && !is_composed(id)) {
-      for (uint32_t i = 0; i < module_.op(id).result_count; ++i) active_.insert(module_.result(id, i));
+      for (const ValueId result : results_of(module_, id)) active_.insert(result);
     }
     kept_.push_back(id);
   }
 
-  std::vector<ValueId> decomposed(OpId id) {
-    known_ = module_.region(builder_.region()).ops.size();
-    const OpView op(module_, id);
-    std::vector<ValueId> results = append_decomposition(builder_, op);
-    if (results.empty()) refuse_to_decompose(op, "differentiated");
-    return results;
-  }
-
-  std::vector<ValueId> inlined(OpId id) {
-    known_ = module_.region(builder_.region()).ops.size();
-    return append_inlined(builder_, OpView(module_, id));
-  }
-
-  std::vector<ValueId> manual_region(OpId id) {
-    known_ = module_.region(builder_.region()).ops.size();
-    return append_manual_region(builder_, OpView(module_, id));
-  }
-
-  // Visits the appended ops in place of the op.
-  void expand(OpId id, const std::vector<ValueId>& results) {
+  // Visits the ops that make it up in place of the op.
+  void expand(OpId id) {
+    const size_t known = module_.region(builder_.region()).ops.size();
+    const std::vector<ValueId> results = append_expansion(builder_, OpView(module_, id), "differentiated");
     std::vector<OpId>& ops = module_.region(builder_.region()).ops;
-    const std::vector<OpId> made(ops.begin() + static_cast<std::ptrdiff_t>(known_), ops.end());
+    const std::vector<OpId> made(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
     // Appended at the end, but wanted at the place of the op: `visit` moves them to kept_ one by one.
-    ops.resize(known_);
+    ops.resize(known);
     for (const OpId inner : made) visit(inner);
     for (uint32_t i = 0; i < results.size(); ++i) {
       const ValueId result = module_.result(id, i);
@@ -100,7 +82,6 @@ class InPlaceExpansion {
   std::unordered_set<ValueId> active_;  // they depend on wrt
   Redirection expanded_;                // results of expanded ops
   std::vector<OpId> kept_;              // of the region, in order
-  size_t known_ = 0;                    // ops of the region before those of an expansion
 };
 
 }  // namespace

@@ -19,16 +19,16 @@ struct JointBranch {
   std::vector<ValueId> results;
   std::vector<ValueId> gradients;  // of the captured values; none: nothing flows
   BackwardSplit split = {};
-  std::vector<size_t> places = {};  // of the saved values, among the results of the op
+  std::vector<uint32_t> places = {};  // of the saved values, among the results of the op
 };
 
 class BranchGradient {
  public:
   BranchGradient(ReverseWalk& walk, OpId op) : walk_(walk), module_(walk.module()), id_(op) {
-    find_captured();
-    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
-      cotangents_.push_back(walk.cotangent_of_result(module_.result(op, i)));
+    for (const ValueId value : captures_of(module_, op)) {
+      if (walk.is_active(value)) captured_.push_back(value);
     }
+    for (const ValueId result : results_of(module_, op)) cotangents_.push_back(walk.cotangent_of_result(result));
   }
 
   void run() {
@@ -37,17 +37,10 @@ class BranchGradient {
     keep_reached();
     if (captured_.empty()) return;
     for (JointBranch& branch : branches_) assign_places(branch);
-    append_backward(slots_.empty() ? results_of(id_) : save());
+    append_backward(slots_.empty() ? id_ : save());
   }
 
  private:
-  // Active values from around the op that its branches read.
-  void find_captured() {
-    for (const ValueId value : captures_of(module_, id_)) {
-      if (walk_.is_active(value)) captured_.push_back(value);
-    }
-  }
-
   JointBranch build_joint(RegionId original) {
     Builder builder(module_, module_.add_region(), module_.op(id_).loc);
     JointBranch branch{.region = builder.region(), .results = {}, .gradients = {}};
@@ -97,12 +90,6 @@ class BranchGradient {
     captured_ = std::move(captured);
   }
 
-  std::vector<ValueId> results_of(OpId op) const {
-    std::vector<ValueId> results;
-    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) results.push_back(module_.result(op, i));
-    return results;
-  }
-
   // A saved value may be a result anyway. Branches share the further results for values of one type: only one of them
   // runs.
   void assign_places(JointBranch& branch) {
@@ -110,7 +97,7 @@ class BranchGradient {
     for (const ValueId value : branch.split.saved) {
       const auto result = std::ranges::find(branch.results, value);
       if (result != branch.results.end()) {
-        branch.places.push_back(static_cast<size_t>(result - branch.results.begin()));
+        branch.places.push_back(static_cast<uint32_t>(result - branch.results.begin()));
         continue;
       }
       const TypeId type = module_.value(value).type;
@@ -121,22 +108,21 @@ class BranchGradient {
         is_taken.push_back(false);
       }
       is_taken[slot] = true;
-      branch.places.push_back(cotangents_.size() + slot);
+      branch.places.push_back(static_cast<uint32_t>(cotangents_.size() + slot));
     }
   }
 
-  // Puts an op that saves the values in place of the op. Returns its results.
-  std::vector<ValueId> save() {
-    Builder& builder = walk_.builder();
-    // Zeros in build_forward are inside the branches, so the op is all that is appended after `known`.
-    const size_t known = module_.region(builder.region()).ops.size();
+  // Puts an op that saves the values in place of the op.
+  OpId save() {
     std::vector<RegionId> regions;
     for (const JointBranch& branch : branches_) regions.push_back(build_forward(branch));
     const ValueId selector = module_.operands(id_)[0];
-    const OpId made = builder.create_op(*module_.op(id_).def, {&selector, 1}, module_.op(id_).attrs, {}, regions);
-    std::vector<ValueId> results = results_of(made);
-    walk_.put_in_place_of(id_, known, std::span(results).first(cotangents_.size()));
-    return results;
+    OpId made;
+    walk_.put_in_place_of(id_, [&](Builder& builder) {
+      made = builder.create_op(*module_.op(id_).def, {&selector, 1}, module_.op(id_).attrs, {}, regions);
+      return results_of(module_, made);
+    });
+    return made;
   }
 
   // A copy: the joint region has arguments.
@@ -157,17 +143,17 @@ class BranchGradient {
     return builder.region();
   }
 
-  void append_backward(const std::vector<ValueId>& results_before) {
+  void append_backward(OpId before) {
     Builder& builder = walk_.builder();
     std::vector<RegionId> regions;
-    for (const JointBranch& branch : branches_) regions.push_back(build_backward(branch, results_before));
+    for (const JointBranch& branch : branches_) regions.push_back(build_backward(branch, before));
     const ValueId selector = module_.operands(id_)[0];
     // No attributes: those of the op describe its own results, and these are gradients.
     const OpId made = builder.create_op(*module_.op(id_).def, {&selector, 1}, {}, {}, regions);
     for (uint32_t i = 0; i < captured_.size(); ++i) walk_.accumulate(captured_[i], module_.result(made, i));
   }
 
-  RegionId build_backward(const JointBranch& branch, const std::vector<ValueId>& results_before) {
+  RegionId build_backward(const JointBranch& branch, OpId before) {
     Builder builder(module_, module_.add_region(), module_.op(id_).loc);
     GraphCopy copy(module_, module_);
     size_t argument = 0;
@@ -175,7 +161,9 @@ class BranchGradient {
       // The regions of a case have no arguments, so that cotangents and saved values are read from around it.
       if (cotangent) copy.map(module_.region(branch.region).arguments[argument++], cotangent);
     }
-    for (size_t i = 0; i < branch.places.size(); ++i) copy.map(branch.split.saved[i], results_before[branch.places[i]]);
+    for (size_t i = 0; i < branch.places.size(); ++i) {
+      copy.map(branch.split.saved[i], module_.result(before, branch.places[i]));
+    }
     for (const OpId op : branch.split.backward) copy.op(op, builder.region());
     std::vector<ValueId> results;
     for (size_t i = 0; i < captured_.size(); ++i) {
@@ -190,7 +178,7 @@ class BranchGradient {
   Module& module_;
   OpId id_;
   std::vector<ValueId> cotangents_;  // by result; none: nothing flows into it
-  std::vector<ValueId> captured_;
+  std::vector<ValueId> captured_;    // active values from around the op that its branches read
   std::vector<JointBranch> branches_;
   std::vector<TypeId> slots_;  // of the further results
 };

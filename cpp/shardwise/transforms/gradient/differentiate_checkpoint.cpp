@@ -51,11 +51,8 @@ void differentiate_checkpoint(ReverseWalk& walk, OpId id) {
   const std::vector<ValueId> operands(module.operands(id).begin(), module.operands(id).end());
   const SavePolicy policy(module, id);
 
-  const size_t known = module.region(builder.region()).ops.size();
-  const std::vector<ValueId> first = append_inlined(builder, OpView(module, id));
-  const std::vector<OpId>& ops = module.region(builder.region()).ops;
-  const std::vector<OpId> first_ops(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
-  walk.put_in_place_of(id, known, first);
+  walk.put_in_place_of(id, [&](Builder& at) { return append_inlined(at, OpView(module, id)); });
+  const std::vector<OpId>& first_ops = walk.ops_in_place_of(id);
 
   // In a region of its own, because append_vjp differentiates all ops of the builder's region.
   Builder again(module, module.add_region(), builder.loc());

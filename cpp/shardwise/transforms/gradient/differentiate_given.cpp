@@ -4,6 +4,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 #include "shardwise/transforms/gradient/given_derivatives.h"
@@ -15,15 +16,12 @@ namespace {
 // Per thread: two threads may differentiate at once, each with the derivatives that its own trace recorded.
 thread_local const DerivativeSource* current_source = nullptr;
 
-std::vector<ValueId> append_program(Builder& builder, const GivenProgram& program, std::span<const ValueId> operands) {
+auto append_program(Builder& builder, const GivenProgram& program, std::span<const ValueId> operands) {
   Module& module = builder.module();
   std::vector<TypeId> types;
   for (const ValueId result : module.region(program.body).results) types.push_back(module.value(result).type);
   const Attrs attrs{{"name", program.name}, {std::string(kDerivativeAttr), IntAttr{program.derivative}}};
-  const OpId made = builder.create_op("sdy.named_computation", operands, attrs, types, {{program.body}});
-  std::vector<ValueId> results;
-  for (uint32_t i = 0; i < types.size(); ++i) results.push_back(module.result(made, i));
-  return results;
+  return results_of(module, builder.create_op("sdy.named_computation", operands, attrs, types, {{program.body}}));
 }
 
 void check_types(const Module& module, OpId id, RegionId forward) {
@@ -63,17 +61,15 @@ void differentiate_given(ReverseWalk& walk, OpId id) {
   const GivenDerivative given = (*current_source)(module, module.attrs(id).get_int(kDerivativeAttr));
   check_types(module, id, given.forward.body);
 
-  const size_t known = module.region(builder.region()).ops.size();
-  const std::vector<ValueId> forward = append_program(builder, given.forward, operands);
-  walk.put_in_place_of(id, known, std::span(forward).first(result_count));
-
+  const auto forward =
+      walk.put_in_place_of(id, [&](Builder& at) { return append_program(at, given.forward, operands); });
   // The residuals, in the order that the backward program takes them in: they come before the cotangents.
   std::vector<ValueId> inputs(forward.begin() + result_count, forward.end());
   for (uint32_t i = 0; i < result_count; ++i) {
     if (given.has_cotangent[i]) inputs.push_back(walk.cotangent_or_zeros(module.result(id, i)));
   }
-  const std::vector<ValueId> gradients = append_program(builder, given.backward, inputs);
-  size_t next = 0;
+  const auto gradients = append_program(builder, given.backward, inputs);
+  uint32_t next = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (given.has_gradient[i]) walk.accumulate(operands[i], gradients[next++]);
   }

@@ -113,10 +113,9 @@ struct SavedValues {
 std::unordered_set<ValueId> find_varying(const Module& module, const Region& joint) {
   std::unordered_set<ValueId> varying(joint.arguments.begin(), joint.arguments.end());
   for (const OpId op : joint.ops) {
-    bool is_varying = module.op(op).def->has_side_effect(OpView(module, op));
-    visit_reads(module, op, [&](ValueId value) { is_varying = is_varying || varying.contains(value); });
-    if (!is_varying) continue;
-    for (uint32_t i = 0; i < module.op(op).result_count; ++i) varying.insert(module.result(op, i));
+    const auto is_varying = [&](ValueId value) { return varying.contains(value); };
+    if (!module.op(op).def->has_side_effect(OpView(module, op)) && !reads_any(module, op, is_varying)) continue;
+    for (const ValueId result : results_of(module, op)) varying.insert(result);
   }
   return varying;
 }
@@ -162,15 +161,15 @@ class ForwardLoop {
   SavedValues save(const BackwardSplit& split) {
     SavedValues saved;
     if (split.saved.empty()) return saved;
-    const size_t known = module_.region(walk_.builder().region()).ops.size();
-    // After `known`, so that put_in_place_of moves the hoisted ops in front of the new loop, too.
-    saved.invariants = hoist(split);
     std::vector<ValueId> stacked, shifted;
     for (const ValueId value : split.saved) {
       if (!varying_.contains(value) || known_stacks_.contains(value)) continue;
       (is_result_stacked(value, split.saved) ? shifted : stacked).push_back(value);
     }
-    const std::vector<ValueId> results = create_loop(split, stacked);
+    const std::vector<ValueId> results = walk_.put_in_place_of(loop_.id(), [&](Builder&) {
+      saved.invariants = hoist(split);
+      return create_loop(split, stacked);
+    });
     for (const ValueId value : split.saved) {
       if (const auto found = known_stacks_.find(value); found != known_stacks_.end()) {
         saved.stacks.push_back(known_stack(found->second, value, results, counted_.trips));
@@ -181,7 +180,6 @@ class ForwardLoop {
       saved.stacks.push_back({.value = stacked[i], .stack = stack, .row = {.offset = 0, .stride = 1}});
     }
     for (const ValueId value : shifted) saved.stacks.push_back(rows_before(value, saved.stacks, results));
-    walk_.put_in_place_of(loop_.id(), known, std::span(results).first(loop_.result_count()));
     return saved;
   }
 
@@ -212,24 +210,20 @@ class ForwardLoop {
 
   // Saved values that are the same in all trips are computed in front of the loop.
   std::vector<std::pair<ValueId, ValueId>> hoist(const BackwardSplit& split) {
-    std::unordered_set<ValueId> needed;
     std::vector<ValueId> invariants;
     for (const ValueId value : split.saved) {
       if (!varying_.contains(value)) invariants.push_back(value);
     }
-    needed.insert(invariants.begin(), invariants.end());
+    std::unordered_set<ValueId> needed(invariants.begin(), invariants.end());
+    const auto is_needed = [&](ValueId value) { return needed.contains(value); };
     std::vector<OpId> ops;
-    for (auto op = split.forward.rbegin(); op != split.forward.rend(); ++op) {
-      bool is_needed = false;
-      for (uint32_t i = 0; i < module_.op(*op).result_count; ++i) {
-        is_needed = is_needed || needed.contains(module_.result(*op, i));
-      }
-      if (!is_needed) continue;
-      ops.push_back(*op);
-      visit_reads(module_, *op, [&](ValueId value) { needed.insert(value); });
+    for (const OpId op : split.forward | std::views::reverse) {
+      if (!any_result(module_, op, is_needed)) continue;
+      ops.push_back(op);
+      visit_reads(module_, op, [&](ValueId value) { needed.insert(value); });
     }
     GraphCopy copy(module_, module_);
-    for (auto op = ops.rbegin(); op != ops.rend(); ++op) copy.op(*op, walk_.builder().region());
+    for (const OpId op : ops | std::views::reverse) copy.op(op, walk_.builder().region());
     Redirection in_body(module_);
     std::vector<std::pair<ValueId, ValueId>> hoisted;
     for (const ValueId value : invariants) {

@@ -60,13 +60,9 @@ class WantedCotangents {
     for (size_t i = 0; i < is_wanted_.size(); ++i) {
       if (is_wanted_[i]) reach(parts_.carries[i].next);
     }
-    const std::vector<OpId>& ops = module_.region(parts_.body).ops;
-    for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
-      bool is_reached = false;
-      for (uint32_t i = 0; i < module_.op(*op).result_count; ++i) {
-        is_reached = is_reached || reached_.contains(module_.result(*op, i));
-      }
-      if (is_reached) visit_reads(module_, *op, [&](ValueId value) { reach(value); });
+    const auto is_reached = [&](ValueId value) { return reached_.contains(value); };
+    for (const OpId op : module_.region(parts_.body).ops | std::views::reverse) {
+      if (any_result(module_, op, is_reached)) visit_reads(module_, op, [&](ValueId value) { reach(value); });
     }
     bool changed = false;
     for (size_t i = 0; i < is_wanted_.size(); ++i) {

@@ -71,24 +71,17 @@ void ReverseWalk::accumulate(ValueId value, ValueId cotangent) {
 }
 
 bool ReverseWalk::flows_into(OpId op) const {
-  bool has_cotangent = false;
-  for (uint32_t i = 0; i < module_.op(op).result_count; ++i) {
-    has_cotangent = has_cotangent || cotangent_of_result(module_.result(op, i));
-  }
-  if (!has_cotangent) return false;
-  bool reads_active = false;
   // Regions included: a loop may read a `wrt` value that is no operand of it.
-  visit_reads(module_, op, [&](ValueId value) { reads_active = reads_active || is_active(value); });
-  return reads_active;
+  return any_result(module_, op, [&](ValueId result) { return bool{cotangent_of_result(result)}; }) &&
+         reads_any(module_, op, [&](ValueId value) { return is_active(value); });
 }
 
 // ---- replaced ops --------------------------------------------------------------------------------------------------
 
-void ReverseWalk::put_in_place_of(OpId op, size_t known, std::span<const ValueId> by) {
+void ReverseWalk::take_appended(OpId op, size_t known) {
   std::vector<OpId>& ops = module_.region(builder_.region()).ops;
   in_place_[op].assign(ops.begin() + static_cast<std::ptrdiff_t>(known), ops.end());
   ops.resize(known);
-  for (uint32_t i = 0; i < by.size(); ++i) replaced_.add(module_.result(op, i), by[i]);
 }
 
 void ReverseWalk::commit() {

@@ -15,23 +15,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/redirection.h"
 #include "shardwise/transforms/gradient/activity.h"
 
 namespace shardwise {
-
-// Adds the user's line to errors of an op.
-template <class F>
-void located(const Module& module, OpId op, F&& body) {
-  try {
-    body();
-  } catch (Error& error) {
-    error.at(module.context().location_text(module.op(op).loc));
-    throw;
-  }
-}
 
 class ReverseWalk {
  public:
@@ -50,8 +39,17 @@ class ReverseWalk {
   ValueId cotangent_or_zeros(ValueId value);
   void accumulate(ValueId value, ValueId cotangent);  // ignored for a value that is not active
 
-  // Puts the ops that were appended since the region had `known` ops in place of the op; `by` are the new results.
-  void put_in_place_of(OpId op, size_t known, std::span<const ValueId> by);
+  // Puts the ops that `make(Builder&)` appends in place of the op. The first of the values that it returns replace the
+  // results of the op.
+  template <class Make>
+  auto put_in_place_of(OpId op, Make&& make) {
+    const size_t known = module_.region(builder_.region()).ops.size();
+    auto made = make(builder_);
+    take_appended(op, known);
+    for (uint32_t i = 0; i < module_.op(op).result_count; ++i) replaced_.add(module_.result(op, i), made[i]);
+    return made;
+  }
+  const std::vector<OpId>& ops_in_place_of(OpId op) const { return in_place_.at(op); }
   // The values that took the place of others.
   const Redirection& replaced() const { return replaced_; }
 
@@ -60,6 +58,7 @@ class ReverseWalk {
 
   bool flows_into(OpId op) const;
   void pull_back(OpId op);
+  void take_appended(OpId op, size_t known);
   void commit();
 
   Builder& builder_;
