@@ -58,6 +58,18 @@ void collect_owners(const Shards& shards, std::unordered_set<const void*>& owner
   for (int64_t i = 0; i < shards.count(); ++i) owners.insert(shards[i].owner().get());
 }
 
+// The same array with other shards.
+ArrayPtr with_shards(const ShardedArray& array, Shards shards, const DeviceSet& devices) {
+  return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.sharding(), array.blocks(),
+                                        std::move(shards), devices);
+}
+
+// A copy of the shards alone: those of a few devices would keep the whole array alive.
+ArrayPtr with_own_memory(const ShardedArray& array) {
+  const Shards& shards = array.shards();
+  return with_shards(array, Shards(shards.axes(), owned_copy(shards.stack())), array.devices());
+}
+
 // A result must not change when the user writes an array that was an argument: a view of one becomes a copy.
 ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& borrowed) {
   if (borrowed.empty()) return std::make_shared<ShardedArray>(std::move(result));
@@ -65,10 +77,7 @@ ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& 
   collect_owners(result.shards(), owners);
   const bool shared =
       std::any_of(owners.begin(), owners.end(), [&](const void* owner) { return borrowed.contains(owner); });
-  if (!shared) return std::make_shared<ShardedArray>(std::move(result));
-  const Shards& shards = result.shards();
-  return std::make_shared<ShardedArray>(result.dtype(), result.shape(), result.sharding(), result.blocks(),
-                                        Shards(shards.axes(), owned_copy(shards.stack())), result.devices());
+  return shared ? with_own_memory(result) : std::make_shared<ShardedArray>(std::move(result));
 }
 
 void refuse_unreduced(const TensorSharding& sharding) {
@@ -79,15 +88,7 @@ void refuse_unreduced(const TensorSharding& sharding) {
 
 ArrayPtr owned_by(const DeviceSet& devices, ShardedArray array) {
   if (devices.is_all()) return std::make_shared<ShardedArray>(std::move(array));
-  return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.sharding(), array.blocks(),
-                                        array.owned_by(devices), devices);
-}
-
-// A copy of the shards alone: those of a few devices would keep the whole array alive.
-ArrayPtr with_own_memory(const ArrayPtr& array) {
-  const Shards& shards = array->shards();
-  return std::make_shared<ShardedArray>(array->dtype(), array->shape(), array->sharding(), array->blocks(),
-                                        Shards(shards.axes(), owned_copy(shards.stack())), array->devices());
+  return with_shards(array, array.owned_by(devices), devices);
 }
 
 // `borrow` lets the shards be views of the user's memory, which is right for the duration of a call only. Unreduced
@@ -103,7 +104,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
   const bool copies_whole = !borrow && devices.is_all();
   const ArrayPtr placed =
       owned_by(devices, scatter(copies_whole ? owned_copy(view) : view, sharding.closed(), {}, fill));
-  return borrow || copies_whole ? placed : with_own_memory(placed);
+  return borrow || copies_whole ? placed : with_own_memory(*placed);
 }
 
 // Makes the array of one process of several; `array` stacks the shards of its devices, as `stack` returns them.
@@ -185,11 +186,12 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
   // Before the run, which takes the arguments.
   for (size_t i : borrowed) collect_owners(values.at(i).shards(), borrowed_owners);
   for (size_t i : donated) arguments[i] = py::none();
-  RunOptions options{
-      .faithful = faithful, .poison = poison, .donated = donated, .trace = nullptr, .between_ops = SignalCheck()};
-  std::vector<TraceRow> rows;
-  // Rows of this run replace those of the last one only when it succeeds.
-  if (trace) options.trace = &rows;
+  std::vector<TraceRow> rows;  // replace those of the last run only when this one succeeds
+  const RunOptions options{.faithful = faithful,
+                           .poison = poison,
+                           .donated = donated,
+                           .trace = trace ? &rows : nullptr,
+                           .between_ops = SignalCheck()};
   std::vector<ArrayPtr> results;
   {
     const WithoutGil released;

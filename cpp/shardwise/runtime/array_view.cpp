@@ -136,25 +136,21 @@ NdArray dense(const NdArray& array) {
   return copy;
 }
 
-NdArray merge_groups(NdArray array, std::span<const size_t> groups) {
-  // First as a view; if a group has no single stride, once more on a dense copy, where every group has one.
-  for (bool is_copy : {false, true}) {
-    if (is_copy) {
-      NdArray copy = pooled_empty(array.dtype(), array.shape());
-      copy_parallel(copy, array);
-      array = std::move(copy);
-    }
-    std::optional<NdArray> merged = array;
-    size_t end = array.shape().size();
-    // From the last group to the first, so that the positions of groups before a merged one stay valid.
-    for (size_t i = groups.size(); i-- > 0 && merged;) {
-      const size_t begin = end - groups[i];
-      if (groups[i] != 1) merged = merge_dims(*merged, begin, end);
-      end = begin;
-    }
-    if (merged) return std::move(*merged);
+std::optional<NdArray> merged_view(const NdArray& array, std::span<const size_t> groups) {
+  std::optional<NdArray> merged = array;
+  size_t end = array.shape().size();
+  // From the last group to the first, so that the positions of groups before a merged one stay valid.
+  for (size_t i = groups.size(); i-- > 0 && merged;) {
+    const size_t begin = end - groups[i];
+    if (groups[i] != 1) merged = merge_dims(*merged, begin, end);
+    end = begin;
   }
-  return array;
+  return merged;
+}
+
+NdArray merge_groups(const NdArray& array, std::span<const size_t> groups) {
+  if (auto merged = merged_view(array, groups)) return std::move(*merged);
+  return *merged_view(dense(array), groups);  // where every group has a single stride
 }
 
 Scalar poison_value(DType dtype) {

@@ -20,8 +20,9 @@ namespace shardwise {
 
 NdArray split_dim(const NdArray& array, size_t dim, DimSpan sizes);  // the product of `sizes` is the dim's size
 std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end);  // [begin, end) to one; none: size 1
-// Merges each run of `groups[i]` dims into one dim. Copies only when the merged dims have no single stride.
-NdArray merge_groups(NdArray array, std::span<const size_t> groups);
+// Merges each run of `groups[i]` dims into one dim. Copies only when the merged dims have no single stride; none then.
+NdArray merge_groups(const NdArray& array, std::span<const size_t> groups);
+std::optional<NdArray> merged_view(const NdArray& array, std::span<const size_t> groups);
 NdArray reorder_dims(const NdArray& array, std::span<const size_t> order);  // result dim i is dim order[i]
 NdArray select(const NdArray& array, size_t dim, int64_t index);            // drops that dim
 NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);         // stride 0: the same for every index

@@ -15,6 +15,17 @@ AxisList joined(AxisSpan a, AxisSpan b) {
   return all;
 }
 
+AxisList joined(std::span<const AxisList> lists) {
+  AxisList all;
+  for (const AxisList& list : lists) append(all, list);
+  return all;
+}
+
+Dims concatenated(Dims a, DimSpan b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 // Shards are indexed in mesh order, whatever the order of a collective's axes is.
 AxisList in_mesh_order(AxisList axes) {
   std::sort(axes.begin(), axes.end());
@@ -61,6 +72,23 @@ LabeledArray split_along(NdArray array, AxisList labels, std::span<const AxisLis
     dim += sizes.size();
   }
   return {std::move(array), std::move(labels)};
+}
+
+NdArray parts_of(const NdArray& array, const AxisList& labels, std::span<const AxisList> split, AxisSpan axes) {
+  const auto [view, found] = split_along(array, labels, split);
+  std::vector<size_t> order;
+  for (const AxisRef& axis : axes) order.push_back(position_of(found, axis));
+  for (size_t d = 0; d < found.size(); ++d) {
+    if (found[d] == kNoAxis) order.push_back(d);
+  }
+  return reorder_dims(view, order);
+}
+
+NdArray reorder_axes(const NdArray& array, AxisSpan labels, AxisSpan axes) {
+  std::vector<size_t> order;
+  for (const AxisRef& axis : axes) order.push_back(position_of(labels, axis));
+  for (size_t d = labels.size(); d < array.shape().size(); ++d) order.push_back(d);
+  return reorder_dims(array, order);
 }
 
 }  // namespace shardwise

@@ -16,6 +16,8 @@
 namespace shardwise {
 
 AxisList joined(AxisSpan a, AxisSpan b);
+AxisList joined(std::span<const AxisList> lists);
+Dims concatenated(Dims a, DimSpan b);
 AxisList in_mesh_order(AxisList axes);
 // The digits of `axes` that are not in `others`.
 AxisList without(AxisSpan axes, AxisSpan others);
@@ -31,5 +33,9 @@ struct LabeledArray {
 };
 // Splits the dims after the `labels` of `array`: dim d along split[d]. 8 rows along x=4 become [x=4, 2].
 LabeledArray split_along(NdArray array, AxisList labels, std::span<const AxisList> split);
+// … and moves the dims of `axes`, which are all labels then, to the front, in that order.
+NdArray parts_of(const NdArray& array, const AxisList& labels, std::span<const AxisList> split, AxisSpan axes);
+// Brings the first dims, which are `labels`, into the order of `axes`, which are the same.
+NdArray reorder_axes(const NdArray& array, AxisSpan labels, AxisSpan axes);
 
 }  // namespace shardwise

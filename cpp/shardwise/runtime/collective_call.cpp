@@ -3,8 +3,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/exchange.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange_devices.h"
-#include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
 namespace {
@@ -33,11 +33,8 @@ DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits
 
 }  // namespace
 
-AxisList CollectiveCall::axes_used() const { return order != nullptr ? AxisList() : axes_of_mesh(); }
-
 AxisList CollectiveCall::axes_of_mesh() const {
-  AxisList used = axes;
-  for (const AxisList& dim : dims) append(used, dim);
+  AxisList used = joined(axes, joined(dims));
   for (const AllToAllMove& move : moves) append(used, move.axes);
   append(used, permute.from);
   append(used, permute.to);
@@ -49,18 +46,14 @@ AxisList CollectiveCall::axes_of_mesh() const {
 DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const DigitSet> operands) const {
   // Its axes are no digits of this mesh, so that the devices of any of its groups may differ in all of them.
   if (order != nullptr) return digits.all();
-  const AxisList used = axes_used();
+  const AxisList used = axes_of_mesh();
   const DigitSet operand = operands.empty() ? 0 : operands[0];
   switch (kind) {
     case CollectiveKind::kAxisIndex: return digits.touched(axes);
     case CollectiveKind::kAllReduce:
     // `covered`: a digit that the axes only touch is still varied along afterwards.
     case CollectiveKind::kAllGather: return operand & ~digits.covered(used);
-    case CollectiveKind::kReduceScatter: {
-      AxisList scattered;
-      for (const AxisList& dim : dims) append(scattered, dim);
-      return (operand & ~digits.covered(axes)) | digits.touched(scattered);
-    }
+    case CollectiveKind::kReduceScatter: return (operand & ~digits.covered(axes)) | digits.touched(joined(dims));
     // The split of to_dim gives each device along the axes another part, even if the operand was the same on all.
     case CollectiveKind::kAllToAll: return operand | digits.touched(used);
     case CollectiveKind::kCollectivePermute:
@@ -73,46 +66,6 @@ DigitSet CollectiveCall::varying_after(const Digits& digits, std::span<const Dig
     case CollectiveKind::kNone: break;
   }
   check_internal(false, "varying_after: a local collective");
-  return operand;
-}
-
-Shards CollectiveCall::run(Communicator& communicator, std::span<const Shards> operands) const {
-  if (order == nullptr) return run_on_its_mesh(communicator, operands);
-  if (exchange.is_across_meshes()) return run_exchange(communicator, operands, order->main.get());
-  return communicator.on_mesh(*order, operands, [this](Communicator& devices, std::span<const Shards> ordered) {
-    return run_on_its_mesh(devices, ordered);
-  });
-}
-
-Shards CollectiveCall::run_exchange(Communicator& communicator, std::span<const Shards> operands,
-                                    const Mesh* main) const {
-  const Shards* fill = has_fill ? &operands.back() : nullptr;
-  return communicator.exchange(operands.first(exchange.from.size()), fill, exchange, main);
-}
-
-Shards CollectiveCall::run_on_its_mesh(Communicator& communicator, std::span<const Shards> operands) const {
-  if (kind == CollectiveKind::kAxisIndex) return communicator.axis_index(axes);
-  const Shards& operand = operands[0];
-  // Nothing is left to add (early_reduction.h), but a reduce_scatter must still give each device its part.
-  if (is_reduced) return kind == CollectiveKind::kAllReduce ? operand : own_parts(operand, dims);
-  switch (kind) {
-    case CollectiveKind::kAllReduce: return communicator.all_reduce(operand, axes, reducer);
-    case CollectiveKind::kAllGather: return communicator.all_gather(operand, dims);
-    case CollectiveKind::kReduceScatter: return communicator.reduce_scatter(operand, axes, dims, reducer);
-    case CollectiveKind::kAllToAll: return communicator.all_to_all(operand, moves);
-    case CollectiveKind::kCollectivePermute:
-      if (permute.axes.empty()) return communicator.permute(operand, permute.from, permute.to);
-      if (permute.reducer == Reducer::kNone) {
-        return communicator.shift(operand, permute.axes, permute.shift, permute.wrap);
-      }
-      return communicator.chain(operand, permute.axes, permute.shift, permute.reducer);
-    case CollectiveKind::kExchange: return run_exchange(communicator, operands, nullptr);
-    case CollectiveKind::kAxisIndex:
-    case CollectiveKind::kAllSlice:
-    case CollectiveKind::kToUnreduced:
-    case CollectiveKind::kNone: break;
-  }
-  check_internal(false, "run: a local collective");
   return operand;
 }
 

@@ -8,8 +8,9 @@
 #pragma once
 
 #include "shardwise/mesh/digits.h"
+#include "shardwise/mesh/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
-#include "shardwise/runtime/communicator.h"
+#include "shardwise/runtime/device_order.h"
 
 namespace shardwise {
 
@@ -26,16 +27,11 @@ struct CollectiveCall {
   std::shared_ptr<const DeviceOrder> order = nullptr;  // of another mesh than that of the run
   bool is_reduced = false;  // of a reduction: the operand is the total already (early_reduction.h)
 
-  AxisList axes_used() const;     // of the mesh of the run: none of another mesh
-  AxisList axes_of_mesh() const;  // of the mesh of the collective
+  AxisList axes_of_mesh() const;  // those used, of the mesh of the collective
   // The digits along which the result varies. This may include too many digits only when a sub-axis ends inside a
   // digit.
   DigitSet varying_after(const Digits& digits, std::span<const DigitSet> operands) const;
-  Shards run(Communicator& communicator, std::span<const Shards> operands) const;
-
- private:
-  Shards run_on_its_mesh(Communicator& communicator, std::span<const Shards> operands) const;
-  Shards run_exchange(Communicator& communicator, std::span<const Shards> operands, const Mesh* main) const;
+  bool is_across_meshes() const { return order != nullptr && exchange.is_across_meshes(); }
 };
 
 // A collective of another mesh than `main` gets its order of devices, which is kept in `orders`.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The collectives of a local program. Each operates on all shards that this process owns. The executor knows only the
-// devices of its communicator; the virtual one owns every device of the mesh.
+// devices of its communicator; the virtual one owns every device of the mesh. A communicator that only watches another
+// one, or stands for it, is given calls (collective_call.h); one that has devices is a DeviceCommunicator.
 //
 //   mesh x=4:  all_gather(s, {{x}, {}})   four shards of 2x3 along x  ->  one array 8x3, the same on every device
 //
@@ -14,9 +15,7 @@
 #include <vector>
 
 #include "shardwise/ir/ids.h"
-#include "shardwise/mesh/exchange.h"
-#include "shardwise/mesh/sharding.h"
-#include "shardwise/runtime/device_order.h"
+#include "shardwise/runtime/collective_call.h"
 
 namespace shardwise {
 
@@ -26,19 +25,29 @@ class Communicator {
 
   // The next calls are for this op of the local program. Only reports need it.
   virtual void begin(OpId /*op*/) {}
+  // On operands that are indexed by the axes of the mesh of the run, as the result is.
+  Shards run(const CollectiveCall& call, std::span<const Shards> operands);
+  // On operands that are indexed by the axes of the call's mesh, or, if it is across meshes, of that of the run.
+  virtual Shards run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) = 0;
+  // all_reduce of each operand, in one message if that is faster.
+  virtual std::vector<Shards> all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
+                                                  std::span<const Reducer> reducers);
+
+  // A collective that uses the axes of `order.other`; it is given a communicator of the same devices, and operands that
+  // are indexed by these axes. Operands and result of this function are indexed by the axes of `order.main`.
+  using Collective = std::function<Shards(Communicator&, std::span<const Shards>)>;
+  virtual Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective);
+};
+
+class DeviceCommunicator : public Communicator {
+ public:
+  Shards run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) final;
 
   // The position of every device along `axes`, row-major in list order: a scalar i32.
   virtual Shards axis_index(AxisSpan axes) = 0;
   // Reduces over the devices that differ along `axes` only, from the first to the last of each group in list order.
   // 16-bit floats accumulate in float32 and are rounded once. For max and min, NaN wins and +0 > -0.
   virtual Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) = 0;
-  // all_reduce of each operand, in one message if that is faster.
-  virtual std::vector<Shards> all_reduce_together(std::span<const Shards> operands, AxisSpan axes,
-                                                  std::span<const Reducer> reducers) {
-    std::vector<Shards> results;
-    for (size_t i = 0; i < operands.size(); ++i) results.push_back(all_reduce(operands[i], axes, reducers[i]));
-    return results;
-  }
   // Dim d grows by the product of gather[d]: shards are concatenated in row-major order of these axes.
   virtual Shards all_gather(const Shards& operand, std::span<const AxisList> gather) = 0;
   // all_reduce over `axes`; every device keeps its part of dim d along scatter[d] (a sublist of `axes`).
@@ -59,11 +68,6 @@ class Communicator {
   // else it is null.
   virtual Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
                           const Mesh* main) = 0;
-
-  // A collective that uses the axes of `order.other`; it is given a communicator of the same devices, and operands that
-  // are indexed by these axes. Operands and result of this function are indexed by the axes of `order.main`.
-  using Collective = std::function<Shards(Communicator&, std::span<const Shards>)>;
-  virtual Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective);
 };
 
 }  // namespace shardwise

@@ -4,23 +4,16 @@
 #include <algorithm>
 
 #include "shardwise/mesh/tiling.h"
+#include "shardwise/runtime/axis_pieces.h"
 
 namespace shardwise {
 namespace {
-
-int64_t elements_of(const Shards& shards) { return element_count(shards.local_shape()); }
 
 // The elements of part `position` of `count` equal parts, the last of which may be short.
 int64_t part_of(int64_t elements, int64_t count, int64_t position) {
   // 10 elements in 4 parts: 3, 3, 3, 1.
   const int64_t part = ceil_div(elements, count);
   return std::clamp<int64_t>(elements - position * part, 0, part);
-}
-
-AxisList all_of(std::span<const AxisList> lists) {
-  AxisList all;
-  for (const AxisList& list : lists) all.insert(all.end(), list.begin(), list.end());
-  return all;
 }
 
 // The dims of the operands and of the tile of one device, one index at a time.
@@ -63,102 +56,68 @@ void CountingCommunicator::begin(OpId op) {
   devices_.begin(op);
 }
 
-template <class Count>
-void CountingCommunicator::add(Count&& elements_of, DType dtype) {
-  std::vector<int64_t>& bytes = received_[op_];
-  bytes.resize(static_cast<size_t>(mesh_->device_count()));
-  for (size_t device = 0; device < bytes.size(); ++device) {
-    // Added up, because the op may run in each trip of a loop.
-    bytes[device] += elements_of(static_cast<int64_t>(device)) * item_size(dtype);
+Shards CountingCommunicator::run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) {
+  if (call.kind != CollectiveKind::kAxisIndex) {
+    std::vector<int64_t>& bytes = received_[op_];
+    bytes.resize(static_cast<size_t>(mesh_->device_count()));
+    for (size_t device = 0; device < bytes.size(); ++device) {
+      // Added up, because the op may run in each trip of a loop.
+      const int64_t elements = elements_received(call, operands[0], static_cast<int64_t>(device));
+      bytes[device] += elements * item_size(operands[0].dtype());
+    }
+  }
+  return devices_.run_on_its_mesh(call, operands);
+}
+
+int64_t CountingCommunicator::elements_received(const CollectiveCall& call, const Shards& operand,
+                                                int64_t device) const {
+  const int64_t elements = element_count(operand.local_shape());
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+    case CollectiveKind::kReduceScatter: {
+      // Devices that keep the same part complete it like an all-reduce, which keeps everything.
+      const AxisList kept_by = joined(call.dims), shared_by = difference(call.axes, kept_by);
+      const int64_t kept = elements / product(kept_by), group = product(call.axes);
+      const int64_t own = part_of(kept, product(shared_by), shard_index(*mesh_, shared_by, device));
+      return (group - 1) * own + kept - own;  // the addends of its part, then the other parts
+    }
+    case CollectiveKind::kAllGather: return (product(joined(call.dims)) - 1) * elements;
+    case CollectiveKind::kAllToAll: {
+      int64_t group = 1;
+      for (const AllToAllMove& move : call.moves) group *= product(move.axes);
+      // A device splits its shard into as many parts as the group has devices and keeps one of them.
+      return elements / group * (group - 1);
+    }
+    case CollectiveKind::kCollectivePermute: return elements_permuted(call.permute, elements, device);
+    case CollectiveKind::kExchange: return elements_exchanged(call, device);
+    default: return 0;
   }
 }
 
-Shards CountingCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) {
-  const int64_t elements = elements_of(operand), group = product(axes);
-  add(
-      [&](int64_t device) {
-        const int64_t own = part_of(elements, group, shard_index(*mesh_, axes, device));
-        return (group - 1) * own + elements - own;  // the addends of its part, then the other parts
-      },
-      operand.dtype());
-  return devices_.all_reduce(operand, axes, reducer);
+int64_t CountingCommunicator::elements_permuted(const PermuteAttrs& permute, int64_t elements, int64_t device) const {
+  const auto index_along = [&](AxisSpan axes) { return shard_index(*mesh_, axes, device); };
+  if (permute.axes.empty()) {
+    const AxisList sources = joined(permute.from, difference(permute.to, permute.from));
+    const AxisList targets = joined(permute.to, difference(permute.from, permute.to));
+    // It sends to itself if it is in the same place along both.
+    return index_along(sources) == index_along(targets) ? 0 : elements;
+  }
+  const int64_t count = product(permute.axes), index = index_along(permute.axes), sender = index - permute.shift;
+  if (permute.reducer != Reducer::kNone) return index == (permute.shift > 0 ? 0 : count - 1) ? 0 : elements;
+  // A full turn sends to itself, and devices past the end receive zeros without a message.
+  const bool is_own = permute.wrap ? permute.shift % count == 0 : permute.shift == 0 || sender < 0 || sender >= count;
+  return is_own ? 0 : elements;
 }
 
-Shards CountingCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {
-  const int64_t elements = elements_of(operand), group = product(all_of(gather));
-  add([&](int64_t) { return (group - 1) * elements; }, operand.dtype());
-  return devices_.all_gather(operand, gather);
-}
-
-// Devices that keep the same part complete it like an all-reduce.
-Shards CountingCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
-                                            Reducer reducer) {
-  const AxisList kept_by = all_of(scatter), shared_by = difference(axes, kept_by);
-  const int64_t kept = elements_of(operand) / product(kept_by), group = product(axes);
-  add(
-      [&](int64_t device) {
-        const int64_t own = part_of(kept, product(shared_by), shard_index(*mesh_, shared_by, device));
-        return (group - 1) * own + kept - own;
-      },
-      operand.dtype());
-  return devices_.reduce_scatter(operand, axes, scatter, reducer);
-}
-
-Shards CountingCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
-  int64_t group = 1;
-  for (const AllToAllMove& move : moves) group *= product(move.axes);
-  // A device splits its shard into as many parts as the group has devices and keeps one of them.
-  add([&](int64_t) { return elements_of(operand) / group * (group - 1); }, operand.dtype());
-  return devices_.all_to_all(operand, moves);
-}
-
-Shards CountingCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
-  AxisList sources(from.begin(), from.end()), targets(to.begin(), to.end());
-  const AxisList only_to = difference(to, from), only_from = difference(from, to);
-  sources.insert(sources.end(), only_to.begin(), only_to.end());
-  targets.insert(targets.end(), only_from.begin(), only_from.end());
-  add(
-      [&](int64_t device) {  // it sends to itself if it is in the same place along both
-        return shard_index(*mesh_, sources, device) == shard_index(*mesh_, targets, device) ? 0 : elements_of(operand);
-      },
-      operand.dtype());
-  return devices_.permute(operand, from, to);
-}
-
-Shards CountingCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) {
-  const int64_t count = product(axes);
-  add(
-      [&](int64_t device) {
-        const int64_t sender = shard_index(*mesh_, axes, device) - offset;
-        // A full turn sends to itself, and devices past the end receive zeros without a message.
-        if (wrap ? offset % count == 0 : offset == 0 || sender < 0 || sender >= count) return int64_t{0};
-        return elements_of(operand);
-      },
-      operand.dtype());
-  return devices_.shift(operand, axes, offset, wrap);
-}
-
-Shards CountingCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) {
-  const int64_t end = step > 0 ? 0 : product(axes) - 1;
-  add([&](int64_t device) { return shard_index(*mesh_, axes, device) == end ? int64_t{0} : elements_of(operand); },
-      operand.dtype());
-  return devices_.chain(operand, axes, step, reducer);
-}
-
-Shards CountingCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
-                                      const Mesh* main) {
-  const Mesh& to = main == nullptr ? *mesh_ : *map.to_mesh;
-  const Mesh& from = main == nullptr ? *mesh_ : *map.from_mesh;
-  add(
-      [&](int64_t device) {
-        const int64_t id = mesh_->device_at(device);
-        const TileCounter tile{to, from, map, to.logical_index(id), from.logical_index(id)};
-        int64_t elements = 0;
-        for (size_t k = 0; k < map.from.size(); ++k) elements += tile.count(k, false) - tile.count(k, true);
-        return elements;
-      },
-      operands[0].dtype());
-  return devices_.exchange(operands, fill, map, main);
+int64_t CountingCommunicator::elements_exchanged(const CollectiveCall& call, int64_t device) const {
+  const ExchangeMap& map = call.exchange;
+  const Mesh& to = call.is_across_meshes() ? *map.to_mesh : *mesh_;
+  const Mesh& from = call.is_across_meshes() ? *map.from_mesh : *mesh_;
+  const int64_t id = mesh_->device_at(device);
+  const TileCounter tile{to, from, map, to.logical_index(id), from.logical_index(id)};
+  int64_t elements = 0;
+  for (size_t k = 0; k < map.from.size(); ++k) elements += tile.count(k, false) - tile.count(k, true);
+  return elements;
 }
 
 // Counts along the axes of the other mesh, for the devices in the order of this one.

@@ -28,22 +28,13 @@ class CountingCommunicator final : public Communicator {
   const Received& received() const { return received_; }
 
   void begin(OpId op) override;
-  Shards axis_index(AxisSpan axes) override { return devices_.axis_index(axes); }
-  Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) override;
-  Shards all_gather(const Shards& operand, std::span<const AxisList> gather) override;
-  Shards reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
-                        Reducer reducer) override;
-  Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) override;
-  Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
-  Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
-  Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
-                  const Mesh* main) override;
+  Shards run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) override;
   Shards on_mesh(const DeviceOrder& order, std::span<const Shards> operands, const Collective& collective) override;
 
  private:
-  template <class Count>
-  void add(Count&& elements_of, DType dtype);  // elements_of(device): what it receives
+  int64_t elements_received(const CollectiveCall& call, const Shards& operand, int64_t device) const;
+  int64_t elements_permuted(const PermuteAttrs& permute, int64_t elements, int64_t device) const;
+  int64_t elements_exchanged(const CollectiveCall& call, int64_t device) const;
 
   Communicator& devices_;
   MeshPtr mesh_;

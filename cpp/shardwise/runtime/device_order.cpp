@@ -7,6 +7,8 @@ namespace shardwise {
 namespace {
 
 Shards reordered(const Shards& shards, AxisSpan from, AxisList to, const std::vector<int64_t>& places) {
+  // The same array on all devices, in whichever order they are.
+  if (shards.axes().empty()) return shards;
   const Shards all = shards.along(from);
   std::vector<NdArray> list;
   list.reserve(places.size());
@@ -27,13 +29,10 @@ DeviceOrder::DeviceOrder(MeshPtr main_mesh, MeshPtr other_mesh)
 }
 
 Shards DeviceOrder::in_other_order(const Shards& shards) const {
-  // The same array on all devices, in whichever order they are.
-  if (shards.axes().empty()) return shards;
   return reordered(shards, all_axes(*main), all_axes(*other), main_index);
 }
 
 Shards DeviceOrder::in_main_order(const Shards& shards) const {
-  if (shards.axes().empty()) return shards;
   return reordered(shards, all_axes(*other), all_axes(*main), other_index);
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/exchange.h"
 
+#include <functional>
 #include <map>
 
 #include "shardwise/ops/shared/strided_kernels.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange_devices.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
@@ -26,41 +28,9 @@ Dims counts_of(const Box& box) {
   return counts;
 }
 
-// Elements one after the other, as in a message.
-class Message {
- public:
-  void add(DType dtype, Dims shape, const Box& box) {
-    // A message needs no header, because both sides list the boxes in the same order: tile, operand, shard.
-    bytes_ += element_count(shape) * item_size(dtype);
-    parts_.push_back({dtype, std::move(shape), box});
-  }
-
-  // The parts as arrays in the memory of the message.
-  std::vector<NdArray> allocate() {
-    memory_ = pooled_empty(DType::kU8, {bytes_});
-    std::vector<NdArray> arrays;
-    std::byte* at = memory_.data();
-    for (const Part& part : parts_) {
-      Dims strides = row_major_strides(part.shape, item_size(part.dtype));
-      arrays.emplace_back(part.dtype, part.shape, std::move(strides), at, memory_.owner());
-      at += arrays.back().nbytes();
-    }
-    return arrays;
-  }
-
-  const Box& box(size_t part) const { return parts_[part].box; }
-  std::span<std::byte> bytes() const { return {memory_.data(), static_cast<size_t>(bytes_)}; }
-
- private:
-  struct Part {
-    DType dtype;
-    Dims shape;
-    Box box;
-  };
-  std::vector<Part> parts_;
-  int64_t bytes_ = 0;
-  NdArray memory_;
-};
+std::span<std::byte> bytes_of_message(const NdArray& message) {
+  return {message.data(), static_cast<size_t>(message.nbytes())};
+}
 
 struct Tile {
   Dims real;  // rows that are not padding
@@ -83,29 +53,28 @@ class ShardExchange {
   }
 
   void receive_from_others(Transport& transport, int64_t processes) {
-    std::map<int64_t, Message> sent, awaited;
+    std::map<int64_t, std::vector<Box>> sent;
     for (int64_t process = 0; process < processes; ++process) {
-      if (process != own_process_) add_parts_for(process, sent);
+      if (process != own_process_) add_boxes_for(process, sent);
     }
-    std::map<int64_t, std::vector<Box*>> waiting;
+    std::map<int64_t, std::vector<std::reference_wrapper<Box>>> awaited;
     for (Tile& tile : tiles_) {
       for (Box& box : tile.boxes) {
-        if (box.process == own_process_) continue;
-        awaited[box.process].add(operands_[box.operand].dtype(), counts_of(box), box);
-        waiting[box.process].push_back(&box);
+        if (box.process != own_process_) awaited[box.process].push_back(box);
       }
     }
+    std::vector<NdArray> messages;  // alive until all have arrived
     std::vector<Transport::Outgoing> outgoing;
-    for (auto& [process, message] : sent) {
-      const std::vector<NdArray> parts = message.allocate();
-      for (size_t i = 0; i < parts.size(); ++i) copy_parallel(parts[i], source(message.box(i), false));
-      outgoing.push_back({process, message.bytes()});
+    for (const auto& [process, boxes] : sent) {
+      const std::vector<NdArray> parts = parts_of_message(boxes, messages);
+      for (size_t i = 0; i < parts.size(); ++i) copy_parallel(parts[i], source(boxes[i], false));
+      outgoing.push_back({process, bytes_of_message(messages.back())});
     }
     std::vector<Transport::Incoming> incoming;
-    for (auto& [process, message] : awaited) {
-      const std::vector<NdArray> parts = message.allocate();
-      for (size_t i = 0; i < parts.size(); ++i) waiting[process][i]->received = parts[i];
-      incoming.push_back({process, message.bytes()});
+    for (const auto& [process, boxes] : awaited) {
+      const std::vector<NdArray> parts = parts_of_message(boxes, messages);
+      for (size_t i = 0; i < parts.size(); ++i) boxes[i].get().received = parts[i];
+      incoming.push_back({process, bytes_of_message(messages.back())});
     }
     transport.exchange(outgoing, incoming);
   }
@@ -120,14 +89,29 @@ class ShardExchange {
  private:
   const AxisList& axes() const { return devices_->axes(); }
 
-  void add_parts_for(int64_t process, std::map<int64_t, Message>& sent) {
+  void add_boxes_for(int64_t process, std::map<int64_t, std::vector<Box>>& sent) {
     for (int64_t p = 0; p < product(axes()); ++p) {
-      for (const Box& box : tile(process, p).boxes) {
-        if (box.process == own_process_) {
-          sent[process].add(operands_[box.operand].dtype(), counts_of(box), box);
-        }
+      for (Box& box : tile(process, p).boxes) {
+        if (box.process == own_process_) sent[process].push_back(std::move(box));
       }
     }
+  }
+
+  // The elements of the boxes, one after the other in a new message.
+  std::vector<NdArray> parts_of_message(const auto& boxes, std::vector<NdArray>& messages) const {
+    int64_t bytes = 0;
+    for (const Box& box : boxes) bytes += element_count(counts_of(box)) * item_size(operands_[box.operand].dtype());
+    // A message needs no header, because both sides list the boxes in the same order: tile, operand, shard.
+    const NdArray& message = messages.emplace_back(pooled_empty(DType::kU8, {bytes}));
+    std::byte* at = message.data();
+    std::vector<NdArray> parts;
+    for (const Box& box : boxes) {
+      const DType dtype = operands_[box.operand].dtype();
+      Dims shape = counts_of(box);
+      Dims strides = row_major_strides(shape, item_size(dtype));
+      at += parts.emplace_back(dtype, std::move(shape), std::move(strides), at, message.owner()).nbytes();
+    }
+    return parts;
   }
 
   Tile tile(int64_t process, int64_t p) {
@@ -201,10 +185,7 @@ class ShardExchange {
   }
 
   Shards copies() const {
-    Dims shape;
-    for (const AxisRef& axis : axes()) shape.push_back(axis.size);
-    shape.insert(shape.end(), shape_.begin(), shape_.end());
-    const Shards result(axes(), pooled_empty(operands_[0].dtype(), std::move(shape)));
+    const Shards result(axes(), pooled_empty(operands_[0].dtype(), concatenated(sizes_of(axes()), shape_)));
     for (size_t p = 0; p < tiles_.size(); ++p) {
       const NdArray to = result[static_cast<int64_t>(p)];
       if (to.size() == 0) continue;

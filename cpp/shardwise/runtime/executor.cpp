@@ -12,7 +12,7 @@
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/plan/plan.h"
-#include "shardwise/runtime/run/program_run.h"
+#include "shardwise/runtime/run/block_runner.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
@@ -57,14 +57,8 @@ const DeviceOrder* order_of_border(const Plan& plan, const Placement& placement)
 // Calls visit(op, number of branches) for each branch step, inner ones too.
 void visit_branches(const Block& block, const std::function<void(OpId, int64_t)>& visit) {
   for (const Step& step : block.steps) {
-    if (const auto* branches = std::get_if<Branches>(&step.work)) {
-      visit(step.op, std::ssize(branches->blocks));
-      for (const Block& inner : branches->blocks) visit_branches(inner, visit);
-    }
-    if (const auto* loop = std::get_if<Loop>(&step.work)) {
-      visit_branches(loop->condition, visit);
-      visit_branches(loop->body, visit);
-    }
+    if (const auto* branches = std::get_if<Branches>(&step.work)) visit(step.op, std::ssize(branches->blocks));
+    for_each_block(step, [&](const Block& inner) { visit_branches(inner, visit); });
   }
 }
 
@@ -112,9 +106,9 @@ Plan Executable::planned(bool faithful, const AxisList& pinned) const {
 }
 
 void Executable::check_argument(size_t i, const ShardedArray& argument) const {
+  if (fits(i, argument)) return;
   const TensorType& type = argument_type(i);
   const Placement& placement = arguments_[i];
-  if (argument.dtype() == type.dtype && argument.shape() == type.shape && is_placed(argument, placement)) return;
   const std::string subject = str("argument ", i);
   if (argument.dtype() != type.dtype) {
     fail<DTypeError>(subject, str("the dtype must be ", type.dtype), str(argument.dtype()), "convert it first");
@@ -128,10 +122,13 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
       str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
 }
 
-bool Executable::accepts(size_t i, const ShardedArray& array) const {
+bool Executable::fits(size_t i, const ShardedArray& array) const {
   const TensorType& type = argument_type(i);
-  return array.dtype() == type.dtype && array.shape() == type.shape && is_placed(array, arguments_[i]) &&
-         (array.devices().is_all() || array.devices() == options_.devices);
+  return array.dtype() == type.dtype && array.shape() == type.shape && is_placed(array, arguments_[i]);
+}
+
+bool Executable::accepts(size_t i, const ShardedArray& array) const {
+  return fits(i, array) && (array.devices().is_all() || array.devices() == options_.devices);
 }
 
 std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vector<ShardedArray> arguments,
@@ -143,17 +140,17 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
   }
   for (size_t i = 0; i < arguments.size(); ++i) check_argument(i, arguments[i]);
   const Plan& chosen = plan(options.faithful);
-  ProgramRun run(*module_, chosen, options, devices, communicator);
+  Slots slots(*module_, chosen, devices, options.poison);
   for (size_t i = 0; i < arguments.size(); ++i) {
-    run.set(chosen.arguments[i], argument_shards(chosen, i, arguments[i]));
+    slots.set(chosen.arguments[i], argument_shards(chosen, i, arguments[i]));
   }
   // After `set`, so that the slot is the only owner, which lets a result take the memory.
   for (size_t i : options.donated) arguments.at(i) = ShardedArray();  // the others are held until the end
-  run.execute();
+  BlockRunner(*module_, chosen, options, slots, communicator).run_main();
   std::vector<ShardedArray> results;
   results.reserve(results_.size());
   for (size_t i = 0; i < results_.size(); ++i) {
-    results.push_back(result_array(chosen, i, run.take(chosen.main.results[i]), communicator, options.faithful));
+    results.push_back(result_array(chosen, i, slots[chosen.main.results[i]], communicator, options.faithful));
   }
   return results;
 }
@@ -194,13 +191,9 @@ Shards Executable::argument_shards(const Plan& plan, size_t i, const ShardedArra
 
 MemoryUse Executable::memory(const MemoryOptions& options) const {
   std::optional<Plan> of_one_device;
-  // All axes are pinned, which leaves one device. Blocks are equal, so that each device needs as much.
   if (options.per_device) {
-    AxisList all;
-    for (size_t axis = 0; axis < mesh_->axes().size(); ++axis) {
-      all.push_back({static_cast<int>(axis), 1, mesh_->axes()[axis].size});
-    }
-    of_one_device = planned(false, all);
+    // All axes are pinned, which leaves one device. Blocks are equal, so that each device needs as much.
+    of_one_device = planned(false, all_axes(*mesh_));
   } else {
     mesh_->expect_runnable("memory");
   }
@@ -243,11 +236,11 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, c
     OneDevice one;
     VirtualCommunicator all;
     Communicator& communicator = options.per_device ? static_cast<Communicator&>(one) : all;
-    ProgramRun run(*module_, plan, run_options, devices, communicator);
-    for (size_t i = 0; i < arguments.size(); ++i) run.set(plan.arguments[i], arguments[i]);
+    Slots slots(*module_, plan, devices, false);
+    for (size_t i = 0; i < arguments.size(); ++i) slots.set(plan.arguments[i], arguments[i]);
     for (size_t i : options.donated) arguments.at(i) = Shards();
-    run.execute();
-    for (uint32_t slot : plan.main.results) results.push_back(run.take(slot));
+    BlockRunner(*module_, plan, run_options, slots, communicator).run_main();
+    for (uint32_t slot : plan.main.results) results.push_back(slots[slot]);
   }
   MemoryUse use = memory_use(log.events());
   use.argument_bytes = argument_bytes;

@@ -77,6 +77,7 @@ class Executable {
   Shards argument_shards(const Plan& plan, size_t i, const ShardedArray& argument) const;
   ShardedArray result_array(const Plan& plan, size_t i, const Shards& shards, Communicator& communicator,
                             bool faithful) const;
+  bool fits(size_t i, const ShardedArray& array) const;  // on any devices
   void check_argument(size_t i, const ShardedArray& argument) const;
 
   std::shared_ptr<const Module> module_;

@@ -7,6 +7,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
@@ -61,9 +62,7 @@ NdArray StepResults::allocate(size_t result, int64_t shard) {
   // Allocated on first use: a kernel that only sets views needs no buffer.
   // Shards may run on several threads, and they share the buffer.
   std::call_once(slot.once, [&] {
-    Dims shape;
-    for (const AxisRef& axis : axes_) shape.push_back(axis.size);
-    shape.insert(shape.end(), slot.type->shape.begin(), slot.type->shape.end());
+    Dims shape = concatenated(sizes_of(axes_), slot.type->shape);
     slot.buffer = Shards(axes_, new_result(slot.type->dtype, std::move(shape), poison_));
   });
   NdArray array = slot.buffer[shard];
@@ -92,25 +91,17 @@ Shards StepResults::take(size_t result) {
   return {axes_, std::move(slot.views)};
 }
 
-std::optional<NdArray> ShardKernelContext::take_operand(size_t i) {
-  return all_.may_be_taken(i) ? std::optional(operands_[i]) : std::nullopt;
-}
-
-void ShardKernelContext::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-  shardwise::parallel_for(count, grain, body);
-}
-
-std::optional<NdArray> OneCallContext::take_operand(size_t i) {
+std::optional<NdArray> StepKernelContext::take_operand(size_t i) {
   return all_.may_be_taken(i) ? std::optional(operand(i)) : std::nullopt;
+}
+
+void StepKernelContext::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  shardwise::parallel_for(count, grain, body);
 }
 
 NdArray OneCallContext::allocate_result(size_t i) {
   results_[i] = new_result(types_[i].dtype, types_[i].shape, poison_);
   return results_[i];
-}
-
-void OneCallContext::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
-  shardwise::parallel_for(count, grain, body);
 }
 
 void OneCallContext::check_results() const {

@@ -71,38 +71,51 @@ class StepResults {
   std::deque<Result> results_;
 };
 
-class ShardKernelContext final : public KernelContext {
+// What the contexts of a step have in common: whose operands they may take, and the threads.
+class StepKernelContext : public KernelContext {
  public:
-  ShardKernelContext(const StepOperands& all, std::span<const NdArray> operands, StepResults& results, int64_t shard)
-      : all_(all), operands_(operands), results_(results), shard_(shard) {}
-
-  const NdArray& operand(size_t i) const override { return operands_[i]; }
   std::optional<NdArray> take_operand(size_t i) override;
-  NdArray allocate_result(size_t i) override { return results_.allocate(i, shard_); }
-  void set_result(size_t i, NdArray view) override { results_.set(i, shard_, std::move(view)); }
   void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) override;
 
+ protected:
+  explicit StepKernelContext(const StepOperands& all) : all_(all) {}
+
  private:
-  const StepOperands& all_;
+  const StepOperands all_;
+};
+
+class ShardKernelContext : public StepKernelContext {
+ public:
+  ShardKernelContext(const StepOperands& all, std::span<const NdArray> operands, StepResults& results, int64_t shard)
+      : StepKernelContext(all), operands_(operands), results_(results), shard_(shard) {}
+
+  const NdArray& operand(size_t i) const override { return operands_[i]; }
+  NdArray allocate_result(size_t i) override { return results_.allocate(i, shard_); }
+  void set_result(size_t i, NdArray view) override { results_.set(i, shard_, std::move(view)); }
+
+ private:
   std::span<const NdArray> operands_;
   StepResults& results_;
   int64_t shard_;
 };
 
-class OneCallContext final : public KernelContext {
+class OneCallContext final : public StepKernelContext {
  public:
   // `results` receives the results; it is empty.
   OneCallContext(std::string_view op, std::span<const Shards> operands, std::span<const TensorType> types,
                  std::vector<NdArray>& results, bool poison)
-      : op_(op), operands_(operands), all_(operands), types_(types), results_(results), poison_(poison) {
+      : StepKernelContext(StepOperands(operands)),
+        op_(op),
+        operands_(operands),
+        types_(types),
+        results_(results),
+        poison_(poison) {
     results_.resize(types.size());
   }
 
   const NdArray& operand(size_t i) const override { return operands_[i].stacked(); }
-  std::optional<NdArray> take_operand(size_t i) override;
   NdArray allocate_result(size_t i) override;
   void set_result(size_t i, NdArray view) override { results_[i] = std::move(view); }
-  void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) override;
 
   // After the kernel. Throws InternalError if it set no result, or one of another type.
   void check_results() const;
@@ -110,7 +123,6 @@ class OneCallContext final : public KernelContext {
  private:
   std::string_view op_;
   std::span<const Shards> operands_;
-  const StepOperands all_;
   std::span<const TensorType> types_;
   std::vector<NdArray>& results_;
   bool poison_;

@@ -16,16 +16,19 @@
 namespace shardwise {
 namespace {
 
-// How many rows of a dim's block are real at position `index` along `axes`.
-int64_t real_rows(const DimLayout& dim, const DeviceSet& devices, AxisSpan axes, int64_t index) {
-  // 17 rows in blocks of 5: position 3 has 17 - 15 = 2 real rows, and position 4, if there is one, none.
-  return std::clamp<int64_t>(dim.size - devices.position_along(dim.axes, axes, index) * dim.block, 0, dim.block);
-}
-
-int64_t real_rows(const DimLayout& dim, const DeviceOrder& order, const DeviceSet& devices, AxisSpan axes,
+// How many rows of a dim's block are real on the device at position `index` along `axes`; `order` is null unless the
+// dim's axes are of another mesh.
+int64_t real_rows(const DimLayout& dim, const DeviceOrder* order, const DeviceSet& devices, AxisSpan axes,
                   int64_t index) {
-  const int64_t device = order.other_index[static_cast<size_t>(logical_index_of(*order.main, devices, axes, index))];
-  return std::clamp<int64_t>(dim.size - shard_index(*order.other, dim.axes, device) * dim.block, 0, dim.block);
+  int64_t shard = 0;
+  if (order == nullptr) {
+    shard = devices.position_along(dim.axes, axes, index);
+  } else {
+    const int64_t device = logical_index_of(*order->main, devices, axes, index);
+    shard = shard_index(*order->other, dim.axes, order->other_index[static_cast<size_t>(device)]);
+  }
+  // 17 rows in blocks of 5: position 3 has 17 - 15 = 2 real rows, and position 4, if there is one, none.
+  return std::clamp<int64_t>(dim.size - shard * dim.block, 0, dim.block);
 }
 
 // The bytes before the first element of an array and from there to its end.
@@ -168,10 +171,7 @@ Shards poisoned(Shards shards, uint32_t slot, const Module& module, const Plan& 
   if (!is_filled) shards = copy_apart(shards);
   for (int64_t k = 0; k < shards.count(); ++k) {
     std::vector<int64_t> real;
-    for (const DimLayout& dim : layout.dims) {
-      real.push_back(other != nullptr ? real_rows(dim, *other, devices, shards.axes(), k)
-                                      : real_rows(dim, devices, shards.axes(), k));
-    }
+    for (const DimLayout& dim : layout.dims) real.push_back(real_rows(dim, other, devices, shards.axes(), k));
     if (!is_filled) {
       write_poison(shards[k], real);
     } else if (const auto found = other_than(part.padding.fill, shards[k], real)) {

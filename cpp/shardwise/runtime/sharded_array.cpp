@@ -2,12 +2,14 @@
 #include "shardwise/runtime/sharded_array.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/virtual_communicator.h"
@@ -36,19 +38,21 @@ NdArray part_of(NdArray array, const LocalSlice& slice) {
   return array;
 }
 
-NdArray without_padding(NdArray shard, const LocalSlice& slice) {
-  for (size_t d = 0; d < slice.size.size(); ++d) shard = shard.sliced(static_cast<int64_t>(d), 0, slice.size[d]);
-  return shard;
+NdArray without_padding(const NdArray& shard, const Dims& shape) {
+  return part_of(shard, {Dims(shape.size(), 0), shape});
 }
 
-NdArray padded_copy(const NdArray& part, const LocalSlice& slice, const Dims& blocks, PaddingFill fill) {
-  const DType dtype = part.dtype();
+// The slice as a whole block: a view, if it is one, else a padded copy.
+NdArray block_of(const NdArray& array, const LocalSlice& slice, const Dims& blocks, PaddingFill fill) {
+  NdArray part = part_of(array, slice);
+  if (slice.size == blocks) return part;
+  const DType dtype = array.dtype();
   NdArray copy = pooled_empty(dtype, blocks);
   if (leaves_out(copy.nbytes())) return copy;
   const Scalar padding = fill == PaddingFill::kPoison ? poison_value(dtype) : Scalar::of_int(dtype, 0);
   // The whole block, then the part over it: the padding of several dims is no rectangle.
   copy.copy_from(NdArray::full(dtype, blocks, padding));
-  without_padding(copy, slice).copy_from(part);
+  without_padding(copy, slice.size).copy_from(part);
   return copy;
 }
 
@@ -60,41 +64,18 @@ bool is_even(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
   return true;
 }
 
-// Splits every dim into its shards and moves the axes to the front: a view.
-Shards scatter_by_view(const NdArray& array, const TensorSharding& sharding, DimSpan blocks) {
-  NdArray view = array;
-  AxisList found;  // the axis of each dim of `view`; {-1} for local dims
-  for (size_t d = 0; d < blocks.size(); ++d) {
-    Dims sizes;
-    if (d < sharding.dims.size()) {
-      for (const AxisRef& axis : sharding.dims[d].axes) {
-        sizes.push_back(axis.size);
-        found.push_back(axis);
-      }
-    }
-    sizes.push_back(blocks[d]);
-    view = split_dim(view, found.size() - (sizes.size() - 1), sizes);
-    found.push_back({-1, 1, 1});
-  }
-  std::vector<size_t> order(found.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    // Axes come before local dims, in mesh order; the stable sort keeps the order of the local dims.
-    if ((found[a].axis < 0) != (found[b].axis < 0)) return found[b].axis < 0;
-    return found[a].axis >= 0 && found[a] < found[b];
-  });
-  AxisList axes;
-  for (size_t i : order) {
-    if (found[i].axis >= 0) axes.push_back(found[i]);
-  }
-  return {std::move(axes), reorder_dims(view, order)};
+std::vector<AxisList> axes_by_dim(const TensorSharding& sharding, size_t ndim) {
+  std::vector<AxisList> axes;
+  for (const DimSharding& dim : sharding.dims) axes.push_back(dim.axes);
+  axes.resize(ndim);
+  return axes;
 }
 
 // The padded global array as a view of the stack, if the shards are adjacent.
 std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sharding) {
   if (!shards.is_stacked()) return std::nullopt;
-  AxisList all;
-  for (const DimSharding& dim : sharding.dims) all.insert(all.end(), dim.axes.begin(), dim.axes.end());
+  const std::vector<AxisList> dims = axes_by_dim(sharding, shards.local_shape().size());
+  const AxisList all = joined(dims);
   // A dim may be sharded along {"x":(1)2} and another along the rest of x: each piece must be a dim of its own here.
   auto labels = cut_at(all, all);
   if (!labels) return std::nullopt;
@@ -102,23 +83,16 @@ std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sh
   const Shards split = shards.along(*labels);
   if (!split.is_stacked()) return std::nullopt;
   std::vector<size_t> order;
-  std::vector<size_t> ends;
-  const auto ndim = split.stacked().shape().size() - labels->size();
-  for (size_t d = 0; d < ndim; ++d) {
-    if (d < sharding.dims.size()) {
-      const auto pieces = cut_at(sharding.dims[d].axes, all);
-      if (!pieces) return std::nullopt;
-      for (const AxisRef& axis : *pieces) {
-        order.push_back(static_cast<size_t>(std::find(labels->begin(), labels->end(), axis) - labels->begin()));
-      }
-    }
+  std::vector<size_t> groups;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    const auto pieces = cut_at(dims[d], all);
+    if (!pieces) return std::nullopt;
+    for (const AxisRef& axis : *pieces) order.push_back(position_of(*labels, axis));
     order.push_back(labels->size() + d);
-    ends.push_back(order.size());
+    groups.push_back(pieces->size() + 1);
   }
-  std::optional<NdArray> whole = reorder_dims(split.stacked(), order);
   // The dims [x=4, 2, 3] merge to {8, 3}; there is no view if something else is between the shards.
-  for (size_t d = ndim; d-- > 0 && whole;) whole = merge_dims(*whole, d == 0 ? 0 : ends[d - 1], ends[d]);
-  return whole;
+  return merged_view(reorder_dims(split.stacked(), order), groups);
 }
 
 }  // namespace
@@ -168,7 +142,7 @@ NdArray ShardedArray::padded_shard(int64_t device) const {
   return shards_[shard_index(mesh(), shards_.axes(), index)];
 }
 
-NdArray ShardedArray::shard(int64_t device) const { return without_padding(padded_shard(device), slice(device)); }
+NdArray ShardedArray::shard(int64_t device) const { return without_padding(padded_shard(device), slice(device).size); }
 
 ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks, PaddingFill fill) {
   sharding.mesh->expect_runnable("array");
@@ -176,7 +150,7 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
   AxisList axes = varying_axes(sharding);
   // All blocks are full, so that each is a part of the user's array, and nothing is copied.
   if (sharding.unreduced.empty() && is_even(sharding, array.shape(), local)) {
-    Shards shards = scatter_by_view(array, sharding, local).along(axes);
+    Shards shards = own_parts(Shards(array), axes_by_dim(sharding, local.size())).along(axes);
     return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
   }
   const NdArray neutral =
@@ -190,9 +164,7 @@ ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSp
       list.push_back(neutral);
       continue;
     }
-    const LocalSlice slice = slice_at(sharding, array.shape(), local, axes, i);
-    NdArray part = part_of(array, slice);
-    list.push_back(slice.size == local ? std::move(part) : padded_copy(part, slice, local, fill));
+    list.push_back(block_of(array, slice_at(sharding, array.shape(), local, axes, i), local, fill));
   }
   Shards shards(std::move(axes), std::move(list));
   return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
@@ -209,33 +181,29 @@ NdArray gather(const ShardedArray& array) {
   if (!sharding.unreduced.empty()) {
     shards = VirtualCommunicator().all_reduce(shards, sharding.unreduced, sharding.pending_reducer());
   }
-  const LocalSlice whole{Dims(array.shape().size(), 0), array.shape()};
   // Padding is at the end of a dim only, so that cutting it off is a view, too.
-  if (const auto view = whole_view(shards, sharding)) return without_padding(*view, whole);
+  if (const auto view = whole_view(shards, sharding)) return without_padding(*view, array.shape());
   NdArray result = pooled_empty(array.dtype(), array.shape());
   const int64_t count = shards.count();
   const int64_t bytes = std::max<int64_t>(1, result.nbytes() / count);
   parallel_for(count, ceil_div(kShardGrainBytes, bytes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const LocalSlice slice = slice_at(sharding, array.shape(), array.blocks(), shards.axes(), i);
-      copy_parallel(part_of(result, slice), without_padding(shards[i], slice));
+      copy_parallel(part_of(result, slice), without_padding(shards[i], slice.size));
     }
   });
   return result;
 }
 
-NdArray gather(const ShardedArray& array, Communicator& communicator) {
+NdArray gather(const ShardedArray& array, DeviceCommunicator& communicator) {
   const TensorSharding& sharding = array.sharding();
   Shards shards = array.shards().along(array.devices().free(varying_axes(sharding)));
   if (!sharding.unreduced.empty()) {
     shards = communicator.all_reduce(shards, sharding.unreduced, sharding.pending_reducer());
   }
-  std::vector<AxisList> axes;
-  for (const DimSharding& dim : sharding.dims) axes.push_back(dim.axes);
-  axes.resize(array.shape().size());
   // Whole blocks travel, padding included, which is cut off below.
-  shards = communicator.all_gather(shards, axes);
-  return without_padding(shards[0], {Dims(array.shape().size(), 0), array.shape()});
+  shards = communicator.all_gather(shards, axes_by_dim(sharding, array.shape().size()));
+  return without_padding(shards[0], array.shape());
 }
 
 namespace {
@@ -258,12 +226,11 @@ std::vector<std::pair<int64_t, int64_t>> own_rows(AxisSpan axes, AxisSpan own, c
 ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorSharding& sharding,
                            const DeviceSet& devices) {
   const Dims blocks = local_shape(sharding, shape);
-  std::vector<AxisList> own(shape.size());
+  std::vector<AxisList> own = axes_by_dim(sharding, shape.size());
   std::vector<std::vector<std::pair<int64_t, int64_t>>> rows;
   Dims expected;
   for (size_t d = 0; d < shape.size(); ++d) {
-    const AxisSpan axes = d < sharding.dims.size() ? AxisSpan(sharding.dims[d].axes) : AxisSpan();
-    own[d] = devices.free(axes);
+    const AxisList axes = std::exchange(own[d], devices.free(own[d]));
     rows.push_back(own_rows(axes, own[d], devices, blocks[d], shape[d]));
     expected.push_back(rows.back().back().first + rows.back().back().second);
   }
@@ -281,8 +248,7 @@ ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorS
       slice.start.push_back(start);
       slice.size.push_back(size);
     }
-    NdArray shard = part_of(part, slice);
-    list.push_back(slice.size == blocks ? std::move(shard) : padded_copy(shard, slice, blocks, PaddingFill::kZero));
+    list.push_back(block_of(part, slice, blocks, PaddingFill::kZero));
   }
   return {part.dtype(), shape, sharding, blocks, Shards(std::move(axes), std::move(list)), devices};
 }

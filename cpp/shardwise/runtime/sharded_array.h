@@ -63,7 +63,7 @@ ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFi
 NdArray gather(const ShardedArray& array);
 
 // The same in several processes, each of which gets the global array. All of them must call it.
-NdArray gather(const ShardedArray& array, Communicator& communicator);
+NdArray gather(const ShardedArray& array, DeviceCommunicator& communicator);
 
 // The array of a process from the rows that its devices hold, in the order of the global array: of 8 rows on x=4, y=2,
 // a process at y=1 gives rows 1, 3, 5, 7 for the sharding {"x", "y"}. ShapeError for a part of another shape.

@@ -23,7 +23,6 @@ bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) 
   const Dims grid = sizes_of(axes);
   // For x=2, y=3 the list index of (1, 0) is 3, that of (0, 1) is 1.
   const Dims step = row_major_strides(grid, 1);  // of the list index
-  Dims shape = grid;
   Dims strides;
   for (size_t a = 0; a < grid.size(); ++a) {
     // The second shard along each axis gives its stride; all others are checked against it.
@@ -38,13 +37,24 @@ bool try_stack(AxisSpan axes, const std::vector<NdArray>& list, NdArray& stack) 
     if (shard.data() - base.data() != offset) return false;
     next_index(index, grid);
   }
-  shape.insert(shape.end(), base.shape().begin(), base.shape().end());
-  strides.insert(strides.end(), base.strides().begin(), base.strides().end());
-  stack = NdArray(base.dtype(), std::move(shape), std::move(strides), base.data(), base.owner());
+  stack = NdArray(base.dtype(), concatenated(grid, base.shape()), concatenated(std::move(strides), base.strides()),
+                  base.data(), base.owner());
   return true;
 }
 
 }  // namespace
+
+Shards shards_along(const AxisList& axes, const NdArray& array) {
+  AxisList sorted = in_mesh_order(axes);
+  NdArray ordered = reorder_axes(array, axes, sorted);
+  return {std::move(sorted), std::move(ordered)};
+}
+
+Shards own_parts(const Shards& operand, std::span<const AxisList> scatter) {
+  AxisList axes = in_mesh_order(joined(operand.axes(), joined(scatter)));
+  NdArray parts = parts_of(operand.stack(), operand.axes(), scatter, axes);
+  return {std::move(axes), std::move(parts)};
+}
 
 int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index) {
   Dims coordinates(grid.size());
@@ -95,10 +105,7 @@ NdArray Shards::operator[](int64_t index) const {
 
 NdArray Shards::stack() const {
   if (is_stacked()) return stacked_;
-  Dims shape = sizes_of(axes_);
-  const Dims local = local_shape();
-  shape.insert(shape.end(), local.begin(), local.end());
-  const Shards copy(axes_, pooled_empty(dtype(), std::move(shape)));
+  const Shards copy(axes_, pooled_empty(dtype(), concatenated(sizes_of(axes_), local_shape())));
   for (int64_t i = 0; i < count(); ++i) copy_parallel(copy[i], (*this)[i]);
   return copy.stacked_;
 }

@@ -54,6 +54,12 @@ class Shards {
   std::vector<NdArray> list_;
 };
 
+// The shards of an array whose first dims are `axes`, in any order.
+Shards shards_along(const AxisList& axes, const NdArray& array);
+
+// Each device's part of dim d along scatter[d], as views. The operand does not vary along these axes.
+Shards own_parts(const Shards& operand, std::span<const AxisList> scatter);
+
 // The position along `axes`, in list order, of the device at `index` along `grid` whose other digits are 0.
 int64_t position_along(AxisSpan axes, AxisSpan grid, int64_t index);
 

@@ -28,52 +28,14 @@ Opened open(const Shards& shards, AxisSpan pieces) {
 }
 
 // The members of every group along `pieces`, first to last, as views without these dims.
-std::vector<NdArray> members_of(const Opened& opened, AxisSpan pieces, AxisList& rest) {
+std::vector<NdArray> members_of(const Shards& operand, const AxisList& pieces, AxisList& rest) {
+  const Opened opened = open(operand, pieces);
   rest = without(opened.axes, pieces);
-  std::vector<size_t> order;
-  Dims sizes;
-  Dims strides;
-  for (const AxisRef& piece : pieces) {
-    const size_t dim = position_of(opened.axes, piece);
-    sizes.push_back(piece.size);
-    // Only the pieces are walked below, in list order, because a reduction combines members in that order.
-    strides.push_back(opened.array.strides()[dim]);
-  }
-  for (const AxisRef& axis : rest) order.push_back(position_of(opened.axes, axis));
-  for (size_t d = opened.axes.size(); d < opened.array.shape().size(); ++d) order.push_back(d);
-  Dims shape;
-  Dims member_strides;
-  for (size_t dim : order) {
-    shape.push_back(opened.array.shape()[dim]);
-    member_strides.push_back(opened.array.strides()[dim]);
-  }
-  std::vector<NdArray> members;
-  members.reserve(static_cast<size_t>(element_count(sizes)));
-  Dims index(sizes.size(), 0);
-  do {
-    int64_t offset = 0;
-    for (size_t i = 0; i < index.size(); ++i) offset += index[i] * strides[i];
-    members.emplace_back(opened.array.dtype(), shape, member_strides, opened.array.data() + offset,
-                         opened.array.owner());
-  } while (next_index(index, sizes));
-  return members;
-}
-
-// Splits local dim d into its parts along scatter[d], and turns these parts into axes: of 8 rows scattered over x=4,
-// device i keeps rows 2 i and 2 i + 1.
-NdArray parts_of(const NdArray& member, AxisSpan rest, std::span<const AxisList> scatter, AxisSpan axes) {
-  const auto [view, labels] = split_along(member, AxisList(rest.begin(), rest.end()), scatter);
-  std::vector<size_t> order;
-  for (const AxisRef& axis : axes) order.push_back(position_of(labels, axis));
-  for (size_t d = 0; d < labels.size(); ++d) {
-    if (labels[d] == kNoAxis) order.push_back(d);
-  }
-  return reorder_dims(view, order);
-}
-
-AxisList axes_of_parts(AxisList rest, std::span<const AxisList> parts) {
-  for (const AxisList& dim : parts) rest.insert(rest.end(), dim.begin(), dim.end());
-  return in_mesh_order(std::move(rest));
+  // The pieces in list order, because a reduction combines members in that order.
+  const Shards members(pieces, reorder_axes(opened.array, opened.axes, joined(pieces, rest)));
+  std::vector<NdArray> list;
+  for (int64_t i = 0; i < members.count(); ++i) list.push_back(members[i]);
+  return list;
 }
 
 // The array of an all_to_all between moves: its dims are the axes, then groups[d] dims for each tensor dim.
@@ -121,40 +83,28 @@ void move_axes(Exchange& state, AxisSpan axes, AxisSpan pieces, size_t from, siz
 
 }  // namespace
 
-Shards own_parts(const Shards& operand, std::span<const AxisList> scatter) {
-  AxisList axes = axes_of_parts(operand.axes(), scatter);
-  NdArray parts = parts_of(operand.stack(), operand.axes(), scatter, axes);
-  return {std::move(axes), std::move(parts)};
-}
-
 Shards VirtualCommunicator::axis_index(AxisSpan axes) {
   const AxisList pieces = pieces_of(axes, axes);
   NdArray array = pooled_empty(DType::kI32, sizes_of(pieces));
   auto* values = reinterpret_cast<int32_t*>(array.data());
-  // Row-major in the order of the list, which need not be mesh order; the dims are reordered below.
+  // Row-major in the order of the list, which need not be mesh order.
   std::iota(values, values + array.size(), 0);
-  AxisList sorted = in_mesh_order(pieces);
-  std::vector<size_t> order;
-  for (const AxisRef& axis : sorted) order.push_back(position_of(pieces, axis));
-  return {std::move(sorted), reorder_dims(array, order)};
+  return shards_along(pieces, array);
 }
 
 Shards VirtualCommunicator::all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) {
   const AxisList pieces = pieces_of(axes, operand.axes());
   AxisList rest;
-  const std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
+  const std::vector<NdArray> members = members_of(operand, pieces, rest);
   // Members in list order, so that the sum has the same bits as with several processes.
   NdArray result = fold(reducer, members);
   return {std::move(rest), std::move(result)};
 }
 
 Shards VirtualCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {
-  AxisList all;
   std::vector<AxisList> pieces;
-  for (const AxisList& axes : gather) {
-    pieces.push_back(pieces_of(axes, operand.axes()));
-    all.insert(all.end(), pieces.back().begin(), pieces.back().end());
-  }
+  for (const AxisList& axes : gather) pieces.push_back(pieces_of(axes, operand.axes()));
+  const AxisList all = joined(pieces);
   const Opened opened = open(operand, all);
   AxisList rest = without(opened.axes, all);
   std::vector<size_t> order;
@@ -172,10 +122,10 @@ Shards VirtualCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes,
                                            Reducer reducer) {
   const AxisList pieces = pieces_of(axes, operand.axes());
   AxisList rest;
-  std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
+  std::vector<NdArray> members = members_of(operand, pieces, rest);
   std::vector<AxisList> parts;
   for (const AxisList& dim : scatter) parts.push_back(pieces_of(dim, operand.axes()));
-  AxisList result_axes = axes_of_parts(rest, parts);
+  AxisList result_axes = in_mesh_order(joined(rest, joined(parts)));
   for (NdArray& member : members) member = parts_of(member, rest, parts, result_axes);
   NdArray result = fold(reducer, members);
   return {std::move(result_axes), std::move(result)};
@@ -208,12 +158,9 @@ Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSp
   const AxisList out = pieces_of(sources, borders);
   const AxisList in = pieces_of(targets, borders);
   const Opened opened = open(operand, out);
-  AxisList rest = without(opened.axes, out);
+  const AxisList rest = without(opened.axes, out);
   const size_t locals = opened.array.shape().size() - opened.axes.size();
-  std::vector<size_t> order;  // to [rest, moved digits, local dims]
-  for (const AxisRef& axis : joined(rest, out)) order.push_back(position_of(opened.axes, axis));
-  for (size_t d = 0; d < locals; ++d) order.push_back(opened.axes.size() + d);
-  NdArray array = reorder_dims(opened.array, order);
+  NdArray array = reorder_axes(opened.array, opened.axes, joined(rest, out));
   // from = {x=2, y=6}, to = {u=3, v=4}: sender and receiver have the same number, 6 x + y = 4 u + v.
   if (sizes_of(out) != sizes_of(in)) {  // digits of other sizes: merge them into one number, then split that
     std::vector<size_t> groups(rest.size(), 1);
@@ -221,59 +168,39 @@ Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSp
     groups.insert(groups.end(), locals, 1);
     array = split_dim(merge_groups(array, groups), rest.size(), sizes_of(in));
   }
-  const AxisList labels = joined(rest, in);
-  AxisList sorted = in_mesh_order(labels);
-  order.clear();
-  for (const AxisRef& axis : sorted) order.push_back(position_of(labels, axis));
-  for (size_t d = 0; d < locals; ++d) order.push_back(labels.size() + d);
-  return {std::move(sorted), reorder_dims(array, order)};
+  return shards_along(joined(rest, in), array);
 }
 
 Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) {
   const AxisList pieces = pieces_of(axes, operand.axes());
   const AxisList all = in_mesh_order(joined(pieces, without(operand.axes(), pieces)));
+  const AxisList rest = without(all, pieces);
+  const AxisList givers = joined(rest, pieces);
   const Shards source = operand.along(all);
   const int64_t devices = product(pieces);
-  const Dims grid = sizes_of(all);
-  const Dims step = row_major_strides(grid, 1);
   const Dims shape = operand.local_shape();
   const NdArray zeros = NdArray::full(operand.dtype(), shape, Scalar::of_int(operand.dtype(), 0));
   std::vector<NdArray> list;
-  Dims index(grid.size(), 0);
-  do {
-    int64_t place = 0;        // position along `axes`
-    int64_t position_in = 0;  // index in the list of shards, without the digits of `axes`
-    for (size_t a = 0; a < all.size(); ++a) position_in += index[a] * step[a];
-    for (const AxisRef& piece : pieces) {
-      const size_t a = position_of(all, piece);
-      place = place * piece.size + index[a];
-      position_in -= index[a] * step[a];
-    }
-    int64_t giver = place - offset;
+  for (int64_t i = 0; i < product(all); ++i) {
+    int64_t giver = position_along(pieces, all, i) - offset;
     // C++ rounds towards zero: -1 % 4 is -1.
     if (wrap) giver = (giver % devices + devices) % devices;
     if (giver < 0 || giver >= devices) {
       list.push_back(zeros);
       continue;
     }
-    for (size_t i = pieces.size(); i-- > 0;) {
-      // The digits of the giver's number, from the minor one on, in place of those of the receiver.
-      position_in += giver % pieces[i].size * step[position_of(all, pieces[i])];
-      giver /= pieces[i].size;
-    }
-    list.push_back(source[position_in]);
-  } while (next_index(index, grid));
+    // `rest` is major, so that this is the device that differs from the receiver along the pieces only.
+    list.push_back(source[position_along(all, givers, position_along(rest, all, i) * devices + giver)]);
+  }
   return {all, std::move(list)};
 }
 
 Shards VirtualCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) {
   const AxisList pieces = pieces_of(axes, operand.axes());
   AxisList rest;
-  const std::vector<NdArray> members = members_of(open(operand, pieces), pieces, rest);
+  const std::vector<NdArray> members = members_of(operand, pieces, rest);
   const int64_t count = std::ssize(members);
-  Dims shape{count};
-  shape.insert(shape.end(), members[0].shape().begin(), members[0].shape().end());
-  NdArray array = pooled_empty(operand.dtype(), shape);
+  NdArray array = pooled_empty(operand.dtype(), concatenated({count}, members[0].shape()));
   NdArray total = NdArray::full(operand.dtype(), members[0].shape(), Scalar::of_int(operand.dtype(), 0));
   for (int64_t k = 0; k < count; ++k) {
     const int64_t at = step > 0 ? k : count - 1 - k;
@@ -283,13 +210,7 @@ Shards VirtualCommunicator::chain(const Shards& operand, AxisSpan axes, int64_t 
     const NdArray both[] = {total, own};
     total = k == 0 ? own : fold(reducer, both);
   }
-  array = split_dim(array, 0, sizes_of(pieces));
-  const AxisList labels = joined(pieces, rest);
-  AxisList sorted = in_mesh_order(labels);
-  std::vector<size_t> order;
-  for (const AxisRef& axis : sorted) order.push_back(position_of(labels, axis));
-  for (size_t d = labels.size(); d < array.shape().size(); ++d) order.push_back(d);
-  return {std::move(sorted), reorder_dims(array, order)};
+  return shards_along(joined(pieces, rest), split_dim(array, 0, sizes_of(pieces)));
 }
 
 Shards VirtualCommunicator::exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,

@@ -15,7 +15,7 @@
 
 namespace shardwise {
 
-class VirtualCommunicator final : public Communicator {
+class VirtualCommunicator final : public DeviceCommunicator {
  public:
   Shards axis_index(AxisSpan axes) override;
   Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) override;
@@ -29,8 +29,5 @@ class VirtualCommunicator final : public Communicator {
   Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
                   const Mesh* main) override;
 };
-
-// Each device's part of dim d along scatter[d], as views. The operand does not vary along these axes.
-Shards own_parts(const Shards& operand, std::span<const AxisList> scatter);
 
 }  // namespace shardwise

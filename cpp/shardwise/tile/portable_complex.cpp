@@ -119,39 +119,32 @@ Double atan2(Double y, Double x) {
 
 // ---- loops ----------------------------------------------------------------------------------------------------------
 
-template <class T, class R, class F>
-void each(void* out, const void* a, int64_t lanes, F function) {
-  auto* to = static_cast<R*>(out);
-  const auto* from = static_cast<const T*>(a);
-  for (int64_t i = 0; i < lanes; ++i) to[i] = function(from[i]);
+template <class T, class F, class... Operands>
+void each(F function, int64_t lanes, void* out, Operands... operands) {
+  auto* to = static_cast<std::complex<T>*>(out);
+  for (int64_t i = 0; i < lanes; ++i) to[i] = function(static_cast<const std::complex<T>*>(operands)[i]...);
 }
 
 // A function of complex numbers of either width.
 template <class T, std::complex<T> Function(const std::complex<T>&)>
 void library(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  each<std::complex<T>, std::complex<T>>(out, a, lanes, Function);
+  each<T>(Function, lanes, out, a);
 }
 
 // A function in double precision.
 template <class T, Double Function(Double)>
 void own(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  each<std::complex<T>, std::complex<T>>(out, a, lanes,
-                                         [](const std::complex<T>& z) { return std::complex<T>(Function(Double(z))); });
+  each<T>([](const auto& z) { return std::complex<T>(Function(Double(z))); }, lanes, out, a);
 }
 template <class T, Double Function(Double, Double)>
 void own_binary(void* out, const void* a, const void* b, const void*, int64_t lanes) {
-  auto* to = static_cast<std::complex<T>*>(out);
-  const auto* x = static_cast<const std::complex<T>*>(a);
-  const auto* y = static_cast<const std::complex<T>*>(b);
-  for (int64_t i = 0; i < lanes; ++i) to[i] = std::complex<T>(Function(Double(x[i]), Double(y[i])));
+  const auto function = [](const auto& x, const auto& y) { return std::complex<T>(Function(Double(x), Double(y))); };
+  each<T>(function, lanes, out, a, b);
 }
 
 template <class T>
 void divide(void* out, const void* a, const void* b, const void*, int64_t lanes) {
-  auto* to = static_cast<std::complex<T>*>(out);
-  const auto* x = static_cast<const std::complex<T>*>(a);
-  const auto* y = static_cast<const std::complex<T>*>(b);
-  for (int64_t i = 0; i < lanes; ++i) to[i] = quotient(x[i], y[i]);
+  each<T>(quotient<T>, lanes, out, a, b);
 }
 
 template <class T>

@@ -81,15 +81,12 @@ void copy_run(int64_t item, std::byte* to, int64_t to_stride, const std::byte* f
   dispatch_moved(item, [&]<class T>() { copy_items<T>(to, to_stride, from, from_stride, count); });
 }
 
-template <class T>
-void fill_items(std::byte* to, const std::byte* from, int64_t count) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
-}
-
 void fill_run(int64_t item, std::byte* to, const std::byte* from, int64_t count) {
-  dispatch_moved(item, [&]<class T>() { fill_items<T>(to, from, count); });
+  dispatch_moved(item, [&]<class T>() {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+  });
 }
 
 }  // namespace

@@ -21,64 +21,80 @@
 namespace shardwise {
 namespace {
 
-enum Column { kBool, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64, kC64, kC128 };
+#define INLINE inline __attribute__((always_inline))
 
 // Calls `body(i)` for each lane. Lane i accesses only index i, which ivdep asserts. The inner loop has no tail.
 template <class F>
-inline __attribute__((always_inline)) void for_each_lane(int64_t lanes, F body) {
+INLINE void for_each_lane(int64_t lanes, F body) {
   for (int64_t block = 0; block < lanes; block += kLaneBlock) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < kLaneBlock; ++i) body(block + i);
   }
 }
 
-template <class Op, class T, class R>
-void unary(void* out, const void* a, const void*, const void*, int64_t lanes) {
+// Writes f(item i of each operand), as an R, for each lane i. The operands have items of T.
+template <class R, class T, class F, class... Operands>
+INLINE void map_lanes(F f, int64_t lanes, void* out, Operands... operands) {
   R* r = static_cast<R*>(out);
-  const T* x = static_cast<const T*>(a);
-  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = Op::apply(x[i]); });
+  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) {
+    r[i] = static_cast<R>(f(static_cast<const T*>(operands)[i]...));
+  });
 }
 
-template <class Op, class T, class R>
-void binary(void* out, const void* a, const void* b, const void*, int64_t lanes) {
-  R* r = static_cast<R*>(out);
-  const T* x = static_cast<const T*>(a);
-  const T* y = static_cast<const T*>(b);
-  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = static_cast<R>(Op::apply(x[i], y[i])); });
-}
-
-template <class Op, class T, class R>
-void test(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  if constexpr (kPacksMasks<T>) {
-    const T* x = static_cast<const T*>(a);
-    write_truths<T>(static_cast<uint8_t*>(out), lanes,
-                    [=](int64_t i) __attribute__((always_inline)) { return Op::mask(read<RegisterOf<T>>(x + i)); });
-  } else {
-    unary<Op, T, R>(out, a, nullptr, nullptr, lanes);
+// Writes f(vector of each operand) for each vector V of adjacent items of T.
+template <class V, class T, class F, class... Operands>
+INLINE void map_vectors(F f, int64_t items, void* out, Operands... operands) {
+  T* r = static_cast<T*>(out);
+  for (int64_t i = 0; i < items; i += static_cast<int64_t>(sizeof(V) / sizeof(T))) {
+    const V result = f(read<V>(static_cast<const T*>(operands) + i)...);
+    memcpy(r + i, &result, sizeof result);
   }
 }
 
-template <class Op, class T>
-void compare(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+// Writes truths, 0 or 1: Op gives bools of items, and masks of vectors.
+template <class Op, class T, class R, class... Operands>
+INLINE void map_truths(int64_t lanes, void* out, Operands... operands) {
   if constexpr (kPacksMasks<T>) {
-    const T* x = static_cast<const T*>(a);
-    const T* y = static_cast<const T*>(b);
     write_truths<T>(static_cast<uint8_t*>(out), lanes, [=](int64_t i) __attribute__((always_inline)) {
-      return Op::mask(read<RegisterOf<T>>(x + i), read<RegisterOf<T>>(y + i));
+      return Op::apply(read<RegisterOf<T>>(static_cast<const T*>(operands) + i)...);
     });
   } else {
-    binary<Op, T, uint8_t>(out, a, b, nullptr, lanes);
+    map_lanes<R, T>([](auto... x) { return Op::apply(x...); }, lanes, out, operands...);
   }
 }
 
-template <class Op, class T>
-void ternary(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
-  T* r = static_cast<T*>(out);
-  const T* x = static_cast<const T*>(a);
-  const T* y = static_cast<const T*>(b);
-  const T* z = static_cast<const T*>(c);
-  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = Op::apply(x[i], y[i], z[i]); });
-}
+// ---- loops: what a row of functions.def names, for any function of a lane --------------------------------------------
+
+struct Unary {
+  template <class Op, class T, class R = T>
+  static void kernel(void* out, const void* a, const void*, const void*, int64_t lanes) {
+    map_lanes<R, T>([](T x) { return Op::apply(x); }, lanes, out, a);
+  }
+};
+struct Binary {
+  template <class Op, class T>
+  static void kernel(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+    map_lanes<T, T>([](T x, T y) { return Op::apply(x, y); }, lanes, out, a, b);
+  }
+};
+struct Ternary {
+  template <class Op, class T>
+  static void kernel(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+    map_lanes<T, T>([](T x, T y, T z) { return Op::apply(x, y, z); }, lanes, out, a, b, c);
+  }
+};
+struct Predicate {
+  template <class Op, class T, class R = uint8_t>
+  static void kernel(void* out, const void* a, const void*, const void*, int64_t lanes) {
+    map_truths<Op, T, R>(lanes, out, a);
+  }
+};
+struct Comparison {
+  template <class Op, class T>
+  static void kernel(void* out, const void* a, const void* b, const void*, int64_t lanes) {
+    map_truths<Op, T, uint8_t>(lanes, out, a, b);
+  }
+};
 
 // Whole numbers up to 2^51 as doubles, and back: by additions, because AVX2 converts no integers of 64 bits.
 inline constexpr double kWholeOffset = 0x1.8p52;
@@ -114,60 +130,53 @@ void divide_long(void* out, const void* a, const void* b, const void*, int64_t l
   }
 }
 
-// minimum(maximum(x, low), high).
-template <class T>
-inline __attribute__((always_inline)) RegisterOf<T> clamped(RegisterOf<T> low, RegisterOf<T> x, RegisterOf<T> high) {
-  using V = RegisterOf<T>;
-  if constexpr (kIsFloat<T>) {
-    using Bits = RegisterOf<SignedOf<T>>;
-    const auto both = [](V a, V b) { return __builtin_bit_cast(Bits, a) & __builtin_bit_cast(Bits, b); };
-    const auto either = [](V a, V b) { return __builtin_bit_cast(Bits, a) | __builtin_bit_cast(Bits, b); };
-    // As in Maximum and Minimum: the two differ in equal zeros alone.
-    const V raised = __builtin_bit_cast(V, both(x > low ? x : low, low > x ? low : x));
-    const V result = __builtin_bit_cast(V, either(raised < high ? raised : high, high < raised ? high : raised));
-    return (x == x) & (low == low) & (high == high) ? result : V{} + canonical_nan<T>();
-  } else {
-    const V raised = x > low ? x : low;
-    return raised < high ? raised : high;
+// minimum(maximum(x, low), high), of vectors.
+struct Clamp {
+  template <class Op, class T>
+  static void kernel(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+    using V = RegisterOf<T>;
+    const auto clamped = [](V low, V x, V high) __attribute__((always_inline)) -> V {
+      if constexpr (kIsFloat<T>) {
+        using Bits = RegisterOf<SignedOf<T>>;
+        const auto both = [](V p, V q) { return __builtin_bit_cast(Bits, p) & __builtin_bit_cast(Bits, q); };
+        const auto either = [](V p, V q) { return __builtin_bit_cast(Bits, p) | __builtin_bit_cast(Bits, q); };
+        // As in Maximum and Minimum: the two differ in equal zeros alone.
+        const V raised = __builtin_bit_cast(V, both(x > low ? x : low, low > x ? low : x));
+        const V result = __builtin_bit_cast(V, either(raised < high ? raised : high, high < raised ? high : raised));
+        return (x == x) & (low == low) & (high == high) ? result : V{} + canonical_nan<T>();
+      } else {
+        const V raised = x > low ? x : low;
+        return raised < high ? raised : high;
+      }
+    };
+    map_vectors<V, T>(clamped, lanes, out, a, b, c);
   }
+};
+
+inline void clamp_bool(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+  const auto clamped = [](uint8_t low, uint8_t x, uint8_t high) {
+    return Truth<And>::apply(Truth<Or>::apply(x, low), high);
+  };
+  map_lanes<uint8_t, uint8_t>(clamped, lanes, out, a, b, c);
 }
 
 template <class T>
-void clamp(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
-  using V = RegisterOf<T>;
-  T* r = static_cast<T*>(out);
-  const T* low = static_cast<const T*>(a);
-  const T* x = static_cast<const T*>(b);
-  const T* high = static_cast<const T*>(c);
-  for (int64_t i = 0; i < lanes; i += kRegisterItems<T>) {
-    const V result = clamped<T>(read<V>(low + i), read<V>(x + i), read<V>(high + i));
-    memcpy(r + i, &result, sizeof result);
+struct SelectOf {
+  static void kernel(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
+    T* r = static_cast<T*>(out);
+    const uint8_t* which = static_cast<const uint8_t*>(a);
+    const T* x = static_cast<const T*>(b);
+    const T* y = static_cast<const T*>(c);
+    for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = which[i] != 0 ? x[i] : y[i]; });
   }
-}
-
-template <class Lo, class Hi>
-void clamp_bool(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
-  uint8_t* r = static_cast<uint8_t*>(out);
-  const uint8_t* low = static_cast<const uint8_t*>(a);
-  const uint8_t* x = static_cast<const uint8_t*>(b);
-  const uint8_t* high = static_cast<const uint8_t*>(c);
-  for_each_lane(lanes,
-                [=](int64_t i) __attribute__((always_inline)) { r[i] = Hi::apply(Lo::apply(x[i], low[i]), high[i]); });
-}
+};
 
 template <class T>
-void select(void* out, const void* a, const void* b, const void* c, int64_t lanes) {
-  T* r = static_cast<T*>(out);
-  const uint8_t* which = static_cast<const uint8_t*>(a);
-  const T* x = static_cast<const T*>(b);
-  const T* y = static_cast<const T*>(c);
-  for_each_lane(lanes, [=](int64_t i) __attribute__((always_inline)) { r[i] = which[i] != 0 ? x[i] : y[i]; });
-}
-
-template <class T>
-void copy(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  memmove(out, a, static_cast<size_t>(lanes) * sizeof(T));
-}
+struct CopyOf {
+  static void kernel(void* out, const void* a, const void*, const void*, int64_t lanes) {
+    memmove(out, a, static_cast<size_t>(lanes) * sizeof(T));
+  }
+};
 
 // Complex numbers are pairs of adjacent items.
 template <class T, int kPart>
@@ -204,58 +213,34 @@ inline __attribute__((always_inline)) RegisterOf<SignedOf<T>> imaginary_lanes() 
 template <class T>
 void complex_multiply(void* out, const void* a, const void* b, const void*, int64_t lanes) {
   using V = RegisterOf<T>;
-  T* r = static_cast<T*>(out);
-  const T* x = static_cast<const T*>(a);
-  const T* y = static_cast<const T*>(b);
   const auto is_imaginary = imaginary_lanes<T>();
-  for (int64_t i = 0; i < 2 * lanes; i += kRegisterItems<T>) {
-    const V u = read<V>(x + i), v = read<V>(y + i);
+  const auto product = [=](V u, V v) __attribute__((always_inline)) -> V {
     const V by_real = permuted<T>(u, [](int k) { return k & ~1; }) * v;
     const V by_imag = permuted<T>(u, [](int k) { return k | 1; }) * permuted<T>(v, [](int k) { return k ^ 1; });
-    const V product = is_imaginary ? by_real + by_imag : by_real - by_imag;
-    memcpy(r + i, &product, sizeof product);
-  }
+    return is_imaginary ? by_real + by_imag : by_real - by_imag;
+  };
+  map_vectors<V, T>(product, 2 * lanes, out, a, b);
 }
 
 template <class T>
 void conjugate(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  using V = RegisterOf<T>;
   using Bits = RegisterOf<SignedOf<T>>;
-  T* r = static_cast<T*>(out);
-  const T* x = static_cast<const T*>(a);
   const Bits signs = imaginary_lanes<T>() & static_cast<SignedOf<T>>(sign_bit<T>());
-  for (int64_t i = 0; i < 2 * lanes; i += kRegisterItems<T>) {
-    const Bits turned = __builtin_bit_cast(Bits, read<V>(x + i)) ^ signs;
-    memcpy(r + i, &turned, sizeof turned);
-  }
+  map_vectors<Bits, T>([=](Bits x) __attribute__((always_inline)) { return x ^ signs; }, 2 * lanes, out, a);
 }
 
 // ---- vector functions ----------------------------------------------------------------------------------------------
 
 template <class L, auto Function>
 void vector_unary(void* out, const void* a, const void*, const void*, int64_t lanes) {
-  typename L::T* r = static_cast<typename L::T*>(out);
-  const typename L::T* x = static_cast<const typename L::T*>(a);
-  for (int64_t i = 0; i < lanes; i += static_cast<int64_t>(sizeof(typename L::V) / sizeof(typename L::T))) {
-    typename L::V v;
-    memcpy(&v, x + i, sizeof v);
-    v = Function(v);
-    memcpy(r + i, &v, sizeof v);
-  }
+  using V = typename L::V;
+  map_vectors<V, typename L::T>([](V x) { return Function(x); }, lanes, out, a);
 }
 
 template <class L, auto Function>
 void vector_binary(void* out, const void* a, const void* b, const void*, int64_t lanes) {
-  typename L::T* r = static_cast<typename L::T*>(out);
-  const typename L::T* x = static_cast<const typename L::T*>(a);
-  const typename L::T* y = static_cast<const typename L::T*>(b);
-  for (int64_t i = 0; i < lanes; i += static_cast<int64_t>(sizeof(typename L::V) / sizeof(typename L::T))) {
-    typename L::V v, w;
-    memcpy(&v, x + i, sizeof v);
-    memcpy(&w, y + i, sizeof w);
-    v = Function(v, w);
-    memcpy(r + i, &v, sizeof v);
-  }
+  using V = typename L::V;
+  map_vectors<V, typename L::T>([](V x, V y) { return Function(x, y); }, lanes, out, a, b);
 }
 
 // e^-|x| never overflows, so both tails keep their precision: 1 / (1 + e^-x) and e^x / (1 + e^x).
@@ -357,131 +342,54 @@ void with_large(void* out, const void* a, const void*, const void*, int64_t lane
 
 // ---- the table -----------------------------------------------------------------------------------------------------
 
-struct Unary {
-  template <class Op, class T>
-  static constexpr TileKernel kernel = unary<Op, T, T>;
-};
-struct Binary {
-  template <class Op, class T>
-  static constexpr TileKernel kernel = binary<Op, T, T>;
-};
-struct Ternary {
-  template <class Op, class T>
-  static constexpr TileKernel kernel = ternary<Op, T>;
-};
-struct Predicate {
-  template <class Op, class T>
-  static constexpr TileKernel kernel = test<Op, T, uint8_t>;
-};
-struct Comparison {
-  template <class Op, class T>
-  static constexpr TileKernel kernel = compare<Op, T>;
-};
-struct Clamp {
-  template <class Op, class T>
-  static constexpr TileKernel kernel = clamp<T>;
-};
+enum { kColumnC64 = kColumnOf<double> + 1, kColumnC128 };  // after those of all items
 
-constexpr TileKernel& at(TileTable& table, TileCode code, Column column) {
+constexpr TileKernel& at(TileTable& table, TileCode code, int column) {
   return table.code[static_cast<int>(code)][column];
 }
 
-template <class Kind, class Op>
-constexpr void set_floats(TileTable& table, TileCode code) {
-  at(table, code, kF32) = Kind::template kernel<Op, float>;
-  at(table, code, kF64) = Kind::template kernel<Op, double>;
-}
-template <class Kind, class Op>
-constexpr void set_signed(TileTable& table, TileCode code) {
-  at(table, code, kI8) = Kind::template kernel<Op, int8_t>;
-  at(table, code, kI16) = Kind::template kernel<Op, int16_t>;
-  at(table, code, kI32) = Kind::template kernel<Op, int32_t>;
-  at(table, code, kI64) = Kind::template kernel<Op, int64_t>;
-}
-template <class Kind, class Op>
-constexpr void set_integers(TileTable& table, TileCode code) {
-  set_signed<Kind, Op>(table, code);
-  at(table, code, kU8) = Kind::template kernel<Op, uint8_t>;
-  at(table, code, kU16) = Kind::template kernel<Op, uint16_t>;
-  at(table, code, kU32) = Kind::template kernel<Op, uint32_t>;
-  at(table, code, kU64) = Kind::template kernel<Op, uint64_t>;
-}
-template <class Kind, class Op>
-constexpr void set_numbers(TileTable& table, TileCode code) {
-  set_integers<Kind, Op>(table, code);
-  set_floats<Kind, Op>(table, code);
-}
-template <class Kind, class Op>
-constexpr void set_parts(TileTable& table, TileCode code) {
-  at(table, code, kC64) = on_parts<Kind::template kernel<Op, float>>;
-  at(table, code, kC128) = on_parts<Kind::template kernel<Op, double>>;
+template <class Kind, class Op, class... T>
+constexpr void set(TileTable& table, TileCode code, Types<T...>) {
+  ((at(table, code, kColumnOf<T>) = Kind::template kernel<Op, T>), ...);
 }
 template <class Kind, class Op>
 constexpr void set_bool(TileTable& table, TileCode code) {
-  at(table, code, kBool) = Kind::template kernel<Truth<Op>, uint8_t>;
+  at(table, code, kColumnOf<Truthy>) = Kind::template kernel<Truth<Op>, uint8_t>;
 }
-
-template <class... Columns>
-constexpr void set_columns(TileTable& table, TileCode code, TileKernel kernel, Columns... columns) {
-  ((at(table, code, columns) = kernel), ...);
+constexpr void set_reals(TileTable& table, TileCode code, TileKernel f32, TileKernel f64) {
+  at(table, code, kColumnOf<float>) = f32;
+  at(table, code, kColumnOf<double>) = f64;
+}
+constexpr void set_complex(TileTable& table, TileCode code, TileKernel c64, TileKernel c128) {
+  at(table, code, kColumnC64) = c64;
+  at(table, code, kColumnC128) = c128;
 }
 
 // Kernels that depend on the width alone: bool, i8 and u8 share one, and so on.
-template <template <class> class Make>
-constexpr void set_widths(TileTable& table, TileCode code) {
-  set_columns(table, code, Make<uint8_t>::kernel, kBool, kI8, kU8);
-  set_columns(table, code, Make<uint16_t>::kernel, kI16, kU16, kF16, kBF16);
-  set_columns(table, code, Make<uint32_t>::kernel, kI32, kU32, kF32);
-  set_columns(table, code, Make<uint64_t>::kernel, kI64, kU64, kF64);
-}
-template <class T>
-struct CopyOf {
-  static constexpr TileKernel kernel = copy<T>;
-};
-template <class T>
-struct SelectOf {
-  static constexpr TileKernel kernel = select<T>;
-};
-
-template <class From>
-constexpr void set_converts(TileTable& table, Column from) {
-  TileKernel* row = table.convert[from];
-  row[kBool] = test<Convert<From, Truthy>, From, Truthy>;
-  row[kI8] = unary<Convert<From, int8_t>, From, int8_t>;
-  row[kI16] = unary<Convert<From, int16_t>, From, int16_t>;
-  row[kI32] = unary<Convert<From, int32_t>, From, int32_t>;
-  row[kI64] = unary<Convert<From, int64_t>, From, int64_t>;
-  row[kU8] = unary<Convert<From, uint8_t>, From, uint8_t>;
-  row[kU16] = unary<Convert<From, uint16_t>, From, uint16_t>;
-  row[kU32] = unary<Convert<From, uint32_t>, From, uint32_t>;
-  row[kU64] = unary<Convert<From, uint64_t>, From, uint64_t>;
-  row[kF32] = unary<Convert<From, float>, From, float>;
-  row[kF64] = unary<Convert<From, double>, From, double>;
+template <template <class> class Make, class... T>
+constexpr void set_widths(TileTable& table, TileCode code, Types<T...>) {
+  ((at(table, code, kColumnOf<T>) = Make<UnsignedOf<T>>::kernel), ...);
 }
 
-constexpr void set_all_converts(TileTable& table) {
-  set_converts<Truthy>(table, kBool);
-  set_converts<int8_t>(table, kI8);
-  set_converts<int16_t>(table, kI16);
-  set_converts<int32_t>(table, kI32);
-  set_converts<int64_t>(table, kI64);
-  set_converts<uint8_t>(table, kU8);
-  set_converts<uint16_t>(table, kU16);
-  set_converts<uint32_t>(table, kU32);
-  set_converts<uint64_t>(table, kU64);
-  set_converts<float>(table, kF32);
-  set_converts<double>(table, kF64);
-  table.convert[kF16][kF32] = unary<Convert<Half, float>, Half, float>;
-  table.convert[kBF16][kF32] = unary<Convert<Brain, float>, Brain, float>;
-  table.convert[kF32][kF16] = unary<Convert<float, Half>, float, Half>;
-  table.convert[kF32][kBF16] = unary<Convert<float, Brain>, float, Brain>;
-  table.convert[kF64][kF16] = unary<Convert<double, Half>, double, Half>;
-  table.convert[kF64][kBF16] = unary<Convert<double, Brain>, double, Brain>;
+template <class From, class To>
+constexpr TileKernel conversion() {
+  if constexpr (__is_same(To, Truthy))
+    return Predicate::kernel<Convert<From, To>, From, To>;
+  else
+    return Unary::kernel<Convert<From, To>, From, To>;
 }
-
-constexpr void set_math(TileTable& table, TileCode code, TileKernel f32, TileKernel f64) {
-  at(table, code, kF32) = f32;
-  at(table, code, kF64) = f64;
+template <class From, class... To>
+constexpr void set_conversions(TileTable& table, Types<To...>) {
+  ((table.convert[kColumnOf<From>][kColumnOf<To>] = conversion<From, To>()), ...);
+}
+template <class... From>
+constexpr void set_all_conversions(TileTable& table, Types<From...>) {
+  (set_conversions<From>(table, Types<Truthy, From...>()), ...);
+  set_conversions<Truthy>(table, Types<Truthy, From...>());
+  set_conversions<Half>(table, Types<float>());
+  set_conversions<Brain>(table, Types<float>());
+  set_conversions<float>(table, Types<Half, Brain>());
+  set_conversions<double>(table, Types<Half, Brain>());
 }
 
 struct F32 {
@@ -494,65 +402,53 @@ struct F64 {
 };
 
 // The kernels of `code`: one macro for each way that a row of functions.def names them.
-#define KERNELS_by_width(Make) set_widths<Make>(table, code)
+#define KERNELS_by_width(Make) set_widths<Make>(table, code, ColumnTypes())
 #define KERNELS_clamps()                    \
-  set_numbers<Clamp, Maximum>(table, code); \
-  at(table, code, kBool) = clamp_bool<Truth<Or>, Truth<And>>
-#define KERNELS_converts() set_all_converts(table)
-#define KERNELS_order_keys()                                    \
-  at(table, code, kF32) = unary<TotalOrderKey, float, int32_t>; \
-  at(table, code, kF64) = unary<TotalOrderKey, double, int64_t>
-#define KERNELS_complex_part(kPart)              \
-  at(table, code, kC64) = part_of<float, kPart>; \
-  at(table, code, kC128) = part_of<double, kPart>
-#define KERNELS_conjugates()                \
-  at(table, code, kC64) = conjugate<float>; \
-  at(table, code, kC128) = conjugate<double>
-#define KERNELS_complex_of_parts()           \
-  at(table, code, kF32) = join_parts<float>; \
-  at(table, code, kF64) = join_parts<double>
-#define KERNELS_divides(Op)                         \
-  set_numbers<Binary, Op>(table, code);             \
-  at(table, code, kI64) = divide_long<Op, int64_t>; \
-  at(table, code, kU64) = divide_long<Op, uint64_t>
-#define KERNELS_floats(Kind, Op) set_floats<Kind, Op>(table, code)
-#define KERNELS_integers(Kind, Op) set_integers<Kind, Op>(table, code)
-#define KERNELS_numbers(Kind, Op) set_numbers<Kind, Op>(table, code)
+  set<Clamp, void>(table, code, Numbers()); \
+  at(table, code, kColumnOf<Truthy>) = clamp_bool
+#define KERNELS_converts() set_all_conversions(table, Numbers())
+#define KERNELS_order_keys() \
+  set_reals(table, code, Unary::kernel<TotalOrderKey, float, int32_t>, Unary::kernel<TotalOrderKey, double, int64_t>)
+#define KERNELS_complex_part(kPart) set_complex(table, code, part_of<float, kPart>, part_of<double, kPart>)
+#define KERNELS_conjugates() set_complex(table, code, conjugate<float>, conjugate<double>)
+#define KERNELS_complex_of_parts() set_reals(table, code, join_parts<float>, join_parts<double>)
+#define KERNELS_divides(Op)                                       \
+  set<Binary, Op>(table, code, Numbers());                        \
+  at(table, code, kColumnOf<int64_t>) = divide_long<Op, int64_t>; \
+  at(table, code, kColumnOf<uint64_t>) = divide_long<Op, uint64_t>
+#define KERNELS_floats(Kind, Op) set<Kind, Op>(table, code, Floats())
+#define KERNELS_integers(Kind, Op) set<Kind, Op>(table, code, Integers())
+#define KERNELS_numbers(Kind, Op) set<Kind, Op>(table, code, Numbers())
 #define KERNELS_numbers_and_parts(Kind, Op) \
-  set_numbers<Kind, Op>(table, code);       \
-  set_parts<Kind, Op>(table, code)
-#define KERNELS_signed_numbers(Kind, Op) \
-  set_signed<Kind, Op>(table, code);     \
-  set_floats<Kind, Op>(table, code)
+  set<Kind, Op>(table, code, Numbers());    \
+  set_complex(table, code, on_parts<Kind::kernel<Op, float>>, on_parts<Kind::kernel<Op, double>>)
+#define KERNELS_signed_numbers(Kind, Op) set<Kind, Op>(table, code, SignedNumbers())
 #define KERNELS_integers_and_bool(Kind, Op, BoolOp) \
-  set_integers<Kind, Op>(table, code);              \
+  set<Kind, Op>(table, code, Integers());           \
   set_bool<Kind, BoolOp>(table, code)
 #define KERNELS_numbers_and_bool(Kind, Op, BoolOp) \
-  set_numbers<Kind, Op>(table, code);              \
+  set<Kind, Op>(table, code, Numbers());           \
   set_bool<Kind, BoolOp>(table, code)
 #define KERNELS_numbers_and_bool_and_parts(Kind, Op, BoolOp) \
-  KERNELS_numbers_and_bool(Kind, Op, BoolOp);                \
-  set_parts<Kind, Op>(table, code)
-#define KERNELS_products(Op, BoolOp)               \
-  KERNELS_numbers_and_bool(Binary, Op, BoolOp);    \
-  at(table, code, kC64) = complex_multiply<float>; \
-  at(table, code, kC128) = complex_multiply<double>
-#define KERNELS_comparison(Op)              \
-  set_numbers<Comparison, Op>(table, code); \
-  set_bool<Comparison, Op>(table, code)
+  KERNELS_numbers_and_parts(Kind, Op);                       \
+  set_bool<Kind, BoolOp>(table, code)
+#define KERNELS_products(Op, BoolOp)            \
+  KERNELS_numbers_and_bool(Binary, Op, BoolOp); \
+  set_complex(table, code, complex_multiply<float>, complex_multiply<double>)
+#define KERNELS_comparison(Op) KERNELS_numbers_and_bool(Comparison, Op, Op)
 #define KERNELS_sleef(stem, ulp) \
-  set_math(table, code, vector_unary<F32, SLEEF_F32(stem, ulp)>, vector_unary<F64, SLEEF_F64(stem, ulp)>)
+  set_reals(table, code, vector_unary<F32, SLEEF_F32(stem, ulp)>, vector_unary<F64, SLEEF_F64(stem, ulp)>)
 #define KERNELS_sleef_binary(stem, ulp) \
-  set_math(table, code, vector_binary<F32, SLEEF_F32(stem, ulp)>, vector_binary<F64, SLEEF_F64(stem, ulp)>)
-#define KERNELS_sleef_power(stem, ulp, of_two, Op)                                \
-  set_math(table, code, power<F32, SLEEF_F32(stem, ulp), SLEEF_F32(of_two, ulp)>, \
-           power<F64, SLEEF_F64(stem, ulp), SLEEF_F64(of_two, ulp)>);             \
-  set_integers<Binary, Op>(table, code)
+  set_reals(table, code, vector_binary<F32, SLEEF_F32(stem, ulp)>, vector_binary<F64, SLEEF_F64(stem, ulp)>)
+#define KERNELS_sleef_power(stem, ulp, of_two, Op)                                 \
+  set_reals(table, code, power<F32, SLEEF_F32(stem, ulp), SLEEF_F32(of_two, ulp)>, \
+            power<F64, SLEEF_F64(stem, ulp), SLEEF_F64(of_two, ulp)>);             \
+  set<Binary, Op>(table, code, Integers())
 #define KERNELS_sleef_logistic(stem, ulp) \
-  set_math(table, code, logistic<F32, SLEEF_F32(stem, ulp)>, logistic<F64, SLEEF_F64(stem, ulp)>)
-#define KERNELS_sleef_large(Large, stem, ulp, helper)                                         \
-  set_math(table, code, with_large<F32, Large, SLEEF_F32(stem, ulp), SLEEF_F32(helper, ulp)>, \
-           with_large<F64, Large, SLEEF_F64(stem, ulp), SLEEF_F64(helper, ulp)>)
+  set_reals(table, code, logistic<F32, SLEEF_F32(stem, ulp)>, logistic<F64, SLEEF_F64(stem, ulp)>)
+#define KERNELS_sleef_large(Large, stem, ulp, helper)                                          \
+  set_reals(table, code, with_large<F32, Large, SLEEF_F32(stem, ulp), SLEEF_F32(helper, ulp)>, \
+            with_large<F64, Large, SLEEF_F64(stem, ulp), SLEEF_F64(helper, ulp)>)
 
 // clang-format off
 constexpr TileTable make_table() {
@@ -572,6 +468,8 @@ constexpr TileTable make_table() {
 
 constexpr TileTable kTable = make_table();
 constexpr ReductionTable kReductions = make_reductions();
+
+#undef INLINE
 
 }  // namespace
 }  // namespace shardwise

@@ -11,16 +11,8 @@
 namespace shardwise {
 namespace {
 
-struct Truthy {
-  uint8_t byte;
-};  // the bool column
-
-template <class T>
-constexpr T kLargest = kIsSigned<T> ? static_cast<T>(static_cast<UnsignedOf<T>>(-1) >> 1) : static_cast<T>(-1);
-template <class T>
-constexpr T kSmallest = kIsSigned<T> ? static_cast<T>(-kLargest<T> - 1) : static_cast<T>(0);
 template <class F, class I>
-constexpr F kBeyond = static_cast<F>(kIsSigned<I> ? 1ULL << (kBits<I> - 1) : 1ULL << (kBits<I> - 1)) *
+constexpr F kBeyond = static_cast<F>(1ULL << (kBits<I> - 1)) *
                       (kIsSigned<I> ? F{1} : F{2});  // one more than the largest I: a power of two, so exact
 
 template <class From, class To>
@@ -40,7 +32,7 @@ template <class From>
 struct Convert<From, Truthy> {
   static Truthy apply(From x) { return {static_cast<uint8_t>(x != 0)}; }
   template <class V>
-  static auto mask(V x) {
+  static auto apply(V x) {
     return x != 0;
   }
 };

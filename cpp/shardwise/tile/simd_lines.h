@@ -49,48 +49,33 @@ struct OfItems {
   using Item = T;
   using Value = T;
   using V = RegisterOf<T>;
+  static constexpr bool kAnyOrder = !kIsFloat<T>;
   static INLINE V load(V items) { return items; }
 };
 template <class T>
 struct FoldedSum : OfItems<T> {
-  using V = RegisterOf<T>;
-  static constexpr bool kAnyOrder = !kIsFloat<T>;
   static constexpr T kIdentity = kIsFloat<T> ? static_cast<T>(-0.0) : T{};
-  static INLINE V combine(V a, V b) { return a + b; }
+  static INLINE RegisterOf<T> combine(RegisterOf<T> a, RegisterOf<T> b) { return a + b; }
 };
 template <class T>
 struct FoldedProduct : OfItems<T> {
-  using V = RegisterOf<T>;
-  static constexpr bool kAnyOrder = !kIsFloat<T>;
   static constexpr T kIdentity = T{1};
-  static INLINE V combine(V a, V b) { return a * b; }
+  static INLINE RegisterOf<T> combine(RegisterOf<T> a, RegisterOf<T> b) { return a * b; }
 };
 template <class T>
 struct FoldedAnd : OfItems<T> {
-  using V = RegisterOf<T>;
-  static constexpr bool kAnyOrder = true;
   static constexpr T kIdentity = static_cast<T>(~T{});
-  static INLINE V combine(V a, V b) { return a & b; }
+  static INLINE RegisterOf<T> combine(RegisterOf<T> a, RegisterOf<T> b) { return a & b; }
 };
 template <class T>
 struct FoldedOr : OfItems<T> {
-  using V = RegisterOf<T>;
-  static constexpr bool kAnyOrder = true;
   static constexpr T kIdentity = T{};
-  static INLINE V combine(V a, V b) { return a | b; }
+  static INLINE RegisterOf<T> combine(RegisterOf<T> a, RegisterOf<T> b) { return a | b; }
 };
-
-template <class T>
-constexpr T kLargestOf = kIsSigned<T> ? static_cast<T>(static_cast<UnsignedOf<T>>(-1) >> 1) : static_cast<T>(-1);
-template <class T>
-constexpr T kSmallestOf = kIsSigned<T> ? static_cast<T>(-kLargestOf<T> - 1) : static_cast<T>(0);
-
 template <class T, bool kMax>
 struct FoldedExtremum : OfItems<T> {
-  using V = RegisterOf<T>;
-  static constexpr bool kAnyOrder = true;
-  static constexpr T kIdentity = kMax ? kSmallestOf<T> : kLargestOf<T>;
-  static INLINE V combine(V a, V b) { return (kMax ? a > b : a < b) ? a : b; }
+  static constexpr T kIdentity = kMax ? kSmallest<T> : kLargest<T>;
+  static INLINE RegisterOf<T> combine(RegisterOf<T> a, RegisterOf<T> b) { return (kMax ? a > b : a < b) ? a : b; }
 };
 
 // Floats become keys.
@@ -100,11 +85,11 @@ struct FoldedKeys {
   using Value = SignedOf<T>;
   using V = RegisterOf<Value>;
   static constexpr bool kAnyOrder = true;
-  static constexpr Value kNaN = kMax ? kLargestOf<Value> : kSmallestOf<Value>;
+  static constexpr Value kNaN = kMax ? kLargest<Value> : kSmallest<Value>;
   static constexpr T kIdentity = static_cast<T>(kMax ? -__builtin_inf() : __builtin_inf());
   static INLINE V load(RegisterOf<T> items) {
     const V bits = __builtin_bit_cast(V, items);
-    const V keys = bits ^ ((bits >> (kBits<Value> - 1)) & kLargestOf<Value>);
+    const V keys = bits ^ ((bits >> (kBits<Value> - 1)) & kLargest<Value>);
     return items == items ? keys : V{} + kNaN;
   }
   static INLINE V combine(V a, V b) { return (kMax ? a > b : a < b) ? a : b; }
@@ -166,7 +151,7 @@ struct Total<FoldedKeys<T, kMax>> {
   INLINE V combined_with(V stored) const {
     const V bits = top == T{0} ? signs : __builtin_bit_cast(V, top);
     const V sign = bits >> (kBits<typename Op::Value> - 1);
-    const V keys = top == T{0} ? sign : bits ^ (sign & kLargestOf<typename Op::Value>);
+    const V keys = top == T{0} ? sign : bits ^ (sign & kLargest<typename Op::Value>);
     return Op::combine(stored, nans != 0 ? V{} + Op::kNaN : keys);
   }
 
@@ -351,51 +336,41 @@ inline void philox(uint64_t key, uint32_t (*x)[kRandomLanes]) {
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-template <class Op, class... Columns>
-constexpr void set_fold(LineTable& table, FoldCode code, Columns... columns) {
-  ((table.fold_rows[code][columns] = fold_rows<Op>), ...);
-  if constexpr (Op::kAnyOrder) ((table.fold_line[code][columns] = fold_line<Op>), ...);
+template <class Op, class... T>
+constexpr void set_fold(LineTable& table, FoldCode code) {
+  ((table.fold_rows[code][kColumnOf<T>] = fold_rows<Op>), ...);
+  if constexpr (Op::kAnyOrder) ((table.fold_line[code][kColumnOf<T>] = fold_line<Op>), ...);
 }
 
-// Sums, products and bits depend on the width alone: signed items would overflow.
-template <class T, class... Columns>
-constexpr void set_bits(LineTable& table, Columns... columns) {
-  set_fold<FoldedSum<T>>(table, kFoldSum, columns...);
-  set_fold<FoldedProduct<T>>(table, kFoldProduct, columns...);
-  set_fold<FoldedAnd<T>>(table, kFoldAnd, columns...);
-  set_fold<FoldedOr<T>>(table, kFoldOr, columns...);
+// Sums, products and bits of all T depend on the width alone: signed items would overflow.
+template <class U, class... T>
+constexpr void set_bits(LineTable& table) {
+  set_fold<FoldedSum<U>, U, T...>(table, kFoldSum);
+  set_fold<FoldedProduct<U>, U, T...>(table, kFoldProduct);
+  set_fold<FoldedAnd<U>, U, T...>(table, kFoldAnd);
+  set_fold<FoldedOr<U>, U, T...>(table, kFoldOr);
 }
-template <class T>
-constexpr void set_extrema(LineTable& table, int column) {
-  set_fold<FoldedExtremum<T, true>>(table, kFoldMax, column);
-  set_fold<FoldedExtremum<T, false>>(table, kFoldMin, column);
-  table.find_equal[column] = find_equal<T>;
+template <template <class, bool> class Extremum, class... T>
+constexpr void set_extrema(LineTable& table, Types<T...>) {
+  (set_fold<Extremum<T, true>, T>(table, kFoldMax), ...);
+  (set_fold<Extremum<T, false>, T>(table, kFoldMin), ...);
+  ((table.find_equal[kColumnOf<T>] = find_equal<T>), ...);
 }
-template <class T>
-constexpr void set_float_folds(LineTable& table, int column) {
-  set_fold<FoldedSum<T>>(table, kFoldSum, column);
-  set_fold<FoldedProduct<T>>(table, kFoldProduct, column);
-  set_fold<FoldedKeys<T, true>>(table, kFoldMax, column);
-  set_fold<FoldedKeys<T, false>>(table, kFoldMin, column);
-  table.find_equal[column] = find_equal<T>;
+template <class... T>
+constexpr void set_float_sums(LineTable& table, Types<T...>) {
+  (set_fold<FoldedSum<T>, T>(table, kFoldSum), ...);
+  (set_fold<FoldedProduct<T>, T>(table, kFoldProduct), ...);
 }
 
 constexpr LineTable make_lines() {
   LineTable table{};
-  set_bits<uint8_t>(table, 0, 1, 5);  // bool, i8, u8
-  set_bits<uint16_t>(table, 2, 6);
-  set_bits<uint32_t>(table, 3, 7);
-  set_bits<uint64_t>(table, 4, 8);
-  set_extrema<int8_t>(table, 1);
-  set_extrema<int16_t>(table, 2);
-  set_extrema<int32_t>(table, 3);
-  set_extrema<int64_t>(table, 4);
-  set_extrema<uint8_t>(table, 5);
-  set_extrema<uint16_t>(table, 6);
-  set_extrema<uint32_t>(table, 7);
-  set_extrema<uint64_t>(table, 8);
-  set_float_folds<float>(table, 11);
-  set_float_folds<double>(table, 12);
+  set_bits<uint8_t, int8_t, Truthy>(table);
+  set_bits<uint16_t, int16_t>(table);
+  set_bits<uint32_t, int32_t>(table);
+  set_bits<uint64_t, int64_t>(table);
+  set_extrema<FoldedExtremum>(table, Integers());
+  set_extrema<FoldedKeys>(table, Floats());
+  set_float_sums(table, Floats());
   table.three_fry = three_fry;
   table.philox = philox;
   return table;

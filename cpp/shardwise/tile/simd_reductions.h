@@ -33,7 +33,7 @@ struct Bests {
   static constexpr int64_t kItems = kRegisterItems<T>, kBlock = 8 * kUnrolled * kItems;
   static constexpr T kWorst = [] {
     if constexpr (kIsFloat<T>) return static_cast<T>(kMax ? -__builtin_inf() : __builtin_inf());
-    return kMax ? kSmallestOf<T> : kLargestOf<T>;
+    return kMax ? kSmallest<T> : kLargest<T>;
   }();
   V of_block[kMostSearched / kBlock + 1];
   V of_all = V{} + kWorst;
@@ -119,31 +119,22 @@ void fold_chunks(const void* from, int64_t chunks, void* to) {
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
-template <class T>
-constexpr void set_searches(ReductionTable& table, int column) {
-  table.find_extreme[kFindMax][column] = find_extreme<T, true>;
-  table.find_extreme[kFindMin][column] = find_extreme<T, false>;
+template <class... T>
+constexpr void set_searches(ReductionTable& table, Types<T...>) {
+  ((table.find_extreme[kFindMax][kColumnOf<T>] = find_extreme<T, true>), ...);
+  ((table.find_extreme[kFindMin][kColumnOf<T>] = find_extreme<T, false>), ...);
 }
-template <class T>
-constexpr void set_chunks(ReductionTable& table, int column) {
-  table.fold_chunks[kFoldSum][column] = fold_chunks<FoldedSum<T>>;
-  table.fold_chunks[kFoldProduct][column] = fold_chunks<FoldedProduct<T>>;
+template <class... T>
+constexpr void set_chunks(ReductionTable& table, Types<T...>) {
+  ((table.fold_chunks[kFoldSum][kColumnOf<T>] = fold_chunks<FoldedSum<T>>), ...);
+  ((table.fold_chunks[kFoldProduct][kColumnOf<T>] = fold_chunks<FoldedProduct<T>>), ...);
 }
 
 constexpr ReductionTable make_reductions() {
   ReductionTable table{};
-  set_searches<int8_t>(table, 1);
-  set_searches<int16_t>(table, 2);
-  set_searches<int32_t>(table, 3);
-  set_searches<int64_t>(table, 4);
-  set_searches<uint8_t>(table, 5);
-  set_searches<uint16_t>(table, 6);
-  set_searches<uint32_t>(table, 7);
-  set_searches<uint64_t>(table, 8);
-  set_searches<float>(table, 11);
-  set_searches<double>(table, 12);
-  set_chunks<float>(table, 11);
-  set_chunks<double>(table, 12);
+  set_searches(table, Integers());
+  set_searches(table, Floats());
+  set_chunks(table, Floats());
   return table;
 }
 

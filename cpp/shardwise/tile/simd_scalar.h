@@ -15,6 +15,9 @@
 namespace shardwise {
 namespace {
 
+struct Truthy {
+  uint8_t byte;
+};  // bool
 struct Half {
   uint16_t bits;
 };  // float16
@@ -22,57 +25,49 @@ struct Brain {
   uint16_t bits;
 };  // bfloat16
 
-// Integers compute in an unsigned type of at least 32 bits, which wraps around and is not promoted.
+// The types of the items of a table's columns (table.h), in order; complex numbers are pairs of items.
+template <class... T>
+struct Types {};
+using ColumnTypes =
+    Types<Truthy, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, Half, Brain, float, double>;
+using Integers = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>;
+using Floats = Types<float, double>;
+using Numbers = Types<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float, double>;
+using SignedNumbers = Types<int8_t, int16_t, int32_t, int64_t, float, double>;
+
+template <class T, class... All>
+constexpr int position_in(Types<All...>) {
+  int position = 0;
+  static_cast<void>(((__is_same(T, All) || (++position, false)) || ...));
+  return position;
+}
 template <class T>
-struct Lane;
-template <>
-struct Lane<int8_t> {
-  using U = uint8_t;
-  using S = int8_t;
-  using W = uint32_t;
+constexpr int kColumnOf = position_in<T>(ColumnTypes());
+
+// By item size. Integers compute in `Wide`, an unsigned type of at least 32 bits, which wraps around and is not
+// promoted.
+template <class Unsigned, class Signed, class Wide>
+struct Widths {
+  using U = Unsigned;
+  using S = Signed;
+  using W = Wide;
 };
+template <size_t kBytes>
+struct OfSize;
 template <>
-struct Lane<int16_t> {
-  using U = uint16_t;
-  using S = int16_t;
-  using W = uint32_t;
-};
+struct OfSize<1> : Widths<uint8_t, int8_t, uint32_t> {};
 template <>
-struct Lane<int32_t> {
-  using U = uint32_t;
-  using S = int32_t;
-  using W = uint32_t;
-};
+struct OfSize<2> : Widths<uint16_t, int16_t, uint32_t> {};
 template <>
-struct Lane<int64_t> {
-  using U = uint64_t;
-  using S = int64_t;
-  using W = uint64_t;
-};
+struct OfSize<4> : Widths<uint32_t, int32_t, uint32_t> {};
 template <>
-struct Lane<uint8_t> : Lane<int8_t> {};
-template <>
-struct Lane<uint16_t> : Lane<int16_t> {};
-template <>
-struct Lane<uint32_t> : Lane<int32_t> {};
-template <>
-struct Lane<uint64_t> : Lane<int64_t> {};
-template <>
-struct Lane<float> {
-  using U = uint32_t;
-  using S = int32_t;
-};
-template <>
-struct Lane<double> {
-  using U = uint64_t;
-  using S = int64_t;
-};
+struct OfSize<8> : Widths<uint64_t, int64_t, uint64_t> {};
 template <class T>
-using UnsignedOf = typename Lane<T>::U;
+using UnsignedOf = typename OfSize<sizeof(T)>::U;
 template <class T>
-using SignedOf = typename Lane<T>::S;
+using SignedOf = typename OfSize<sizeof(T)>::S;
 template <class T>
-using WideOf = typename Lane<T>::W;
+using WideOf = typename OfSize<sizeof(T)>::W;
 
 template <class T>
 constexpr bool kIsFloat = false;
@@ -109,8 +104,31 @@ inline T with_sign_of(T magnitude, T sign) {
   const auto mask = sign_bit<T>();
   return from_bits<T>(static_cast<UnsignedOf<T>>((bits_of(magnitude) & ~mask) | (bits_of(sign) & mask)));
 }
+template <class T>
+constexpr T kLargest = kIsSigned<T> ? static_cast<T>(static_cast<UnsignedOf<T>>(-1) >> 1) : static_cast<T>(-1);
+template <class T>
+constexpr T kSmallest = kIsSigned<T> ? static_cast<T>(-kLargest<T> - 1) : static_cast<T>(0);
 inline float cut(float x) { return __builtin_truncf(x); }
 inline double cut(double x) { return __builtin_trunc(x); }
+
+// A function as it is. Of vectors, a comparison gives masks: all ones or all zeros for each item. (GCC 12 needs the
+// parentheses in `(a > b)`: it would take the sign for the end of the template's arguments.)
+template <auto kFunction>
+struct Plain {
+  static auto apply(auto... lanes) { return kFunction(lanes...); }
+};
+
+// A function of floats, and of integers in WideOf, whose result wraps around.
+template <auto kFunction>
+struct Wrapped {
+  template <class T, class... More>
+  static T apply(T first, More... more) {
+    if constexpr (kIsFloat<T>)
+      return kFunction(first, more...);
+    else
+      return static_cast<T>(kFunction(static_cast<WideOf<T>>(first), static_cast<WideOf<T>>(more)...));
+  }
+};
 
 // ---- unary ---------------------------------------------------------------------------------------------------------
 
@@ -143,18 +161,8 @@ struct Sign {
     }
   }
 };
-struct Not {
-  template <class T>
-  static T apply(T x) {
-    return static_cast<T>(~static_cast<WideOf<T>>(x));
-  }
-};
-struct LogicalNot {
-  template <class T>
-  static T apply(T x) {
-    return x == 0;
-  }
-};
+using Not = Wrapped<[](auto x) { return ~x; }>;
+using LogicalNot = Plain<[](auto x) { return x == 0; }>;
 struct Popcnt {
   template <class T>
   static T apply(T x) {
@@ -199,22 +207,8 @@ struct Sqrt {
   static float apply(float x) { return __builtin_sqrtf(x); }
   static double apply(double x) { return __builtin_sqrt(x); }
 };
-struct Rsqrt {
-  template <class T>
-  static T apply(T x) {
-    return T{1} / Sqrt::apply(x);
-  }
-};
-struct IsFinite {
-  template <class T>
-  static bool apply(T x) {
-    return x - x == 0;
-  }
-  template <class V>
-  static auto mask(V x) {
-    return x - x == 0;
-  }
-};
+using Rsqrt = Plain<[](auto x) { return decltype(x){1} / Sqrt::apply(x); }>;
+using IsFinite = Plain<[](auto x) { return x - x == 0; }>;
 struct TotalOrderKey {
   template <class T>
   static SignedOf<T> apply(T x) {
@@ -226,33 +220,13 @@ struct TotalOrderKey {
 
 // ---- binary --------------------------------------------------------------------------------------------------------
 
-struct Add {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>)
-      return a + b;
-    else
-      return static_cast<T>(static_cast<WideOf<T>>(a) + static_cast<WideOf<T>>(b));
-  }
-};
-struct Subtract {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>)
-      return a - b;
-    else
-      return static_cast<T>(static_cast<WideOf<T>>(a) - static_cast<WideOf<T>>(b));
-  }
-};
-struct Multiply {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>)
-      return a * b;
-    else
-      return static_cast<T>(static_cast<WideOf<T>>(a) * static_cast<WideOf<T>>(b));
-  }
-};
+using Add = Wrapped<[](auto a, auto b) { return a + b; }>;
+using Subtract = Wrapped<[](auto a, auto b) { return a - b; }>;
+using Multiply = Wrapped<[](auto a, auto b) { return a * b; }>;
+using And = Wrapped<[](auto a, auto b) { return a & b; }>;
+using Or = Wrapped<[](auto a, auto b) { return a | b; }>;
+using Xor = Wrapped<[](auto a, auto b) { return a ^ b; }>;
+
 // Whether the quotient of any two T, computed in double precision and cut, is exact; it becomes vector instructions.
 // (So is that of any two integers up to 2^52: it is at least 1 / b away from the next integer, and rounded by half of
 // that.)
@@ -315,65 +289,37 @@ struct IntegerPower {
     return static_cast<T>(result);
   }
 };
-struct Maximum {
+// The canonical NaN wins.
+template <bool kMax>
+struct Extremum {
   template <class T>
   static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) {
+    const T first = (kMax ? a > b : a < b) ? a : b;
+    if constexpr (!kIsFloat<T>) {
+      return first;
+    } else {
       // One instruction each. They differ in equal zeros alone: +0 over -0.
-      const T first = a > b ? a : b, second = b > a ? b : a;
-      const T larger = from_bits<T>(bits_of(first) & bits_of(second));
-      return __builtin_isunordered(a, b) ? canonical_nan<T>() : larger;
-    } else {
-      return a > b ? a : b;
+      const T second = (kMax ? b > a : b < a) ? b : a;
+      const auto bits = kMax ? bits_of(first) & bits_of(second) : bits_of(first) | bits_of(second);
+      return __builtin_isunordered(a, b) ? canonical_nan<T>() : from_bits<T>(bits);
     }
   }
 };
-struct Minimum {
+using Maximum = Extremum<true>;
+using Minimum = Extremum<false>;
+
+// By the width or more: 0.
+template <auto kShift>
+struct Shift {
   template <class T>
   static T apply(T a, T b) {
-    if constexpr (kIsFloat<T>) {
-      const T first = a < b ? a : b, second = b < a ? b : a;
-      const T smaller = from_bits<T>(bits_of(first) | bits_of(second));  // -0 under +0
-      return __builtin_isunordered(a, b) ? canonical_nan<T>() : smaller;
-    } else {
-      return a < b ? a : b;
-    }
-  }
-};
-struct And {
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a & b);
-  }
-};
-struct Or {
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a | b);
-  }
-};
-struct Xor {
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a ^ b);
-  }
-};
-struct ShiftLeft {
-  template <class T>
-  static T apply(T a, T b) {
+    const auto bits = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(a));
     const auto count = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(b));
-    const WideOf<T> shifted = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(a)) << (count & (kBits<T> - 1));
-    return static_cast<T>(count < kBits<T> ? shifted : 0);
+    return static_cast<T>(count < kBits<T> ? kShift(bits, count & (kBits<T> - 1)) : 0);
   }
 };
-struct ShiftRightLogical {
-  template <class T>
-  static T apply(T a, T b) {
-    const auto count = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(b));
-    const WideOf<T> shifted = static_cast<WideOf<T>>(static_cast<UnsignedOf<T>>(a)) >> (count & (kBits<T> - 1));
-    return static_cast<T>(count < kBits<T> ? shifted : 0);
-  }
-};
+using ShiftLeft = Shift<[](auto bits, auto count) { return bits << count; }>;
+using ShiftRightLogical = Shift<[](auto bits, auto count) { return (bits >> count); }>;
 struct ShiftRightArithmetic {
   template <class T>
   static T apply(T a, T b) {
@@ -392,30 +338,10 @@ struct RotateLeft {  // by more than 0, and by less than the width
   }
 };
 
-struct MultiplyAdd {
-  template <class T>
-  static T apply(T a, T b, T c) {
-    return Add::apply(Multiply::apply(a, b), c);
-  }
-};
-struct AddTwice {
-  template <class T>
-  static T apply(T a, T b, T c) {
-    return Add::apply(Add::apply(a, b), c);
-  }
-};
-struct RotateXor {
-  template <class T>
-  static T apply(T a, T b, T c) {
-    return static_cast<T>(RotateLeft::apply(a, b) ^ c);
-  }
-};
-struct WrapNegative {
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>(a < T{} ? Add::apply(a, b) : a);
-  }
-};
+using MultiplyAdd = Plain<[](auto a, auto b, auto c) { return Add::apply(Multiply::apply(a, b), c); }>;
+using AddTwice = Plain<[](auto a, auto b, auto c) { return Add::apply(Add::apply(a, b), c); }>;
+using RotateXor = Plain<[](auto a, auto b, auto c) { return Xor::apply(RotateLeft::apply(a, b), c); }>;
+using WrapNegative = Plain<[](auto a, auto b) { return a < 0 ? Add::apply(a, b) : a; }>;
 
 // sqrt(a^2 + b^2) without overflow on the way, within 1.3 ulp. An infinity wins over a NaN.
 struct Hypot {
@@ -434,78 +360,19 @@ struct Hypot {
   }
 };
 
-// Of vectors, comparisons give masks: all ones or all zeros for each item.
-struct Equal {
-  template <class T>
-  static bool apply(T a, T b) {
-    return a == b;
-  }
-  template <class V>
-  static auto mask(V a, V b) {
-    return a == b;
-  }
-};
-struct NotEqual {
-  template <class T>
-  static bool apply(T a, T b) {
-    return a != b;
-  }
-  template <class V>
-  static auto mask(V a, V b) {
-    return a != b;
-  }
-};
-struct Less {
-  template <class T>
-  static bool apply(T a, T b) {
-    return a < b;
-  }
-  template <class V>
-  static auto mask(V a, V b) {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <class T>
-  static bool apply(T a, T b) {
-    return a <= b;
-  }
-  template <class V>
-  static auto mask(V a, V b) {
-    return a <= b;
-  }
-};
-struct Greater {
-  template <class T>
-  static bool apply(T a, T b) {
-    return a > b;
-  }
-  template <class V>
-  static auto mask(V a, V b) {
-    return a > b;
-  }
-};
-struct GreaterEqual {
-  template <class T>
-  static bool apply(T a, T b) {
-    return a >= b;
-  }
-  template <class V>
-  static auto mask(V a, V b) {
-    return a >= b;
-  }
-};
+using Equal = Plain<[](auto a, auto b) { return a == b; }>;
+using NotEqual = Plain<[](auto a, auto b) { return a != b; }>;
+using Less = Plain<[](auto a, auto b) { return a < b; }>;
+using LessEqual = Plain<[](auto a, auto b) { return a <= b; }>;
+using Greater = Plain<[](auto a, auto b) { return (a > b); }>;
+using GreaterEqual = Plain<[](auto a, auto b) { return (a >= b); }>;
 
 // Booleans are bytes. Any byte but 0 is true, and results are 0 or 1.
 template <class Op>
 struct Truth {
-  template <class T>
-  static T apply(T a) {
-    return static_cast<T>(Op::apply(static_cast<T>(a != 0)));
-  }
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>(Op::apply(static_cast<T>(a != 0), static_cast<T>(b != 0)));
+  template <class T, class... More>
+  static T apply(T first, More... more) {
+    return static_cast<T>(Op::apply(static_cast<T>(first != 0), static_cast<T>(more != 0)...));
   }
 };
 

@@ -202,7 +202,7 @@ TEST(Exchange, ProcessesGetTheTilesOfTheirDevices) {
     AxisList all = digits->axes(digits->touched(c.map.axes()));
     AxisList pinned = some_of(random, all);
     while (product(pinned) > 12) pinned.pop_back();
-    run_in_processes(pinned, [&](const DeviceSet& devices, Communicator& communicator) {
+    run_in_processes(pinned, [&](const DeviceSet& devices, DeviceCommunicator& communicator) {
       std::vector<Shards> owned;
       for (const Shards& operand : operands) owned.push_back(devices.owned(operand));
       const Shards actual = communicator.exchange(owned, nullptr, c.map, nullptr);

@@ -27,57 +27,32 @@ class CountingCommunicator final : public Communicator {
   std::map<OpId, Sent> sent;
 
   void begin(OpId op) override { op_ = op; }
-  Shards axis_index(AxisSpan axes) override { return own_.axis_index(axes); }
-  Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) override {
-    add(2 * others(operand, product(axes)));
-    return own_.all_reduce(operand, axes, reducer);
-  }
-  Shards all_gather(const Shards& operand, std::span<const AxisList> gather) override {
-    int64_t group = 1;
-    for (const AxisList& axes : gather) group *= product(axes);
-    add(static_cast<double>(bytes_of(operand) * (group - 1)));
-    return own_.all_gather(operand, gather);
-  }
-  Shards reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
-                        Reducer reducer) override {
-    add(others(operand, product(axes)));
-    return own_.reduce_scatter(operand, axes, scatter, reducer);
-  }
-  Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) override {
-    int64_t group = 1;
-    for (const AllToAllMove& move : moves) group *= product(move.axes);
-    add(others(operand, group));
-    return own_.all_to_all(operand, moves);
-  }
-  Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override {
-    add(static_cast<double>(bytes_of(operand)));
-    return own_.permute(operand, from, to);
-  }
-  Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override {
-    add(static_cast<double>(bytes_of(operand)));
-    return own_.shift(operand, axes, offset, wrap);
-  }
-  Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override {
-    add(static_cast<double>(bytes_of(operand)));
-    return own_.chain(operand, axes, step, reducer);
-  }
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
-                  const Mesh* main) override {
-    add(exchange_cost(map).elements * static_cast<double>(item_size(operands[0].dtype())));
-    return own_.exchange(operands, fill, map, main);
+  Shards run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) override {
+    if (call.kind != CollectiveKind::kAxisIndex) {
+      ++sent[op_].count;
+      sent[op_].bytes += bytes_received(call, operands[0]);
+    }
+    return own_.run_on_its_mesh(call, operands);
   }
 
  private:
-  static int64_t bytes_of(const Shards& operand) {
-    return element_count(operand.local_shape()) * item_size(operand.dtype());
-  }
-  // The parts of the operand that the others of a group have.
-  static double others(const Shards& operand, int64_t group) {
-    return static_cast<double>(bytes_of(operand)) * static_cast<double>(group - 1) / static_cast<double>(group);
-  }
-  void add(double bytes) {
-    ++sent[op_].count;
-    sent[op_].bytes += bytes;
+  static double bytes_received(const CollectiveCall& call, const Shards& operand) {
+    const auto bytes = static_cast<double>(element_count(operand.local_shape()) * item_size(operand.dtype()));
+    int64_t group = product(call.axes);
+    for (const AllToAllMove& move : call.moves) group *= product(move.axes);
+    // The parts of the operand that the others of a group have.
+    const double others = bytes * static_cast<double>(group - 1) / static_cast<double>(group);
+    switch (call.kind) {
+      case CollectiveKind::kAllReduce: return 2 * others;
+      case CollectiveKind::kReduceScatter:
+      case CollectiveKind::kAllToAll: return others;
+      case CollectiveKind::kAllGather:
+        for (const AxisList& axes : call.dims) group *= product(axes);
+        return bytes * static_cast<double>(group - 1);
+      case CollectiveKind::kExchange:
+        return exchange_cost(call.exchange).elements * static_cast<double>(item_size(operand.dtype()));
+      default: return bytes;
+    }
   }
 
   VirtualCommunicator own_;

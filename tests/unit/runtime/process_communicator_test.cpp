@@ -14,7 +14,7 @@ using namespace shardwise::testing;
 
 constexpr int64_t kMostThreads = 12;
 
-using Collective = std::function<Shards(Communicator&, const Shards&)>;
+using Collective = std::function<Shards(DeviceCommunicator&, const Shards&)>;
 
 // Each process gets the shards that the virtual mesh computes for its devices, whichever digits are pinned.
 void expect_as_on_the_virtual_mesh(Random& random, const Case& c, const Collective& collective) {
@@ -22,7 +22,7 @@ void expect_as_on_the_virtual_mesh(Random& random, const Case& c, const Collecti
   const Shards expected = collective(virtual_mesh, c.operand);
   AxisList pinned = respelled(random, sorted(some_of(random, c.digits)));
   while (product(pinned) > kMostThreads) pinned.pop_back();
-  run_in_processes(pinned, [&](const DeviceSet& devices, Communicator& communicator) {
+  run_in_processes(pinned, [&](const DeviceSet& devices, DeviceCommunicator& communicator) {
     const Shards actual = collective(communicator, devices.owned(c.operand));
     const AxisList grid = sorted(devices.free(c.digits));
     for (int64_t i = 0; i < product(grid); ++i) {
@@ -41,7 +41,7 @@ TEST(ProcessCommunicator, AllReduce) {
     const Case c = random_case(random, dtype, round % 10 == 0 ? Dims{3, 30011} : Dims{2, 3});
     const AxisList axes = respelled(random, some_of(random, c.digits));
     const Reducer reducer = random_reducer(random, dtype);
-    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+    expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
       return communicator.all_reduce(operand, axes, reducer);
     });
     if (HasFailure()) FAIL() << round << " " << name(reducer) << " " << axis_list_text(*c.mesh, axes);
@@ -57,7 +57,7 @@ TEST(ProcessCommunicator, AllReducesTogether) {
     const Reducer first = random_reducer(random, dtype);
     const std::vector<Reducer> reducers{first, random_reducer(random, dtype), first};  // two travel as one array
     for (size_t which = 0; which < 3; ++which) {
-      expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+      expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
         const NdArray stack = operand.stack();
         const Shards part(operand.axes(), stack.sliced(stack.ndim() - 1, 1, 2));
         return communicator.all_reduce_together(std::vector<Shards>{operand, operand, part}, axes, reducers)[which];
@@ -85,7 +85,7 @@ TEST(ProcessCommunicator, AllReducesOfSeveralDtypesTogether) {
     const Case c = random_case(random, dtype, round % 10 < 2 ? Dims{3, 30011} : Dims{1, 3});
     const AxisList axes = respelled(random, some_of(random, c.digits));
     for (size_t which = 0; which < 3; ++which) {
-      expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+      expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
         const Shards bytes = as_bytes(operand);
         return communicator.all_reduce_together(std::vector<Shards>{bytes, operand, bytes}, axes, reducers)[which];
       });
@@ -99,7 +99,7 @@ TEST(ProcessCommunicator, AllGather) {
   for (int round = 0; round < kRounds; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2, 1, 3});
     const std::vector<AxisList> gather = respelled(random, deal(random, some_of(random, c.digits), 3));
-    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+    expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
       return communicator.all_gather(operand, gather);
     });
     if (HasFailure()) FAIL() << round;
@@ -115,7 +115,7 @@ TEST(ProcessCommunicator, ReduceScatter) {
     const AxisList axes = respelled(random, digits);
     const std::vector<AxisList> scatter = respelled(random, deal(random, some_of(random, digits), 2));
     const Reducer reducer = random_reducer(random, dtype);
-    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+    expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
       return communicator.reduce_scatter(operand, axes, scatter, reducer);
     });
     if (HasFailure()) FAIL() << round;
@@ -131,7 +131,7 @@ TEST(ProcessCommunicator, AllToAll) {
       const int64_t from = below(random, 3);
       moves.push_back({axes, from, (from + 1 + below(random, 2)) % 3});
     }
-    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+    expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
       return communicator.all_to_all(operand, moves);
     });
     if (HasFailure()) FAIL() << round;
@@ -145,7 +145,7 @@ TEST(ProcessCommunicator, Permute) {
     const AxisList from = some_of(random, c.digits);
     AxisList to = from;
     std::shuffle(to.begin(), to.end(), random);
-    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+    expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
       return communicator.permute(operand, from, to);
     });
     if (HasFailure()) FAIL() << round;
@@ -161,7 +161,7 @@ TEST(ProcessCommunicator, PermuteBetweenDigitsOfOtherSizes) {
     const Case c{mesh, digits, Shards({x}, values)};
     VirtualCommunicator virtual_mesh;
     const Shards expected = virtual_mesh.permute(c.operand, AxisList{x}, AxisList{z, y});
-    run_in_processes({digits.back()}, [&](const DeviceSet& devices, Communicator& communicator) {
+    run_in_processes({digits.back()}, [&](const DeviceSet& devices, DeviceCommunicator& communicator) {
       const Shards actual = communicator.permute(devices.owned(c.operand), AxisList{x}, AxisList{z, y});
       const AxisList grid = devices.free(AxisList{x, y, z});
       for (int64_t i = 0; i < product(grid); ++i) {
@@ -179,7 +179,7 @@ TEST(ProcessCommunicator, Shift) {
     const AxisList axes = respelled(random, some_of(random, c.digits));
     const int64_t offset = below(random, 9) - 4;
     const bool wrap = below(random, 2) == 0;
-    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+    expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
       return communicator.shift(operand, axes, offset, wrap);
     });
     if (HasFailure()) FAIL() << round;
@@ -193,7 +193,7 @@ TEST(ProcessCommunicator, Chain) {
     const AxisList axes = respelled(random, some_of(random, c.digits));
     const int64_t step = below(random, 2) == 0 ? 1 : -1;
     const Reducer reducer = below(random, 2) == 0 ? Reducer::kSum : Reducer::kMax;
-    expect_as_on_the_virtual_mesh(random, c, [&](Communicator& communicator, const Shards& operand) {
+    expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
       return communicator.chain(operand, axes, step, reducer);
     });
     if (HasFailure()) FAIL() << round;
@@ -206,7 +206,7 @@ TEST(ProcessCommunicator, AxisIndex) {
     const Case c = random_case(random, DType::kI32, {1});
     const AxisList axes = respelled(random, some_of(random, c.digits));
     expect_as_on_the_virtual_mesh(
-        random, c, [&](Communicator& communicator, const Shards&) { return communicator.axis_index(axes); });
+        random, c, [&](DeviceCommunicator& communicator, const Shards&) { return communicator.axis_index(axes); });
     if (HasFailure()) FAIL() << round;
   }
 }

@@ -59,7 +59,7 @@ class Meeting {
   std::barrier<> barrier_;
 };
 
-class MeetingCommunicator final : public Communicator {
+class MeetingCommunicator final : public DeviceCommunicator {
  public:
   MeetingCommunicator(Meeting& meeting, const DeviceSet& devices) : meeting_(meeting), devices_(devices) {}
 
@@ -184,7 +184,8 @@ void run_in_threads(size_t count, const Body& body) {
   }
 }
 
-inline void run_in_processes(const AxisList& pinned, const std::function<void(const DeviceSet&, Communicator&)>& body) {
+inline void run_in_processes(const AxisList& pinned,
+                             const std::function<void(const DeviceSet&, DeviceCommunicator&)>& body) {
   const auto count = static_cast<size_t>(product(pinned));
   Meeting meeting(pinned);
   run_in_threads(count, [&](size_t i) -> std::exception_ptr {
@@ -222,7 +223,7 @@ inline void expect_same_in_processes(const AxisList& pinned,
   std::vector<std::unique_ptr<Executable>> parts;  // planned before the threads begin: they share a Context
   for (int64_t i = 0; i < product(pinned); ++i) parts.push_back(make({pinned, i}));
   std::atomic<int64_t> compared = 0;
-  run_in_processes(pinned, [&](const DeviceSet& devices, Communicator& communicator) {
+  run_in_processes(pinned, [&](const DeviceSet& devices, DeviceCommunicator& communicator) {
     const auto results = parts[static_cast<size_t>(devices.position)]->run(communicator, arguments, options);
     for (size_t i = 0; i < results.size(); ++i) {
       const Mesh& mesh = results[i].mesh();

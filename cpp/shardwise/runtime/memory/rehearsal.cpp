@@ -11,17 +11,15 @@ namespace {
 
 struct HasAllResults {};  // thrown through a kernel, which would compute now
 
-class RehearsedKernelContext final : public KernelContext {
+class RehearsedKernelContext final : public ShardKernelContext {
  public:
   RehearsedKernelContext(const StepOperands& all, std::span<const NdArray> operands, StepResults& results,
                          int64_t shard)
-      : context_(all, operands, results, shard), results_(results), shard_(shard), has_(results.size(), false) {}
-
-  const NdArray& operand(size_t i) const override { return context_.operand(i); }
+      : ShardKernelContext(all, operands, results, shard), has_(results.size(), false) {}
 
   // The kernel writes the taken buffer as soon as it is a result.
   std::optional<NdArray> take_operand(size_t i) override {
-    std::optional<NdArray> taken = context_.take_operand(i);
+    std::optional<NdArray> taken = ShardKernelContext::take_operand(i);
     takes_ = takes_ || taken;
     return taken;
   }
@@ -29,13 +27,13 @@ class RehearsedKernelContext final : public KernelContext {
   NdArray allocate_result(size_t) override {
     for (size_t i = 0; i < has_.size(); ++i) {
       // All missing results, because the kernel would ask for them before or after it computes this one.
-      if (!has_[i]) results_.allocate(i, shard_);
+      if (!has_[i]) ShardKernelContext::allocate_result(i);
     }
     throw HasAllResults();
   }
 
   void set_result(size_t i, NdArray view) override {
-    context_.set_result(i, std::move(view));
+    ShardKernelContext::set_result(i, std::move(view));
     has_[i] = true;
     // A kernel that took nothing only made a view, and ends by itself.
     if (takes_ && std::find(has_.begin(), has_.end(), false) == has_.end()) throw HasAllResults();
@@ -46,9 +44,6 @@ class RehearsedKernelContext final : public KernelContext {
   }
 
  private:
-  ShardKernelContext context_;
-  StepResults& results_;
-  int64_t shard_;
   std::vector<bool> has_;
   bool takes_ = false;
 };
@@ -67,49 +62,22 @@ void rehearse_kernel(const Kernel& kernel, const StepOperands& all, std::span<co
   }
 }
 
-Shards OneDevice::axis_index(AxisSpan) { return allocated(DType::kI32, {}); }
-
-Shards OneDevice::all_reduce(const Shards& operand, AxisSpan, Reducer) {
-  return allocated(operand.dtype(), operand.local_shape());
-}
-
-Shards OneDevice::all_gather(const Shards& operand, std::span<const AxisList> gather) {
-  Dims shape = operand.local_shape();
-  // Shapes are enough: there are no other shards, and nothing is computed.
-  for (size_t d = 0; d < gather.size(); ++d) shape[d] *= product(gather[d]);
-  return allocated(operand.dtype(), std::move(shape));
-}
-
-Shards OneDevice::reduce_scatter(const Shards& operand, AxisSpan, std::span<const AxisList> scatter, Reducer) {
-  Dims shape = operand.local_shape();
-  for (size_t d = 0; d < scatter.size(); ++d) shape[d] /= product(scatter[d]);
-  return allocated(operand.dtype(), std::move(shape));
-}
-
-Shards OneDevice::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
-  Dims shape = operand.local_shape();
-  for (const AllToAllMove& move : moves) {
+// Shapes are enough: there are no other shards, and nothing is computed.
+Shards OneDevice::run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) {
+  if (call.kind == CollectiveKind::kAxisIndex) return allocated(DType::kI32, {});
+  Dims shape = operands[0].local_shape();
+  for (size_t d = 0; d < call.dims.size(); ++d) {
+    const int64_t parts = product(call.dims[d]);
+    shape[d] = call.kind == CollectiveKind::kAllGather ? shape[d] * parts : shape[d] / parts;
+  }
+  for (const AllToAllMove& move : call.moves) {
     shape[static_cast<size_t>(move.to_dim)] /= product(move.axes);
     shape[static_cast<size_t>(move.from_dim)] *= product(move.axes);
   }
-  return allocated(operand.dtype(), std::move(shape));
-}
-
-Shards OneDevice::permute(const Shards& operand, AxisSpan, AxisSpan) {
-  return allocated(operand.dtype(), operand.local_shape());
-}
-
-Shards OneDevice::shift(const Shards& operand, AxisSpan, int64_t, bool) {
-  return allocated(operand.dtype(), operand.local_shape());
-}
-
-Shards OneDevice::chain(const Shards& operand, AxisSpan, int64_t, Reducer) {
-  return allocated(operand.dtype(), operand.local_shape());
-}
-
-Shards OneDevice::exchange(std::span<const Shards> operands, const Shards*, const ExchangeMap& map, const Mesh*) {
-  Dims shape;
-  for (const ExchangeTarget& to : map.to) shape.push_back(to.rows);
+  if (call.kind == CollectiveKind::kExchange) {
+    shape.clear();
+    for (const ExchangeTarget& to : call.exchange.to) shape.push_back(to.rows);
+  }
   return allocated(operands[0].dtype(), std::move(shape));
 }
 

@@ -21,17 +21,7 @@ void rehearse_kernel(const Kernel& kernel, const StepOperands& all, std::span<co
 // Stands for the other devices where one device rehearses: each result has the shape of the collective's.
 class OneDevice final : public Communicator {
  public:
-  Shards axis_index(AxisSpan axes) override;
-  Shards all_reduce(const Shards& operand, AxisSpan axes, Reducer reducer) override;
-  Shards all_gather(const Shards& operand, std::span<const AxisList> gather) override;
-  Shards reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
-                        Reducer reducer) override;
-  Shards all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) override;
-  Shards permute(const Shards& operand, AxisSpan from, AxisSpan to) override;
-  Shards shift(const Shards& operand, AxisSpan axes, int64_t offset, bool wrap) override;
-  Shards chain(const Shards& operand, AxisSpan axes, int64_t step, Reducer reducer) override;
-  Shards exchange(std::span<const Shards> operands, const Shards* fill, const ExchangeMap& map,
-                  const Mesh* main) override;
+  Shards run_on_its_mesh(const CollectiveCall& call, std::span<const Shards> operands) override;
   Shards on_mesh(const DeviceOrder&, std::span<const Shards> operands, const Collective& collective) override {
     return collective(*this, operands);
   }

@@ -114,22 +114,22 @@ void batch_reductions(const Module& module, std::span<const PlannedFunction> fun
     begin = end;
   }
   for (Step& step : block.steps) {
-    step.for_each_block([&](Block& inner) { batch_reductions(module, functions, inner); });
+    for_each_block(step, [&](Block& inner) { batch_reductions(module, functions, inner); });
   }
 }
 
 }  // namespace
 
-bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Step& step) {
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, const Step& step) {
   // The definition of a call does not know the function.
   if (const auto* call = std::get_if<Call>(&step.work)) return functions[call->function].has_effect;
   bool found = module.op(step.op).def->has_side_effect(OpView(module, step.op));
-  step.for_each_block([&](Block& block) { found = found || has_effect(module, functions, block); });
+  for_each_block(step, [&](const Block& block) { found = found || has_effect(module, functions, block); });
   return found;
 }
 
-bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Block& block) {
-  return std::ranges::any_of(block.steps, [&](Step& step) { return has_effect(module, functions, step); });
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, const Block& block) {
+  return std::ranges::any_of(block.steps, [&](const Step& step) { return has_effect(module, functions, step); });
 }
 
 void batch_reductions(const Module& module, Plan& plan) {

@@ -19,8 +19,8 @@ namespace shardwise {
 
 // Whether a step, or a step of a block, does more than make its outputs. `functions` are those that it calls, by
 // number.
-bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Step& step);
-bool has_effect(const Module& module, std::span<const PlannedFunction> functions, Block& block);
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, const Step& step);
+bool has_effect(const Module& module, std::span<const PlannedFunction> functions, const Block& block);
 
 // For a plan whose slots are still indices of values.
 void batch_reductions(const Module& module, Plan& plan);

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 
 namespace shardwise {
 namespace {
@@ -66,20 +67,6 @@ std::optional<Merge::Digit> best_digit(const OpView& op, const ShardingRule& rul
   return best;
 }
 
-size_t axis_position(AxisSpan axes, const AxisRef& axis) {
-  return static_cast<size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
-}
-
-AxisList rest_of(AxisSpan axes, const Merge& merge) {
-  AxisList rest;
-  for (const AxisRef& axis : axes) {
-    const bool is_merged = std::any_of(merge.digits.begin(), merge.digits.end(),
-                                       [&](const Merge::Digit& digit) { return digit.axis == axis; });
-    if (!is_merged) rest.push_back(axis);
-  }
-  return rest;
-}
-
 // Merged digits from the largest stride to the smallest, in the first operand that has them.
 std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Shards*>& operands) {
   std::vector<int64_t> strides;
@@ -87,7 +74,7 @@ std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Sha
     size_t i = 0;
     // There is one: digit_along accepts a factor only if some operand varies along it.
     while (!digit.operand_dims[i]) ++i;
-    strides.push_back(operands[i]->stacked().strides()[axis_position(operands[i]->axes(), digit.axis)]);
+    strides.push_back(operands[i]->stacked().strides()[position_of(operands[i]->axes(), digit.axis)]);
   }
   std::vector<size_t> order(merge.digits.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -98,26 +85,22 @@ std::vector<size_t> memory_order(const Merge& merge, const std::vector<const Sha
 std::optional<Shards> merged_operand(const Merge& merge, std::span<const size_t> digit_order, const Shards& shards,
                                      size_t operand) {
   const AxisList& axes = shards.axes();
-  const AxisList rest = rest_of(axes, merge);
+  const AxisList rest = unmerged_axes(merge, axes);
   std::vector<size_t> order;
-  for (const AxisRef& axis : rest) order.push_back(axis_position(axes, axis));
+  for (const AxisRef& axis : rest) order.push_back(position_of(axes, axis));
   // Shards {x=4} of {2, 3}, merged along dim 0: the dims [x, 2, 3] stay in that order, x and 2 merge to {8, 3}.
-  std::vector<size_t> ends;
+  std::vector<size_t> groups(rest.size(), 1);
   for (size_t d = 0; d < shards.stacked().shape().size() - axes.size(); ++d) {
+    const size_t begin = order.size();
     for (size_t g : digit_order) {
       const Merge::Digit& digit = merge.digits[g];
-      if (digit.operand_dims[operand] == d) order.push_back(axis_position(axes, digit.axis));
+      if (digit.operand_dims[operand] == d) order.push_back(position_of(axes, digit.axis));
     }
     order.push_back(axes.size() + d);
-    ends.push_back(order.size());
+    groups.push_back(order.size() - begin);
   }
-  std::optional<NdArray> view = reorder_dims(shards.stacked(), order);
-  for (size_t d = ends.size(); d-- > 0 && view;) {
-    const size_t begin = d == 0 ? rest.size() : ends[d - 1];
-    if (ends[d] - begin > 1) view = merge_dims(*view, begin, ends[d]);
-  }
-  if (!view) return std::nullopt;
-  return Shards(rest, std::move(*view));
+  const std::optional<NdArray> view = merged_view(reorder_dims(shards.stacked(), order), groups);
+  return view ? std::optional(Shards(rest, *view)) : std::nullopt;
 }
 
 // Whether there is a kernel for the shards joined along these digits; sets it, and the types of the results.
@@ -142,6 +125,13 @@ bool prepare(const OpView& op, Merge& merge) {
 }
 
 }  // namespace
+
+AxisList unmerged_axes(const Merge& merge, AxisList axes) {
+  std::erase_if(axes, [&](const AxisRef& axis) {
+    return std::ranges::any_of(merge.digits, [&](const Merge::Digit& digit) { return digit.axis == axis; });
+  });
+  return axes;
+}
 
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
                                 const std::vector<Homes>& homes, Reduction reduction) {
@@ -196,28 +186,13 @@ std::optional<std::vector<Shards>> merged_operands(const Merge& merge, const std
 
 Shards unmerged_result(const Merge& merge, std::span<const size_t> order, size_t result, const Shards& merged,
                        const AxisList& axes) {
-  AxisList found = merged.axes();  // the axis of each dim, {-1} for local ones
-  NdArray view = merged.stack();
-  std::vector<size_t> locals;
-  const size_t ndim = view.shape().size() - found.size();
-  for (size_t d = 0; d < ndim; ++d) {
-    const size_t at = found.size();
-    Dims sizes;
-    for (size_t g : order) {
-      if (merge.digits[g].result_dims[result] != d) continue;
-      sizes.push_back(merge.digits[g].axis.size);
-      found.push_back(merge.digits[g].axis);
-    }
-    // The inverse of merged_operand: a result dim of 8 with x=4 inside becomes [x=4, 2], and x moves to the front.
-    sizes.push_back(view.shape()[at] / element_count(sizes));
-    view = split_dim(view, at, sizes);
-    locals.push_back(found.size());
-    found.push_back({-1, 1, 1});
+  // The inverse of merged_operand: a result dim of 8 with x=4 inside becomes [x=4, 2], and x moves to the front.
+  std::vector<AxisList> split(merge.results[result].shape.size());
+  for (size_t g : order) {
+    const Merge::Digit& digit = merge.digits[g];
+    if (const auto dim = digit.result_dims[result]) split[*dim].push_back(digit.axis);
   }
-  std::vector<size_t> dims;
-  for (const AxisRef& axis : axes) dims.push_back(axis_position(found, axis));
-  dims.insert(dims.end(), locals.begin(), locals.end());
-  return {axes, reorder_dims(view, dims)};
+  return {axes, parts_of(merged.stack(), merged.axes(), split, axes)};
 }
 
 }  // namespace shardwise

@@ -51,6 +51,8 @@ using Homes = std::vector<uint8_t>;
 std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const std::vector<DigitSet>& varying,
                                 const std::vector<Homes>& homes, Reduction reduction = {});
 
+// The axes along which merged calls stay apart.
+AxisList unmerged_axes(const Merge& merge, AxisList axes);
 // The operands with the merged digits inside their dims, in memory order, which `order` receives as indices of
 // `merge.digits`. Returns none when the merged dim of some operand has no single stride.
 std::optional<std::vector<Shards>> merged_operands(const Merge& merge, const std::vector<const Shards*>& operands,

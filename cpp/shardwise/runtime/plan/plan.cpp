@@ -52,7 +52,7 @@ void add_captures(Step& step) {
       if (known.insert(value).second) step.inputs.push_back(value);
     }
   };
-  step.for_each_block([&](const Block& block) {
+  for_each_block(step, [&](const Block& block) {
     for (const Step& inner : block.steps) {
       read(inner.inputs);
       known.insert(inner.outputs.begin(), inner.outputs.end());

@@ -37,7 +37,7 @@ class SlotNumbering {
       }
       // A chain that runs many times keeps its workspace; main runs once.
       const bool repeats = is_repeated || std::holds_alternative<Loop>(step.work);
-      step.for_each_block([&](Block& inner) { number(inner, repeats); });
+      for_each_block(step, [&](Block& inner) { number(inner, repeats); });
       auto* chain = std::get_if<FusedChain>(&step.work);
       const bool is_short = chain != nullptr && chain->lanes > 0 && chain->lanes <= kKeptLanes;
       if (is_repeated && is_short) chain->runner = plan_.runners++;

@@ -92,14 +92,14 @@ struct Step {
   std::vector<uint32_t> dead = {};  // slots that are not read after this step
   AxisList axes = {};               // axes along which the results vary, and along which a kernel's operands are read
   std::variant<KernelCall, FusedChain, CollectiveCall, Loop, Branches, Call> work = {};
-
-  // The blocks of a loop or of branches, in the order of the op's regions.
-  template <class F>
-  void for_each_block(F&& visit) {
-    if (auto* loop = std::get_if<Loop>(&work)) visit(loop->condition), visit(loop->body);
-    if (auto* branches = std::get_if<Branches>(&work)) std::ranges::for_each(branches->blocks, visit);
-  }
 };
+
+// The blocks of a loop or of branches, in the order of the op's regions. The step may be const.
+template <class F>
+void for_each_block(auto& step, F&& visit) {
+  if (auto* loop = std::get_if<Loop>(&step.work)) visit(loop->condition), visit(loop->body);
+  if (auto* branches = std::get_if<Branches>(&step.work)) std::ranges::for_each(branches->blocks, visit);
+}
 
 struct PlannedFunction {
   Block block;

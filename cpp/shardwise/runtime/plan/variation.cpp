@@ -84,8 +84,10 @@ class VariationFinder {
     for (OpId id : module_.region(region).ops) {
       const OpView op(module_, id);
       if (is_local_collective(op)) {
-        const CollectiveCall call = read_collective(op, mesh_, variation_.orders);
-        append(used, variation_.collectives.emplace(id, call).first->second.axes_used());
+        CollectiveCall call = read_collective(op, mesh_, variation_.orders);
+        // Axes of another mesh cut nothing.
+        if (call.order == nullptr) append(used, call.axes_of_mesh());
+        variation_.collectives.emplace(id, std::move(call));
       }
       if (op.def().is_control_flow()) {
         for (RegionId inner : op.regions()) read_collectives(inner, used);

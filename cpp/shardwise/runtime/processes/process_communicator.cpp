@@ -20,26 +20,7 @@ namespace {
 // Received bytes up to which a reduction gathers whole operands: the second step would cost more than the bytes.
 constexpr int64_t kWholeBytes = int64_t{1} << 17;
 
-std::span<const std::byte> bytes_of(const NdArray& array) {
-  return {array.data(), static_cast<size_t>(array.nbytes())};
-}
 std::span<std::byte> memory_of(const NdArray& array) { return {array.data(), static_cast<size_t>(array.nbytes())}; }
-
-// A contiguous array with other dims of the same size.
-NdArray reshaped(const NdArray& array, Dims shape) {
-  Dims strides = row_major_strides(shape, item_size(array.dtype()));
-  return {array.dtype(), std::move(shape), std::move(strides), array.data(), array.owner()};
-}
-
-// The first dims of `array` are `axes`, in any order.
-Shards labelled(const AxisList& axes, const NdArray& array) {
-  // The transport lists the members of a group first; shards are indexed in mesh order.
-  AxisList sorted = in_mesh_order(axes);
-  std::vector<size_t> order;
-  for (const AxisRef& axis : sorted) order.push_back(position_of(axes, axis));
-  for (size_t d = axes.size(); d < array.shape().size(); ++d) order.push_back(d);
-  return {std::move(sorted), reorder_dims(array, order)};
-}
 
 AxisList part_of(AxisSpan pieces, AxisSpan pinned, bool is_pinned) {
   AxisList part;
@@ -91,8 +72,8 @@ const ProcessGroup& ProcessCommunicator::group_along(AxisSpan axes) {
 Shards ProcessCommunicator::gathered(const Shards& operand, const ProcessGroup& group) {
   const NdArray own = dense(operand.stack());
   const NdArray all = pooled_empty(own.dtype(), concatenated(sizes_of(group.axes), own.shape()));
-  transport_->all_gather(group, bytes_of(own), memory_of(all));
-  return labelled(joined(group.axes, operand.axes()), all);
+  transport_->all_gather(group, memory_of(own), memory_of(all));
+  return shards_along(joined(group.axes, operand.axes()), all);
 }
 
 Shards ProcessCommunicator::axis_index(AxisSpan axes) {
@@ -123,9 +104,9 @@ std::vector<Shards> ProcessCommunicator::all_reduce_together(std::span<const Sha
   message.fill(packs, operands);
   const ReductionMessage received = message.of_rows(group.count);
   if (in_parts) {
-    transport_->all_to_all(group, bytes_of(message.memory()), memory_of(received.memory()));
+    transport_->all_to_all(group, memory_of(message.memory()), memory_of(received.memory()));
   } else {
-    transport_->all_gather(group, bytes_of(message.memory()), memory_of(received.memory()));
+    transport_->all_gather(group, memory_of(message.memory()), memory_of(received.memory()));
   }
   std::vector<Shards> sums;
   sums.reserve(packs.size());
@@ -143,18 +124,12 @@ Shards ProcessCommunicator::folded(const NdArray& members, const AxisList& own, 
                                    AxisSpan axes, Reducer reducer) {
   // Devices of this process are folded with the others, in the order of all devices along the axes.
   if (product(axes) != group.count) {
-    return own_.all_reduce(labelled(joined(group.axes, own), members), axes, reducer);
+    return own_.all_reduce(shards_along(joined(group.axes, own), members), axes, reducer);
   }
-  const auto lead = static_cast<std::ptrdiff_t>(group.axes.size());
-  const Dims shape(members.shape().begin() + lead, members.shape().end());
-  const Dims strides(members.strides().begin() + lead, members.strides().end());
-  // The group is in the order of `axes`, and so are its members in memory.
-  const int64_t step = members.strides()[group.axes.size() - 1];
+  // The group is in the order of `axes`.
+  const Shards by_member(group.axes, members);
   std::vector<NdArray> list;
-  list.reserve(static_cast<size_t>(group.count));
-  for (int64_t i = 0; i < group.count; ++i) {
-    list.emplace_back(members.dtype(), shape, strides, members.data() + i * step, members.owner());
-  }
+  for (int64_t i = 0; i < group.count; ++i) list.push_back(by_member[i]);
   return {own, fold(reducer, list)};
 }
 
@@ -164,7 +139,7 @@ void ProcessCommunicator::gather_parts(std::vector<Shards>& sums, const ProcessG
   ReductionMessage message(packs, 1);
   message.fill(packs, sums);
   const ReductionMessage all = message.of_rows(group.count);
-  transport_->all_gather(group, bytes_of(message.memory()), memory_of(all.memory()));
+  transport_->all_gather(group, memory_of(message.memory()), memory_of(all.memory()));
   for (size_t i = 0; i < sums.size(); ++i) {
     const AxisList own = sums[i].axes();
     const NdArray parts = all.part(packs[i], Dims{group.count});
@@ -173,24 +148,21 @@ void ProcessCommunicator::gather_parts(std::vector<Shards>& sums, const ProcessG
     for (size_t d = 0; d < own.size(); ++d) order.push_back(d + 1);
     order.push_back(0);
     order.push_back(own.size() + 1);
-    const NdArray whole = dense(reorder_dims(parts, order));
-    sums[i] = {own, reshaped(whole, concatenated(sizes_of(own), Dims{group.count * packs[i].length}))};
+    std::vector<size_t> groups(own.size(), 1);
+    groups.push_back(2);
+    sums[i] = {own, merge_groups(reorder_dims(parts, order), groups)};
   }
 }
 
 Shards ProcessCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {
-  AxisList axes;
-  for (const AxisList& dim : gather) axes = joined(axes, dim);
-  const ProcessGroup& group = group_along(axes);
+  const ProcessGroup& group = group_along(joined(gather));
   return own_.all_gather(group.count == 1 ? operand : gathered(operand, group), gather);
 }
 
 Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
                                            Reducer reducer) {
-  AxisList cuts;
-  for (const AxisList& dim : scatter) cuts = joined(cuts, dim);
   // A sum over y=4 scattered along y:(2)2 and y:(1)2: members of the group are found by the digits that select a part.
-  const ProcessGroup& group = group_along(pieces_of(axes, cuts));
+  const ProcessGroup& group = group_along(pieces_of(axes, joined(scatter)));
   if (group.count == 1) return own_.reduce_scatter(operand, axes, scatter, reducer);
   const AxisList borders = joined(joined(devices_.pinned, group.axes), operand.axes());
   std::vector<AxisList> split;
@@ -203,10 +175,10 @@ Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes,
     local[d] = local[d] / product(split.back()) * product(free.back());
   }
   const NdArray send = parts_for_members(operand.stack(), operand.axes().size(), split, group);
-  const NdArray received =
-      pooled_empty(send.dtype(), concatenated(concatenated(sizes_of(group.axes), sizes_of(operand.axes())), local));
-  transport_->all_to_all(group, bytes_of(send), memory_of(received));
-  return own_.reduce_scatter(labelled(joined(group.axes, operand.axes()), received), axes, free, reducer);
+  const AxisList labels = joined(group.axes, operand.axes());
+  const NdArray received = pooled_empty(send.dtype(), concatenated(sizes_of(labels), local));
+  transport_->all_to_all(group, memory_of(send), memory_of(received));
+  return own_.reduce_scatter(shards_along(labels, received), axes, free, reducer);
 }
 
 Shards ProcessCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
@@ -230,9 +202,8 @@ Shards ProcessCommunicator::move(const Shards& operand, const AllToAllMove& move
   const int64_t block = local[to] / product(pieces);
   local[to] = block * product(free);
   const NdArray send = parts_for_members(operand.along(axes).stack(), axes.size(), split, group);
-  NdArray received =
-      pooled_empty(send.dtype(), concatenated(concatenated(sizes_of(group.axes), sizes_of(axes)), local));
-  transport_->all_to_all(group, bytes_of(send), memory_of(received));
+  NdArray received = pooled_empty(send.dtype(), concatenated(sizes_of(joined(group.axes, axes)), local));
+  transport_->all_to_all(group, memory_of(send), memory_of(received));
   // Dims now: the senders along the group's axes, own axes, local dims. The new free digits are parts of to_dim.
   const size_t own = group.axes.size();
   const size_t lead = own + axes.size();
@@ -366,7 +337,7 @@ Shards ProcessCommunicator::route(const Shards& operand, const Route& route) {
     for (size_t k = 0; k < shards.size(); ++k) {
       copy_parallel(select(buffer, 0, static_cast<int64_t>(k)), operand[shards[k].shard]);
     }
-    outgoing.push_back({process, bytes_of(buffer)});
+    outgoing.push_back({process, memory_of(buffer)});
     buffers.push_back(buffer);
   }
   std::vector<Transport::Incoming> incoming;

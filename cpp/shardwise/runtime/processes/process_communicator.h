@@ -23,7 +23,7 @@
 
 namespace shardwise {
 
-class ProcessCommunicator final : public Communicator {
+class ProcessCommunicator final : public DeviceCommunicator {
  public:
   ProcessCommunicator(DeviceSet devices, std::shared_ptr<Transport> transport);
 

@@ -13,19 +13,6 @@ namespace {
 
 int64_t elements_of_one(const Shards& shards) { return element_count(shards.local_shape()); }
 
-// The last dim, whose elements are side by side, split into these dims.
-NdArray with_last_dim_as(const NdArray& array, DimSpan shape) {
-  Dims whole, strides;
-  whole.reserve(array.shape().size() - 1 + shape.size());
-  strides.reserve(whole.capacity());
-  whole.assign(array.shape().begin(), array.shape().end() - 1);
-  strides.assign(array.strides().begin(), array.strides().end() - 1);
-  const Dims inner = row_major_strides(shape, item_size(array.dtype()));
-  whole.insert(whole.end(), shape.begin(), shape.end());
-  strides.insert(strides.end(), inner.begin(), inner.end());
-  return {array.dtype(), std::move(whole), std::move(strides), array.data(), array.owner()};
-}
-
 }  // namespace
 
 std::vector<Pack> packed(std::span<const Shards> operands, std::span<const Reducer> reducers) {
@@ -119,11 +106,7 @@ void ReductionMessage::write(const Pack& pack, int64_t begin, const NdArray& arr
 }
 
 NdArray ReductionMessage::part(const Pack& pack, DimSpan leading) const {
-  const Dims devices = sizes_of(pack.axes);
-  Dims shape;
-  shape.reserve(leading.size() + devices.size() + 1);
-  shape.assign(leading.begin(), leading.end());
-  shape.insert(shape.end(), devices.begin(), devices.end());
+  Dims shape = concatenated(to_dims(leading), sizes_of(pack.axes));
   shape.push_back(pack.length);
   Dims strides = row_major_strides(shape, item_size(pack.dtype));
   int64_t stride = row_bytes_;
@@ -137,14 +120,10 @@ void unpack(const Pack& pack, const Shards& sums, std::span<const Shards> operan
   for (size_t i : pack.members) {
     const Dims local = operands[i].local_shape();
     const int64_t size = element_count(local);
-    results[i] = {sums.axes(), with_last_dim_as(all.sliced(all.ndim() - 1, begin, size), local)};
+    const auto last = static_cast<size_t>(all.ndim() - 1);
+    results[i] = {sums.axes(), split_dim(all.sliced(all.ndim() - 1, begin, size), last, local)};
     begin += size;
   }
-}
-
-Dims concatenated(Dims a, DimSpan b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
 }
 
 }  // namespace shardwise

@@ -59,6 +59,4 @@ class ReductionMessage {
 // Cuts the elements of a pack into the operands again. `results` has a place for each operand.
 void unpack(const Pack& pack, const Shards& sums, std::span<const Shards> operands, std::vector<Shards>& results);
 
-Dims concatenated(Dims a, DimSpan b);
-
 }  // namespace shardwise

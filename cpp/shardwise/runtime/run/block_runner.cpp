@@ -5,6 +5,7 @@
 #include <new>
 
 #include "shardwise/base/text.h"
+#include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/run/loop_rehearsal.h"
 #include "shardwise/runtime/run/scan_slots.h"
@@ -21,6 +22,11 @@ BlockRunner::BlockRunner(const Module& module, const Plan& plan, const RunOption
       chains_(module, slots, plan.runners),
       collectives_(slots, communicator),
       recorder_(module, slots, options.trace) {}
+
+void BlockRunner::run_main() {
+  const InterruptScope interrupt(options_.between_ops);
+  run(plan_.main);
+}
 
 void BlockRunner::run(const Block& block) {
   run_steps(block);

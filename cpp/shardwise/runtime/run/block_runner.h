@@ -5,6 +5,16 @@
 //
 //   %5 = while(%i = %0) cond {…} do {… return %9}
 //     move %0 -> %5, the block of the condition, the block of the body, move %9 -> %5, the condition, …
+//
+// The parts of a run:
+//
+//   slots.h                the live values: who owns them, moves, what is freed
+//   kernel_steps.h         kernels, merged or once per shard
+//   chain_steps.h          fused chains of elementwise ops
+//   collective_steps.h     collectives, through the communicator
+//   scan_slots.h           the rows of a scan
+//   loop_rehearsal.h       the trips of a loop in a rehearsal, which allocates and computes almost nothing
+//   trace_recorder.h       the trace
 #pragma once
 
 #include "shardwise/base/error.h"
@@ -21,9 +31,10 @@ class BlockRunner {
   BlockRunner(const Module& module, const Plan& plan, const RunOptions& options, Slots& slots,
               Communicator& communicator);
 
-  void run(const Block& block);
+  void run_main();
 
  private:
+  void run(const Block& block);
   void run_steps(const Block& block);
   void run_work(const Step& step, const Loop& loop);
   void run_work(const Step& step, const Branches& branches);

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/kernel_context.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
@@ -103,12 +104,7 @@ void ChainSteps::make_result(const Step& step, const FusedChain& chain) {
 }
 
 Dims ChainSteps::stack_shape(const Step& step) const {
-  Dims shape;
-  const Dims& local = OpView(module_, step.op).result_type().shape;
-  shape.reserve(step.axes.size() + local.size());
-  for (const AxisRef& axis : step.axes) shape.push_back(axis.size);
-  shape.insert(shape.end(), local.begin(), local.end());
-  return shape;
+  return concatenated(sizes_of(step.axes), OpView(module_, step.op).result_type().shape);
 }
 
 Shards ChainSteps::run_stack(const Step& step, const FusedChain& chain) {

@@ -17,7 +17,7 @@ void CollectiveSteps::run(const Step& step, const CollectiveCall& collective) {
   for (const uint32_t slot : step.inputs) operands.push_back(slots_[slot]);
   // Reports and counters name the op whose bytes travel.
   communicator_.begin(step.op);
-  slots_[step.outputs[0]] = collective.run(communicator_, operands).along(step.axes);
+  slots_[step.outputs[0]] = communicator_.run(collective, operands).along(step.axes);
 }
 
 void CollectiveSteps::reduce_together(std::span<const Step> batch) {

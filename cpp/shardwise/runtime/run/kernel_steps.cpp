@@ -21,15 +21,6 @@ int64_t bytes_of_one_shard(const StepOperands& operands, std::span<const TensorT
   return bytes;
 }
 
-// The axes of the step that a merged call does not cover.
-AxisList unmerged_axes(const Step& step, const Merge& merge) {
-  AxisList rest = step.axes;
-  std::erase_if(rest, [&](const AxisRef& axis) {
-    return std::ranges::any_of(merge.digits, [&](const Merge::Digit& digit) { return digit.axis == axis; });
-  });
-  return rest;
-}
-
 }  // namespace
 
 void KernelSteps::run(const Step& step, const KernelCall& call) {
@@ -69,7 +60,7 @@ bool KernelSteps::run_merged(const Step& step, const KernelCall& call) {
   for (uint32_t slot : step.inputs) {  // so that a kernel may take the memory
     if (is_dead_after(step, slot)) slots_[slot] = Shards();
   }
-  const AxisList rest = unmerged_axes(step, merge);
+  const AxisList rest = unmerged_axes(merge, step.axes);
   if (rest.empty()) {
     // An operand that varies along no merged axis is the same for all.
     for (Shards& operand : operands_) {

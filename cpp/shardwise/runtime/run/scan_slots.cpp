@@ -1,10 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/run/scan_slots.h"
 
+#include <numeric>
+
+#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/allocation_log.h"
-#include "shardwise/runtime/scan_rows.h"
+#include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {
+namespace {
+
+// Views, without the dim.
+Shards row_of(const Shards& stack, size_t dim, int64_t row) {
+  // The dims of the axes come before the local ones.
+  if (stack.is_stacked()) return {stack.axes(), select(stack.stacked(), stack.axes().size() + dim, row)};
+  std::vector<NdArray> rows;
+  for (int64_t k = 0; k < stack.count(); ++k) rows.push_back(select(stack[k], dim, row));
+  return {stack.axes(), std::move(rows)};
+}
+
+// A stack stores its rows contiguously, in the memory order of the first row written, so adjacent shards of rows stay
+// adjacent.
+Shards empty_stack_of(const Shards& row, int64_t rows, size_t dim) {
+  const Dims shape = concatenated(sizes_of(row.axes()), row.local_shape());
+  // The dims of the shards, from the slowest to the fastest.
+  std::vector<size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (row.is_stacked() && is_gapless(row.stacked())) order = memory_order(row.stacked());
+  // Rows are the outermost dim in memory, wherever the dim is in the shape: a trip then writes one block.
+  Dims in_memory{rows};
+  std::vector<size_t> place(shape.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    in_memory.push_back(shape[order[i]]);
+    place[order[i]] = i + 1;
+  }
+  place.insert(place.begin() + static_cast<std::ptrdiff_t>(row.axes().size() + dim), 0);
+  return {row.axes(), reorder_dims(pooled_empty(row.dtype(), std::move(in_memory)), place)};
+}
+
+void copy_row(const Shards& stack, size_t dim, int64_t row, const Shards& from) {
+  const NdArray to = select(stack.stacked(), stack.axes().size() + dim, row);
+  // One copy of all shards, split between threads by size rather than by shard.
+  if (from.is_stacked()) return copy_parallel(to, from.stacked());
+  const Shards rows(stack.axes(), to);
+  for (int64_t k = 0; k < from.count(); ++k) copy_parallel(rows[k], from[k]);
+}
+
+}  // namespace
 
 void start_stacks(Slots& slots, const ScanRows& rows) {
   // In a loop around this one, the stack of the trip before may still be read: each run of the step gets a new one.
@@ -24,7 +67,7 @@ void write_rows(Slots& slots, const ScanRows& rows, int64_t trips, int64_t row) 
   for (const ScanRows::Write& write : rows.writes) {
     const Shards value = slots[write.from].along(slots.axes(write.to));
     Shards& stack = slots[write.to];
-    // Allocated by the first row, because only then the memory order of the rows is known (scan_rows.h).
+    // Allocated by the first row, because only then the memory order of the rows is known.
     if (stack.axes().empty() && stack.stacked().data() == nullptr) {
       slots.label_allocations(write.to);
       stack = empty_stack_of(value, trips, rows.dim);
@@ -36,7 +79,11 @@ void write_rows(Slots& slots, const ScanRows& rows, int64_t trips, int64_t row) 
 
 void finish_stacks(Slots& slots, const ScanRows& rows, int64_t trips) {
   for (const ScanRows::Write& write : rows.writes) {
-    if (trips == 0) slots[write.to] = no_rows(slots.type(write.to), slots.axes(write.to));
+    if (trips == 0) {
+      const AxisList& axes = slots.axes(write.to);
+      const TensorType& local = slots.type(write.to);
+      slots[write.to] = Shards(axes, pooled_empty(local.dtype, concatenated(sizes_of(axes), local.shape)));
+    }
     slots.poison_padding(write.to);
   }
 }
