@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "shardwise/mesh/mesh.h"
 #include "shardwise/mesh/sharding.h"
 
@@ -25,11 +27,7 @@ Mesh mesh_from_json(std::string_view json);
 std::string sharding_to_json(const TensorSharding& sharding);
 TensorSharding sharding_from_json(std::string_view json);
 
-// Extracts the reason from an error of the JSON library, "[id] parse error at line 1, column 2: reason; last read:
-// 'bytes'". Shardwise prints the position itself, and the bytes may not be valid text.
-std::string reason_of_json_error(std::string_view what);
-
-// The position of a number that is too large for JSON; `what` is the library's message, which quotes the number.
-size_t place_of_large_number(std::string_view json, std::string_view what);
+// Parses a JSON text; ParseError of `subject`, with the place, for another one, which must be as `must_hold` states.
+nlohmann::ordered_json parse_json(std::string_view text, std::string_view subject, std::string_view must_hold);
 
 }  // namespace shardwise

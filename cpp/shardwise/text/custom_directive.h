@@ -8,10 +8,12 @@
 #include <string_view>
 
 #include "shardwise/ir/module.h"
-#include "shardwise/text/op_parser.h"
-#include "shardwise/text/op_printer.h"
 
 namespace shardwise {
+
+class OpPrinter;
+class OpParser;
+struct OpSyntax;
 
 struct CustomDirective {
   std::string_view name;
@@ -29,28 +31,6 @@ struct CustomDirective {
   void (*normalize)(OpSyntax& op, const Context& context, std::string_view argument) = nullptr;
 };
 
-// The directive of one attribute of type T, its argument: how its text is printed and parsed, and which values it fits.
-template <class T, void (*print)(std::string& out, const T& value), T (*parse)(OpParser& parser),
-          bool (*fits)(const T& value) = nullptr>
-constexpr CustomDirective attribute_directive(std::string_view name,
-                                              void (*print_generic)(std::string& out,
-                                                                    const Attribute& value) = nullptr) {
-  return {.name = name,
-          .attributes = {},
-          .fits =
-              [](const OpView& op, std::string_view argument) {
-                const T* value = op.attrs().find<T>(argument);
-                return value != nullptr && (fits == nullptr || fits(*value));
-              },
-          .print = [](OpPrinter& printer, const OpView& op,
-                      std::string_view argument) { print(printer.out, op.attrs().get<T>(argument)); },
-          .parse = [](OpParser& parser, OpSyntax& op,
-                      std::string_view argument) { parser.add_attribute(op, argument, parse(parser)); },
-          .print_attribute = print_generic};
-}
-
 const CustomDirective* find_custom_directive(std::string_view name);  // null when there is none
-
-// Those with files of their own: reduce_directive.cpp, region_directives.cpp, custom_convolution.cpp.
 
 }  // namespace shardwise

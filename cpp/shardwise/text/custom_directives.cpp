@@ -8,8 +8,6 @@
 
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/text/attribute_parser.h"
-#include "shardwise/text/op_parser.h"
-#include "shardwise/text/op_printer.h"
 
 namespace shardwise {
 namespace {

@@ -2,6 +2,7 @@
 #include "shardwise/text/op_parser.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "shardwise/ir/op_verifier.h"
@@ -246,29 +247,25 @@ bool OpParser::parse_terminator(RegionId region, std::string_view name, bool gen
 }
 
 void OpParser::set_def(OpSyntax& op, std::string_view name) {
-  auto it = definitions_.find(name);
-  if (it == definitions_.end()) {
-    const OpDef* def = find_op(name);
-    // A text may omit these dialects.
-    // MLIR omits the prefix of a region's default dialect: inside func.func it prints `call @f(…)`.
-    for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
-      if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));
-    }
-    if (def == nullptr) {
-      const Refusal* refusal = refusal_of(name);
-      fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"),
-              refusal == nullptr ? std::string() : advice(*refusal));
-    }
-    const Definition definition{def, &assembly_format(*def)};
-    op.def = definition.def;
-    op.format = definition.format;
-    // The key must be part of the text: a decoded string does not live long enough.
-    const std::string_view key = text.substr(text[op.start] == '"' ? op.start + 1 : op.start, name.size());
-    if (key == name) definitions_.emplace(key, definition);
+  if (const auto known = definitions_.find(name); known != definitions_.end()) {
+    std::tie(op.def, op.format) = known->second;
     return;
   }
-  op.def = it->second.def;
-  op.format = it->second.format;
+  op.def = find_op(name);
+  // A text may omit these dialects.
+  // MLIR omits the prefix of a region's default dialect: inside func.func it prints `call @f(…)`.
+  for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
+    if (op.def == nullptr && name.find('.') == std::string_view::npos) op.def = find_op(str(dialect, name));
+  }
+  if (op.def == nullptr) {
+    const Refusal* refusal = refusal_of(name);
+    fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"),
+            refusal == nullptr ? std::string() : advice(*refusal));
+  }
+  op.format = &assembly_format(*op.def);
+  // The key must be part of the text: a decoded string does not live long enough.
+  const std::string_view key = text.substr(text[op.start] == '"' ? op.start + 1 : op.start, name.size());
+  if (key == name) definitions_.emplace(key, std::pair(op.def, op.format));
 }
 
 void OpParser::parse_generic(OpSyntax& op) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "shardwise/text/assembly_format.h"
@@ -105,10 +106,6 @@ class OpParser : public TextReader {
     uint32_t count;
     size_t position;
   };
-  struct Definition {
-    const OpDef* def;
-    const AssemblyFormat* format;
-  };
 
   bool parse_statement(RegionId region);  // false after the terminator
   bool parse_terminator(RegionId region, std::string_view name, bool generic);
@@ -144,7 +141,7 @@ class OpParser : public TextReader {
   int32_t line_number_ = 1;
   std::unordered_map<std::string_view, NamedValue> names_;
   std::vector<std::string_view> defined_;
-  std::unordered_map<std::string_view, Definition> definitions_;
+  std::unordered_map<std::string_view, std::pair<const OpDef*, const AssemblyFormat*>> definitions_;  // by name
   std::vector<std::pair<OpId, size_t>> unverified_;
   std::optional<GspmdShardings> gspmd_;  // from the first mhlo.sharding on
 };

@@ -6,8 +6,6 @@
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/text/attribute_parser.h"
 #include "shardwise/text/custom_directives.h"
-#include "shardwise/text/op_parser.h"
-#include "shardwise/text/op_printer.h"
 
 namespace shardwise {
 namespace {

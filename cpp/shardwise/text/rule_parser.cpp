@@ -159,4 +159,13 @@ RuleAttr parse_rule(SdyCursor& cursor) {
   return rule;
 }
 
+RuleAttr parse_rule(std::string_view text) {
+  SdyCursor cursor(text);
+  cursor.subject = "sharding rule";
+  cursor.expect("#sdy.op_sharding_rule", "before a sharding rule");
+  RuleAttr rule = parse_rule(cursor);
+  cursor.expect_end();
+  return rule;
+}
+
 }  // namespace shardwise
