@@ -43,12 +43,6 @@ struct PyExecutable {
   CountingCommunicator::Received received;  // in its last counted run
 };
 
-NdArray owned_copy(const NdArray& array) {
-  NdArray copy = NdArray::empty(array.dtype(), array.shape());
-  copy.copy_from(array);
-  return copy;
-}
-
 void collect_owners(const Shards& shards, std::unordered_set<const void*>& owners) {
   // One buffer holds all shards.
   if (shards.is_stacked()) {
@@ -58,17 +52,19 @@ void collect_owners(const Shards& shards, std::unordered_set<const void*>& owner
   for (int64_t i = 0; i < shards.count(); ++i) owners.insert(shards[i].owner().get());
 }
 
+// A copy of the shards alone: those of a few devices would keep the whole array alive.
+ArrayPtr with_own_memory(const ShardedArray& array) {
+  const Shards& shards = array.shards();
+  return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.sharding(), array.blocks(),
+                                        Shards(shards.axes(), owned_copy(shards.stack())), array.devices());
+}
+
 // A result must not change when the user writes an array that was an argument: a view of one becomes a copy.
 ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& borrowed) {
-  if (borrowed.empty()) return std::make_shared<ShardedArray>(std::move(result));
   std::unordered_set<const void*> owners;
-  collect_owners(result.shards(), owners);
-  const bool shared =
-      std::any_of(owners.begin(), owners.end(), [&](const void* owner) { return borrowed.contains(owner); });
-  if (!shared) return std::make_shared<ShardedArray>(std::move(result));
-  const Shards& shards = result.shards();
-  return std::make_shared<ShardedArray>(result.dtype(), result.shape(), result.sharding(), result.blocks(),
-                                        Shards(shards.axes(), owned_copy(shards.stack())), result.devices());
+  if (!borrowed.empty()) collect_owners(result.shards(), owners);
+  const bool shared = std::ranges::any_of(owners, [&](const void* owner) { return borrowed.contains(owner); });
+  return shared ? with_own_memory(result) : std::make_shared<ShardedArray>(std::move(result));
 }
 
 void refuse_unreduced(const TensorSharding& sharding) {
@@ -81,13 +77,6 @@ ArrayPtr owned_by(const DeviceSet& devices, ShardedArray array) {
   if (devices.is_all()) return std::make_shared<ShardedArray>(std::move(array));
   return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.sharding(), array.blocks(),
                                         array.owned_by(devices), devices);
-}
-
-// A copy of the shards alone: those of a few devices would keep the whole array alive.
-ArrayPtr with_own_memory(const ArrayPtr& array) {
-  const Shards& shards = array->shards();
-  return std::make_shared<ShardedArray>(array->dtype(), array->shape(), array->sharding(), array->blocks(),
-                                        Shards(shards.axes(), owned_copy(shards.stack())), array->devices());
 }
 
 // `borrow` lets the shards be views of the user's memory, which is right for the duration of a call only. Unreduced
@@ -103,7 +92,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
   const bool copies_whole = !borrow && devices.is_all();
   const ArrayPtr placed =
       owned_by(devices, scatter(copies_whole ? owned_copy(view) : view, sharding.closed(), {}, fill));
-  return borrow || copies_whole ? placed : with_own_memory(placed);
+  return borrow || copies_whole ? placed : with_own_memory(*placed);
 }
 
 // Makes the array of one process of several; `array` stacks the shards of its devices, as `stack` returns them.
