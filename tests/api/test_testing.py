@@ -65,7 +65,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, fault: Fault) -> None:
 
     def compile_with_fault(*args: Any, **options: Any) -> Any:
         compiled = compile_(*args, **options)
-        text = fault.plant(compiled.stages["local"].text(placements=True))
+        text = fault.plant(compiled.stages["local"].text())
         return compiled.with_local_stage(_core.ir.parse(text))
 
     monkeypatch.setattr(_core.passes, "compile", compile_with_fault)

@@ -91,7 +91,13 @@ size_t place_of_large_number(std::string_view json, std::string_view what) {
   return std::min(json.find(what.substr(open + 1, close - open - 1)), json.size());
 }
 
-Json parse_document(std::string_view text) { return parse_json(text, "JSON", "expected a JSON document"); }
+Json parse_document(std::string_view text) {
+  try {
+    return Json::parse(text.begin(), text.end());
+  } catch (const Json::exception&) {
+    translate_json_error(text, "JSON", "expected a JSON document");
+  }
+}
 
 std::string dump_document(const Json& json) {
   try {
@@ -218,10 +224,10 @@ TensorSharding sharding_from_json(std::string_view json) {
   return sharding_from(Node(document, ""));
 }
 
-Json parse_json(std::string_view text, std::string_view subject, std::string_view must_hold) {
+void translate_json_error(std::string_view text, std::string_view subject, std::string_view must_hold) {
   const SdyCursor cursor(text);
   try {
-    return Json::parse(text.begin(), text.end());
+    throw;
   } catch (const Json::parse_error& error) {
     // The library counts bytes from 1, and reports an unexpected end after the text.
     const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());

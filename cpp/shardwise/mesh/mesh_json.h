@@ -14,8 +14,6 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "shardwise/mesh/mesh.h"
 #include "shardwise/mesh/sharding.h"
 
@@ -27,7 +25,8 @@ Mesh mesh_from_json(std::string_view json);
 std::string sharding_to_json(const TensorSharding& sharding);
 TensorSharding sharding_from_json(std::string_view json);
 
-// Parses a JSON text; ParseError of `subject`, with the place, for another one, which must be as `must_hold` states.
-nlohmann::ordered_json parse_json(std::string_view text, std::string_view subject, std::string_view must_hold);
+// In a handler of an error of the JSON library: the same as ParseError of `subject`, with its place. `must_hold` is for a
+// text that is no JSON.
+[[noreturn]] void translate_json_error(std::string_view text, std::string_view subject, std::string_view must_hold);
 
 }  // namespace shardwise

@@ -26,6 +26,14 @@ std::string described(const Json* field) {
   return field->is_structured() ? field->type_name() : field->dump();
 }
 
+Json parse_json(std::string_view text) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception&) {
+    translate_json_error(text, "program", "must be JSON");
+  }
+}
+
 }  // namespace
 
 std::string module_to_json(const Module& module) {
@@ -37,7 +45,7 @@ std::string module_to_json(const Module& module) {
 }
 
 Module module_from_json(std::string_view text, std::shared_ptr<Context> context) {
-  const Json json = parse_json(text, "program", "must be JSON");
+  const Json json = parse_json(text);
   // A JSON text may also be an array or a number, which has no fields.
   auto field = [&](const char* name) -> const Json* {
     const auto it = json.is_object() ? json.find(name) : json.end();
