@@ -20,20 +20,17 @@ import pybind11_stubgen
 HEADER = "# Written by `make stubs`; do not edit.\n"
 GENERIC = {"tuple": "tuple[typing.Any, ...]", "list": "list[typing.Any]", "dict": "dict[typing.Any, typing.Any]"}
 
-# One overload for the class, and one for everything else.
-_EQUALITY = re.compile(
-    r"( +)@typing.overload\n +def __eq__\(self, arg0: \w+\) -> bool:\n +...\n"
-    r" +@typing.overload\n +def __eq__\(self, arg0: typing.Any\) -> bool:\n"
-)
+# False for an object of another class.
+_EQUALITY = re.compile(r"def __eq__\(self, arg0: \w+\) -> bool:")
 
 
 def with_elements(text: str) -> str:
-    """``text`` with ``-> list:`` as ``-> list[typing.Any]:``, and with one ``__eq__`` for all objects."""
+    """``text`` with ``-> list:`` as ``-> list[typing.Any]:``, and with ``__eq__`` of all objects."""
     complete = re.sub(r"(?<=[ \[])(tuple|list|dict)(?=[:,)\] ]|$)", lambda m: GENERIC[m[1]], text, flags=re.MULTILINE)
     complete = complete.replace("**kwargs)", "**kwargs: typing.Any)")
     if "typing.Any" in complete and "import typing" not in complete:
         complete = complete.replace("__all__", "import typing\n__all__", 1)
-    complete = _EQUALITY.sub(r"\1def __eq__(self, other: object) -> bool:\n", complete)
+    complete = _EQUALITY.sub("def __eq__(self, other: object) -> bool:", complete)
     # Set on each instance, where a reader of the class does not see them.
     return re.sub(r'(class ParseError\(.*\):\n    """\n.*\n    """\n)', r"\1    line: int\n    column: int\n", complete)
 

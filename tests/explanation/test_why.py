@@ -92,11 +92,6 @@ def test_every_axis_comes_from_an_annotation(first: int) -> None:
     assert axes > 20
 
 
-def test_annotating_a_value_that_is_not_there_is_refused() -> None:
-    with pytest.raises(IndexError, match="a program has no such value"):
-        _core.passes.propagate_annotated(_core.ir.parse(WHILE), 4000, '[{"a"}, {}]')
-
-
 # ---- what lost ------------------------------------------------------------------------------------------------------
 
 

@@ -293,7 +293,7 @@ def test_calls_that_nest_too_deep_are_an_error() -> None:
 
 def test_a_local_text_with_functions_reads_back_and_runs() -> None:
     unit = compiled(PROGRAMS["nested calls"][0]("2x3 uneven"))._compiled
-    text = unit.stages["local"].text()
+    text = unit.stages["local"].text(placements=True)
     assert "shardwise.placement" in text.partition("@layer(")[2]
     for results in execute(unit.with_local_stage(_core.ir.parse(text)), ARGUMENTS):
         np.testing.assert_array_equal(results[1], layers(*ARGUMENTS, 4))
@@ -301,7 +301,7 @@ def test_a_local_text_with_functions_reads_back_and_runs() -> None:
 
 def test_a_function_of_a_local_text_must_not_call_itself() -> None:
     unit = compiled(PROGRAMS["three calls"][0]("2x3"))._compiled
-    text = unit.stages["local"].text().replace("func.call @layer(", "func.call @main(", 1)
+    text = unit.stages["local"].text(placements=True).replace("func.call @layer(", "func.call @main(", 1)
     edited = unit.with_local_stage(_core.ir.parse(text))
     said = "func.call: a function must not call itself, got @main; use stablehlo.while to repeat something"
     for action in (edited.collectives, lambda: _core.runtime.Executable(edited)):

@@ -165,7 +165,7 @@ def test_an_exchange_between_meshes_has_a_fill() -> None:
   }
 }"""
     unit = sw.parse(text).compile()._compiled
-    local = unit.stages["local"].text()
+    local = unit.stages["local"].text(placements=True)
     rows = '{axes = #sdy<axis_ref_list{"x"}>'
     for old, new in (
         (f"(%arg0) <{{from = [[{rows}", f"(%arg0, %arg1) <{{from = [[{rows}, offset = 1 : i64"),

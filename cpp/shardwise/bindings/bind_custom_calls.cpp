@@ -12,11 +12,12 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/bindings/attributes_to_python.h"
-#include "shardwise/bindings/bind_trace.h"
+#include "shardwise/bindings/attributes.h"
+#include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/gil.h"
-#include "shardwise/bindings/trace.h"
+#include "shardwise/bindings/source_frame.h"
+#include "shardwise/compiler/trace.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ops/shared/custom_call_def.h"
@@ -90,9 +91,7 @@ ShardingRule rule_of_callback(const Callback& rule, const OpView& op) {
     for (size_t i = 0; i < op.result_count(); ++i) results.append(shape_tuple(op.result_type(i).shape));
     text = (*rule)(operands, results).cast<std::string>();
   }
-  // The text is `#sdy.op_sharding_rule<…>`, which Python has checked; parse_rule begins at the '<'.
-  SdyCursor cursor(text, text.find('<'));
-  const RuleAttr attribute = parse_rule(cursor);
+  const RuleAttr attribute = parse_rule(text);
   verify(attribute, op);
   return to_rule(attribute);
 }
@@ -104,7 +103,7 @@ class Recording {
  public:
   explicit Recording(Builder& builder) : builder_(builder) {
     // On the context of the builder's module: GraphCopy copies ids of types and attributes, which belong to a context.
-    auto made = std::make_unique<Trace>("rule", builder.module().shared_context());
+    auto made = std::make_unique<Trace>("rule", &current_location, builder.module().shared_context());
     trace_ = made.get();
     core_ = py::cast(std::move(made));
   }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one place where C++ errors become Python exceptions of the same name, and warnings Python's.
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "shardwise/base/error.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/source_frame.h"
-#include "shardwise/bindings/warnings.h"
 #include "shardwise/ir/place.h"
 
 namespace py = pybind11;
@@ -16,27 +18,22 @@ namespace py = pybind11;
 namespace shardwise {
 namespace {
 
-struct ExceptionTypes {
-  PyObject* error;
-  PyObject* mesh;
-  PyObject* sharding;
-  PyObject* shape;
-  PyObject* dtype;
-  PyObject* parse;
-  PyObject* unsupported;
-  PyObject* internal;
-  PyObject* memory;
-  PyObject* warning;
+struct ExceptionClass {
+  PyObject* type;
+  bool (*is_of)(const Error* error);
+  bool is_located;  // the user's line is added where the error does not know one yet
 };
 
-// Lives as long as the interpreter: exceptions may be raised until the end.
-ExceptionTypes& types() {
-  static auto* all = new ExceptionTypes{};
+// Error first, then those derived from it. Lives as long as the interpreter: exceptions may be raised until the end.
+std::vector<ExceptionClass>& classes() {
+  static auto* all = new std::vector<ExceptionClass>;
   return *all;
 }
 
+PyObject* g_warning = nullptr;  // the class ShardingWarning
+
 PyObject* make_type(py::module_& module, const char* name, const char* doc, PyObject* builtin,
-                    PyObject* base = types().error) {
+                    PyObject* base = nullptr) {
   const std::string qualified = std::string("shardwise.") + name;
   py::list bases;
   // Two bases, such as (Error, ValueError): `except ValueError` catches what a NumPy user expects.
@@ -48,7 +45,13 @@ PyObject* make_type(py::module_& module, const char* name, const char* doc, PyOb
   return type;
 }
 
-// The user's line, where the error does not know one yet.
+template <class E>
+void add_class(py::module_& module, const char* name, const char* doc, PyObject* builtin, bool is_located = true) {
+  PyObject* base = classes().empty() ? nullptr : classes().front().type;
+  classes().push_back({make_type(module, name, doc, builtin, base),
+                       [](const Error* error) { return dynamic_cast<const E*>(error) != nullptr; }, is_located});
+}
+
 void locate(Error& error) {
   const ResolvedSource source = current_source();
   error.at(place_text(source.file, source.line));
@@ -61,54 +64,29 @@ py::object text_of(const Error& error) {
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
-void set_error(PyObject* type, const Error& error) { PyErr_SetObject(type, text_of(error).ptr()); }
-
-void set_parse_error(const ParseError& error) {
-  py::object exception = py::handle(types().parse)(text_of(error));
-  exception.attr("line") = error.line();
-  exception.attr("column") = error.column();
-  PyErr_SetObject(types().parse, exception.ptr());
+void set_exception(Error&& error) {
+  // The last class that fits, because all errors are of the first.
+  const auto found = std::find_if(classes().rbegin(), classes().rend(),
+                                  [&](const ExceptionClass& known) { return known.is_of(&error); });
+  if (found->is_located) locate(error);
+  const py::object exception = py::handle(found->type)(text_of(error));
+  if (const auto* parse_error = dynamic_cast<const ParseError*>(&error)) {
+    exception.attr("line") = parse_error->line();
+    exception.attr("column") = parse_error->column();
+  }
+  PyErr_SetObject(found->type, exception.ptr());
 }
 
 void translate(std::exception_ptr pointer) {
   if (!pointer) return;
-  // Derived classes are caught before Error, which is the base of all. An InternalError
-  // gets no user's line: it is our bug.
   try {
     std::rethrow_exception(pointer);
-  } catch (ParseError& error) {
-    locate(error);
-    set_parse_error(error);
-  } catch (MeshError& error) {
-    locate(error);
-    set_error(types().mesh, error);
-  } catch (ShardingError& error) {
-    locate(error);
-    set_error(types().sharding, error);
-  } catch (ShapeError& error) {
-    locate(error);
-    set_error(types().shape, error);
-  } catch (DTypeError& error) {
-    locate(error);
-    set_error(types().dtype, error);
-  } catch (UnsupportedError& error) {
-    locate(error);
-    set_error(types().unsupported, error);
-  } catch (InternalError& error) {
-    set_error(types().internal, error);
-  } catch (OutOfMemoryError& error) {
-    locate(error);
-    set_error(types().memory, error);
   } catch (Error& error) {
-    set_error(types().error, error);
+    set_exception(std::move(error));
   } catch (const std::bad_alloc&) {
-    OutOfMemoryError error("shardwise", {}, 0);
-    locate(error);
-    set_error(types().memory, error);
+    set_exception(OutOfMemoryError("shardwise", {}, 0));
   } catch (const std::length_error&) {  // of a container: no memory has that many elements
-    OutOfMemoryError error("shardwise", {}, 0);
-    locate(error);
-    set_error(types().memory, error);
+    set_exception(OutOfMemoryError("shardwise", {}, 0));
   } catch (const py::cast_error&) {
     Error error(error_message("shardwise", "an argument has a type that the function does not take", {},
                               "see the function's documentation"));
@@ -131,20 +109,19 @@ void set_handled_traceback(const py::object& traceback) {
 }  // namespace
 
 void bind_error(py::module_& module) {
-  ExceptionTypes& all = types();
-  all.error = make_type(module, "Error", "Base of all errors of shardwise.", PyExc_Exception);
-  all.mesh = make_type(module, "MeshError", "A mesh that cannot be, or that is missing.", PyExc_ValueError);
-  all.sharding =
-      make_type(module, "ShardingError", "A sharding that does not fit its mesh or tensor.", PyExc_ValueError);
-  all.shape = make_type(module, "ShapeError", "Shapes or attributes that do not fit an op.", PyExc_ValueError);
-  all.dtype = make_type(module, "DTypeError", "A dtype that an op does not take.", PyExc_TypeError);
-  all.parse = make_type(module, "ParseError", "Malformed text; has .line and .column.", PyExc_ValueError);
-  all.unsupported =
-      make_type(module, "UnsupportedError", "What has no meaning on a traced or sharded array here.", PyExc_TypeError);
-  all.internal = make_type(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError);
-  all.memory = make_type(module, "OutOfMemoryError", "A buffer that does not fit into memory.", PyExc_MemoryError);
-  all.warning = make_type(module, "ShardingWarning", "Legal annotations that are probably not meant.",
-                          PyExc_UserWarning, nullptr);
+  // An Error of no class of its own, and a bug in shardwise, have no line of the user's.
+  add_class<Error>(module, "Error", "Base of all errors of shardwise.", PyExc_Exception, false);
+  add_class<MeshError>(module, "MeshError", "A mesh that cannot be, or that is missing.", PyExc_ValueError);
+  add_class<ShardingError>(module, "ShardingError", "A sharding that does not fit its mesh or tensor.",
+                           PyExc_ValueError);
+  add_class<ShapeError>(module, "ShapeError", "Shapes or attributes that do not fit an op.", PyExc_ValueError);
+  add_class<DTypeError>(module, "DTypeError", "A dtype that an op does not take.", PyExc_TypeError);
+  add_class<ParseError>(module, "ParseError", "Malformed text; has .line and .column.", PyExc_ValueError);
+  add_class<UnsupportedError>(module, "UnsupportedError", "What has no meaning on a traced or sharded array here.",
+                              PyExc_TypeError);
+  add_class<InternalError>(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError, false);
+  add_class<OutOfMemoryError>(module, "OutOfMemoryError", "A buffer that does not fit into memory.", PyExc_MemoryError);
+  g_warning = make_type(module, "ShardingWarning", "Legal annotations that are probably not meant.", PyExc_UserWarning);
   py::register_exception_translator(translate);
   module.def("set_handled_traceback", &set_handled_traceback, py::arg("traceback"));
 }
@@ -154,8 +131,8 @@ void warn(const std::vector<std::string>& warnings) {
   const ResolvedSource source = current_source();
   for (const std::string& text : warnings) {
     // The file and line are the user's, so that Python's filters show one warning per line of the user, not one in all.
-    const int failed = source.file.empty() ? PyErr_WarnEx(types().warning, text.c_str(), 1)
-                                           : PyErr_WarnExplicit(types().warning, text.c_str(), source.file.c_str(),
+    const int failed = source.file.empty() ? PyErr_WarnEx(g_warning, text.c_str(), 1)
+                                           : PyErr_WarnExplicit(g_warning, text.c_str(), source.file.c_str(),
                                                                 source.line, nullptr, told->ptr());
     if (failed != 0) throw py::error_already_set();
   }

@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/bindings/attributes_from_python.h"
-#include "shardwise/bindings/attributes_to_python.h"
+#include "shardwise/bindings/attributes.h"
 #include "shardwise/bindings/bind_program.h"
-#include "shardwise/bindings/bind_trace.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
@@ -114,12 +113,7 @@ ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::
   const std::vector<OpId> ops = ops_in_text_order(*copy);
   for (const auto& [index, text] : rules) {
     if (index >= ops.size()) throw py::index_error("with_sharding_rules: no such op");
-    SdyCursor cursor(text);
-    cursor.subject = "sharding rule";
-    cursor.expect("#sdy.op_sharding_rule", "before a sharding rule");
-    RuleAttr rule = parse_rule(cursor);
-    // parse_rule stops at its '>'.
-    cursor.expect_end();
+    RuleAttr rule = parse_rule(text);
     verify(rule, OpView(*copy, ops[index]));
     Attrs attrs = copy->attrs(ops[index]);
     attrs.set(text_words::kShardingRule, std::move(rule));
@@ -185,9 +179,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
 template <class Class>
 void def_equality(Class& attributes) {
   using T = typename Class::type;
-  // pybind11 tries overloads in order. The second one makes a comparison with another type False, not a TypeError.
-  attributes.def("__eq__", [](const T& self, const T& other) { return self == other; })
-      .def("__eq__", [](const T&, const py::object&) { return false; })
+  attributes.def(py::self == py::self)
       .def("__hash__", [](const T& self) { return hash_value(Attribute(self)); })
       .def("__repr__", [](const T& self) { return attribute_text(Attribute(self)); });
 }
@@ -196,8 +188,7 @@ void bind_type_class(py::module_& module) {
   py::class_<TensorType> types(module, "TensorType");
   types.def_property_readonly("shape", [](const TensorType& self) { return shape_tuple(self.shape); })
       .def_property_readonly("dtype", [](const TensorType& self) { return std::string(numpy_name(self.dtype)); })
-      .def("__eq__", [](const TensorType& self, const TensorType& other) { return self == other; })
-      .def("__eq__", [](const TensorType&, const py::object&) { return false; })
+      .def(py::self == py::self)
       .def("__hash__", [](const TensorType& self) { return hash_value(Attribute(TypeAttr{self})); })
       .def("__repr__", &TensorType::text);
 }

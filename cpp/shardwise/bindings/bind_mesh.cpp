@@ -162,8 +162,7 @@ void bind_mesh_class(py::module_& module) {
       .def("text", &Mesh::text)
       .def("to_json", &mesh_to_json)
       .def_static("from_json", [](const std::string& json) { return std::make_shared<Mesh>(mesh_from_json(json)); })
-      .def("__eq__", [](const Mesh& mesh, const Mesh& other) { return mesh == other; })
-      .def("__eq__", [](const Mesh&, const py::object&) { return false; })
+      .def(py::self == py::self)
       .def("__hash__", &Mesh::hash)
       .def("__repr__", &Mesh::text);
 }
@@ -212,8 +211,7 @@ void bind_sharding_class(py::module_& module) {
              return renamed;
            })
       .def("to_json", &sharding_to_json)
-      .def("__eq__", [](const TensorSharding& a, const TensorSharding& b) { return a == b; })
-      .def("__eq__", [](const TensorSharding&, const py::object&) { return false; })
+      .def(py::self == py::self)
       .def("__hash__", [](const TensorSharding& s) { return hash_value(s); })
       .def("__repr__", [](const TensorSharding& s) { return bare_text(s); });
 }
@@ -227,8 +225,7 @@ void bind_placement_class(py::module_& module) {
       .def_property_readonly("reducer", [](const Placement& p) { return std::string(name(p.reducer)); })
       .def_property_readonly("local_shape", [](const Placement& p) { return shape_tuple(p.local_shape()); })
       .def_property_readonly("sharding", [](const Placement& p) { return sharding_of(p); })
-      .def("__eq__", [](const Placement& a, const Placement& b) { return a == b; })
-      .def("__eq__", [](const Placement&, const py::object&) { return false; })
+      .def(py::self == py::self)
       .def("__hash__", [](const Placement& p) { return hash_value(p); })
       .def("__repr__", [](const Placement& p) { return text(p); });
 }

@@ -104,8 +104,7 @@ void bind_processes(py::module_& module) {
             return self.position_along(difference(axes, self.free(axes)), {}, 0);
           },
           py::arg("sharding"), py::arg("dim"))
-      .def("__eq__", [](const DeviceSet& a, const DeviceSet& b) { return a == b; })
-      .def("__eq__", [](const DeviceSet&, const py::object&) { return false; })
+      .def(py::self == py::self)
       .def("__hash__", [](const DeviceSet& self) {
         return hash_combine(hash_value(AxisSpan(self.pinned)), static_cast<size_t>(self.position));
       });

@@ -9,7 +9,7 @@
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
-#include "shardwise/bindings/attributes_to_python.h"
+#include "shardwise/bindings/attributes.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/refusals.h"
@@ -100,8 +100,7 @@ template <class Class>
 void def_identity(Class& views) {
   using T = typename Class::type;
   views.def_property_readonly("number", [](const T& self) { return self.id.index; })
-      .def("__eq__", [](const T& self, const T& other) { return self == other; })
-      .def("__eq__", [](const T&, const py::object&) { return false; })
+      .def(py::self == py::self)
       // Equal numbers of two modules collide, which equality tells apart; sets hold views of one module.
       .def("__hash__", [](const T& self) { return std::hash<uint32_t>()(self.id.index); });
 }

@@ -43,12 +43,6 @@ struct PyExecutable {
   CountingCommunicator::Received received;  // in its last counted run
 };
 
-NdArray owned_copy(const NdArray& array) {
-  NdArray copy = NdArray::empty(array.dtype(), array.shape());
-  copy.copy_from(array);
-  return copy;
-}
-
 void collect_owners(const Shards& shards, std::unordered_set<const void*>& owners) {
   // One buffer holds all shards.
   if (shards.is_stacked()) {
@@ -72,11 +66,9 @@ ArrayPtr with_own_memory(const ShardedArray& array) {
 
 // A result must not change when the user writes an array that was an argument: a view of one becomes a copy.
 ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& borrowed) {
-  if (borrowed.empty()) return std::make_shared<ShardedArray>(std::move(result));
   std::unordered_set<const void*> owners;
-  collect_owners(result.shards(), owners);
-  const bool shared =
-      std::any_of(owners.begin(), owners.end(), [&](const void* owner) { return borrowed.contains(owner); });
+  if (!borrowed.empty()) collect_owners(result.shards(), owners);
+  const bool shared = std::ranges::any_of(owners, [&](const void* owner) { return borrowed.contains(owner); });
   return shared ? with_own_memory(result) : std::make_shared<ShardedArray>(std::move(result));
 }
 

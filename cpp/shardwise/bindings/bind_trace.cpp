@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/bindings/bind_trace.h"
-
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,12 +10,12 @@
 #include <pybind11/stl.h>
 
 #include "shardwise/base/error.h"
-#include "shardwise/bindings/attributes_from_python.h"
+#include "shardwise/bindings/attributes.h"
+#include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
-#include "shardwise/bindings/trace.h"
-#include "shardwise/ir/op_def.h"
+#include "shardwise/bindings/source_frame.h"
+#include "shardwise/compiler/trace.h"
 #include "shardwise/text/parser.h"
-#include "shardwise/transforms/batch/batch.h"
 #include "shardwise/transforms/import_program.h"
 
 namespace py = pybind11;
@@ -35,13 +33,6 @@ using AttributesLike = std::optional<py::typing::Dict<py::str, py::object>>;
 
 Attrs attributes(const AttributesLike& given) { return given ? attrs_from_python(*given) : Attrs(); }
 
-std::vector<ValueId> values_from_python(const Trace& trace, const Numbers& numbers) {
-  std::vector<ValueId> values;
-  values.reserve(numbers.size());
-  for (const uint32_t number : numbers) values.push_back(trace.operand(number));
-  return values;
-}
-
 Numbers numbers_of(std::span<const ValueId> values) {
   Numbers numbers;
   for (const ValueId value : values) numbers.push_back(value.index);
@@ -56,7 +47,7 @@ ValueTuple value_tuple(const Trace& trace, ValueId value) {
 ValueTuple emit(Trace& trace, const std::string& name, const Numbers& operands, const AttributesLike& attrs,
                 const std::optional<ShapeLike>& shape, const std::optional<std::string>& dtype,
                 const std::optional<std::string>& region_op) {
-  const std::vector<ValueId> values = values_from_python(trace, operands);
+  const std::vector<ValueId> values = trace.operands(operands);
   std::vector<TypeId> declared;
   if (shape || dtype) {
     // Either may be missing: the first operand then gives it.
@@ -78,7 +69,7 @@ std::vector<ValueTuple> emit_op(Trace& trace, const std::string& name, const Num
   }
   std::vector<RegionId> ids;
   for (const uint32_t region : regions) ids.push_back(RegionId{region});
-  const OpId op = trace.emit_op(name, values_from_python(trace, operands), attributes(attrs), declared, ids);
+  const OpId op = trace.emit_op(name, trace.operands(operands), attributes(attrs), declared, ids);
   std::vector<ValueTuple> results;
   for (uint32_t i = 0; i < trace.module().op(op).result_count; ++i) {
     results.push_back(value_tuple(trace, trace.module().result(op, i)));
@@ -86,40 +77,20 @@ std::vector<ValueTuple> emit_op(Trace& trace, const std::string& name, const Num
   return results;
 }
 
-// Constraint results that no op uses and that are not among `live`: (value, file, line).
+// (value, file, line) of each
 std::vector<std::tuple<uint32_t, std::string, int32_t>> unused_constraints(const Trace& trace, const Numbers& live) {
-  const Module& module = trace.module();
-  std::vector<bool> used(module.value_count(), false);
-  for (ValueId value : values_from_python(trace, live)) used[value.index] = true;
-  for (uint32_t op = 1; op < module.op_count(); ++op) {
-    for (ValueId operand : module.operands(OpId{op})) used[operand.index] = true;
-  }
-  for (uint32_t region = 1; region < module.region_count(); ++region) {
-    for (ValueId result : module.region(RegionId{region}).results) used[result.index] = true;
-  }
   std::vector<std::tuple<uint32_t, std::string, int32_t>> unused;
-  // Only what main reaches: regions that vmap has consumed still hold their constraints.
-  std::vector<RegionId> reached{trace.body()};
-  for (size_t i = 0; i < reached.size(); ++i) {
-    for (OpId op : module.region(reached[i]).ops) {
-      reached.insert(reached.end(), module.regions(op).begin(), module.regions(op).end());
-      if (!module.op(op).def->traits.constraint || used[module.result(op).index]) continue;
-      const ResolvedSource source = module.context().resolve(module.op(op).loc);
-      unused.emplace_back(module.result(op).index, source.file, source.line);
-    }
+  for (const ValueId value : trace.unused_constraints(trace.operands(live))) {
+    const ResolvedSource source = trace.source_of(value);
+    unused.emplace_back(value.index, source.file, source.line);
   }
   return unused;
 }
 
-// The ops of a region with a new leading dim, appended here: (value, whether it has that dim) per result.
+// (value, whether it has the new dim) of each result
 std::vector<std::pair<uint32_t, bool>> batch(Trace& trace, uint32_t region, const Numbers& arguments,
                                              const std::vector<bool>& batched, int64_t size) {
-  Builder builder = trace.builder_here();
-  if (region == 0 || region >= trace.module().region_count()) {
-    fail<ShapeError>("trace", "a region must be one of this program", std::to_string(region));
-  }
-  const BatchedResults results =
-      append_batched(builder, RegionId{region}, values_from_python(trace, arguments), batched, size);
+  const BatchedResults results = trace.append_batch(RegionId{region}, trace.operands(arguments), batched, size);
   std::vector<std::pair<uint32_t, bool>> list;
   for (size_t i = 0; i < results.values.size(); ++i) list.emplace_back(results.values[i].index, results.batched[i]);
   return list;
@@ -146,34 +117,8 @@ DerivativeSource derivative_source(const DerivativeFromPython& derivative) {
   };
 }
 
-// The region ends even where a result is refused: the caller may go on recording around it.
-void end_region(Trace& trace, const Numbers& results) {
-  std::vector<ValueId> values;
-  try {
-    values = values_from_python(trace, results);
-  } catch (...) {
-    trace.end_region({});
-    throw;
-  }
-  trace.end_region(values);
-}
-
-std::shared_ptr<Module> finish(Trace& trace, const Numbers& outputs, const std::vector<ShardingPtr>& shardings) {
-  const std::vector<ValueId> values = values_from_python(trace, outputs);
-  std::vector<ShardingId> ids(values.size());
-  for (size_t i = 0; i < shardings.size() && i < values.size(); ++i) {
-    if (!shardings[i]) continue;
-    // A sharding of main's result is its own, beside that of the value: one value may be returned twice.
-    verify(*shardings[i], trace.module().type(values[i]).shape);
-    trace.module().declare_mesh(shardings[i]->mesh);
-    ids[i] = trace.context().intern(*shardings[i]);
-  }
-  return trace.finish(values, std::move(ids));
-}
-
 std::pair<std::string, int32_t> location_of(const Trace& trace, uint32_t index) {
-  const Value& value = trace.module().value(trace.checked(index));
-  const ResolvedSource source = trace.context().resolve(value.op ? trace.module().op(value.op).loc : value.loc);
+  const ResolvedSource source = trace.source_of(trace.checked(index));
   return {source.file, source.line};
 }
 
@@ -181,7 +126,7 @@ std::pair<std::string, int32_t> location_of(const Trace& trace, uint32_t index) 
 
 void bind_trace(py::module_& module) {
   py::class_<Trace>(module, "Trace")
-      .def(py::init<const std::string&>())
+      .def(py::init([](const std::string& name) { return std::make_unique<Trace>(name, &current_location); }))
       .def(
           "argument",
           [](Trace& trace, const ShapeLike& shape, const std::string& dtype, const std::string& name,
@@ -221,9 +166,9 @@ void bind_trace(py::module_& module) {
           "vjp",
           [](Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt,
              const std::optional<DerivativeFromPython>& derivative) {
-            return numbers_of(trace.append_gradients(
-                values_from_python(trace, outputs), values_from_python(trace, cotangents),
-                values_from_python(trace, wrt), derivative_source(derivative.value_or(DerivativeFromPython()))));
+            return numbers_of(trace.append_gradients(trace.operands(outputs), trace.operands(cotangents),
+                                                     trace.operands(wrt),
+                                                     derivative_source(derivative.value_or(DerivativeFromPython()))));
           },
           py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
       .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })
@@ -233,7 +178,7 @@ void bind_trace(py::module_& module) {
              return trace.region_argument(trace.context().tensor(dtype_from_python(dtype), shape_from_python(shape)))
                  .index;
            })
-      .def("end_region", &end_region)
+      .def("end_region", [](Trace& trace, const Numbers& results) { trace.end_region(results); })
       .def("batch", &batch)
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
       .def("substitute",
@@ -246,7 +191,12 @@ void bind_trace(py::module_& module) {
       .def("type_of", [](const Trace& trace, uint32_t value) { return trace.module().type(trace.checked(value)); })
       .def("location", &location_of)
       .def("unused_constraints", &unused_constraints)
-      .def("finish", &finish, py::arg("outputs"), py::arg("shardings") = std::vector<ShardingPtr>())
+      .def(
+          "finish",
+          [](Trace& trace, const Numbers& outputs, const std::vector<ShardingPtr>& shardings) {
+            return trace.finish(trace.operands(outputs), shardings);
+          },
+          py::arg("outputs"), py::arg("shardings") = std::vector<ShardingPtr>())
       .def_property_readonly("op_count", [](const Trace& trace) { return trace.module().op_count() - 1; });
 }
 

@@ -62,6 +62,12 @@ NdArray from_numpy(const py::array& array) {
   return NdArray(dtype, std::move(shape), std::move(strides), data, std::move(owner));
 }
 
+NdArray owned_copy(const NdArray& array) {
+  NdArray copy = NdArray::empty(array.dtype(), array.shape());
+  copy.copy_from(array);
+  return copy;
+}
+
 py::array to_numpy(const NdArray& array) {
   // The capsule keeps the buffer alive as long as NumPy has a view of it.
   auto* owner = new std::shared_ptr<void>(array.owner());

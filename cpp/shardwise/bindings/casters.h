@@ -20,6 +20,7 @@ pybind11::object numpy_dtype_object(DType dtype);
 
 // A view of the array's memory that keeps the array alive.
 NdArray from_numpy(const pybind11::array& array);
+NdArray owned_copy(const NdArray& array);
 // A read-only view of the buffer, which it keeps alive.
 pybind11::array to_numpy(const NdArray& array);
 

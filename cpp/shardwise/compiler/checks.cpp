@@ -7,7 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/compiler/pipeline.h"
+#include "shardwise/compiler/passes.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"

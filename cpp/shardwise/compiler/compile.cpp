@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/compiler/compile.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/compiler/checks.h"
-#include "shardwise/compiler/pipeline.h"
+#include "shardwise/compiler/passes.h"
 #include "shardwise/compiler/program_dump.h"
+#include "shardwise/mesh/other_mesh.h"
+#include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
 
 namespace shardwise {
 namespace {
+
+// In the order of Strategy and of Objective.
+constexpr std::string_view kStrategies[] = {"basic", "aggressive"}, kObjectives[] = {"time", "bytes"};
 
 void keep_snapshot(CompileUnit& unit, const Pass& pass, const Pass* step) {
   // Snapshots are of whole passes. Each one makes the next pass copy the module.
@@ -24,10 +34,66 @@ void keep_snapshot(CompileUnit& unit, const Pass& pass, const Pass* step) {
   }
 }
 
+// The mesh under a name that the text gives to no other mesh.
+MeshPtr named_apart(const Module& module, const MeshPtr& mesh) {
+  std::string name = mesh->name();
+  for (int64_t number = 0;; ++number) {
+    const MeshPtr known = module.find_mesh(name);
+    if (known == nullptr || *known == *mesh) break;
+    name = str(mesh->name(), "_", number);
+  }
+  return name == mesh->name() ? mesh : std::make_shared<const Mesh>(name, mesh->axes(), mesh->device_ids());
+}
+
+// The program on this mesh, its first one. A program without shardings runs on any mesh, whatever its text declares.
+SharedModule on_mesh(SharedModule module, const MeshPtr& mesh) {
+  if (const MeshPtr own = main_mesh(*module); own != nullptr && !are_over_same_devices(*own, *mesh)) {
+    fail<MeshError>("compile", str("the mesh must be that of the program's shardings, ", own->text()), mesh->text());
+  }
+  // Shared, not copied: most programs are on their mesh already.
+  if (!module->meshes.empty() && equal(module->meshes.front(), mesh)) return module;
+  auto changed = std::make_shared<Module>(*module);
+  const MeshPtr declared = changed->declare_mesh(named_apart(*module, mesh));
+  // The first mesh is the one that the program runs on.
+  std::ranges::stable_partition(changed->meshes, [&](const MeshPtr& m) { return m == declared; });
+  return changed;
+}
+
+std::span<const Pass> steps_before_calls() { return propagation_steps().first(propagation_steps().size() - 1); }
+
+// `propagate`, but the called regions stay.
+constexpr Pass kPropagateRegions = [] {
+  Pass pass = kPropagate;
+  pass.steps = steps_before_calls;
+  return pass;
+}();
+
+constexpr std::string_view kMakesRegions = "calls_to_regions";
+
+// `shardings`: one for each value, or none where it is left out.
+std::vector<TensorSharding> border_shardings(const Module& module, std::span<const ValueId> values,
+                                             std::span<const ShardingId> shardings) {
+  // A program with one mesh runs on it.
+  const MeshPtr main = module.meshes.size() > 1 ? main_mesh(module) : nullptr;
+  std::vector<TensorSharding> list;
+  for (size_t i = 0; i < values.size(); ++i) {
+    // A value on the empty mesh is whole on every device, like one without a sharding.
+    if (i >= shardings.size() || !shardings[i] || module.context().sharding(shardings[i]).mesh->is_empty()) {
+      list.push_back(TensorSharding::fully_replicated(module.meshes.front(), module.type(values[i]).ndim()));
+      continue;
+    }
+    const TensorSharding& sharding = module.context().sharding(shardings[i]);
+    const bool is_on_main = main == nullptr || sharding.mesh->same_devices(*main);
+    list.push_back(is_on_main ? sharding : on_mesh(sharding, main).value_or(sharding));
+  }
+  return list;
+}
+
 }  // namespace
 
-CompileUnit compile(SharedModule traced, const CompileOptions& options, std::shared_ptr<const Choices> pinned) {
-  CompileUnit unit(std::move(traced), options);
+CompileUnit compile(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh,
+                    std::shared_ptr<const Choices> pinned) {
+  CompileUnit unit(mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh), options);
   unit.context.pinned = std::move(pinned);
   unit.dump_folder = new_dump_folder(*unit.module);
   // Passes are numbered from 1, so that the traced program sorts first.
@@ -36,6 +102,52 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options, std::sha
   // For counterfactuals, which run the same pass again.
   unit.propagated_by = &kPropagate;
   return unit;
+}
+
+void run_to_explain(std::span<const std::string> names, CompileUnit& unit) {
+  std::vector<Pass> passes = passes_called(names);
+  // The passes before it only prepare the program that is explained.
+  const size_t last = passes.empty() ? 0 : passes.size() - 1;
+  if (last != 0) unit.given = unit.module;
+  run_passes(unit, std::span(passes).first(last), {.after = {}, .verify = true});
+  unit.global = unit.module;
+  // why() explains values inside of called functions, which the last step turns back into calls.
+  if (!passes.empty() && passes[last].run == kPropagate.run) passes[last] = kPropagateRegions;
+  const auto keep_regions = [](CompileUnit& changed, const Pass&, const Pass* step) {
+    if (step != nullptr && step->name == kMakesRegions) changed.global = changed.module;
+  };
+  run_passes(unit, std::span(passes).subspan(last), {.after = keep_regions, .verify = true});
+  unit.propagated = unit.module;
+  unit.propagated_by = names.empty() ? &kPropagate : find_named_pass(names.back());
+}
+
+std::vector<TensorSharding> argument_shardings(const CompileUnit& unit) {
+  const Module& module = *unit.propagated;
+  const std::vector<ValueId>& arguments = module.region(module.main().body).arguments;
+  std::vector<ShardingId> shardings;
+  for (const ValueId value : arguments) shardings.push_back(module.value(value).sharding);
+  return border_shardings(module, arguments, shardings);
+}
+
+std::vector<TensorSharding> result_shardings(const CompileUnit& unit) {
+  const Module& module = *unit.propagated;
+  return border_shardings(module, module.region(module.main().body).results, module.main().result_shardings);
+}
+
+std::string_view name(Strategy strategy) { return kStrategies[static_cast<size_t>(strategy)]; }
+
+Strategy strategy_from_name(std::string_view name) {
+  const auto* known = std::ranges::find(kStrategies, name);
+  if (known == std::end(kStrategies)) {
+    fail<ShardingError>("propagate", "strategy must be 'basic' or 'aggressive'", name);
+  }
+  return static_cast<Strategy>(known - kStrategies);
+}
+
+Objective objective_from_name(std::string_view name) {
+  const auto* known = std::ranges::find(kObjectives, name);
+  if (known == std::end(kObjectives)) fail<ShardingError>("compile", "objective must be 'time' or 'bytes'", name);
+  return static_cast<Objective>(known - kObjectives);
 }
 
 }  // namespace shardwise

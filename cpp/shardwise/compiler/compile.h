@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the whole pipeline:
+// What callers of the driver ask for: a whole compilation, or passes to explain.
 //
 //   const CompileUnit unit = compile(std::move(traced), options);
 //   *unit.propagated                  // global shapes, every value with its sharding
@@ -8,13 +8,35 @@
 //   unit.log[2].nanoseconds           // the time of `propagate`
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "shardwise/compiler/driver.h"
 
 namespace shardwise {
 
-// Keeps all snapshots. Throws ShardingError for a program that is partitioned already, or a result with unreduced axes.
+// Runs the whole pipeline, and keeps all snapshots. Throws ShardingError for a program that is partitioned already, or a
+// result with unreduced axes.
+// `mesh`: the one to run on, which becomes the first of the program; MeshError if its shardings are on other devices.
 // `pinned`: the choices of another compilation, of the same program; without, the cheapest.
-CompileUnit compile(SharedModule traced, const CompileOptions& options = {},
+CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr,
                     std::shared_ptr<const Choices> pinned = nullptr);
+
+// Runs passes so that the shardings which the last of them gives can be explained: the unit keeps the program that it
+// was given (`global`) and what it made of it (`propagated`). Called functions are regions in both, since a value of a
+// function is explained where it is called. ShardingError for an unknown name, before any pass runs.
+void run_to_explain(std::span<const std::string> names, CompileUnit& unit);
+
+// Of the arguments and results of main, as the partitioned program has them (partition/unify_meshes.h): with the axes of
+// the mesh on which it runs, if they are digits there.
+std::vector<TensorSharding> argument_shardings(const CompileUnit& unit);
+std::vector<TensorSharding> result_shardings(const CompileUnit& unit);
+
+// The options that are no flags, by name; ShardingError for another name.
+std::string_view name(Strategy strategy);
+Strategy strategy_from_name(std::string_view name);
+Objective objective_from_name(std::string_view name);
 
 }  // namespace shardwise

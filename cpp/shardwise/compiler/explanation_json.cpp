@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "shardwise/compiler/compile.h"
 #include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/ir/value_names.h"
@@ -92,7 +93,7 @@ Json value_row(const CompileUnit& unit, const Explanation& explanation) {
            {"called_at", calls_around(unit, value)},
            {"axes", list_of(explanation.axes, axis_row)},
            {"lost", list_of(explanation.lost, lost_row)},
-           {"strategy", provenance.options.strategy == Strategy::kBasic ? "basic" : "aggressive"},
+           {"strategy", name(provenance.options.strategy)},
            {"conservative", provenance.options.conservative},
            {"suggestion", explanation.suggestion}};
   if (explanation.to_change) row["to_change"] = annotation_row(*explanation.to_change);

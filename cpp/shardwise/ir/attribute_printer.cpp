@@ -21,16 +21,6 @@ bool is_plain_name(std::string_view name) {
   });
 }
 
-template <class Range, class Print>
-void print_list(std::string& out, const Range& range, Print&& print) {
-  bool first = true;
-  for (const auto& item : range) {
-    if (!first) out += ", ";
-    first = false;
-    print(item);
-  }
-}
-
 // The nameless field of a StructAttr whose text is not a list of fields.
 const std::string* opaque_body(const StructAttr& attribute) {
   if (attribute.fields.size() != 1 || !attribute.fields[0].first.empty()) return nullptr;

@@ -15,6 +15,17 @@
 
 namespace shardwise {
 
+// Calls `print(item)`, which appends to `out`, for each item, with commas between them.
+template <class Range, class Print>
+void print_list(std::string& out, const Range& range, Print&& print) {
+  bool first = true;
+  for (const auto& item : range) {
+    if (!first) out += ", ";
+    first = false;
+    print(item);
+  }
+}
+
 void print_attribute(std::string& out, const Attribute& attribute);
 std::string attribute_text(const Attribute& attribute);
 void print_dictionary(std::string& out, const std::vector<NamedAttribute>& fields);  // a = 1 : i64, b (no braces)

@@ -73,20 +73,27 @@ class Node {
   std::string path_;
 };
 
+// The reason in an error of the JSON library, "[id] parse error at line 1, column 2: reason; last read: 'bytes'".
+// Shardwise prints the position itself, and the bytes may not be valid text.
+std::string reason_of(std::string_view what) {
+  std::string_view reason = what.substr(0, what.find("; last read"));
+  const size_t start = reason.find(": ");
+  return std::string(start == std::string_view::npos ? reason : reason.substr(start + 2));
+}
+
+// The position of a number that is past the range of a double: the message quotes the number, but has no position.
+size_t place_of_large_number(std::string_view json, std::string_view what) {
+  const size_t open = what.find('\'');
+  const size_t close = what.rfind('\'');
+  if (open == std::string_view::npos || close <= open) return 0;
+  return std::min(json.find(what.substr(open + 1, close - open - 1)), json.size());
+}
+
 Json parse_document(std::string_view text) {
   try {
     return Json::parse(text.begin(), text.end());
-  } catch (const Json::parse_error& error) {
-    const SdyCursor cursor(text);
-    // The library counts bytes from 1, and reports an unexpected end after the text.
-    const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    throw ParseError(error_message("JSON", "expected a JSON document", reason_of_json_error(error.what()), {}),
-                     cursor.line(at), cursor.column(at));
-  } catch (const Json::out_of_range& error) {
-    const SdyCursor cursor(text);
-    // For a number past the range of a double, the library throws an error without a position.
-    const size_t at = place_of_large_number(text, error.what());
-    throw ParseError(error_message("JSON", "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
+  } catch (const Json::exception&) {
+    translate_json_error(text, "JSON", "expected a JSON document");
   }
 }
 
@@ -215,18 +222,19 @@ TensorSharding sharding_from_json(std::string_view json) {
   return sharding_from(Node(document, ""));
 }
 
-std::string reason_of_json_error(std::string_view what) {
-  std::string_view reason = what.substr(0, what.find("; last read"));
-  const size_t start = reason.find(": ");
-  return std::string(start == std::string_view::npos ? reason : reason.substr(start + 2));
-}
-
-size_t place_of_large_number(std::string_view json, std::string_view what) {
-  // The message quotes the number, but has no position.
-  const size_t open = what.find('\'');
-  const size_t close = what.rfind('\'');
-  if (open == std::string_view::npos || close <= open) return 0;
-  return std::min(json.find(what.substr(open + 1, close - open - 1)), json.size());
+void translate_json_error(std::string_view text, std::string_view subject, std::string_view must_hold) {
+  const SdyCursor cursor(text);
+  try {
+    throw;
+  } catch (const Json::parse_error& error) {
+    // The library counts bytes from 1, and reports an unexpected end after the text.
+    const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
+    throw ParseError(error_message(subject, must_hold, reason_of(error.what()), {}), cursor.line(at),
+                     cursor.column(at));
+  } catch (const Json::out_of_range& error) {
+    const size_t at = place_of_large_number(text, error.what());
+    throw ParseError(error_message(subject, "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
+  }
 }
 
 }  // namespace shardwise

@@ -25,11 +25,8 @@ Mesh mesh_from_json(std::string_view json);
 std::string sharding_to_json(const TensorSharding& sharding);
 TensorSharding sharding_from_json(std::string_view json);
 
-// Extracts the reason from an error of the JSON library, "[id] parse error at line 1, column 2: reason; last read:
-// 'bytes'". Shardwise prints the position itself, and the bytes may not be valid text.
-std::string reason_of_json_error(std::string_view what);
-
-// The position of a number that is too large for JSON; `what` is the library's message, which quotes the number.
-size_t place_of_large_number(std::string_view json, std::string_view what);
+// In a handler of an error of the JSON library: the same as ParseError of `subject`, with its place. `must_hold` is for a
+// text that is no JSON.
+[[noreturn]] void translate_json_error(std::string_view text, std::string_view subject, std::string_view must_hold);
 
 }  // namespace shardwise

@@ -123,17 +123,13 @@ class FormatParser {
       if (!take(")")) fail("an index must end with ')'");
       if (!std::all_of(index.begin(), index.end(), ::isdigit) || index.size() > 3) fail("an index must be a number");
       add({.kind = FormatKind::kOperand, .count = std::stoul(index)});
-    } else if (name == "sharding") {
+    } else if (name == "sharding" || name == "optional-sharding") {
       const std::string_view attribute_name = argument();
       result_.sharding = attribute_name.empty() ? "sharding" : attribute_name;
+      result_.sharding_optional = name == "optional-sharding";
       // Shown by the format, so attr-dict must not print it again.
       result_.attributes.push_back(result_.sharding);
-      add({.kind = FormatKind::kSharding, .text = result_.sharding});
-    } else if (name == "optional-sharding") {
-      result_.sharding = argument();
-      result_.sharding_optional = true;
-      result_.attributes.push_back(result_.sharding);
-      add({.kind = FormatKind::kSharding, .text = result_.sharding, .count = 1});
+      add({.kind = FormatKind::kSharding, .text = result_.sharding, .count = result_.sharding_optional ? 1U : 0U});
     } else if (name == "custom") {
       custom();
     } else {

@@ -36,21 +36,14 @@ IntAttr integer_with_type(TextReader& reader, size_t start, int64_t value) {
 
 Attribute parse_number(TextReader& reader) {
   const size_t start = reader.pos;
-  size_t end = start;
-  auto is_part = [&](char c) {
-    // The '-' of 1.5e-3 belongs to the number. `| 32` turns an 'E' into an 'e'.
-    const bool sign_of_exponent = (c == '+' || c == '-') && end > start && (reader.text[end - 1] | 32) == 'e';
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || (c == '-' && end == start) ||
-           sign_of_exponent;
-  };
-  while (end < reader.text.size() && is_part(reader.text[end])) ++end;
-  const std::string_view number = reader.text.substr(start, end - start);
-  const std::string_view digits = number.substr(number.starts_with("-") ? 1 : 0);
+  reader.take("-");
+  const std::string_view digits = reader.take_number();
+  const std::string_view number = reader.text.substr(start, reader.pos - start);
   // A float of MLIR's grammar has a '.': 1.0e5, not 1e5. Hex digits are the bits of a float, whose type follows.
-  if (digits.find_first_of(".") == std::string_view::npos && !digits.starts_with("0x")) {
+  if (digits.find('.') == std::string_view::npos && !digits.starts_with("0x")) {
+    reader.pos = start;
     return integer_with_type(reader, start, reader.take_integer("the value of an attribute"));
   }
-  reader.pos = end;
   // MLIR's default type of a float attribute.
   DType dtype = DType::kF64;
   if (reader.take(":")) {
@@ -78,12 +71,8 @@ Attribute parse_number(TextReader& reader) {
 Attribute parse_array(TextReader& reader) {
   const TextReader::Nesting nesting(reader);
   AttrArray values;
-  reader.expect("[", "before a list of attributes");
-  if (reader.take("]")) return values;
-  do {
-    values.push_back(parse_attribute(reader));
-  } while (reader.take(","));
-  reader.expect("]", "at the end of a list of attributes");
+  reader.parse_list({"[", "before a list of attributes", "]", "at the end of a list of attributes"},
+                    [&] { values.push_back(parse_attribute(reader)); });
   return values;
 }
 
@@ -228,17 +217,6 @@ Attribute parse_dialect_attribute(TextReader& reader) {
   return parse_struct(reader, std::string(name));
 }
 
-// Parses [element, …] or [].
-template <class Element>
-void parse_bracketed(TextReader& reader, std::string_view before, Element&& element, std::string_view at_end) {
-  reader.expect("[", before);
-  if (reader.take("]")) return;
-  do {
-    element();
-  } while (reader.take(","));
-  reader.expect("]", at_end);
-}
-
 }  // namespace
 
 Attribute parse_attribute(TextReader& reader) {
@@ -266,9 +244,7 @@ Attribute parse_attribute(TextReader& reader) {
 std::vector<NamedAttribute> parse_dictionary(TextReader& reader) {
   const TextReader::Nesting nesting(reader);
   std::vector<NamedAttribute> fields;
-  reader.expect("{", "before a dictionary of attributes");
-  if (reader.take("}")) return fields;
-  do {
+  reader.parse_list(TextReader::kDictionary, [&] {
     reader.skip_space();
     const size_t start = reader.pos;
     std::string name = reader.take_attribute_name();
@@ -277,52 +253,47 @@ std::vector<NamedAttribute> parse_dictionary(TextReader& reader) {
     if (known) reader.fail_at(start, "an attribute must be given once", quote(name));
     Attribute value = reader.take("=") ? parse_attribute(reader) : Attribute(Unit{});
     fields.emplace_back(std::move(name), std::move(value));
-  } while (reader.take(","));
-  reader.expect("}", "at the end of a dictionary of attributes");
+  });
   return fields;
 }
 
 StructAttr parse_struct_fields(TextReader& reader, std::string name) {
   const TextReader::Nesting nesting(reader);
   StructAttr result{std::move(name), {}};
-  reader.expect("<", "before the fields of an attribute");
-  if (reader.take(">")) return result;
-  do {
+  reader.parse_list({"<", "before the fields of an attribute", ">", "at the end of an attribute"}, [&] {
     std::string field(reader.expect_word("the name of a field"));
     Attribute value = reader.take("=") ? parse_field(reader) : Attribute(Unit{});
     // An empty list equals a missing one, and MLIR prints neither.
     const auto* list = std::get_if<IntArray>(&value);
     if (list == nullptr || !list->empty()) result.fields.emplace_back(std::move(field), std::move(value));
-  } while (reader.take(","));
-  reader.expect(">", "at the end of an attribute");
+  });
   return result;
 }
 
 IntArray parse_integers(TextReader& reader) {
   IntArray values;
-  const auto element = [&] { values.push_back(reader.take_integer("an element of the list")); };
-  parse_bracketed(reader, "before a list of numbers", element, "at the end of a list of numbers");
+  reader.parse_list({"[", "before a list of numbers", "]", "at the end of a list of numbers"},
+                    [&] { values.push_back(reader.take_integer("an element of the list")); });
   return values;
 }
 
 AxesPerDimAttr parse_axes_per_dim(TextReader& reader) {
   AxesPerDimAttr axes;
-  const auto dim = [&] { axes.dims.push_back(parse_axis_list(reader)); };
-  parse_bracketed(reader, "before the axes of each dim", dim, "at the end of the axes of each dim");
+  reader.parse_list({"[", "before the axes of each dim", "]", "at the end of the axes of each dim"},
+                    [&] { axes.dims.push_back(parse_axis_list(reader)); });
   return axes;
 }
 
 AttrArray parse_all_to_all_params(TextReader& reader) {
   AttrArray params;
-  const auto move = [&] {
+  reader.parse_list({"[", "before the moves of an all-to-all", "]", "at the end of the moves of an all-to-all"}, [&] {
     AxesAttr axes{parse_axis_list(reader)};
     reader.expect(":", "after the axes that move");
     const IntAttr from{reader.take_integer("a dim")};
     reader.expect("->", "between the dims");
     const IntAttr to{reader.take_integer("a dim")};
     params.push_back(AttrDict{{{"axes", std::move(axes)}, {"from_dim", from}, {"to_dim", to}}});
-  };
-  parse_bracketed(reader, "before the moves of an all-to-all", move, "at the end of the moves of an all-to-all");
+  });
   return params;
 }
 

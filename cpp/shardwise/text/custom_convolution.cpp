@@ -3,14 +3,12 @@
 // custom<conv_dims> and custom<conv_window>.
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <ranges>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/text/attribute_parser.h"
 #include "shardwise/text/custom_directives.h"
-#include "shardwise/text/op_parser.h"
-#include "shardwise/text/op_printer.h"
 
 namespace shardwise {
 namespace {
@@ -18,16 +16,13 @@ namespace {
 // ---- dims ----------------------------------------------------------------------------------------------------------
 
 // The dims are kept as text, [b, 0, f]x[0, i, o]->[b, 0, f], which is the same in both forms; only the op reads them.
-const std::string* conv_text(const OpView& op, std::string_view argument) {
-  const auto* numbers = op.attrs().find<StructAttr>(argument);
-  if (numbers == nullptr || numbers->name != "stablehlo.conv" || numbers->fields.size() != 1) return nullptr;
-  return std::get_if<std::string>(&numbers->fields[0].second.base());
+bool fits_dims(const StructAttr& dims) {
+  return dims.name == "stablehlo.conv" && dims.fields.size() == 1 &&
+         std::holds_alternative<std::string>(dims.fields[0].second.base());
 }
 
-bool fits_dims(const OpView& op, std::string_view argument) { return conv_text(op, argument) != nullptr; }
-
-void print_dims(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  printer.out += *conv_text(op, argument);
+void print_dims(std::string& out, const StructAttr& dims) {
+  out += std::get<std::string>(dims.fields[0].second.base());
 }
 
 // The text is written anew with a space after each comma: attributes are compared as text.
@@ -46,7 +41,7 @@ void parse_dim_list(OpParser& parser, std::string& text) {
   text += ']';
 }
 
-void parse_dims(OpParser& parser, OpSyntax& op, std::string_view argument) {
+StructAttr parse_dims(OpParser& parser) {
   std::string text;
   parse_dim_list(parser, text);
   parser.expect("x", "between the dims of the operands");
@@ -55,7 +50,7 @@ void parse_dims(OpParser& parser, OpSyntax& op, std::string_view argument) {
   parser.expect("->", "before the dims of the result");
   text += "->";
   parse_dim_list(parser, text);
-  parser.add_attribute(op, argument, StructAttr{"stablehlo.conv", {{"", std::move(text)}}});
+  return {"stablehlo.conv", {{"", std::move(text)}}};
 }
 
 // ---- window --------------------------------------------------------------------------------------------------------
@@ -90,10 +85,9 @@ bool fits_window(const OpView& op, std::string_view) {
 
 void print_pads(std::string& out, const NdArray& padding) {
   out += '[';
-  for (int64_t row = 0; row < padding.shape()[0]; ++row) {
-    if (row > 0) out += ", ";
+  print_list(out, std::views::iota(int64_t{0}, padding.shape()[0]), [&](int64_t row) {
     out += str("[", padding.scalar_at(2 * row).integer, ", ", padding.scalar_at(2 * row + 1).integer, "]");
-  }
+  });
   out += ']';
 }
 
@@ -107,12 +101,7 @@ void print_window(OpPrinter& printer, const OpView& op, std::string_view) {
     if (const auto* padding = std::get_if<DenseAttr>(&value->base())) {
       print_pads(printer.out, padding->data);
     } else if (const auto* reversal = std::get_if<NarrowIntArray>(&value->base())) {
-      printer.out += '[';
-      for (int64_t reversed : reversal->values) {
-        if (printer.out.back() != '[') printer.out += ", ";
-        printer.out += reversed != 0 ? "true" : "false";
-      }
-      printer.out += ']';
+      printer.out += str("[", join(reversal->values, ", ", [](int64_t reversed) { return reversed != 0; }), "]");
     } else {
       print_integers(printer.out, std::get<IntArray>(value->base()));
     }
@@ -123,24 +112,18 @@ void print_window(OpPrinter& printer, const OpView& op, std::string_view) {
 // As in MLIR: one element if all are equal.
 DenseAttr parse_pads(OpParser& parser) {
   std::vector<int64_t> entries;
-  parser.expect("[", "before the padding of each dim");
-  int64_t rows = 0;
-  if (!parser.take("]")) {
-    do {
-      parser.skip_space();
-      const size_t start = parser.pos;
-      const IntArray pair = parse_integers(parser);
-      if (pair.size() != 2) parser.fail_at(start, "the padding of a dim must be a low and a high count");
-      entries.insert(entries.end(), pair.begin(), pair.end());
-      ++rows;
-    } while (parser.take(","));
-    parser.expect("]", "after the padding of each dim");
-  }
-  const Dims shape{rows, 2};
+  parser.parse_list({"[", "before the padding of each dim", "]", "after the padding of each dim"}, [&] {
+    parser.skip_space();
+    const size_t start = parser.pos;
+    const IntArray pair = parse_integers(parser);
+    if (pair.size() != 2) parser.fail_at(start, "the padding of a dim must be a low and a high count");
+    entries.insert(entries.end(), pair.begin(), pair.end());
+  });
+  const Dims shape{std::ssize(entries) / 2, 2};
   // A splat prints as dense<0> in generic form, as MLIR prints it; the elements one by
   // one would print as dense<[[0, 0]]>.
   const bool equal = std::adjacent_find(entries.begin(), entries.end(), std::not_equal_to<>()) == entries.end();
-  if (rows > 0 && equal) return {NdArray::full(DType::kI64, shape, Scalar::of_int(DType::kI64, entries[0]))};
+  if (!entries.empty() && equal) return {NdArray::full(DType::kI64, shape, Scalar::of_int(DType::kI64, entries[0]))};
   NdArray data = NdArray::empty(DType::kI64, shape);
   std::copy(entries.begin(), entries.end(), reinterpret_cast<int64_t*>(data.data()));
   return {std::move(data)};
@@ -148,26 +131,17 @@ DenseAttr parse_pads(OpParser& parser) {
 
 NarrowIntArray parse_reversal(OpParser& parser) {
   NarrowIntArray reversal{1, {}};
-  parser.expect("[", "before the reversal of each dim");
-  if (parser.take("]")) return reversal;
-  do {
-    const bool reversed = parser.take_keyword("true");
-    if (!reversed && !parser.take_keyword("false")) {
-      // MLIR prints numbers here, too.
-      const int64_t number = parser.take_integer("true or false");
-      reversal.values.push_back(number != 0 ? 1 : 0);
-      continue;
-    }
+  parser.parse_list({"[", "before the reversal of each dim", "]", "after the reversal of each dim"}, [&] {
+    bool reversed = parser.take_keyword("true");
+    // MLIR prints numbers here, too.
+    if (!reversed && !parser.take_keyword("false")) reversed = parser.take_integer("true or false") != 0;
     reversal.values.push_back(reversed ? 1 : 0);
-  } while (parser.take(","));
-  parser.expect("]", "after the reversal of each dim");
+  });
   return reversal;
 }
 
 void parse_window(OpParser& parser, OpSyntax& op, std::string_view) {
-  parser.expect("{", "before the window of a convolution");
-  if (parser.take("}")) return;
-  do {
+  parser.parse_list({"{", "before the window of a convolution", "}", "after the window of a convolution"}, [&] {
     parser.skip_space();
     const size_t start = parser.pos;
     const std::string_view word = parser.expect_word("a part of a window");
@@ -184,13 +158,13 @@ void parse_window(OpParser& parser, OpSyntax& op, std::string_view) {
     } else {
       parser.add_attribute(op, kWindowAttributes[i], parse_integers(parser));
     }
-  } while (parser.take(","));
-  parser.expect("}", "after the window of a convolution");
+  });
 }
 
 }  // namespace
 
-const CustomDirective kConvolutionDims{"conv_dims", {}, fits_dims, print_dims, parse_dims};
+const CustomDirective kConvolutionDims =
+    attribute_directive<StructAttr, print_dims, parse_dims, fits_dims>("conv_dims");
 const CustomDirective kConvolutionWindow{"conv_window", kWindowAttributes, fits_window, print_window, parse_window};
 
 }  // namespace shardwise

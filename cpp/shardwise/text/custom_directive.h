@@ -33,6 +33,4 @@ struct CustomDirective {
 
 const CustomDirective* find_custom_directive(std::string_view name);  // null when there is none
 
-// Those with files of their own: reduce_directive.cpp, region_directives.cpp, custom_convolution.cpp.
-
 }  // namespace shardwise

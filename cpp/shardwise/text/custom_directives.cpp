@@ -3,36 +3,22 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <tuple>
 
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/text/attribute_parser.h"
-#include "shardwise/text/op_parser.h"
-#include "shardwise/text/op_printer.h"
 
 namespace shardwise {
 namespace {
 
-template <class T>
-bool holds(const OpView& op, std::string_view argument) {
-  return op.attrs().find<T>(argument) != nullptr;
-}
+// ---- axes, axes_per_dim, symbol ------------------------------------------------------------------------------------
 
-// ---- axes, axes_per_dim --------------------------------------------------------------------------------------------
+AxesAttr parse_axes(OpParser& parser) { return {parse_axis_list(parser)}; }
+AxesPerDimAttr parse_axes_of_dims(OpParser& parser) { return parse_axes_per_dim(parser); }
 
-void print_axes_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  print_axes(printer.out, op.attrs().get<AxesAttr>(argument));
-}
-void parse_axes_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
-  parser.add_attribute(op, argument, AxesAttr{parse_axis_list(parser)});
-}
-
-void print_axes_per_dim_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  print_axes_per_dim(printer.out, op.attrs().get<AxesPerDimAttr>(argument));
-}
-void parse_axes_per_dim_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
-  parser.add_attribute(op, argument, parse_axes_per_dim(parser));
-}
+void print_symbol(std::string& out, const std::string& name) { out += symbol_text(name); }
+std::string parse_symbol(OpParser& parser) { return parser.take_symbol(); }
 
 // ---- all_to_all_params ---------------------------------------------------------------------------------------------
 
@@ -43,47 +29,33 @@ bool is_dim(const Attribute& attribute) {
 
 // A list in generic form may hold anything. Only this shape, in this order, prints as
 // `[{"x"}: 0->1]` and reads back equal.
-const AttrDict* as_move(const Attribute& attribute) {
+bool is_move(const Attribute& attribute) {
   const auto* move = std::get_if<AttrDict>(&attribute.base());
-  if (move == nullptr || move->fields.size() != 3) return nullptr;
+  if (move == nullptr || move->fields.size() != 3) return false;
   const auto& [axes, from, to] = std::tie(move->fields[0], move->fields[1], move->fields[2]);
-  const bool fits = axes.first == "axes" && from.first == "from_dim" && to.first == "to_dim" &&
-                    std::holds_alternative<AxesAttr>(axes.second.base()) && is_dim(from.second) && is_dim(to.second);
-  return fits ? move : nullptr;
+  return axes.first == "axes" && from.first == "from_dim" && to.first == "to_dim" &&
+         std::holds_alternative<AxesAttr>(axes.second.base()) && is_dim(from.second) && is_dim(to.second);
 }
+bool are_moves(const AttrArray& list) { return std::ranges::all_of(list, is_move); }
 
-bool fits_moves(const OpView& op, std::string_view argument) {
-  const auto* moves = op.attrs().find<AttrArray>(argument);
-  return moves != nullptr &&
-         std::all_of(moves->begin(), moves->end(), [](const auto& item) { return as_move(item) != nullptr; });
-}
-
-void print_moves(std::string& out, const Attribute& attribute) {
+void print_moves(std::string& out, const AttrArray& moves) {
   out += '[';
-  for (const Attribute& item : std::get<AttrArray>(attribute.base())) {
-    if (out.back() != '[') out += ", ";
-    const AttrDict& move = *as_move(item);
-    print_axes(out, std::get<AxesAttr>(move.fields[0].second.base()));
-    out += str(": ", std::get<IntAttr>(move.fields[1].second.base()).value, "->",
-               std::get<IntAttr>(move.fields[2].second.base()).value);
-  }
+  print_list(out, moves, [&](const Attribute& item) {
+    const std::vector<NamedAttribute>& move = std::get<AttrDict>(item.base()).fields;
+    print_axes(out, std::get<AxesAttr>(move[0].second.base()));
+    out +=
+        str(": ", std::get<IntAttr>(move[1].second.base()).value, "->", std::get<IntAttr>(move[2].second.base()).value);
+  });
   out += ']';
 }
+AttrArray parse_moves(OpParser& parser) { return parse_all_to_all_params(parser); }
 
-void print_moves_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  print_moves(printer.out, *op.attrs().find(argument));
-}
-void parse_moves_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
-  parser.add_attribute(op, argument, parse_all_to_all_params(parser));
-}
 void print_moves_attribute(std::string& out, const Attribute& attribute) {
   const auto* moves = std::get_if<AttrArray>(&attribute.base());
-  const bool fits = moves != nullptr && std::all_of(moves->begin(), moves->end(),
-                                                    [](const auto& item) { return as_move(item) != nullptr; });
-  if (!fits) return print_attribute(out, attribute);
+  if (moves == nullptr || !are_moves(*moves)) return print_attribute(out, attribute);
   // Generic form has Shardy's own attribute there, which other parsers know, not our list of dictionaries.
   out += "#sdy<all_to_all_param_list";
-  print_moves(out, attribute);
+  print_moves(out, *moves);
   out += '>';
 }
 
@@ -104,27 +76,22 @@ void print_slice(OpPrinter& printer, const OpView& op, std::string_view) {
   const auto& limit = op.attrs().get<IntArray>("limit_indices");
   const auto& strides = op.attrs().get<IntArray>("strides");
   printer.out += '[';
-  for (size_t i = 0; i < start.size(); ++i) {
-    if (i > 0) printer.out += ", ";
+  print_list(printer.out, std::views::iota(size_t{0}, start.size()), [&](size_t i) {
     printer.out += str(start[i], ":", limit[i]);
     // As in StableHLO: 0:5 has stride 1.
     if (strides[i] != 1) printer.out += str(":", strides[i]);
-  }
+  });
   printer.out += ']';
 }
 
 void parse_slice(OpParser& parser, OpSyntax& op, std::string_view) {
   IntArray start, limit, strides;
-  parser.expect("[", "before the ranges of a slice");
-  if (!parser.take("]")) {
-    do {
-      start.push_back(parser.take_integer("the start of a range"));
-      parser.expect(":", "between the start and the limit of a range");
-      limit.push_back(parser.take_integer("the limit of a range"));
-      strides.push_back(parser.take(":") ? parser.take_integer("the stride of a range") : 1);
-    } while (parser.take(","));
-    parser.expect("]", "after the ranges of a slice");
-  }
+  parser.parse_list({"[", "before the ranges of a slice", "]", "after the ranges of a slice"}, [&] {
+    start.push_back(parser.take_integer("the start of a range"));
+    parser.expect(":", "between the start and the limit of a range");
+    limit.push_back(parser.take_integer("the limit of a range"));
+    strides.push_back(parser.take(":") ? parser.take_integer("the stride of a range") : 1);
+  });
   parser.add_attribute(op, "start_indices", std::move(start));
   parser.add_attribute(op, "limit_indices", std::move(limit));
   parser.add_attribute(op, "strides", std::move(strides));
@@ -136,10 +103,11 @@ constexpr std::string_view kDotAttributes[] = {"dot_dimension_numbers", "precisi
 constexpr std::array<std::string_view, 4> kDotFields{"lhs_batching_dimensions", "rhs_batching_dimensions",
                                                      "lhs_contracting_dimensions", "rhs_contracting_dimensions"};
 
-const EnumAttr* as_precision(const Attribute& attribute) {
+bool is_precision(const Attribute& attribute) {
   const auto* value = std::get_if<EnumAttr>(&attribute.base());
-  return value != nullptr && value->dialect == "stablehlo" && value->mnemonic == "precision" ? value : nullptr;
+  return value != nullptr && value->dialect == "stablehlo" && value->mnemonic == "precision";
 }
+bool are_precisions(const AttrArray& list) { return std::ranges::all_of(list, is_precision); }
 
 // The four lists of dims in order; missing ones are empty. Returns none for a struct with other fields.
 std::optional<std::array<IntArray, 4>> dot_dims(const Attribute* attribute) {
@@ -160,18 +128,14 @@ bool fits_dot(const OpView& op, std::string_view) {
   const auto* list = precision == nullptr ? nullptr : std::get_if<AttrArray>(&precision->base());
   const Attribute* algorithm = op.attrs().find("algorithm");
   // The whole directive must fit, because attr-dict omits all attributes that it shows.
-  const bool precision_fits =
-      precision == nullptr || (list != nullptr && std::all_of(list->begin(), list->end(), as_precision));
+  const bool precision_fits = precision == nullptr || (list != nullptr && are_precisions(*list));
   return dot_dims(op.attrs().find("dot_dimension_numbers")) && precision_fits &&
          (algorithm == nullptr || std::holds_alternative<StructAttr>(algorithm->base()));
 }
 
-void append_precisions(std::string& out, const AttrArray& precisions) {
+void print_precisions(std::string& out, const AttrArray& precisions) {
   out += '[';
-  for (const Attribute& item : precisions) {
-    if (out.back() != '[') out += ", ";
-    out += as_precision(item)->value;
-  }
+  print_list(out, precisions, [&](const Attribute& item) { out += std::get<EnumAttr>(item.base()).value; });
   out += ']';
 }
 
@@ -182,7 +146,7 @@ void print_dot(OpPrinter& printer, const OpView& op, std::string_view) {
   printer.out += str("contracting_dims = ", dims[2], " x ", dims[3]);
   if (const auto* precision = op.attrs().find<AttrArray>("precision_config")) {
     printer.out += ", precision = ";
-    append_precisions(printer.out, *precision);
+    print_precisions(printer.out, *precision);
   }
   if (const auto* algorithm = op.attrs().find<StructAttr>("algorithm")) {
     const std::string text = attribute_text(*algorithm);
@@ -203,12 +167,9 @@ void parse_dot_pair(OpParser& parser, StructAttr& numbers, size_t field) {
 
 AttrArray parse_precisions(OpParser& parser) {
   AttrArray values;
-  parser.expect("[", "before the precisions");
-  if (parser.take("]")) return values;
-  do {
+  parser.parse_list({"[", "before the precisions", "]", "after the precisions"}, [&] {
     values.push_back(EnumAttr{"stablehlo", "precision", std::string(parser.expect_word("a precision"))});
-  } while (parser.take(","));
-  parser.expect("]", "after the precisions");
+  });
   return values;
 }
 
@@ -233,26 +194,6 @@ void parse_dot(OpParser& parser, OpSyntax& op, std::string_view) {
       parser.fail_here("expected 'precision' or 'algorithm'");
     }
   }
-}
-
-// ---- precisions, symbol --------------------------------------------------------------------------------------------
-
-bool fits_precisions(const OpView& op, std::string_view argument) {
-  const auto* list = op.attrs().find<AttrArray>(argument);
-  return list != nullptr && std::all_of(list->begin(), list->end(), as_precision);
-}
-void print_precisions(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  append_precisions(printer.out, op.attrs().get<AttrArray>(argument));
-}
-void parse_precisions_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
-  parser.add_attribute(op, argument, parse_precisions(parser));
-}
-
-void print_symbol_of(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  printer.out += symbol_text(op.attrs().get<std::string>(argument));
-}
-void parse_symbol_of(OpParser& parser, OpSyntax& op, std::string_view argument) {
-  parser.add_attribute(op, argument, parser.take_symbol());
 }
 
 // ---- exponent_mantissa ---------------------------------------------------------------------------------------------
@@ -286,36 +227,34 @@ void parse_precision(OpParser& parser, OpSyntax& op, std::string_view) {
 constexpr std::array<std::string_view, 4> kDirections{"NONE", "FORWARD", "BACKWARD", "BOTH"};
 
 // sdy.propagation_barrier stores its direction as an i32 and prints its name.
-bool fits_direction(const OpView& op, std::string_view argument) {
-  const auto* direction = op.attrs().find<IntAttr>(argument);
-  return direction != nullptr && direction->bits == 32 && direction->value >= 0 &&
-         direction->value < static_cast<int64_t>(kDirections.size());
+bool is_direction(const IntAttr& direction) {
+  return direction.bits == 32 && direction.value >= 0 && direction.value < std::ssize(kDirections);
 }
 
-void print_direction(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  printer.out += kDirections[static_cast<size_t>(op.attrs().get_int(argument))];
+void print_direction(std::string& out, const IntAttr& direction) {
+  out += kDirections[static_cast<size_t>(direction.value)];
 }
 
-void parse_direction(OpParser& parser, OpSyntax& op, std::string_view argument) {
+IntAttr parse_direction(OpParser& parser) {
   parser.skip_space();
   const size_t position = parser.pos;
   const std::string_view word = parser.expect_word("a direction");
-  const auto* it = std::find(kDirections.begin(), kDirections.end(), word);
+  const auto* it = std::ranges::find(kDirections, word);
   if (it == kDirections.end()) {
     parser.fail_at(position, "a direction must be NONE, FORWARD, BACKWARD or BOTH", std::string(word));
   }
-  parser.add_attribute(op, argument, IntAttr{it - kDirections.begin(), 32});
+  return {it - kDirections.begin(), 32};
 }
 
 const CustomDirective kCustomDirectives[] = {
-    {"axes", {}, holds<AxesAttr>, print_axes_of, parse_axes_of},
-    {"axes_per_dim", {}, holds<AxesPerDimAttr>, print_axes_per_dim_of, parse_axes_per_dim_of},
-    {"all_to_all_params", {}, fits_moves, print_moves_of, parse_moves_of, print_moves_attribute},
+    attribute_directive<AxesAttr, print_axes, parse_axes>("axes"),
+    attribute_directive<AxesPerDimAttr, print_axes_per_dim, parse_axes_of_dims>("axes_per_dim"),
+    attribute_directive<AttrArray, print_moves, parse_moves, are_moves>("all_to_all_params", print_moves_attribute),
+    attribute_directive<IntAttr, print_direction, parse_direction, is_direction>("direction"),
+    attribute_directive<AttrArray, print_precisions, parse_precisions, are_precisions>("precisions"),
+    attribute_directive<std::string, print_symbol, parse_symbol>("symbol"),
     {"slice_ranges", kSliceAttributes, fits_slice, print_slice, parse_slice},
     {"dot_dimensions", kDotAttributes, fits_dot, print_dot, parse_dot},
-    {"direction", {}, fits_direction, print_direction, parse_direction},
-    {"precisions", {}, fits_precisions, print_precisions, parse_precisions_of},
-    {"symbol", {}, holds<std::string>, print_symbol_of, parse_symbol_of},
     {"exponent_mantissa", kPrecisionAttributes, fits_precision, print_precision, parse_precision},
 };
 
@@ -326,8 +265,7 @@ const CustomDirective* find_custom_directive(std::string_view name) {
                                      &kNamedDirective, &kConvolutionDims, &kConvolutionWindow}) {
     if (name == own->name) return own;
   }
-  const auto* it = std::find_if(std::begin(kCustomDirectives), std::end(kCustomDirectives),
-                                [&](const auto& d) { return d.name == name; });
+  const auto* it = std::ranges::find(kCustomDirectives, name, &CustomDirective::name);
   return it == std::end(kCustomDirectives) ? nullptr : it;
 }
 

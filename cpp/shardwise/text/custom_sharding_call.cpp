@@ -23,30 +23,32 @@ ShardingId OpParser::gspmd_sharding(std::string_view sharding, const TensorType&
   });
 }
 
+void OpParser::parse_gspmd(std::string& sharding, size_t& start) {
+  skip_space();
+  start = pos;
+  sharding = take_string();
+  if (sharding.empty()) fail_at(start, "a sharding must not be empty", quote(sharding));
+}
+
 namespace {
 
-const std::string* call_target(const OpSyntax& op) {
-  for (const NamedAttribute& attribute : op.attributes) {
-    if (attribute.first == "call_target_name") return std::get_if<std::string>(&attribute.second);
-  }
-  return nullptr;
+const std::string* text_attribute(const OpSyntax& op, std::string_view name) {
+  const auto found = std::ranges::find(op.attributes, name, &NamedAttribute::first);
+  return found == op.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
 }
 
 // backend_config = "unspecified_dims=[0,1]"
 Dims unspecified_dims(const OpSyntax& op) {
   Dims dims;
-  for (const NamedAttribute& attribute : op.attributes) {
-    const auto* config = std::get_if<std::string>(&attribute.second);
-    if (attribute.first != "backend_config" || config == nullptr) continue;
-    const size_t start = config->find("unspecified_dims=[");
-    for (size_t i = start == config->npos ? config->size() : start; i < config->size() && (*config)[i] != ']'; ++i) {
-      const char c = (*config)[i];
-      if (c < '0' || c > '9') continue;
-      const bool continues = (*config)[i - 1] >= '0' && (*config)[i - 1] <= '9';
-      if (!continues) dims.push_back(0);
-      // Bounded, because the digits come from the text and a large dim is ignored anyway.
-      dims.back() = std::min<int64_t>(10 * dims.back() + (c - '0'), 1000);
-    }
+  const std::string* config = text_attribute(op, "backend_config");
+  const size_t start = config == nullptr ? std::string::npos : config->find("unspecified_dims=[");
+  bool continues = false;
+  for (size_t i = start; i < (config == nullptr ? 0 : config->size()) && (*config)[i] != ']'; ++i) {
+    const char c = (*config)[i];
+    // Bounded, because the digits come from the text and a large dim is ignored anyway.
+    if (is_digit(c) && !continues) dims.push_back(0);
+    if (is_digit(c)) dims.back() = std::min<int64_t>(10 * dims.back() + (c - '0'), 1000);
+    continues = is_digit(c);
   }
   return dims;
 }
@@ -60,7 +62,8 @@ bool is_of_manual_region(const std::string& target, const std::string& sharding)
 
 // custom_call @Sharding annotates a value, as sdy.sharding_constraint does.
 void OpParser::make_constraint(OpSyntax& op) {
-  const std::string* target = op.def->name == "stablehlo.custom_call" ? call_target(op) : nullptr;
+  const std::string* target =
+      op.def->name == "stablehlo.custom_call" ? text_attribute(op, "call_target_name") : nullptr;
   if (target == nullptr) return;
   if (is_of_manual_region(*target, op.gspmd)) {
     // Moved into an attribute, so that create() does not read it as the sharding of the results.

@@ -79,7 +79,7 @@ class DenseParser {
     if (dtype == DType::kBool && reader_.take_keyword("true")) return put(dtype, 1);
     if (dtype == DType::kBool && reader_.take_keyword("false")) return put(dtype, 0);
     const bool negative = reader_.take("-");
-    const std::string_view text = number();
+    const std::string_view text = reader_.take_number();
     if (text.empty()) reader_.fail_here(str("expected an element of type ", mlir_name(dtype)));
     const bool is_hex = text.starts_with("0x");
     // Decimal digits of a float are its value; hex digits are its bits, the only form that a NaN has.
@@ -96,21 +96,6 @@ class DenseParser {
       // Two's complement: the low bytes of 2^64 - value are those of -value at every width.
       put(dtype, negative ? uint64_t{0} - value : value);
     }
-  }
-
-  std::string_view number() {
-    const std::string_view& text = reader_.text;
-    const size_t start = reader_.pos;
-    // Takes 12abc whole: from_chars stops early in it, and the message quotes all of it.
-    auto is_number_char = [&](size_t i) {
-      const char c = text[i];
-      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') return true;
-      return (c == '+' || c == '-') && i > start && (text[i - 1] == 'e' || text[i - 1] == 'E');
-    };
-    if (start < text.size() && text[start] >= '0' && text[start] <= '9') {
-      while (reader_.pos < text.size() && is_number_char(reader_.pos)) ++reader_.pos;
-    }
-    return text.substr(start, reader_.pos - start);
   }
 
   // As in MLIR: any value that the width holds, signed or not; bits of a float must be given without a sign.

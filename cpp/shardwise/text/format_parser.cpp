@@ -19,26 +19,22 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
       break;
     case FormatKind::kOperands: parse_operand_list(op.operands); break;
     case FormatKind::kOperand: op.operands.push_back(parse_operand()); break;
-    case FormatKind::kAttribute: {
-      Attribute value = parse_short_attribute(op, element.mnemonic);
-      add_attribute(op, element.text, std::move(value));
-      break;
-    }
+    case FormatKind::kAttribute: add_attribute(op, element.text, parse_short_attribute(op, element.mnemonic)); break;
     case FormatKind::kGroup:
       // A group is an optional part, such as ( `,` $compare_type^ )?: its first literals decide whether it is there.
       if (!group_follows(*op.format, index + 1, element.count)) return index + 1 + element.count;
       break;
     case FormatKind::kAttrDict: parse_optional_attr_dict(op); break;
     case FormatKind::kSameType:
-    case FormatKind::kSameOrFunctionalType: parse_same_type(op); break;
+    case FormatKind::kSameOrFunctionalType:
+    case FormatKind::kSelectType:
+    case FormatKind::kComplexType: parse_short_type(op, element.kind); break;
     case FormatKind::kFunctionalType: parse_functional_type(op); break;
     case FormatKind::kOperandType: parse_operand_types(op); break;
     case FormatKind::kResultType:
       op.declared.clear();  // set by a same-type before it
       parse_type_list(op.declared);
       break;
-    case FormatKind::kSelectType: parse_select_type(op); break;
-    case FormatKind::kComplexType: parse_complex_type(op); break;
     case FormatKind::kSharding:
       // Optional: `sharding=<@mesh, …>`. The other form has no word before the sharding.
       if (element.count != 0) {
@@ -47,11 +43,7 @@ size_t OpParser::parse_element(OpSyntax& op, size_t index) {
       }
       op.shardings.push_back(parse_sharding_id());
       break;
-    case FormatKind::kCustom: {
-      const CustomDirective& directive = *element.custom;
-      directive.parse(*this, op, element.text);
-      break;
-    }
+    case FormatKind::kCustom: element.custom->parse(*this, op, element.text); break;
   }
   return index + 1;
 }
@@ -91,15 +83,27 @@ Attribute OpParser::parse_short_attribute(const OpSyntax& op, std::string_view m
   return EnumAttr{std::string(dialect), std::string(mnemonic), std::string(word)};
 }
 
-// MLIR's SameOperandsAndResultType prints one type, and falls back to
-// (tensor<4xf32>) -> tensor<4xi1> where they differ.
-void OpParser::parse_same_type(OpSyntax& op) {
+// MLIR prints the types that follow from others only once, and falls back to (tensor<4xf32>) -> tensor<4xi1> where they
+// do not.
+void OpParser::parse_short_type(OpSyntax& op, FormatKind kind) {
   if (peek("(")) return parse_functional_type(op);
   skip_space();
   const size_t start = pos;
-  const TypeId type = parse_type();
-  for (size_t i = 0; i < op.operands.size(); ++i) expect_type(i, op.operands[i], type, start);
-  op.declared.push_back(type);
+  const TypeId first = parse_type();
+  TypeId result = first, operands = first;
+  if (kind == FormatKind::kSelectType) {
+    expect(",", "between the types of predicate and values");
+    result = operands = parse_type();
+  } else if (kind == FormatKind::kComplexType) {
+    const TensorType& type = context().type(result);
+    if (!is_complex(type.dtype)) fail_at(start, "the type must be one of complex numbers", type.text());
+    operands = context().tensor(part_of_complex(type.dtype), type.shape);
+  }
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const bool is_predicate = kind == FormatKind::kSelectType && i == 0;
+    expect_type(i, op.operands[i], is_predicate ? first : operands, start);
+  }
+  op.declared.push_back(result);
 }
 
 void OpParser::parse_operand_types(const OpSyntax& op) {
@@ -109,28 +113,6 @@ void OpParser::parse_operand_types(const OpSyntax& op) {
     const size_t start = pos;
     expect_type(i, op.operands[i], parse_type(), start);
   }
-}
-
-void OpParser::parse_select_type(OpSyntax& op) {
-  if (peek("(")) return parse_functional_type(op);
-  skip_space();
-  const size_t start = pos;
-  const TypeId predicate = parse_type();
-  expect(",", "between the types of predicate and values");
-  const TypeId type = parse_type();
-  for (size_t i = 0; i < op.operands.size(); ++i) expect_type(i, op.operands[i], i == 0 ? predicate : type, start);
-  op.declared.push_back(type);
-}
-
-void OpParser::parse_complex_type(OpSyntax& op) {
-  if (peek("(")) return parse_functional_type(op);
-  skip_space();
-  const size_t start = pos;
-  op.declared.push_back(parse_type());
-  const TensorType& type = context().type(op.declared[0]);
-  if (!is_complex(type.dtype)) fail_at(start, "the type must be one of complex numbers", type.text());
-  const TypeId part = context().tensor(part_of_complex(type.dtype), type.shape);
-  for (size_t i = 0; i < op.operands.size(); ++i) expect_type(i, op.operands[i], part, start);
 }
 
 }  // namespace shardwise

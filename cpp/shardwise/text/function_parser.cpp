@@ -56,12 +56,7 @@ FunctionParser::ValueSyntax FunctionParser::parse_value_attributes() {
         fail_at(pos, "an argument or result must have one placement", std::to_string(value.parts.size()));
       }
     } else if (key == text_words::kGspmdSharding) {
-      skip_space();
-      // A GSPMD sharding such as {replicated} does not tell its ndim, so it is read
-      // when the type of the value is known.
-      value.gspmd_start = pos;
-      value.gspmd = take_string();
-      if (value.gspmd.empty()) fail_at(value.gspmd_start, "a sharding must not be empty", quote(value.gspmd));
+      parse_gspmd(value.gspmd, value.gspmd_start);
     } else {
       skip_value();
     }
@@ -108,18 +103,15 @@ void FunctionParser::parse_function(size_t start) {
 }
 
 void FunctionParser::parse_arguments(FunctionSyntax& function) {
-  expect("(", "before the arguments of a function");
-  if (take(")")) return;
-  do {
+  parse_list({"(", "before the arguments of a function", ")", "after the arguments of a function"}, [&] {
     // A declaration without a body has types only: func.func private @f(tensor<f32>).
     if (!peek("%")) fail_here("expected a named argument", "a function must have a body");
     const size_t position = pos;
     const ValueId id = parse_argument(function.body);
-    if (!peek("{")) continue;
+    if (!peek("{")) return;
     set_argument(id, parse_value_attributes(), position);
     if (const LocId loc = parse_optional_location()) set_location(id, loc);
-  } while (take(","));
-  expect(")", "after the arguments of a function");
+  });
 }
 
 Visibility FunctionParser::parse_visibility() {
@@ -134,24 +126,18 @@ Visibility FunctionParser::parse_visibility() {
 
 void FunctionParser::parse_results(FunctionSyntax& function) {
   // A single result without attributes has no parentheses, and attributes need them.
-  if (!take("(")) return function.outputs.push_back(parse_type());
-  if (take(")")) return;
-  do {
+  if (!peek("(")) return function.outputs.push_back(parse_type());
+  parse_list({"(", "", ")", "after the results of a function"}, [&] {
     function.outputs.push_back(parse_type());
     function.results.emplace_back();
     if (peek("{")) function.results.back() = parse_value_attributes();
-  } while (take(","));
-  expect(")", "after the results of a function");
+  });
 }
 
 std::vector<FunctionParser::ValueSyntax> FunctionParser::parse_value_attribute_list() {
   std::vector<ValueSyntax> values;
-  expect("[", "before the attributes of each value");
-  if (take("]")) return values;
-  do {
-    values.push_back(parse_value_attributes());
-  } while (take(","));
-  expect("]", "after the attributes of each value");
+  parse_list({"[", "before the attributes of each value", "]", "after the attributes of each value"},
+             [&] { values.push_back(parse_value_attributes()); });
   return values;
 }
 

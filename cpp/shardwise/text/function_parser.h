@@ -28,13 +28,10 @@ class FunctionParser : public OpParser {
   // A dictionary of attributes of which only some are read: value_of(key) reads the value of a key, or skips it.
   template <class F>
   void parse_keys(F&& value_of) {
-    expect("{", "before a dictionary of attributes");
-    if (take("}")) return;
-    do {
+    parse_list(kDictionary, [&] {
       const std::string key = take_attribute_name();
       if (take("=")) value_of(key);
-    } while (take(","));
-    expect("}", "at the end of a dictionary of attributes");
+    });
   }
   void skip_dictionary() {
     parse_keys([&](std::string_view) { skip_value(); });

@@ -102,8 +102,9 @@ class TilingReader {
   std::vector<Digit> iota_digits(int64_t devices) {
     const Dims sizes = numbers();
     expect("]");
-    Dims order(sizes.size());
-    std::iota(order.begin(), order.end(), 0);
+    Dims dims(sizes.size());
+    std::iota(dims.begin(), dims.end(), 0);
+    Dims order = dims;
     if (take("T(")) {
       order = numbers();
       expect(")");
@@ -118,11 +119,7 @@ class TilingReader {
       all.push_back({count, size});
       count *= size;
     }
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      if (sorted.size() != sizes.size() || sorted[i] != static_cast<int64_t>(i)) {
-        refuse("the order of dims must be a permutation of them", text_);
-      }
-    }
+    if (sorted != dims) refuse("the order of dims must be a permutation of them", text_);
     if (count != devices) refuse("the devices must be as many as the tiles", text_);
     std::vector<Digit> digits;
     for (const int64_t dim : order) digits.push_back(all[static_cast<size_t>(dim)]);

@@ -6,12 +6,13 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/mesh_json.h"
-#include "shardwise/mesh/sdy_cursor.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/text/printer.h"
 
 namespace shardwise {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr int64_t kVersion = 1;
 
@@ -20,50 +21,41 @@ constexpr int64_t kVersion = 1;
 }
 
 // Describes the value of a field. Only scalars are printed in full, because an array may nest arbitrarily deep.
-std::string described(const nlohmann::json* field) {
+std::string described(const Json* field) {
   if (field == nullptr) return "none";
   return field->is_structured() ? field->type_name() : field->dump();
 }
 
-nlohmann::json parse_json(std::string_view text) {
+Json parse_json(std::string_view text) {
   try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    // nlohmann counts bytes from 1, and at the end of the text it is one past it.
-    const size_t end = std::min(error.byte == 0 ? size_t{0} : error.byte - 1, text.size());
-    const SdyCursor cursor(text);
-    throw ParseError(error_message("program", "must be JSON", reason_of_json_error(error.what()), {}), cursor.line(end),
-                     cursor.column(end));
-  } catch (const nlohmann::json::out_of_range& error) {
-    const SdyCursor cursor(text);
-    // This exception has no position; the number is found in the text by the digits in the message.
-    const size_t at = place_of_large_number(text, error.what());
-    throw ParseError(error_message("program", "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
+    return Json::parse(text);
+  } catch (const Json::exception&) {
+    translate_json_error(text, "program", "must be JSON");
   }
 }
 
 }  // namespace
 
 std::string module_to_json(const Module& module) {
-  const nlohmann::ordered_json json{{"format", "shardwise"},
-                                    {"version", kVersion},
-                                    {"stablehlo", print(module, PrintOptions{.locations = true, .generic = false})}};
+  const Json json{{"format", "shardwise"},
+                  {"version", kVersion},
+                  {"stablehlo", print(module, PrintOptions{.locations = true, .generic = false})}};
   // Locations may contain any bytes; invalid UTF-8 is replaced.
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 Module module_from_json(std::string_view text, std::shared_ptr<Context> context) {
-  const nlohmann::json json = parse_json(text);
+  const Json json = parse_json(text);
   // A JSON text may also be an array or a number, which has no fields.
-  auto field = [&](const char* name) -> const nlohmann::json* {
+  auto field = [&](const char* name) -> const Json* {
     const auto it = json.is_object() ? json.find(name) : json.end();
     return it == json.end() ? nullptr : &*it;
   };
-  const nlohmann::json* format = field("format");
+  const Json* format = field("format");
   if (format == nullptr || *format != "shardwise") {
     fail_json("must be an object with \"format\": \"shardwise\"", described(format));
   }
-  const nlohmann::json* version = field("version");
+  const Json* version = field("version");
   if (version == nullptr || !version->is_number_integer() || version->get<int64_t>() < 1) {
     fail_json("\"version\" must be a number from 1 on", described(version));
   }
@@ -71,7 +63,7 @@ Module module_from_json(std::string_view text, std::shared_ptr<Context> context)
   if (version->get<int64_t>() > kVersion) {
     fail_json(str("\"version\" must be at most ", kVersion), version->dump(), "read it with a newer shardwise");
   }
-  const nlohmann::json* stablehlo = field("stablehlo");
+  const Json* stablehlo = field("stablehlo");
   if (stablehlo == nullptr || !stablehlo->is_string()) fail_json("\"stablehlo\" must be the text of the program");
   return parse(stablehlo->get_ref<const std::string&>(), std::move(context));
 }

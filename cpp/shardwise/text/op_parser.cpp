@@ -2,6 +2,7 @@
 #include "shardwise/text/op_parser.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "shardwise/ir/op_verifier.h"
@@ -130,23 +131,13 @@ ValueId OpParser::parse_argument(RegionId region) {
 }
 
 RegionId OpParser::parse_region() {
-  const Nesting nesting(*this);
-  const RegionId region = module().add_region();
-  const size_t scope = open_scope();
-  expect("{", "before a region");
-  if (take("^")) {
+  return parse_region_from([&](RegionId region) {
+    expect("{", "before a region");
+    if (!take("^")) return;
     take_suffix_id();
-    if (take("(") && !take(")")) {
-      do {
-        parse_argument(region);
-      } while (take(","));
-      expect(")", "after the arguments of a region");
-    }
+    if (peek("(")) parse_list({"(", "", ")", "after the arguments of a region"}, [&] { parse_argument(region); });
     expect(":", "after the label of a region");
-  }
-  parse_block(region);
-  close_scope(scope);
-  return region;
+  });
 }
 
 void OpParser::parse_block(RegionId region) {
@@ -242,9 +233,7 @@ bool OpParser::parse_terminator(RegionId region, std::string_view name, bool gen
   if (generic) {
     expect(":", "before the type");
     parse_type_tuple(types);
-    expect("->", "in the type of a terminator");
-    expect("(", "in the type of a terminator");
-    expect(")", "in the type of a terminator");
+    for (std::string_view token : {"->", "(", ")"}) expect(token, "in the type of a terminator");
   } else if (!values.empty()) {
     expect(":", "before the types of the values returned");
     parse_type_list(types);
@@ -258,29 +247,25 @@ bool OpParser::parse_terminator(RegionId region, std::string_view name, bool gen
 }
 
 void OpParser::set_def(OpSyntax& op, std::string_view name) {
-  auto it = definitions_.find(name);
-  if (it == definitions_.end()) {
-    const OpDef* def = find_op(name);
-    // A text may omit these dialects.
-    // MLIR omits the prefix of a region's default dialect: inside func.func it prints `call @f(…)`.
-    for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
-      if (def == nullptr && name.find('.') == std::string_view::npos) def = find_op(str(dialect, name));
-    }
-    if (def == nullptr) {
-      const Refusal* refusal = refusal_of(name);
-      fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"),
-              refusal == nullptr ? std::string() : advice(*refusal));
-    }
-    const Definition definition{def, &assembly_format(*def)};
-    op.def = definition.def;
-    op.format = definition.format;
-    // The key must be part of the text: a decoded string does not live long enough.
-    const std::string_view key = text.substr(text[op.start] == '"' ? op.start + 1 : op.start, name.size());
-    if (key == name) definitions_.emplace(key, definition);
+  if (const auto known = definitions_.find(name); known != definitions_.end()) {
+    std::tie(op.def, op.format) = known->second;
     return;
   }
-  op.def = it->second.def;
-  op.format = it->second.format;
+  op.def = find_op(name);
+  // A text may omit these dialects.
+  // MLIR omits the prefix of a region's default dialect: inside func.func it prints `call @f(…)`.
+  for (std::string_view dialect : {"stablehlo.", "func.", "sdy."}) {
+    if (op.def == nullptr && name.find('.') == std::string_view::npos) op.def = find_op(str(dialect, name));
+  }
+  if (op.def == nullptr) {
+    const Refusal* refusal = refusal_of(name);
+    fail_at(op.start, "an op must be one that shardwise knows", str("'", name, "'"),
+            refusal == nullptr ? std::string() : advice(*refusal));
+  }
+  op.format = &assembly_format(*op.def);
+  // The key must be part of the text: a decoded string does not live long enough.
+  const std::string_view key = text.substr(text[op.start] == '"' ? op.start + 1 : op.start, name.size());
+  if (key == name) definitions_.emplace(key, std::pair(op.def, op.format));
 }
 
 void OpParser::parse_generic(OpSyntax& op) {
@@ -418,18 +403,15 @@ void OpParser::parse_optional_attr_dict(OpSyntax& op) {
 }
 
 void OpParser::parse_dictionary_of(OpSyntax& op) {
-  expect("{", "before a dictionary of attributes");
-  if (take("}")) return;
-  do {
+  parse_list(kDictionary, [&] {
     skip_space();
     const size_t start = pos;
     std::string name = take_attribute_name();
-    if (parse_special_attribute(op, name)) continue;
+    if (parse_special_attribute(op, name)) return;
     expect_new(op, name, start);
     Attribute value = take("=") ? parse_attribute(*this) : Attribute(Unit{});
     op.attributes.emplace_back(std::move(name), std::move(value));
-  } while (take(","));
-  expect("}", "at the end of a dictionary of attributes");
+  });
 }
 
 // Attributes that are columns of the results.
@@ -452,11 +434,7 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
   if (name == text_words::kSharding || is_own) {
     expect("=", "after a sharding's name");
     if (std::exchange(op.has_shardings, true)) fail_here("the sharding of a result must be given once");
-    if (is_own) {
-      op.shardings.push_back(parse_sharding_id());
-      return true;
-    }
-    op.shardings = parse_shardings_per_value();
+    op.shardings = is_own ? std::vector{parse_sharding_id()} : parse_shardings_per_value();
     return true;
   }
   if (text_words::is_part_column(name)) {
@@ -465,11 +443,7 @@ bool OpParser::parse_special_attribute(OpSyntax& op, std::string_view name) {
   }
   if (name == text_words::kGspmdSharding) {
     expect("=", "after mhlo.sharding");
-    skip_space();
-    op.gspmd_start = pos;
-    // Kept as text: the dims and results that the sharding is for are known only after the types.
-    op.gspmd = take_string();
-    if (op.gspmd.empty()) fail_at(op.gspmd_start, "a sharding must not be empty", quote(op.gspmd));
+    parse_gspmd(op.gspmd, op.gspmd_start);
     return true;
   }
   return false;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "shardwise/text/assembly_format.h"
@@ -58,6 +59,17 @@ class OpParser : public TextReader {
 
   // ---- regions: `{`, an optional label with arguments, ops, a terminator, `}`
   RegionId parse_region();
+  // A region whose text begins with what `parse_start(region)` reads, up to and with the '{' (and label).
+  template <class Start>
+  RegionId parse_region_from(Start&& parse_start) {
+    const Nesting nesting(*this);
+    const RegionId region = module().add_region();
+    const size_t scope = open_scope();
+    parse_start(region);
+    parse_block(region);
+    close_scope(scope);
+    return region;
+  }
   ValueId parse_argument(RegionId region);  // %x: T, with its location
   void set_location(ValueId argument, LocId loc);
   void parse_block(RegionId region);  // after the '{' (and label), up to and with the '}'
@@ -69,6 +81,8 @@ class OpParser : public TextReader {
   void expect_type(size_t operand, ValueId value, TypeId type, size_t position);
   void add_attribute(OpSyntax& op, std::string_view name, Attribute value);
   OpId create(RegionId region, OpSyntax& op, LocId loc);
+  // The value of mhlo.sharding. Kept as text: the dims and results that it is for are known only after the types.
+  void parse_gspmd(std::string& sharding, size_t& start);
   // Parses the value of an attribute of parts. False, without moving, for any other name.
   bool parse_parts(std::vector<PartSyntax>& parts, std::string_view name);
   void set_part(ValueId value, const PartSyntax& syntax, size_t position);  // after its sharding
@@ -91,10 +105,6 @@ class OpParser : public TextReader {
     std::string_view name;
     uint32_t count;
     size_t position;
-  };
-  struct Definition {
-    const OpDef* def;
-    const AssemblyFormat* format;
   };
 
   bool parse_statement(RegionId region);  // false after the terminator
@@ -123,17 +133,15 @@ class OpParser : public TextReader {
   bool take_literal(std::string_view literal);
   bool group_follows(const AssemblyFormat& format, size_t first, size_t count);
   Attribute parse_short_attribute(const OpSyntax& op, std::string_view mnemonic);
-  void parse_same_type(OpSyntax& op);
+  void parse_short_type(OpSyntax& op, FormatKind kind);
   void parse_operand_types(const OpSyntax& op);
-  void parse_select_type(OpSyntax& op);
-  void parse_complex_type(OpSyntax& op);
 
   const ParseOptions& options_;
   size_t line_begin_ = 0;  // of the line of the last place
   int32_t line_number_ = 1;
   std::unordered_map<std::string_view, NamedValue> names_;
   std::vector<std::string_view> defined_;
-  std::unordered_map<std::string_view, Definition> definitions_;
+  std::unordered_map<std::string_view, std::pair<const OpDef*, const AssemblyFormat*>> definitions_;  // by name
   std::vector<std::pair<OpId, size_t>> unverified_;
   std::optional<GspmdShardings> gspmd_;  // from the first mhlo.sharding on
 };

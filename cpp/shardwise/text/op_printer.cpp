@@ -2,6 +2,8 @@
 #include "shardwise/text/op_printer.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
@@ -108,6 +110,14 @@ bool is_property(const AssemblyFormat& format, std::string_view name) {
   return format.elements.empty() ? name.find('.') == std::string_view::npos : format.shows(name);
 }
 
+template <class Predicate>
+std::vector<NamedAttribute> entries_if(const OpView& op, Predicate&& is_wanted) {
+  std::vector<NamedAttribute> wanted;
+  std::ranges::copy_if(op.attrs().entries(), std::back_inserter(wanted),
+                       [&](const NamedAttribute& entry) { return is_wanted(entry.first); });
+  return wanted;
+}
+
 }  // namespace
 
 std::vector<ValueId> results_of(const OpView& op) {
@@ -142,7 +152,7 @@ void OpPrinter::formatted(const OpView& op, const AssemblyFormat& format) {
       // The group's elements follow it in the list.
       if (op.attrs().find(item.text) == nullptr) i += item.count;
     } else if (item.kind == FormatKind::kAttrDict) {
-      attr_dict(op, format);
+      attr_dict(op);
     } else if (is_shown(op, item)) {
       if (stands_alone(item, before)) out += ' ';
       element(op, item);
@@ -157,34 +167,18 @@ void OpPrinter::element(const OpView& op, const FormatElement& element) {
     case FormatKind::kOperands: values(op.operands()); break;
     case FormatKind::kOperand: value(op.operand(element.count)); break;
     case FormatKind::kAttribute: short_attribute(*op.attrs().find(element.text)); break;
-    case FormatKind::kSameType: type(module_.value(op.result()).type); break;
+    case FormatKind::kSameType:
+    case FormatKind::kComplexType: type(module_.value(op.result()).type); break;
     case FormatKind::kSameOrFunctionalType:
-      if (all_types_equal(op)) {
-        type(module_.value(op.result()).type);
-      } else {
-        functional_type(op);
-      }
+      if (all_types_equal(op)) return type(module_.value(op.result()).type);
+      functional_type(op);
       break;
     case FormatKind::kFunctionalType: functional_type(op); break;
     case FormatKind::kOperandType: types(op.operands()); break;
-    case FormatKind::kResultType:
-      for (size_t i = 0; i < op.result_count(); ++i) {
-        if (i > 0) out += ", ";
-        type(module_.value(op.result(i)).type);
-      }
-      break;
-    case FormatKind::kComplexType: type(module_.value(op.result()).type); break;
-    case FormatKind::kSelectType:
-      type(module_.value(op.operand(0)).type);
-      out += ", ";
-      type(module_.value(op.result()).type);
-      break;
-    case FormatKind::kSharding:
-      if (element.count != 0) {  // optional
-        const ShardingId sharding = module_.value(op.result()).sharding;
-        if (sharding) out.append(element.text).append("=").append(bare_text(module_.context().sharding(sharding)));
-        break;
-      }
+    case FormatKind::kResultType: types(results_of(op)); break;
+    case FormatKind::kSelectType: types(std::array{op.operand(0), op.result()}); break;
+    case FormatKind::kSharding:  // shown only if there is one
+      if (element.count != 0) out.append(element.text).append("=");
       out += bare_text(module_.context().sharding(module_.value(op.result()).sharding));
       break;
     case FormatKind::kCustom: element.custom->print(*this, op, element.text); break;
@@ -205,51 +199,41 @@ void OpPrinter::short_attribute(const Attribute& attribute) {
 
 // ---- attributes ----------------------------------------------------------------------------------------------------
 
-void OpPrinter::attr_dict(const OpView& op, const AssemblyFormat& format) {
-  std::vector<NamedAttribute> rest;
-  for (const NamedAttribute& entry : op.attrs().entries()) {
-    if (!format.shows(entry.first)) rest.push_back(entry);
-  }
-  // The braces are written first and taken back if nothing follows: what is printed is known only afterwards.
-  const size_t start = out.size();
-  out += " {";
-  const size_t body = out.size();
-  print_dictionary(out, rest);
-  discardable(op, format.sharding.empty() && format.result_shardings.empty(), rest.empty());
-  if (out.size() == body) {
-    out.resize(start);
-  } else {
-    out += '}';
-  }
+void OpPrinter::attr_dict(const OpView& op) {
+  const AssemblyFormat& format = assembly_format(op.def());
+  enclosed(" {", "}", [&] {
+    print_dictionary(out, entries_if(op, [&](std::string_view name) { return !format.shows(name); }));
+    columns(op, format);
+  });
 }
 
-void OpPrinter::discardable(const OpView& op, bool with_sharding, bool first) {
-  auto results_have = [&](auto&& has) {
-    for (size_t i = 0; i < op.result_count(); ++i) {
-      if (has(op.result(i))) return true;
-    }
-    return false;
-  };
-  auto separate = [&] {
-    if (!first) out += ", ";
-    first = false;
-  };
-  // A format that shows the sharding itself, such as that of sdy.reshard, must not print it twice.
-  if (with_sharding && results_have([&](ValueId id) { return static_cast<bool>(module_.value(id).sharding); })) {
-    separate();
-    result_shardings(op);
-  }
-  for (const std::string_view column : text_words::kPartColumns) {
-    if (!results_have([&](ValueId id) { return !part_text(column, id, false).empty(); })) continue;
-    separate();
-    result_parts(op, column);
-  }
+void OpPrinter::begin_entry(std::string_view name) {
+  if (out.back() != '{') out += ", ";
+  out.append(name).append(" = ");
 }
 
-void OpPrinter::result_shardings(const OpView& op) {
-  out.append(text_words::kSharding).append(" = #sdy.sharding_per_value<");
-  sharding_list(results_of(op));
+void OpPrinter::sharding_entry(std::string_view name, std::span<const ValueId> values) {
+  if (name.empty() || !has_shardings(values)) return;
+  begin_entry(name);
+  out += "#sdy.sharding_per_value<";
+  sharding_list(values);
   out += '>';
+}
+
+void OpPrinter::columns(const OpView& op, const AssemblyFormat& format) {
+  const std::vector<ValueId> results = results_of(op);
+  // A format that shows the sharding itself, such as that of sdy.reshard, must not print it twice.
+  if (format.sharding.empty() && format.result_shardings.empty()) sharding_entry(text_words::kSharding, results);
+  if (std::ranges::none_of(results, [&](ValueId id) { return static_cast<bool>(module_.part(id).placement); })) return;
+  for (const std::string_view column : text_words::kPartColumns) {
+    std::vector<std::string> texts;
+    for (const ValueId id : results) texts.push_back(part_text(column, id, false));
+    if (std::ranges::all_of(texts, &std::string::empty)) continue;
+    begin_entry(column);
+    // The value of one result, or a list with `unit` for results without one.
+    const std::string list = join(texts, ", ", [](std::string_view text) { return text.empty() ? "unit" : text; });
+    out += texts.size() == 1 ? list : str("[", list, "]");
+  }
 }
 
 bool OpPrinter::has_shardings(std::span<const ValueId> values) const {
@@ -265,11 +249,10 @@ void OpPrinter::sharding_list(std::span<const ValueId> values) {
     if (sharding && mesh == nullptr) mesh = module_.context().sharding(sharding).mesh;
   }
   out += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += ", ";
-    const ShardingId id = module_.value(values[i]).sharding;
-    out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, module_.type(values[i]).ndim()));
-  }
+  print_list(out, values, [&](ValueId value) {
+    const ShardingId id = module_.value(value).sharding;
+    out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, module_.type(value).ndim()));
+  });
   out += ']';
 }
 
@@ -291,17 +274,6 @@ std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_bo
   return attribute_text(DenseAttr{NdArray::full(part.padding.fill.dtype, {}, part.padding.fill)});
 }
 
-// The value of one result, or a list with `unit` for results without one.
-void OpPrinter::result_parts(const OpView& op, std::string_view column) {
-  out.append(column).append(" = ");
-  if (op.result_count() > 1) out += '[';
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    const std::string value = part_text(column, op.result(i), false);
-    out.append(i > 0 ? ", " : "").append(value.empty() ? "unit" : value);
-  }
-  if (op.result_count() > 1) out += ']';
-}
-
 // ---- generic form --------------------------------------------------------------------------------------------------
 
 void OpPrinter::generic(const OpView& op) {
@@ -309,81 +281,40 @@ void OpPrinter::generic(const OpView& op) {
   out.append("\"").append(op.name()).append("\"(");
   values(op.operands());
   out += ')';
-  generic_properties(op, format);
-  generic_regions(op);
-  std::vector<NamedAttribute> others;
-  for (const NamedAttribute& entry : op.attrs().entries()) {
-    if (!is_property(format, entry.first)) others.push_back(entry);
-  }
-  const size_t start = out.size();
-  out += " {";
-  print_dictionary(out, others);
-  discardable(op, format.sharding.empty() && format.result_shardings.empty(), others.empty());
-  if (out.ends_with(" {")) {
-    out.resize(start);
-  } else {
-    out += '}';
-  }
+  enclosed(" <{", "}>", [&] { properties(op, format); });
+  enclosed(" (", ")", [&] { print_list(out, op.regions(), [&](RegionId region) { region_body(region); }); });
+  enclosed(" {", "}", [&] {
+    print_dictionary(out, entries_if(op, [&](std::string_view name) { return !is_property(format, name); }));
+    columns(op, format);
+  });
   out += " : ";
   functional_type(op);
 }
 
-void OpPrinter::generic_properties(const OpView& op, const AssemblyFormat& format) {
-  const size_t start = out.size();
-  out += " <{";
-  const size_t body = out.size();
+void OpPrinter::properties(const OpView& op, const AssemblyFormat& format) {
   for (const auto& [name, attribute] : op.attrs().entries()) {
     if (!is_property(format, name)) continue;
-    if (out.size() != body) out += ", ";
     // Some attributes have a text of their own in generic form, which Shardy's parser expects: #sdy<manual_axes{"x"}>.
     const auto custom = std::find_if(format.elements.begin(), format.elements.end(), [&](const FormatElement& element) {
       return element.custom != nullptr && element.text == name && element.custom->print_attribute != nullptr;
     });
-    if (custom == format.elements.end()) {
-      print_dictionary(out, {{name, attribute}});
-    } else {
-      out.append(name).append(" = ");
+    if (custom != format.elements.end()) {
+      begin_entry(name);
       custom->custom->print_attribute(out, attribute);
+      continue;
     }
-  }
-  const auto begin_column = [&](std::string_view name) {
-    if (out.size() != body) out += ", ";
-    out.append(name).append(" = ");
-  };
-  if (!format.sharding.empty() && op.result_count() == 1 && module_.value(op.result()).sharding) {
-    begin_column(format.sharding);
-    out += text(module_.context().sharding(module_.value(op.result()).sharding));
-  }
-  if (!format.argument_shardings.empty() && has_shardings(module_.region(op.regions()[0]).arguments)) {
-    begin_column(format.argument_shardings);
-    out.append("#sdy.sharding_per_value<");
-    sharding_list(module_.region(op.regions()[0]).arguments);
-    out += '>';
+    if (out.back() != '{') out += ", ";
+    print_dictionary(out, {{name, attribute}});
   }
   const std::vector<ValueId> results = results_of(op);
-  if (!format.result_shardings.empty() && has_shardings(results)) {
-    begin_column(format.result_shardings);
-    out.append("#sdy.sharding_per_value<");
-    sharding_list(results);
-    out += '>';
+  if (!format.sharding.empty() && results.size() == 1 && module_.value(results[0]).sharding) {
+    begin_entry(format.sharding);
+    out += text(module_.context().sharding(module_.value(results[0]).sharding));
   }
-  if (out.size() == body) {
-    out.resize(start);
-  } else {
-    out += "}>";
+  if (!op.regions().empty()) {
+    sharding_entry(format.argument_shardings, module_.region(op.regions()[0]).arguments);
   }
-}
-
-void OpPrinter::generic_regions(const OpView& op) {
-  if (op.regions().empty()) return;
-  out += " (";
-  bool first = true;
-  for (RegionId region : op.regions()) {
-    if (!first) out += ", ";
-    first = false;
-    region_body(region);
-  }
-  out += ')';
+  sharding_entry(format.result_shardings, results);
 }
 
 }  // namespace shardwise

@@ -32,18 +32,31 @@ class OpPrinter {
   void value(ValueId id);                     // %0, %0#1, %arg2
   void values(std::span<const ValueId> ids);  // %0, %1
   void type(TypeId id);
-  void types(std::span<const ValueId> ids);                        // T, U
-  void functional_type(const OpView& op);                          // (T, U) -> V
-  void attr_dict(const OpView& op, const AssemblyFormat& format);  // ` {...}`, or nothing
-  void argument(ValueId id);                                       // %arg2: T
-  void name_argument(ValueId id);                                  // the next free name; appends nothing
-  void region_body(RegionId id);                                   // { ops and the terminator }
-  void location(LocId id);                                         // ` loc(...)`, if requested
+  void types(std::span<const ValueId> ids);  // T, U
+  void functional_type(const OpView& op);    // (T, U) -> V
+  void attr_dict(const OpView& op);          // ` {...}`, or nothing
+  void argument(ValueId id);                 // %arg2: T
+  void name_argument(ValueId id);            // the next free name; appends nothing
+  void region_body(RegionId id);             // { ops and the terminator }
+  void location(LocId id);                   // ` loc(...)`, if requested
   void new_line();
   void arguments(RegionId id, std::string_view open, std::string_view close);  // (%arg2: T, %arg3: U)
   void name_like(ValueId id, ValueId other);                                   // both print as the same name
   bool has_shardings(std::span<const ValueId> values) const;
   void sharding_list(std::span<const ValueId> values);  // [<@mesh, [{"x"}]>, <…>]
+  // Appends `open`, what `print` appends, and `close`; nothing if it appends nothing.
+  template <class Print>
+  void enclosed(std::string_view open, std::string_view close, Print&& print) {
+    const size_t start = out.size();
+    out += open;
+    const size_t inside = out.size();
+    print();
+    if (out.size() == inside) {
+      out.resize(start);
+    } else {
+      out += close;
+    }
+  }
 
   std::string out;
 
@@ -52,13 +65,13 @@ class OpPrinter {
   void element(const OpView& op, const FormatElement& element);
   void short_attribute(const Attribute& attribute);
   void generic(const OpView& op);
-  void generic_properties(const OpView& op, const AssemblyFormat& format);
-  void generic_regions(const OpView& op);
-  void discardable(const OpView& op, bool with_sharding, bool first);
-  void result_shardings(const OpView& op);
+  void properties(const OpView& op, const AssemblyFormat& format);
+  // Entries of dictionaries, each after a comma unless it is the first: `name = `, and columns of values.
+  void begin_entry(std::string_view name);
+  void sharding_entry(std::string_view name, std::span<const ValueId> values);
+  void columns(const OpView& op, const AssemblyFormat& format);
   // The attribute `column` (text_words::kPartColumns) of one value; empty where it is not printed.
   std::string part_text(std::string_view column, ValueId id, bool at_border) const;
-  void result_parts(const OpView& op, std::string_view column);
   // Prints the attributes of an argument or result of a function.
   void border_attributes(ValueId id, ShardingId sharding, bool with_blocks);
   void results(const Function& function);

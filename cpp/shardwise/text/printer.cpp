@@ -2,6 +2,7 @@
 #include "shardwise/text/printer.h"
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/op_printer.h"
@@ -26,10 +27,7 @@ void OpPrinter::value(ValueId id) {
 }
 
 void OpPrinter::values(std::span<const ValueId> ids) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (i > 0) out += ", ";
-    value(ids[i]);
-  }
+  print_list(out, ids, [&](ValueId id) { value(id); });
 }
 
 void OpPrinter::type(TypeId id) {
@@ -41,10 +39,7 @@ void OpPrinter::type(TypeId id) {
 }
 
 void OpPrinter::types(std::span<const ValueId> ids) {
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (i > 0) out += ", ";
-    type(module_.value(ids[i]).type);
-  }
+  print_list(out, ids, [&](ValueId id) { type(module_.value(id).type); });
 }
 
 void OpPrinter::functional_type(const OpView& op) {
@@ -52,12 +47,10 @@ void OpPrinter::functional_type(const OpView& op) {
   types(op.operands());
   out += ") -> ";
   // MLIR omits the parentheses of a single result type only: `(…) -> ()`, `(…) -> tensor<f32>`.
-  if (op.result_count() != 1) out += '(';
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    if (i > 0) out += ", ";
-    type(module_.value(op.result(i)).type);
-  }
-  if (op.result_count() != 1) out += ')';
+  if (op.result_count() == 1) return type(module_.value(op.result()).type);
+  out += '(';
+  types(results_of(op));
+  out += ')';
 }
 
 void OpPrinter::location(LocId id) {
@@ -76,13 +69,10 @@ void OpPrinter::argument(ValueId id) {
 
 void OpPrinter::arguments(RegionId id, std::string_view open, std::string_view close) {
   out += open;
-  bool first = true;
-  for (const ValueId argument : module_.region(id).arguments) {
-    if (!first) out += ", ";
-    first = false;
-    this->argument(argument);
-    location(module_.value(argument).loc);
-  }
+  print_list(out, module_.region(id).arguments, [&](ValueId value) {
+    argument(value);
+    location(module_.value(value).loc);
+  });
   out += close;
 }
 
@@ -150,32 +140,32 @@ void OpPrinter::region_body(RegionId id) {
 // ---- functions -----------------------------------------------------------------------------------------------------
 
 void OpPrinter::border_attributes(ValueId id, ShardingId sharding, bool with_blocks) {
-  const size_t start = out.size();
   const auto add = [&](std::string_view name, const std::string& value) {
-    out.append(out.size() == start ? " {" : ", ").append(name).append(" = ").append(value);
+    if (value.empty()) return;
+    begin_entry(name);
+    out += value;
   };
-  if (sharding) add(text_words::kSharding, text(module_.context().sharding(sharding)));
-  for (const std::string_view column : text_words::kPartColumns) {
-    // The blocks of a returned value are printed at its op or argument.
-    if (column == text_words::kLocalBlocks && !with_blocks) continue;
-    if (const std::string value = part_text(column, id, true); !value.empty()) add(column, value);
-  }
-  if (out.size() != start) out += '}';
+  enclosed(" {", "}", [&] {
+    if (sharding) add(text_words::kSharding, text(module_.context().sharding(sharding)));
+    for (const std::string_view column : text_words::kPartColumns) {
+      // The blocks of a returned value are printed at its op or argument.
+      if (column != text_words::kLocalBlocks || with_blocks) add(column, part_text(column, id, true));
+    }
+  });
 }
 
 void OpPrinter::results(const Function& function) {
   const auto& values = module_.region(function.body).results;
   if (values.empty()) return;
   out += " -> ";
-  auto sharding = [&](size_t i) {
-    return i < function.result_shardings.size() ? function.result_shardings[i] : ShardingId{};
-  };
   const size_t start = out.size();
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += ", ";
-    type(module_.value(values[i]).type);
-    border_attributes(values[i], sharding(i), false);
-  }
+  size_t i = 0;
+  print_list(out, values, [&](ValueId value) {
+    type(module_.value(value).type);
+    const bool has_sharding = i < function.result_shardings.size();
+    border_attributes(value, has_sharding ? function.result_shardings[i] : ShardingId{}, false);
+    ++i;
+  });
   // MLIR needs the parentheses for several results, and for one with attributes.
   if (values.size() == 1 && !out.ends_with('}')) return;
   out.insert(start, 1, '(');
@@ -191,14 +181,11 @@ void OpPrinter::function(const Function& function) {
   const std::string_view visibility = text_words::kVisibilities[static_cast<size_t>(function.visibility)];
   if (!visibility.empty()) out.append(visibility).append(" ");
   out.append(symbol_text(function.name)).append("(");
-  bool first = true;
-  for (ValueId id : module_.region(function.body).arguments) {
-    if (!first) out += ", ";
-    first = false;
+  print_list(out, module_.region(function.body).arguments, [&](ValueId id) {
     argument(id);
     border_attributes(id, module_.value(id).sharding, true);
     location(module_.value(id).loc);
-  }
+  });
   out += ')';
   results(function);
   out += " {";

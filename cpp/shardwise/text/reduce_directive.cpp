@@ -6,8 +6,6 @@
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/text/attribute_parser.h"
 #include "shardwise/text/custom_directives.h"
-#include "shardwise/text/op_parser.h"
-#include "shardwise/text/op_printer.h"
 
 namespace shardwise {
 namespace {
@@ -71,7 +69,7 @@ void print(OpPrinter& printer, const OpView& op, std::string_view) {
   if (applied) printer.out.append(" applies ").append(op.module().op(applied).def->name);
   printer.out += " across dimensions = ";
   print_integers(printer.out, op.attrs().get<IntArray>("dimensions"));
-  printer.attr_dict(op, assembly_format(op.def()));
+  printer.attr_dict(op);
   printer.out += " : ";
   printer.functional_type(op);
   if (!applied) print_reducer(printer, op);
@@ -95,31 +93,27 @@ void parse_applied(OpParser& parser, OpSyntax& op, std::string_view name, size_t
 }
 
 void parse_reducer(OpParser& parser, OpSyntax& op) {
-  const OpParser::Nesting nesting(parser);
-  const RegionId region = parser.module().add_region();
-  const size_t scope = parser.open_scope();
-  parser.expect("reducer", "before the region of a reduce");
-  for (size_t i = 0; i < op.operands.size() / 2; ++i) {
-    parser.expect("(", "before a pair of the reducer's arguments");
-    parser.parse_argument(region);
-    parser.expect(",", "between the arguments of a pair");
-    parser.parse_argument(region);
-    parser.expect(")", "after a pair of the reducer's arguments");
-  }
-  // Pairs in the text, sides in the region.
-  std::vector<ValueId>& arguments = parser.module().region(region).arguments;
-  const std::vector<ValueId> pairs = arguments;
-  const size_t count = pairs.size() / 2;
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    const size_t target = i / 2 + (i % 2 == 0 ? 0 : count);
-    arguments[target] = pairs[i];
-    // A value stores its own index among the arguments, which must follow the new order.
-    parser.module().value(pairs[i]).index = static_cast<uint32_t>(target);
-  }
-  parser.expect("{", "before the region of a reduce");
-  parser.parse_block(region);
-  parser.close_scope(scope);
-  op.regions.push_back(region);
+  op.regions.push_back(parser.parse_region_from([&](RegionId region) {
+    parser.expect("reducer", "before the region of a reduce");
+    for (size_t i = 0; i < op.operands.size() / 2; ++i) {
+      parser.expect("(", "before a pair of the reducer's arguments");
+      parser.parse_argument(region);
+      parser.expect(",", "between the arguments of a pair");
+      parser.parse_argument(region);
+      parser.expect(")", "after a pair of the reducer's arguments");
+    }
+    // Pairs in the text, sides in the region.
+    std::vector<ValueId>& arguments = parser.module().region(region).arguments;
+    const std::vector<ValueId> pairs = arguments;
+    const size_t count = pairs.size() / 2;
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const size_t target = i / 2 + (i % 2 == 0 ? 0 : count);
+      arguments[target] = pairs[i];
+      // A value stores its own index among the arguments, which must follow the new order.
+      parser.module().value(pairs[i]).index = static_cast<uint32_t>(target);
+    }
+    parser.expect("{", "before the region of a reduce");
+  }));
 }
 
 void parse(OpParser& parser, OpSyntax& op, std::string_view) {

@@ -13,16 +13,21 @@
 //
 // in_shardings and out_shardings are the sharding columns of the region's arguments and of the results.
 #include <algorithm>
+#include <ranges>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/custom_directives.h"
-#include "shardwise/text/op_parser.h"
-#include "shardwise/text/op_printer.h"
 
 namespace shardwise {
 namespace {
+
+void print_operands(OpPrinter& printer, std::span<const ValueId> operands) {
+  printer.out += '(';
+  printer.values(operands);
+  printer.out += ')';
+}
 
 void parse_operands(OpParser& parser, OpSyntax& op) {
   parser.expect("(", "before the operands");
@@ -49,25 +54,17 @@ void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
   const Region& cond = module.region(op.regions()[0]);
   const Region& body = module.region(op.regions()[1]);
   printer.out += '(';
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (i > 0) printer.out += ", ";
+  print_list(printer.out, std::views::iota(size_t{0}, op.operand_count()), [&](size_t i) {
     // The text introduces each value once, for both regions: `while(%iterArg = %0) cond {…} do {…}`.
     printer.name_argument(cond.arguments[i]);
     printer.name_like(body.arguments[i], cond.arguments[i]);
     printer.value(cond.arguments[i]);
     printer.out += " = ";
     printer.value(op.operand(i));
-  }
+  });
   printer.out += ')';
-  if (op.operand_count() > 0) {
-    printer.out += " : ";
-    printer.types(op.operands());
-  }
-  const size_t start = printer.out.size();
-  printer.out += " attributes";
-  const size_t before = printer.out.size();
-  printer.attr_dict(op, assembly_format(op.def()));
-  if (printer.out.size() == before) printer.out.resize(start);
+  printer.enclosed(" : ", "", [&] { printer.types(op.operands()); });
+  printer.enclosed(" attributes", "", [&] { printer.attr_dict(op); });
   print_while_region(printer, "cond", op.regions()[0]);
   print_while_region(printer, "do", op.regions()[1]);
 }
@@ -81,33 +78,27 @@ struct NamedArgument {
 void parse_while_region(OpParser& parser, OpSyntax& op, std::string_view keyword,
                         const std::vector<NamedArgument>& names) {
   parser.expect(keyword, "before a region of a while");
-  const OpParser::Nesting nesting(parser);
-  const RegionId region = parser.module().add_region();
-  const size_t scope = parser.open_scope();
-  for (size_t i = 0; i < names.size(); ++i) {
-    const ValueId argument = parser.module().add_argument(region, op.declared[i]);
-    parser.define(names[i].name, argument, 1, names[i].position);
-  }
-  parser.expect("{", "before a region of a while");
-  parser.parse_block(region);
-  parser.close_scope(scope);
-  op.regions.push_back(region);
+  op.regions.push_back(parser.parse_region_from([&](RegionId region) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      const ValueId argument = parser.module().add_argument(region, op.declared[i]);
+      parser.define(names[i].name, argument, 1, names[i].position);
+    }
+    parser.expect("{", "before a region of a while");
+  }));
 }
 
 void parse_while(OpParser& parser, OpSyntax& op, std::string_view) {
   std::vector<NamedArgument> names;
-  parser.expect("(", "before the values of a while");
-  if (!parser.take(")")) {
-    do {
-      parser.expect("%", "before the name of a value of a while");
-      const size_t position = parser.pos - 1;
-      const std::string_view name = parser.take_suffix_id();
-      if (name.empty()) parser.fail_here("expected the name of a value of a while");
-      names.push_back({name, position});
-      parser.expect("=", "after the name of a value of a while");
-      op.operands.push_back(parser.parse_operand());
-    } while (parser.take(","));
-    parser.expect(")", "after the values of a while");
+  parser.parse_list({"(", "before the values of a while", ")", "after the values of a while"}, [&] {
+    parser.expect("%", "before the name of a value of a while");
+    const size_t position = parser.pos - 1;
+    const std::string_view name = parser.take_suffix_id();
+    if (name.empty()) parser.fail_here("expected the name of a value of a while");
+    names.push_back({name, position});
+    parser.expect("=", "after the name of a value of a while");
+    op.operands.push_back(parser.parse_operand());
+  });
+  if (!names.empty()) {
     parser.expect(":", "before the types of a while");
     parser.skip_space();
     const size_t start = parser.pos;
@@ -138,16 +129,11 @@ bool fits_scan(const OpView& op, std::string_view) {
 void print_scan(OpPrinter& printer, const OpView& op, std::string_view) {
   // The two lists of operands, inputs and carries, are one list in the op; the segment sizes tell where they meet.
   const auto inputs = static_cast<size_t>(op.attrs().get<NarrowIntArray>(kOperandSegments).values[0]);
-  printer.out += '(';
-  printer.values(op.operands().first(inputs));
-  printer.out += ") inits (";
-  printer.values(op.operands().subspan(inputs));
-  printer.out.append(") dimension=").append(std::to_string(op.attrs().get<IntAttr>(kDimension).value)).append(" ");
-  const size_t start = printer.out.size();
-  printer.out += " attributes";
-  const size_t before = printer.out.size();
-  printer.attr_dict(op, assembly_format(op.def()));
-  if (printer.out.size() == before) printer.out.resize(start);
+  print_operands(printer, op.operands().first(inputs));
+  printer.out += " inits ";
+  print_operands(printer, op.operands().subspan(inputs));
+  printer.out.append(" dimension=").append(std::to_string(op.attrs().get<IntAttr>(kDimension).value)).append(" ");
+  printer.enclosed(" attributes", "", [&] { printer.attr_dict(op); });
   printer.out += ' ';
   printer.region_body(op.regions()[0]);
   printer.out += " : ";
@@ -188,47 +174,33 @@ bool has_body(const OpView& op) {
   return op.regions().size() == 1 && op.module().region(op.regions()[0]).arguments.size() == op.operand_count();
 }
 
-void print_operands(OpPrinter& printer, const OpView& op) {
-  printer.out += '(';
-  printer.values(op.operands());
-  printer.out += ')';
-}
-
 void print_body(OpPrinter& printer, const OpView& op) {
   printer.arguments(op.regions()[0], " (", ") ");
   printer.region_body(op.regions()[0]);
-  printer.attr_dict(op, assembly_format(op.def()));
+  printer.attr_dict(op);
   printer.out += " : ";
   printer.functional_type(op);
+}
+
+void print_shardings(OpPrinter& printer, std::string_view name, std::span<const ValueId> values) {
+  printer.out.append(" ").append(name).append("=");
+  printer.sharding_list(values);
 }
 
 std::vector<ShardingId> parse_shardings(OpParser& parser, std::string_view name) {
   std::vector<ShardingId> shardings;
   parser.expect("=", str("after ", name));
-  parser.expect("[", str("before the list of ", name));
-  if (parser.take("]")) return shardings;
-  do {
-    shardings.push_back(parser.parse_sharding_id());
-  } while (parser.take(","));
-  parser.expect("]", str("after the list of ", name));
+  const std::string before = str("before the list of ", name), after = str("after the list of ", name);
+  parser.parse_list({"[", before, "]", after}, [&] { shardings.push_back(parser.parse_sharding_id()); });
   return shardings;
 }
 
 void parse_body(OpParser& parser, OpSyntax& op) {
-  const OpParser::Nesting nesting(parser);
-  const RegionId region = parser.module().add_region();
-  const size_t scope = parser.open_scope();
-  parser.expect("(", "before the arguments of the region");
-  if (!parser.take(")")) {
-    do {
-      parser.parse_argument(region);
-    } while (parser.take(","));
-    parser.expect(")", "after the arguments of the region");
-  }
-  parser.expect("{", "before the region");
-  parser.parse_block(region);
-  parser.close_scope(scope);
-  op.regions.push_back(region);
+  op.regions.push_back(parser.parse_region_from([&](RegionId region) {
+    parser.parse_list({"(", "before the arguments of the region", ")", "after the arguments of the region"},
+                      [&] { parser.parse_argument(region); });
+    parser.expect("{", "before the region");
+  }));
   parser.parse_optional_attr_dict(op);
   parser.expect(":", "before the type of an op");
   parser.parse_functional_type(op);
@@ -241,11 +213,9 @@ bool fits_manual(const OpView& op, std::string_view argument) {
 }
 
 void print_manual(OpPrinter& printer, const OpView& op, std::string_view argument) {
-  print_operands(printer, op);
-  printer.out.append(" ").append(kIn).append("=");
-  printer.sharding_list(op.module().region(op.regions()[0]).arguments);
-  printer.out.append(" ").append(kOut).append("=");
-  printer.sharding_list(results_of(op));
+  print_operands(printer, op.operands());
+  print_shardings(printer, kIn, op.module().region(op.regions()[0]).arguments);
+  print_shardings(printer, kOut, results_of(op));
   printer.out.append(" ").append(argument).append("=");
   print_axes(printer.out, op.attrs().get<AxesAttr>(argument));
   print_body(printer, op);
@@ -299,15 +269,11 @@ bool fits_named(const OpView& op, std::string_view argument) {
 
 void print_named(OpPrinter& printer, const OpView& op, std::string_view argument) {
   printer.out.append("<").append(quote(op.attrs().get<std::string>(argument))).append(">");
-  print_operands(printer, op);
+  print_operands(printer, op.operands());
   const std::vector<ValueId>& arguments = op.module().region(op.regions()[0]).arguments;
-  if (printer.has_shardings(arguments)) {
-    printer.out.append(" ").append(kIn).append("=");
-    printer.sharding_list(arguments);
-  }
+  if (printer.has_shardings(arguments)) print_shardings(printer, kIn, arguments);
   if (const std::vector<ValueId> results = results_of(op); printer.has_shardings(results)) {
-    printer.out.append(" ").append(kOut).append("=");
-    printer.sharding_list(results);
+    print_shardings(printer, kOut, results);
   }
   print_body(printer, op);
 }

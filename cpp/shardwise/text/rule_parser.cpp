@@ -22,6 +22,19 @@ constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction",
                                                                    {"permutation", &RuleAttr::permutation},
                                                                    {"blocked_propagation", &RuleAttr::blocked}}};
 
+// Calls `item` for each element after `open` and up to `close`.
+template <class Item>
+void parse_items(SdyCursor& cursor, std::string_view open, std::string_view before, std::string_view close,
+                 std::string_view after, Item&& item) {
+  cursor.expect(open, before);
+  if (cursor.take(close)) return;
+  while (true) {
+    item();
+    if (cursor.take(close)) return;
+    if (!cursor.take(",")) cursor.fail_here(str("expected ',' or '", close, "' ", after));
+  }
+}
+
 // Parses the number after `z_` in `word`, at `at`; `begin` is the position of `word` in the text.
 int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t begin) {
   const size_t start = at;
@@ -61,31 +74,21 @@ Dims parse_factors(SdyCursor& cursor) {
 
 RuleAttr::Mapping parse_mapping(SdyCursor& cursor) {
   RuleAttr::Mapping dims;
-  cursor.expect("[", "before the factors of a tensor");
-  if (cursor.take("]")) return dims;
-  while (true) {
-    dims.push_back(parse_factors(cursor));
-    if (cursor.take("]")) return dims;
-    if (!cursor.take(",")) cursor.fail_here("expected ',' or ']' after the factors of a dim");
-  }
+  parse_items(cursor, "[", "before the factors of a tensor", "]", "after the factors of a dim",
+              [&] { dims.push_back(parse_factors(cursor)); });
+  return dims;
 }
 
 std::vector<RuleAttr::Mapping> parse_mappings(SdyCursor& cursor) {
   std::vector<RuleAttr::Mapping> tensors;
-  cursor.expect("(", "before the tensors of a sharding rule");
-  if (cursor.take(")")) return tensors;
-  while (true) {
-    tensors.push_back(parse_mapping(cursor));
-    if (cursor.take(")")) return tensors;
-    if (!cursor.take(",")) cursor.fail_here("expected ',' or ')' after a tensor of a sharding rule");
-  }
+  parse_items(cursor, "(", "before the tensors of a sharding rule", ")", "after a tensor of a sharding rule",
+              [&] { tensors.push_back(parse_mapping(cursor)); });
+  return tensors;
 }
 
 Dims parse_sizes(SdyCursor& cursor) {
   Dims sizes;
-  cursor.expect("{", "before the sizes of factors");
-  if (cursor.take("}")) return sizes;
-  while (true) {
+  parse_items(cursor, "{", "before the sizes of factors", "}", "after the size of a factor", [&] {
     cursor.skip_space();
     const size_t start = cursor.pos;
     const Dims factors = parse_factors(cursor);
@@ -106,22 +109,18 @@ Dims parse_sizes(SdyCursor& cursor) {
     if (sizes.back() < 0) {
       cursor.fail_at(number, "the size of a factor must be at least 0", std::to_string(sizes.back()));
     }
-    if (cursor.take("}")) return sizes;
-    if (!cursor.take(",")) cursor.fail_here("expected ',' or '}' after the size of a factor");
-  }
+  });
+  return sizes;
 }
 
 Dims parse_list(SdyCursor& cursor) {
   Dims list;
-  cursor.expect("{", "before a list of factors");
-  if (cursor.take("}")) return list;
-  while (true) {
+  parse_items(cursor, "{", "before a list of factors", "}", "after a factor", [&] {
     const Dims factors = parse_factors(cursor);
     if (factors.empty()) cursor.fail_here("expected a factor");
     list.insert(list.end(), factors.begin(), factors.end());
-    if (cursor.take("}")) return list;
-    if (!cursor.take(",")) cursor.fail_here("expected ',' or '}' after a factor");
-  }
+  });
+  return list;
 }
 
 }  // namespace
@@ -157,6 +156,15 @@ RuleAttr parse_rule(SdyCursor& cursor) {
     cursor.fail_here("expected '>' after a sharding rule",
                      "lists are reduction, need_replication, permutation, blocked_propagation, in this order");
   }
+  return rule;
+}
+
+RuleAttr parse_rule(std::string_view text) {
+  SdyCursor cursor(text);
+  cursor.subject = "sharding rule";
+  cursor.expect("#sdy.op_sharding_rule", "before a sharding rule");
+  RuleAttr rule = parse_rule(cursor);
+  cursor.expect_end();
   return rule;
 }
 

@@ -12,5 +12,6 @@ namespace shardwise {
 
 // Throws ParseError, with line and column, for text that is not a rule.
 RuleAttr parse_rule(SdyCursor& cursor);
+RuleAttr parse_rule(std::string_view text);  // with its name, #sdy.op_sharding_rule
 
 }  // namespace shardwise

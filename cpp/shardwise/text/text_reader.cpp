@@ -2,6 +2,7 @@
 #include "shardwise/text/text_reader.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <memory>
 
@@ -102,6 +103,16 @@ std::string_view TextReader::take_digits() {
   return text.substr(start, pos - start);
 }
 
+std::string_view TextReader::take_number() {
+  const size_t start = pos;
+  const auto is_part = [&](char c) {
+    const bool after_exponent = pos > start && (text[pos - 1] == 'e' || text[pos - 1] == 'E');
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || ((c == '+' || c == '-') && after_exponent);
+  };
+  while (pos < text.size() && (pos == start ? is_digit(text[pos]) : is_part(text[pos]))) ++pos;
+  return text.substr(start, pos - start);
+}
+
 std::string_view TextReader::take_suffix_id() {
   // A name that begins with a digit is a number: the 12 of %12 ends there, whatever follows.
   if (pos < text.size() && is_digit(text[pos])) return take_digits();
@@ -149,16 +160,6 @@ void TextReader::fail_with(size_t position, const std::string& message) const {
 
 // ---- types ---------------------------------------------------------------------------------------------------------
 
-// `!stablehlo.token` begins like an alias, so parse_type_at_cursor looks the whole
-// name up among the aliases of the text.
-size_t TextReader::type_alias_length(size_t start) {
-  if (start >= text.size() || text[start] != '!') return 0;
-  pos = start + 1;
-  const size_t length = take_suffix_id().size();
-  pos = start;
-  return length;
-}
-
 TypeId TextReader::parse_type() {
   skip_space();
   // A program has few distinct types and many uses of them: the text up to the first
@@ -182,14 +183,16 @@ void TextReader::fail_too_large(size_t position) {
 
 TypeId TextReader::parse_type_at_cursor() {
   const size_t start = pos;
-  // The word is empty at a '!', where the two branches below try the token type and an alias.
-  const std::string_view word = peek("!") ? std::string_view() : take_word();
-  if (word.empty() && take(mlir_name(DType::kToken))) return context().intern(TensorType{DType::kToken, {}});
-  if (word.empty() && aliases_.contains(text.substr(start, 1 + type_alias_length(start)))) {
-    const Nesting nesting(*this);
-    pos = start + 1;
-    return at_alias(start, take_suffix_id(), [&] { return parse_type(); });
+  if (take(mlir_name(DType::kToken))) return context().intern(TensorType{DType::kToken, {}});
+  if (take("!")) {
+    const std::string_view name = take_suffix_id();
+    if (aliases_.contains(text.substr(start, 1 + name.size()))) {
+      const Nesting nesting(*this);
+      return at_alias(start, name, [&] { return parse_type(); });
+    }
+    pos = start;
   }
+  const std::string_view word = take_word();
   if (word != "tensor") {
     pos = start;
     fail_at(start, "a type must be a tensor with static shape, such as tensor<4xf32>, or !stablehlo.token", found(),
@@ -252,13 +255,8 @@ void TextReader::parse_type_list(std::vector<TypeId>& types) {
 }
 
 void TextReader::parse_type_tuple(std::vector<TypeId>& types) {
-  if (!take("(")) {
-    types.push_back(parse_type());
-    return;
-  }
-  if (take(")")) return;
-  parse_type_list(types);
-  expect(")", "at the end of a list of types");
+  if (!peek("(")) return types.push_back(parse_type());
+  parse_list({"(", "", ")", "at the end of a list of types"}, [&] { types.push_back(parse_type()); });
 }
 
 // ---- locations -----------------------------------------------------------------------------------------------------
@@ -368,26 +366,20 @@ void TextReader::find_later_meshes() {
   pos = saved;
 }
 
-// This helper and the two below call themselves at an alias because an alias may name another one. through_alias counts
-// each step as nesting, so that a circle of aliases is an error.
 Mesh TextReader::parse_mesh_value(const std::string& name) {
   return through_alias([&] {
-    if (at_alias_name()) return parse_mesh_value(name);
     take("#sdy.mesh");
     return located(pos, [&] { return parse_mesh(*this, name); });
   });
 }
 
 ShardingId TextReader::parse_sharding_id() {
-  return through_alias([&] {
-    if (at_alias_name()) return parse_sharding_id();
-    return located(pos, [&] { return context().intern(parse_sharding(*this, mesh_lookup())); });
-  });
+  return through_alias(
+      [&] { return located(pos, [&] { return context().intern(parse_sharding(*this, mesh_lookup())); }); });
 }
 
 std::vector<ShardingId> TextReader::parse_shardings_per_value() {
-  return through_alias([&]() -> std::vector<ShardingId> {
-    if (at_alias_name()) return parse_shardings_per_value();
+  return through_alias([&] {
     std::vector<ShardingId> shardings;
     if (!take("#sdy.sharding_per_value")) {
       fail_here("the shardings of an op must be one for each result", "write #sdy.sharding_per_value<[<@mesh, […]>]>");

@@ -39,10 +39,26 @@ class TextReader : public SdyCursor {
   std::string_view expect_word(std::string_view what);
   bool at_digit();                    // the next character is a digit, or '-' and a digit
   std::string_view take_digits();     // at the cursor, without skipping space
+  std::string_view take_number();     // the same, of a float, too: 12, 1.5e-3, 0x7F, and 12abc, for the message
   std::string_view take_suffix_id();  // what follows %, ^ or #: 12, arg0, loc3, "cst_0"
   std::string take_attribute_name();  // a word, or a string
   // Skips a bracketed piece of text, including strings, and returns it with its brackets. '->' closes nothing.
   std::string_view take_balanced();
+  // A list in brackets, with commas between the items; `before` and `after` end the messages of its errors.
+  struct Brackets {
+    std::string_view open, before, close, after;
+  };
+  static constexpr Brackets kDictionary{"{", "before a dictionary of attributes", "}",
+                                        "at the end of a dictionary of attributes"};
+  template <class Item>
+  void parse_list(const Brackets& brackets, Item&& item) {
+    expect(brackets.open, brackets.before);
+    if (take(brackets.close)) return;
+    do {
+      item();
+    } while (take(","));
+    expect(brackets.close, brackets.after);
+  }
 
   // ---- types
   TypeId parse_type();                                // tensor<4xf32>; unsupported types are rejected by name
@@ -98,19 +114,19 @@ class TextReader : public SdyCursor {
 
  private:
   void find_aliases();
-  // At an alias, runs `body` at its definition; otherwise here.
+  // At an alias, which may name another one, runs `body` at its definition; otherwise here. Each step counts as
+  // nesting, so that a circle of aliases is an error.
   template <class Body>
-  auto through_alias(Body&& body) {
+  auto through_alias(const Body& body) {
     const Nesting nesting(*this);
     if (!at_alias_name()) return body();
     const size_t start = pos++;
-    return at_alias(start, take_suffix_id(), std::forward<Body>(body));
+    return at_alias(start, take_suffix_id(), [&] { return through_alias(body); });
   }
   bool at_alias_name();  // '#' and a name that no '<' follows
   size_t enter_alias(size_t start, std::string_view name) const;
   void leave_alias(size_t start, size_t length);
   TypeId parse_type_at_cursor();
-  size_t type_alias_length(size_t start);  // length of the name after a '!'
   LocId parse_location();
   LocId parse_location_list(std::string_view close);
   LocId parse_location_alias();

@@ -7,11 +7,11 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['CompileUnit', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'propagate_annotated', 'propagate_program', 'run_passes']
+__all__: list[str] = ['CompileUnit', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'propagate_program', 'run_passes']
 class CompileUnit:
     def choices(self) -> tuple[list[tuple[str, str, list[str], list[str]]], list[list[str]], list[str], list[str], list[str]]:
         ...
-    def collectives(self) -> list[typing.Any]:
+    def collectives(self) -> list[dict[typing.Any, typing.Any]]:
         ...
     def edges(self) -> str:
         ...
@@ -30,10 +30,10 @@ class CompileUnit:
     def with_local_stage(self, arg0: shardwise._core.ir.Module) -> CompileUnit:
         ...
     @property
-    def argument_shardings(self) -> list[typing.Any]:
+    def argument_shardings(self) -> list[shardwise._core.mesh.Sharding]:
         ...
     @property
-    def counters(self) -> dict[typing.Any, typing.Any]:
+    def counters(self) -> dict[str, int]:
         ...
     @property
     def is_simplified(self) -> bool:
@@ -42,30 +42,28 @@ class CompileUnit:
     def module(self) -> shardwise._core.ir.Module:
         ...
     @property
-    def result_shardings(self) -> list[typing.Any]:
+    def result_shardings(self) -> list[shardwise._core.mesh.Sharding]:
         ...
     @property
-    def seconds(self) -> dict[typing.Any, typing.Any]:
+    def seconds(self) -> dict[str, float]:
         ...
     @property
-    def stages(self) -> dict[typing.Any, typing.Any]:
+    def stages(self) -> dict[str, shardwise._core.ir.Module]:
         ...
     @property
-    def step_seconds(self) -> dict[typing.Any, typing.Any]:
+    def step_seconds(self) -> dict[str, dict[str, float]]:
         ...
 def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, choices: tuple[collections.abc.Sequence[tuple[str, str, collections.abc.Sequence[str], collections.abc.Sequence[str]]], collections.abc.Sequence[collections.abc.Sequence[str]], collections.abc.Sequence[str], collections.abc.Sequence[str], collections.abc.Sequence[str]] | None = None, objective: str = 'time', **kwargs: typing.Any) -> CompileUnit:
     ...
-def named_passes() -> list[typing.Any]:
+def named_passes() -> list[tuple[str, str]]:
     ...
-def options_of_passes() -> dict[typing.Any, typing.Any]:
+def options_of_passes() -> dict[str, tuple[list[str], str | None]]:
     ...
 def pass_names() -> list[str]:
     ...
-def plan_reshard(shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], item_size: typing.SupportsInt | typing.SupportsIndex, from_sharding: shardwise._core.mesh.Sharding, to_sharding: shardwise._core.mesh.Sharding, repetitions: typing.SupportsInt | typing.SupportsIndex = 1) -> dict[typing.Any, typing.Any]:
+def plan_reshard(shape: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], item_size: typing.SupportsInt | typing.SupportsIndex, from_sharding: shardwise._core.mesh.Sharding, to_sharding: shardwise._core.mesh.Sharding) -> dict[typing.Any, typing.Any]:
     ...
 def populate_rules(module: shardwise._core.ir.Module, **kwargs: typing.Any) -> shardwise._core.ir.Module:
-    ...
-def propagate_annotated(module: shardwise._core.ir.Module, value: typing.SupportsInt | typing.SupportsIndex, sharding: str, **kwargs: typing.Any) -> CompileUnit:
     ...
 def propagate_program(module: shardwise._core.ir.Module, names: collections.abc.Sequence[str] = ['propagate'], **kwargs: typing.Any) -> CompileUnit:
     ...

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/sharding/constraints.h"
 
-#include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ops/shared/identity.h"
 
 namespace shardwise {
@@ -62,25 +62,6 @@ std::span<const OpDef> constraint_ops() { return kConstraintOps; }
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding) {
   return create_annotation(builder, kConstraintOps[0].name, operand, sharding);
-}
-
-void annotate(Module& module, ValueId value, const TensorSharding& sharding) {
-  const OpId op = module.value(value).op;
-  const RegionId region = op ? module.op(op).parent : module.value(value).region;
-  // An argument of a function has a sharding column of its own, as in Shardy's
-  // texts. Any other value gets a constraint.
-  if (!op && !module.region(region).op) {
-    verify(sharding, module.type(value).shape);
-    module.declare_mesh(sharding.mesh);
-    module.value(value).sharding = module.context().intern(sharding);
-    return;
-  }
-  Rewrite rewrite(module);
-  const ValueId constrained = rewrite.insert(rewrite.behind(value), rewrite.loc(value), [&](Builder& builder) {
-    return create_sharding_constraint(builder, value, sharding);
-  });
-  // All users read the constrained value, except the constraint itself.
-  rewrite.replace(value, constrained, module.value(constrained).op);
 }
 
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding) {

@@ -15,9 +15,6 @@ namespace shardwise {
 std::span<const OpDef> constraint_ops();
 
 ValueId create_sharding_constraint(Builder& builder, ValueId operand, const TensorSharding& sharding);
-// Annotates an existing value. An argument of a function gets the sharding. The result of an op gets a constraint,
-// which takes over all its uses.
-void annotate(Module& module, ValueId value, const TensorSharding& sharding);
 ValueId create_reshard(Builder& builder, ValueId operand, const TensorSharding& sharding);
 
 }  // namespace shardwise

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/bindings/trace.h"
+#include "shardwise/compiler/trace.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -7,9 +7,10 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/bindings/source_frame.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/value_names.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/text/parser.h"
@@ -18,8 +19,8 @@
 
 namespace shardwise {
 
-Trace::Trace(const std::string& name, std::shared_ptr<Context> context)
-    : module_(std::make_shared<Module>(std::move(context))) {
+Trace::Trace(const std::string& name, std::function<LocId(Context&)> here, std::shared_ptr<Context> context)
+    : module_(std::make_shared<Module>(std::move(context))), here_(std::move(here)), substituted_(*module_) {
   // As JAX names its modules.
   module_->name = "jit_" + name;
   body_ = module_->add_region();
@@ -34,7 +35,7 @@ Builder Trace::builder_here() {
     fail<ShapeError>("trace", "a traced value must not leave the function that recorded it",
                      "one of a finished program", "return it instead");
   }
-  return Builder(*module_, current(), current_location(context()));
+  return Builder(*module_, current(), here_(context()));
 }
 
 ValueId Trace::argument(TypeId type, const std::string& name, const TensorSharding* sharding) {
@@ -56,9 +57,14 @@ RegionId Trace::begin_region() {
 
 ValueId Trace::region_argument(TypeId type) { return module_->add_argument(current(), type, builder_here().loc()); }
 
-void Trace::end_region(std::span<const ValueId> results) {
+void Trace::end_region(std::span<const uint32_t> results) {
   if (regions_.empty()) fail<ShapeError>("trace", "a region must be open before it can end");
-  module_->region(regions_.back()).results.assign(results.begin(), results.end());
+  try {
+    module_->region(regions_.back()).results = operands(results);
+  } catch (...) {
+    regions_.pop_back();  // the caller may go on recording around it
+    throw;
+  }
   regions_.pop_back();
 }
 
@@ -161,7 +167,8 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
     first.first_region = std::min(first.first_region, found->second.first_region);
     regions.insert(found->second.region);
     // Tracers in Python may still hold the variable's number; checked() then gives them the value.
-    by[variables[i]] = substituted_[variables[i]] = values[i];
+    by[variables[i]] = values[i];
+    substituted_.add(variables[i], values[i]);
     variables_.erase(found);
   }
   for (uint32_t op = first.first_op; op < module_->op_count(); ++op) {
@@ -202,9 +209,37 @@ std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, s
   if (!gradients.replaced.empty()) ++loose_regions_;  // of an op that was replaced
   count_loose_regions(known);
   // A forward op may have been replaced by one that also returns what the gradient needs.
-  for (const auto& [from, to] : gradients.replaced.targets()) substituted_[from] = to;
+  for (const auto& [from, to] : gradients.replaced.targets()) substituted_.add(from, to);
   return std::move(gradients.values);
 }
+
+BatchedResults Trace::append_batch(RegionId region, std::span<const ValueId> arguments,
+                                   const std::vector<bool>& batched, int64_t size) {
+  Builder builder = builder_here();
+  if (!region || region.index >= module_->region_count()) {
+    fail<ShapeError>("trace", "a region must be one of this program", std::to_string(region.index));
+  }
+  return append_batched(builder, region, arguments, batched, size);
+}
+
+std::vector<ValueId> Trace::unused_constraints(std::span<const ValueId> live) const {
+  std::vector<bool> used(module_->value_count(), false);
+  const auto use = [&](std::span<const ValueId> values) {
+    for (const ValueId value : values) used[value.index] = true;
+  };
+  use(live);
+  for (uint32_t op = 1; op < module_->op_count(); ++op) use(module_->operands(OpId{op}));
+  for (uint32_t region = 1; region < module_->region_count(); ++region) use(module_->region(RegionId{region}).results);
+  std::vector<ValueId> unused;
+  // Only what main reaches: regions that vmap has consumed still hold their constraints.
+  walk(*module_, body_, [&](OpId op) {
+    const bool is_constraint = module_->op(op).def->traits.constraint;
+    if (is_constraint && !used[module_->result(op).index]) unused.push_back(module_->result(op));
+  });
+  return unused;
+}
+
+ResolvedSource Trace::source_of(ValueId id) const { return context().resolve(loc_of(*module_, id)); }
 
 // Bodies of functions count, since calls of them may go.
 void Trace::count_loose_regions(uint32_t first) {
@@ -217,9 +252,7 @@ ValueId Trace::checked(uint32_t index) const {
   if (index == 0 || index >= module_->value_count()) {
     fail<ShapeError>("trace", "an operand must be a value of this program", std::to_string(index));
   }
-  ValueId value{index};
-  for (auto it = substituted_.find(value); it != substituted_.end(); it = substituted_.find(value)) value = it->second;
-  return value;
+  return substituted_(ValueId{index});
 }
 
 ValueId Trace::operand(uint32_t index) const {
@@ -234,11 +267,25 @@ ValueId Trace::operand(uint32_t index) const {
                          str("Tracer<", numpy_name(type.dtype), "[", sizes, "]>"), "return it instead");
 }
 
-std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings) {
+std::vector<ValueId> Trace::operands(std::span<const uint32_t> values) const {
+  std::vector<ValueId> list;
+  for (const uint32_t value : values) list.push_back(operand(value));
+  return list;
+}
+
+std::shared_ptr<Module> Trace::finish(std::span<const ValueId> outputs,
+                                      std::span<const std::optional<TensorSharding>> shardings) {
   builder_here();
   if (!regions_.empty()) fail<ShapeError>("trace", "all regions must have ended before the program does");
   module_->region(body_).results.assign(outputs.begin(), outputs.end());
-  module_->main().result_shardings = std::move(shardings);
+  module_->main().result_shardings.resize(outputs.size());
+  for (size_t i = 0; i < std::min(shardings.size(), outputs.size()); ++i) {
+    if (!shardings[i]) continue;
+    // A sharding of main's result is its own, beside that of the value: one value may be returned twice.
+    verify(*shardings[i], module_->type(outputs[i]).shape);
+    module_->declare_mesh(shardings[i]->mesh);
+    module_->main().result_shardings[i] = context().intern(*shardings[i]);
+  }
   finished_ = true;
   // Nothing to leave out, so the recorded module itself is the program.
   if (loose_regions_ == 0) return module_;

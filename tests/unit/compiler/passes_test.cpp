@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/compiler/named_passes.h"
+#include "shardwise/compiler/passes.h"
 
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
-#include "shardwise/compiler/pipeline.h"
+#include "shardwise/compiler/compile.h"
 #include "support/program_text.h"
 
 namespace shardwise {
@@ -20,7 +20,7 @@ constexpr const char* kTanh = R"(sdy.mesh @mesh = <["x"=2]>
 
 std::string after(const std::vector<std::string>& names) {
   CompileUnit unit(parse_program(kTanh));
-  run_named_passes(names, unit);
+  run_passes(unit, passes_called(names), {.verify = true});
   return print(*unit.module);
 }
 
@@ -50,7 +50,7 @@ TEST(NamedPasses, RunOneAfterAnother) {
 TEST(NamedPasses, AnUnknownNameIsAnErrorBeforeAnyPassRuns) {
   CompileUnit unit(parse_program(kTanh));
   const std::string before = print(*unit.module);
-  EXPECT_THROW(run_named_passes(std::vector<std::string>{"propagate", "optimise"}, unit), ShardingError);
+  EXPECT_THROW(run_to_explain(std::vector<std::string>{"propagate", "optimise"}, unit), ShardingError);
   EXPECT_EQ(print(*unit.module), before);
 }
 

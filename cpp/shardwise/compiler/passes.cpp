@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/compiler/named_passes.h"
+#include "shardwise/compiler/passes.h"
 
 #include <algorithm>
+#include <array>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/compiler/pipeline.h"
 #include "shardwise/partition/assign.h"
+#include "shardwise/partition/legalize.h"
+#include "shardwise/partition/localize.h"
+#include "shardwise/partition/optimize_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/levels.h"
 #include "shardwise/propagation/shardy/lift_inlined_meshes.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/propagation/shardy/remove_size_one_axes.h"
+#include "shardwise/transforms/form_scans.h"
+#include "shardwise/transforms/inline_calls.h"
+#include "shardwise/transforms/simplify.h"
+#include "shardwise/transforms/simplify_loops.h"
 
 namespace shardwise {
 namespace {
+
+// Ops are decomposed after propagation, so that why() shows what the user wrote, and before the choice of placements,
+// which is made for ops that run. Carries become captures before the choice, so that what a loop does not change is
+// resharded once. Scans are formed last, of the loops that are left in the local program.
+constexpr std::array kPipeline{
+    kInlineCalls,  kSimplify, kPropagate,           kLegalize,  kSimplifyLoops, kAssign,
+    kPlanReshards, kLocalize, kOptimizeCollectives, kFormScans,
+};
 
 void change_nothing(Module&) {}
 
@@ -28,7 +43,7 @@ constexpr Pass renamed(Pass pass, std::string_view name, std::string_view doc) {
 
 const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = [] {
-    std::vector<Pass> list(pipeline().begin(), pipeline().end());
+    std::vector<Pass> list(kPipeline.begin(), kPipeline.end());
     list.push_back({"parse", "read the program, verify it and print it", in_place<change_nothing>});
     list.insert(list.end(), {kLiftInlinedMeshes, kRemoveSizeOneAxes, kPopulateRules});
     list.insert(list.end(), propagation_levels().begin(), propagation_levels().end());
@@ -45,18 +60,9 @@ bool same_name(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, plain, plain);
 }
 
-std::span<const Pass> steps_before_calls() { return propagation_steps().first(propagation_steps().size() - 1); }
-
-// `propagate`, but the called regions stay.
-constexpr Pass kPropagateRegions = [] {
-  Pass pass = kPropagate;
-  pass.steps = steps_before_calls;
-  return pass;
-}();
-
-constexpr std::string_view kMakesRegions = "calls_to_regions";
-
 }  // namespace
+
+std::span<const Pass> pipeline() { return kPipeline; }
 
 std::span<const Pass> named_passes() { return all_passes(); }
 
@@ -76,27 +82,6 @@ std::vector<Pass> passes_called(std::span<const std::string> names) {
     passes.push_back(*pass);
   }
   return passes;
-}
-
-void run_named_passes(std::span<const std::string> names, CompileUnit& unit) {
-  run_passes(unit, passes_called(names), {.after = {}, .verify = true});
-}
-
-void run_to_explain(std::span<const std::string> names, CompileUnit& unit) {
-  std::vector<Pass> passes = passes_called(names);
-  // The passes before it only prepare the program that is explained.
-  const size_t last = passes.empty() ? 0 : passes.size() - 1;
-  if (last != 0) unit.given = unit.module;
-  run_passes(unit, std::span(passes).first(last), {.after = {}, .verify = true});
-  unit.global = unit.module;
-  // why() explains values inside of called functions, which the last step turns back into calls.
-  if (!passes.empty() && passes[last].run == kPropagate.run) passes[last] = kPropagateRegions;
-  const auto keep_regions = [](CompileUnit& changed, const Pass&, const Pass* step) {
-    if (step != nullptr && step->name == kMakesRegions) changed.global = changed.module;
-  };
-  run_passes(unit, std::span(passes).subspan(last), {.after = keep_regions, .verify = true});
-  unit.propagated = unit.module;
-  unit.propagated_by = names.empty() ? &kPropagate : find_named_pass(names.back());
 }
 
 }  // namespace shardwise

@@ -2,12 +2,13 @@
 //
 // Trace: the function `main` of a module while Python records it, op by op:
 //
-//   Trace trace("mlp");
+//   Trace trace("mlp", [](Context& context) { return current_location(context); });
 //   ValueId x = trace.argument(type, "x", nullptr);
 //   ValueId y = trace.emit("stablehlo.tanh", …);        // located at the user's line
 //   std::shared_ptr<Module> module = trace.finish({y}, {…});
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,13 +17,17 @@
 #include <vector>
 
 #include "shardwise/ir/builder.h"
+#include "shardwise/ir/rewrite/redirection.h"
+#include "shardwise/transforms/batch/batch.h"
 #include "shardwise/transforms/gradient/given_derivatives.h"
 
 namespace shardwise {
 
 class Trace {
  public:
-  explicit Trace(const std::string& name, std::shared_ptr<Context> context = std::make_shared<Context>());
+  // `here` is the user's line, at which ops are recorded.
+  Trace(const std::string& name, std::function<LocId(Context&)> here,
+        std::shared_ptr<Context> context = std::make_shared<Context>());
 
   Module& module() { return *module_; }
   const Module& module() const { return *module_; }
@@ -36,7 +41,7 @@ class Trace {
   // use values from around it. An op takes it (`emit_op`), or it belongs to none, as what vmap records.
   RegionId begin_region();
   ValueId region_argument(TypeId type);
-  void end_region(std::span<const ValueId> results);
+  void end_region(std::span<const uint32_t> results);  // by number; ends also where a result is refused
   // One op with one result. `region_op` names the op of a one-op reduction region on scalars of operand 0's dtype; an
   // empty name is the region that returns its second argument.
   ValueId emit(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
@@ -60,13 +65,22 @@ class Trace {
   // of named computations.
   std::vector<ValueId> append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                         std::span<const ValueId> wrt, DerivativeSource source);
+  // The ops of a region with a new leading dim of `batched` arguments, appended here.
+  BatchedResults append_batch(RegionId region, std::span<const ValueId> arguments, const std::vector<bool>& batched,
+                              int64_t size);
+  // Results of constraints that no op uses and that are not among `live`.
+  std::vector<ValueId> unused_constraints(std::span<const ValueId> live) const;
+  ResolvedSource source_of(ValueId value) const;
   // The value of that number, or what was substituted for it; ShapeError for a number that is no value of this trace.
   ValueId checked(uint32_t value) const;
   // The same, for an operand of what is recorded now; UnsupportedError for a value of a region that has ended.
   ValueId operand(uint32_t value) const;
+  std::vector<ValueId> operands(std::span<const uint32_t> values) const;
   Builder builder_here();  // appends ops located at the user's line; ShapeError when the trace is finished
 
-  std::shared_ptr<Module> finish(std::span<const ValueId> outputs, std::vector<ShardingId> shardings);
+  // `shardings`: of the outputs, one for each, or fewer.
+  std::shared_ptr<Module> finish(std::span<const ValueId> outputs,
+                                 std::span<const std::optional<TensorSharding>> shardings);
 
  private:
   bool is_recorded(RegionId region) const;   // and belongs to no op yet
@@ -74,6 +88,7 @@ class Trace {
   RegionId reduction_region(std::string_view op, DType dtype);
 
   std::shared_ptr<Module> module_;
+  std::function<LocId(Context&)> here_;
   RegionId body_;
   std::vector<RegionId> regions_;  // open ones, innermost last
   bool finished_ = false;
@@ -84,7 +99,7 @@ class Trace {
     RegionId region;
   };
   std::unordered_map<ValueId, Variable> variables_;
-  std::unordered_map<ValueId, ValueId> substituted_;
+  Redirection substituted_;
 };
 
 }  // namespace shardwise

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/compiler/pipeline.h"
+#include "shardwise/compiler/compile.h"
 
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
-#include "shardwise/compiler/compile.h"
+#include "shardwise/compiler/passes.h"
 #include "support/program_text.h"
 
 namespace shardwise {
