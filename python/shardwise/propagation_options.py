@@ -15,7 +15,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def options_of_passes(
         readers = " or ".join(name for name, (reads, _) in known.items() if option in reads)
         rule = f"{option} is an option of {readers}"
         raise ShardingError(message(what, rule, f"{value!r} for {', '.join(passes) or 'no pass'}", "leave it out"))
-    own = [name for _, name in rows if name is not None]
+    own = [cast("Strategy", name) for _, name in rows if name is not None]
     return how if not own or any("strategy" in reads for reads, _ in rows) else replace(how, strategy=own[-1])
 
 

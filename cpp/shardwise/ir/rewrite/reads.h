@@ -48,6 +48,11 @@ inline auto results_of(const Module& module, OpId op) {
   return std::views::iota(first, first + count) | std::views::transform([](uint32_t index) { return ValueId{index}; });
 }
 
+inline std::vector<ValueId> list_of_results(const Module& module, OpId op) {
+  const auto results = results_of(module, op);
+  return {results.begin(), results.end()};
+}
+
 template <class Test>
 bool any_result(const Module& module, OpId op, Test&& test) {
   return std::ranges::any_of(results_of(module, op), test);

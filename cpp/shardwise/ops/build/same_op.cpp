@@ -14,12 +14,6 @@ OpId create_again(Builder& builder, const OpView& op, std::span<const ValueId> o
   return builder.create_op(op.def(), operands, attrs, types, regions);
 }
 
-std::vector<ValueId> results_of(const Module& module, OpId op) {
-  std::vector<ValueId> results;
-  for (uint32_t i = 0; i < module.op(op).result_count; ++i) results.push_back(module.result(op, i));
-  return results;
-}
-
 std::vector<ValueId> batched_operands(BatchContext& context) {
   std::vector<ValueId> operands;
   for (size_t i = 0; i < context.op().operand_count(); ++i) operands.push_back(context.batched(i));

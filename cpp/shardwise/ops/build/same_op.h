@@ -17,7 +17,6 @@ OpId create_again(Builder& builder, const OpView& op, std::span<const ValueId> o
                   std::span<const TypeId> types = {});
 inline AttrsId attrs_of(const OpView& op) { return op.module().op(op.id()).attrs; }
 
-std::vector<ValueId> results_of(const Module& module, OpId op);
 std::vector<ValueId> batched_operands(BatchContext& context);
 std::vector<TypeId> local_result_types(const PartitionContext& context);
 // The operands from `first` on, of any context.

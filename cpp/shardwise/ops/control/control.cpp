@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/control/loop_parts.h"
@@ -153,7 +154,7 @@ void decompose_composite(DecomposeContext& context) {
   const OpView op = context.op();
   verify_composite(op);
   const std::string& callee = op.attrs().get<Symbol>("decomposition").name;
-  const std::vector<ValueId> results = results_of(op.module(), op.id());
+  const std::vector<ValueId> results = list_of_results(op.module(), op.id());
   set_results(context, create_call(context.builder(), callee, op.operands(), results));
 }
 

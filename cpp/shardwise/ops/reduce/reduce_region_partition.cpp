@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
@@ -142,7 +143,7 @@ class PartialResults {
                                     : GraphCopy(op_.module(), builder_.module()).region(source);
     const AttrsId attrs = builder_.context().intern(Attrs{{"dimensions", IntArray(dims)}});
     const OpId made = builder_.create_op(op_.def(), operands, attrs, {}, {&region, 1});
-    Values results = results_of(builder_.module(), made);
+    Values results = list_of_results(builder_.module(), made);
     results.resize(values.size());  // without the flag
     return results;
   }

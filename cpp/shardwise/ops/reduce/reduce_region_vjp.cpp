@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -274,7 +275,7 @@ void batch_reduce_region(BatchContext& context) {
                                        : GraphCopy(op.module(), builder.module()).region(source);
   const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", IntArray(dims)}});
   const OpId made = builder.create_op(op.def(), operands, attrs, {}, {&region, 1});
-  Values results = results_of(builder.module(), made);
+  Values results = list_of_results(builder.module(), made);
   if (batched_init) {
     const ValueId counted = results.back();
     results.pop_back();

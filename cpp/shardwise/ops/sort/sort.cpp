@@ -8,6 +8,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/same_op.h"
@@ -182,7 +183,7 @@ std::vector<ValueId> build_sort_by(Builder& builder, ValueId keys, std::span<con
   module.region(region).results = {less};
   const AttrsId attrs = builder.context().intern(Attrs{{"dimension", IntAttr{dim}}, {"is_stable", true}});
   const OpId sorted = builder.create_op(kSortOps[0], operands, attrs, {}, {&region, 1});
-  std::vector<ValueId> results = results_of(module, sorted);
+  std::vector<ValueId> results = list_of_results(module, sorted);
   results.erase(results.begin());  // the keys
   return results;
 }

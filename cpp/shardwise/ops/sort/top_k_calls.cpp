@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/along_last_dim.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/same_op.h"
@@ -27,7 +28,7 @@ constexpr std::string_view kFromText = "lower it with JAX again";
 }
 
 std::string call_types_text(const OpView& op) {
-  const std::vector<ValueId> results = results_of(op.module(), op.id());
+  const std::vector<ValueId> results = list_of_results(op.module(), op.id());
   return str("(", types_text(op.module(), op.operands()), ") -> (", types_text(op.module(), results), ")");
 }
 

@@ -16,7 +16,6 @@
 #include "shardwise/transforms/batch/batch_walk.h"
 #include "shardwise/transforms/batch/manual_regions.h"
 #include "shardwise/transforms/batch/rule_of_rows.h"
-#include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
 class BatchWalk::Context final : public BatchContext {
