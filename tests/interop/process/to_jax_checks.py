@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from jax.ad_checkpoint import checkpoint_name
-from jax.sharding import PartitionSpec
 
 import shardwise as sw
 from shardwise import P
@@ -284,6 +281,17 @@ def test_subnormals_and_payloads_survive_movement_of_narrow_floats() -> None:
     np.testing.assert_array_equal(found.view(np.uint16), bits[::-1])
 
 
+def test_the_ledger_says_that_the_trips_of_a_loop_are_unknown() -> None:
+    def f(x: Any, n: Any) -> Any:
+        return sw.fori_loop(0, n, lambda i, y: sw.shard(y @ y, P("x")), x)
+
+    arguments = np.ones((8, 8), np.float32), np.int32(3)
+    program = sw.jit(f, mesh=sw.Mesh({"x": 4}), in_shardings=(P("x"), None)).lower(*arguments).compile()
+    ours, theirs = program.collectives(), program.to_jax().collectives()
+    assert [row.bound for row in ours] == [row.bound for row in theirs]
+    assert "per trip" in [row.bound for row in theirs]
+
+
 # ---- initial values of reductions ------------------------------------------------------------------------------------
 
 WINDOW = "window_dimensions = array<i64: 3, 1>, padding = dense<[[1, 1], [0, 0]]> : tensor<2x2xi64>"
@@ -335,84 +343,6 @@ def test_values_of_less_than_a_byte_move(name: str) -> None:
     function = program.lower(x).compile().to_jax()
     for got, want in zip(function.get(function(x)), (x[::-1], x)):
         np.testing.assert_array_equal(got, want)
-
-
-# ---- shardings for functions that XLA partitions ---------------------------------------------------------------------
-
-
-def network(x: Any, w1: Any, w2: Any) -> Any:
-    hidden = checkpoint_name(jax.numpy.tanh(x @ w1), "hidden")
-    return hidden @ w2
-
-
-def test_found_shardings_are_options_of_jax_jit_and_constraints() -> None:
-    arrays = [np.ones(shape, np.float32) for shape in ((8, 4), (4, 6), (6, 4))]
-    function = sw.from_jax(network)
-    mesh = sw.Mesh({"data": 4, "model": 2})
-    annotated = sw.jit(function, mesh=mesh, in_shardings=(P("data"), P(None, "model"), None), out_shardings=P("data"))
-    program = annotated.lower(*arrays).compile()
-    found = program.jax_shardings()
-
-    assert [s.spec for s in found.in_shardings] == [
-        PartitionSpec("data"),
-        PartitionSpec(None, "model"),
-        PartitionSpec("model"),
-    ]
-    assert found.out_shardings.spec == PartitionSpec("data")
-    jitted = jax.jit(network, **found._asdict())
-    np.testing.assert_allclose(np.asarray(jitted(*arrays)), np.asarray(network(*arrays)), rtol=1e-6)
-    constrained = jax.jit(sw.annotate_jax(network, program))
-    np.testing.assert_allclose(np.asarray(constrained(*arrays)), np.asarray(network(*arrays)), rtol=1e-6)
-    text = constrained.lower(*arrays).as_text()
-    assert "sdy.sharding_constraint" in text
-    assert '[{"data"}, {"model"}]' in text  # hidden
-    abstract = jax.sharding.AbstractMesh((4, 2), ("data", "model"))
-    assert program.jax_shardings(mesh=abstract).out_shardings.mesh == abstract
-
-
-def constraints(text: str) -> list[str]:
-    return re.findall(r"sdy.sharding_constraint \S+ <@mesh, (\[.*?\])>", text)
-
-
-def layers(x: Any, w: Any) -> Any:
-    h = checkpoint_name(jax.numpy.tanh(x @ w), "h")
-    h = checkpoint_name(h.sum(1), "h")
-    return h * 2
-
-
-def test_a_name_that_is_used_twice_stands_for_both_values() -> None:
-    """Also for values of different ndim, as the layers of a model name them."""
-    arguments = np.ones((8, 4), np.float32), np.ones((4, 6), np.float32)
-    mesh = sw.Mesh({"x": 4, "y": 2})
-    program = sw.jit(sw.from_jax(layers), mesh=mesh, in_shardings=(P("x"), P(None, "y"))).lower(*arguments).compile()
-    constrained = jax.jit(sw.annotate_jax(layers, program))
-    np.testing.assert_allclose(np.asarray(constrained(*arguments)), np.asarray(layers(*arguments)), rtol=1e-6)
-    named = constraints(constrained.lower(*arguments).as_text())[2:4]  # behind those of the arguments
-    assert named == ['[{"x"}, {"y"}]', '[{"x"}]']
-
-
-def test_a_name_of_other_values_is_an_error() -> None:
-    arguments = np.ones((8, 4), np.float32), np.ones((4, 6), np.float32)
-    program = sw.jit(sw.from_jax(layers), mesh=sw.Mesh({"x": 4})).lower(*arguments).compile()
-
-    def other(x: Any, w: Any) -> Any:
-        return checkpoint_name(jax.numpy.tanh(x @ w).sum(1), "h")
-
-    with pytest.raises(
-        sw.ShardingError, match=r"annotate_jax: name 'h' must stand for the same values .*, got 1 in the "
-    ):
-        sw.annotate_jax(other, program)(*arguments)
-
-
-def test_the_ledger_says_that_the_trips_of_a_loop_are_unknown() -> None:
-    def f(x: Any, n: Any) -> Any:
-        return sw.fori_loop(0, n, lambda i, y: sw.shard(y @ y, P("x")), x)
-
-    arguments = np.ones((8, 8), np.float32), np.int32(3)
-    program = sw.jit(f, mesh=sw.Mesh({"x": 4}), in_shardings=(P("x"), None)).lower(*arguments).compile()
-    ours, theirs = program.collectives(), program.to_jax().collectives()
-    assert [row.bound for row in ours] == [row.bound for row in theirs]
-    assert "per trip" in [row.bound for row in theirs]
 
 
 # ---- several meshes over the same devices --------------------------------------------------------------------------
