@@ -13,6 +13,7 @@
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
+#include "shardwise/partition/cause.h"
 #include "shardwise/partition/permute_axes.h"
 #include "shardwise/reshard/movement.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/partition/reshard_cause.h"
+#include "shardwise/partition/cause.h"
 
 namespace shardwise {
 

@@ -26,7 +26,7 @@
 #include "shardwise/partition/choices_in_progress.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/partition/program_placements.h"
-#include "shardwise/partition/reshard_cause.h"
+#include "shardwise/partition/cause.h"
 
 namespace shardwise {
 
