@@ -23,10 +23,10 @@
 
 #include <vector>
 
+#include "shardwise/partition/cause.h"
 #include "shardwise/partition/choices_in_progress.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/partition/program_placements.h"
-#include "shardwise/partition/cause.h"
 
 namespace shardwise {
 
