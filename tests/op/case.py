@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row of the table of op cases: an op with its applications, inputs and reference. The rows are in ``op_cases``."""
+"""A row of the table of op cases: an op with its applications, inputs and reference. The rows are in ``cases``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """The table of op cases: what every op of the registry computes, on which shapes and dtypes it is tried.
 
 A row is an :class:`OpCase`. It gives :class:`Application`\\ s for an interesting dim size ``n`` (7, 17, 1, 0, ...),
-each of which is the op on concrete shapes with a NumPy reference. ``test_op_matrix``, ``test_rule_truth`` and
+each of which is the op on concrete shapes with a NumPy reference. ``test_matrix``, ``test_rule_truth`` and
 ``test_gradients`` all read this one table.
 """
 
@@ -529,7 +529,7 @@ CASES: list[OpCase] = (
 )
 
 # Ops that have no row: they say how values are placed, not what they are. The programs of test_random_programs and
-# every resharding in test_op_matrix run them.
+# every resharding in test_matrix run them.
 PLACEMENT_DIALECTS = ("sdy.", "shardwise.")
 # Ops that refer to functions of the module, which a trace does not have: test_composites and test_calls.
 OF_FUNCTIONS = {"func.call", "stablehlo.composite"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of op_cases for convolution: strides, padding, both dilations, groups of features and of the batch."""
+"""Rows of cases.py for convolution: strides, padding, both dilations, groups of features and of the batch."""
 
 from __future__ import annotations
 

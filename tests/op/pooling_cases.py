@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of op_cases for select_and_scatter, the gradient of pooling by the maximum."""
+"""Rows of cases.py for select_and_scatter, the gradient of pooling by the maximum."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of op_cases for random bits and numbers: Philox 4x32-10 and Threefry 2x32-20 written with Python's integers."""
+"""Rows of cases.py for random bits and numbers: Philox 4x32-10 and Threefry 2x32-20 written with Python's integers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of op_cases for sort and top_k: comparators by keys as JAX writes them, and one that is evaluated."""
+"""Rows of cases.py for sort and top_k: comparators by keys as JAX writes them, and one that is evaluated."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of op_cases for reduce_window: the prefix form of cumulative ops, and windows of every other kind."""
+"""Rows of cases.py for reduce_window: the prefix form of cumulative ops, and windows of every other kind."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No two C++ files include each other in a circle, and families of ops include only what all families share."""
+"""What C++ files include: folders that their folder links, no file in a circle, and of ops only what families share."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.style.source_tree import CORE, cpp_files, includes, relative
+from tests.style.source_tree import CORE, ROOT, cpp_files, includes, relative
 
 # Circles that are still there: their stems, and the reason. Nothing else may be in a circle, also not with them.
 CIRCLES = {
@@ -24,6 +25,35 @@ FAMILIES = {
     ("sharding/manual_computation_verify", "control/control"): "looks into the functions that a region calls",
 }
 SHARED = ("build", "families", "partitioning", "shared")  # families.h only declares tables
+
+
+def linked_folders() -> dict[str, set[str]]:
+    """For each folder of cpp/shardwise all that it links, directly or not: cpp/CMakeLists.txt is the one list."""
+    text = (ROOT / "cpp" / "CMakeLists.txt").read_text()
+    lists = {
+        m[1]: re.findall(r"shardwise_(\w+)", m[2])
+        for m in re.finditer(r"^shardwise_library\((\w+)([^)]*)\)", text, re.M)
+    }
+    extension = re.search(r"target_link_libraries\(_core PRIVATE ([^)]*)\)", text)
+    assert extension is not None
+    lists["bindings"] = re.findall(r"shardwise_(\w+)", extension[1])
+    closed: dict[str, set[str]] = {}
+    for folder, direct in lists.items():  # a folder stands behind those that it links
+        closed[folder] = set(direct).union(*(closed[name] for name in direct))
+    return closed
+
+
+def test_folders_include_only_what_they_link() -> None:
+    linked = linked_folders()
+    assert set(linked) == {path.name for path in CORE.iterdir() if path.is_dir()}
+    wrong = []
+    for path in cpp_files(CORE):
+        folder = path.relative_to(CORE).parts[0]
+        for name in includes(path):
+            parts = name.split("/")
+            if parts[0] == "shardwise" and parts[1] != folder and parts[1] not in linked[folder]:
+                wrong.append(f"{relative(path)} includes {name}")
+    assert not wrong
 
 
 def include_graph(root: Path) -> dict[str, list[str]]:
@@ -115,3 +145,16 @@ def test_no_folder_is_crowded() -> None:
     folders = {path.parent for path in cpp_files(CORE)}
     counts = {relative(folder): sum(path.is_file() for path in folder.iterdir()) for folder in folders}
     assert {folder: count for folder, count in counts.items() if count > 45} == {}
+
+
+def test_comments_name_files_that_exist() -> None:
+    folders = "|".join(sorted(path.name for path in CORE.iterdir() if path.is_dir()))
+    named = re.compile(rf"(?<![\w/])(?:{folders})/[\w/]+\.(?:h|cpp|def)\b")
+    files = [*cpp_files(CORE), CORE.parent / "CMakeLists.txt"]
+    dead = [
+        f"{relative(path)} names {name}"
+        for path in files
+        for name in named.findall(path.read_text())
+        if not (CORE / name).exists()
+    ]
+    assert not dead

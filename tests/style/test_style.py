@@ -28,35 +28,6 @@ PASSES = ("transforms", "propagation", "explanation", "reshard", "partition", "c
 OP_NAME = re.compile(r'"(?:stablehlo|chlo|sdy|shardwise)\.[a-z_]+"')
 
 
-def linked_folders() -> dict[str, set[str]]:
-    """For each folder of cpp/shardwise all that it links, directly or not: cpp/CMakeLists.txt is the one list."""
-    text = (ROOT / "cpp" / "CMakeLists.txt").read_text()
-    lists = {
-        m[1]: re.findall(r"shardwise_(\w+)", m[2])
-        for m in re.finditer(r"^shardwise_library\((\w+)([^)]*)\)", text, re.M)
-    }
-    extension = re.search(r"target_link_libraries\(_core PRIVATE ([^)]*)\)", text)
-    assert extension is not None
-    lists["bindings"] = re.findall(r"shardwise_(\w+)", extension[1])
-    closed: dict[str, set[str]] = {}
-    for folder, direct in lists.items():  # a folder stands behind those that it links
-        closed[folder] = set(direct).union(*(closed[name] for name in direct))
-    return closed
-
-
-def test_folders_include_only_what_they_link() -> None:
-    linked = linked_folders()
-    assert set(linked) == {path.name for path in CORE.iterdir() if path.is_dir()}
-    wrong = []
-    for path in cpp_files(CORE):
-        folder = path.relative_to(CORE).parts[0]
-        for name in includes(path):
-            parts = name.split("/")
-            if parts[0] == "shardwise" and parts[1] != folder and parts[1] not in linked[folder]:
-                wrong.append(f"{relative(path)} includes {name}")
-    assert not wrong
-
-
 @pytest.mark.parametrize(
     ("header", "places"),
     [

@@ -29,8 +29,8 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, con
 // function is explained where it is called. ShardingError for an unknown name, before any pass runs.
 void run_to_explain(std::span<const std::string> names, CompileUnit& unit);
 
-// Of the arguments and results of main, as the partitioned program has them (partition/unify_meshes.h): with the axes of
-// the mesh on which it runs, if they are digits there.
+// Of the arguments and results of main, as the partitioned program has them (partition/program_placements.h): with the
+// axes of the mesh on which it runs, if they are digits there.
 std::vector<TensorSharding> argument_shardings(const CompileUnit& unit);
 std::vector<TensorSharding> result_shardings(const CompileUnit& unit);
 

@@ -15,7 +15,7 @@ namespace shardwise {
 std::span<const OpDef> token_ops();
 
 // Whether the op only makes a token: its decomposition is the empty array that stands for one
-// (transforms/token_slots.h).
+// (transforms/inline_calls.cpp).
 bool makes_token(const OpDef& def);
 
 }  // namespace shardwise
