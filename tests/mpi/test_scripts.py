@@ -59,7 +59,13 @@ def second_mesh_program() -> Any:
 LOOSER = {"factorizations": 4}  # LAPACK is another one; the error of an eigenvector grows with 1 / the eigenvalues' gap
 
 
+ANY_ZERO = ("special_extremes",)  # NumPy takes either zero for a maximum or a minimum
+
+
 def assert_result(name: str, got: Any, want: Any, exact: bool) -> None:
+    if name in ANY_ZERO:
+        np.testing.assert_array_equal(got, want)
+        return
     if exact or not (got.dtype.kind == "c" or name in LOOSER):
         assert_near(got, want, exact)
         return

@@ -405,7 +405,7 @@ func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
         (
             ("simplify", "assign"),
             {"conservative": False},
-            "conservative is an option of propagate or populate_rules or",
+            "conservative is an option of populate_rules or propagate or",
         ),
         ((), {"strategy": "basic"}, "got 'basic' for no pass"),
     ],
