@@ -43,7 +43,8 @@ GroupList listed(const OpView& op, std::string_view name) {
 int64_t channel_of(const OpView& op) {
   const auto* channel = op.attrs().find<StructAttr>("channel_handle");
   if (channel == nullptr) return 0;
-  const IntAttr* handle = Attrs(channel->fields).find<IntAttr>("handle");
+  const Attrs fields(channel->fields);
+  const IntAttr* handle = fields.find<IntAttr>("handle");
   return handle == nullptr ? 0 : handle->value;
 }
 

@@ -17,7 +17,8 @@ namespace {
 
 // StableHLO prints no empty lists and no zero, so a missing field is one of these.
 IndexingDims read(const StructAttr& numbers, const IndexingNames& names) {
-  const IntAttr* vector_dim = Attrs(numbers.fields).find<IntAttr>("index_vector_dim");
+  const Attrs fields(numbers.fields);
+  const IntAttr* vector_dim = fields.find<IntAttr>("index_vector_dim");
   return {list_field(numbers, names.offset),           list_field(numbers, names.collapsed),
           list_field(numbers, names.operand_batching), list_field(numbers, names.indices_batching),
           list_field(numbers, names.index_map),        vector_dim == nullptr ? 0 : vector_dim->value};
