@@ -61,6 +61,7 @@ class ChoicesInProgress {
   // The last one of several texts.
   [[noreturn]] void refuse() const { fail_as_impossible("jit", str(kind_, " ", made_.size() - 1, ": ", made_.back())); }
 
+  bool is_pinned() const { return pinned_ != nullptr; }
   size_t made_count() const { return made_.size(); }
   size_t pinned_count() const { return pinned_->size(); }
 

@@ -55,9 +55,12 @@ using PlanChoices = ChoicesInProgress<std::vector<std::string>>;
 // The plan of the next reshard of the program: the best one, or the one that is pinned. Reshards are numbered in the
 // order of the program, which is the same on the mesh that the choices come from.
 ReshardPlan next_plan(PlanChoices& choices, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
-  const std::vector<std::string>* moves = choices.next_pinned("reshard");
-  std::optional<ReshardPlan> plan =
-      moves == nullptr ? planner.plan(type, from, to) : planner.plan_with_moves(type, from, to, *moves);
+  std::optional<ReshardPlan> plan;
+  if (!choices.is_pinned()) {
+    plan = planner.plan(type, from, to);
+  } else if (choices.made_count() < choices.pinned_count()) {  // on a mesh with uneven dims, there may be more reshards
+    plan = planner.plan_with_moves(type, from, to, *choices.next_pinned());
+  }
   if (!plan) fail_as_impossible("reshard", str("reshard ", choices.made_count(), " of ", choices.pinned_count()));
   choices.add(moves_of(*plan));
   return std::move(*plan);
