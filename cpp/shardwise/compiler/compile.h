@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What callers of the driver ask for: a whole compilation, or passes to explain.
+// Compiles a program whole, or runs passes whose shardings are to be explained.
 //
 //   const CompileUnit unit = compile(std::move(traced), options);
 //   *unit.propagated                  // global shapes, every value with its sharding
@@ -17,8 +17,8 @@
 
 namespace shardwise {
 
-// Runs the whole pipeline, and keeps all snapshots. Throws ShardingError for a program that is partitioned already, or a
-// result with unreduced axes.
+// Runs the whole pipeline, and keeps all snapshots. Throws ShardingError for a program that is partitioned already, or
+// for a result with unreduced axes.
 // `mesh`: the one to run on, which becomes the first of the program; MeshError if its shardings are on other devices.
 // `pinned`: the choices of another compilation, of the same program; without, the cheapest.
 CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr,
@@ -29,8 +29,8 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, con
 // function is explained where it is called. ShardingError for an unknown name, before any pass runs.
 void run_to_explain(std::span<const std::string> names, CompileUnit& unit);
 
-// Of the arguments and results of main, as the partitioned program has them (partition/program_placements.h): with the
-// axes of the mesh on which it runs, if they are digits there.
+// Return the shardings that arguments and results of main have in the partitioned program
+// (partition/program_placements.h). They name axes of the mesh on which it runs, if their own axes are digits of those.
 std::vector<TensorSharding> argument_shardings(const CompileUnit& unit);
 std::vector<TensorSharding> result_shardings(const CompileUnit& unit);
 

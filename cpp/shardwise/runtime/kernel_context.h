@@ -71,7 +71,7 @@ class StepResults {
   std::deque<Result> results_;
 };
 
-// What the contexts of a step have in common: whose operands they may take, and the threads.
+// The base of a step's contexts: it tells which operands a kernel may take over, and runs loops on the threads of the pool.
 class StepKernelContext : public KernelContext {
  public:
   std::optional<NdArray> take_operand(size_t i) override;

@@ -12,7 +12,7 @@ namespace {
 
 // ---- reading attributes --------------------------------------------------------------------------------------------
 
-// Of an op that exists (OpView), or that does not yet (InferContext).
+// Reads the attributes of an op that exists (OpView), or of one that is being made (InferContext).
 class CollectiveAttrs {
  public:
   explicit CollectiveAttrs(const auto& op)

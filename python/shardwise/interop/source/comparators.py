@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.ir import Op, Region, Value
+from .regions import direction_of
 from .scope import Scope
 from .target import attributes
 
@@ -63,7 +64,7 @@ def _source(value: Value) -> tuple[Value, bool]:
         return value, False
     source = inner.operands[2]
     is_nan, is_zero = test.defining_op, inner.operands[0].defining_op
-    if is_nan is None or is_zero is None or (_direction(is_nan), _direction(is_zero)) != ("NE", "EQ"):
+    if is_nan is None or is_zero is None or (direction_of(is_nan), direction_of(is_zero)) != ("NE", "EQ"):
         return value, False
     nan, zeros = _number(chosen), (_number(is_zero.operands[1]), _number(inner.operands[1]))
     is_canonical = (
@@ -75,11 +76,6 @@ def _source(value: Value) -> tuple[Value, bool]:
         and math.copysign(1, nan) > 0  # the total order has a NaN with a sign before all numbers
     )
     return (source, True) if is_canonical else (value, False)
-
-
-def _direction(op: Op) -> str:
-    """Of a comparison; "" for another op."""
-    return str(attributes(op)["comparison_direction"].value) if op.name == "stablehlo.compare" else ""
 
 
 def key_function(scope: Scope, key: Key) -> str:
@@ -136,12 +132,12 @@ def _sides(op: Op) -> tuple[Value, Value, bool] | None:
 
 def _key_of(region: Region, op: Op, tie: Op | None = None) -> Key | None:
     """The key that an op compares; ``tie``, if there is one, must be its equality."""
-    direction = _direction(op)
+    direction = direction_of(op)
     sides = _sides(op) if direction in ("LT", "GT") else None
     if sides is None:
         return None
     if tie is not None:
-        equal = _sides(tie) if _direction(tie) == "EQ" else None
+        equal = _sides(tie) if direction_of(tie) == "EQ" else None
         if equal is None or equal[2] != sides[2] or {*equal[:2]} != {*sides[:2]}:
             return None
     left, right, is_canonical = sides

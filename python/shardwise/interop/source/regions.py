@@ -14,14 +14,8 @@ from .narrow_dtypes import is_narrow_float
 from .target import attributes
 
 __all__ = [
-    "cumulative_dim",
-    "is_narrow_float",
-    "is_neutral_of",
-    "loses_everywhere",
-    "neutral_of",
-    "op_of_combiner",
-    "window_of",
-]
+    "cumulative_dim", "direction_of", "is_neutral_of", "loses_everywhere", "neutral_of", "op_of_combiner", "window_of",
+]  # fmt: skip
 
 Window = dict[str, Any]
 _ADD, _MUL, _MAX, _MIN, _AND, _OR, _XOR = (
@@ -60,8 +54,8 @@ def loses_everywhere(region: Region, is_least: bool, is_largest: bool) -> bool:
     )
 
 
-def _direction(op: Op) -> str:
-    """Of a comparison; "" for another op."""
+def direction_of(op: Op) -> str:
+    """The direction of a comparison; "" for another op."""
     return str(attributes(op)["comparison_direction"].value) if op.name == "stablehlo.compare" else ""
 
 
@@ -81,7 +75,7 @@ def _alternatives(test: Value) -> list[Value]:
 
 def _is_comparison(value: Value, direction: str, left: Value, right: Value) -> bool:
     op = value.defining_op
-    return op is not None and _direction(op) == direction and op.operands == [left, right]
+    return op is not None and direction_of(op) == direction and op.operands == [left, right]
 
 
 def _decides_ties(test: Value, a: Value, b: Value) -> bool:
