@@ -71,7 +71,7 @@ class StepResults {
   std::deque<Result> results_;
 };
 
-// The base of a step's contexts: it tells which operands a kernel may take over, and runs loops on the threads of the pool.
+// The base of a step's contexts: it tells which operands a kernel may take over, and runs loops on the pool's threads.
 class StepKernelContext : public KernelContext {
  public:
   std::optional<NdArray> take_operand(size_t i) override;
