@@ -169,6 +169,20 @@ def test_names_of_the_user_do_not_hide_those_of_a_script() -> None:
         assert not any(re.search(rf"^ *{name} = ", body, re.MULTILINE) for name in parameters)
 
 
+@each_target
+def test_functions_of_many_arguments_have_lines_of_bounded_length(target: Target) -> None:
+    def f(parameters: Any, x: Any) -> Any:
+        for weight in parameters.values():
+            x = np.tanh(x @ weight)
+        return x
+
+    parameters = {f"weight_of_layer_{i}": np.ones((4, 4), np.float32) for i in range(20)}
+    text = sw.jit(f, mesh=MESH).lower(parameters, np.ones((8, 4), np.float32)).compile().to_source(target.name)
+    assert "def local(\n    parameters_weight_of_layer_0, " in text
+    assert max(map(len, text.splitlines())) <= 120
+    ast.parse(text)
+
+
 def test_large_constants_are_beside_the_script(tmp_path: Any) -> None:
     table = np.arange(600, dtype=np.float32).reshape(20, 30)
     program = sw.jit(lambda x: x @ table, mesh=MESH).lower(np.ones((4, 20), np.float32)).compile()

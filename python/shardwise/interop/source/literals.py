@@ -83,7 +83,7 @@ def identifier(name: str) -> str:
 
 
 def wrapped(line: str, indent: str) -> list[str]:
-    """A statement in lines of bounded length, broken after commas inside its brackets."""
+    """A statement, or the first line of a block, in lines of bounded length, broken after commas in its brackets."""
     if len(indent) + len(line) <= _WIDTH:
         return [indent + line]
     code, comment = line, ""
@@ -91,10 +91,12 @@ def wrapped(line: str, indent: str) -> list[str]:
         if token == "#":
             code, comment = line[:begin].rstrip(), f"  {line[begin:]}"
             break
-    opening = _first_opening(code)
+    expression = code.removesuffix(":")
+    opening = _first_opening(expression)
     if opening is None:
         return [indent + line]
-    head, inside, end = _opened(code, opening)
+    head, inside, end = _opened(expression, opening)
+    end += code[len(expression) :]
     return [f"{indent}{head}{comment}", *_filled(_parts(inside), f"{indent}    "), f"{indent}{end}"]
 
 

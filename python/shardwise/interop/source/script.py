@@ -244,9 +244,9 @@ def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
     arguments = [scope.argument(value, name) for value, name in zip(body.arguments, names)]
     returned = scope.region(body)
     called = [line for lines in shared.functions.values() for line in lines]
-    local = [*called, f"def local({', '.join(arguments)}):", *scope.lines, *wrapped(f"return ({returned},)", "    ")]
-    if not outputs:
-        local[-1] = "    return ()"
+    signature = wrapped(f"def local({', '.join(arguments)}):", "")
+    results = wrapped(f"return ({returned},)", "    ") if outputs else ["    return ()"]
+    local = [*called, *signature, *scope.lines, *results]
     wide = any(value.type.dtype in _WIDE for value in _values(module)) or any(b.dtype.name in _WIDE for b in inputs)
     return Script(
         target=target,
