@@ -125,7 +125,7 @@ size_t hash_value(const Attribute& attribute) {
 }
 
 // Linear, because an op has a handful of attributes, and their order is that of the text.
-const Attribute* Attrs::find(std::string_view name) const {
+const Attribute* Attrs::find(std::string_view name) const& {
   const auto found = std::ranges::find(entries_, name, &NamedAttribute::first);
   return found == entries_.end() ? nullptr : &found->second;
 }

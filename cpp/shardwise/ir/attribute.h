@@ -135,22 +135,29 @@ class Attrs {
 
   const std::vector<NamedAttribute>& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }
-  const Attribute* find(std::string_view name) const;
+  const Attribute* find(std::string_view name) const&;
   void set(std::string_view name, Attribute value);  // replaces in place or appends
   void erase(std::string_view name);
 
   template <class T>
-  const T* find(std::string_view name) const {
+  const T* find(std::string_view name) const& {
     const Attribute* attribute = find(name);
     return attribute == nullptr ? nullptr : std::get_if<T>(&attribute->base());
   }
   template <class T>
-  const T& get(std::string_view name) const {
+  const T& get(std::string_view name) const& {
     const T* value = find<T>(name);
     if (value == nullptr) fail_missing(name);
     return *value;
   }
   int64_t get_int(std::string_view name) const { return get<IntAttr>(name).value; }
+
+  // What these return lies in the dictionary, which must not be a temporary.
+  const Attribute* find(std::string_view name) const&& = delete;
+  template <class T>
+  const T* find(std::string_view name) const&& = delete;
+  template <class T>
+  const T& get(std::string_view name) const&& = delete;
 
   size_t hash() const;
   friend bool operator==(const Attrs&, const Attrs&) = default;

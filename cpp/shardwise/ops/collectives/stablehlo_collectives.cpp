@@ -39,7 +39,9 @@ void expect_groups(const InferContext& op) {
   if (along == nullptr) return expect_lists(op, "replica_groups");
   const auto is_axis = [](const Attribute& attribute) {
     const auto* axis = std::get_if<StructAttr>(&attribute.base());
-    return axis != nullptr && Attrs(axis->fields).find<std::string>("name") != nullptr;
+    if (axis == nullptr) return false;
+    const Attrs named(axis->fields);
+    return named.find<std::string>("name") != nullptr;
   };
   const Attrs fields(along->fields);
   const auto* axes = fields.find<AttrArray>("axes");
