@@ -11,6 +11,7 @@ import textwrap
 from itertools import chain
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -228,15 +229,19 @@ def test_a_print_that_a_script_cannot_repeat_is_refused_with_its_line(target: Ta
         np.eye(4, dtype=np.complex64) * (0.1 - 2j),
         np.array([-0.0, complex(1, -0.0), complex(-0.0, 3), complex(2, np.inf)]),
         np.arange(16).reshape(2, 8) + 123456789,
+        np.array([0x7FC00000, 0xFFC00000, 0xFFFFFFFF, 0x7FC00001], np.uint32).view(np.float32),
+        np.array([0xFFFF, 0x7FC0, 0xFFC0], np.uint16).view(sw.bfloat16),
+        np.array([0xFF, 0x7F], np.uint8).view(ml_dtypes.float8_e4m3fn),
+        np.array([0xFFFFFFFF, 0x3F800000, 0, 0x7FC00000], np.uint32).view(np.complex64),
     ],
-    ids=["complex", "zeros with a sign", "integers"],
+    ids=["complex", "zeros with a sign", "integers", "NaN", "narrow NaN", "NaN of 8 bits", "complex NaN"],
 )
 def test_a_constant_is_written_in_all_bits(array: np.ndarray) -> None:
     text = array_text(array, "ml_dtypes")
     lines = wrapped(f"x = {text}  # file.py:3", "    ")
     assert max(map(len, lines)) <= 120
     for code in (text, "\n".join(lines).partition("=")[2]):
-        found = eval(code.strip(), {"np": np})
+        found = eval(code.strip(), {"np": np, "ml_dtypes": ml_dtypes})
         assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, array.tobytes())
 
 

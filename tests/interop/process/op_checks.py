@@ -23,6 +23,7 @@ ROWS = [
     ("scatter-and", "int32"),  # regions that no scatter of JAX has
     ("scatter-or", "uint8"),
     ("sort-magnitude", "float32"),  # a key that the comparator computes
+    ("top_k", "bfloat16"),  # padding with the smallest NaN
     ("rng_bit_generator-three_fry", "float32"),  # bits that JAX does not generate
     ("rng_bit_generator-philox", "uint64"),  # a state that JAX does not have
     ("real", "float32"),

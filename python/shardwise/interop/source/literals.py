@@ -19,14 +19,38 @@ _TOKEN = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?P<mark>[()\[\]{},#
 
 
 def scalar_text(value: Any, dtypes: str) -> str:
-    """A scalar of its dtype: ``np.float32(0.5)``; the module ``dtypes`` has the dtypes that NumPy lacks."""
+    """A scalar of its dtype: ``np.float32(0.5)``; the module ``dtypes`` has the dtypes that NumPy lacks.
+
+    A NaN with a sign or a payload is written by its bits, ``np.uint32(0xffffffff).view("float32")``: it has a place of
+    its own in the total order.
+    """
     dtype = np.asarray(value).dtype
+    if not _is_plain(value):
+        return f"{_bits_text(value)}.view({_dtype_text(dtype, dtypes)}){'[0]' if dtype.kind == 'c' else ''}"
     function = f"{'np' if dtype.isbuiltin == 1 else dtypes}.{dtype.name}"
     if dtype.kind == "b":
         return f"np.bool_({bool(value)})"
     if dtype.kind == "c":
         return f"{function}(complex({_number(value.real)}, {_number(value.imag)}))"
     return f"{function}({int(value) if 'int' in dtype.name else _number(value)})"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a scalar has no NaN, or only those of ``float("nan")``."""
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        return _is_plain(array.real) and _is_plain(array.imag)
+    return bool(value == value) or array.tobytes() == np.asarray(float("nan")).astype(array.dtype).tobytes()
+
+
+def _bits_text(value: Any) -> str:
+    """The bits of a float as an unsigned integer; of a complex number, as an array of two."""
+    array = np.atleast_1d(np.asarray(value))
+    if array.dtype.kind == "c":
+        bits = array.view(f"u{array.itemsize // 2}")
+        return f'np.array([{bits[0]:#x}, {bits[1]:#x}], "{bits.dtype.name}")'
+    (bits,) = array.view(f"u{array.itemsize}")
+    return f"np.{bits.dtype.name}({bits:#x})"
 
 
 def _number(value: Any) -> str:
