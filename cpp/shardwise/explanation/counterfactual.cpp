@@ -195,9 +195,7 @@ std::vector<Counterfactual> counterfactuals(const PropagatedProgram& program, co
       const Label& label = of.without.label;
       return std::tie(label.name, label.text, label.location, of.sharding, of.others, of.why_not);
     };
-    const bool is_known =
-        std::ranges::any_of(found, [&](const Counterfactual& known) { return key(known) == key(one); });
-    if (!is_known) found.push_back(std::move(one));
+    if (std::ranges::find(found, key(one), key) == found.end()) found.push_back(std::move(one));
   }
   return found;
 }

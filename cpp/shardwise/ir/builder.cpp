@@ -142,12 +142,22 @@ OpId Builder::create_op(std::string_view name, std::span<const ValueId> operands
   return create_op(get_op(name), operands, context().intern(attrs), declared, regions);
 }
 
-ValueId Builder::create(const OpDef& def, std::initializer_list<ValueId> operands, const Attrs& attrs,
-                        std::initializer_list<TypeId> declared) {
-  const OpId op = create_op(def, std::span(operands.begin(), operands.size()), context().intern(attrs),
-                            std::span(declared.begin(), declared.size()));
+ValueId Builder::create(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs,
+                        std::span<const TypeId> declared, std::span<const RegionId> regions) {
+  const OpId op = create_op(def, operands, attrs, declared, regions);
   check_internal(module_->op(op).result_count == 1, "create() is for ops with one result");
   return module_->result(op);
+}
+
+ValueId Builder::create(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs,
+                        std::span<const TypeId> declared, std::span<const RegionId> regions) {
+  return create(get_op(name), operands, context().intern(attrs), declared, regions);
+}
+
+ValueId Builder::create(const OpDef& def, std::initializer_list<ValueId> operands, const Attrs& attrs,
+                        std::initializer_list<TypeId> declared) {
+  return create(def, std::span(operands.begin(), operands.size()), context().intern(attrs),
+                std::span(declared.begin(), declared.size()));
 }
 
 ValueId Builder::create(std::string_view name, std::initializer_list<ValueId> operands, const Attrs& attrs,

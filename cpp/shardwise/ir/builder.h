@@ -85,6 +85,10 @@ class Builder {
   OpId create_op(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs = {},
                  std::span<const TypeId> declared = {}, std::span<const RegionId> regions = {});
   // Returns the single result of an op.
+  ValueId create(const OpDef& def, std::span<const ValueId> operands, AttrsId attrs = {},
+                 std::span<const TypeId> declared = {}, std::span<const RegionId> regions = {});
+  ValueId create(std::string_view name, std::span<const ValueId> operands, const Attrs& attrs = {},
+                 std::span<const TypeId> declared = {}, std::span<const RegionId> regions = {});
   ValueId create(const OpDef& def, std::initializer_list<ValueId> operands, const Attrs& attrs = {},
                  std::initializer_list<TypeId> declared = {});
   ValueId create(std::string_view name, std::initializer_list<ValueId> operands, const Attrs& attrs = {},

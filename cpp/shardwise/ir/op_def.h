@@ -103,7 +103,8 @@ class PartitionContext {
   virtual Builder& builder() = 0;        // appends to the local program
   virtual const Mesh& mesh() const = 0;  // mesh of the layouts' axes; exists if a dim is sharded
   // Names the method, and the dim that it is for, as the cause of a collective: "totals of reduce_window along dim 0".
-  virtual void explain(ValueId collective, int64_t dim) = 0;
+  // Returns the collective.
+  virtual ValueId explain(ValueId collective, int64_t dim) = 0;
   virtual const LocalLayout& operand_layout(size_t i) const = 0;
   virtual const LocalLayout& result_layout(size_t i) const = 0;
   virtual const Padding& operand_padding(size_t i) const = 0;

@@ -106,9 +106,10 @@ ValueId LocalPartitionContext::masked_operand(size_t i, FactorId factor, Scalar 
   return value;
 }
 
-void LocalPartitionContext::explain(ValueId collective, int64_t dim) {
+ValueId LocalPartitionContext::explain(ValueId collective, int64_t dim) {
   check_internal(method_ != nullptr, "only methods exchange data");
   set_cause(builder().module(), collective, str(method_cause(*method_, op_).text(), " along dim ", dim));
+  return collective;
 }
 
 Cause method_cause(const Method& method, const OpView& op) {

@@ -75,7 +75,7 @@ class LocalPartitionContext : public PartitionContext {
   const ShardingRule& rule() const override { return rule_; }
   Builder& builder() override { return emitter_.builder(); }
   const Mesh& mesh() const override { return *emitter_.mesh(); }
-  void explain(ValueId collective, int64_t dim) override;
+  ValueId explain(ValueId collective, int64_t dim) override;
   const LocalLayout& operand_layout(size_t i) const override { return *operands_[i]->layout; }
   const LocalLayout& result_layout(size_t i) const override { return *results_[i].layout; }
   const Padding& operand_padding(size_t i) const override { return operands_[i]->part.padding; }

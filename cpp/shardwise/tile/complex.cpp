@@ -85,15 +85,11 @@ uint32_t TileBuilder::complex_product(Parts a, Parts b) {
 
 // The real part of a number and its negated imaginary part, as conj is decomposed, are the number with another sign.
 std::optional<uint32_t> TileBuilder::conjugated(uint32_t real, uint32_t imag) {
-  const auto operand_of = [&](uint32_t reg, TileCode code) -> std::optional<uint32_t> {
-    const Register& r = registers_[reg];
-    if (r.origin != Origin::kResult || nodes_[r.index].code != code) return std::nullopt;
-    return nodes_[r.index].operands[0];
-  };
-  const std::optional<uint32_t> whole = operand_of(real, TileCode::kRealPart);
-  const std::optional<uint32_t> part = operand_of(imag, TileCode::kNegate);
-  if (!whole || !part || operand_of(*part, TileCode::kImagPart) != whole) return std::nullopt;
-  return append(TileCode::kConjugate, dtype(*whole), std::array{*whole}, dtype(*whole));
+  const Node *first = maker(real, TileCode::kRealPart), *negated = maker(imag, TileCode::kNegate);
+  const Node* second = negated == nullptr ? nullptr : maker(negated->operands[0], TileCode::kImagPart);
+  if (first == nullptr || second == nullptr || first->operands[0] != second->operands[0]) return std::nullopt;
+  const uint32_t whole = first->operands[0];
+  return append(TileCode::kConjugate, dtype(whole), std::array{whole}, dtype(whole));
 }
 
 // By the real parts; where these are equal, by the imaginary parts.

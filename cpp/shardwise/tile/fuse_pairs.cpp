@@ -60,16 +60,11 @@ class TileBuilder::PairFuser {
     std::copy(operands.begin(), operands.end(), node.operands);
   }
 
-  const Scalar* scalar(uint32_t reg) const {
-    const Register& r = tiles_.registers_[reg];
-    return r.origin == Origin::kScalar ? &tiles_.scalars_[r.index] : nullptr;
-  }
-
   void fuse_add(Node& node) {
     if (is_complex(node.from) || node.from == DType::kBool) return;
     for (const size_t k : {0, 1}) {
       const uint32_t other = node.operands[1 - k];
-      const Scalar* addend = scalar(other);
+      const Scalar* addend = tiles_.scalar_of(other);
       // Of two NaN, the first operand's wins, and a compiler may exchange operands: floats are fused where one is none.
       const bool any_order = !is_float(node.from) || (addend != nullptr && addend->real == addend->real);
       if (!any_order) continue;
@@ -96,7 +91,7 @@ class TileBuilder::PairFuser {
     if (!is_signed_integer(node.from)) return;
     const Node *less = only_for(node, 0, TileCode::kLess), *sum = only_for(node, 1, TileCode::kAdd);
     if (less == nullptr || sum == nullptr || less->operands[0] != x) return;
-    const Scalar* zero = scalar(less->operands[1]);
+    const Scalar* zero = tiles_.scalar_of(less->operands[1]);
     if (zero == nullptr || zero->integer != 0) return;
     if (sum->operands[0] == x) return become(node, TileCode::kWrapNegative, {x, sum->operands[1]});
     if (sum->operands[1] == x) return become(node, TileCode::kWrapNegative, {x, sum->operands[0]});

@@ -18,6 +18,23 @@ static_assert(kTileDTypeCount == static_cast<int>(DType::kC128) + 1);
 // The dtypes that a code accepts.
 enum class Accepts : uint8_t { kAll, kReals, kFloats, kSigned, kIntegers, kNumbers, kIntegersAndBool };
 
+struct AcceptedDTypes {
+  std::string_view text;
+  bool (*contain)(DType dtype);
+};
+
+// StableHLO's float ops accept complex numbers, except those that order or round.
+constexpr std::array<AcceptedDTypes, 7> kAccepted{{
+    {"of any dtype", [](DType) { return true; }},
+    {"floats", [](DType dtype) { return is_float(dtype); }},
+    {"floats", [](DType dtype) { return is_inexact(dtype); }},
+    {"signed integers or floats", [](DType dtype) { return is_signed_integer(dtype) || is_inexact(dtype); }},
+    {"integers", [](DType dtype) { return is_integer(dtype); }},
+    {"integers or floats", [](DType dtype) { return dtype != DType::kBool; }},
+    {"booleans or integers", [](DType dtype) { return is_integer(dtype) || dtype == DType::kBool; }},
+}};
+static_assert(static_cast<size_t>(Accepts::kIntegersAndBool) + 1 == kAccepted.size());
+
 struct CodeInfo {
   std::string_view name;
   uint8_t operands;
@@ -31,6 +48,7 @@ constexpr std::array<CodeInfo, kTileCodeCount> kCodes{{
 }};
 
 const CodeInfo& info(TileCode code) { return kCodes[static_cast<size_t>(code)]; }
+const AcceptedDTypes& accepted(TileCode code) { return kAccepted[static_cast<size_t>(info(code).accepts)]; }
 std::string subject(TileCode code) { return "tile." + std::string(info(code).name); }
 bool is_narrow(DType dtype) { return computed_in(dtype) != dtype; }
 // Codes that move bits without arithmetic, so that nothing needs widening.
@@ -55,32 +73,8 @@ std::optional<DType> result_dtype(TileCode code, DType dtype) {
 
 int operand_count(TileCode code) { return info(code).operands; }
 
-// StableHLO's float ops accept complex numbers, except those that order or round.
-bool accepts(TileCode code, DType dtype) {
-  switch (info(code).accepts) {
-    case Accepts::kAll: return true;
-    case Accepts::kReals: return is_float(dtype);
-    case Accepts::kFloats: return is_float(dtype) || is_complex(dtype);
-    case Accepts::kIntegers: return is_integer(dtype);
-    case Accepts::kSigned: return is_signed_integer(dtype) || is_float(dtype) || is_complex(dtype);
-    case Accepts::kNumbers: return dtype != DType::kBool;
-    case Accepts::kIntegersAndBool: break;
-  }
-  return is_integer(dtype) || dtype == DType::kBool;
-}
-
-std::string_view accepted_dtypes(TileCode code) {
-  switch (info(code).accepts) {
-    case Accepts::kAll: return "of any dtype";
-    case Accepts::kReals:
-    case Accepts::kFloats: return "floats";
-    case Accepts::kIntegers: return "integers";
-    case Accepts::kSigned: return "signed integers or floats";
-    case Accepts::kNumbers: return "integers or floats";
-    case Accepts::kIntegersAndBool: break;
-  }
-  return "booleans or integers";
-}
+bool accepts(TileCode code, DType dtype) { return accepted(code).contain(dtype); }
+std::string_view accepted_dtypes(TileCode code) { return accepted(code).text; }
 
 uint32_t TileBuilder::input(DType dtype) {
   registers_.push_back({dtype, Origin::kInput, static_cast<uint32_t>(inputs_.size())});
@@ -102,6 +96,15 @@ uint32_t TileBuilder::append(TileCode code, DType from, std::span<const uint32_t
   registers_.push_back({result, Origin::kResult, static_cast<uint32_t>(nodes_.size())});
   nodes_.push_back(node);
   return node.result;
+}
+
+const TileBuilder::Node* TileBuilder::maker(uint32_t reg, TileCode code) const {
+  const Register& r = registers_[reg];
+  return r.origin == Origin::kResult && nodes_[r.index].code == code ? &nodes_[r.index] : nullptr;
+}
+
+const Scalar* TileBuilder::scalar_of(uint32_t reg) const {
+  return registers_[reg].origin == Origin::kScalar ? &scalars_[registers_[reg].index] : nullptr;
 }
 
 // The value of a narrow number in the dtype of its arithmetic, created once per register.
@@ -165,15 +168,14 @@ std::optional<uint32_t> TileBuilder::rotation(std::span<const uint32_t> operands
   // A shift by a constant, which is a scalar register; remove_dead drops the two shifts unless something else reads
   // them.
   const auto shifted = [&](uint32_t reg, TileCode code) -> const Node* {
-    const Register& r = registers_[reg];
-    if (r.origin != Origin::kResult || nodes_[r.index].code != code) return nullptr;
-    return registers_[nodes_[r.index].operands[1]].origin == Origin::kScalar ? &nodes_[r.index] : nullptr;
+    const Node* shift = maker(reg, code);
+    return shift != nullptr && scalar_of(shift->operands[1]) != nullptr ? shift : nullptr;
   };
   for (const size_t first : {0, 1}) {
     const Node* left = shifted(operands[first], TileCode::kShiftLeft);
     const Node* right = shifted(operands[1 - first], TileCode::kShiftRightLogical);
     if (left == nullptr || right == nullptr || left->operands[0] != right->operands[0]) continue;
-    const auto count = [&](const Node& node) { return scalars_[registers_[node.operands[1]].index].natural; };
+    const auto count = [&](const Node& node) { return scalar_of(node.operands[1])->natural; };
     const auto width = static_cast<uint64_t>(bit_width(dtype));
     if (count(*left) == 0 || count(*left) >= width || count(*left) + count(*right) != width) continue;
     return append(TileCode::kRotateLeft, dtype, std::array{left->operands[0], left->operands[1]}, dtype);
@@ -220,14 +222,11 @@ uint32_t TileBuilder::emit(TileCode code, std::span<const uint32_t> operands, DT
   }
   if (const auto sign = sign_of_half(code, operands, from)) return *sign;
   // The smaller one of a bound and of the larger one of two: one instruction instead of two, with the same bits.
-  const auto raised = std::ranges::find_if(operands, [&](uint32_t reg) {
-    const Register& r = registers_[reg];
-    return r.origin == Origin::kResult && nodes_[r.index].code == TileCode::kMaximum;
-  });
-  if (code == TileCode::kMinimum && !is_narrow(from) && raised != operands.end()) {
-    const Node& maximum = nodes_[registers_[*raised].index];
-    const uint32_t high = operands[raised == operands.begin() ? 1 : 0];
-    return append(TileCode::kClamp, from, std::array{maximum.operands[1], maximum.operands[0], high}, result);
+  for (size_t i = 0; code == TileCode::kMinimum && !is_narrow(from) && i < 2; ++i) {
+    const Node* maximum = maker(operands[i], TileCode::kMaximum);
+    if (maximum == nullptr) continue;
+    const std::array bounded{maximum->operands[1], maximum->operands[0], operands[1 - i]};
+    return append(TileCode::kClamp, from, bounded, result);
   }
   if (!is_narrow(from) || moves_bits(code)) return append(code, from, operands, result);
   const bool looks_at_bits = code == TileCode::kPopcnt || code == TileCode::kCountLeadingZeros ||

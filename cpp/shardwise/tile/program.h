@@ -107,6 +107,9 @@ class TileBuilder {
     uint8_t operand_count;
   };
   uint32_t append(TileCode code, DType from, std::span<const uint32_t> operands, DType result);
+  // The instruction that makes a register, if it has this code. It is valid until the next one is appended.
+  const Node* maker(uint32_t reg, TileCode code) const;
+  const Scalar* scalar_of(uint32_t reg) const;  // null: not a scalar
   uint32_t convert(uint32_t reg, DType to);
   uint32_t widen(uint32_t reg);
   uint32_t saturated(uint32_t reg, DType to);

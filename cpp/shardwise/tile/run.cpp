@@ -181,10 +181,9 @@ void merge_dims(Strided& strided) {
   size_t kept = 0;
   for (size_t d = 1; d < strided.shape.size(); ++d) {
     // One array that does not nest keeps the dim: all arrays walk the same index.
-    bool mergeable = true;
-    for (const Strided::Array& array : strided.arrays) {
-      mergeable = mergeable && array.strides[kept] == array.strides[d] * strided.shape[d];
-    }
+    const bool mergeable = std::ranges::all_of(strided.arrays, [&](const Strided::Array& array) {
+      return array.strides[kept] == array.strides[d] * strided.shape[d];
+    });
     if (mergeable) {
       strided.shape[kept] *= strided.shape[d];
     } else {

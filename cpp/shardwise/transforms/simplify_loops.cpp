@@ -6,6 +6,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/sharding/constraints.h"
@@ -92,8 +93,7 @@ class LoopSimplifier {
     keep(module_.region(body).results);
     std::vector<ValueId> operands(module_.operands(loop).begin(), module_.operands(loop).end());
     keep(operands);
-    std::vector<TypeId> types;
-    for (const ValueId operand : operands) types.push_back(module_.value(operand).type);
+    const std::vector<TypeId> types = types_of(module_, operands);
     const Operation old = module_.op(loop);
     const OpId made = rewrite_.insert(rewrite_.before(loop), old.loc, [&](Builder& builder) {
       builder.set_loc(old.loc, old.origin);

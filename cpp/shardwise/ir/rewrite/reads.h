@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <optional>
 #include <ranges>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "shardwise/ir/rewrite/walk.h"
@@ -56,6 +58,19 @@ inline std::vector<ValueId> list_of_results(const Module& module, OpId op) {
 template <class Test>
 bool any_result(const Module& module, OpId op, Test&& test) {
   return std::ranges::any_of(results_of(module, op), test);
+}
+
+inline std::vector<TypeId> types_of(const Module& module, std::span<const ValueId> values) {
+  std::vector<TypeId> types;
+  for (const ValueId value : values) types.push_back(module.value(value).type);
+  return types;
+}
+
+// The op that makes the value, if it has this name.
+inline std::optional<OpView> made_by(const Module& module, ValueId value, std::string_view name) {
+  const OpId op = module.value(value).op;
+  if (!op || OpView(module, op).name() != name) return std::nullopt;
+  return OpView(module, op);
 }
 
 // The use of the value, if there is one and no other.

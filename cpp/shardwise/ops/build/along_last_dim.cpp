@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/build/along_last_dim.h"
 
+#include <array>
+
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
@@ -39,9 +41,8 @@ ValueId build_scatter_along_last(Builder& builder, ValueId operand, ValueId plac
                             {"scatter_indices_batching_dims", rows},
                             {"scatter_dims_to_operand_dims", last},
                             {"index_vector_dim", IntAttr{ndim}}}};
-  const ValueId operands[] = {operand, places, updates};
   const Attrs attrs{{"scatter_dimension_numbers", numbers}, {"unique_indices", unique}};
-  return builder.module().result(builder.create_op("stablehlo.scatter", operands, attrs, {}, {&region, 1}));
+  return builder.create("stablehlo.scatter", std::array{operand, places, updates}, attrs, {}, {&region, 1});
 }
 
 }  // namespace shardwise

@@ -45,6 +45,12 @@ ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, s
                         {{"gather", axes_per_dim(mesh, gather)}, {"mesh", Symbol{mesh.name()}}});
 }
 
+ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, size_t dim, const AxisList& axes) {
+  std::vector<AxisList> gather(builder.module().type(operand).shape.size());
+  gather[dim] = axes;
+  return create_all_gather(builder, mesh, operand, gather);
+}
+
 ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes,
                               std::span<const AxisList> scatter, Reducer reducer) {
   return builder.create("shardwise.reduce_scatter", {operand},
@@ -110,8 +116,7 @@ ValueId create_exchange(Builder& builder, const Mesh& mesh, std::span<const Valu
                         const ExchangeMap& map) {
   std::vector<ValueId> values(operands.begin(), operands.end());
   if (fill) values.push_back(fill);
-  const OpId made = builder.create_op("shardwise.exchange", values, exchange_attrs(mesh, map));
-  return builder.module().result(made);
+  return builder.create("shardwise.exchange", values, exchange_attrs(mesh, map));
 }
 
 }  // namespace shardwise

@@ -13,6 +13,7 @@ namespace shardwise {
 ValueId create_axis_index(Builder& builder, const Mesh& mesh, AxisSpan axes);
 ValueId create_all_reduce(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes, Reducer reducer);
 ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AxisList> gather);
+ValueId create_all_gather(Builder& builder, const Mesh& mesh, ValueId operand, size_t dim, const AxisList& axes);
 ValueId create_reduce_scatter(Builder& builder, const Mesh& mesh, ValueId operand, AxisSpan axes,
                               std::span<const AxisList> scatter, Reducer reducer);
 ValueId create_all_to_all(Builder& builder, const Mesh& mesh, ValueId operand, std::span<const AllToAllMove> moves);

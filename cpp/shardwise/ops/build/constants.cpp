@@ -20,6 +20,14 @@ ValueId build_zeros(Builder& builder, const TensorType& type) {
   return build_splat(builder, type.shape, scalar_of(type.dtype, 0));
 }
 
+ValueId build_list(Builder& builder, DType dtype, DimSpan values) {
+  const NdArray list = NdArray::empty(dtype, {std::ssize(values)});
+  for (int64_t i = 0; i < list.size(); ++i) {
+    store(scalar_of(dtype, values[static_cast<size_t>(i)]), list.data() + i * item_size(dtype));
+  }
+  return build_constant(builder, list);
+}
+
 ValueId build_iota(Builder& builder, DType dtype, DimSpan shape, int64_t dim) {
   return builder.create("stablehlo.iota", {}, Attrs{{"iota_dimension", IntAttr{dim}}},
                         {builder.context().tensor(dtype, shape)});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/build/reduce.h"
 
+#include <array>
+
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -40,16 +42,18 @@ RegionId build_reducer_region(Builder& builder, Reducer reducer, DType dtype) {
   return id;
 }
 
-ValueId build_reduce(Builder& builder, ValueId operand, ValueId init, Reducer reducer, DimSpan dims) {
-  // No dims and nothing to add: the operand itself.
-  if (dims.empty() && !init) return operand;
+ValueId create_reduction(Builder& builder, std::string_view name, ValueId operand, ValueId init, Reducer reducer,
+                         const Attrs& attrs) {
   const DType dtype = builder.module().type(operand).dtype;
   if (!init) init = build_scalar(builder, neutral_element(reducer, dtype));
   const RegionId region = build_reducer_region(builder, reducer, dtype);
-  const ValueId operands[] = {operand, init};
-  const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", to_dims(dims)}});
-  const OpId op = builder.create_op(get_op("stablehlo.reduce"), operands, attrs, {}, {&region, 1});
-  return builder.module().result(op);
+  return builder.create(name, std::array{operand, init}, attrs, {}, {&region, 1});
+}
+
+ValueId build_reduce(Builder& builder, ValueId operand, ValueId init, Reducer reducer, DimSpan dims) {
+  // No dims and nothing to add: the operand itself.
+  if (dims.empty() && !init) return operand;
+  return create_reduction(builder, "stablehlo.reduce", operand, init, reducer, {{"dimensions", to_dims(dims)}});
 }
 
 ValueId build_sum_of_all(Builder& builder, ValueId operand) {

@@ -16,6 +16,9 @@ ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& 
 // A new region of two scalar arguments that returns their combination.
 RegionId build_reducer_region(Builder& builder, Reducer reducer, DType dtype);
 ValueId build_sum_of_all(Builder& builder, ValueId operand);  // a scalar
+// An op of this name that reduces by a known reducer. No init means the neutral element.
+ValueId create_reduction(Builder& builder, std::string_view name, ValueId operand, ValueId init, Reducer reducer,
+                         const Attrs& attrs);
 // No init means the neutral element; no dims and no init gives the operand back.
 ValueId build_reduce(Builder& builder, ValueId operand, ValueId init, Reducer reducer, DimSpan dims);
 

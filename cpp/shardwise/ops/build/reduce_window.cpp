@@ -12,13 +12,7 @@ ValueId build_reduce_window(Builder& builder, ValueId operand, ValueId init, Red
   bool nothing = !init;
   for (size_t dim = 0; dim < window.sizes.size(); ++dim) nothing = nothing && window.is_trivial(dim);
   if (nothing) return operand;
-  const DType dtype = builder.module().type(operand).dtype;
-  if (!init) init = build_scalar(builder, neutral_element(reducer, dtype));
-  const RegionId region = build_reducer_region(builder, reducer, dtype);
-  const ValueId operands[] = {operand, init};
-  const AttrsId attrs = builder.context().intern(window_attrs(window));
-  return builder.module().result(
-      builder.create_op(get_op("stablehlo.reduce_window"), operands, attrs, {}, {&region, 1}));
+  return create_reduction(builder, "stablehlo.reduce_window", operand, init, reducer, window_attrs(window));
 }
 
 ValueId build_prefix(Builder& builder, ValueId operand, Reducer reducer, int64_t dim, Prefix prefix) {

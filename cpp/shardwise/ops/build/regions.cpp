@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/build/layout.h"
@@ -102,6 +103,14 @@ RegionId counted_region(Builder& builder, const Module& module, RegionId region)
   results.push_back(inner.create("stablehlo.or", {counts[0], counts[1]}));
   target.region(id).results = std::move(results);
   return id;
+}
+
+std::vector<ValueId> build_region_reduce(Builder& builder, const Module& module, RegionId source,
+                                         std::span<const ValueId> operands, const Dims& dims, bool counted) {
+  const RegionId region =
+      counted ? counted_region(builder, module, source) : GraphCopy(module, builder.module()).region(source);
+  const OpId made = builder.create_op("stablehlo.reduce", operands, Attrs{{"dimensions", dims}}, {}, {&region, 1});
+  return list_of_results(builder.module(), made);
 }
 
 }  // namespace shardwise

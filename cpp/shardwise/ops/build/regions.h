@@ -19,5 +19,9 @@ namespace shardwise {
 std::vector<ValueId> apply_region(Builder& builder, const Module& module, RegionId region,
                                   std::span<const ValueId> operands);
 RegionId counted_region(Builder& builder, const Module& module, RegionId region);
+// The results of a reduce by a copy of the region, or by the region counted: then the last operand and the last init are
+// the flags, and the last result is one.
+std::vector<ValueId> build_region_reduce(Builder& builder, const Module& module, RegionId region,
+                                         std::span<const ValueId> operands, const Dims& dims, bool counted);
 
 }  // namespace shardwise

@@ -18,6 +18,8 @@ OpId create_again(Builder& builder, const OpView& op, std::span<const ValueId> o
 inline AttrsId attrs_of(const OpView& op) { return op.module().op(op.id()).attrs; }
 
 std::vector<ValueId> batched_operands(BatchContext& context);
+// The op or call with a new leading dim on all operands and results.
+void batch_by_leading_dim(BatchContext& context);
 std::vector<TypeId> local_result_types(const PartitionContext& context);
 // The operands from `first` on, of any context.
 template <class Context>

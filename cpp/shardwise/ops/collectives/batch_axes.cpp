@@ -10,10 +10,6 @@
 namespace shardwise {
 namespace {
 
-Dims merged_rows(const BatchAxes& axes, AxisSet set, DimSpan row) {
-  return set == 0 ? to_dims(row) : with_leading(axes.rows(set), row);
-}
-
 // The leading dim as one dim per axis.
 ValueId split_rows(Builder& builder, const BatchAxes& axes, ValueId value, AxisSet set) {
   return build_reshape(builder, value, joined(axes.sizes(set), shape_of_row(builder.module(), value, set)));
@@ -58,6 +54,15 @@ Dims BatchAxes::sizes(AxisSet set) const {
 
 int64_t BatchAxes::rows(AxisSet set) const { return element_count(sizes(set)); }
 
+Dims BatchAxes::with_rows(AxisSet set, DimSpan row) const {
+  return set == 0 ? to_dims(row) : with_leading(rows(set), row);
+}
+
+int64_t BatchAxes::stride_in_mesh(size_t axis) const {
+  const AxisRef& ref = refs_[axis];
+  return mesh_->axis_stride(ref.axis) * (mesh_->axis_size(ref.axis) / ref.next());
+}
+
 AxisSet BatchAxes::inside(const AxisRef& ref) const {
   AxisSet set = 0;
   for (size_t axis = 0; axis < refs_.size(); ++axis) {
@@ -89,13 +94,12 @@ ValueId repeat_rows(Builder& builder, const BatchAxes& axes, ValueId value, Axis
   }
   // All rows are equal: no dim has to be split first.
   if (from == 0) {
-    const Dims dims = identity_dims(std::ssize(row), 1);
-    return build_broadcast(builder, value, merged_rows(axes, to, row), dims);
+    return build_broadcast(builder, value, axes.with_rows(to, row), identity_dims(std::ssize(row), 1));
   }
   const Dims dims = joined(places, identity_dims(std::ssize(row), std::ssize(wanted)));
   const ValueId apart = split_rows(builder, axes, value, from);
   const ValueId repeated = build_broadcast(builder, apart, joined(axes.sizes(to), row), dims);
-  return build_reshape(builder, repeated, merged_rows(axes, to, row));
+  return build_reshape(builder, repeated, axes.with_rows(to, row));
 }
 
 ValueId take_first_rows(Builder& builder, const BatchAxes& axes, ValueId value, AxisSet from, AxisSet to) {
@@ -108,8 +112,8 @@ ValueId take_first_rows(Builder& builder, const BatchAxes& axes, ValueId value, 
   for (size_t i = 0; i < known.size(); ++i) {
     if (!has_axis(to, known[i])) limit[i] = 1;
   }
-  const Dims start(limit.size(), 0), strides(limit.size(), 1);
-  return build_reshape(builder, build_slice(builder, apart, start, limit, strides), merged_rows(axes, to, row));
+  const ValueId first = build_slice(builder, apart, Dims(limit.size(), 0), limit);
+  return build_reshape(builder, first, axes.with_rows(to, row));
 }
 
 }  // namespace shardwise

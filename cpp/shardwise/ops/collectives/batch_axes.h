@@ -33,11 +33,13 @@ class BatchAxes {
   size_t count() const { return sizes_.size(); }
   int64_t size(size_t axis) const { return sizes_[axis]; }
   const AxisRef& ref(size_t axis) const { return refs_[axis]; }
+  int64_t stride_in_mesh(size_t axis) const;  // in the logical index of a device
   AxisSet all() const { return count() == kMost ? ~AxisSet{0} : (AxisSet{1} << count()) - 1; }
 
   std::vector<size_t> members(AxisSet set) const;  // ascending
   Dims sizes(AxisSet set) const;                   // of the members
   int64_t rows(AxisSet set) const;                 // their product; 1 for the empty set
+  Dims with_rows(AxisSet set, DimSpan row) const;  // the shape of a value whose rows have the shape `row`
   AxisSet inside(const AxisRef& ref) const;        // those that are digits of the ref
   AxisList refs(AxisSet set) const;                // in order, merged
 

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kGroups = "replica_groups";
 constexpr std::string_view kPairs = "source_target_pairs";
+constexpr std::string_view kPutIntoRegion =
+    "write the function on whole arrays, or put the op into a region of sdy.manual_computation";
 
 using GroupList = std::vector<Dims>;
 
@@ -75,18 +77,13 @@ class Places {
     if (mesh_ == nullptr) return {};
     Place place{.row = 0, .free = mesh_->logical_index(device)};
     for (size_t axis = 0; axis < axes_.count(); ++axis) {
-      const int64_t stride = stride_in_mesh(axis), digit = place.free / stride % axes_.size(axis);
+      const int64_t stride = axes_.stride_in_mesh(axis), digit = place.free / stride % axes_.size(axis);
       place.row += digit * strides_[axis];
       place.free -= digit * stride;
     }
     return place;
   }
 
-  // Of a digit of the row, in the logical index of a device.
-  int64_t stride_in_mesh(size_t axis) const {
-    const AxisRef& ref = axes_.ref(axis);
-    return mesh_->axis_stride(ref.axis) * (mesh_->axis_size(ref.axis) / ref.next());
-  }
   int64_t stride(size_t axis) const { return strides_[axis]; }  // in the row
   int64_t rows() const { return rows_; }
   int64_t device_count() const { return mesh_ == nullptr ? 1 : mesh_->device_count(); }
@@ -232,9 +229,7 @@ RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
   if (axes.mesh() == nullptr) {
     if (std::ranges::all_of(groups, [](const Dims& group) { return group.size() == 1; })) return {};
     fail<UnsupportedError>(op.name(), "outside of a manual computation each group must have one device",
-                           groups_text(groups),
-                           "write the function on whole arrays, or put the op into a region of "
-                           "sdy.manual_computation");
+                           groups_text(groups), kPutIntoRegion);
   }
   const bool has_channel = channel_of(op) > 0;
   if (!has_channel) {
@@ -363,8 +358,7 @@ RowMoves read_moves(const OpView& op, const BatchAxes& axes) {
   }
   if (axes.mesh() == nullptr && !pairs.empty() && pairs != GroupList{{0, 0}}) {
     fail<UnsupportedError>(op.name(), "outside of a manual computation there is one device", groups_text(pairs),
-                           "write the function on whole arrays, or put the op into a region of "
-                           "sdy.manual_computation");
+                           kPutIntoRegion);
   }
   const Places places(op, axes);
   Dims sources(static_cast<size_t>(places.rows()), -1);

@@ -13,13 +13,9 @@ namespace {
 // The digits of the logical index of a device, which is its number on a mesh without ids.
 std::optional<DeviceNumber> partition_number(const BatchAxes& axes) {
   if (axes.mesh() == nullptr || !axes.mesh()->device_ids().empty()) return std::nullopt;
-  const Mesh& mesh = *axes.mesh();
-  if (axes.rows(axes.all()) != mesh.device_count()) return std::nullopt;  // some axes are free
+  if (axes.rows(axes.all()) != axes.mesh()->device_count()) return std::nullopt;  // some axes are free
   DeviceNumber number;
-  for (size_t axis = 0; axis < axes.count(); ++axis) {
-    const AxisRef& ref = axes.ref(axis);
-    number.digits.push_back({axis, mesh.axis_stride(ref.axis) * (mesh.axis_size(ref.axis) / ref.next())});
-  }
+  for (size_t axis = 0; axis < axes.count(); ++axis) number.digits.push_back({axis, axes.stride_in_mesh(axis)});
   return number;
 }
 

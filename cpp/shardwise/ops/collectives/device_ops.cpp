@@ -7,7 +7,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
@@ -63,7 +62,7 @@ class GroupedRows {
   void set_apart(size_t result, ValueId value) {
     const Dims& shape = module().type(value).shape;
     const Dims row(shape.begin() + kRow, shape.end());
-    const Dims rows = set_ == 0 ? row : with_leading(axes_.rows(set_), row);
+    const Dims rows = axes_.with_rows(set_, row);
     if (!groups_.rows.empty()) {
       const ValueId flat = build_reshape(builder_, value, rows);
       return set(result, move_rows(builder_, flat, 0, inverse_permutation(groups_.rows)), set_);
@@ -151,10 +150,7 @@ ValueId reduce_by_region(Builder& builder, ValueId value, RegionId combiner) {
   const TensorType type = builder.module().type(value);
   const std::array operands{value, build_splat(builder, type.shape, scalar_of(DType::kBool, 1)),
                             build_zeros(builder, {type.dtype, {}}), build_zeros(builder, {DType::kBool, {}})};
-  const RegionId counted = counted_region(builder, builder.module(), combiner);
-  const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", Dims{kMembers}}});
-  const OpId made = builder.create_op(get_op("stablehlo.reduce"), operands, attrs, {}, {&counted, 1});
-  return builder.module().result(made);
+  return build_region_reduce(builder, builder.module(), combiner, operands, Dims{kMembers}, true)[0];
 }
 
 // [groups, members, row …] -> [groups, row …]
@@ -263,17 +259,10 @@ ValueId build_partition_ids(Builder& builder, const OpView& op, const BatchAxes&
   Dims numbers, position(sizes.size(), 0);
   do {
     int64_t index = 0;
-    for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      const AxisRef& ref = axes.ref(axis);
-      index += position[axis] * mesh.axis_stride(ref.axis) * (mesh.axis_size(ref.axis) / ref.next());
-    }
+    for (size_t axis = 0; axis < sizes.size(); ++axis) index += position[axis] * axes.stride_in_mesh(axis);
     numbers.push_back(mesh.device_at(index));
   } while (next_index(position, sizes));
-  const NdArray table = NdArray::empty(DType::kU32, {std::ssize(numbers)});
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    store(scalar_of(DType::kU32, numbers[i]), table.data() + i * sizeof(uint32_t));
-  }
-  return build_constant(builder, table);
+  return build_list(builder, DType::kU32, numbers);
 }
 
 void expand_partition_id(RowContext& context) {

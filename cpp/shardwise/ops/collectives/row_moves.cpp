@@ -9,18 +9,9 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/shared/dim_checks.h"
-#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
-
-NdArray integers(DType dtype, DimSpan values) {
-  const NdArray array = NdArray::empty(dtype, {std::ssize(values)});
-  for (int64_t i = 0; i < array.size(); ++i) {
-    store(scalar_of(dtype, values[static_cast<size_t>(i)]), array.data() + i * item_size(dtype));
-  }
-  return array;
-}
 
 // row - source, if all rows have the same one; `wrap`: also those at the end.
 struct Shift {
@@ -52,11 +43,7 @@ ValueId shift_rows(Builder& builder, ValueId value, int64_t dim, const Shift& sh
     const ValueId last = build_slice_along(builder, value, d, kept, type.shape[d]);
     return build_concatenate(builder, {last, build_slice_along(builder, value, d, 0, kept)}, dim);
   }
-  Dims low(type.shape.size(), 0), high = low;
-  const Dims interior = low;
-  low[d] = shift.distance;
-  high[d] = -shift.distance;
-  return build_pad(builder, value, build_zeros(builder, {type.dtype, {}}), low, high, interior);
+  return build_pad_along(builder, value, 0, d, shift.distance, -shift.distance);
 }
 
 bool is_reversal(DimSpan sources) {
@@ -79,12 +66,11 @@ ValueId gather_rows(Builder& builder, ValueId value, int64_t dim, DimSpan source
                             {"collapsed_slice_dims", Dims{dim}},
                             {"start_index_map", Dims{dim}},
                             {"index_vector_dim", IntAttr{1}}}};
-  const ValueId indices =
-      build_reshape(builder, build_constant(builder, integers(DType::kI64, places)), Dims{std::ssize(places), 1});
+  const ValueId indices = build_reshape(builder, build_list(builder, DType::kI64, places), Dims{std::ssize(places), 1});
   const ValueId rows = builder.create("stablehlo.gather", {value, indices},
                                       Attrs{{"dimension_numbers", numbers}, {"slice_sizes", slice}});
   if (!contains_dim(received, 0)) return rows;
-  const ValueId mask = build_constant(builder, integers(DType::kBool, received));
+  const ValueId mask = build_list(builder, DType::kBool, received);
   return builder.create("stablehlo.select",
                         {build_broadcast(builder, mask, type.shape, Dims{dim}), rows, build_zeros(builder, type)});
 }
@@ -147,7 +133,7 @@ ValueId move_by_distances(Builder& builder, ValueId value, int64_t dim, DimSpan 
   ValueId moved = build_zeros(builder, type);
   for (const auto& [distance, rows] : rows_at) {
     const ValueId near = distance == 0 ? value : shift_rows(builder, value, dim, {distance, true});
-    const ValueId mask = build_constant(builder, integers(DType::kBool, rows));
+    const ValueId mask = build_list(builder, DType::kBool, rows);
     moved = builder.create("stablehlo.select", {build_broadcast(builder, mask, type.shape, Dims{dim}), near, moved});
   }
   return moved;

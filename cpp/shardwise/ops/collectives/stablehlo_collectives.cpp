@@ -223,9 +223,7 @@ ShardingRule rule_all_to_all(const OpView& op) {
 constexpr Traits kSynchronizing{.side_effect = true};
 
 constexpr OpDef device_op(std::string_view name, InferFn infer, RuleFn rule, std::string_view doc, Traits traits) {
-  OpDef def = composed_op(name, infer, rule, decompose_on_one_device, {}, doc, traits);
-  def.verify_runnable = verify_on_one_device;
-  return def;
+  return runnable_if(composed_op(name, infer, rule, decompose_on_one_device, {}, doc, traits), verify_on_one_device);
 }
 
 constexpr OpDef number_op(std::string_view name, std::string_view doc) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the operands of the contractions that are written without dot_general.
+// What the contractions have in common: checks of their operands, and their result.
 #pragma once
 
 #include "shardwise/ops/shared/dim_checks.h"
@@ -12,9 +12,12 @@ inline void expect_same_dtype(const InferContext& op, size_t count) {
 }
 
 // The result may have another dtype: sums of int8 in int32.
+inline DType contracted_dtype(const InferContext& op) {
+  return op.declared().empty() ? op.operand(0).dtype : op.declared_result().dtype;
+}
+
 inline TypeId contracted(const InferContext& op, Dims shape) {
-  const DType dtype = op.declared().empty() ? op.operand(0).dtype : op.declared_result().dtype;
-  return result_or_declared(op, {dtype, std::move(shape)});
+  return result_or_declared(op, {contracted_dtype(op), std::move(shape)});
 }
 
 }  // namespace shardwise

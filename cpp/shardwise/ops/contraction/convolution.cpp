@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/partitioning/exchange_partition.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
@@ -137,59 +138,10 @@ void infer_convolution(const InferContext& op, std::vector<TypeId>& results) {
   shape[static_cast<size_t>(numbers.result.batch)] = lhs[static_cast<size_t>(numbers.lhs.batch)] / batches;
   shape[static_cast<size_t>(numbers.result.feature)] = rhs[static_cast<size_t>(numbers.rhs.feature)];
   for (size_t i = 0; i < windows.size(); ++i) shape[static_cast<size_t>(numbers.result.spatial[i])] = windows[i];
-  // The result may have another dtype: sums of int8 in int32.
-  const DType dtype = op.declared().empty() ? op.operand(0).dtype : op.declared_result().dtype;
-  results.push_back(result_or_declared(op, {dtype, shape}));
+  results.push_back(contracted(op, std::move(shape)));
 }
 
 // ---- rule ----------------------------------------------------------------------------------------------------------
-
-class ConvolutionRule {
- public:
-  explicit ConvolutionRule(const OpView& op)
-      : op_(op), numbers_(ConvolutionNumbers::of(op)), rule_(op), result_(rule_.result_tensor(0)) {}
-
-  ShardingRule build(MapSpatialDim map_spatial_dim) {
-    const int64_t batches = group_count(op_.attrs(), "batch_group_count");
-    const int64_t features = group_count(op_.attrs(), "feature_group_count");
-    // Groups are the major factor of the dims that they divide: shards of these dims then have whole groups.
-    //
-    //   batch_group_count = 2, lhs [4, 8, 3], rhs [2, 3, 6]     batch of lhs: (group 2, batch 2); outputs: (group 2, 3)
-    const auto map_groups = [&](int64_t count, int64_t dim) {
-      if (count <= 1) return;
-      const FactorId group = rule_.factor(count);
-      map(0, dim, group).map(1, numbers_.rhs.feature, group).map(result_, numbers_.result.feature, group);
-    };
-    map_groups(batches, numbers_.lhs.batch);
-    const FactorId batch = rule_.factor(size(result_, numbers_.result.batch));
-    map(0, numbers_.lhs.batch, batch).map(result_, numbers_.result.batch, batch);
-    for (size_t i = 0; i < numbers_.lhs.spatial.size(); ++i) map_spatial_dim(rule_, op_, numbers_, i);
-    map_groups(features, numbers_.lhs.feature);
-    const FactorId summed = rule_.reduction(size(1, numbers_.rhs.batch), Reducer::kSum);
-    map(0, numbers_.lhs.feature, summed).map(1, numbers_.rhs.batch, summed);
-    const int64_t outputs = size(1, numbers_.rhs.feature) / (features * batches);
-    if (outputs > 1) {
-      const FactorId output = rule_.factor(outputs);
-      map(1, numbers_.rhs.feature, output).map(result_, numbers_.result.feature, output);
-    }
-    return rule_.build();
-  }
-
- private:
-  int64_t size(size_t tensor, int64_t dim) const {
-    const TensorType& type = tensor == result_ ? op_.result_type() : op_.operand_type(tensor);
-    return type.shape[static_cast<size_t>(dim)];
-  }
-  ConvolutionRule& map(size_t tensor, int64_t dim, FactorId factor) {
-    rule_.map(tensor, static_cast<size_t>(dim), factor);
-    return *this;
-  }
-
-  const OpView& op_;
-  const ConvolutionNumbers numbers_;
-  RuleBuilder rule_;
-  size_t result_;
-};
 
 // Windows overlap, so that the input is whole along a spatial dim, or exchanged, unless each block has its own windows.
 // The kernel is whole, or each device has some of its taps.
@@ -280,7 +232,35 @@ Attrs Convolution::attrs(const Attrs& others) const {
 }
 
 ShardingRule convolution_rule(const OpView& op, MapSpatialDim map_spatial_dim) {
-  return ConvolutionRule(op).build(map_spatial_dim);
+  RuleBuilder rule(op);
+  const auto numbers = ConvolutionNumbers::of(op);
+  const size_t result = rule.result_tensor(0);
+  const int64_t batches = group_count(op.attrs(), "batch_group_count");
+  const int64_t features = group_count(op.attrs(), "feature_group_count");
+  const auto at = [](int64_t dim) { return static_cast<size_t>(dim); };
+  const auto kernel_size = [&](int64_t dim) { return op.operand_type(1).shape[at(dim)]; };
+  const auto map_outputs = [&](FactorId factor) {
+    rule.map(1, at(numbers.rhs.feature), factor).map(result, at(numbers.result.feature), factor);
+  };
+  // Groups are the major factor of the dims that they divide: shards of these dims then have whole groups.
+  //
+  //   batch_group_count = 2, lhs [4, 8, 3], rhs [2, 3, 6]     batch of lhs: (group 2, batch 2); outputs: (group 2, 3)
+  const auto map_groups = [&](int64_t count, int64_t dim) {
+    if (count <= 1) return;
+    const FactorId group = rule.factor(count);
+    rule.map(0, at(dim), group);
+    map_outputs(group);
+  };
+  map_groups(batches, numbers.lhs.batch);
+  const FactorId batch = rule.factor(op.result_type().shape[at(numbers.result.batch)]);
+  rule.map(0, at(numbers.lhs.batch), batch).map(result, at(numbers.result.batch), batch);
+  for (size_t i = 0; i < numbers.lhs.spatial.size(); ++i) map_spatial_dim(rule, op, numbers, i);
+  map_groups(features, numbers.lhs.feature);
+  const FactorId summed = rule.reduction(kernel_size(numbers.rhs.batch), Reducer::kSum);
+  rule.map(0, at(numbers.lhs.feature), summed).map(1, at(numbers.rhs.batch), summed);
+  const int64_t outputs = kernel_size(numbers.rhs.feature) / (features * batches);
+  if (outputs > 1) map_outputs(rule.factor(outputs));
+  return rule.build();
 }
 
 std::span<const OpDef> convolution_ops() { return kConvolutionOps; }

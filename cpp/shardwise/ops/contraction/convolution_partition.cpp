@@ -40,7 +40,7 @@ OpPlacement placement_of(const ShardingRule& rule, const ConvolutionNumbers& num
 Convolution local_convolution(const PartitionContext& context) {
   Convolution local = Convolution::of(context.op());
   const int64_t shards = context.operand_layout(1).dims[at(local.numbers.rhs.feature)].shards;
-  // Shards of the kernel's outputs have whole groups first (ConvolutionRule): 6 groups on 2 shards are 3 on each.
+  // Shards of the kernel's outputs have whole groups first (convolution_rule): 6 groups on 2 shards are 3 on each.
   // 2 groups on 4 shards are half a group, whose input is that of the one group: the count is 1.
   for (int64_t* count : {&local.feature_groups, &local.batch_groups}) *count = ceil_div(*count, shards);
   return local;

@@ -12,44 +12,29 @@
 namespace shardwise {
 namespace {
 
+// A vector is a row on the left and a column on the right, and its one dim is the summed one.
+DotDims dims_of_dot(const Dims& lhs) { return {{}, {}, {static_cast<int64_t>(lhs.size()) - 1}, {0}}; }
+
 void infer_dot(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(2);
   expect_same_dtype(op, 2);
   const Dims& lhs = op.operand(0).shape;
   const Dims& rhs = op.operand(1).shape;
-  // A vector is a row on the left and a column on the right, and its one dim is the summed one.
   const bool fits = !lhs.empty() && lhs.size() <= 2 && !rhs.empty() && rhs.size() <= 2 && lhs.back() == rhs.front();
   expect_shape(op, fits,
                "operands must be vectors or matrices, and the last dim of the first as large as the first of the last");
-  Dims shape(lhs.begin(), lhs.end() - 1);
-  shape.insert(shape.end(), rhs.begin() + 1, rhs.end());
-  results.push_back(contracted(op, std::move(shape)));
+  results.push_back(contracted(op, dot_shape(op.operand(0), op.operand(1), dims_of_dot(lhs))));
 }
 
 ShardingRule rule_dot(const OpView& op) {
   RuleBuilder rule(op);
-  const Dims& lhs = op.operand_type(0).shape;
-  const Dims& rhs = op.operand_type(1).shape;
-  const size_t result = rule.result_tensor(0);
-  // A missing dim of a vector operand has no factor and no dim in the result: [k] x [k, j] -> [j].
-  if (lhs.size() == 2) {
-    const FactorId row = rule.factor(lhs[0]);
-    rule.map(0, 0, row).map(result, 0, row);
-  }
-  if (rhs.size() == 2) {
-    const FactorId column = rule.factor(rhs[1]);
-    rule.map(1, 1, column).map(result, lhs.size() - 1, column);
-  }
-  const FactorId summed = rule.reduction(rhs[0], Reducer::kSum);
-  rule.map(0, lhs.size() - 1, summed).map(1, 0, summed);
+  map_dot(rule, op, dims_of_dot(op.operand_type(0).shape));
   return rule.build();
 }
 
 void decompose_dot(DecomposeContext& context) {
   const OpView op = context.op();
-  DotDims dims;
-  dims.lhs_contracting = {op.operand_type(0).ndim() - 1};
-  dims.rhs_contracting = {0};
+  const DotDims dims = dims_of_dot(op.operand_type(0).shape);
   Attrs attrs;
   // A hint for other compilers: no kernel of ours reads it, but printed programs keep it.
   if (const Attribute* precision = op.attrs().find("precision_config")) attrs.set("precision_config", *precision);

@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_algorithm.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/op_kinds.h"
@@ -14,11 +15,6 @@ namespace shardwise {
 namespace {
 
 int64_t size_at(const TensorType& type, int64_t dim) { return type.shape[static_cast<size_t>(dim)]; }
-
-Dims result_shape(const TensorType& lhs, const TensorType& rhs, const DotDims& dims) {
-  const Dims of_lhs = joined(dims.lhs_batching, dims.lhs_free(lhs.ndim()));
-  return joined(sizes_at(lhs.shape, of_lhs), sizes_at(rhs.shape, dims.rhs_free(rhs.ndim())));
-}
 
 // ---- infer ---------------------------------------------------------------------------------------------------------
 
@@ -65,12 +61,12 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
   // boolean and a number.
   expect_dtype(op, lhs.dtype == rhs.dtype || !(op.declared().empty() || has_one_bool),
                "operands must have the same dtype", "convert one of them");
-  const DType dtype = op.declared().empty() ? lhs.dtype : op.declared_result().dtype;
+  const DType dtype = contracted_dtype(op);
   if (number_class(dtype) != std::max(left, right)) {
     op.fail_dtype("the result must be of the operands' kind (complex, float, integer or boolean)",
                   str(op.operand_types_text(), " to ", dtype), "convert the operands or the result");
   }
-  results.push_back(result_or_declared(op, {dtype, result_shape(lhs, rhs, dims)}));
+  results.push_back(result_or_declared(op, {dtype, dot_shape(lhs, rhs, dims)}));
 }
 
 // ---- rule and cost --------------------------------------------------------------------------------------------------
@@ -79,31 +75,7 @@ void infer_dot_general(const InferContext& op, std::vector<TypeId>& results) {
 // is not 0 if that is infinite or NaN.
 ShardingRule rule_dot_general(const OpView& op) {
   RuleBuilder rule(op);
-  const DotDims dims = dot_dims(op.attrs());
-  const TensorType& lhs = op.operand_type(0);
-  const TensorType& rhs = op.operand_type(1);
-  const size_t result = rule.result_tensor(0);
-  size_t result_dim = 0;
-  for (size_t i = 0; i < dims.lhs_batching.size(); ++i) {
-    const FactorId factor = rule.factor(size_at(lhs, dims.lhs_batching[i]));
-    rule.map(0, static_cast<size_t>(dims.lhs_batching[i]), factor);
-    rule.map(1, static_cast<size_t>(dims.rhs_batching[i]), factor).map(result, result_dim++, factor);
-  }
-  for (int64_t dim : dims.lhs_free(lhs.ndim())) {
-    const FactorId factor = rule.factor(size_at(lhs, dim));
-    rule.map(0, static_cast<size_t>(dim), factor).map(result, result_dim++, factor);
-  }
-  for (int64_t dim : dims.rhs_free(rhs.ndim())) {
-    const FactorId factor = rule.factor(size_at(rhs, dim));
-    rule.map(1, static_cast<size_t>(dim), factor).map(result, result_dim++, factor);
-  }
-  // A boolean dot is "or of ands", so its parts combine by "or".
-  const Reducer reducer = lhs.dtype == DType::kBool ? Reducer::kOr : Reducer::kSum;
-  for (size_t i = 0; i < dims.lhs_contracting.size(); ++i) {
-    const FactorId factor = rule.reduction(size_at(lhs, dims.lhs_contracting[i]), reducer);
-    rule.map(0, static_cast<size_t>(dims.lhs_contracting[i]), factor);
-    rule.map(1, static_cast<size_t>(dims.rhs_contracting[i]), factor);
-  }
+  map_dot(rule, op, dot_dims(op.attrs()));
   return rule.build();
 }
 
@@ -227,8 +199,8 @@ std::span<const OpDef> dot_general_ops() { return kDotGeneralOps; }
 Dims DotDims::lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
 Dims DotDims::rhs_free(int64_t ndim) const { return other_dims(ndim, rhs_batching, rhs_contracting); }
 
-DotDims dot_dims(const Attrs& attrs) {
-  const auto& numbers = attrs.get<StructAttr>("dot_dimension_numbers");
+DotDims dot_dims(const Attrs& attrs, std::string_view name) {
+  const auto& numbers = attrs.get<StructAttr>(name);
   return {list_field(numbers, "lhs_batching_dimensions"), list_field(numbers, "rhs_batching_dimensions"),
           list_field(numbers, "lhs_contracting_dimensions"), list_field(numbers, "rhs_contracting_dimensions")};
 }
@@ -242,12 +214,47 @@ StructAttr dot_attribute(const DotDims& dims) {
   return attribute;
 }
 
+Dims dot_shape(const TensorType& lhs, const TensorType& rhs, const DotDims& dims) {
+  const Dims of_lhs = joined(dims.lhs_batching, dims.lhs_free(lhs.ndim()));
+  return joined(sizes_at(lhs.shape, of_lhs), sizes_at(rhs.shape, dims.rhs_free(rhs.ndim())));
+}
+
+void map_dot(RuleBuilder& rule, const OpView& op, const DotDims& dims, size_t result_dim, int64_t whole) {
+  const TensorType& lhs = op.operand_type(0);
+  const TensorType& rhs = op.operand_type(1);
+  const size_t result = rule.result_tensor(0);
+  const auto at = [](int64_t dim) { return static_cast<size_t>(dim); };
+  const auto kept_factor = [&](int64_t dim) {
+    return dim == whole ? rule.need_replication(size_at(lhs, dim)) : rule.factor(size_at(lhs, dim));
+  };
+  for (size_t i = 0; i < dims.lhs_batching.size(); ++i) {
+    const FactorId factor = kept_factor(dims.lhs_batching[i]);
+    rule.map(0, at(dims.lhs_batching[i]), factor);
+    rule.map(1, at(dims.rhs_batching[i]), factor).map(result, result_dim++, factor);
+  }
+  for (int64_t dim : dims.lhs_free(lhs.ndim())) {
+    const FactorId factor = kept_factor(dim);
+    rule.map(0, at(dim), factor).map(result, result_dim++, factor);
+  }
+  for (int64_t dim : dims.rhs_free(rhs.ndim())) {
+    const FactorId factor = rule.factor(size_at(rhs, dim));
+    rule.map(1, at(dim), factor).map(result, result_dim++, factor);
+  }
+  // A boolean dot is "or of ands", so its parts combine by "or".
+  const Reducer reducer = lhs.dtype == DType::kBool ? Reducer::kOr : Reducer::kSum;
+  for (size_t i = 0; i < dims.lhs_contracting.size(); ++i) {
+    const int64_t dim = dims.lhs_contracting[i], size = size_at(lhs, dim);
+    const FactorId factor = dim == whole ? rule.need_replication(size) : rule.reduction(size, reducer);
+    rule.map(0, at(dim), factor).map(1, at(dims.rhs_contracting[i]), factor);
+  }
+}
+
 ValueId build_dot(Builder& builder, ValueId lhs, ValueId rhs, const DotDims& dims, DType result, Attrs attrs) {
   attrs.set("dot_dimension_numbers", dot_attribute(dims));
   const TensorType left = builder.module().type(lhs), right = builder.module().type(rhs);
   // The declared type keeps a dtype that is wider than the operands', which infer could not know.
   return builder.create(kDotGeneralOps[0], {lhs, rhs}, attrs,
-                        {builder.context().tensor(result, result_shape(left, right, dims))});
+                        {builder.context().tensor(result, dot_shape(left, right, dims))});
 }
 
 }  // namespace shardwise

@@ -32,8 +32,13 @@ struct DotDims {
 };
 
 // These read and write the attribute `dot_dimension_numbers`. Missing fields are empty lists.
-DotDims dot_dims(const Attrs& attrs);
+DotDims dot_dims(const Attrs& attrs, std::string_view name = "dot_dimension_numbers");
 StructAttr dot_attribute(const DotDims& dims);
+
+Dims dot_shape(const TensorType& lhs, const TensorType& rhs, const DotDims& dims);
+
+// Maps the dims of a product, which begin at `result_dim` of the result. The lhs stays whole along its dim `whole`.
+void map_dot(RuleBuilder& rule, const OpView& op, const DotDims& dims, size_t result_dim = 0, int64_t whole = -1);
 
 // `attrs` may contain precision_config and others; its dimension numbers are replaced.
 ValueId build_dot(Builder& builder, ValueId lhs, ValueId rhs, const DotDims& dims, DType result, Attrs attrs = {});

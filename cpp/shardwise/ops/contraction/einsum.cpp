@@ -41,14 +41,15 @@ std::optional<std::vector<std::string>> einsum_labels(const std::string& config)
   return arrow ? std::optional(labels) : std::nullopt;
 }
 
-void infer_einsum_of(const InferContext& op, size_t count, std::vector<TypeId>& results) {
-  op.expect_operands(count);
-  expect_same_dtype(op, count);
+template <size_t kCount>
+void infer_einsum(const InferContext& op, std::vector<TypeId>& results) {
+  op.expect_operands(kCount);
+  expect_same_dtype(op, kCount);
   const std::string& config = op.attr<std::string>("einsum_config");
   const auto labels = einsum_labels(config);
-  bool fits = labels && labels->size() == count + 1;
+  bool fits = labels && labels->size() == kCount + 1;
   std::map<char, int64_t> sizes;
-  for (size_t i = 0; fits && i < count; ++i) {
+  for (size_t i = 0; fits && i < kCount; ++i) {
     const Dims& shape = op.operand(i).shape;
     fits = (*labels)[i].size() == shape.size();
     for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
@@ -69,9 +70,6 @@ void infer_einsum_of(const InferContext& op, size_t count, std::vector<TypeId>& 
   }
   results.push_back(contracted(op, std::move(shape)));
 }
-
-void infer_einsum(const InferContext& op, std::vector<TypeId>& results) { infer_einsum_of(op, 2, results); }
-void infer_unary_einsum(const InferContext& op, std::vector<TypeId>& results) { infer_einsum_of(op, 1, results); }
 
 // A letter twice in one operand takes its diagonal, which must be whole.
 ShardingRule rule_einsum(const OpView& op) {
@@ -228,9 +226,9 @@ void decompose_einsum(DecomposeContext& context) {
 constexpr std::string_view kFormat = "operands `,` `config` `=` $einsum_config attr-dict `:` functional-type";
 
 constexpr OpDef kEinsumOps[] = {
-    composed_op("stablehlo.einsum", infer_einsum, rule_einsum, decompose_einsum, kFormat,
+    composed_op("stablehlo.einsum", infer_einsum<2>, rule_einsum, decompose_einsum, kFormat,
                 "Sums of products by letters (StableHLO einsum)."),
-    composed_op("stablehlo.unary_einsum", infer_unary_einsum, rule_einsum, decompose_unary_einsum, kFormat,
+    composed_op("stablehlo.unary_einsum", infer_einsum<1>, rule_einsum, decompose_unary_einsum, kFormat,
                 "Sums by letters (StableHLO unary_einsum)."),
 };
 static_assert(all_complete(kEinsumOps));

@@ -16,19 +16,21 @@
 namespace shardwise {
 namespace {
 
-struct RaggedDims {
-  Dims lhs_batching, rhs_batching, lhs_contracting, rhs_contracting, lhs_ragged, rhs_group;
+struct RaggedDims : DotDims {
+  Dims lhs_ragged, rhs_group;
 
   static RaggedDims of(const Attrs& attrs) {
-    const auto& numbers = attrs.get<StructAttr>("ragged_dot_dimension_numbers");
-    return {list_field(numbers, "lhs_batching_dimensions"),    list_field(numbers, "rhs_batching_dimensions"),
-            list_field(numbers, "lhs_contracting_dimensions"), list_field(numbers, "rhs_contracting_dimensions"),
-            list_field(numbers, "lhs_ragged_dimensions"),      list_field(numbers, "rhs_group_dimensions")};
+    constexpr std::string_view kName = "ragged_dot_dimension_numbers";
+    const auto& numbers = attrs.get<StructAttr>(kName);
+    return {dot_dims(attrs, kName), list_field(numbers, "lhs_ragged_dimensions"),
+            list_field(numbers, "rhs_group_dimensions")};
   }
   bool contracts_ragged() const { return contains_dim(lhs_contracting, lhs_ragged[0]); }
   bool batches_ragged() const { return contains_dim(lhs_batching, lhs_ragged[0]); }
-  Dims lhs_free(int64_t ndim) const { return other_dims(ndim, lhs_batching, lhs_contracting); }
-  Dims rhs_free(int64_t ndim) const { return other_dims(ndim, joined(rhs_batching, rhs_group), rhs_contracting); }
+  // A group dim of the right side is none of the result: it counts as contracted, though the left side has none.
+  DotDims with_groups() const {
+    return {lhs_batching, rhs_batching, lhs_contracting, joined(rhs_contracting, rhs_group)};
+  }
 };
 
 void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
@@ -54,8 +56,7 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
   expect_length(op, "rhs_group_dimensions", dims.rhs_group, dims.contracts_ragged() || dims.batches_ragged() ? 0 : 1);
   expect_shape(op, dims.rhs_group.empty() || rhs.shape[static_cast<size_t>(dims.rhs_group[0])] == groups.shape.back(),
                "the group dim of the right side must have one element per group");
-  const Dims of_lhs = joined(dims.lhs_batching, dims.lhs_free(lhs.ndim()));
-  const Dims shape = joined(sizes_at(lhs.shape, of_lhs), sizes_at(rhs.shape, dims.rhs_free(rhs.ndim())));
+  const Dims shape = dot_shape(lhs, rhs, dims.with_groups());
   // A ragged contracting dim gives one product per group (CHLO): the groups are the first dim of the result.
   results.push_back(contracted(op, dims.contracts_ragged() ? with_leading(groups.shape.back(), shape) : shape));
 }
@@ -64,37 +65,15 @@ void infer_ragged_dot(const InferContext& op, std::vector<TypeId>& results) {
 ShardingRule rule_ragged_dot(const OpView& op) {
   RuleBuilder rule(op);
   const RaggedDims dims = RaggedDims::of(op.attrs());
-  const TensorType& lhs = op.operand_type(0);
-  const TensorType& rhs = op.operand_type(1);
-  const size_t result = rule.result_tensor(0);
-  const auto size = [](const TensorType& type, int64_t dim) { return type.shape[static_cast<size_t>(dim)]; };
-  const auto at = [](int64_t dim) { return static_cast<size_t>(dim); };
-  const int64_t ragged = dims.lhs_ragged[0];
-  size_t out = dims.contracts_ragged() ? 1 : 0;
-  for (size_t i = 0; i < dims.lhs_batching.size(); ++i) {
-    const int64_t dim = dims.lhs_batching[i];
-    const FactorId factor = dim == ragged ? rule.need_replication(size(lhs, dim)) : rule.factor(size(lhs, dim));
-    rule.map(0, at(dim), factor).map(1, at(dims.rhs_batching[i]), factor).map(result, out++, factor);
-  }
-  for (int64_t dim : dims.lhs_free(lhs.ndim())) {
-    const FactorId factor = dim == ragged ? rule.need_replication(size(lhs, dim)) : rule.factor(size(lhs, dim));
-    rule.map(0, at(dim), factor).map(result, out++, factor);
-  }
-  for (int64_t dim : dims.rhs_free(rhs.ndim())) {
-    const FactorId factor = rule.factor(size(rhs, dim));
-    rule.map(1, at(dim), factor).map(result, out++, factor);
-  }
-  for (size_t i = 0; i < dims.lhs_contracting.size(); ++i) {
-    const int64_t dim = dims.lhs_contracting[i];
-    const FactorId factor =
-        dim == ragged ? rule.need_replication(size(lhs, dim)) : rule.reduction(size(lhs, dim), Reducer::kSum);
-    rule.map(0, at(dim), factor).map(1, at(dims.rhs_contracting[i]), factor);
-  }
+  map_dot(rule, op, dims.with_groups(), dims.contracts_ragged() ? 1 : 0, dims.lhs_ragged[0]);
   // The groups: whole, and apart in each tensor.
-  for (int64_t dim : dims.rhs_group) rule.map(1, at(dim), rule.need_replication(size(rhs, dim)));
+  for (int64_t dim : dims.rhs_group) {
+    const auto group = static_cast<size_t>(dim);
+    rule.map(1, group, rule.need_replication(op.operand_type(1).shape[group]));
+  }
   const Dims& groups = op.operand_type(2).shape;
   for (size_t dim = 0; dim < groups.size(); ++dim) rule.map(2, dim, rule.need_replication(groups[dim]));
-  if (dims.contracts_ragged()) rule.map(result, 0, rule.need_replication(op.result_type().shape[0]));
+  if (dims.contracts_ragged()) rule.map(rule.result_tensor(0), 0, rule.need_replication(op.result_type().shape[0]));
   return rule.build();
 }
 
@@ -127,7 +106,7 @@ void decompose_ragged_dot(DecomposeContext& context) {
   const auto batches = static_cast<int64_t>(dims.lhs_batching.size());
   const int64_t sizes_ndim = op.operand_type(2).ndim();
   if (sizes_ndim != 1 && sizes_ndim != batches + 1) return;
-  DotDims dot{dims.lhs_batching, dims.rhs_batching, dims.lhs_contracting, dims.rhs_contracting};
+  DotDims dot = dims.with_groups();
   const DType dtype = op.result_type().dtype;
   // The groups of a ragged batching dim select nothing: each of its indices has a product of its own.
   if (dims.batches_ragged()) {
@@ -136,10 +115,7 @@ void decompose_ragged_dot(DecomposeContext& context) {
   dot.lhs_batching = shifted(dot.lhs_batching);
   dot.lhs_contracting = shifted(dot.lhs_contracting);
   // A row is zero in all copies but one, so the sum over the groups picks the product with its own group's rhs.
-  if (!dims.contracts_ragged()) {
-    dot.lhs_contracting.push_back(0);
-    dot.rhs_contracting.push_back(dims.rhs_group[0]);
-  }
+  if (!dims.contracts_ragged()) dot.lhs_contracting.push_back(0);
   const ValueId masked = build_masked_groups(context, dims);
   const ValueId found = build_dot(builder, masked, context.operand(1), dot, dtype);
   context.set_result(0, dims.contracts_ragged() ? build_move_to_front(builder, found, batches) : found);

@@ -23,14 +23,19 @@ std::string returned_text(const Module& module, const std::vector<ValueId>& valu
   return values.empty() ? "no values" : types_text(module, values);
 }
 
+void infer_as_operands(const InferContext& op, std::vector<TypeId>& results) {
+  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
+}
+
+bool are_of_operand_types(const InferContext& op, const std::vector<ValueId>& values) {
+  std::vector<TypeId> wanted;
+  infer_as_operands(op, wanted);
+  return types_of(op.module(), values) == wanted;
+}
+
 void expect_arguments(const InferContext& op, size_t region) {
   const std::vector<ValueId>& arguments = op.module().region(op.regions()[region]).arguments;
-  const bool same =
-      arguments.size() == op.operand_count() &&
-      std::ranges::equal(arguments, std::views::iota(size_t{0}, op.operand_count()), [&](ValueId argument, size_t i) {
-        return op.module().value(argument).type == op.operand_type(i);
-      });
-  if (!same) {
+  if (!are_of_operand_types(op, arguments)) {
     op.fail_shape(str("region ", region, " must have arguments of the operands' types"),
                   str(types_text(op.module(), arguments), " for ", op.operand_types_text()), "correct its arguments");
   }
@@ -46,13 +51,11 @@ void infer_while(const InferContext& op, std::vector<TypeId>& results) {
                   "return a comparison");
   }
   const std::vector<ValueId>& next = op.module().region(op.regions()[1]).results;
-  bool same = next.size() == op.operand_count();
-  for (size_t i = 0; same && i < next.size(); ++i) same = op.module().value(next[i]).type == op.operand_type(i);
-  if (!same) {
+  if (!are_of_operand_types(op, next)) {
     op.fail_shape("the body must return values of the operands' types",
                   str(returned_text(op.module(), next), " for ", op.operand_types_text()), "correct what it returns");
   }
-  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
+  infer_as_operands(op, results);
 }
 
 // For case and if: every branch returns the same types.
@@ -68,8 +71,7 @@ void infer_branches(const InferContext& op, DType selector, std::vector<TypeId>&
       op.fail_shape("a branch must have no arguments", str(region.arguments.size(), " in branch ", branch),
                     "use the values from around it");
     }
-    std::vector<TypeId> types;
-    for (const ValueId result : region.results) types.push_back(op.module().value(result).type);
+    const std::vector<TypeId> types = types_of(op.module(), region.results);
     if (branch == 0) results = types;
     if (types != results) {
       op.fail_shape("all branches must return values of the same types",
@@ -85,10 +87,6 @@ void infer_case(const InferContext& op, std::vector<TypeId>& results) { infer_br
 void infer_if(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_regions(2);
   infer_branches(op, DType::kBool, results);
-}
-
-void infer_barrier(const InferContext& op, std::vector<TypeId>& results) {
-  for (size_t i = 0; i < op.operand_count(); ++i) results.push_back(op.operand_type(i));
 }
 
 void infer_call(const InferContext& op, std::vector<TypeId>& results) {
@@ -241,23 +239,12 @@ void vjp_barrier(VjpContext& context) {
   }
 }
 
-void batch_barrier(BatchContext& context) {
-  set_results(context, context.builder().create_op(context.op().def(), batched_operands(context)));
-}
-
 // A side effect, because the function may have one; Effects (ir/rewrite/dce.h) looks into it.
 constexpr OpDef call() {
   OpDef def = region_op(kCallName, infer_call, Regions::kCall, nullptr, verify_call,
                         "$callee `(` operands `)` attr-dict `:` functional-type",
                         "The results of a function of the module (MLIR func.call).");
   def.traits.side_effect = true;
-  return def;
-}
-
-constexpr OpDef map() {
-  OpDef def = with_combiner(composed_op("stablehlo.map", infer_map, rule_like_first_result, decompose_map, {},
-                                        "A region applied to each element (StableHLO map)."));
-  def.verify_runnable = verify_map;
   return def;
 }
 
@@ -268,8 +255,7 @@ constexpr OpDef composite() {
                   "$name operands attr-dict `:` functional-type",
                   "A named op that a function of the module defines (StableHLO composite).", {.side_effect = true});
   def.regions = Regions::kCall;
-  def.verify_runnable = verify_composite;
-  return def;
+  return runnable_if(def, verify_composite);
 }
 
 constexpr OpDef kControlOps[] = {
@@ -280,15 +266,17 @@ constexpr OpDef kControlOps[] = {
     region_op("stablehlo.if", infer_if, Regions::kBranches, flow_branches, nullptr, {},
               "The results of the first region if true, else of the second (StableHLO if)."),
     call(),
-    map(),
+    runnable_if(with_combiner(composed_op("stablehlo.map", infer_map, rule_like_first_result, decompose_map, {},
+                                          "A region applied to each element (StableHLO map).")),
+                verify_map),
     composite(),
     {.name = "stablehlo.optimization_barrier",
-     .infer = infer_barrier,
+     .infer = infer_as_operands,
      .rule = rule_barrier,
      .partition = partition_barrier,
      .prepare = prepare_barrier,
      .vjp = vjp_barrier,
-     .batch = batch_barrier,
+     .batch = batch_by_leading_dim,
      .flow = flow_barrier,
      .format = "attr-dict operands `:` result-type",
      .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier)."},
@@ -310,10 +298,7 @@ bool is_call(const Module& module, OpId id) { return module.op(id).def->is_call(
 OpId create_call(Builder& builder, const std::string& callee, std::span<const ValueId> operands,
                  std::span<const ValueId> results) {
   // infer_call takes the declared types.
-  std::vector<TypeId> types;
-  for (const ValueId result : results) types.push_back(builder.module().value(result).type);
-  const AttrsId attrs = builder.context().intern(Attrs{{"callee", Symbol{callee}}});
-  return builder.create_op(get_op(kCallName), operands, attrs, types);
+  return builder.create_op(kCallName, operands, Attrs{{"callee", Symbol{callee}}}, types_of(builder.module(), results));
 }
 
 }  // namespace shardwise

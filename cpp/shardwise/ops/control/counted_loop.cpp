@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -19,12 +20,6 @@ std::optional<Wide> constant_of(const Module& module, ValueId value) {
   const std::optional<Scalar> scalar = splat_value(module, value);
   if (!scalar || !is_integer(scalar->dtype) || module.type(value).ndim() != 0) return std::nullopt;
   return is_signed_integer(scalar->dtype) ? Wide{scalar->integer} : Wide{scalar->natural};
-}
-
-std::optional<OpView> defining_op(const Module& module, ValueId value, std::string_view name) {
-  const OpId op = module.value(value).op;
-  if (!op || module.op(op).def->name != name) return std::nullopt;
-  return OpView(module, op);
 }
 
 // The carry whose argument of the body or of the condition the value is, or none.
@@ -71,7 +66,7 @@ std::string_view mirrored(std::string_view direction) {
 
 std::optional<Condition> read_condition(const Module& module, const LoopParts& parts,
                                         const LoopConstants& constant_of) {
-  const auto compare = defining_op(module, parts.predicate, "stablehlo.compare");
+  const auto compare = made_by(module, parts.predicate, "stablehlo.compare");
   if (!compare) return std::nullopt;
   const std::string_view direction = compare->attrs().get<EnumAttr>("comparison_direction").value;
   for (const size_t side : {0, 1}) {
@@ -86,11 +81,11 @@ std::optional<Condition> read_condition(const Module& module, const LoopParts& p
 
 // By how much the carry grows in a trip.
 std::optional<Wide> read_step(const Module& module, const LoopParts::Carry& carry, const LoopConstants& constant_of) {
-  if (const auto add = defining_op(module, carry.next, "stablehlo.add")) {
+  if (const auto add = made_by(module, carry.next, "stablehlo.add")) {
     if (add->operand(0) == carry.argument) return constant_of(add->operand(1));
     if (add->operand(1) == carry.argument) return constant_of(add->operand(0));
   }
-  if (const auto subtract = defining_op(module, carry.next, "stablehlo.subtract")) {
+  if (const auto subtract = made_by(module, carry.next, "stablehlo.subtract")) {
     const auto step = constant_of(subtract->operand(1));
     // Only counter - step: step - counter alternates between two values.
     if (subtract->operand(0) == carry.argument && step) return -*step;
@@ -218,7 +213,7 @@ std::optional<LinearInteger> LinearIntegers::compute(ValueId value, int depth) {
 
 // The side that is chosen in all trips, if the predicate compares linear integers and never changes.
 std::optional<LinearInteger> LinearIntegers::compute_select(const OpView& select, int depth) {
-  const auto compare = defining_op(loop_.module(), select.operand(0), "stablehlo.compare");
+  const auto compare = made_by(loop_.module(), select.operand(0), "stablehlo.compare");
   if (!compare) return std::nullopt;
   const auto a = evaluate(compare->operand(0), depth), b = evaluate(compare->operand(1), depth);
   if (!a || !b) return std::nullopt;

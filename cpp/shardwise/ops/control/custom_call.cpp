@@ -3,10 +3,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/text_words.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/identity.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/refusals.h"
 
 namespace shardwise {
@@ -97,10 +100,8 @@ void check_identity(const OpView& op) {
   const bool fits = op.operand_count() == 1 && op.result_count() <= 1 &&
                     (op.result_count() == 0 || op.result_type() == op.operand_type(0));
   if (fits) return;
-  std::string types;
-  for (size_t i = 0; i < op.operand_count(); ++i) types += (i == 0 ? "" : ", ") + op.operand_type(i).text();
-  types += " ->";
-  for (size_t i = 0; i < op.result_count(); ++i) types += (i == 0 ? " " : ", ") + op.result_type(i).text();
+  const std::string results = types_text(op.module(), list_of_results(op.module(), op.id()));
+  const std::string types = str(types_text(op.module(), op.operands()), results.empty() ? " ->" : " -> ", results);
   fail<ShapeError>(subject(op), "it must have one operand, and no result or one of the same type", types);
 }
 
@@ -108,10 +109,8 @@ void check_identity(const OpView& op) {
 ShardingRule rule_identity(const OpView& op) {
   if (op.operand_count() != 1) return {};
   if (op.result_count() == 1) return rule_like_first_result(op);
-  RuleBuilder rule(op);
   const Dims& shape = op.operand_type(0).shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) rule.map(0, dim, rule.factor(shape[dim]));
-  return rule.build();
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) { return rule.factor(shape[dim]); });
 }
 
 std::optional<Kernel> prepare_identity_call(const OpView& op, const KernelTypes& types) {

@@ -142,9 +142,9 @@ class RowFinder {
   // Whether a select reads the row, and takes another value in the trip in which the stack has none.
   bool find_instead(ValueId slice, size_t dim, bool in_first_trip, RowRead& read) {
     ValueId row = slice;
-    const auto only = only_use(row);
+    const auto only = only_use(module_, row);
     if (only && is_reshape_without(*only, dim)) row = module_.result(only->op);
-    const auto use = only_use(row);
+    const auto use = only_use(module_, row);
     if (!use || !use->op || module_.op(use->op).def->name != "stablehlo.select") return false;
     const OpView select(module_, use->op);
     // select(is_border, instead, row): the row must be what is taken if the comparison fails.
@@ -158,39 +158,28 @@ class RowFinder {
   }
 
   bool holds_in_one_trip(ValueId predicate, int64_t trip) {
-    const OpId maker = module_.value(predicate).op;
-    if (!maker || module_.op(maker).def->name != "stablehlo.compare") return false;
-    const OpView compare(module_, maker);
-    if (compare.attrs().get<EnumAttr>("comparison_direction").value != "EQ") return false;
-    const auto a = integers_(compare.operand(0)), b = integers_(compare.operand(1));
+    const auto compare = made_by(module_, predicate, "stablehlo.compare");
+    if (!compare || compare->attrs().get<EnumAttr>("comparison_direction").value != "EQ") return false;
+    const auto a = integers_(compare->operand(0)), b = integers_(compare->operand(1));
     // The strides differ, so both sides are equal in one trip at most.
     return a && b && a->stride != b->stride && a->offset + trip * a->stride == b->offset + trip * b->stride;
   }
 
-  std::optional<Use> only_use(ValueId value) {
-    std::optional<Use> only;
-    for (const Use use : module_.uses(value)) {
-      if (only) return std::nullopt;
-      only = use;
-    }
-    return only;
-  }
-
   std::optional<RowWrite> write_of(uint32_t index) {
     const LoopParts::Carry& carry = parts_.carries[index];
-    const OpId maker = module_.value(carry.next).op;
-    if (!maker || module_.op(maker).def->name != "stablehlo.dynamic_update_slice") return std::nullopt;
-    const OpView write(module_, maker);
+    const auto write = made_by(module_, carry.next, "stablehlo.dynamic_update_slice");
+    if (!write) return std::nullopt;
     // A stack of results has no entry value: all its rows must come from the body, and nothing may read it before.
-    const bool is_read = module_.op(maker).parent != body_ || write.operand(0) != carry.argument ||
-                         !only_use(carry.argument) || !only_use(carry.next) || !module_.uses(carry.tested).empty();
+    const bool is_read = module_.op(write->id()).parent != body_ || write->operand(0) != carry.argument ||
+                         !only_use(module_, carry.argument) || !only_use(module_, carry.next) ||
+                         !module_.uses(carry.tested).empty();
     if (is_read) return std::nullopt;
-    const auto found = access(write, write.operand_type(1).shape, 2);
+    const auto found = access(*write, write->operand_type(1).shape, 2);
     if (!found || !is_in_order(*found) || low_of(found->row) != 0 ||
-        write.operand_type(0).shape[found->dim] != counted_.trips) {
+        write->operand_type(0).shape[found->dim] != counted_.trips) {
       return std::nullopt;
     }
-    return RowWrite{course_of(*found), index, written_row(module_, maker, found->dim)};
+    return RowWrite{course_of(*found), index, written_row(module_, write->id(), found->dim)};
   }
 
   Module& module_;

@@ -210,6 +210,7 @@ class ScanAsWhile {
         builder_(context.builder()),
         module_(builder_.module()),
         order_(read_scan_order(context.op())),
+        dim_(static_cast<size_t>(order_.dimension)),
         parts_(loop_parts(context.op())),
         // The counter ends at `trips`, which its dtype must hold: else the comparison would never fail.
         dtype_(order_.trips <= std::numeric_limits<int32_t>::max() ? DType::kI32 : DType::kI64) {}
@@ -252,7 +253,9 @@ class ScanAsWhile {
     Builder inner = in_region(operands);
     const std::vector<ValueId> arguments = module_.region(inner.region()).arguments;
     GraphCopy copy(module_, module_);
-    for (const LoopParts::Input& input : parts_.inputs) copy.map(input.row, read(inner, input.stack, arguments[0]));
+    for (const LoopParts::Input& input : parts_.inputs) {
+      copy.map(input.row, build_dynamic_row(inner, input.stack, dim_, arguments[0], module_.type(input.row).shape));
+    }
     for (size_t i = 0; i < parts_.carries.size(); ++i) {
       copy.map(parts_.carries[i].argument, arguments[1 + parts_.outputs.size() + i]);
     }
@@ -267,50 +270,31 @@ class ScanAsWhile {
     return inner.region();
   }
 
-  std::vector<ValueId> starts(Builder& inner, ValueId stack, ValueId row) const {
-    std::vector<ValueId> starts(static_cast<size_t>(module_.type(stack).ndim()),
-                                build_scalar(inner, scalar_of(dtype_, 0)));
-    starts[static_cast<size_t>(order_.dimension)] = row;
-    return starts;
-  }
-
-  ValueId read(Builder& inner, ValueId stack, ValueId row) const {
-    Dims sizes = module_.type(stack).shape;
-    sizes[static_cast<size_t>(order_.dimension)] = 1;
-    const ValueId slice = build_dynamic_slice(inner, stack, starts(inner, stack, row), sizes);
-    sizes.erase(sizes.begin() + order_.dimension);
-    return build_reshape(inner, slice, sizes);
-  }
-
   ValueId written(Builder& inner, ValueId stack, ValueId value, ValueId row) const {
     Dims shape = module_.type(value).shape;
     shape.insert(shape.begin() + order_.dimension, 1);
-    return build_dynamic_update_slice(inner, stack, build_reshape(inner, value, shape), starts(inner, stack, row));
+    return build_dynamic_update_slice(inner, stack, build_reshape(inner, value, shape),
+                                      starts_of_row(inner, stack, dim_, row));
   }
 
   DecomposeContext& context_;
   Builder& builder_;
   Module& module_;
   const ScanOrder order_;
+  const size_t dim_;
   const LoopParts parts_;
   const DType dtype_;  // of the counter
 };
 
 void decompose_scan(DecomposeContext& context) { ScanAsWhile(context).run(); }
 
-constexpr OpDef local_scan_op() {
-  OpDef def = region_op("shardwise.scan", infer_local_scan, Regions::kLoop, nullptr, verify_local_scan, {},
-                        "A loop over the rows of stacked values in the program of one device (shardwise).");
-  def.vjp = not_differentiable;
-  def.no_vjp_reason = kAfterGradients;
-  return def;
-}
-
 constexpr OpDef kScanOps[] = {
     // A scan's region is closed in MLIR, as that of a combiner: it may capture constants only.
     with_combiner(composed_op("chlo.scan", infer_chlo_scan, no_rule, decompose_scan, "custom<scan>",
                               "A loop over the rows of stacked values (CHLO scan).")),
-    local_scan_op(),
+    without_gradient(region_op("shardwise.scan", infer_local_scan, Regions::kLoop, nullptr, verify_local_scan, {},
+                               "A loop over the rows of stacked values in the program of one device (shardwise)."),
+                     kAfterGradients),
 };
 static_assert(all_complete(kScanOps));
 

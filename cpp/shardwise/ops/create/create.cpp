@@ -68,8 +68,6 @@ void infer_iota(const InferContext& op, std::vector<TypeId>& results) {
   results.push_back(op.declared()[0]);
 }
 
-ShardingRule rule_iota(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
-
 // Indices are computed in the integer dtype of the offset and converted once, so that narrow floats round as in the
 // whole iota.
 void partition_iota(PartitionContext& context) {
@@ -110,7 +108,7 @@ constexpr OpDef kCreateOps[] = {
      .traits = {.constant_like = true}},
     {.name = "stablehlo.iota",
      .infer = infer_iota,
-     .rule = rule_iota,
+     .rule = rule_like_first_result,
      .partition = partition_iota,
      .prepare = prepare_iota,
      .vjp = not_differentiable,

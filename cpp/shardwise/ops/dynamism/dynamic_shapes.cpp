@@ -3,6 +3,7 @@
 // Ops whose shapes, sizes or bounds are operands; a text may hold them with static result types.
 //
 //   %1 = stablehlo.dynamic_reshape %0, %shape : (tensor<8xf32>, tensor<2xi32>) -> tensor<4x2xf32>
+#include <algorithm>
 #include <array>
 #include <tuple>
 
@@ -167,17 +168,13 @@ void decompose_conv(DecomposeContext& context) {
   if (!counts) return;
   // The operand may be of int32; the attribute of the convolution is int64.
   const NdArray padding = NdArray::empty(DType::kI64, op.operand_type(2).shape);
-  for (size_t i = 0; i < (*counts)[0].size(); ++i) {
-    store(Scalar::of_int(DType::kI64, (*counts)[0][i]),
-          padding.data() + static_cast<int64_t>(i) * item_size(DType::kI64));
-  }
+  std::ranges::copy((*counts)[0], reinterpret_cast<int64_t*>(padding.data()));
   // All other attributes are those of the static convolution.
   Attrs attrs = op.attrs();
   attrs.set("padding", DenseAttr{padding});
   const std::array declared{context.builder().module().value(op.result()).type};
   const std::array operands{context.operand(0), context.operand(1)};
-  const OpId made = context.builder().create_op("stablehlo.convolution", operands, attrs, declared);
-  context.set_result(0, context.builder().module().result(made));
+  context.set_result(0, context.builder().create("stablehlo.convolution", operands, attrs, declared));
 }
 
 void decompose_pad(DecomposeContext& context) {
@@ -194,11 +191,6 @@ void decompose_slice(DecomposeContext& context) {
   set_checked(context, build_slice(context.builder(), context.operand(0), start, limit, strides));
 }
 
-constexpr OpDef of_constants(OpDef def, VerifyFn verify) {
-  def.verify_runnable = verify;
-  return def;
-}
-
 constexpr std::string_view kFunctional = "operands attr-dict `:` functional-type";
 constexpr std::string_view kReadsSizesAlone = "it depends on no element of an operand";
 
@@ -208,7 +200,7 @@ constexpr OpDef kDynamicShapeOps[] = {
                     "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
                     "The size of a dim (StableHLO get_dimension_size)."),
         kReadsSizesAlone),
-    of_constants(
+    runnable_if(
         composed_op("stablehlo.set_dimension_size", infer_set_dimension_size, no_rule, decompose_set_dimension_size,
                     "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
                     "The tensor with another size of a dim (StableHLO set_dimension_size)."),
@@ -216,21 +208,21 @@ constexpr OpDef kDynamicShapeOps[] = {
     composed_op("stablehlo.dynamic_broadcast_in_dim", infer_dynamic_broadcast, no_rule, decompose_dynamic_broadcast,
                 "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
                 "broadcast_in_dim to a shape that is an operand (StableHLO dynamic_broadcast_in_dim)."),
-    of_constants(composed_op("stablehlo.dynamic_conv", infer_dynamic_conv, no_rule, decompose_conv, {},
-                             "Convolution whose padding is an operand (StableHLO dynamic_conv)."),
-                 verify_convolution),
+    runnable_if(composed_op("stablehlo.dynamic_conv", infer_dynamic_conv, no_rule, decompose_conv, {},
+                            "Convolution whose padding is an operand (StableHLO dynamic_conv)."),
+                verify_convolution),
     without_gradient(composed_op("stablehlo.dynamic_iota", infer_dynamic_iota, no_rule, decompose_iota,
                                  "operands `,` `dim` `=` $iota_dimension attr-dict `:` functional-type",
                                  "iota of a shape that is an operand (StableHLO dynamic_iota)."),
                      kReadsSizesAlone),
-    of_constants(composed_op("stablehlo.dynamic_pad", infer_shape_operand<5>, no_rule, decompose_pad, kFunctional,
-                             "pad by amounts that are operands (StableHLO dynamic_pad)."),
-                 verify_amounts),
+    runnable_if(composed_op("stablehlo.dynamic_pad", infer_shape_operand<5>, no_rule, decompose_pad, kFunctional,
+                            "pad by amounts that are operands (StableHLO dynamic_pad)."),
+                verify_amounts),
     composed_op("stablehlo.dynamic_reshape", infer_dynamic_reshape, no_rule, decompose_reshape, kFunctional,
                 "reshape to a shape that is an operand (StableHLO dynamic_reshape)."),
-    of_constants(composed_op("stablehlo.real_dynamic_slice", infer_shape_operand<4>, no_rule, decompose_slice,
-                             kFunctional, "slice between bounds that are operands (StableHLO real_dynamic_slice)."),
-                 verify_bounds),
+    runnable_if(composed_op("stablehlo.real_dynamic_slice", infer_shape_operand<4>, no_rule, decompose_slice,
+                            kFunctional, "slice between bounds that are operands (StableHLO real_dynamic_slice)."),
+                verify_bounds),
 };
 static_assert(all_complete(kDynamicShapeOps));
 

@@ -33,8 +33,7 @@ Dims broadcast_shape(const InferContext& op) {
     least_ndim = std::min(least_ndim, op.operand(i).ndim());
   }
   if (op.attrs().find("broadcast_dimensions") != nullptr) {
-    const auto& dims = op.attr<IntArray>("broadcast_dimensions");
-    expect_length(op, "broadcast_dimensions", dims, least_ndim);
+    const Dims& dims = expect_list(op, "broadcast_dimensions", least_ndim);
     expect_dims(op, "broadcast_dimensions", dims, ndim);
     // Between operands of one ndim the attribute has nothing to place, so another order would be ignored.
     if (least_ndim == ndim && !std::ranges::is_sorted(dims)) {
@@ -127,8 +126,7 @@ void decompose_chlo_broadcast(DecomposeContext& context) {
     operands.push_back(build_broadcast(builder, context.operand(i), result.shape, dims));
   }
   const AttrsId attrs = builder.context().intern(attrs_without_broadcast(op.attrs()));
-  const OpId made = builder.create_op(op_without_broadcast(op.name()), operands, attrs);
-  context.set_result(0, builder.module().result(made));
+  context.set_result(0, builder.create(op_without_broadcast(op.name()), operands, attrs));
 }
 
 template <BroadcastKind Kind = BroadcastKind::kSame>

@@ -8,6 +8,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/elementwise/elementwise_infer.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
@@ -155,10 +156,9 @@ constexpr OpDef function(const MathFunction& op) {
   const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
                                   : op.name.starts_with("chlo.") ? kUnaryFormat
                                                                  : kSameFormat;
-  OpDef def = elementwise_row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc,
-                              op.linear, op.commutative);
-  def.verify_runnable = verify_function;
-  return def;
+  return runnable_if(elementwise_row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format,
+                                     op.doc, op.linear, op.commutative),
+                     verify_function);
 }
 
 using enum TileCode;
@@ -240,9 +240,7 @@ void batch_elementwise(BatchContext& context) {
     }
   }
   const std::array declared{builder.context().tensor(type.dtype, shape)};
-  const AttrsId attrs = builder.context().intern(op.attrs());
-  const OpId created = builder.create_op(op.def(), operands, attrs, declared);
-  context.set_result(0, builder.module().result(created));
+  context.set_result(0, builder.create(op.def(), operands, attrs_of(op), declared));
 }
 
 namespace {

@@ -164,15 +164,11 @@ constexpr OpDef predicate(std::string_view name, DecomposeFn decompose, std::str
 constexpr OpDef binary(std::string_view name, InferFn infer, DecomposeFn decompose, VjpFn vjp, std::string_view doc) {
   return unary(name, infer, decompose, vjp, doc, kBinaryFormat);
 }
-constexpr OpDef verified(OpDef def, VerifyFn verify_runnable) {
-  def.verify_runnable = verify_runnable;
-  return def;
-}
 
 constexpr OpDef kSpecialFunctionOps[] = {
-    verified(unary("chlo.bessel_i1e", infer_float<1, true>, decompose_bessel_i1e, nullptr,
-                   "Modified Bessel function of order 1, scaled (CHLO bessel_i1e)."),
-             verify_real),
+    runnable_if(unary("chlo.bessel_i1e", infer_float<1, true>, decompose_bessel_i1e, nullptr,
+                      "Modified Bessel function of order 1, scaled (CHLO bessel_i1e)."),
+                verify_real),
     unary("chlo.digamma", infer_float<1, false>, decompose_digamma, vjp_digamma,
           "Derivative of lgamma (CHLO digamma)."),
     unary("chlo.erf_inv", infer_float<1, false>, decompose_erf_inv, vjp_erf_inv,
@@ -181,9 +177,9 @@ constexpr OpDef kSpecialFunctionOps[] = {
     predicate("chlo.is_inf", decompose_is_inf, "Whether infinite (CHLO is_inf)."),
     predicate("chlo.is_neg_inf", decompose_is_neg_inf, "Whether -infinity (CHLO is_neg_inf)."),
     predicate("chlo.is_pos_inf", decompose_is_pos_inf, "Whether +infinity (CHLO is_pos_inf)."),
-    without_gradient(verified(binary("chlo.next_after", infer_float<2, false>, decompose_next_after, nullptr,
-                                     "The next float towards another one (CHLO next_after)."),
-                              verify_next_after),
+    without_gradient(runnable_if(binary("chlo.next_after", infer_float<2, false>, decompose_next_after, nullptr,
+                                        "The next float towards another one (CHLO next_after)."),
+                                 verify_next_after),
                      "it steps from one float to the next"),
     binary("chlo.polygamma", infer_float<2, false>, decompose_polygamma, vjp_polygamma,
            "Derivatives of digamma (CHLO polygamma)."),

@@ -64,6 +64,11 @@ void infer_gather(const InferContext& op, std::vector<TypeId>& results) {
 
 // ---- rule ----------------------------------------------------------------------------------------------------------
 
+void map_index_vector(RuleBuilder& rule, size_t indices, const Indexing& indexing) {
+  const auto dim = static_cast<size_t>(indexing.dims.index_vector_dim);
+  if (dim < indexing.indices.size()) rule.map(indices, dim, rule.need_replication(indexing.indices[dim]));
+}
+
 namespace {
 
 void map_slice_dim(RuleBuilder& rule, const Indexing& indexing, size_t dim, size_t out_dim, Reducer reducer) {
@@ -118,11 +123,7 @@ ShardingRule rule_gather(const OpView& op) {
     const int64_t size = indexing.operand[static_cast<size_t>(dim)];
     rule.map(0, static_cast<size_t>(dim), size == 1 ? rule.need_replication(size) : rule.reduction(size, reducer));
   }
-  // An index is a vector of all its components.
-  if (dims.index_vector_dim < static_cast<int64_t>(indexing.indices.size())) {
-    const auto dim = static_cast<size_t>(dims.index_vector_dim);
-    rule.map(1, dim, rule.need_replication(indexing.indices[dim]));
-  }
+  map_index_vector(rule, 1, indexing);
   return rule.build();
 }
 

@@ -41,17 +41,15 @@ constexpr Method kScatterMethods[] = {
     {"shards as addends", scattered_factors, placements_of_added_shards, partition_added_shards}};
 
 constexpr OpDef kIndexingOps[] = {
-    {.name = "stablehlo.gather",
-     .infer = infer_gather,
-     .rule = rule_gather,
-     .partition = partition_gather,
-     .methods = kGatherMethods,
-     .prepare = prepare_gather,
-     .vjp = vjp_gather,
-     .batch = batch_gather,
-     .linear = {Linear::kFirst, kAllReducers},
-     .doc = "Slices at computed places, which are clamped (StableHLO gather).",
-     .traits = {.movement = true}},
+    moving({.name = "stablehlo.gather",
+            .infer = infer_gather,
+            .rule = rule_gather,
+            .partition = partition_gather,
+            .methods = kGatherMethods,
+            .prepare = prepare_gather,
+            .vjp = vjp_gather,
+            .batch = batch_gather,
+            .doc = "Slices at computed places, which are clamped (StableHLO gather)."}),
     {.name = "stablehlo.scatter",
      .infer = infer_scatter,
      .rule = rule_scatter,
@@ -66,8 +64,7 @@ constexpr OpDef kIndexingOps[] = {
      .addends = Addends::kWideOperands,
      .verify_runnable = verify_region_tiles,
      .doc = "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
-            "scatter).",
-     .traits = {}},
+            "scatter)."},
 };
 static_assert(all_complete(kIndexingOps));
 
@@ -207,14 +204,10 @@ ValueId build_scatter(Builder& builder, ValueId operand, ValueId indices, ValueI
   const DType dtype = builder.module().type(operand).dtype;
   const RegionId region =
       combiner.replaces ? replacing_region(builder, dtype) : build_reducer_region(builder, combiner.reducer, dtype);
-  Attrs attrs;
-  if (options.indices_are_sorted) attrs.set("indices_are_sorted", true);
-  attrs.set("scatter_dimension_numbers", scatter_attribute(dims));
+  Attrs attrs{{"scatter_dimension_numbers", scatter_attribute(dims)}};
   if (options.unique_indices) attrs.set("unique_indices", true);
   const std::array operands{operand, indices, updates};
-  const AttrsId interned = builder.context().intern(std::move(attrs));
-  const OpId op = builder.create_op(kIndexingOps[1], operands, interned, {}, {&region, 1});
-  return builder.module().result(op);
+  return builder.create(kIndexingOps[1], operands, builder.context().intern(std::move(attrs)), {}, {&region, 1});
 }
 
 }  // namespace shardwise

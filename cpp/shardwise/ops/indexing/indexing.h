@@ -86,7 +86,6 @@ struct GatherOptions {
   bool indices_are_sorted = false;
 };
 struct ScatterOptions {
-  bool indices_are_sorted = false;
   bool unique_indices = false;
 };
 ValueId build_gather(Builder& builder, ValueId operand, ValueId indices, const IndexingDims& dims, DimSpan slice_sizes,
@@ -94,6 +93,9 @@ ValueId build_gather(Builder& builder, ValueId operand, ValueId indices, const I
 // Takes a single input. `combiner` must be known.
 ValueId build_scatter(Builder& builder, ValueId operand, ValueId indices, ValueId updates, const IndexingDims& dims,
                       Combiner combiner, ScatterOptions options = {});
+
+// An index is a vector of all its components, so that the dim which holds them is whole.
+void map_index_vector(RuleBuilder& rule, size_t indices, const Indexing& indexing);
 
 // Fields of the two OpDefs: gather.cpp, scatter.cpp, scatter_vjp.cpp, gather_kernels.cpp, scatter_kernels.cpp.
 void infer_gather(const InferContext& op, std::vector<TypeId>& results);

@@ -91,28 +91,6 @@ void infer_scatter(const InferContext& op, std::vector<TypeId>& results) {
 
 namespace {
 
-// Maps factors to all inputs and results, or to all updates.
-class ScatterRule {
- public:
-  explicit ScatterRule(const OpView& op) : rule_(op), inputs_(op.result_count()) {}
-
-  RuleBuilder& rule() { return rule_; }
-  void map_inputs(int64_t dim, FactorId factor) {
-    for (size_t i = 0; i < inputs_; ++i) {
-      rule_.map(i, static_cast<size_t>(dim), factor);
-      rule_.map(rule_.result_tensor(i), static_cast<size_t>(dim), factor);
-    }
-  }
-  void map_indices(int64_t dim, FactorId factor) { rule_.map(inputs_, static_cast<size_t>(dim), factor); }
-  void map_updates(size_t dim, FactorId factor) {
-    for (size_t i = 0; i < inputs_; ++i) rule_.map(inputs_ + 1 + i, dim, factor);
-  }
-
- private:
-  RuleBuilder rule_;
-  size_t inputs_;
-};
-
 // The reducer that combines scatters of parts of the updates.
 std::optional<Reducer> partial_reducer(const OpView& op) {
   const Reducer reducer = scatter_combiner(op).reducer;
@@ -125,8 +103,15 @@ std::optional<Reducer> partial_reducer(const OpView& op) {
 
 // A window as large as its dim is clipped if its start is not 0, so a dim with an index component must be whole.
 ShardingRule rule_scatter(const OpView& op) {
-  ScatterRule builder(op);
-  RuleBuilder& rule = builder.rule();
+  RuleBuilder rule(op);
+  const size_t inputs = op.result_count();
+  const auto map_inputs = [&](int64_t dim, FactorId factor) {
+    const auto d = static_cast<size_t>(dim);
+    for (size_t i = 0; i < inputs; ++i) rule.map(i, d, factor).map(rule.result_tensor(i), d, factor);
+  };
+  const auto map_updates = [&](size_t dim, FactorId factor) {
+    for (size_t i = 0; i < inputs; ++i) rule.map(inputs + 1 + i, dim, factor);
+  };
   const Indexing indexing = scatter_indexing(op);
   const IndexingDims& dims = indexing.dims;
   const std::optional<Reducer> reducer = partial_reducer(op);
@@ -140,12 +125,12 @@ ShardingRule rule_scatter(const OpView& op) {
       if (size == whole) {
         const bool may_be_cut = size > 1 && indexing.component(dim);
         const FactorId factor = may_be_cut ? rule.need_replication(size) : rule.factor(size);
-        builder.map_inputs(dim, factor);
-        builder.map_updates(out_dim, factor);
+        map_inputs(dim, factor);
+        map_updates(out_dim, factor);
       } else {
         // A window of a part of the dim begins anywhere in it: neither the input nor the window can be cut into shards.
-        builder.map_inputs(dim, rule.need_replication(whole));
-        builder.map_updates(out_dim, rule.need_replication(size));
+        map_inputs(dim, rule.need_replication(whole));
+        map_updates(out_dim, rule.need_replication(size));
       }
       continue;
     }
@@ -155,19 +140,15 @@ ShardingRule rule_scatter(const OpView& op) {
     const FactorId factor = paired    ? rule.factor(size)
                             : reducer ? rule.reduction(size, *reducer)
                                       : rule.need_replication(size);
-    if (paired) builder.map_inputs(static_cast<int64_t>(*paired), factor);
-    builder.map_indices(indices_dim, factor);
-    builder.map_updates(out_dim, factor);
+    if (paired) map_inputs(static_cast<int64_t>(*paired), factor);
+    rule.map(inputs, static_cast<size_t>(indices_dim), factor);
+    map_updates(out_dim, factor);
   }
   for (const int64_t dim : dims.collapsed) {
     // The updates lack this dim: each device keeps the updates of its own rows (local_indices).
-    const FactorId factor = rule.factor(indexing.operand[static_cast<size_t>(dim)]);
-    builder.map_inputs(dim, factor);
+    map_inputs(dim, rule.factor(indexing.operand[static_cast<size_t>(dim)]));
   }
-  if (dims.index_vector_dim < static_cast<int64_t>(indexing.indices.size())) {
-    const int64_t size = indexing.indices[static_cast<size_t>(dims.index_vector_dim)];
-    builder.map_indices(dims.index_vector_dim, rule.need_replication(size));
-  }
+  map_index_vector(rule, inputs, indexing);
   return rule.build();
 }
 
@@ -316,7 +297,7 @@ ValueId build_spread(PartitionContext& context, size_t operand, Reducer reducer)
   const DType dtype = context.op().operand_type(operand).dtype;
   const ValueId neutral = build_splat(builder, padded, exact_neutral(reducer, dtype));
   const ValueId whole = build_dynamic_update_slice(builder, neutral, context.operand(operand), starts);
-  return build_slice(builder, whole, Dims(size.size(), 0), size, Dims(size.size(), 1));
+  return build_slice(builder, whole, Dims(size.size(), 0), size);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ class ScatterVjp {
     }
     if (has_margin) {
       const ValueId zero = build_scalar(builder_, scalar_of(dtype, 0));
-      value = build_pad(builder_, value, zero, margin, margin, Dims(margin.size(), 0));
+      value = build_pad(builder_, value, zero, margin, margin);
       starts = shifted_by(margin);
     }
     const ValueId held = build_gather(builder_, value, starts, indexing_.dims, indexing_.slice);

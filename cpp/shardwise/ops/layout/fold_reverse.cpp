@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/layout/layout.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -14,16 +15,13 @@ namespace {
 ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse) {
   Module& module = builder.module();
   if (made.def().name != "stablehlo.reduce_window" || !op_reducer(made)) return {};
-  const OpId maker = module.value(made.operand(0)).op;
+  const std::optional<OpView> before = made_by(module, made.operand(0), reverse.name());
   // A sharding on the value between them is an annotation of the user, which must not vanish.
-  if (!maker || module.op(maker).def != &reverse.def() || module.value(made.operand(0)).sharding) return {};
-  const OpView before(module, maker);
+  if (!before || module.value(made.operand(0)).sharding) return {};
   // The order in which the dims are listed does not matter.
-  const Dims dims = ascending(dims_attr(reverse, "dimensions")), own = ascending(dims_attr(before, "dimensions"));
-  size_t uses = 0;
-  for ([[maybe_unused]] const Use use : module.uses(made.result())) ++uses;
+  const Dims dims = ascending(dims_attr(reverse, "dimensions")), own = ascending(dims_attr(*before, "dimensions"));
   // Another user needs the windows over the reverse as they are, and they would be computed twice.
-  if (dims != own || uses > 1) return {};
+  if (dims != own || !only_use(module, made.result())) return {};
   Window window = Window::of(made);
   for (const int64_t entry : dims) {
     const auto dim = static_cast<size_t>(entry);
@@ -33,7 +31,7 @@ ValueId turn_windows(Builder& builder, const OpView& made, const OpView& reverse
     // The first window over the reverse is the last one over x.
     std::swap(window.low[dim], window.high[dim]);
   }
-  const ValueId operands[] = {before.operand(0), made.operand(1)};
+  const ValueId operands[] = {before->operand(0), made.operand(1)};
   return module.result(create_again(builder, made, operands, builder.context().intern(window_attrs(window))));
 }
 

@@ -30,9 +30,8 @@ void partition_movement(PartitionContext& context) {
 
 void infer_transpose(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
-  const Dims& permutation = op.attr<IntArray>("permutation");
   const TensorType& operand = op.operand(0);
-  expect_length(op, "permutation", permutation, operand.ndim());
+  const Dims& permutation = expect_list(op, "permutation", operand.ndim());
   expect_dims(op, "permutation", permutation, operand.ndim());
   // Dim d of the result is dim permutation[d] of the operand: 2x3x5 by [2, 0, 1] is 5x2x3.
   results.push_back(result_or_declared(op, {operand.dtype, sizes_at(operand.shape, permutation)}));
@@ -60,14 +59,19 @@ void batch_transpose(BatchContext& context) {
 
 // ---- reshape -------------------------------------------------------------------------------------------------------
 
+// No attribute has the shape of a reshape or a broadcast: the declared type is the only place.
+void expect_dtype_of_operand(const InferContext& op, const TensorType& declared) {
+  const TensorType& operand = op.operand(0);
+  if (operand.dtype == declared.dtype) return;
+  op.fail_dtype("operand and result must have the same dtype", str(operand.text(), " and ", declared.text()),
+                "convert first");
+}
+
 void infer_reshape(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const TensorType& operand = op.operand(0);
   const TensorType& result = op.declared_result();
-  if (operand.dtype != result.dtype) {
-    op.fail_dtype("operand and result must have the same dtype", str(operand.text(), " and ", result.text()),
-                  "convert first");
-  }
+  expect_dtype_of_operand(op, result);
   if (operand.size() != result.size()) {
     op.fail_shape("operand and result must have the same number of elements",
                   str(operand.text(), " (", operand.size(), ") and ", result.text(), " (", result.size(), ")"),
@@ -156,16 +160,11 @@ void batch_reshape(BatchContext& context) {
 
 void infer_broadcast_in_dim(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
-  const Dims& dims = op.attr<IntArray>("broadcast_dimensions");
   const TensorType& operand = op.operand(0);
   const TensorType& result = op.declared_result();
-  expect_length(op, "broadcast_dimensions", dims, operand.ndim());
+  const Dims& dims = expect_list(op, "broadcast_dimensions", operand.ndim());
   expect_dims(op, "broadcast_dimensions", dims, result.ndim());
-  // reshape has no attribute for its shape: the declared type is the only place that has it.
-  if (operand.dtype != result.dtype) {
-    op.fail_dtype("operand and result must have the same dtype", str(operand.text(), " and ", result.text()),
-                  "convert first");
-  }
+  expect_dtype_of_operand(op, result);
   for (size_t i = 0; i < dims.size(); ++i) {
     const int64_t size = operand.shape[i];
     if (size == 1 || size == result.shape[static_cast<size_t>(dims[i])]) continue;
@@ -245,17 +244,13 @@ void infer_reverse(const InferContext& op, std::vector<TypeId>& results) {
 }
 
 ShardingRule rule_reverse(const OpView& op) {
-  RuleBuilder rule(op);
-  const Dims& reversed = dims_attr(op, "dimensions");
-  const Dims& shape = op.operand_type(0).shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const bool moves = contains_dim(reversed, static_cast<int64_t>(dim));
-    const FactorId factor = moves ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
+  const Dims &reversed = dims_attr(op, "dimensions"), &shape = op.operand_type(0).shape;
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
+    if (!contains_dim(reversed, static_cast<int64_t>(dim))) return rule.factor(shape[dim]);
     // Row i of the result is row size - 1 - i of the operand.
-    if (moves) rule.range(0, dim, {.scale = -1, .offset = shape[dim] - 1});
-  }
-  return rule.build();
+    rule.range(0, dim, {.scale = -1, .offset = shape[dim] - 1});
+    return rule.permutation(shape[dim]);
+  });
 }
 
 void vjp_reverse(VjpContext& context) {
@@ -274,53 +269,45 @@ void batch_reverse(BatchContext& context) {
 constexpr Method kReshapeMethods[] = {{kExchange, uneven_factors_of_reshape, nullptr, partition_by_rows}};
 
 constexpr OpDef kLayoutOps[] = {
-    {.name = "stablehlo.transpose",
-     .infer = infer_transpose,
-     .rule = rule_transpose,
-     .partition = partition_movement,
-     .prepare = prepare_transpose,
-     .vjp = vjp_transpose,
-     .batch = batch_transpose,
-     .linear = {Linear::kFirst, kAllReducers},
-     .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
-     .doc = "Permutes the dims (StableHLO transpose).",
-     .traits = {.movement = true}},
-    {.name = "stablehlo.reshape",
-     .infer = infer_reshape,
-     .rule = rule_reshape,
-     .partition = partition_movement,
-     .methods = kReshapeMethods,
-     .prepare = prepare_reshape,
-     .vjp = vjp_reshape,
-     .batch = batch_reshape,
-     .linear = {Linear::kFirst, kAllReducers},
-     .format = "operands attr-dict `:` functional-type",
-     .doc = "The same elements in row-major order under another shape (StableHLO reshape).",
-     .traits = {.movement = true}},
-    {.name = "stablehlo.broadcast_in_dim",
-     .infer = infer_broadcast_in_dim,
-     .rule = rule_broadcast_in_dim,
-     .partition = partition_broadcast_in_dim,
-     .prepare = prepare_broadcast_in_dim,
-     .vjp = vjp_broadcast_in_dim,
-     .batch = batch_broadcast_in_dim,
-     .linear = {Linear::kFirst, kAllReducers},
-     .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
-     .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim).",
-     .traits = {.movement = true}},
-    {.name = "stablehlo.reverse",
-     .infer = infer_reverse,
-     .rule = rule_reverse,
-     .fold = fold_reverse,
-     .partition = partition_movement,
-     .methods = kByExchange,
-     .prepare = prepare_reverse,
-     .vjp = vjp_reverse,
-     .batch = batch_reverse,
-     .linear = {Linear::kFirst, kAllReducers},
-     .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",
-     .doc = "Reverses the order along dims (StableHLO reverse).",
-     .traits = {.movement = true}},
+    moving({.name = "stablehlo.transpose",
+            .infer = infer_transpose,
+            .rule = rule_transpose,
+            .partition = partition_movement,
+            .prepare = prepare_transpose,
+            .vjp = vjp_transpose,
+            .batch = batch_transpose,
+            .format = "operands `,` `dims` `=` $permutation attr-dict `:` functional-type",
+            .doc = "Permutes the dims (StableHLO transpose)."}),
+    moving({.name = "stablehlo.reshape",
+            .infer = infer_reshape,
+            .rule = rule_reshape,
+            .partition = partition_movement,
+            .methods = kReshapeMethods,
+            .prepare = prepare_reshape,
+            .vjp = vjp_reshape,
+            .batch = batch_reshape,
+            .format = "operands attr-dict `:` functional-type",
+            .doc = "The same elements in row-major order under another shape (StableHLO reshape)."}),
+    moving({.name = "stablehlo.broadcast_in_dim",
+            .infer = infer_broadcast_in_dim,
+            .rule = rule_broadcast_in_dim,
+            .partition = partition_broadcast_in_dim,
+            .prepare = prepare_broadcast_in_dim,
+            .vjp = vjp_broadcast_in_dim,
+            .batch = batch_broadcast_in_dim,
+            .format = "operands `,` `dims` `=` $broadcast_dimensions attr-dict `:` functional-type",
+            .doc = "Repeats a tensor along new dims and dims of size 1 (StableHLO broadcast_in_dim)."}),
+    moving({.name = "stablehlo.reverse",
+            .infer = infer_reverse,
+            .rule = rule_reverse,
+            .fold = fold_reverse,
+            .partition = partition_movement,
+            .methods = kByExchange,
+            .prepare = prepare_reverse,
+            .vjp = vjp_reverse,
+            .batch = batch_reverse,
+            .format = "operands `,` `dims` `=` $dimensions attr-dict `:` same-type",
+            .doc = "Reverses the order along dims (StableHLO reverse)."}),
 };
 static_assert(all_complete(kLayoutOps));
 

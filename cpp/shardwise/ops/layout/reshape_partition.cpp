@@ -178,8 +178,7 @@ class ExchangedReshape {
   ValueId explained(ValueId collective) {
     size_t dim = 0;
     while (dim + 1 < from_.size() && context_.operand_layout(0).dims[dim].axes.empty()) ++dim;
-    context_.explain(collective, static_cast<int64_t>(dim));
-    return collective;
+    return context_.explain(collective, static_cast<int64_t>(dim));
   }
 
   // In other shards of the same dims.
@@ -233,7 +232,7 @@ class ExchangedReshape {
       if (lines.to[g].rows > 1) result.push_back(1);
       result.push_back(shape[d++]);
     }
-    return build_reshape(builder_, build_slice(builder_, whole, start, limit, Dims(shape.size(), 1)), result);
+    return build_reshape(builder_, build_slice(builder_, whole, start, limit), result);
   }
 
   std::vector<ExchangeSource> sources(const Lines& lines, int64_t k) const {

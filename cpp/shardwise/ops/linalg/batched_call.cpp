@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/moved_item.h"
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/base/text.h"
 
@@ -221,9 +222,12 @@ std::vector<TensorType> types_of(const OpView& op, bool results) {
   return types;
 }
 
-std::optional<Binding> bind(const BatchedCall& call, const OpView& op) {
+std::optional<Binding> bind(const BatchedCall& call, const OpView& op, Mismatch* why_not = nullptr) {
   const std::vector<TensorType> operands = types_of(op, false), results = types_of(op, true);
-  return Binder(call, {operands, results}, read_options(call, op.attrs())).run(call);
+  Binder binder(call, {operands, results}, read_options(call, op.attrs()));
+  std::optional<Binding> binding = binder.run(call);
+  if (why_not != nullptr) *why_not = binder.why_not();
+  return binding;
 }
 
 // ---- problems ------------------------------------------------------------------------------------------------------
@@ -254,14 +258,6 @@ void store_items(const std::byte* from, std::byte* to, const Dims& shape, int64_
       for (int64_t i = i0; i < i1; ++i) rows[i * shape[1] + j] = items[j * leading + i];
     }
   }
-}
-
-template <class F>
-void with_item(int64_t size, F&& f) {
-  if (size == 4) return f.template operator()<uint32_t>();
-  if (size == 8) return f.template operator()<uint64_t>();
-  // Items are moved by size, so complex<double> is two words.
-  f.template operator()<std::array<uint64_t, 2>>();
 }
 
 // The last dims as a matrix: a vector is one column.
@@ -309,7 +305,7 @@ const std::byte* Problem::first_item(const NdArray& from) const {
 void Problem::load(const NdArray& from, std::byte* to) const {
   const std::byte* base = first_item(from);
   const Dims shape = matrix_dims(from.shape(), batch_rank_, 1), strides = matrix_dims(from.strides(), batch_rank_, 0);
-  with_item(item_size(from.dtype()), [&]<class Item>() { load_items<Item>(base, to, shape, strides); });
+  dispatch_moved(item_size(from.dtype()), [&]<class Item>() { load_items<Item>(base, to, shape, strides); });
 }
 
 void Problem::copy_rows(const NdArray& from, std::byte* to) const {
@@ -320,15 +316,13 @@ void Problem::copy_rows(const NdArray& from, std::byte* to) const {
 
 void Problem::store(const NdArray& to, const std::byte* from, int64_t leading) const {
   const Dims shape = matrix_dims(to.shape(), batch_rank_, 1);
-  with_item(item_size(to.dtype()), [&]<class Item>() { store_items<Item>(from, at(to), shape, leading); });
+  dispatch_moved(item_size(to.dtype()), [&]<class Item>() { store_items<Item>(from, at(to), shape, leading); });
 }
 
 void check(const BatchedCall& call, const OpView& op) {
   check_options(call, read_options(call, op.attrs()));
-  const std::vector<TensorType> operands = types_of(op, false), results = types_of(op, true);
-  Binder binder(call, {operands, results}, read_options(call, op.attrs()));
-  if (binder.run(call)) return;
-  const Mismatch& wrong = binder.why_not();
+  Mismatch wrong;
+  if (bind(call, op, &wrong)) return;
   if (wrong.is_dtype) fail<DTypeError>(call.name, wrong.must_hold, wrong.got, "convert it first");
   fail<ShapeError>(call.name, wrong.must_hold, wrong.got);
 }

@@ -139,11 +139,13 @@ ShardingRule rule(const BatchedCall& call, const OpView& op);
 std::optional<Kernel> prepare(const BatchedCall& call, const OpView& op, const KernelTypes& types);
 OpCost cost(const BatchedCall& call, const OpView& op);
 
-// A row for the four types, of a struct with `template <class T> static void solve(const Problem&)`.
-template <class Call>
+// A row for the four types, of a lambda `[]<class T>(const Problem&)`.
+template <auto solve>
 constexpr SolveByType solve_by_type() {
-  return {Call::template solve<float>, Call::template solve<double>, Call::template solve<std::complex<float>>,
-          Call::template solve<std::complex<double>>};
+  return {[](const Problem& p) { solve.template operator()<float>(p); },
+          [](const Problem& p) { solve.template operator()<double>(p); },
+          [](const Problem& p) { solve.template operator()<std::complex<float>>(p); },
+          [](const Problem& p) { solve.template operator()<std::complex<double>>(p); }};
 }
 
 }  // namespace shardwise

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/build/term.h"
@@ -46,17 +47,12 @@ void infer_fft(const InferContext& op, std::vector<TypeId>& results) {
 }
 
 ShardingRule rule_fft(const OpView& op) {
-  RuleBuilder rule(op);
-  const Dims& from = op.operand_type(0).shape;
-  const Dims& to = op.result_type().shape;
+  const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
   const size_t batch = from.size() - op.attrs().get<IntArray>("fft_length").size();
-  for (size_t dim = 0; dim < from.size(); ++dim) {
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
     // Blocked where the sizes differ, because a shard of one is no shard of the other.
-    const bool changes = from[dim] != to[dim];
-    const FactorId factor = dim < batch ? rule.factor(from[dim]) : rule.need_replication(from[dim], changes);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
-  }
-  return rule.build();
+    return dim < batch ? rule.factor(from[dim]) : rule.need_replication(from[dim], from[dim] != to[dim]);
+  });
 }
 
 // ---- gradient and batch ---------------------------------------------------------------------------------------------
@@ -69,12 +65,9 @@ ValueId build_fft(Builder& builder, ValueId operand, FftType type, const IntArra
 // How often each element of the half counts in the whole: twice, but for the first and, if the length is even, the
 // last.
 ValueId build_counts(Builder& builder, const TensorType& type, int64_t n) {
-  const NdArray counts = NdArray::empty(type.dtype, {type.shape.back()});
-  for (int64_t k = 0; k < counts.size(); ++k) {
-    const bool once = k == 0 || 2 * k == n;
-    store(Scalar::of_int(type.dtype, once ? 1 : 2), counts.data() + k * item_size(type.dtype));
-  }
-  return build_broadcast(builder, build_constant(builder, counts), type.shape, Dims{type.ndim() - 1});
+  Dims counts;
+  for (int64_t k = 0; k < type.shape.back(); ++k) counts.push_back(k == 0 || 2 * k == n ? 1 : 2);
+  return build_broadcast(builder, build_list(builder, type.dtype, counts), type.shape, Dims{type.ndim() - 1});
 }
 
 // A transform is symmetric, so it is its own transpose. RFFT is one of real numbers whose second half is cut off; IRFFT
@@ -93,12 +86,9 @@ void vjp_fft(VjpContext& context) {
   }
   // The matrix of a transform is symmetric: its transpose is the same transform, not the inverse one.
   if (type == FftType::kFft || type == FftType::kIfft) return context.set(0, build_fft(builder, g.id, type, length));
-  const auto ndim = static_cast<size_t>(operand.ndim());
   if (type == FftType::kRfft) {
-    Dims high(ndim, 0);
-    high.back() = operand.shape.back() - result.shape.back();
-    const ValueId zero = build_zeros(builder, {result.dtype, {}});
-    const ValueId whole = build_pad(builder, g.id, zero, Dims(ndim, 0), high, Dims(ndim, 0));
+    const int64_t cut = operand.shape.back() - result.shape.back();
+    const ValueId whole = build_pad_along(builder, g.id, 0, operand.shape.size() - 1, 0, cut);
     return context.set(0, Term{&builder, build_fft(builder, whole, FftType::kFft, length)}.op("stablehlo.real").id);
   }
   const Term half{&builder, build_fft(builder, g.id, FftType::kRfft, length)};

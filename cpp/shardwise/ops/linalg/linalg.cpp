@@ -8,6 +8,7 @@
 #include <array>
 
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/linalg_vjp.h"
@@ -63,8 +64,7 @@ void decompose_narrow(DecomposeContext& context) {
     operands.push_back(build_convert(builder, context.operand(i), DType::kF32));
   }
   const std::array types{builder.context().tensor(DType::kF32, op.result_type().shape)};
-  const OpId wide = builder.create_op(op.name(), operands, op.attrs(), types);
-  context.set_result(0, build_convert(builder, builder.module().result(wide), dtype));
+  context.set_result(0, build_convert(builder, builder.create(op.name(), operands, op.attrs(), types), dtype));
 }
 
 // The rule, kernel and cost of a batched call as those of an op.

@@ -50,14 +50,11 @@ inline char other_triangle(char uplo) { return uplo == 'L' ? 'U' : 'L'; }
 
 // op(A) X = B, or X op(A) = B for side R. The transposes have the other side and the other triangle, and the same op:
 // Xᵀ op(Aᵀ) = Bᵀ.
-struct TriangularSolve {
-  template <class T>
-  static void solve(const Problem& p) {
-    std::vector<T> room;
-    const T* a = p.rows<T>(0, room);
-    Lapack<T>::trsm(p.letter("side") == 'L' ? 'R' : 'L', other_triangle(p.letter("uplo")), p.letter("trans_x"),
-                    p.letter("diag"), p.size('n'), p.size('m'), a, p.result_from<T>(0, 1));
-  }
+inline constexpr auto kTriangularSolve = []<class T>(const Problem& p) {
+  std::vector<T> room;
+  const T* a = p.rows<T>(0, room);
+  Lapack<T>::trsm(p.letter("side") == 'L' ? 'R' : 'L', other_triangle(p.letter("uplo")), p.letter("trans_x"),
+                  p.letter("diag"), p.size('n'), p.size('m'), a, p.result_from<T>(0, 1));
 };
 
 // The signature has one letter for the size of the triangle, which is m or n by the side it is on.
@@ -76,29 +73,31 @@ struct SingularValues {
 };
 
 // T m n -> T m n, T k: R above the diagonal, the reflectors of Q below it, and their factors (LAPACK geqrf).
-struct QrFactors {
-  template <class T>
-  static void solve(const Problem& p) {
-    std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('k'));
-    Lapack<T>::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
-    p.store(0, a, p.size('m'));
-    p.store(1, tau, p.size('k'));
-  }
+inline constexpr auto kQrFactors = []<class T>(const Problem& p) {
+  std::vector<T> a = p.load<T>(0), tau = zeros<T>(p.size('k'));
+  Lapack<T>::geqrf(p.size('m'), p.size('n'), a.data(), tau.data());
+  p.store(0, a, p.size('m'));
+  p.store(1, tau, p.size('k'));
 };
 
 // T m n, T k -> T m n: the first n columns of the product of k reflectors (LAPACK orgqr).
-struct Reflectors {
-  template <class T>
-  static void solve(const Problem& p) {
-    std::vector<T> a = p.load<T>(0);
-    const std::vector<T> tau = p.load<T>(1);
-    Lapack<T>::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
-    p.store(0, a, p.size('m'));
-  }
+inline constexpr auto kReflectors = []<class T>(const Problem& p) {
+  std::vector<T> a = p.load<T>(0);
+  const std::vector<T> tau = p.load<T>(1);
+  Lapack<T>::orgqr(p.size('m'), p.size('n'), p.size('k'), a.data(), tau.data());
+  p.store(0, a, p.size('m'));
 };
 
 inline bool reflectors_fit(const CallSizes& sizes, const CallOptions&) {
   return sizes['n'] <= sizes['m'] && sizes['k'] <= sizes['n'];
+}
+
+// All columns of u and all rows of vt, or, unless the mode asks for all, those of the smaller size.
+inline bool svd_fits(const CallSizes& sizes, const CallOptions& options) {
+  const bool is_full = sizes['p'] == sizes['m'] && sizes['q'] == sizes['n'];
+  const bool is_reduced = sizes['p'] == sizes['k'] && sizes['q'] == sizes['k'];
+  const int64_t* mode = options.find("mode");
+  return is_full || (is_reduced && (mode == nullptr || *mode != 'A'));
 }
 
 using SvdRoutine = char;  // d: gesdd, v: gesvd

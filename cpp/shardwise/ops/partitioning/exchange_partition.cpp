@@ -57,8 +57,7 @@ size_t moving_dim(const PartitionContext& context, const ExchangeMap& map) {
 ValueId emit_exchange(PartitionContext& context, std::span<const ValueId> operands, ValueId fill,
                       const ExchangeMap& map) {
   const ValueId made = create_exchange(context.builder(), context.mesh(), operands, fill, map);
-  context.explain(made, static_cast<int64_t>(moving_dim(context, map)));
-  return made;
+  return context.explain(made, static_cast<int64_t>(moving_dim(context, map)));
 }
 
 // A start that the program computes is no part of an exchange, whose map is static.

@@ -155,7 +155,7 @@ void infer_random_bits(const InferContext& op, std::vector<TypeId>& results) {
   const auto ndim = static_cast<size_t>(op.declared_result(1).ndim());
   op.expect_operands(1 + ndim);
   op.attr<EnumAttr>("rng_algorithm");
-  expect_length(op, "shape", op.attr<IntArray>("shape"), static_cast<int64_t>(ndim));
+  expect_list(op, "shape", static_cast<int64_t>(ndim));
   for (size_t dim = 0; dim < ndim; ++dim) expect_scalar(op, 1 + dim, DType::kI64);
   infer_declared(op, results);
 }
@@ -271,17 +271,13 @@ void decompose_rng(DecomposeContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
-constexpr OpDef rng() {
-  OpDef def =
-      composed_op("stablehlo.rng", infer_rng, no_rule, decompose_rng,
-                  "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
-                  "Random numbers of a fixed stream, the same in each run (StableHLO rng).", {.side_effect = true});
-  def.verify_runnable = verify_rng;
-  return without_gradient(def, "the numbers are drawn, not computed");
-}
+constexpr OpDef kRng =
+    composed_op("stablehlo.rng", infer_rng, no_rule, decompose_rng,
+                "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
+                "Random numbers of a fixed stream, the same in each run (StableHLO rng).", {.side_effect = true});
 
 constexpr OpDef kRngOps[] = {
-    rng(),
+    without_gradient(runnable_if(kRng, verify_rng), "the numbers are drawn, not computed"),
     {.name = "stablehlo.rng_bit_generator",
      .infer = infer_rng_bit_generator,
      .rule = rule_rng_bit_generator,

@@ -119,45 +119,40 @@ template <class V, class I, bool kMax>
 class ArgumentReduction {
  public:
   ArgumentReduction(const ArgumentPlan& plan, const ArgumentResults& results, const RunPieces& run)
-      : plan_(plan), results_(results), run_(run), across_(!plan.along()) {
-    const int64_t row = across_ ? plan.kept.back().size : 1;
-    segments_ = ceil_div(row, kSegment);
-    width_ = across_ ? std::min(row, kSegment) : 1;
-    units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
-    piece_ = std::max<int64_t>(kPieceItems / width_, kRows);
+      : plan_(plan), results_(results), run_(run), units_(plan) {
+    piece_ = std::max<int64_t>(kPieceItems / units_.width, kRows);
     pieces_ = std::max<int64_t>(ceil_div(plan.reduced.size, piece_), 1);
-    ascending_ = !across_ && reads_ascending<I>(plan);
+    ascending_ = !units_.across && reads_ascending<I>(plan);
     find_ = reduction_kernels().find_extreme[kMax ? kFindMax : kFindMin][line_column<V>()];
   }
 
   void run() {
-    const int64_t items = std::max<int64_t>(width_ * std::min(piece_, plan_.reduced.size), 1);
-    const int64_t grain = std::max<int64_t>(kPieceItems / items, 1);
+    const int64_t grain = units_.grain(std::min(piece_, plan_.reduced.size)), width = units_.width;
     if (pieces_ == 1) {
-      return run_(units_, grain, [&](int64_t begin, int64_t end) {
-        if (!across_) return find_each(begin, end);
+      return run_(units_.count, grain, [&](int64_t begin, int64_t end) {
+        if (!units_.across) return find_each(begin, end);
         V values[kSegment];
         I indices[kSegment];
         for (int64_t unit = begin; unit < end; ++unit) {
-          start(unit_width(unit), values, indices);
+          start(units_.width_of(unit), values, indices);
           if (plan_.reduced.size > 0) combine_piece(unit, 0, true, values, indices);
           write(unit, values, indices);
         }
       });
     }
-    std::vector<V> values(static_cast<size_t>(units_ * pieces_ * width_));
+    std::vector<V> values(static_cast<size_t>(units_.count * pieces_ * width));
     std::vector<I> indices(values.size());
-    run_(units_ * pieces_, grain, [&](int64_t begin, int64_t end) {
+    run_(units_.count * pieces_, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        combine_piece(i / pieces_, i % pieces_, false, values.data() + i * width_, indices.data() + i * width_);
+        combine_piece(i / pieces_, i % pieces_, false, values.data() + i * width, indices.data() + i * width);
       }
     });
-    for (int64_t unit = 0; unit < units_; ++unit) {
+    for (int64_t unit = 0; unit < units_.count; ++unit) {
       V total[kSegment];
       I index[kSegment];
-      start(unit_width(unit), total, index);
+      start(units_.width_of(unit), total, index);
       for (int64_t i = unit * pieces_; i < (unit + 1) * pieces_; ++i) {
-        Order::combine_rows(unit_width(unit), values.data() + i * width_, indices.data() + i * width_, total, index);
+        Order::combine_rows(units_.width_of(unit), values.data() + i * width, indices.data() + i * width, total, index);
       }
       write(unit, total, index);
     }
@@ -166,12 +161,9 @@ class ArgumentReduction {
  private:
   using Order = ArgumentOrder<V, I, kMax>;
 
-  int64_t unit_width(int64_t unit) const {
-    return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;
-  }
   // Offsets of the first kept element of a unit.
   ArgumentDim place(int64_t unit) const {
-    int64_t rest = across_ ? unit / segments_ * plan_.kept.back().size + unit % segments_ * kSegment : unit;
+    int64_t rest = units_.first_kept(unit);
     ArgumentDim place{1, 0, 0, 0};
     for (size_t d = plan_.kept.size(); d-- > 0;) {
       const ArgumentDim& dim = plan_.kept[d];
@@ -205,8 +197,8 @@ class ArgumentReduction {
   }
   void write(int64_t unit, const V* values, const I* indices) const {
     const int64_t first = place(unit).result_stride;
-    const int64_t step = across_ ? plan_.kept.back().result_stride : 1;
-    for (int64_t k = 0; k < unit_width(unit); ++k) {
+    const int64_t step = units_.across ? plan_.kept.back().result_stride : 1;
+    for (int64_t k = 0; k < units_.width_of(unit); ++k) {
       reinterpret_cast<V*>(results_.values)[first + k * step] = values[k];
       reinterpret_cast<I*>(results_.indices)[first + k * step] = indices[k];
     }
@@ -220,16 +212,16 @@ class ArgumentReduction {
     const std::byte* value = plan_.values + first.value_stride + begin * plan_.reduced.value_stride;
     const std::byte* index = plan_.indices + first.index_stride + begin * plan_.reduced.index_stride;
     if (!onto) {
-      for (int64_t k = 0; k < unit_width(unit); ++k) {
-        values[k] = load_as<V>(value + (across_ ? k * plan_.kept.back().value_stride : 0));
-        indices[k] = load_as<I>(index + (across_ ? k * plan_.kept.back().index_stride : 0));
+      for (int64_t k = 0; k < units_.width_of(unit); ++k) {
+        values[k] = load_as<V>(value + (units_.across ? k * plan_.kept.back().value_stride : 0));
+        indices[k] = load_as<I>(index + (units_.across ? k * plan_.kept.back().index_stride : 0));
       }
       ++begin;
       value += plan_.reduced.value_stride;
       index += plan_.reduced.index_stride;
     }
-    if (across_) {
-      combine_across(value, index, unit_width(unit), end - begin, values, indices);
+    if (units_.across) {
+      combine_across(value, index, units_.width_of(unit), end - begin, values, indices);
     } else {
       combine_along(value, index, end - begin, *values, *indices);
     }
@@ -306,9 +298,10 @@ class ArgumentReduction {
   const ArgumentPlan& plan_;
   const ArgumentResults& results_;
   const RunPieces& run_;
-  bool across_, ascending_ = false;
+  Units units_;
+  bool ascending_ = false;
   FindExtreme find_;
-  int64_t segments_ = 1, width_ = 1, units_ = 1, piece_ = 1, pieces_ = 1;
+  int64_t piece_ = 1, pieces_ = 1;
 };
 
 template <class V, class I>

@@ -14,26 +14,24 @@
 namespace shardwise {
 namespace reduce_loops {
 
-int64_t offset_of(std::span<const LoopDim> dims, int64_t index) {
-  int64_t offset = 0;
+namespace {
+
+template <int64_t LoopDim::* kStride>
+int64_t place_of(std::span<const LoopDim> dims, int64_t index) {
+  int64_t place = 0;
   for (size_t dim = dims.size(); dim-- > 0;) {
     // The outermost dim takes the rest of the index, which saves the division for the usual plan of one dim.
-    if (dim == 0) return offset + index * dims[0].stride;
-    offset += index % dims[dim].size * dims[dim].stride;
+    if (dim == 0) return place + index * dims[0].*kStride;
+    place += index % dims[dim].size * dims[dim].*kStride;
     index /= dims[dim].size;
   }
-  return offset;
+  return place;
 }
 
-int64_t position_of(const Plan& plan, int64_t index) {
-  int64_t position = 0;
-  for (size_t dim = plan.kept.size(); dim-- > 0;) {
-    if (dim == 0) return position + index * plan.kept_position[0];  // as above
-    position += index % plan.kept[dim].size * plan.kept_position[dim];
-    index /= plan.kept[dim].size;
-  }
-  return position;
-}
+}  // namespace
+
+int64_t offset_of(std::span<const LoopDim> dims, int64_t index) { return place_of<&LoopDim::stride>(dims, index); }
+int64_t position_of(const Plan& plan, int64_t index) { return place_of<&LoopDim::position>(plan.kept, index); }
 
 // Few kept elements side by side do not fill the vector units: then each is reduced on its own.
 bool Plan::along() const {
@@ -45,49 +43,36 @@ bool Plan::along() const {
 
 namespace {
 
-using reduce_loops::Plan;
-
-struct PlannedDim {
-  int64_t size, stride, position;
-};
+using reduce_loops::LoopDim, reduce_loops::Plan;
 
 // Sorted by stride, so that inner loops walk through memory; merged only where the result nests, too.
-void normalize(std::vector<PlannedDim>& dims) {
-  std::erase_if(dims, [](const PlannedDim& dim) { return dim.size == 1; });
-  const auto stride = [](const PlannedDim& dim) { return dim.stride; };
-  const auto nests = [](const PlannedDim& outer, const PlannedDim& inner) {
+void normalize(std::vector<LoopDim>& dims) {
+  std::erase_if(dims, [](const LoopDim& dim) { return dim.size == 1; });
+  const auto stride = [](const LoopDim& dim) { return dim.stride; };
+  const auto nests = [](const LoopDim& outer, const LoopDim& inner) {
     return outer.stride == inner.stride * inner.size && outer.position == inner.position * inner.size;
   };
   sort_and_merge(dims, stride, nests);
 }
 
 Plan make_plan(const NdArray& operand, DimSpan reduced_dims) {
-  Plan plan{operand.data(), {}, {}, {}, 1, 1};
-  std::vector<PlannedDim> kept, reduced;
-  kept.reserve(operand.shape().size());
-  reduced.reserve(reduced_dims.size());
+  Plan plan{operand.data(), {}, {}, 1, 1};
+  plan.kept.reserve(operand.shape().size());
+  plan.reduced.reserve(reduced_dims.size());
   for (size_t dim = operand.shape().size(); dim-- > 0;) {
     if (std::ranges::find(reduced_dims, static_cast<int64_t>(dim)) != reduced_dims.end()) continue;
     // The product of the sizes after a dim is its row-major stride in the result.
-    kept.push_back({operand.shape()[dim], operand.strides()[dim], plan.kept_count});
+    plan.kept.push_back({operand.shape()[dim], operand.strides()[dim], plan.kept_count});
     plan.kept_count *= operand.shape()[dim];
   }
-  std::ranges::reverse(kept);
+  std::ranges::reverse(plan.kept);
   for (int64_t entry : reduced_dims) {
     const auto dim = static_cast<size_t>(entry);
-    reduced.push_back({operand.shape()[dim], operand.strides()[dim], 0});
+    plan.reduced.push_back({operand.shape()[dim], operand.strides()[dim], 0});
     plan.reduced_count *= operand.shape()[dim];
   }
-  normalize(kept);
-  plan.kept.reserve(kept.size());
-  plan.kept_position.reserve(kept.size());
-  for (const PlannedDim& dim : kept) {
-    plan.kept.push_back({dim.size, dim.stride});
-    plan.kept_position.push_back(dim.position);
-  }
-  normalize(reduced);
-  plan.reduced.reserve(reduced.size());
-  for (const PlannedDim& dim : reduced) plan.reduced.push_back({dim.size, dim.stride});
+  normalize(plan.kept);
+  normalize(plan.reduced);
   return plan;
 }
 

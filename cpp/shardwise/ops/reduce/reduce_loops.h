@@ -38,14 +38,14 @@ inline constexpr int64_t kShortLine = 32;  // shorter lines do not pay for a cal
 
 struct LoopDim {
   int64_t size;
-  int64_t stride;  // bytes
+  int64_t stride;    // bytes
+  int64_t position;  // of a kept dim: its row-major stride in the result, in elements
 };
 
 // A reduction over memory: kept and reduced dims by falling stride, nesting neighbors merged, none of size 1.
 struct Plan {
   const std::byte* data;
   std::vector<LoopDim> kept, reduced;
-  Dims kept_position;  // the result's row-major stride, in elements, of each kept dim
   int64_t kept_count, reduced_count;
   bool along() const;  // else across
 };
@@ -204,7 +204,7 @@ class LineCascade {
 // Combines the reduced elements [begin, end) of one kept element, in runs along the innermost reduced dim.
 template <class Op>
 typename Op::Value combine_along(const Plan& plan, const std::byte* data, int64_t begin, int64_t end) {
-  const LoopDim inner = plan.reduced.empty() ? LoopDim{1, 0} : plan.reduced.back();
+  const LoopDim inner = plan.reduced.empty() ? LoopDim{1, 0, 0} : plan.reduced.back();
   const int64_t in_first_run = begin < end ? inner.size - begin % inner.size : 0;  // the size may be 0
   const FoldLine line = end - begin < kShortLine ? nullptr : Lines<Op>::line(inner.stride);
   if (line != nullptr) {
@@ -277,7 +277,25 @@ void combine_across(const Plan& plan, const std::byte* data, int64_t width, int6
   cascade.finish(total);
 }
 
-// One unit of work: `width` neighboring results, over all reduced elements.
+// How results are shared out. A unit is up to kSegment neighbors of the innermost kept dim, whose rows are combined
+// across memory; along memory, it is one result.
+struct Units {
+  template <class AnyPlan>
+  explicit Units(const AnyPlan& plan)
+      : across(!plan.along()),
+        row(across ? plan.kept.back().size : 1),
+        segments(ceil_div(row, kSegment)),
+        width(std::min(row, kSegment)),
+        count(plan.kept_count / row * segments) {}
+
+  int64_t first_kept(int64_t unit) const { return across ? unit / segments * row + unit % segments * kSegment : unit; }
+  int64_t width_of(int64_t unit) const { return across ? std::min(kSegment, row - unit % segments * kSegment) : 1; }
+  int64_t grain(int64_t rows) const { return std::max<int64_t>(kPieceItems / std::max<int64_t>(width * rows, 1), 1); }
+
+  bool across;
+  int64_t row, segments, width, count;
+};
+
 template <class Op>
 class Reduction {
  public:
@@ -285,23 +303,18 @@ class Reduction {
   using Value = typename Op::Value;
 
   Reduction(const Plan& plan, Item init, Item* result, const RunPieces& run)
-      : plan_(plan), init_(Op::load(init)), result_(result), run_(run), across_(!plan.along()) {
-    const int64_t row = across_ ? plan.kept.back().size : 1;
-    segments_ = ceil_div(row, kSegment);
-    width_ = across_ ? std::min(row, kSegment) : 1;
-    units_ = across_ ? plan.kept_count / row * segments_ : plan.kept_count;
+      : plan_(plan), init_(Op::load(init)), result_(result), run_(run), units_(plan) {
     // A power of two: the pieces of shards that are reduced together then end where those of each shard do, and the
     // cascade is the same.
-    piece_ = std::bit_floor(static_cast<uint64_t>(kPieceItems / width_));
+    piece_ = std::bit_floor(static_cast<uint64_t>(kPieceItems / units_.width));
     pieces_ = std::max<int64_t>(ceil_div(plan.reduced_count, piece_), 1);
   }
 
   void run() {
     if (plan_.kept_count == 0) return;
-    const int64_t items = std::max<int64_t>(width_ * std::min(piece_, plan_.reduced_count), 1);
-    const int64_t grain = std::max<int64_t>(kPieceItems / items, 1);
+    const int64_t grain = units_.grain(std::min(piece_, plan_.reduced_count)), width = units_.width;
     if (pieces_ == 1) {
-      return run_(units_, grain, [&](int64_t begin, int64_t end) {
+      return run_(units_.count, grain, [&](int64_t begin, int64_t end) {
         Value total[kSegment];
         for (int64_t unit = begin; unit < end; ++unit) {
           combine(unit, 0, total);
@@ -309,17 +322,17 @@ class Reduction {
         }
       });
     }
-    std::vector<Value> partial(static_cast<size_t>(units_ * pieces_ * width_));
-    run_(units_ * pieces_, grain, [&](int64_t begin, int64_t end) {
+    std::vector<Value> partial(static_cast<size_t>(units_.count * pieces_ * width));
+    run_(units_.count * pieces_, grain, [&](int64_t begin, int64_t end) {
       // All units of a piece together: the parts of complex numbers share their memory.
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t unit = i % units_, piece = i / units_;
-        combine(unit, piece, partial.data() + (unit * pieces_ + piece) * width_);
+        const int64_t unit = i % units_.count, piece = i / units_.count;
+        combine(unit, piece, partial.data() + (unit * pieces_ + piece) * width);
       }
     });
-    for (int64_t unit = 0; unit < units_; ++unit) {
-      Cascade<Op> cascade(width_);
-      for (int64_t i = unit * pieces_; i < (unit + 1) * pieces_; ++i) cascade.push(partial.data() + i * width_);
+    for (int64_t unit = 0; unit < units_.count; ++unit) {
+      Cascade<Op> cascade(width);
+      for (int64_t i = unit * pieces_; i < (unit + 1) * pieces_; ++i) cascade.push(partial.data() + i * width);
       Value total[kSegment];
       cascade.finish(total);
       write(unit, total);
@@ -327,25 +340,19 @@ class Reduction {
   }
 
  private:
-  int64_t first_kept(int64_t unit) const {
-    return across_ ? unit / segments_ * plan_.kept.back().size + unit % segments_ * kSegment : unit;
-  }
-  int64_t unit_width(int64_t unit) const {
-    return across_ ? std::min(kSegment, plan_.kept.back().size - unit % segments_ * kSegment) : 1;
-  }
   void combine(int64_t unit, int64_t piece, Value* total) const {
     const int64_t begin = piece * piece_;
     const int64_t end = std::min(begin + piece_, plan_.reduced_count);
-    const std::byte* data = plan_.data + offset_of(plan_.kept, first_kept(unit));
-    if (across_) {
-      combine_across<Op>(plan_, data, unit_width(unit), begin, end, total);
+    const std::byte* data = plan_.data + offset_of(plan_.kept, units_.first_kept(unit));
+    if (units_.across) {
+      combine_across<Op>(plan_, data, units_.width_of(unit), begin, end, total);
     } else {
       *total = combine_along<Op>(plan_, data, begin, end);
     }
   }
   void write(int64_t unit, const Value* total) const {
-    const int64_t first = first_kept(unit), width = unit_width(unit);
-    const int64_t step = across_ ? plan_.kept_position.back() : 1;
+    const int64_t first = units_.first_kept(unit), width = units_.width_of(unit);
+    const int64_t step = units_.across ? plan_.kept.back().position : 1;
     Item* result = result_ + position_of(plan_, first);
     for (int64_t i = 0; i < width; ++i) result[i * step] = Op::store(Op::combine(init_, total[i]));
   }
@@ -354,8 +361,8 @@ class Reduction {
   Value init_;
   Item* result_;
   const RunPieces& run_;
-  bool across_;
-  int64_t segments_ = 1, width_ = 1, units_ = 1, piece_ = 1, pieces_ = 1;
+  Units units_;
+  int64_t piece_ = 1, pieces_ = 1;
 };
 
 }  // namespace shardwise::reduce_loops

@@ -12,19 +12,17 @@
 // step: that is a method of its own.
 //
 // Elements are combined in the order of their indices: dims from the last to the first, shards major to minor. Padding
-// of uneven dims must not count. For argmax, padding is a neutral pair; other regions use the flag of counted_region.
+// of uneven dims must not count. For argmax, padding is a neutral pair; other regions are counted (build/regions.h).
 // With the flag, init values count once (for pairs, counting them more often changes nothing).
 #include <algorithm>
 #include <optional>
 
-#include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/regions.h"
-#include "shardwise/ops/build/same_op.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/reduce/reduce.h"
 #include "shardwise/ops/shared/combiner_regions.h"
@@ -138,12 +136,7 @@ class PartialResults {
     if (counted) operands.push_back(inside ? inside : flag(type(values[0]).shape, true));
     for (size_t i = 0; i < values.size(); ++i) operands.push_back(init(i));
     if (counted) operands.push_back(flag({}, is_last));
-    const RegionId source = op_.regions()[0];
-    const RegionId region = counted ? counted_region(builder_, op_.module(), source)
-                                    : GraphCopy(op_.module(), builder_.module()).region(source);
-    const AttrsId attrs = builder_.context().intern(Attrs{{"dimensions", IntArray(dims)}});
-    const OpId made = builder_.create_op(op_.def(), operands, attrs, {}, {&region, 1});
-    Values results = list_of_results(builder_.module(), made);
+    Values results = build_region_reduce(builder_, op_.module(), op_.regions()[0], operands, dims, counted);
     results.resize(values.size());  // without the flag
     return results;
   }
@@ -167,27 +160,19 @@ class PartialResults {
     return Split{.padding = ceil_div(size, shards) * shards - size};
   }
 
-  ValueId explained(ValueId collective, int64_t dim) {
-    context_.explain(collective, dim);
-    return collective;
-  }
-
   void combine_shards(const DimLayout& layout, int64_t dim, bool is_last) {
     const Dims whole = shape();
     const std::optional<Split> split = split_for(layout.shards, dim);
     if (split && !split->stays) flatten();
     if (split) pad(split->dim, split->padding);
-    const auto ndim = static_cast<int64_t>(shape().size());
     for (ValueId& value : values_) {
       // One row per shard: the collective makes them the rows of a leading dim, in the order of the shards.
       value = build_reshape(builder_, value, with_leading(1, shape_of(value)));
       if (split) {
         const AllToAllMove move{layout.axes, 0, static_cast<int64_t>(split->dim) + 1};
-        value = explained(create_all_to_all(builder_, context_.mesh(), value, {&move, 1}), dim);
+        value = context_.explain(create_all_to_all(builder_, context_.mesh(), value, {&move, 1}), dim);
       } else {
-        std::vector<AxisList> gather(static_cast<size_t>(ndim) + 1);
-        gather[0] = layout.axes;
-        value = explained(create_all_gather(builder_, context_.mesh(), value, gather), dim);
+        value = context_.explain(create_all_gather(builder_, context_.mesh(), value, 0, layout.axes), dim);
       }
     }
     ValueId inside;
@@ -198,10 +183,8 @@ class PartialResults {
     values_ = reduce(values_, Dims{0}, inside, is_last);
     if (!split || split->stays) return;
     for (ValueId& value : values_) {
-      std::vector<AxisList> gather(static_cast<size_t>(ndim));
-      gather[split->dim] = layout.axes;
-      value = explained(create_all_gather(builder_, context_.mesh(), value, gather), dim);
-      value = build_reshape(builder_, first_elements(value, element_count(whole)), whole);
+      value = context_.explain(create_all_gather(builder_, context_.mesh(), value, split->dim, layout.axes), dim);
+      value = build_reshape(builder_, create_slice(builder_, value, Dims{0}, Dims{element_count(whole)}), whole);
     }
   }
 
@@ -212,20 +195,11 @@ class PartialResults {
     for (ValueId& value : values_) value = build_reshape(builder_, value, size);
   }
 
-  // Pads and slices even if that changes nothing, so that the program is the same text for every number of devices.
   void pad(size_t dim, int64_t count) {
-    const Dims none(shape().size(), 0);
-    Dims high = none;
+    const Dims low(shape().size(), 0);
+    Dims high = low;
     high[dim] = count;
-    const Attrs attrs{{"edge_padding_low", none}, {"edge_padding_high", high}, {"interior_padding", none}};
-    for (size_t i = 0; i < values_.size(); ++i) {
-      values_[i] = builder_.create("stablehlo.pad", {values_[i], init(i)}, attrs);
-    }
-  }
-
-  ValueId first_elements(ValueId value, int64_t count) {
-    return builder_.create("stablehlo.slice", {value},
-                           Attrs{{"start_indices", Dims{0}}, {"limit_indices", Dims{count}}, {"strides", Dims{1}}});
+    for (size_t i = 0; i < values_.size(); ++i) values_[i] = create_pad(builder_, values_[i], init(i), low, high);
   }
 
   PartitionContext& context_;

@@ -8,8 +8,6 @@
 //                 differentiated op by op; the init values are its first row. The program grows with log2 of the rows.
 #include <unordered_map>
 
-#include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -271,11 +269,7 @@ void batch_reduce_region(BatchContext& context) {
   }
   if (batched_init) operands.push_back(flag({}, 0));
   const RegionId source = op.regions()[0];
-  const RegionId region = batched_init ? counted_region(builder, op.module(), source)
-                                       : GraphCopy(op.module(), builder.module()).region(source);
-  const AttrsId attrs = builder.context().intern(Attrs{{"dimensions", IntArray(dims)}});
-  const OpId made = builder.create_op(op.def(), operands, attrs, {}, {&region, 1});
-  Values results = list_of_results(builder.module(), made);
+  Values results = build_region_reduce(builder, op.module(), source, operands, dims, batched_init);
   if (batched_init) {
     const ValueId counted = results.back();
     results.pop_back();

@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/sharding/manual_computation_verify.h"
 #include "shardwise/ops/shared/op_kinds.h"
 
@@ -20,7 +21,7 @@ void infer_region(const InferContext& op, std::vector<TypeId>& results) {
                   str(region.arguments.size(), " arguments for ", op.operand_count(), " operands, ",
                       region.results.size(), " values for ", op.declared().size(), " results"));
   }
-  results.assign(op.declared().begin(), op.declared().end());
+  infer_declared(op, results);
 }
 
 void infer_named(const InferContext& op, std::vector<TypeId>& results) {
@@ -131,12 +132,8 @@ bool is_named_computation(const Module& module, OpId id) { return module.op(id).
 
 OpId create_named_computation(Builder& builder, const std::string& name, std::span<const ValueId> operands,
                               RegionId body) {
-  std::vector<TypeId> types;
-  for (const ValueId result : builder.module().region(body).results) {
-    types.push_back(builder.module().value(result).type);
-  }
-  const AttrsId attrs = builder.context().intern(Attrs{{"name", name}});
-  return builder.create_op(kManualComputationOps[1], operands, attrs, types, {&body, 1});
+  const std::vector<TypeId> types = types_of(builder.module(), builder.module().region(body).results);
+  return builder.create_op(kManualComputationOps[1].name, operands, Attrs{{"name", name}}, types, {&body, 1});
 }
 
 }  // namespace shardwise

@@ -19,11 +19,6 @@ void infer_propagation_barrier(const InferContext& op, std::vector<TypeId>& resu
   }
 }
 
-void batch_identity(BatchContext& context) {
-  set_results(context,
-              create_again(context.builder(), context.op(), batched_operands(context), attrs_of(context.op())));
-}
-
 void infer_group(const InferContext& op, std::vector<TypeId>&) {
   op.expect_operands(1);
   if (op.attr<IntAttr>("group_id").value < 0) {
@@ -36,7 +31,7 @@ std::optional<Kernel> prepare_nothing(const OpView&, const KernelTypes&) {
 
 constexpr OpDef identity(std::string_view name, InferFn infer, std::string_view format, std::string_view doc,
                          Traits traits) {
-  return identity_op(name, infer, vjp_identity, batch_identity, format, doc, traits);
+  return identity_op(name, infer, vjp_identity, batch_by_leading_dim, format, doc, traits);
 }
 
 constexpr OpDef kPropagationControlOps[] = {
@@ -55,7 +50,7 @@ constexpr OpDef kPropagationControlOps[] = {
      .rule = no_rule,
      .prepare = prepare_nothing,
      .vjp = not_differentiable,
-     .batch = batch_identity,
+     .batch = batch_by_leading_dim,
      .no_vjp_reason = "it has no result",
      .format = "operands `group_id=` $group_id attr-dict `:` operand-type",
      .doc = "Its operand is sharded like all values of the same group (Shardy sharding_group).",

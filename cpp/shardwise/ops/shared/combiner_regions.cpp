@@ -20,8 +20,8 @@ class ArgumentPattern {
   std::optional<Reducer> reducer() const {
     const ValueId a = region_.arguments[0], i = region_.arguments[1];
     const ValueId b = region_.arguments[2], j = region_.arguments[3];
-    const std::optional<OpView> value = made_by(region_.results[0], "stablehlo.select");
-    const std::optional<OpView> index = made_by(region_.results[1], "stablehlo.select");
+    const std::optional<OpView> value = made_by(module_, region_.results[0], "stablehlo.select");
+    const std::optional<OpView> index = made_by(module_, region_.results[1], "stablehlo.select");
     // The form is that of build_argument_region and of JAX's argmax: two selects between the sides, (a, b) and (i, j).
     if (!value || !index || value->operand(1) != a || value->operand(2) != b) return std::nullopt;
     if (index->operand(1) != i || index->operand(2) != j) return std::nullopt;
@@ -39,21 +39,15 @@ class ArgumentPattern {
   }
 
  private:
-  std::optional<OpView> made_by(ValueId value, std::string_view name) const {
-    const OpId id = module_.value(value).op;
-    if (!id || module_.op(id).def->name != name) return std::nullopt;
-    return OpView(module_, id);
-  }
-
   // Matches an op whose two operands fit in either order.
   template <class Fits>
   bool both(ValueId value, std::string_view name, const Fits& fits) const {
-    const std::optional<OpView> op = made_by(value, name);
+    const std::optional<OpView> op = made_by(module_, value, name);
     return op && (fits(op->operand(0), op->operand(1)) || fits(op->operand(1), op->operand(0)));
   }
 
   bool compares(ValueId value, std::string_view direction, ValueId lhs, ValueId rhs) const {
-    const std::optional<OpView> op = made_by(value, "stablehlo.compare");
+    const std::optional<OpView> op = made_by(module_, value, "stablehlo.compare");
     if (!op || op->operand(0) != lhs || op->operand(1) != rhs) return false;
     const EnumAttr* type = op->attrs().find<EnumAttr>("compare_type");
     return op->attrs().get<EnumAttr>("comparison_direction").value == direction &&

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/shared/custom_call_def.h"
 
-#include <array>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/text_words.h"
 
 namespace shardwise {
 namespace {
-
-// Attributes that state ranks or sizes of the call before it gets a leading dim.
-constexpr std::array<std::string_view, 5> kOfOneExample = {text_words::kShardingRule, "operand_layouts",
-                                                           "result_layouts", "output_operand_aliases",
-                                                           "mhlo.frontend_attributes"};
 
 // Calls are looked up on every thread that compiles, and registered rarely.
 struct Table {
@@ -64,25 +57,5 @@ void set_custom_call_vjp(std::string_view name, std::function<void(VjpContext&)>
 }
 
 const std::string& custom_call_target(const OpView& op) { return op.attrs().get<std::string>("call_target_name"); }
-
-void batch_by_leading_dim(BatchContext& context) {
-  const OpView op = context.op();
-  Builder& builder = context.builder();
-  std::vector<ValueId> operands;
-  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
-  std::vector<TypeId> types;
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    TensorType type = op.result_type(i);
-    type.shape.insert(type.shape.begin(), context.size());
-    types.push_back(builder.context().tensor(type.dtype, type.shape));
-  }
-  // Numbers and names go with the batched call; what depends on the shapes of one example does not.
-  Attrs attrs = op.attrs();
-  for (const std::string_view name : kOfOneExample) attrs.erase(name);
-  const OpId batched = builder.create_op(op.name(), operands, attrs, types);
-  for (size_t i = 0; i < types.size(); ++i) {
-    context.set_result(i, builder.module().result(batched, static_cast<uint32_t>(i)));
-  }
-}
 
 }  // namespace shardwise

@@ -6,7 +6,7 @@
 //                         .rule = rule_like_first_result,
 //                         .prepare = prepare_scale,
 //                         .no_vjp_reason = "pass vjp= to sw.register_custom_call",
-//                         .batch = batch_by_leading_dim});
+//                         .batch = batch_by_leading_dim});  // build/same_op.h
 //   %1 = stablehlo.custom_call @scale(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
 //
 // The table has the calls of ops/linalg from the start; users add theirs. A target that other compilers know propagates
@@ -46,7 +46,5 @@ void register_custom_call(CustomCallDef def);
 void set_custom_call_vjp(std::string_view name, std::function<void(VjpContext&)> vjp);
 
 const std::string& custom_call_target(const OpView& op);
-// The call with a new leading dim on all operands and results.
-void batch_by_leading_dim(BatchContext& context);
 
 }  // namespace shardwise

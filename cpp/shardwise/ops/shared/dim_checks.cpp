@@ -49,6 +49,12 @@ void expect_length(const InferContext& op, std::string_view attr_name, DimSpan l
                 str(attr_name, " = ", list, " for ", op.operand_types_text()), "give one entry per dim");
 }
 
+const Dims& expect_list(const InferContext& op, std::string_view attr_name, int64_t length) {
+  const Dims& list = op.attr<IntArray>(attr_name);
+  expect_length(op, attr_name, list, length);
+  return list;
+}
+
 void expect_scalar(const InferContext& op, size_t operand, DType dtype) {
   const TensorType& type = op.operand(operand);
   if (type.ndim() != 0) {

@@ -23,6 +23,7 @@ void expect_same_shapes(const InferContext& op);  // of all operands
 const std::string& expect_word(const InferContext& op, std::string_view attr_name, std::span<const char* const> words);
 void expect_dims(const InferContext& op, std::string_view attr_name, DimSpan dims, int64_t ndim);
 void expect_length(const InferContext& op, std::string_view attr_name, DimSpan list, int64_t length);
+const Dims& expect_list(const InferContext& op, std::string_view attr_name, int64_t length);  // a list attribute
 void expect_scalar(const InferContext& op, size_t operand, DType dtype);
 // An integer attribute that is a dim of a tensor with `ndim` dims.
 int64_t expect_dim(const InferContext& op, std::string_view attr_name, int64_t ndim);

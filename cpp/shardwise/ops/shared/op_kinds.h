@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops without a kernel: those that are parsed and propagated only, and those that other ops make up.
+// What several ops have in common: kinds of ops without a kernel, fields that a table adds to a row, whole functions.
 //
 //   constexpr OpDef kCholesky = propagation_only_op("stablehlo.cholesky", infer_cholesky, rule_cholesky, "operands …",
 //                                                   "Lower or upper factor of … (StableHLO cholesky).");
@@ -46,9 +46,22 @@ constexpr OpDef with_combiner(OpDef def) {
   return def;
 }
 
+// It moves elements and computes nothing: what it moves may be reduced afterwards.
+constexpr OpDef moving(OpDef def, Linear kind = Linear::kFirst) {
+  def.linear = {kind, kAllReducers};
+  def.traits.movement = true;
+  return def;
+}
+
 constexpr OpDef without_gradient(OpDef def, std::string_view reason) {
   def.vjp = not_differentiable;
   def.no_vjp_reason = reason;
+  return def;
+}
+
+// `verify` throws an UnsupportedError for attributes or regions that cannot be run.
+constexpr OpDef runnable_if(OpDef def, VerifyFn verify) {
+  def.verify_runnable = verify;
   return def;
 }
 
@@ -76,6 +89,22 @@ constexpr bool all_complete(const OpDef (&ops)[Count], size_t propagation_only =
 }
 
 inline ShardingRule rule_like_first_result(const OpView& op) { return RuleBuilder(op).pointwise().build(); }
+
+// Each dim of the first operand has one factor, factor_of(rule, dim), on this dim of all operands and results; scalars
+// have none.
+template <class FactorOf>
+ShardingRule rule_by_dim(const OpView& op, const FactorOf& factor_of) {
+  RuleBuilder rule(op);
+  const size_t operands = op.operand_count();
+  for (size_t dim = 0; dim < op.operand_type(0).shape.size(); ++dim) {
+    const FactorId factor = factor_of(rule, dim);
+    for (size_t t = 0; t < rule.tensor_count(); ++t) {
+      const TensorType& type = t < operands ? op.operand_type(t) : op.result_type(t - operands);
+      if (type.ndim() != 0) rule.map(t, dim, factor);
+    }
+  }
+  return rule.build();
+}
 
 // Takes the declared types of a text, for ops whose operands do not imply them.
 inline void infer_declared(const InferContext& op, std::vector<TypeId>& results) {

@@ -24,11 +24,9 @@ const T& expect_kind(const InferContext& op, const Attrs& attrs, std::string_vie
 }
 
 void check_window(const InferContext& op, const Attrs& attrs, int64_t ndim) {
-  const IntArray& sizes = expect_kind<IntArray>(op, attrs, "window_dimensions");
-  expect_length(op, "window_dimensions", sizes, ndim);
-  expect_positive(op, "window_dimensions", sizes);
-  for (std::string_view name : {"window_strides", "base_dilations", "window_dilations"}) {
-    if (attrs.find(name) == nullptr) continue;
+  constexpr std::string_view kLists[] = {"window_dimensions", "window_strides", "base_dilations", "window_dilations"};
+  for (const std::string_view name : kLists) {
+    if (name != kLists[0] && attrs.find(name) == nullptr) continue;  // only the sizes are required
     const IntArray& list = expect_kind<IntArray>(op, attrs, name);
     expect_length(op, name, list, ndim);
     expect_positive(op, name, list);

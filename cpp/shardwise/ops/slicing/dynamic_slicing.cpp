@@ -109,7 +109,7 @@ class OwnedWindow {
     const ValueId changed = build_dynamic_update_slice(builder_, wide, update, inner_starts());
     Dims limit = margin_;
     for (size_t dim = 0; dim < limit.size(); ++dim) limit[dim] += sizes_[dim];
-    return with_window(build_slice(builder_, changed, margin_, limit, Dims(limit.size(), 1)));
+    return with_window(build_slice(builder_, changed, margin_, limit));
   }
 
  private:
@@ -118,7 +118,7 @@ class OwnedWindow {
   ValueId window() { return build_dynamic_slice(builder_, operand_, starts_, sizes_); }
   ValueId with_window(ValueId rows) { return build_dynamic_update_slice(builder_, operand_, rows, starts_); }
   ValueId with_margin(ValueId rows, Scalar fill) {
-    return build_pad(builder_, rows, build_scalar(builder_, fill), margin_, margin_, Dims(margin_.size(), 0));
+    return build_pad(builder_, rows, build_scalar(builder_, fill), margin_, margin_);
   }
   std::vector<ValueId> inner_starts() {
     std::vector<ValueId> starts;
@@ -157,23 +157,19 @@ void infer_dynamic_slice(const InferContext& op, std::vector<TypeId>& results) {
   if (op.operand_count() == 0) op.fail_shape("takes a tensor and one start index per dim", "none");
   const TensorType& operand = op.operand(0);
   expect_starts(op, 1, operand.ndim());
-  const Dims& sizes = op.attr<IntArray>("slice_sizes");
-  expect_length(op, "slice_sizes", sizes, operand.ndim());
+  const Dims& sizes = expect_list(op, "slice_sizes", operand.ndim());
   for (size_t dim = 0; dim < sizes.size(); ++dim) expect_size(op, dim, sizes[dim], operand.shape[dim]);
   results.push_back(result_or_declared(op, {operand.dtype, sizes}));
 }
 
 ShardingRule rule_dynamic_slice(const OpView& op) {
-  RuleBuilder rule(op);
-  const Dims& from = op.operand_type(0).shape;
-  const Dims& to = op.result_type().shape;
-  for (size_t dim = 0; dim < from.size(); ++dim) {
+  const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
+    if (from[dim] == to[dim]) return rule.factor(from[dim]);
+    rule.range(0, dim, {.start = static_cast<int32_t>(1 + dim)});
     // Blocked: equal shards of the whole dim and of the slice would hold different rows.
-    const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.need_replication(from[dim], true);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
-    if (from[dim] != to[dim]) rule.range(0, dim, {.start = static_cast<int32_t>(1 + dim)});
-  }
-  return rule.build();
+    return rule.need_replication(from[dim], true);
+  });
 }
 
 void partition_dynamic_slice(PartitionContext& context) {
@@ -311,31 +307,28 @@ constexpr Method kDynamicUpdateSliceMethods[] = {
     {kOwnedRows, factors_in_part, placements_by_rule, partition_by_owned_update}};
 
 constexpr OpDef kDynamicSlicingOps[] = {
-    {.name = "stablehlo.dynamic_slice",
-     .infer = infer_dynamic_slice,
-     .rule = rule_dynamic_slice,
-     .partition = partition_dynamic_slice,
-     .methods = kDynamicSliceMethods,
-     .prepare = prepare_dynamic_slice,
-     .vjp = vjp_dynamic_slice,
-     .batch = batch_dynamic_slice,
-     .linear = {Linear::kFirst, kAllReducers},
-     .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
-     .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice).",
-     .traits = {.movement = true}},
-    {.name = "stablehlo.dynamic_update_slice",
-     .infer = infer_dynamic_update_slice,
-     .rule = rule_dynamic_update_slice,
-     .partition = partition_dynamic_update_slice,
-     .methods = kDynamicUpdateSliceMethods,
-     .prepare = prepare_dynamic_update_slice,
-     .vjp = vjp_dynamic_update_slice,
-     .batch = batch_dynamic_update_slice,
-     .linear = {Linear::kJoint, kAllReducers},
-     .joint = 0b011,
-     .format = "operands attr-dict `:` functional-type",
-     .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
-     .traits = {.movement = true}},
+    moving({.name = "stablehlo.dynamic_slice",
+            .infer = infer_dynamic_slice,
+            .rule = rule_dynamic_slice,
+            .partition = partition_dynamic_slice,
+            .methods = kDynamicSliceMethods,
+            .prepare = prepare_dynamic_slice,
+            .vjp = vjp_dynamic_slice,
+            .batch = batch_dynamic_slice,
+            .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
+            .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice)."}),
+    moving({.name = "stablehlo.dynamic_update_slice",
+            .infer = infer_dynamic_update_slice,
+            .rule = rule_dynamic_update_slice,
+            .partition = partition_dynamic_update_slice,
+            .methods = kDynamicUpdateSliceMethods,
+            .prepare = prepare_dynamic_update_slice,
+            .vjp = vjp_dynamic_update_slice,
+            .batch = batch_dynamic_update_slice,
+            .joint = 0b011,
+            .format = "operands attr-dict `:` functional-type",
+            .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice)."},
+           Linear::kJoint),
 };
 static_assert(all_complete(kDynamicSlicingOps));
 

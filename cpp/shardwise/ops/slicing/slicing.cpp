@@ -24,12 +24,9 @@ namespace {
 void infer_slice(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(1);
   const TensorType& operand = op.operand(0);
-  const Dims& start = op.attr<IntArray>("start_indices");
-  const Dims& limit = op.attr<IntArray>("limit_indices");
-  const Dims& strides = op.attr<IntArray>("strides");
-  expect_length(op, "start_indices", start, operand.ndim());
-  expect_length(op, "limit_indices", limit, operand.ndim());
-  expect_length(op, "strides", strides, operand.ndim());
+  const Dims& start = expect_list(op, "start_indices", operand.ndim());
+  const Dims& limit = expect_list(op, "limit_indices", operand.ndim());
+  const Dims& strides = expect_list(op, "strides", operand.ndim());
   TensorType result{operand.dtype, {}};
   for (size_t dim = 0; dim < start.size(); ++dim) {
     if (start[dim] < 0 || start[dim] > limit[dim] || limit[dim] > operand.shape[dim] || strides[dim] < 1) {
@@ -48,16 +45,12 @@ int64_t scale_of_slice(const OpView& op, size_t dim) {
 }
 
 ShardingRule rule_slice(const OpView& op) {
-  RuleBuilder rule(op);
-  const Dims& from = op.operand_type(0).shape;
-  const Dims& to = op.result_type().shape;
-  for (size_t dim = 0; dim < from.size(); ++dim) {
-    const FactorId factor = from[dim] == to[dim] ? rule.factor(from[dim]) : rule.permutation(from[dim]);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
-    if (from[dim] == to[dim]) continue;
+  const Dims &from = op.operand_type(0).shape, &to = op.result_type().shape;
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
+    if (from[dim] == to[dim]) return rule.factor(from[dim]);
     rule.range(0, dim, {.scale = scale_of_slice(op, dim), .offset = dims_attr(op, "start_indices")[dim]});
-  }
-  return rule.build();
+    return rule.permutation(from[dim]);
+  });
 }
 
 void partition_slice(PartitionContext& context) {
@@ -125,12 +118,9 @@ PadSpec pad_spec(const OpView& op) {
 void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(2);
   const TensorType& operand = op.operand(0);
-  const Dims& low = op.attr<IntArray>("edge_padding_low");
-  const Dims& high = op.attr<IntArray>("edge_padding_high");
-  const Dims& interior = op.attr<IntArray>("interior_padding");
-  expect_length(op, "edge_padding_low", low, operand.ndim());
-  expect_length(op, "edge_padding_high", high, operand.ndim());
-  expect_length(op, "interior_padding", interior, operand.ndim());
+  const Dims& low = expect_list(op, "edge_padding_low", operand.ndim());
+  const Dims& high = expect_list(op, "edge_padding_high", operand.ndim());
+  const Dims& interior = expect_list(op, "interior_padding", operand.ndim());
   expect_scalar(op, 1, operand.dtype);
   TensorType result{operand.dtype, {}};
   for (size_t dim = 0; dim < low.size(); ++dim) {
@@ -155,16 +145,13 @@ void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
 
 // Padding that shifts (low 1, high -1) moves elements although the size stays the same.
 ShardingRule rule_pad(const OpView& op) {
-  RuleBuilder rule(op);
   const PadSpec spec = pad_spec(op);
   const Dims& shape = op.operand_type(0).shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const bool changes = spec.changes(dim, shape[dim]);
-    const FactorId factor = changes ? rule.permutation(shape[dim]) : rule.factor(shape[dim]);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
-    if (changes) rule.range(0, dim, spec.range(dim, shape[dim]));
-  }
-  return rule.build();
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
+    if (!spec.changes(dim, shape[dim])) return rule.factor(shape[dim]);
+    rule.range(0, dim, spec.range(dim, shape[dim]));
+    return rule.permutation(shape[dim]);
+  });
 }
 
 void partition_pad(PartitionContext& context) {
@@ -248,19 +235,17 @@ void infer_concatenate(const InferContext& op, std::vector<TypeId>& results) {
 
 // The operands are whole along the dim, or exchanged.
 ShardingRule rule_concatenate(const OpView& op) {
-  RuleBuilder rule(op);
   const auto joined = static_cast<size_t>(op.attrs().get_int("dimension"));
   const Dims& shape = op.result_type().shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const FactorId factor = dim == joined ? rule.need_replication(shape[dim]) : rule.factor(shape[dim]);
-    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
-  }
-  int64_t begin = 0;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    rule.range(i, joined, {.offset = -begin, .outside = Outside::kAbsent});
-    begin += op.operand_type(i).shape[joined];
-  }
-  return rule.build();
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
+    if (dim != joined) return rule.factor(shape[dim]);
+    int64_t begin = 0;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      rule.range(i, joined, {.offset = -begin, .outside = Outside::kAbsent});
+      begin += op.operand_type(i).shape[joined];
+    }
+    return rule.need_replication(shape[dim]);
+  });
 }
 
 void partition_concatenate(PartitionContext& context) {
@@ -296,44 +281,40 @@ void batch_concatenate(BatchContext& context) {
 // ---- the family ----------------------------------------------------------------------------------------------------
 
 constexpr OpDef kSlicingOps[] = {
-    {.name = "stablehlo.slice",
-     .infer = infer_slice,
-     .rule = rule_slice,
-     .partition = partition_slice,
-     .methods = kByExchange,
-     .prepare = prepare_slice,
-     .vjp = vjp_slice,
-     .batch = batch_slice,
-     .linear = {Linear::kFirst, kAllReducers},
-     .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
-     .doc = "A range with a stride of every dim (StableHLO slice).",
-     .traits = {.movement = true}},
-    {.name = "stablehlo.pad",
-     .infer = infer_pad,
-     .rule = rule_pad,
-     .partition = partition_pad,
-     .methods = kByExchange,
-     .prepare = prepare_pad,
-     .vjp = vjp_pad,
-     .batch = batch_pad,
-     // A sum of pads is the pad of the sums, if the padding values are summed as well.
-     .linear = {Linear::kJoint, kAllReducers},
-     .format = "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
-               "$interior_padding attr-dict `:` functional-type",
-     .doc = "Puts a value around and between the elements, or cuts elements off (StableHLO pad).",
-     .traits = {.movement = true}},
-    {.name = "stablehlo.concatenate",
-     .infer = infer_concatenate,
-     .rule = rule_concatenate,
-     .partition = partition_concatenate,
-     .methods = kByExchange,
-     .prepare = prepare_concatenate,
-     .vjp = vjp_concatenate,
-     .batch = batch_concatenate,
-     .linear = {Linear::kJoint, kAllReducers},
-     .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
-     .doc = "Tensors one after another along a dim (StableHLO concatenate).",
-     .traits = {.movement = true}},
+    moving({.name = "stablehlo.slice",
+            .infer = infer_slice,
+            .rule = rule_slice,
+            .partition = partition_slice,
+            .methods = kByExchange,
+            .prepare = prepare_slice,
+            .vjp = vjp_slice,
+            .batch = batch_slice,
+            .format = "operands custom<slice_ranges> attr-dict `:` functional-type",
+            .doc = "A range with a stride of every dim (StableHLO slice)."}),
+    moving({.name = "stablehlo.pad",
+            .infer = infer_pad,
+            .rule = rule_pad,
+            .partition = partition_pad,
+            .methods = kByExchange,
+            .prepare = prepare_pad,
+            .vjp = vjp_pad,
+            .batch = batch_pad,
+            .format = "operands `,` `low` `=` $edge_padding_low `,` `high` `=` $edge_padding_high `,` `interior` `=` "
+                      "$interior_padding attr-dict `:` functional-type",
+            .doc = "Puts a value around and between the elements, or cuts elements off (StableHLO pad)."},
+           // A sum of pads is the pad of the sums, if the padding values are summed as well.
+           Linear::kJoint),
+    moving({.name = "stablehlo.concatenate",
+            .infer = infer_concatenate,
+            .rule = rule_concatenate,
+            .partition = partition_concatenate,
+            .methods = kByExchange,
+            .prepare = prepare_concatenate,
+            .vjp = vjp_concatenate,
+            .batch = batch_concatenate,
+            .format = "operands `,` `dim` `=` $dimension attr-dict `:` functional-type",
+            .doc = "Tensors one after another along a dim (StableHLO concatenate)."},
+           Linear::kJoint),
 };
 static_assert(all_complete(kSlicingOps));
 

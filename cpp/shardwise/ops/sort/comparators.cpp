@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
@@ -20,12 +21,12 @@ class LexicographicPattern {
   Keys keys(ValueId less) const {
     // less = lt(first key) or (eq(first key) and less of the other keys), as JAX writes a sort by several keys.
     if (const std::optional<SortKey> key = comparison(less, true)) return std::vector<SortKey>{*key};
-    const std::optional<OpView> either = made_by(less, "stablehlo.or");
+    const std::optional<OpView> either = made_by(module_, less, "stablehlo.or");
     // `or` and `and` are commutative, so each may have its operands in either order.
     for (size_t first = 0; either && first < 2; ++first) {
       const std::optional<SortKey> key = comparison(either->operand(first), true);
       if (!key) continue;
-      const std::optional<OpView> tie = made_by(either->operand(1 - first), "stablehlo.and");
+      const std::optional<OpView> tie = made_by(module_, either->operand(1 - first), "stablehlo.and");
       for (size_t equal = 0; tie && equal < 2; ++equal) {
         std::optional<SortKey> same = comparison(tie->operand(equal), false);
         if (!same) continue;
@@ -48,12 +49,6 @@ class LexicographicPattern {
     bool equal_zeros = false, equal_nans = false;
   };
 
-  std::optional<OpView> made_by(ValueId value, std::string_view name) const {
-    const OpId id = module_.value(value).op;
-    if (!id || module_.op(id).def->name != name) return std::nullopt;
-    return OpView(module_, id);
-  }
-
   static std::string_view text(const OpView& compare, std::string_view attribute) {
     const auto* value = compare.attrs().find<EnumAttr>(attribute);
     return value == nullptr ? std::string_view() : std::string_view(value->value);
@@ -69,10 +64,10 @@ class LexicographicPattern {
   std::optional<Side> side(ValueId value) const {
     const auto found = std::ranges::find(region_.arguments, value);
     if (found != region_.arguments.end()) return Side{static_cast<size_t>(found - region_.arguments.begin())};
-    const std::optional<OpView> choice = made_by(value, "stablehlo.select");
+    const std::optional<OpView> choice = made_by(module_, value, "stablehlo.select");
     if (!choice) return std::nullopt;
     std::optional<Side> inner = side(choice->operand(2));
-    const std::optional<OpView> test = made_by(choice->operand(0), "stablehlo.compare");
+    const std::optional<OpView> test = made_by(module_, choice->operand(0), "stablehlo.compare");
     const std::optional<Scalar> constant = splat_value(module_, choice->operand(1));
     if (!inner || !test || is_total(*test) || !constant || !is_float(constant->dtype)) return std::nullopt;
     const ValueId argument = region_.arguments[inner->argument];
@@ -93,7 +88,7 @@ class LexicographicPattern {
   // Recognises a comparison of both arguments of one operand: the left one comes before, or (not strict) both are
   // equal.
   std::optional<SortKey> comparison(ValueId value, bool strict) const {
-    const std::optional<OpView> op = made_by(value, "stablehlo.compare");
+    const std::optional<OpView> op = made_by(module_, value, "stablehlo.compare");
     if (!op) return std::nullopt;
     const std::string_view direction = LexicographicPattern::direction(*op);
     const bool fits = strict ? direction == "LT" || direction == "GT" : direction == "EQ";

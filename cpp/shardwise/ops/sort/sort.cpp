@@ -46,16 +46,13 @@ void infer_sort(const InferContext& op, std::vector<TypeId>& results) {
 
 // When there is no other dim to shard, the sorted dim does not propagate its sharding.
 ShardingRule rule_sort(const OpView& op) {
-  RuleBuilder rule(op);
   const Dims& shape = op.operand_type(0).shape;
   const auto sorted = static_cast<size_t>(sorted_dim(op.attrs(), op.operand_type(0).ndim()));
   bool alone = true;
   for (size_t dim = 0; dim < shape.size(); ++dim) alone = alone && (dim == sorted || shape[dim] == 1);
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const FactorId factor = dim == sorted ? rule.need_replication(shape[dim], alone) : rule.factor(shape[dim]);
-    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
-  }
-  return rule.build();
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
+    return dim == sorted ? rule.need_replication(shape[dim], alone) : rule.factor(shape[dim]);
+  });
 }
 
 // ---- methods -------------------------------------------------------------------------------------------------------

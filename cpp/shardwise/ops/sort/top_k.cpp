@@ -10,6 +10,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
+#include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/sort/sort.h"
 
@@ -31,15 +32,12 @@ void infer_top_k(const InferContext& op, std::vector<TypeId>& results) {
 }
 
 ShardingRule rule_top_k(const OpView& op) {
-  RuleBuilder rule(op);
   const Dims& shape = op.operand_type(0).shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const bool taken = dim + 1 == shape.size();
+  return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) {
     // Blocked: the sharding of the whole row says nothing of its k winners.
-    const FactorId factor = taken ? rule.need_replication(shape[dim], true) : rule.factor(shape[dim]);
-    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) rule.map(tensor, dim, factor);
-  }
-  return rule.build();
+    const bool taken = dim + 1 == shape.size();
+    return taken ? rule.need_replication(shape[dim], true) : rule.factor(shape[dim]);
+  });
 }
 
 std::optional<Kernel> prepare_top_k(const OpView& op, const KernelTypes&) {
@@ -65,7 +63,7 @@ void partition_by_winners(PartitionContext& context) {
   Builder& builder = context.builder();
   const DType dtype = context.op().operand_type(0).dtype;
   const DimLayout& layout = context.operand_layout(0).dims.back();
-  const int64_t k = context.op().attrs().get_int("k"), ndim = context.op().operand_type(0).ndim();
+  const int64_t k = context.op().attrs().get_int("k");
   // The NaN with all bits set, the smallest one in the total order by which top_k compares.
   const Scalar least = is_float(dtype) ? Scalar::of_float(dtype, std::bit_cast<double>(~uint64_t{0}))
                                        : neutral_element(Reducer::kMax, dtype);
@@ -75,11 +73,9 @@ void partition_by_winners(PartitionContext& context) {
   const Dims shape = builder.module().type(own.places).shape;
   const ValueId offset = build_convert(builder, context.shard_offset(layout), DType::kI32);
   own.places = builder.create("stablehlo.add", {own.places, build_broadcast(builder, offset, shape, {})});
-  std::vector<AxisList> gather(static_cast<size_t>(ndim));
-  gather.back() = layout.axes;
   for (ValueId* value : {&own.values, &own.places}) {
-    *value = create_all_gather(builder, context.mesh(), *value, gather);
-    context.explain(*value, ndim - 1);
+    *value = create_all_gather(builder, context.mesh(), *value, shape.size() - 1, layout.axes);
+    context.explain(*value, std::ssize(shape) - 1);
   }
   const Winners all = build_top_k(builder, own.values, k);
   // The second top_k gives places among the gathered winners; these hold the places in the whole row.

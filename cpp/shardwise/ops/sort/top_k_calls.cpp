@@ -125,9 +125,9 @@ Dims order_with_last(size_t ndim, size_t dim, bool back) {
 }
 
 bool is_iota_along(const Module& module, ValueId value, size_t dim) {
-  const OpId maker = module.value(value).op;
-  if (!maker || module.op(maker).def->name != "stablehlo.iota" || module.value(value).sharding) return false;
-  return module.attrs(maker).get_int("iota_dimension") == static_cast<int64_t>(dim);
+  const std::optional<OpView> iota = made_by(module, value, "stablehlo.iota");
+  if (!iota || module.value(value).sharding) return false;
+  return iota->attrs().get_int("iota_dimension") == static_cast<int64_t>(dim);
 }
 
 // By the floats of operand 0; the smallest are the largest of the negated ones.

@@ -43,9 +43,7 @@ ValueId part(Builder& builder, ValueId value, size_t dim, int64_t start, int64_t
   Dims limits = builder.module().type(value).shape, starts(limits.size(), 0);
   starts[dim] = start;
   limits[dim] = limit;
-  return builder.create(
-      "stablehlo.slice", {value},
-      Attrs{{"start_indices", starts}, {"limit_indices", limits}, {"strides", Dims(limits.size(), 1)}});
+  return create_slice(builder, value, starts, limits);
 }
 
 // `row` has one row where `shape` has several.
@@ -79,15 +77,10 @@ class TotalsScan {
   }
 
  private:
-  ValueId explained(ValueId collective) {
-    context_.explain(collective, static_cast<int64_t>(dim_));
-    return collective;
-  }
+  ValueId explained(ValueId collective) { return context_.explain(collective, static_cast<int64_t>(dim_)); }
 
   ValueId by_gathering(ValueId totals) {
-    std::vector<AxisList> gather(builder_.module().type(totals).shape.size());
-    gather[dim_] = layout_.axes;
-    const ValueId all = explained(create_all_gather(builder_, context_.mesh(), totals, gather));
+    const ValueId all = explained(create_all_gather(builder_, context_.mesh(), totals, dim_, layout_.axes));
     const Dims shape = builder_.module().type(all).shape;
     const auto dim = static_cast<int64_t>(dim_);
     const Dims row{layout_.shards};
@@ -131,17 +124,11 @@ class TotalsScan {
     const int64_t count = type.size(), whole = columns * layout_.shards;
     const ValueId zero = build_scalar(builder_, scalar_of(type.dtype, 0));
     const ValueId row = build_reshape(builder_, totals, Dims{1, count});
-    const ValueId padded = builder_.create("stablehlo.pad", {row, zero},
-                                           Attrs{{"edge_padding_low", Dims{0, 0}},
-                                                 {"edge_padding_high", Dims{0, whole - count}},
-                                                 {"interior_padding", Dims{0, 0}}});
+    const ValueId padded = create_pad(builder_, row, zero, Dims{0, 0}, Dims{0, whole - count});
     const ValueId all = exchanged(padded, 0, 1);
     const ValueId scanned = build_prefix(builder_, without_own(all), reducer_, 0, prefix_);
     const ValueId back = exchanged(scanned, 1, 0);
-    const ValueId own = builder_.create(
-        "stablehlo.slice", {back},
-        Attrs{{"start_indices", Dims{0, 0}}, {"limit_indices", Dims{1, count}}, {"strides", Dims{1, 1}}});
-    return build_reshape(builder_, own, type.shape);
+    return build_reshape(builder_, create_slice(builder_, back, Dims{0, 0}, Dims{1, count}), type.shape);
   }
 
   ValueId exchanged(ValueId value, int64_t from_dim, int64_t to_dim) {
@@ -177,7 +164,6 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
   const LocalLayout& layout = context.result_layout(0);
   const auto ndim = layout.dims.size();
   Dims from = context.op().operand_type(0).shape, local = layout.local_shape(), high(ndim, 0);
-  const Dims none(ndim, 0);
   std::vector<ValueId> starts(ndim);
   for (size_t dim = 0; dim < ndim; ++dim) {
     const DimLayout& side = layout.dims[dim];
@@ -190,7 +176,8 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
   }
   const ValueId init = build_convert(builder, counted_once(context, 1, layout.unreduced, reducer), wide);
   const ValueId share = build_init_share(builder, init, reducer, window, from);
-  const ValueId slice = build_dynamic_slice(builder, build_pad(builder, share, init, none, high, none), starts, local);
+  const ValueId slice =
+      build_dynamic_slice(builder, build_pad(builder, share, init, Dims(ndim, 0), high), starts, local);
   return repeated(builder, slice, layout.local_shape());
 }
 

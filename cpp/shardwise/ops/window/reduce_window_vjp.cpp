@@ -40,17 +40,6 @@ ValueId share_of(Builder& builder, ValueId cotangent, ValueId count) {
   return divide(builder, cotangent, builder.create("stablehlo.maximum", {count, one}));
 }
 
-ValueId padded_along(Builder& builder, ValueId value, int64_t number, size_t dim, int64_t low, int64_t high,
-                     int64_t interior = 0) {
-  const TensorType type = builder.module().type(value);
-  const size_t ndim = type.shape.size();
-  Dims lows(ndim, 0), highs(ndim, 0), interiors(ndim, 0);
-  lows[dim] = low;
-  highs[dim] = high;
-  interiors[dim] = interior;
-  return build_pad(builder, value, build_scalar(builder, scalar_of(type.dtype, number)), lows, highs, interiors);
-}
-
 // ---- sums ----------------------------------------------------------------------------------------------------------
 
 // The window under which operand element j meets every result that it contributed to.
@@ -87,8 +76,8 @@ void vjp_sum(VjpContext& context, const Window& window) {
 
 // Shifts elements by `by` positions in the direction of `prefix`, and fills with 0.
 ValueId shifted_along(Builder& builder, ValueId value, size_t dim, int64_t by, Prefix prefix) {
-  return prefix == Prefix::kForward ? padded_along(builder, value, 0, dim, by, -by)
-                                    : padded_along(builder, value, 0, dim, -by, by);
+  return prefix == Prefix::kForward ? build_pad_along(builder, value, 0, dim, by, -by)
+                                    : build_pad_along(builder, value, 0, dim, -by, by);
 }
 
 // The product of `a` with `b` shifted. It is 0 where nothing was shifted in, even if `a` is infinite there.
@@ -122,7 +111,7 @@ ValueId product_back(Builder& builder, ValueId x, ValueId result, ValueId cotang
   const Prefix back = opposite(prefix);
   const ValueId after = recurrence(builder, shifted_along(builder, x, dim, 1, back), cotangent, dim, back);
   const bool forward = prefix == Prefix::kForward;
-  const ValueId before = padded_along(builder, result, 1, dim, forward ? 1 : -1, forward ? -1 : 1);
+  const ValueId before = build_pad_along(builder, result, 1, dim, forward ? 1 : -1, forward ? -1 : 1);
   return multiply(builder, before, after);
 }
 
@@ -134,8 +123,8 @@ ValueId extremum_back(Builder& builder, ValueId x, ValueId result, ValueId cotan
   const ValueId hit = build_equal_as_number(builder, x, result);
   const ValueId same = build_equal_as_number(builder, build_slice_along(builder, result, dim, 1, size),
                                              build_slice_along(builder, result, dim, 0, size - 1));
-  const ValueId at_second = padded_along(builder, same, 0, dim, 1, 0);
-  const ValueId at_first = padded_along(builder, same, 0, dim, 0, 1);
+  const ValueId at_second = build_pad_along(builder, same, 0, dim, 1, 0);
+  const ValueId at_first = build_pad_along(builder, same, 0, dim, 0, 1);
   const ValueId count = recurrence(builder, forward ? at_second : at_first, hit, dim, prefix);
   const ValueId share = share_of(builder, cotangent, count);
   return multiply(builder, hit, recurrence(builder, forward ? at_first : at_second, share, dim, opposite(prefix)));
@@ -169,8 +158,8 @@ class Places {
     for (int64_t place = 0; place < window_.sizes[dim_]; ++place) {
       const int64_t start = place * window_.dilations[dim_];
       const ValueId row = build_row(builder_, places, place);
-      const ValueId spread =
-          padded_along(builder_, row, 0, dim_, start, size - start - span_, window_.strides[dim_] - 1);
+      const int64_t rest = size - start - span_;
+      const ValueId spread = build_pad_along(builder_, row, 0, dim_, start, rest, window_.strides[dim_] - 1);
       total = total ? add(builder_, total, spread) : spread;
     }
     const Window window = window_.only(dim_);

@@ -5,6 +5,7 @@
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/partitioning/exchange_partition.h"
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -84,8 +85,7 @@ class SelectAndScatterOfShards {
     const ValueId found = build_select_and_scatter(builder_, context_.op(), parts);
     if (!moves) return found;
     // Also if it is whole, so that the program is the same text for every number of devices.
-    return builder_.create("stablehlo.slice", {found},
-                           Attrs{{"start_indices", start}, {"limit_indices", limit}, {"strides", Dims(ndim, 1)}});
+    return create_slice(builder_, found, start, limit);
   }
 
  private:
@@ -109,8 +109,7 @@ class SelectAndScatterOfShards {
     const ValueId made = create_exchange(builder_, context_.mesh(), {&value, 1}, {}, map);
     size_t dim = 0;
     while (window_.is_trivial(dim) || map.to[dim].axes.empty()) ++dim;
-    context_.explain(made, static_cast<int64_t>(dim));
-    return made;
+    return context_.explain(made, static_cast<int64_t>(dim));
   }
 
   ValueId number(int64_t value) { return build_scalar(builder_, scalar_of(DType::kI64, value)); }

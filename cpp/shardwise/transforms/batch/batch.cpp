@@ -2,16 +2,17 @@
 #include "shardwise/transforms/batch/batch.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/transforms/batch/batch_dependence.h"
 #include "shardwise/transforms/batch/batch_walk.h"
 #include "shardwise/transforms/batch/manual_regions.h"
@@ -32,10 +33,10 @@ class BatchWalk::Context final : public BatchContext {
   void set_result(size_t i, ValueId value) override {
     const ValueId result = walk_.module_.result(id_, static_cast<uint32_t>(i));
     const TensorType& type = walk_.module_.type(result);
-    Dims wanted{size()};
-    wanted.insert(wanted.end(), type.shape.begin(), type.shape.end());
     const TensorType& got = walk_.module_.type(value);
-    if (got.shape != wanted) fail<InternalError>(op().name(), str("result ", i, " must be batched"), got.text());
+    if (got.shape != with_leading(size(), type.shape)) {
+      fail<InternalError>(op().name(), str("result ", i, " must be batched"), got.text());
+    }
     rule_.add_to(walk_.module_.value(value).op, size());
     walk_.map(result, stays_by_itself() ? value : constrain_rows(builder(), walk_.axes_, value, set_), set_);
   }
@@ -162,8 +163,7 @@ namespace {
 void check_argument(const Module& module, ValueId parameter, ValueId argument, bool batched, int64_t size) {
   const TensorType& wanted = module.type(parameter);
   const TensorType& got = module.type(argument);
-  Dims shape = wanted.shape;
-  if (batched) shape.insert(shape.begin(), size);
+  const Dims shape = batched ? with_leading(size, wanted.shape) : wanted.shape;
   if (got.dtype == wanted.dtype && got.shape == shape) return;
   fail<ShapeError>("vmap", str("an argument must be ", TensorType{wanted.dtype, shape}.text()), got.text(),
                    "all mapped axes must have the same size");
@@ -193,13 +193,8 @@ BatchedResults append_batched(Builder& builder, RegionId body, std::span<const V
 
 ValueId append_leading_dim(Builder& builder, ValueId value, int64_t size) {
   const TensorType type = builder.module().type(value);
-  Dims shape{size};
-  shape.insert(shape.end(), type.shape.begin(), type.shape.end());
-  Dims dims(type.shape.size());
   // Dim d of the value is dim d + 1 of the result: tensor<4x3> with dims [1, 2] becomes tensor<8x4x3>.
-  std::iota(dims.begin(), dims.end(), 1);
-  return builder.create("stablehlo.broadcast_in_dim", {value}, Attrs{{"broadcast_dimensions", IntArray(dims)}},
-                        {builder.context().tensor(type.dtype, shape)});
+  return build_broadcast(builder, value, with_leading(size, type.shape), identity_dims(type.ndim(), 1));
 }
 
 }  // namespace shardwise

@@ -110,7 +110,8 @@ class CutValue {
     const Interleaving dims = interleaving(around, shape, true);
     const ValueId apart = build_reshape(builder_, whole, dims.shape);
     const ValueId front = build_transpose(builder_, apart, dims.places);
-    return constrained(build_reshape(builder_, front, rows(set, dims.local)), set, manual_.inside(sharding_));
+    return constrained(build_reshape(builder_, front, axes_.with_rows(set, dims.local)), set,
+                       manual_.inside(sharding_));
   }
 
   // The inverse, where `set` are the axes of the rows. Along axes that do not cut the value, the first rows are taken.
@@ -127,7 +128,7 @@ class CutValue {
     const Interleaving dims = interleaving(around, local, false);
     const ValueId apart = build_reshape(builder_, value, joined(axes_.sizes(wanted), local));
     const ValueId beside = build_transpose(builder_, apart, inverse_permutation(dims.places));
-    const ValueId whole = build_reshape(builder_, beside, rows(around, dims.whole));
+    const ValueId whole = build_reshape(builder_, beside, axes_.with_rows(around, dims.whole));
     builder_.set_loc(last, builder_.origin());
     return constrained(whole, around, sharding_);
   }
@@ -168,8 +169,6 @@ class CutValue {
     dims.places = joined(dims.places, local_places);
     return dims;
   }
-
-  Dims rows(AxisSet set, const Dims& row) const { return set == 0 ? row : with_leading(axes_.rows(set), row); }
 
   ValueId constrained(ValueId value, AxisSet set, const TensorSharding& sharding) const {
     if (axes_.mesh() == nullptr || sharding.mesh->is_empty()) return value;

@@ -13,6 +13,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -44,9 +45,7 @@ std::vector<ValueId> BatchWalk::add_arguments(RegionId from, RegionId to, const 
   for (size_t i = 0; i < originals.size(); ++i) {
     const Value original = module_.value(originals[i]);
     const TensorType type = module_.type(originals[i]);
-    const TypeId wanted = sets[i] == 0
-                              ? original.type
-                              : module_.context().tensor(type.dtype, with_leading(axes_.rows(sets[i]), type.shape));
+    const TypeId wanted = module_.context().tensor(type.dtype, axes_.with_rows(sets[i], type.shape));
     made.push_back(module_.add_argument(to, wanted, original.loc));
     if (sets[i] == 0) module_.value(made.back()).sharding = original.sharding;
     map(originals[i], made.back(), sets[i]);
@@ -181,8 +180,7 @@ void BatchWalk::inline_region(OpId op) {
     for (const ValueId result : results) of_results.push_back(varies(result));
     return images(results, of_results);
   });
-  std::vector<TypeId> types;
-  for (const ValueId result : module_.region(made).results) types.push_back(module_.value(result).type);
+  const std::vector<TypeId> types = types_of(module_, module_.region(made).results);
   const std::array regions{made};
   map_results(op, builder_->create_op(*module_.op(op).def, operands, module_.op(op).attrs, types, regions), of_results);
 }

@@ -18,8 +18,7 @@ thread_local const DerivativeSource* current_source = nullptr;
 
 auto append_program(Builder& builder, const GivenProgram& program, std::span<const ValueId> operands) {
   Module& module = builder.module();
-  std::vector<TypeId> types;
-  for (const ValueId result : module.region(program.body).results) types.push_back(module.value(result).type);
+  const std::vector<TypeId> types = types_of(module, module.region(program.body).results);
   const Attrs attrs{{"name", program.name}, {std::string(kDerivativeAttr), IntAttr{program.derivative}}};
   return results_of(module, builder.create_op("sdy.named_computation", operands, attrs, types, {{program.body}}));
 }

@@ -13,6 +13,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/control/loop_parts.h"
+#include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/transforms/gradient/backward_split.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
@@ -25,38 +26,9 @@ DType index_dtype(int64_t trips) { return trips <= std::numeric_limits<int32_t>:
 
 // ---- rows of stacks ------------------------------------------------------------------------------------------------
 
-TypeId stack_type(const Module& module, ValueId row, int64_t trips) {
-  const TensorType type = module.type(row);
-  Dims shape = type.shape;
-  shape.insert(shape.begin(), trips);
-  return module.context().tensor(type.dtype, shape);
-}
-
-Dims one_row(const Module& module, ValueId row) {
-  Dims shape = module.type(row).shape;
-  shape.insert(shape.begin(), 1);
-  return shape;
-}
-
-std::vector<ValueId> starts_of_row(Builder& builder, ValueId stack, size_t dim, ValueId index) {
-  const size_t ndim = static_cast<size_t>(builder.module().type(stack).ndim());
-  if (ndim == 1) return {index};
-  std::vector<ValueId> starts(ndim, build_scalar(builder, scalar_of(builder.module().type(index).dtype, 0)));
-  starts[dim] = index;
-  return starts;
-}
-
 ValueId write_row(Builder& builder, ValueId stack, ValueId row, ValueId index) {
-  const ValueId update = build_reshape(builder, row, one_row(builder.module(), row));
+  const ValueId update = build_reshape(builder, row, with_leading(1, builder.module().type(row).shape));
   return build_dynamic_update_slice(builder, stack, update, starts_of_row(builder, stack, 0, index));
-}
-
-// With the dim or without it, as `shape` has it.
-ValueId read_row(Builder& builder, ValueId stack, size_t dim, ValueId index, const Dims& shape) {
-  Dims sizes = builder.module().type(stack).shape;
-  sizes[dim] = 1;
-  return build_reshape(builder, build_dynamic_slice(builder, stack, starts_of_row(builder, stack, dim, index), sizes),
-                       shape);
 }
 
 ValueId linear_value(Builder& builder, ValueId trip, LinearInteger integer) {
@@ -253,10 +225,10 @@ class ForwardLoop {
     Builder in_body(module_, joint_.region, loop_.loc());
     const ValueId trip = stacked.empty() ? ValueId{} : trip_number(in_body, operands, results);
     for (const ValueId value : stacked) {
-      const TypeId type = stack_type(module_, value, counted_.trips);
-      const ValueId stack = module_.add_argument(joint_.region, type, loop_.loc());
+      const TensorType type{module_.type(value).dtype, with_leading(counted_.trips, module_.type(value).shape)};
+      const ValueId stack = module_.add_argument(joint_.region, module_.context().intern(type), loop_.loc());
       results.push_back(write_row(in_body, stack, value, trip));
-      operands.push_back(build_zeros(builder, TensorType(module_.context().type(type))));
+      operands.push_back(build_zeros(builder, type));
     }
     module_.region(joint_.region).results = results;
     const RegionId regions[] = {copy_condition(operands, position), joint_.region};
@@ -367,8 +339,8 @@ class BackwardLoop {
 
   ValueId saved_row(Builder& builder, ValueId trip, const SavedStack& rows) {
     // In trip 0 a shifted row has the index -1. dynamic_slice clamps it, and the select below discards that row.
-    const ValueId row =
-        read_row(builder, rows.stack, rows.dim, linear_value(builder, trip, rows.row), module_.type(rows.value).shape);
+    const ValueId index = linear_value(builder, trip, rows.row);
+    const ValueId row = build_dynamic_row(builder, rows.stack, rows.dim, index, module_.type(rows.value).shape);
     if (!rows.first) return row;
     const ValueId is_first = build_compare(builder, "EQ", trip, build_scalar(builder, scalar_of(dtype_, 0)));
     return builder.create("stablehlo.select", {is_first, rows.first, row});

@@ -223,8 +223,7 @@ class JointBodyBuilder {
         operands.push_back(splat ? build_splat(builder_, shape, *splat) : row);
       }
       const TypeId type = module_.context().tensor(module_.type(stack).dtype, shape);
-      const OpId made = builder_.create_op(*module_.op(maker).def, operands, module_.op(maker).attrs, {&type, 1});
-      return module_.result(made);
+      return builder_.create(*module_.op(maker).def, operands, module_.op(maker).attrs, {&type, 1});
     }
     const ValueId argument = add_argument(type_of(stack));
     joint_.outputs.push_back({.argument = argument, .value = stack});
