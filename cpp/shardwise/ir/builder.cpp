@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/redirection.h"
 
@@ -116,7 +117,8 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
     for (const RegionId region : regions) copy_captured_constants(*module_, region);
   }
   std::vector<TypeId> results;
-  try {
+  // infer knows the op, but not the user's line.
+  located(*module_, loc_, [&] {
     const InferContext inferred(*module_, def, operands, context().attrs(attrs), declared, regions);
     if (def.regions == Regions::kNone || def.regions == Regions::kCall) inferred.expect_regions(0);
     def.infer(inferred, results);
@@ -127,11 +129,7 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
       fail<ShapeError>(def.name, "the declared result types must be " + types_text(context(), results),
                        types_text(context(), declared));
     }
-  } catch (Error& error) {
-    // infer knows the op, but not the user's line.
-    error.at(context().location_text(loc_));
-    throw;
-  }
+  });
   const OpId made = module_->append_op(region_, def, operands, attrs, results, loc_, regions);
   module_->op(made).origin = origin_;
   return made;

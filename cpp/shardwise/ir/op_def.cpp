@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/located.h"
 
 namespace shardwise {
 
@@ -62,10 +63,10 @@ namespace {
 
 // Ops that a program may contain although they cannot run: propagation, printing and why() still work.
 [[noreturn]] void refuse(const OpView& op, std::string_view what) {
-  UnsupportedError error(error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
-                                       "replace it by other ops"));
-  error.at(op.module().context().location_text(op.loc()));
-  throw error;
+  fail_at<UnsupportedError>(
+      op.module(), op.loc(),
+      error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
+                    "replace it by other ops"));
 }
 
 }  // namespace

@@ -233,10 +233,9 @@ void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& 
   const auto text = [&](const LocalValue& value) {
     return value.part.placement ? shardwise::text(context.placement(value.part.placement)) : std::string("whole");
   };
-  ShardingError error(
+  fail_at<ShardingError>(
+      op.module(), op.loc(),
       error_message(op.name(), str(rule, ", ", text(wanted)), text(found), "run assign on the program before"));
-  error.at(context.location_text(op.loc()));
-  throw error;
 }
 
 constexpr std::string_view kLikeResult = " must be placed like the result";

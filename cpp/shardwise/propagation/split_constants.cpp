@@ -10,6 +10,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/propagation/shardy/rules.h"
 
@@ -151,11 +152,10 @@ class ConstantSplitter {
   OpId insert_copy(OpId id, OpId original, std::span<const ValueId> operands) {
     const LocId loc = module_.op(id).loc;
     if (static_cast<int64_t>(module_.op_count()) > most_ops_) {
-      ShardingError error(error_message("propagate",
-                                        str("copies of constants must come to at most ", kMaxCopiedOps, " ops"), "more",
-                                        "make the constants smaller, or arguments"));
-      error.at(module_.context().location_text(loc));
-      throw error;
+      fail_at<ShardingError>(
+          module_, loc,
+          error_message("propagate", str("copies of constants must come to at most ", kMaxCopiedOps, " ops"), "more",
+                        "make the constants smaller, or arguments"));
     }
     OpId& last = last_copy_.try_emplace(original, original).first->second;
     last = rewrite_.insert(rewrite_.after(last), loc, [&](Builder& builder) {

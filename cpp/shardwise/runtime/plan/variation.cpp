@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
@@ -198,11 +199,10 @@ class VariationFinder {
     const AxisList axes = digits().axes(varying_[predicate.index]);
     // A faithful run computes the predicate on each device, and BlockRunner::predicate compares the values.
     if (everywhere_ || axes.empty()) return;
-    UnsupportedError error(error_message(op.name(), str(what, " must be the same on all devices"),
-                                         str("a value that varies along ", axis_list_text(mesh_, axes)),
-                                         "reduce it over these axes"));
-    error.at(module_.context().location_text(op.loc()));
-    throw error;
+    fail_at<UnsupportedError>(
+        module_, op.loc(),
+        error_message(op.name(), str(what, " must be the same on all devices"),
+                      str("a value that varies along ", axis_list_text(mesh_, axes)), "reduce it over these axes"));
   }
 
   enum class Visits : uint8_t { kNever, kBefore, kNow };  // in no walk, in an earlier one, in this one
