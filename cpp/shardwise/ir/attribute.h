@@ -152,13 +152,14 @@ class Attrs {
   }
   int64_t get_int(std::string_view name) const { return get<IntAttr>(name).value; }
 
-  size_t hash() const;
   friend bool operator==(const Attrs&, const Attrs&) = default;
 
  private:
   [[noreturn]] static void fail_missing(std::string_view name);
   std::vector<NamedAttribute> entries_;
 };
+
+size_t hash_value(const Attrs& attrs);
 
 // ---- axes and moves of collectives: [{"x"}, {}], [{axes = {"x"}, from_dim = 0, to_dim = 1}] ----
 AxesPerDimAttr axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims);
