@@ -49,29 +49,21 @@ struct Printer {
     out.append(" : ").append(mlir_name(a.dtype));
   }
   void operator()(const std::string& text) const { out += quote(text); }
-  void operator()(const IntArray& values) const {
-    out += "array<i64";
+  void operator()(const IntArray& values) const { print_array(64, values); }
+  void operator()(const NarrowIntArray& a) const { print_array(a.bits, a.values); }
+  void print_array(int bits, const Dims& values) const {
+    out.append("array<i").append(std::to_string(bits));
     // MLIR prints an empty array as array<i64>.
-    if (!values.empty()) out += ": ";
-    print_list(out, values, [&](int64_t value) { append_integer(out, value); });
-    out += '>';
-  }
-  void operator()(const NarrowIntArray& a) const {
-    out.append("array<i").append(std::to_string(a.bits));
-    if (!a.values.empty()) out += ": ";
-    print_list(out, a.values, [&](int64_t value) {
-      if (a.bits == 1) {
+    print_list(out, values.empty() ? "" : ": ", values, ">", [&](int64_t value) {
+      if (bits == 1) {
         out += value != 0 ? "true" : "false";
       } else {
         append_integer(out, value);
       }
     });
-    out += '>';
   }
   void operator()(const AttrArray& values) const {
-    out += '[';
-    print_list(out, values, [&](const Attribute& value) { print_attribute(out, value); });
-    out += ']';
+    print_list(out, "[", values, "]", [&](const Attribute& value) { print_attribute(out, value); });
   }
   void operator()(const DenseAttr& a) const { print_dense(out, a); }
   void operator()(const EnumAttr& a) const {
@@ -148,15 +140,11 @@ void print_dictionary(std::string& out, const std::vector<NamedAttribute>& field
 void print_integers(std::string& out, DimSpan values) { out += dims_text(values); }
 
 void print_axes(std::string& out, const AxesAttr& axes) {
-  out += '{';
-  print_list(out, axes.axes, [&](const RawAxisRef& axis) { out += axis_text(axis); });
-  out += '}';
+  print_list(out, "{", axes.axes, "}", [&](const RawAxisRef& axis) { out += axis_text(axis); });
 }
 
 void print_axes_per_dim(std::string& out, const AxesPerDimAttr& axes) {
-  out += '[';
-  print_list(out, axes.dims, [&](const std::vector<RawAxisRef>& dim) { print_axes(out, AxesAttr{dim}); });
-  out += ']';
+  print_list(out, "[", axes.dims, "]", [&](const std::vector<RawAxisRef>& dim) { print_axes(out, AxesAttr{dim}); });
 }
 
 }  // namespace shardwise

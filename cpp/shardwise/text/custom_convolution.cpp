@@ -84,11 +84,9 @@ bool fits_window(const OpView& op, std::string_view) {
 }
 
 void print_pads(std::string& out, const NdArray& padding) {
-  out += '[';
-  print_list(out, std::views::iota(int64_t{0}, padding.shape()[0]), [&](int64_t row) {
+  print_list(out, "[", std::views::iota(int64_t{0}, padding.shape()[0]), "]", [&](int64_t row) {
     out += str("[", padding.scalar_at(2 * row).integer, ", ", padding.scalar_at(2 * row + 1).integer, "]");
   });
-  out += ']';
 }
 
 void print_window(OpPrinter& printer, const OpView& op, std::string_view) {

@@ -39,14 +39,12 @@ bool is_move(const Attribute& attribute) {
 bool are_moves(const AttrArray& list) { return std::ranges::all_of(list, is_move); }
 
 void print_moves(std::string& out, const AttrArray& moves) {
-  out += '[';
-  print_list(out, moves, [&](const Attribute& item) {
+  print_list(out, "[", moves, "]", [&](const Attribute& item) {
     const std::vector<NamedAttribute>& move = std::get<AttrDict>(item.base()).fields;
     print_axes(out, std::get<AxesAttr>(move[0].second.base()));
     out +=
         str(": ", std::get<IntAttr>(move[1].second.base()).value, "->", std::get<IntAttr>(move[2].second.base()).value);
   });
-  out += ']';
 }
 AttrArray parse_moves(OpParser& parser) { return parse_all_to_all_params(parser); }
 
@@ -75,13 +73,11 @@ void print_slice(OpPrinter& printer, const OpView& op, std::string_view) {
   const auto& start = op.attrs().get<IntArray>("start_indices");
   const auto& limit = op.attrs().get<IntArray>("limit_indices");
   const auto& strides = op.attrs().get<IntArray>("strides");
-  printer.out += '[';
-  print_list(printer.out, std::views::iota(size_t{0}, start.size()), [&](size_t i) {
+  print_list(printer.out, "[", std::views::iota(size_t{0}, start.size()), "]", [&](size_t i) {
     printer.out += str(start[i], ":", limit[i]);
     // As in StableHLO: 0:5 has stride 1.
     if (strides[i] != 1) printer.out += str(":", strides[i]);
   });
-  printer.out += ']';
 }
 
 void parse_slice(OpParser& parser, OpSyntax& op, std::string_view) {
@@ -134,9 +130,7 @@ bool fits_dot(const OpView& op, std::string_view) {
 }
 
 void print_precisions(std::string& out, const AttrArray& precisions) {
-  out += '[';
-  print_list(out, precisions, [&](const Attribute& item) { out += std::get<EnumAttr>(item.base()).value; });
-  out += ']';
+  print_list(out, "[", precisions, "]", [&](const Attribute& item) { out += std::get<EnumAttr>(item.base()).value; });
 }
 
 void print_dot(OpPrinter& printer, const OpView& op, std::string_view) {

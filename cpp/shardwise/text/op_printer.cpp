@@ -7,6 +7,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/custom_directive.h"
@@ -120,12 +121,6 @@ std::vector<NamedAttribute> entries_if(const OpView& op, Predicate&& is_wanted) 
 
 }  // namespace
 
-std::vector<ValueId> results_of(const OpView& op) {
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
-  return results;
-}
-
 bool fits_format(const OpView& op, const AssemblyFormat& format) {
   if (format.elements.empty() || !shows_operands(op, format)) return false;
   // No other element prints regions.
@@ -175,7 +170,7 @@ void OpPrinter::element(const OpView& op, const FormatElement& element) {
       break;
     case FormatKind::kFunctionalType: functional_type(op); break;
     case FormatKind::kOperandType: types(op.operands()); break;
-    case FormatKind::kResultType: types(results_of(op)); break;
+    case FormatKind::kResultType: types(list_of_results(module_, op.id())); break;
     case FormatKind::kSelectType: types(std::array{op.operand(0), op.result()}); break;
     case FormatKind::kSharding:  // shown only if there is one
       if (element.count != 0) out.append(element.text).append("=");
@@ -221,7 +216,7 @@ void OpPrinter::sharding_entry(std::string_view name, std::span<const ValueId> v
 }
 
 void OpPrinter::columns(const OpView& op, const AssemblyFormat& format) {
-  const std::vector<ValueId> results = results_of(op);
+  const std::vector<ValueId> results = list_of_results(module_, op.id());
   // A format that shows the sharding itself, such as that of sdy.reshard, must not print it twice.
   if (format.sharding.empty() && format.result_shardings.empty()) sharding_entry(text_words::kSharding, results);
   if (std::ranges::none_of(results, [&](ValueId id) { return static_cast<bool>(module_.part(id).placement); })) return;
@@ -248,12 +243,10 @@ void OpPrinter::sharding_list(std::span<const ValueId> values) {
     // An open sharding also names a mesh: that of the first value that has one.
     if (sharding && mesh == nullptr) mesh = module_.context().sharding(sharding).mesh;
   }
-  out += '[';
-  print_list(out, values, [&](ValueId value) {
+  print_list(out, "[", values, "]", [&](ValueId value) {
     const ShardingId id = module_.value(value).sharding;
     out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, module_.type(value).ndim()));
   });
-  out += ']';
 }
 
 std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_border) const {
@@ -306,7 +299,7 @@ void OpPrinter::properties(const OpView& op, const AssemblyFormat& format) {
     if (out.back() != '{') out += ", ";
     print_dictionary(out, {{name, attribute}});
   }
-  const std::vector<ValueId> results = results_of(op);
+  const std::vector<ValueId> results = list_of_results(module_, op.id());
   if (!format.sharding.empty() && results.size() == 1 && module_.value(results[0]).sharding) {
     begin_entry(format.sharding);
     out += text(module_.context().sharding(module_.value(results[0]).sharding));

@@ -17,6 +17,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/custom_directives.h"
 
@@ -53,8 +54,7 @@ void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
   const Module& module = op.module();
   const Region& cond = module.region(op.regions()[0]);
   const Region& body = module.region(op.regions()[1]);
-  printer.out += '(';
-  print_list(printer.out, std::views::iota(size_t{0}, op.operand_count()), [&](size_t i) {
+  print_list(printer.out, "(", std::views::iota(size_t{0}, op.operand_count()), ")", [&](size_t i) {
     // The text introduces each value once, for both regions: `while(%iterArg = %0) cond {…} do {…}`.
     printer.name_argument(cond.arguments[i]);
     printer.name_like(body.arguments[i], cond.arguments[i]);
@@ -62,7 +62,6 @@ void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
     printer.out += " = ";
     printer.value(op.operand(i));
   });
-  printer.out += ')';
   printer.enclosed(" : ", "", [&] { printer.types(op.operands()); });
   printer.enclosed(" attributes", "", [&] { printer.attr_dict(op); });
   print_while_region(printer, "cond", op.regions()[0]);
@@ -215,7 +214,7 @@ bool fits_manual(const OpView& op, std::string_view argument) {
 void print_manual(OpPrinter& printer, const OpView& op, std::string_view argument) {
   print_operands(printer, op.operands());
   print_shardings(printer, kIn, op.module().region(op.regions()[0]).arguments);
-  print_shardings(printer, kOut, results_of(op));
+  print_shardings(printer, kOut, list_of_results(op.module(), op.id()));
   printer.out.append(" ").append(argument).append("=");
   print_axes(printer.out, op.attrs().get<AxesAttr>(argument));
   print_body(printer, op);
@@ -272,7 +271,7 @@ void print_named(OpPrinter& printer, const OpView& op, std::string_view argument
   print_operands(printer, op.operands());
   const std::vector<ValueId>& arguments = op.module().region(op.regions()[0]).arguments;
   if (printer.has_shardings(arguments)) print_shardings(printer, kIn, arguments);
-  if (const std::vector<ValueId> results = results_of(op); printer.has_shardings(results)) {
+  if (const std::vector<ValueId> results = list_of_results(op.module(), op.id()); printer.has_shardings(results)) {
     print_shardings(printer, kOut, results);
   }
   print_body(printer, op);
