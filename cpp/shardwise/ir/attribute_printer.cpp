@@ -13,14 +13,6 @@
 namespace shardwise {
 namespace {
 
-// MLIR's bare-id; any other name is quoted.
-bool is_plain_name(std::string_view name) {
-  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '$' || c == '.';
-  });
-}
-
 // The nameless field of a StructAttr whose text is not a list of fields.
 const std::string* opaque_body(const StructAttr& attribute) {
   if (attribute.fields.size() != 1 || !attribute.fields[0].first.empty()) return nullptr;
@@ -129,7 +121,7 @@ std::string attribute_text(const Attribute& attribute) {
 
 void print_dictionary(std::string& out, const std::vector<NamedAttribute>& fields) {
   print_list(out, fields, [&](const NamedAttribute& field) {
-    out += is_plain_name(field.first) ? field.first : quote(field.first);
+    out += is_word(field.first) ? field.first : quote(field.first);
     // As in MLIR, {jax.donor} is short for {jax.donor = unit}.
     if (std::holds_alternative<Unit>(field.second.base())) return;
     out += " = ";

@@ -15,16 +15,6 @@ namespace {
 // ShardingRule stores the end of each dim in 16 bits.
 constexpr size_t kMaxMapped = std::numeric_limits<uint16_t>::max();
 
-struct List {
-  std::string_view name;
-  Dims RuleAttr::* factors;
-  std::optional<FactorKind> kind = {};  // none: the list goes with any kind
-};
-constexpr List kLists[] = {{"reduction", &RuleAttr::reduction, FactorKind::kReduction},
-                           {"need_replication", &RuleAttr::need_replication, FactorKind::kNeedReplication},
-                           {"permutation", &RuleAttr::permutation, FactorKind::kPermutation},
-                           {"blocked_propagation", &RuleAttr::blocked}};
-
 std::string symbols(DimSpan factors, std::string_view between) {
   return join(factors, between, [](int64_t factor) { return factor_symbol(static_cast<size_t>(factor)); });
 }
@@ -58,7 +48,7 @@ class RuleVerifier {
       // A factor in no dim would never be sharded; it is a mistake in the text.
       if (!used_[factor]) refuse("must use every factor", str(factor_symbol(factor), " in no dim"), "drop its size");
     }
-    for (const List& list : kLists) verify_list(list.name, rule_.*list.factors);
+    for (const FactorList& list : kFactorLists) verify_list(list.name, rule_.*list.factors);
     verify_one_kind();
     verify_reductions();
   }
@@ -116,7 +106,7 @@ class RuleVerifier {
 
   void verify_one_kind() const {
     std::vector<std::string_view> kinds(rule_.sizes.size());
-    for (const List& list : kLists) {
+    for (const FactorList& list : kFactorLists) {
       if (!list.kind) continue;
       for (int64_t factor : rule_.*list.factors) {
         std::string_view& kind = kinds[static_cast<size_t>(factor)];
@@ -162,7 +152,7 @@ std::string text(const RuleAttr& rule) {
     out += str(factor == 0 ? " {" : ", ", factor_symbol(factor), "=", rule.sizes[factor]);
   }
   if (!rule.sizes.empty()) out += "}";
-  for (const List& list : kLists) {
+  for (const FactorList& list : kFactorLists) {
     const Dims& factors = rule.*list.factors;
     if (!factors.empty()) out += str(" ", list.name, "={", symbols(factors, ", "), "}");
   }
@@ -175,11 +165,11 @@ ShardingRule to_rule(const RuleAttr& rule) {
   RuleBuilder builder(shapes_of(rule), rule.operands.size());
   for (size_t factor = 0; factor < rule.sizes.size(); ++factor) {
     // Verified to be sorted.
-    const auto has = [&](const List& list) {
+    const auto has = [&](const FactorList& list) {
       return std::ranges::binary_search(rule.*list.factors, static_cast<int64_t>(factor));
     };
     FactorKind kind = FactorKind::kPassThrough;
-    for (const List& list : kLists) {
+    for (const FactorList& list : kFactorLists) {
       if (list.kind && has(list)) kind = *list.kind;
     }
     const int64_t size = rule.sizes[factor];
@@ -215,7 +205,7 @@ RuleAttr to_attribute(const ShardingRule& rule, bool custom) {
     const Factor& factor = rule.factors()[f];
     attribute.sizes.push_back(factor.size);
     const auto id = static_cast<int64_t>(f);
-    for (const List& list : kLists) {
+    for (const FactorList& list : kFactorLists) {
       if (list.kind ? factor.kind == *list.kind : factor.blocked) (attribute.*list.factors).push_back(id);
     }
   }

@@ -11,9 +11,6 @@
 namespace shardwise {
 namespace {
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_word_char(char c) { return is_letter(c) || is_digit(c) || c == '$' || c == '.'; }
-
 int hex_value(char c) {
   if (is_digit(c)) return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -63,13 +60,25 @@ void SdyCursor::expect_end() {
 std::string_view SdyCursor::take_word() {
   skip_space();
   size_t end = pos;
-  if (end < text.size() && is_letter(text[end])) {
-    while (end < text.size() && is_word_char(text[end])) ++end;
+  if (end < text.size() && begins_word(text[end])) {
+    while (end < text.size() && is_in_word(text[end])) ++end;
   }
   // An empty word is no error here: the caller knows what it expected instead.
   std::string_view word = text.substr(pos, end - pos);
   pos = end;
   return word;
+}
+
+std::string_view SdyCursor::peek_word() {
+  const std::string_view word = take_word();
+  pos -= word.size();
+  return word;
+}
+
+bool SdyCursor::take_keyword(std::string_view keyword) {
+  if (peek_word() != keyword) return false;
+  pos += keyword.size();
+  return true;
 }
 
 std::string SdyCursor::take_string() {
@@ -111,7 +120,7 @@ std::string SdyCursor::take_symbol() {
   expect("@", "before a symbol name");
   // A symbol is one token: no space may follow the @.
   if (pos < text.size() && text[pos] == '"') return take_string();
-  if (pos >= text.size() || !is_letter(text[pos])) fail_at(pos, "expected a name after '@'", found());
+  if (pos >= text.size() || !begins_word(text[pos])) fail_at(pos, "expected a name after '@'", found());
   return std::string(take_word());
 }
 
@@ -135,7 +144,7 @@ std::string SdyCursor::found() const {
   // In single quotes, because an escaped quote inside double quotes is hard to read.
   if (text[pos] == '"') return "'\"'";
   const size_t end =
-      std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_word_char) - text.begin();
+      std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_in_word) - text.begin();
   // A whole word, or the one character that begins no word.
   return quote(text.substr(pos, std::max<size_t>(end - pos, 1)));
 }

@@ -13,18 +13,6 @@ namespace {
 constexpr std::string_view kShardingPrefix = "#sdy.sharding";
 constexpr std::string_view kPlacementPrefix = "#shardwise.placement";
 
-// Calls `item` for each element up to `close`; `open` is already taken.
-template <class F>
-void parse_items(SdyCursor& cursor, std::string_view close, std::string_view where, F&& item) {
-  if (cursor.take(close)) return;
-  while (true) {
-    item();
-    // Tested only after an item: MLIR's lists have no trailing comma, so {"x",} is an error.
-    if (cursor.take(close)) return;
-    if (!cursor.take(",")) cursor.fail_here(str("expected ',' or '", close, "' ", where));
-  }
-}
-
 int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   const std::string_view number = word.substr(1);
   const bool digits = !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
@@ -44,7 +32,7 @@ int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
 DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
   DimSharding dim;
   cursor.expect("{", "before the axes of a dim");
-  parse_items(cursor, "}", "after an axis of a dim", [&] {
+  cursor.take_items("}", "after an axis of a dim", [&] {
     if (dim.open) cursor.fail_here("'?' must be the last in a dim");
     if (cursor.take("?")) {
       dim.open = true;
@@ -97,7 +85,7 @@ DimPlacement parse_placed_dim(SdyCursor& cursor, const Mesh& mesh) {
 // [dims], replicated={...}, unreduced={...}
 void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
   cursor.expect("[", "before the dims of a sharding");
-  parse_items(cursor, "]", "after a dim of a sharding",
+  cursor.take_items("]", "after a dim of a sharding",
               [&] { sharding.dims.push_back(parse_dim(cursor, *sharding.mesh)); });
   bool has_replicated = false;
   bool has_unreduced = false;
@@ -169,7 +157,7 @@ Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name) {
   Dims device_ids;
   cursor.expect("<", "before a mesh");
   cursor.expect("[", "before the axes of a mesh");
-  parse_items(cursor, "]", "after an axis of a mesh", [&] {
+  cursor.take_items("]", "after an axis of a mesh", [&] {
     if (!cursor.peek("\"")) cursor.fail_here("an axis of a mesh must be a string and a size, such as \"x\"=2");
     std::string name = cursor.take_string();
     cursor.expect("=", "after the name of an axis");
@@ -180,7 +168,7 @@ Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name) {
     cursor.expect("=", "after 'device_ids'");
     cursor.expect("[", "before the device ids");
     if (cursor.peek("]")) cursor.fail_here("a list of device ids must have one", "leave the list out");
-    parse_items(cursor, "]", "after a device id", [&] { device_ids.push_back(cursor.take_integer("a device id")); });
+    cursor.take_items("]", "after a device id", [&] { device_ids.push_back(cursor.take_integer("a device id")); });
   }
   cursor.expect(">", "after a mesh");
   return Mesh(std::move(symbol_name), std::move(axes), std::move(device_ids));
@@ -200,7 +188,7 @@ RawAxisRef parse_axis(SdyCursor& cursor) {
 std::vector<RawAxisRef> parse_axis_list(SdyCursor& cursor) {
   std::vector<RawAxisRef> axes;
   cursor.expect("{", "before a list of axes");
-  parse_items(cursor, "}", "after an axis", [&] { axes.push_back(parse_axis(cursor)); });
+  cursor.take_items("}", "after an axis", [&] { axes.push_back(parse_axis(cursor)); });
   return axes;
 }
 
@@ -225,7 +213,7 @@ Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh) {
   placement.mesh = parse_mesh_reference(cursor, find_mesh);
   cursor.expect(",", "after the mesh of a placement");
   cursor.expect("[", "before the dims of a placement");
-  parse_items(cursor, "]", "after a dim of a placement",
+  cursor.take_items("]", "after a dim of a placement",
               [&] { placement.dims.push_back(parse_placed_dim(cursor, *placement.mesh)); });
   if (cursor.take(",")) {
     cursor.expect("unreduced", "after the dims of a placement");
@@ -236,27 +224,12 @@ Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh) {
   return placement;
 }
 
-Mesh parse_mesh(std::string_view text, std::string symbol_name) {
-  return parse_whole(text, [&](SdyCursor& cursor) { return parse_mesh(cursor, std::move(symbol_name)); });
-}
-
 TensorSharding parse_sharding(std::string_view text, const MeshLookup& find_mesh) {
   return parse_whole(text, [&](SdyCursor& cursor) { return parse_sharding(cursor, find_mesh); });
 }
 
 TensorSharding parse_short_sharding(std::string_view text, MeshPtr mesh) {
   return parse_whole(text, [&](SdyCursor& cursor) { return parse_short_sharding(cursor, std::move(mesh)); });
-}
-
-std::vector<RawAxisRef> parse_axis_list(std::string_view text) {
-  return parse_whole(text, [](SdyCursor& cursor) { return parse_axis_list(cursor); });
-}
-
-Placement parse_placement(std::string_view text, const MeshLookup& find_mesh) {
-  return parse_whole(text, [&](SdyCursor& cursor) {
-    cursor.subject = "placement text";
-    return parse_placement(cursor, find_mesh);
-  });
 }
 
 std::string dim_text(const Mesh& mesh, const DimSharding& dim) {

@@ -132,9 +132,6 @@ Attribute parse_field(TextReader& reader) {
 // One text for all ways to space it: a space after each comma and between words, none elsewhere; strings as they are.
 // Such attributes are compared as text, and printed as text.
 std::string evenly_spaced(std::string_view text) {
-  const auto is_word = [](char c) {  // as in SdyCursor::take_word
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '$';
-  };
   std::string out;
   bool in_string = false, space = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -143,7 +140,7 @@ std::string evenly_spaced(std::string_view text) {
       space = true;
       continue;
     }
-    if (!in_string && !out.empty() && (out.back() == ',' || (space && is_word(out.back()) && is_word(c)))) out += ' ';
+    if (!in_string && !out.empty() && (out.back() == ',' || (space && is_in_word(out.back()) && is_in_word(c)))) out += ' ';
     space = false;
     out += c;
     if (in_string && c == '\\' && i + 1 < text.size()) {

@@ -17,10 +17,7 @@ constexpr size_t kMaxDims = 256;
 
 // MLIR's suffix-id, the characters after a sigil (%, ^, #, !): digits only, or a name
 // that may also hold '$', '.' and '-'.
-bool is_suffix_char(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '.' ||
-         c == '-';
-}
+bool is_suffix_char(char c) { return is_in_word(c) || c == '-'; }
 
 }  // namespace
 
@@ -71,18 +68,6 @@ void TextReader::leave_alias(size_t start, size_t length) {
 }
 
 // ---- tokens --------------------------------------------------------------------------------------------------------
-
-std::string_view TextReader::peek_word() {
-  const std::string_view word = take_word();
-  pos -= word.size();
-  return word;
-}
-
-bool TextReader::take_keyword(std::string_view keyword) {
-  if (peek_word() != keyword) return false;
-  pos += keyword.size();
-  return true;
-}
 
 std::string_view TextReader::expect_word(std::string_view what) {
   const std::string_view word = take_word();
@@ -386,12 +371,7 @@ std::vector<ShardingId> TextReader::parse_shardings_per_value() {
     }
     expect("<", "before the shardings of several values");
     expect("[", "before the shardings of several values");
-    if (!take("]")) {
-      do {
-        shardings.push_back(parse_sharding_id());
-      } while (take(","));
-      if (!take("]")) fail_here("expected ',' or ']' after the sharding of a value");
-    }
+    take_items("]", "after the sharding of a value", [&] { shardings.push_back(parse_sharding_id()); });
     expect(">", "after the shardings of several values");
     return shardings;
   });
