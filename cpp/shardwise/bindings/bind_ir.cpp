@@ -115,9 +115,7 @@ ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::
     if (index >= ops.size()) throw py::index_error("with_sharding_rules: no such op");
     RuleAttr rule = parse_rule(text);
     verify(rule, OpView(*copy, ops[index]));
-    Attrs attrs = copy->attrs(ops[index]);
-    attrs.set(text_words::kShardingRule, std::move(rule));
-    copy->op(ops[index]).attrs = copy->context().intern(attrs);
+    copy->set_attribute(ops[index], text_words::kShardingRule, std::move(rule));
   }
   return copy;
 }

@@ -55,6 +55,12 @@ void placements_by_rule(const OpView&, const ShardingRule& rule, std::span<const
   found.push_back(placement_by_rule(rule, axes));
 }
 
+std::vector<DataFlowEdge> edges_of(const OpView& op) {
+  std::vector<DataFlowEdge> edges;
+  if (op.def().flow != nullptr) op.def().flow(op, edges);
+  return edges;
+}
+
 void not_differentiable(VjpContext&) {}
 
 ShardingRule no_rule(const OpView&) { return {}; }

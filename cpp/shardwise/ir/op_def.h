@@ -223,6 +223,7 @@ struct DataFlowEdge {
   AxisList manual_axes = {};
   bool target_inside = false;  // the owner is an argument of the region, and its sources are outside
 };
+std::vector<DataFlowEdge> edges_of(const OpView& op);  // none without OpDef::flow
 
 // ---- traits --------------------------------------------------------------------------------------------------------
 

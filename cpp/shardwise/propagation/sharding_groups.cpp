@@ -173,17 +173,11 @@ class GroupSync {
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
 };
 
-bool has_groups(const Module& module) {
-  for (uint32_t i = 1; i < module.op_count(); ++i) {
-    if (module.op(OpId{i}).def->traits.sharding_group) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void sync_sharding_groups(Module& module, PassContext& context) {
-  if (has_groups(module)) GroupSync(module, context).run();
+  const auto is_group = [](const OpDef& def) { return def.traits.sharding_group; };
+  if (any_op(module, is_group)) GroupSync(module, context).run();
 }
 
 void drop_sharding_groups(Module& module) {

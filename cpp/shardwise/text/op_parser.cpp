@@ -315,16 +315,6 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
   return id;
 }
 
-// The text has one sharding for all values of an edge.
-void OpParser::copy_owner_shardings(OpId id) {
-  std::vector<DataFlowEdge> edges;
-  const OpView op(module(), id);
-  op.def().flow(op, edges);
-  for (const DataFlowEdge& edge : edges) {
-    for (const ValueId target : edge.targets) module().value(target).sharding = module().value(edge.owner).sharding;
-  }
-}
-
 bool OpParser::holds_local_collectives() const {
   return std::ranges::any_of(unverified_,
                              [&](const auto& entry) { return is_local_collective(OpView(module(), entry.first)); });
@@ -356,8 +346,11 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
       located(op.start, [&] { verify_sharding(context().sharding(sharding), module().type(op.operands[i])); });
       module().value(arguments[i]).sharding = sharding;
     }
-  } else if (op.def->flow != nullptr) {
-    copy_owner_shardings(id);
+  } else {
+    // The text has one sharding for all values of an edge.
+    for (const DataFlowEdge& edge : edges_of(OpView(module(), id))) {
+      for (const ValueId target : edge.targets) module().value(target).sharding = module().value(edge.owner).sharding;
+    }
   }
   if (op.parts.size() > count) fail_at(op.start, "there must be at most one placement per result");
   for (uint32_t i = 0; i < op.parts.size(); ++i) set_part(module().result(id, i), op.parts[i], op.start);
@@ -369,10 +362,7 @@ void OpParser::set_shardings(const OpSyntax& op, OpId id) {
   if (count == 0 && op.format->result_shardings.empty()) {
     ShardingPerValue shardings;
     for (ShardingId sharding : op.shardings) shardings.push_back(context().sharding(sharding));
-    Attrs attrs = module().attrs(id);
-    attrs.set(text_words::kSharding, std::move(shardings));
-    module().op(id).attrs = context().intern(attrs);
-    return;
+    return module().set_attribute(id, text_words::kSharding, std::move(shardings));
   }
   if (op.shardings.size() != count) {
     fail_at(op.start, str("'", op.def->name, "' must have ", count, count == 1 ? " sharding" : " shardings"),

@@ -116,7 +116,6 @@ class OpParser : public TextReader {
   void expect_new(const OpSyntax& op, std::string_view name, size_t position) const;
   bool parse_special_attribute(OpSyntax& op, std::string_view name);
   void set_columns(const OpSyntax& op, OpId id);
-  void copy_owner_shardings(OpId id);
   LocId named(std::string_view names, LocId loc);
   LocId placed(LocId loc, LocId here);
   void set_shardings(const OpSyntax& op, OpId id);
