@@ -109,8 +109,8 @@ class RuleBuilder {
   RuleBuilder& range(size_t operand, size_t dim, const Range& range);
   size_t result_tensor(size_t result) const;
   size_t tensor_count() const { return shapes_.size(); }
-  // One pass-through factor per dim of the first result, on every tensor of that shape; scalars get none.
-  RuleBuilder& pointwise();
+  // One factor per dim of the first result, on every tensor of that shape; scalars get none.
+  RuleBuilder& pointwise(FactorKind kind = FactorKind::kPassThrough, bool blocked = false);
   RuleBuilder& has_independent_pairs();
   ShardingRule build();
 
