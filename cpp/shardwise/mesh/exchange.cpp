@@ -78,11 +78,8 @@ Span elements_in(const Progression& line, const ExchangeTarget& to, const Exchan
 }  // namespace
 
 AxisList ExchangeMap::axes() const {
-  AxisList all;
-  for (const ExchangeTarget& dim : to) all.insert(all.end(), dim.axes.begin(), dim.axes.end());
-  for (const auto& operand : from) {
-    for (const ExchangeSource& dim : operand) all.insert(all.end(), dim.axes.begin(), dim.axes.end());
-  }
+  AxisList all = axes_of_dims(to);
+  for (const auto& operand : from) append(all, axes_of_dims(operand));
   return all;
 }
 

@@ -251,12 +251,10 @@ struct Localizer {
 
   ValueId reduce_scatter() const {
     const std::vector<AxisList> scatter = resolve(mesh(), op.attrs().get<AxesPerDimAttr>("reduce_scatter_axes"));
-    AxisList axes;
-    for (const AxisList& list : scatter) axes.insert(axes.end(), list.begin(), list.end());
     return reduced(padded_to_split(scatter), [&](ValueId value) {
       std::vector<AxisList> dims = scatter;
       dims.resize(module().type(value).shape.size());  // the bits of a complex value have one more
-      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(axes), dims, from.reducer);
+      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(joined(scatter)), dims, from.reducer);
     });
   }
 };

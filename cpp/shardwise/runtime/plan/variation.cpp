@@ -14,12 +14,6 @@
 namespace shardwise {
 namespace {
 
-AxisList axes_of(const Placement& placement) {
-  AxisList axes = placement.unreduced;
-  for (const DimPlacement& dim : placement.dims) append(axes, dim.axes);
-  return axes;
-}
-
 std::unordered_set<PlacementId> placements_of(const Module& module) {
   std::unordered_set<PlacementId> placements;
   for (uint32_t i = 1; i < module.value_count(); ++i) placements.insert(module.part(ValueId{i}).placement);
@@ -44,7 +38,7 @@ class VariationFinder {
     for (const PlacementId id : placements_of(module_)) {
       const Placement& placement = module_.context().placement(id);
       // Axes of another mesh cut nothing: its values vary along all digits or along none.
-      if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) append(used, axes_of(placement));
+      if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) append(used, placement.axes());
     }
     for (const size_t f : calls_.reached()) read_collectives(module_.functions[f].body, used);
     variation_.digits = Digits(mesh_, used);
@@ -70,7 +64,7 @@ class VariationFinder {
 
   // A value on another mesh varies along all digits, unless it is replicated.
   DigitSet touched_by(const Placement& placement) const {
-    if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) return digits().touched(axes_of(placement));
+    if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) return digits().touched(placement.axes());
     return placement.is_fully_replicated() ? 0 : digits().all();
   }
 
@@ -120,7 +114,7 @@ class VariationFinder {
     const bool unites = call.kind == CollectiveKind::kAllGather || call.kind == CollectiveKind::kAllReduce;
     const PlacementId before = unites ? module_.part(op.operand(0)).placement : PlacementId{};
     if (!before) return after;
-    const AxisList left = difference(axes_of(module_.context().placement(before)), call.axes_of_mesh());
+    const AxisList left = difference(module_.context().placement(before).axes(), call.axes_of_mesh());
     // The digits of another mesh are none of this one: its values vary along all or along none.
     return left.empty() || call.order == nullptr ? after & digits().touched(left) : after;
   }
