@@ -13,7 +13,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/refusals.h"
-#include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/digit_map.h"
 #include "shardwise/mesh/placement.h"
@@ -223,9 +223,7 @@ py::object value_view(const std::shared_ptr<const Module>& module, ValueId value
 }
 
 std::vector<OpId> ops_in_text_order(const Module& module) {
-  std::vector<OpId> ops;
-  walk(module, [&](OpId op) { ops.push_back(op); });
-  return ops;
+  return find_ops(module, [](OpId) { return true; });
 }
 
 std::optional<TensorSharding> optional_sharding(const Module& module, ShardingId id) {

@@ -134,12 +134,7 @@ bool is_whole_here(const ShardedArray& array) {
 
 // `processes` reaches the shards of the other processes, if there are any. They all call this.
 py::array gather_numpy(const ShardedArray& array, const Processes& processes) {
-  NdArray whole;
-  {
-    const WithoutGil released;
-    whole = gather_from(array, processes);
-  }
-  return to_numpy(whole);
+  return to_numpy(without_gil([&] { return gather_from(array, processes); }));
 }
 
 ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool for_call, const Processes& processes,
@@ -223,12 +218,9 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   for (size_t i = 0; i < arguments.size(); ++i) {
     values.push_back(scatter(from_numpy(arguments[i]), executable->argument_placement(i)));
   }
-  std::vector<ShardedArray> results;
-  {
-    const WithoutGil released;
-    VirtualCommunicator devices;
-    results = executable->run(devices, std::move(values), {.between_ops = SignalCheck()});
-  }
+  VirtualCommunicator devices;
+  const std::vector<ShardedArray> results =
+      without_gil([&] { return executable->run(devices, std::move(values), {.between_ops = SignalCheck()}); });
   std::vector<py::array> arrays;
   for (const ShardedArray& result : results) arrays.push_back(to_numpy(owned_copy(gather(result))));
   return arrays;
@@ -244,11 +236,8 @@ std::string op_text(const PyExecutable& self, uint32_t number) {
 
 // (the bytes at the peak, of arguments, of results, and what is alive at the peak: values of the local program)
 py::tuple memory(const PyExecutable& self, bool per_device, const std::vector<size_t>& donated) {
-  MemoryUse use;
-  {
-    const WithoutGil released;
-    use = self.executable.memory({.per_device = per_device, .donated = donated});
-  }
+  const MemoryUse use =
+      without_gil([&] { return self.executable.memory({.per_device = per_device, .donated = donated}); });
   py::list rows;
   for (const LiveBuffers& buffers : use.at_peak) {
     rows.append(py::make_tuple(value_view(self.local, buffers.value), buffers.bytes));

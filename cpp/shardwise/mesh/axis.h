@@ -79,8 +79,8 @@ inline void append(AxisList& list, AxisSpan refs) { list.insert(list.end(), refs
 AxisList joined(AxisSpan a, AxisSpan b);
 AxisList joined(std::span<const AxisList> lists);
 // The axes of all dims of a sharding, a placement or a tile.
-template <class Dims>
-AxisList axes_of_dims(const Dims& dims) {
+template <class Range>
+AxisList axes_of_dims(const Range& dims) {
   AxisList axes;
   for (const auto& dim : dims) append(axes, dim.axes);
   return axes;
