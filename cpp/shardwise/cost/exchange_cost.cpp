@@ -174,17 +174,8 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
 }
 
 double elements_at(const ExchangeMap& map, const Coordinates& device) {
-  double elements = 0;
-  for (const std::vector<ExchangeSource>& from : map.from) {
-    double needed = 1, held = 1;
-    for (size_t d = 0; d < map.to.size(); ++d) {
-      const int64_t tile = device.at(map.to[d].axes), shard = device.at(from[d].axes);
-      needed *= static_cast<double>(rows_needed(map.to[d], from[d], tile));
-      held *= static_cast<double>(piece_between(map.to[d], from[d], tile, shard).count);
-    }
-    elements += needed - held;
-  }
-  return elements;
+  const auto at = [&](AxisSpan axes) { return device.at(axes); };
+  return static_cast<double>(received_at(map, at, at));
 }
 
 double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) {
