@@ -23,8 +23,7 @@ std::string types_text(const Context& context, std::span<const TypeId> types) {
 
 // The scalar constants that a combiner captures become constants of its own.
 void copy_captured_constants(Module& module, RegionId region) {
-  // A copy: the constants are appended to the same list.
-  const std::vector<OpId> ops = module.region(region).ops;
+  const std::ptrdiff_t known = std::ssize(module.region(region).ops);
   Redirection own(module);
   for (const ValueId value : captures_of(module, region)) {
     const OpId id = module.value(value).op;
@@ -39,11 +38,10 @@ void copy_captured_constants(Module& module, RegionId region) {
     own.add(value, module.result(made));
   }
   if (own.empty()) return;
-  for (const OpId op : ops) own.apply(op);
-  Region& edited = module.region(region);
-  for (ValueId& result : edited.results) result = own(result);
+  own.apply(region);
   // The appended constants go to the front, before the ops that read them.
-  std::ranges::rotate(edited.ops, edited.ops.begin() + std::ssize(ops));
+  std::vector<OpId>& ops = module.region(region).ops;
+  std::ranges::rotate(ops, ops.begin() + known);
 }
 
 }  // namespace

@@ -149,21 +149,12 @@ class ConstraintApplier {
   void replace_by_tail(OpId head) {
     const OpId tail = tail_of_chain(head);
     if (!tail) return;
-    const ValueId value = input(head);
-    const ValueId replacement = module_.result(tail);
     const RegionId region = module_.op(tail).parent;
-    const UseRange uses = module_.uses(value);
-    for (auto next = uses.begin(); next != uses.end();) {
-      const Use use = *next++;  // which leaves the list
-      if (!use.op) {
-        // A result of main is not replaced.
-        if (use.region == region && module_.region(region).op) {
-          module_.set_region_result(region, use.index, replacement);
-        }
-      } else if (use.op != head && module_.op(use.op).parent == region && order_[use.op.index] > order_[tail.index]) {
-        module_.set_operand(use.op, use.index, replacement);
-      }
-    }
+    rewrite_.replace_if(input(head), module_.result(tail), [&](const Use& use) {
+      // A result of main is not replaced.
+      if (!use.op) return use.region == region && module_.region(region).op;
+      return use.op != head && module_.op(use.op).parent == region && order_[use.op.index] > order_[tail.index];
+    });
   }
 
   Module& module_;
