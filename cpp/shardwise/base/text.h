@@ -10,7 +10,9 @@
 // `to_text(const T&)` in its own namespace.
 #pragma once
 
+#include <charconv>
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -80,6 +82,14 @@ std::string join(const Range& range, std::string_view separator, F&& part_of) {
 template <class Range>
 std::string join(const Range& range, std::string_view separator) {
   return join(range, separator, [](const auto& item) -> const auto& { return item; });
+}
+
+// The number that the whole text is; none if it is no number, or one that T does not hold.
+template <class T>
+std::optional<T> number_of(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace shardwise

@@ -2,7 +2,6 @@
 #include "shardwise/mesh/sdy_cursor.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -33,15 +32,14 @@ void SdyCursor::skip_space() {
   }
 }
 
-bool SdyCursor::at_end() {
+size_t SdyCursor::token_start() {
   skip_space();
-  return pos >= text.size();
+  return pos;
 }
 
-bool SdyCursor::peek(std::string_view token) {
-  skip_space();
-  return text.substr(pos, token.size()) == token;
-}
+bool SdyCursor::at_end() { return token_start() >= text.size(); }
+
+bool SdyCursor::peek(std::string_view token) { return text.substr(token_start(), token.size()) == token; }
 
 bool SdyCursor::take(std::string_view token) {
   if (!peek(token)) return false;
@@ -131,12 +129,11 @@ int64_t SdyCursor::take_integer(std::string_view what) {
   size_t end = digits;
   while (end < text.size() && is_digit(text[end])) ++end;
   if (end == digits) fail_here(str("expected a number as ", what));
-  int64_t value = 0;
   // The digits are known to be there, so the only error left is a number that is too large.
-  const auto result = std::from_chars(text.data() + pos, text.data() + end, value);
-  if (result.ec != std::errc{}) fail_at(pos, str(what, " must fit in 64 bits"), text.substr(pos, end - pos));
+  const auto value = number_of<int64_t>(text.substr(pos, end - pos));
+  if (!value) fail_at(pos, str(what, " must fit in 64 bits"), text.substr(pos, end - pos));
   pos = end;
-  return value;
+  return *value;
 }
 
 std::string SdyCursor::found() const {

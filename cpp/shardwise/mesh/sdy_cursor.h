@@ -25,6 +25,7 @@ class SdyCursor {
   explicit SdyCursor(std::string_view source, size_t position = 0) : text(source), pos(position) {}
 
   void skip_space();
+  size_t token_start();               // where the next token begins
   bool at_end();                      // only space is left
   bool peek(std::string_view token);  // the text continues with `token`
   bool take(std::string_view token);  // ... and moves past it

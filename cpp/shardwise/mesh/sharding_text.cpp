@@ -41,8 +41,7 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
       dim.axes.push_back(resolve(mesh, parse_axis(cursor)));
     }
   });
-  cursor.skip_space();
-  const size_t start = cursor.pos;
+  const size_t start = cursor.token_start();
   if (const std::string_view word = cursor.take_word(); !word.empty()) {
     dim.priority = parse_priority(cursor, start, word);
   }
@@ -51,8 +50,7 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
 
 // Parses a list that is left out when it is empty.
 std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
-  cursor.skip_space();
-  const size_t start = cursor.pos;
+  const size_t start = cursor.token_start();
   std::vector<RawAxisRef> axes = parse_axis_list(cursor);
   if (axes.empty()) cursor.fail_at(start, "a list of axes must have one", "{}", "leave the list out");
   return axes;
@@ -61,8 +59,7 @@ std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
 // Parses `max{"y"}` into a sharding or a placement.
 template <class Sharding>
 void parse_unreduced(SdyCursor& cursor, Sharding& sharding) {
-  cursor.skip_space();
-  const size_t start = cursor.pos;
+  const size_t start = cursor.token_start();
   const std::string_view word = cursor.take_word();
   if (!word.empty()) {
     const auto reducer = reducer_from_name(word);
@@ -86,12 +83,11 @@ DimPlacement parse_placed_dim(SdyCursor& cursor, const Mesh& mesh) {
 void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
   cursor.expect("[", "before the dims of a sharding");
   cursor.take_items("]", "after a dim of a sharding",
-              [&] { sharding.dims.push_back(parse_dim(cursor, *sharding.mesh)); });
+                    [&] { sharding.dims.push_back(parse_dim(cursor, *sharding.mesh)); });
   bool has_replicated = false;
   bool has_unreduced = false;
   while (cursor.take(",")) {
-    cursor.skip_space();
-    const size_t start = cursor.pos;
+    const size_t start = cursor.token_start();
     const std::string_view word = cursor.take_word();
     // Shardy reads the two lists in either order, and prints `replicated` first.
     bool* given = word == "replicated" ? &has_replicated : word == "unreduced" ? &has_unreduced : nullptr;
@@ -214,7 +210,7 @@ Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh) {
   cursor.expect(",", "after the mesh of a placement");
   cursor.expect("[", "before the dims of a placement");
   cursor.take_items("]", "after a dim of a placement",
-              [&] { placement.dims.push_back(parse_placed_dim(cursor, *placement.mesh)); });
+                    [&] { placement.dims.push_back(parse_placed_dim(cursor, *placement.mesh)); });
   if (cursor.take(",")) {
     cursor.expect("unreduced", "after the dims of a placement");
     cursor.expect("=", "after 'unreduced'");

@@ -50,10 +50,15 @@ class OpParser : public TextReader {
       : TextReader(source, module), options_(options) {}
 
   // ---- values and scopes
+  struct NewName {
+    std::string_view name;
+    size_t position;
+  };
+  NewName take_new_name(std::string_view what);  // "an argument", for messages
   ValueId parse_operand();
   void parse_operand_list(std::vector<ValueId>& operands);  // may be empty
   TypeId type_of(ValueId id) const { return module().value(id).type; }
-  void define(std::string_view name, ValueId first, uint32_t count, size_t position);
+  void define(const NewName& new_name, ValueId first, uint32_t count = 1);
   size_t open_scope() const { return defined_.size(); }
   void close_scope(size_t mark);
 
@@ -102,9 +107,8 @@ class OpParser : public TextReader {
     uint32_t count = 1;
   };
   struct ResultName {
-    std::string_view name;
+    NewName name;
     uint32_t count;
-    size_t position;
   };
 
   bool parse_statement(RegionId region);  // false after the terminator

@@ -29,20 +29,15 @@ bool is_short(const Attribute& attribute, std::string_view op_name, std::string_
          !std::holds_alternative<AttrDict>(attribute.base());
 }
 
-bool all_types_equal(const OpView& op) {
-  const Module& module = op.module();
-  if (op.result_count() != 1) return false;
-  const TypeId type = module.value(op.result()).type;
-  return std::all_of(op.operands().begin(), op.operands().end(),
-                     [&](ValueId operand) { return module.value(operand).type == type; });
+// Whether the operands from `first` on have the type of the one result.
+bool have_result_type(const OpView& op, size_t first) {
+  if (op.result_count() != 1 || op.operand_count() < first) return false;
+  const auto type_of = [&](ValueId value) { return op.module().value(value).type; };
+  return std::ranges::all_of(op.operands().subspan(first),
+                             [&](ValueId operand) { return type_of(operand) == type_of(op.result()); });
 }
 
-// The predicate's type is printed on its own, so only the two values must agree with the result.
-bool fits_select_type(const OpView& op) {
-  return op.operand_count() == 3 && op.result_count() == 1 &&
-         op.module().value(op.operand(1)).type == op.module().value(op.result()).type &&
-         op.module().value(op.operand(2)).type == op.module().value(op.result()).type;
-}
+bool all_types_equal(const OpView& op) { return have_result_type(op, 0); }
 
 bool fits_complex_type(const OpView& op) {
   if (op.result_count() != 1 || !is_complex(op.result_type().dtype)) return false;
@@ -62,7 +57,8 @@ bool fits_element(const OpView& op, const FormatElement& element) {
     case FormatKind::kOperand: return element.count < op.operand_count();
     case FormatKind::kSameType: return all_types_equal(op);
     case FormatKind::kResultType: return op.result_count() > 0;
-    case FormatKind::kSelectType: return fits_select_type(op);
+    // The predicate's type is printed on its own, so only the two values must agree with the result.
+    case FormatKind::kSelectType: return op.operand_count() == 3 && have_result_type(op, 1);
     case FormatKind::kComplexType: return fits_complex_type(op);
     case FormatKind::kSharding:
       return op.result_count() == 1 && (element.count != 0 || op.module().value(op.result()).sharding);

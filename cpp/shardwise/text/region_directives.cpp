@@ -68,39 +68,28 @@ void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
   print_while_region(printer, "do", op.regions()[1]);
 }
 
-struct NamedArgument {
-  std::string_view name;
-  size_t position;
-};
-
 // Each region gets arguments of its own with the same names; the first scope is closed before the second begins.
 void parse_while_region(OpParser& parser, OpSyntax& op, std::string_view keyword,
-                        const std::vector<NamedArgument>& names) {
+                        const std::vector<OpParser::NewName>& names) {
   parser.expect(keyword, "before a region of a while");
   op.regions.push_back(parser.parse_region_from([&](RegionId region) {
     for (size_t i = 0; i < names.size(); ++i) {
-      const ValueId argument = parser.module().add_argument(region, op.declared[i]);
-      parser.define(names[i].name, argument, 1, names[i].position);
+      parser.define(names[i], parser.module().add_argument(region, op.declared[i]));
     }
     parser.expect("{", "before a region of a while");
   }));
 }
 
 void parse_while(OpParser& parser, OpSyntax& op, std::string_view) {
-  std::vector<NamedArgument> names;
+  std::vector<OpParser::NewName> names;
   parser.parse_list({"(", "before the values of a while", ")", "after the values of a while"}, [&] {
-    parser.expect("%", "before the name of a value of a while");
-    const size_t position = parser.pos - 1;
-    const std::string_view name = parser.take_suffix_id();
-    if (name.empty()) parser.fail_here("expected the name of a value of a while");
-    names.push_back({name, position});
+    names.push_back(parser.take_new_name("a value of a while"));
     parser.expect("=", "after the name of a value of a while");
     op.operands.push_back(parser.parse_operand());
   });
   if (!names.empty()) {
     parser.expect(":", "before the types of a while");
-    parser.skip_space();
-    const size_t start = parser.pos;
+    const size_t start = parser.token_start();
     parser.parse_type_list(op.declared);
     if (op.declared.size() != names.size()) {
       parser.fail_at(start, str("a while must have a type for each of its ", names.size(), " values"),
@@ -155,8 +144,7 @@ void parse_scan(OpParser& parser, OpSyntax& op, std::string_view) {
   if (parser.take_keyword("attributes")) parser.parse_optional_attr_dict(op);
   op.regions.push_back(parser.parse_region());
   parser.expect(":", "before the type of a scan");
-  parser.skip_space();
-  const size_t start = parser.pos;
+  const size_t start = parser.token_start();
   parser.parse_functional_type(op);
   if (op.declared.size() < carries) {
     parser.fail_at(start, str("a scan must have a result for each of its ", carries, " carries"),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/text/rule_parser.h"
 
-#include <charconv>
 #include <limits>
 
 #include "shardwise/base/error.h"
@@ -20,20 +19,18 @@ int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t
   const std::string_view digits = word.substr(start, at - start);
   if (digits.empty()) cursor.fail_at(begin + start, "a factor z_ must have a number, such as z_1", quote(word));
   if (digits[0] == '0') cursor.fail_at(begin + start, "the number of a factor z_ must begin with 1 to 9", digits);
-  int64_t index = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (result.ec != std::errc{} || index > std::numeric_limits<int64_t>::max() - kPlainSymbols) {
+  const auto index = number_of<int64_t>(digits);
+  if (!index || *index > std::numeric_limits<int64_t>::max() - kPlainSymbols) {
     cursor.fail_at(begin + start, "the number of a factor z_ must fit in 64 bits", digits);
   }
   // z is factor 17, so z_1 is factor 18.
-  return kPlainSymbols - 1 + index;
+  return kPlainSymbols - 1 + *index;
 }
 
 // Factors in a row: `ij`, `zz_1`. None where no word follows.
 Dims parse_factors(SdyCursor& cursor) {
   Dims factors;
-  cursor.skip_space();
-  const size_t begin = cursor.pos;
+  const size_t begin = cursor.token_start();
   const std::string_view word = cursor.take_word();
   for (size_t at = 0; at < word.size();) {
     const char symbol = word[at];
@@ -68,8 +65,7 @@ Dims parse_sizes(SdyCursor& cursor) {
   Dims sizes;
   cursor.expect("{", "before the sizes of factors");
   cursor.take_items("}", "after the size of a factor", [&] {
-    cursor.skip_space();
-    const size_t start = cursor.pos;
+    const size_t start = cursor.token_start();
     const Dims factors = parse_factors(cursor);
     const std::string expected = factor_symbol(sizes.size());
     if (factors.size() > 1) {
@@ -82,8 +78,7 @@ Dims parse_sizes(SdyCursor& cursor) {
                      factors.empty() ? cursor.found() : std::string(cursor.text.substr(start, cursor.pos - start)));
     }
     cursor.expect("=", "after a factor");
-    cursor.skip_space();
-    const size_t number = cursor.pos;
+    const size_t number = cursor.token_start();
     sizes.push_back(cursor.take_integer("the size of a factor"));
     if (sizes.back() < 0) {
       cursor.fail_at(number, "the size of a factor must be at least 0", std::to_string(sizes.back()));

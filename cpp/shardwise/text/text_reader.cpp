@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <memory>
 
 #include "shardwise/ir/refusals.h"
@@ -112,8 +111,7 @@ std::string TextReader::take_attribute_name() {
 }
 
 std::string_view TextReader::take_balanced() {
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   // The closing brackets still expected, innermost last: at the second '[' of `{[<[` it holds "}]>".
   std::string open;
   do {
@@ -194,14 +192,13 @@ TypeId TextReader::parse_type_at_cursor() {
               refusal == nullptr ? std::string() : advice(*refusal));
     }
     const std::string_view digits = take_digits();
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    const auto size = number_of<int64_t>(digits);
     // The product is checked by division before it is formed. A dim of size 0 is left out, so that it cannot
     // hide an overflow of the other dims.
-    const bool fits = error == std::errc{} && (size == 0 || elements <= (kMaxElements - 1) / size);
+    const bool fits = size && (*size == 0 || elements <= (kMaxElements - 1) / *size);
     if (!fits || type.shape.size() == kMaxDims) fail_too_large(start);
-    if (size != 0) elements *= size;
-    type.shape.push_back(size);
+    if (*size != 0) elements *= *size;
+    type.shape.push_back(*size);
     // 4x8xf32 is one run of characters: each 'x' is taken here, so that the word that is left is f32.
     if (!take("x")) fail_here("expected 'x' between the dims and the element type");
   }
@@ -214,8 +211,7 @@ TypeId TextReader::parse_type_at_cursor() {
 }
 
 DType TextReader::parse_dtype() {
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   const Refusal* refusal = text.substr(pos).starts_with("!quant.") ? refusal_of("!quant.uniform") : nullptr;
   // '<' ends a word, so complex<f32> is read in two parts.
   std::string name(take_word());
