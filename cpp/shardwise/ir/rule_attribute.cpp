@@ -8,6 +8,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
 
 namespace shardwise {
 namespace {
@@ -36,14 +37,8 @@ class RuleVerifier {
 
   void run() {
     if (rule_.operands.empty() && rule_.results.empty()) refuse("must map an operand or a result", "none");
-    verify_count("operands", rule_.operands.size(), op_.operand_count());
-    for (size_t i = 0; i < rule_.operands.size(); ++i) {
-      verify_tensor(str("operand ", i), rule_.operands[i], op_.operand_type(i));
-    }
-    verify_count("results", rule_.results.size(), op_.result_count());
-    for (size_t i = 0; i < rule_.results.size(); ++i) {
-      verify_tensor(str("result ", i), rule_.results[i], op_.result_type(i));
-    }
+    verify_tensors("operand", rule_.operands, op_.operands());
+    verify_tensors("result", rule_.results, list_of_results(op_.module(), op_.id()));
     for (size_t factor = 0; factor < used_.size(); ++factor) {
       // A factor in no dim would never be sharded; it is a mistake in the text.
       if (!used_[factor]) refuse("must use every factor", str(factor_symbol(factor), " in no dim"), "drop its size");
@@ -58,9 +53,14 @@ class RuleVerifier {
     fail<ShardingError>(op_.name(), str("its sharding rule ", must_hold), got, way_out);
   }
 
-  void verify_count(std::string_view what, size_t mapped, size_t count) const {
-    if (mapped == count) return;
-    refuse(str("must have a mapping for each of the op's ", what), str(mapped, " for ", count));
+  void verify_tensors(std::string_view what, std::span<const RuleAttr::Mapping> tensors,
+                      std::span<const ValueId> values) {
+    if (tensors.size() != values.size()) {
+      refuse(str("must have a mapping for each of the op's ", what, "s"), str(tensors.size(), " for ", values.size()));
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      verify_tensor(str(what, " ", i), tensors[i], op_.module().type(values[i]));
+    }
   }
 
   void verify_tensor(const std::string& tensor, const RuleAttr::Mapping& dims, const TensorType& type) {
