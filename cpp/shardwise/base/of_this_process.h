@@ -19,7 +19,8 @@ T& of_this_process() {
   static std::atomic<T*> made{nullptr};
   T* current = made.load(std::memory_order_acquire);
   if (current != nullptr) return *current;
-  static const int kRegistered = pthread_atfork(nullptr, nullptr, [] { made.store(nullptr, std::memory_order_relaxed); });
+  static const int kRegistered =
+      pthread_atfork(nullptr, nullptr, [] { made.store(nullptr, std::memory_order_relaxed); });
   static_cast<void>(kRegistered);
   auto fresh = std::make_unique<T>();
   if (made.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();

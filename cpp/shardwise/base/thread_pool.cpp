@@ -142,7 +142,6 @@ class Pool {
   int started_ = 0;
 };
 
-// Never destroyed: if static destruction removed the condition variable that threads are parked on, exit would hang.
 std::atomic<int> g_thread_count{0};  // 0: not set
 
 }  // namespace

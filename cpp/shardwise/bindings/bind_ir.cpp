@@ -146,10 +146,8 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings",
                              [](const Module& self) { return optional_shardings(self, self.main().result_shardings); })
-      .def_property_readonly("mesh",
-                             [](const Module& self) {
-                               return optional_mesh(self.meshes.empty() ? nullptr : self.meshes.front());
-                             })
+      .def_property_readonly(
+          "mesh", [](const Module& self) { return optional_mesh(self.meshes.empty() ? nullptr : self.meshes.front()); })
       .def_property_readonly("meshes",
                              [](const Module& self) {
                                py::typing::Dict<py::str, Mesh> meshes;  // in order
@@ -159,8 +157,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                return meshes;
                              })
       // The mesh of the shardings, or the first declared mesh of several devices.
-      .def_property_readonly("program_mesh",
-                             [](const Module& self) { return optional_mesh(program_mesh(self)); })
+      .def_property_readonly("program_mesh", [](const Module& self) { return optional_mesh(program_mesh(self)); })
       .def(
           "with_entry",
           [](const Module& self, const std::string& name) {

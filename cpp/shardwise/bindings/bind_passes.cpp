@@ -87,9 +87,8 @@ UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_
   CompileOptions options = options_from(given);
   options.objective = objective_from_name(objective);
   // The GIL is back before warn(), which may raise.
-  auto unit = without_gil([&] {
-    return std::make_shared<CompileUnit>(compile(module, options, mesh, choices_from_python(choices)));
-  });
+  auto unit = without_gil(
+      [&] { return std::make_shared<CompileUnit>(compile(module, options, mesh, choices_from_python(choices))); });
   warn(unit->context.warnings);
   return unit;
 }

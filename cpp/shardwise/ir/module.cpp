@@ -97,9 +97,9 @@ std::span<const RegionId> Module::regions(OpId id) const {
   return std::span<const RegionId>(region_pool_).subspan(operation.region_begin, operation.region_count);
 }
 
-void Module::set_attribute(OpId id, std::string_view name, Attribute value) {
+void Module::set_attribute(OpId id, std::string_view attribute, Attribute value) {
   Attrs changed = attrs(id);
-  changed.set(name, std::move(value));
+  changed.set(attribute, std::move(value));
   op(id).attrs = context_->intern(changed);
 }
 

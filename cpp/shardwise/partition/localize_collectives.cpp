@@ -239,7 +239,8 @@ struct Localizer {
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
     // Among the bits, −0 is 0: the integer sum is the element of the owner, NaNs included.
-    const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && source.is_owned;
+    const bool moves_bits =
+        is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && source.is_owned;
     if (moves_bits) value = build_bits(builder(), value);
     value = with_cause(reduce(value));
     return moves_bits ? build_from_bits(builder(), value, dtype) : value;

@@ -90,9 +90,8 @@ class GroupSync {
 
   void check(int64_t id, const std::vector<Member>& members) const {
     const auto refuse = [&](const Member& member, std::string_view must_hold, const std::string& got) {
-      fail_at<ShardingError>(
-          module_, module_.op(member.op).loc,
-          error_message(str("sharding_group ", id), must_hold, got, "use a group for each of them"));
+      fail_at<ShardingError>(module_, module_.op(member.op).loc,
+                             error_message(str("sharding_group ", id), must_hold, got, "use a group for each of them"));
     };
     const Member& first = members.front();
     for (const Member& member : members) {

@@ -22,8 +22,7 @@ const MeshPtr kMesh = mesh_of({{"x", 4}, {"y", 2}});
 Placement parsed(std::string_view text) {
   SdyCursor cursor(text);
   cursor.subject = "placement text";
-  Placement placement =
-      parse_placement(cursor, [](std::string_view name) { return name == "mesh" ? kMesh : nullptr; });
+  Placement placement = parse_placement(cursor, [](std::string_view name) { return name == "mesh" ? kMesh : nullptr; });
   cursor.expect_end();
   return placement;
 }

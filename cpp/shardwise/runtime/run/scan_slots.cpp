@@ -35,9 +35,6 @@ Shards empty_stack_of(const Shards& row, int64_t rows, size_t dim) {
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(at), rows);
   return {row.axes(), empty_in_order(row.dtype(), shape, order)};
 }
-  place.insert(place.begin() + static_cast<std::ptrdiff_t>(row.axes().size() + dim), 0);
-  return {row.axes(), reorder_dims(pooled_empty(row.dtype(), std::move(in_memory)), place)};
-}
 
 void copy_row(const Shards& stack, size_t dim, int64_t row, const Shards& from) {
   const NdArray to = select(stack.stacked(), stack.axes().size() + dim, row);
