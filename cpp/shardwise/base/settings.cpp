@@ -2,7 +2,6 @@
 #include "shardwise/base/settings.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 
 #include "shardwise/base/error.h"
@@ -27,13 +26,11 @@ constexpr int kLongestTimeout = 1'000'000;
 int read_int(const char* name, const char* text, int largest) {
   // `SHARDWISE_LOG= python train.py` is how a shell unsets a variable for one command.
   if (text == nullptr || *text == '\0') return 0;
-  const std::string_view digits(text);
-  int value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 0 || value > largest) {
-    fail<Error>(name, str("must be an integer from 0 to ", largest), str("\"", digits, "\""), "correct or unset it");
+  const auto value = number_of<int>(text);
+  if (!value || *value < 0 || *value > largest) {
+    fail<Error>(name, str("must be an integer from 0 to ", largest), str("\"", text, "\""), "correct or unset it");
   }
-  return value;
+  return *value;
 }
 
 bool read_choice(const char* name, const char* text, std::string_view choice) {

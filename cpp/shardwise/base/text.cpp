@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/base/text.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace shardwise {
@@ -25,6 +26,10 @@ std::string shortest(T value) {
 }
 
 }  // namespace
+
+bool is_word(std::string_view text) {
+  return !text.empty() && begins_word(text[0]) && std::ranges::all_of(text, is_in_word);
+}
 
 std::string float_text(float value) { return shortest(value); }
 

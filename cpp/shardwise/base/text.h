@@ -10,7 +10,9 @@
 // `to_text(const T&)` in its own namespace.
 #pragma once
 
+#include <charconv>
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,6 +24,11 @@ namespace shardwise {
 
 // The functions of <cctype> depend on the locale, and are undefined for negative chars.
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A word of MLIR's texts, [A-Za-z_][A-Za-z0-9_$.]*. A name that is none is printed in quotes.
+constexpr bool begins_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+constexpr bool is_in_word(char c) { return begins_word(c) || is_digit(c) || c == '$' || c == '.'; }
+bool is_word(std::string_view text);
 
 std::string float_text(float value);  // "0.1", "1e+30", "-0", "inf", "nan"
 std::string float_text(double value);
@@ -75,6 +82,14 @@ std::string join(const Range& range, std::string_view separator, F&& part_of) {
 template <class Range>
 std::string join(const Range& range, std::string_view separator) {
   return join(range, separator, [](const auto& item) -> const auto& { return item; });
+}
+
+// The number that the whole text is; none if it is no number, or one that T does not hold.
+template <class T>
+std::optional<T> number_of(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace shardwise

@@ -6,14 +6,13 @@
 #include <condition_variable>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <mutex>
-#include <pthread.h>
 #include <signal.h>
 #include <system_error>
 #include <thread>
 
 #include "shardwise/base/dims.h"
+#include "shardwise/base/of_this_process.h"
 #include "shardwise/base/settings.h"
 
 namespace shardwise {
@@ -143,22 +142,7 @@ class Pool {
   int started_ = 0;
 };
 
-// Never destroyed: if static destruction removed the condition variable that threads are parked on, exit would hang.
-std::atomic<Pool*> g_pool{nullptr};
 std::atomic<int> g_thread_count{0};  // 0: not set
-
-Pool& pool() {
-  Pool* current = g_pool.load(std::memory_order_acquire);
-  if (current != nullptr) return *current;
-  // The child of a fork has none of the threads, and perhaps a locked mutex. It gets a new pool and abandons the old
-  // one.
-  static const int kRegistered =
-      pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr, std::memory_order_relaxed); });
-  static_cast<void>(kRegistered);
-  auto fresh = std::make_unique<Pool>();
-  if (g_pool.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-  return *current;  // another thread created the pool first
-}
 
 }  // namespace
 
@@ -187,7 +171,7 @@ void parallel_for_ranges(int64_t count, int64_t grain, void (*call)(void* f, int
     const int64_t grains = std::min(ceil_div(std::max(share, grain), grain), kMaxGrainsPerChunk);
     const int64_t step = grains * grain;
     Job job(call, f, count, step);
-    if (threads > 1 && pool().run(job, threads)) {
+    if (threads > 1 && of_this_process<Pool>().run(job, threads)) {
       if (job.error) std::rethrow_exception(job.error);
       return;
     }

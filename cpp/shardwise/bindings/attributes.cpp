@@ -75,13 +75,6 @@ Attribute attribute_from_python(py::handle value) {
 
 // ---- to Python -----------------------------------------------------------------------------------------------------
 
-template <class Range, class Convert>
-py::tuple tuple_of(const Range& range, Convert convert) {
-  py::tuple items(range.size());
-  for (size_t i = 0; i < range.size(); ++i) items[i] = convert(range[i]);
-  return items;
-}
-
 // The value of each kind. Kinds that Python code only passes on or prints keep the extension's class.
 struct ToPython {
   py::object operator()(Unit) const { return py::none(); }

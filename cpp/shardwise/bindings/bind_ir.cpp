@@ -115,11 +115,13 @@ ModulePtr with_sharding_rules(const Module& module, const std::map<size_t, std::
     if (index >= ops.size()) throw py::index_error("with_sharding_rules: no such op");
     RuleAttr rule = parse_rule(text);
     verify(rule, OpView(*copy, ops[index]));
-    Attrs attrs = copy->attrs(ops[index]);
-    attrs.set(text_words::kShardingRule, std::move(rule));
-    copy->op(ops[index]).attrs = copy->context().intern(attrs);
+    copy->set_attribute(ops[index], text_words::kShardingRule, std::move(rule));
   }
   return copy;
+}
+
+std::optional<std::shared_ptr<Mesh>> optional_mesh(const MeshPtr& mesh) {
+  return mesh == nullptr ? std::nullopt : std::optional(std::const_pointer_cast<Mesh>(mesh));
 }
 
 void bind_module_class(py::class_<Module, ModulePtr>& modules) {
@@ -144,11 +146,8 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings",
                              [](const Module& self) { return optional_shardings(self, self.main().result_shardings); })
-      .def_property_readonly("mesh",
-                             [](const Module& self) -> std::optional<std::shared_ptr<Mesh>> {
-                               if (self.meshes.empty()) return std::nullopt;
-                               return std::const_pointer_cast<Mesh>(self.meshes.front());
-                             })
+      .def_property_readonly(
+          "mesh", [](const Module& self) { return optional_mesh(self.meshes.empty() ? nullptr : self.meshes.front()); })
       .def_property_readonly("meshes",
                              [](const Module& self) {
                                py::typing::Dict<py::str, Mesh> meshes;  // in order
@@ -158,12 +157,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                return meshes;
                              })
       // The mesh of the shardings, or the first declared mesh of several devices.
-      .def_property_readonly("program_mesh",
-                             [](const Module& self) -> std::optional<std::shared_ptr<Mesh>> {
-                               const MeshPtr mesh = program_mesh(self);
-                               if (mesh == nullptr) return std::nullopt;
-                               return std::const_pointer_cast<Mesh>(mesh);
-                             })
+      .def_property_readonly("program_mesh", [](const Module& self) { return optional_mesh(program_mesh(self)); })
       .def(
           "with_entry",
           [](const Module& self, const std::string& name) {
@@ -242,12 +236,6 @@ void bind_attributes(py::module_& module) {
   def_equality(rules);
 }
 
-std::vector<const OpDef*> definitions() {
-  std::vector<const OpDef*> list;
-  for (const OpDef* def : all_ops()) list.push_back(def);
-  return list;
-}
-
 // What is refused: its name, the reason, what to do instead, and whether the error is raised when a text is read.
 std::vector<std::tuple<std::string, std::string, std::string, bool>> refusal_rows() {
   std::vector<std::tuple<std::string, std::string, std::string, bool>> rows;
@@ -313,7 +301,9 @@ void bind_ir(py::module_& module) {
         return std::make_shared<Module>(module_from_json(json, std::make_shared<Context>()));
       },
       py::arg("text"));
-  module.def("all_ops", &definitions, py::return_value_policy::reference);
+  module.def(
+      "all_ops", [] { return std::vector<const OpDef*>(all_ops().begin(), all_ops().end()); },
+      py::return_value_policy::reference);
   module.def("refusals", &refusal_rows);
   module.def("dtypes", &dtype_rows);
   module.def("erf_inv_branches", &erf_inv_rows, py::arg("dtype"));

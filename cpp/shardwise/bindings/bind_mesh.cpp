@@ -144,15 +144,12 @@ void bind_mesh_class(py::module_& module) {
       .def_property_readonly("name", &Mesh::name)
       .def_property_readonly("axis_names",
                              [](const Mesh& mesh) {
-                               py::typing::Tuple<py::str, py::ellipsis> names(mesh.axes().size());
-                               for (size_t i = 0; i < names.size(); ++i) names[i] = mesh.axes()[i].name;
-                               return names;
+                               using Names = py::typing::Tuple<py::str, py::ellipsis>;
+                               return tuple_of<Names>(mesh.axes(), [](const MeshAxis& axis) { return axis.name; });
                              })
       .def_property_readonly("axis_sizes",
                              [](const Mesh& mesh) {
-                               ShapeTuple sizes(mesh.axes().size());
-                               for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = mesh.axes()[i].size;
-                               return sizes;
+                               return tuple_of<ShapeTuple>(mesh.axes(), [](const MeshAxis& axis) { return axis.size; });
                              })
       .def_property_readonly("device_ids", [](const Mesh& mesh) { return shape_tuple(mesh.device_ids()); })
       .def_property_readonly("size", &Mesh::device_count)

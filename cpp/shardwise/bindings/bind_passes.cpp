@@ -87,10 +87,8 @@ UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_
   CompileOptions options = options_from(given);
   options.objective = objective_from_name(objective);
   // The GIL is back before warn(), which may raise.
-  auto unit = [&] {
-    const WithoutGil released;
-    return std::make_shared<CompileUnit>(compile(module, options, mesh, choices_from_python(choices)));
-  }();
+  auto unit = without_gil(
+      [&] { return std::make_shared<CompileUnit>(compile(module, options, mesh, choices_from_python(choices))); });
   warn(unit->context.warnings);
   return unit;
 }
@@ -99,10 +97,7 @@ UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_
 std::shared_ptr<Module> run_on_text(const std::shared_ptr<Module>& module, const Names& names,
                                     const py::kwargs& given) {
   CompileUnit unit(module, options_from(given));
-  {
-    const WithoutGil released;
-    run_passes(unit, passes_called(names), {.verify = true});
-  }
+  without_gil([&] { run_passes(unit, passes_called(names), {.verify = true}); });
   warn(unit.context.warnings);
   return python_module(unit.module);
 }
@@ -110,10 +105,7 @@ std::shared_ptr<Module> run_on_text(const std::shared_ptr<Module>& module, const
 // The last of the passes is the one to explain.
 UnitPtr propagate_program(const std::shared_ptr<Module>& module, const Names& names, const py::kwargs& given) {
   auto unit = std::make_shared<CompileUnit>(module, options_from(given));
-  {
-    const WithoutGil released;
-    run_to_explain(names, *unit);
-  }
+  without_gil([&] { run_to_explain(names, *unit); });
   warn(unit->context.warnings);
   return unit;
 }

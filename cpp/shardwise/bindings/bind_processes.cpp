@@ -30,34 +30,30 @@ class PyTransport final : public Transport {
 
   void all_gather(const ProcessGroup& group, std::span<const std::byte> own, std::span<std::byte> all) override {
     const WithGil held;
-    all_gather_(op_.index, group.id, group.count, order_of(group), bytes(own), memory(all));
+    all_gather_(op_.index, group.id, group.count, order_of(group), view(own), view(all));
   }
 
   void all_to_all(const ProcessGroup& group, std::span<const std::byte> send, std::span<std::byte> receive) override {
     const WithGil held;
-    all_to_all_(op_.index, group.id, group.count, order_of(group), bytes(send), memory(receive));
+    all_to_all_(op_.index, group.id, group.count, order_of(group), view(send), view(receive));
   }
 
   void exchange(std::span<const Outgoing> outgoing, std::span<const Incoming> incoming) override {
     const WithGil held;
     py::list sent;
-    for (const Outgoing& message : outgoing) sent.append(py::make_tuple(message.to, bytes(message.bytes)));
+    for (const Outgoing& message : outgoing) sent.append(py::make_tuple(message.to, view(message.bytes)));
     py::list received;
-    for (const Incoming& message : incoming) received.append(py::make_tuple(message.from, memory(message.bytes)));
+    for (const Incoming& message : incoming) received.append(py::make_tuple(message.from, view(message.bytes)));
     exchange_(op_.index, sent, received);
   }
 
  private:
-  static py::memoryview bytes(std::span<const std::byte> bytes) {
+  template <class Byte>  // const for bytes that Python only reads
+  static py::memoryview view(std::span<Byte> bytes) {
     // A shard may be empty, and an empty span may have no address, which memoryview does not accept.
-    static constexpr std::byte kNothing{};
-    return py::memoryview::from_memory(bytes.empty() ? &kNothing : static_cast<const void*>(bytes.data()),
-                                       static_cast<py::ssize_t>(bytes.size()));
-  }
-  static py::memoryview memory(std::span<std::byte> bytes) {
     static std::byte nothing{};
-    return py::memoryview::from_memory(bytes.empty() ? &nothing : static_cast<void*>(bytes.data()),
-                                       static_cast<py::ssize_t>(bytes.size()));
+    Byte* const data = bytes.empty() ? &nothing : bytes.data();
+    return py::memoryview::from_memory(data, static_cast<py::ssize_t>(bytes.size()));
   }
   // Each list becomes a Python object once, because every call passes it.
   const py::object& order_of(const ProcessGroup& group) {

@@ -13,7 +13,8 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/refusals.h"
-#include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/digit_map.h"
 #include "shardwise/mesh/placement.h"
@@ -72,16 +73,10 @@ std::optional<OpOf> defining_op(const ValueOf& value) {
   return op ? std::optional(OpOf{value.module, op}) : std::nullopt;
 }
 
-ResolvedSource source_of(const Module& module, LocId loc) { return module.context().resolve(loc); }
-
 // ---- ops -----------------------------------------------------------------------------------------------------------
 
 std::vector<ValueOf> results_of(const OpOf& op) {
-  std::vector<ValueOf> results;
-  for (uint32_t i = 0; i < op.module->op(op.id).result_count; ++i) {
-    results.push_back({op.module, op.module->result(op.id, i)});
-  }
-  return results;
+  return views<ValueId>(op.module, list_of_results(*op.module, op.id));
 }
 
 AttributeDict attributes_of(const OpOf& op) { return attributes_to_python(op.module->attrs(op.id).entries()); }
@@ -124,8 +119,8 @@ void bind_values(py::class_<ValueOf>& values) {
           [](const ValueOf& self) { return optional_sharding(*self.module, self.module->value(self.id).sharding); })
       .def_property_readonly("placement", &placement_of_value)
       .def_property_readonly("defining_op", &defining_op)  // None for an argument
-      .def_property_readonly("location",
-                             [](const ValueOf& self) { return source_of(*self.module, loc_of(*self.module, self.id)); })
+      .def_property_readonly(
+          "location", [](const ValueOf& self) { return self.module->context().resolve(loc_of(*self.module, self.id)); })
       .def("__repr__", [](const ValueOf& self) { return "<value of " + self.module->type(self.id).text() + ">"; });
 }
 
@@ -149,8 +144,8 @@ void bind_ops(py::class_<OpOf>& ops) {
                                return std::pair(cost.flops, cost.bytes);
                              })
       .def_property_readonly("sender_steps", &sender_steps_of)
-      .def_property_readonly("location",
-                             [](const OpOf& self) { return source_of(*self.module, self.module->op(self.id).loc); })
+      .def_property_readonly(
+          "location", [](const OpOf& self) { return self.module->context().resolve(self.module->op(self.id).loc); })
       // Equal for the ops of one recorded call; in a text, for those of one line and column. 0 where it is unknown.
       .def_property_readonly(
           "call",
@@ -223,9 +218,7 @@ py::object value_view(const std::shared_ptr<const Module>& module, ValueId value
 }
 
 std::vector<OpId> ops_in_text_order(const Module& module) {
-  std::vector<OpId> ops;
-  walk(module, [&](OpId op) { ops.push_back(op); });
-  return ops;
+  return find_ops(module, [](OpId) { return true; });
 }
 
 std::optional<TensorSharding> optional_sharding(const Module& module, ShardingId id) {

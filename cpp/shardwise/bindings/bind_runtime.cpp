@@ -72,8 +72,10 @@ ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& 
   return shared ? with_own_memory(result) : std::make_shared<ShardedArray>(std::move(result));
 }
 
-void refuse_unreduced(const TensorSharding& sharding) {
-  if (sharding.unreduced.empty()) return;
+// Only an argument of a call may be unreduced.
+void verify_of_array(const TensorSharding& sharding, const Dims& shape, bool for_call = false) {
+  verify(sharding, shape);
+  if (for_call || sharding.unreduced.empty()) return;
   fail<ShardingError>("array", "an array cannot be left unreduced", short_text(sharding),
                       "drop unreduced= or shard a dim over these axes");
 }
@@ -88,8 +90,7 @@ ArrayPtr owned_by(const DeviceSet& devices, ShardedArray array) {
 ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison, bool borrow,
                        const DeviceSet& devices) {
   const NdArray view = from_numpy(array);
-  verify(sharding, view.shape());
-  if (!borrow) refuse_unreduced(sharding);
+  verify_of_array(sharding, view.shape(), borrow);
   const WithoutGil released;
   const PaddingFill fill = poison ? PaddingFill::kPoison : PaddingFill::kZero;
   // The array is copied once: before it is cut, if all its shards stay here, and else only the shards of this process.
@@ -103,8 +104,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
 ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const TensorSharding& sharding,
                     const DeviceSet& devices) {
   const Dims whole = shape_from_python(shape);
-  verify(sharding, whole);
-  refuse_unreduced(sharding);
+  verify_of_array(sharding, whole);
   const TensorSharding closed = sharding.closed();
   const NdArray stack = owned_copy(from_numpy(array));
   return std::make_shared<ShardedArray>(stack.dtype(), whole, closed, Dims(),
@@ -114,8 +114,7 @@ ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const Tensor
 ArrayPtr own_part(const py::array& part, const ShapeLike& shape, const TensorSharding& sharding,
                   const DeviceSet& devices) {
   const Dims whole = shape_from_python(shape);
-  verify(sharding, whole);
-  refuse_unreduced(sharding);
+  verify_of_array(sharding, whole);
   return std::make_shared<ShardedArray>(from_own_part(owned_copy(from_numpy(part)), whole, sharding.closed(), devices));
 }
 
@@ -134,18 +133,12 @@ bool is_whole_here(const ShardedArray& array) {
 
 // `processes` reaches the shards of the other processes, if there are any. They all call this.
 py::array gather_numpy(const ShardedArray& array, const Processes& processes) {
-  NdArray whole;
-  {
-    const WithoutGil released;
-    whole = gather_from(array, processes);
-  }
-  return to_numpy(whole);
+  return to_numpy(without_gil([&] { return gather_from(array, processes); }));
 }
 
 ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool for_call, const Processes& processes,
                  const DeviceSet& devices) {
-  verify(sharding, array.shape());
-  if (!for_call) refuse_unreduced(sharding);
+  verify_of_array(sharding, array.shape(), for_call);
   const WithoutGil released;
   return owned_by(devices, scatter(gather_from(array, processes), sharding.closed()));
 }
@@ -223,12 +216,9 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
   for (size_t i = 0; i < arguments.size(); ++i) {
     values.push_back(scatter(from_numpy(arguments[i]), executable->argument_placement(i)));
   }
-  std::vector<ShardedArray> results;
-  {
-    const WithoutGil released;
-    VirtualCommunicator devices;
-    results = executable->run(devices, std::move(values), {.between_ops = SignalCheck()});
-  }
+  VirtualCommunicator devices;
+  const std::vector<ShardedArray> results =
+      without_gil([&] { return executable->run(devices, std::move(values), {.between_ops = SignalCheck()}); });
   std::vector<py::array> arrays;
   for (const ShardedArray& result : results) arrays.push_back(to_numpy(owned_copy(gather(result))));
   return arrays;
@@ -244,11 +234,8 @@ std::string op_text(const PyExecutable& self, uint32_t number) {
 
 // (the bytes at the peak, of arguments, of results, and what is alive at the peak: values of the local program)
 py::tuple memory(const PyExecutable& self, bool per_device, const std::vector<size_t>& donated) {
-  MemoryUse use;
-  {
-    const WithoutGil released;
-    use = self.executable.memory({.per_device = per_device, .donated = donated});
-  }
+  const MemoryUse use =
+      without_gil([&] { return self.executable.memory({.per_device = per_device, .donated = donated}); });
   py::list rows;
   for (const LiveBuffers& buffers : use.at_peak) {
     rows.append(py::make_tuple(value_view(self.local, buffers.value), buffers.bytes));

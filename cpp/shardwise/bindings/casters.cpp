@@ -80,9 +80,7 @@ py::array to_numpy(const NdArray& array) {
 }
 
 ShapeTuple shape_tuple(DimSpan shape) {
-  ShapeTuple result(shape.size());
-  for (size_t i = 0; i < shape.size(); ++i) result[i] = shape[i];
-  return result;
+  return tuple_of<ShapeTuple>(shape, [](int64_t size) { return size; });
 }
 
 int64_t integer_from_python(std::string_view what, py::handle value) {

@@ -26,6 +26,12 @@ pybind11::array to_numpy(const NdArray& array);
 
 // Throws ShapeError that names `what` unless the value is a 64-bit integer.
 int64_t integer_from_python(std::string_view what, pybind11::handle value);
+template <class Tuple = pybind11::tuple, class Range, class Convert>
+Tuple tuple_of(const Range& range, Convert convert) {
+  Tuple items(range.size());
+  for (size_t i = 0; i < range.size(); ++i) items[i] = convert(range[i]);
+  return items;
+}
 ShapeTuple shape_tuple(DimSpan shape);
 Dims shape_from_python(pybind11::handle shape);
 

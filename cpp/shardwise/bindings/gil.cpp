@@ -5,10 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cxxabi.h>
-#include <memory>
 #include <mutex>
-#include <pthread.h>
 #include <unistd.h>
+
+#include "shardwise/base/of_this_process.h"
 
 namespace py = pybind11;
 
@@ -25,21 +25,10 @@ struct State {
   std::atomic<bool> shutting_down{false};
 };
 
-std::atomic<State*> g_state{nullptr};
 thread_local int t_running = 0;          // what this thread adds to `running`
 thread_local bool t_shuts_down = false;  // the thread that runs Python's atexit functions may still run programs
 
-// Never destroyed: sleeping threads outlive static destruction.
-State& state() {
-  State* current = g_state.load(std::memory_order_acquire);
-  if (current != nullptr) return *current;
-  // The child of a fork has none of the other threads, and perhaps a locked mutex.
-  static const int kRegistered = pthread_atfork(nullptr, nullptr, [] { g_state.store(new State); });
-  static_cast<void>(kRegistered);
-  auto fresh = std::make_unique<State>();
-  if (g_state.compare_exchange_strong(current, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
-  return *current;  // another thread was first
-}
+State& state() { return of_this_process<State>(); }
 
 bool must_sleep() { return !t_shuts_down && state().shutting_down.load(std::memory_order_acquire); }
 

@@ -3,6 +3,7 @@
 // Release and acquire the GIL, also while the interpreter shuts down.
 //
 //   const WithoutGil released;   // long work that touches no Python object
+//   without_gil([&] { return gather(array); })
 //   const WithGil held;          // a moment of Python inside such work
 //
 // When a daemon thread asks for the GIL of an interpreter that shuts down, CPython unwinds the thread's stack. That
@@ -28,6 +29,12 @@ class WithoutGil {
  private:
   PyThreadState* state_;
 };
+
+template <class Work>
+auto without_gil(Work&& work) {
+  const WithoutGil released;
+  return work();
+}
 
 class WithGil {
  public:

@@ -8,6 +8,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/passes.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -21,13 +22,6 @@
 
 namespace shardwise {
 namespace {
-
-template <class E>
-[[noreturn]] void fail_at(const Module& module, LocId loc, const std::string& message) {
-  E error(message);
-  error.at(module.context().location_text(loc));
-  throw error;
-}
 
 // ---- stages --------------------------------------------------------------------------------------------------------
 
@@ -97,14 +91,7 @@ std::string_view pass_that_replaces(const OpView& op) {
 
 void check_op(const OpView& op, Needs needs) {
   const Module& module = op.module();
-  if (op.def().verify_runnable != nullptr) {
-    try {
-      op.def().verify_runnable(op);
-    } catch (Error& error) {
-      error.at(module.context().location_text(op.loc()));
-      throw;
-    }
-  }
+  if (op.def().verify_runnable != nullptr) located(module, op.id(), [&] { op.def().verify_runnable(op); });
   // `legalize` leaves the ops that have methods: one of these, or the decomposition,
   // takes their place in the local program.
   const bool is_replaced = is_composed(op.def()) && (op.def().methods.empty() || module.stage >= Stage::kLocal);

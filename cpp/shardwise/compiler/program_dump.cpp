@@ -68,23 +68,19 @@ void dump(const Module& module, const std::filesystem::path& folder, std::string
 
 std::filesystem::path keep_for_report(const Module& module, const std::filesystem::path& folder,
                                       std::string_view pass) {
-  try {
-    std::filesystem::path own = folder;
-    if (folder.empty()) {
-      // Folders for temporary files are shared: a name that nobody can guess, in a folder that is the user's own.
-      std::random_device random;
-      own = std::filesystem::temp_directory_path() /
-            str("shardwise_bug_", std::to_string(random()), std::to_string(random()));
-      // False if it exists: somebody else's folder is not written to.
-      if (!std::filesystem::create_directory(own)) return {};
-    } else {
-      std::filesystem::create_directories(folder);
-    }
-    const std::filesystem::path path = own / str("before_", pass, ".mlir");
-    return write(module, path) ? path : std::filesystem::path();
-  } catch (const std::exception&) {
-    return {};
+  std::filesystem::path own = folder;
+  if (folder.empty()) {
+    // Folders for temporary files are shared: a name that nobody can guess, in a folder that is the user's own.
+    std::random_device random;
+    own = std::filesystem::temp_directory_path() /
+          str("shardwise_bug_", std::to_string(random()), std::to_string(random()));
+    // False if it exists: somebody else's folder is not written to.
+    if (!std::filesystem::create_directory(own)) return {};
+  } else {
+    std::filesystem::create_directories(folder);
   }
+  const std::filesystem::path path = own / str("before_", pass, ".mlir");
+  return write(module, path) ? path : std::filesystem::path();
 }
 
 }  // namespace shardwise

@@ -24,8 +24,8 @@ std::string numbered(int number, std::string_view name);  // 03_propagate
 // Writes `module` to <folder>/<name>.mlir; does nothing when `folder` is empty.
 void dump(const Module& module, const std::filesystem::path& folder, std::string_view name);
 
-// Writes a program on which a pass failed, to `folder` or else to the temporary folder, and returns the path. Returns
-// an empty path when that fails, because there is already an error to report.
+// Writes a program on which a pass failed, to `folder` or else to the temporary folder, and returns the path: empty or
+// an exception if it cannot be written.
 std::filesystem::path keep_for_report(const Module& module, const std::filesystem::path& folder, std::string_view pass);
 
 }  // namespace shardwise

@@ -121,9 +121,8 @@ std::vector<std::pair<ValueId, ValueId>> Trace::capture(RegionId region) {
     captured.emplace_back(value, module_->add_argument(region, module_->value(value).type, builder_here().loc()));
     own.add(value, captured.back().second);
   }
-  for (const OpId op : std::vector<OpId>(module_->region(region).ops)) own.apply(op);
-  // A region may return a value from around it directly.
-  for (ValueId& result : module_->region(region).results) result = own(result);
+  // Also the results: a region may return a value from around it directly.
+  own.apply(region);
   return captured;
 }
 
@@ -158,7 +157,7 @@ ValueId Trace::variable(ValueId value) {
 void Trace::substitute(std::span<const ValueId> variables, std::span<const ValueId> values) {
   Variable first{.first_op = UINT32_MAX, .first_region = UINT32_MAX, .region = {}};
   std::unordered_set<RegionId> regions;
-  std::unordered_map<ValueId, ValueId> by;
+  Redirection by(*module_);
   for (size_t i = 0; i < variables.size(); ++i) {
     const auto found = variables_.find(variables[i]);
     if (found == variables_.end())
@@ -167,26 +166,17 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
     first.first_region = std::min(first.first_region, found->second.first_region);
     regions.insert(found->second.region);
     // Tracers in Python may still hold the variable's number; checked() then gives them the value.
-    by[variables[i]] = values[i];
+    by.add(variables[i], values[i]);
     substituted_.add(variables[i], values[i]);
     variables_.erase(found);
   }
-  for (uint32_t op = first.first_op; op < module_->op_count(); ++op) {
-    for (uint32_t o = 0; o < module_->op(OpId{op}).operand_count; ++o) {
-      if (const auto it = by.find(module_->operands(OpId{op})[o]); it != by.end())
-        module_->set_operand(OpId{op}, o, it->second);
-    }
-  }
+  for (uint32_t op = first.first_op; op < module_->op_count(); ++op) map_operands(*module_, OpId{op}, by);
   for (uint32_t region = first.first_region; region < module_->region_count(); ++region) {
-    const std::vector<ValueId>& results = module_->region(RegionId{region}).results;
-    for (uint32_t r = 0; r < results.size(); ++r) {
-      if (const auto it = by.find(results[r]); it != by.end())
-        module_->set_region_result(RegionId{region}, r, it->second);
-    }
+    map_results(*module_, RegionId{region}, by);
   }
   for (const RegionId region : regions) {
     std::vector<ValueId>& arguments = module_->region(region).arguments;
-    std::erase_if(arguments, [&](ValueId argument) { return by.contains(argument); });
+    std::erase_if(arguments, [&](ValueId argument) { return by(argument) != argument; });
     // The variables were arguments of the region; those after them move up.
     for (uint32_t i = 0; i < arguments.size(); ++i) module_->value(arguments[i]).index = i;
   }
@@ -257,8 +247,7 @@ ValueId Trace::checked(uint32_t index) const {
 
 ValueId Trace::operand(uint32_t index) const {
   const ValueId value = checked(index);
-  const Value& known = module_->value(value);
-  const RegionId at = known.op ? module_->op(known.op).parent : known.region;
+  const RegionId at = region_of(*module_, value);
   // The value's region must still be open, or it is out of scope here.
   if (at == body_ || std::ranges::find(regions_, at) != regions_.end()) return value;
   const TensorType& type = module_->type(value);

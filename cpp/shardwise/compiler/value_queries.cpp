@@ -2,11 +2,11 @@
 #include "shardwise/compiler/value_queries.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <string_view>
 
+#include "shardwise/base/text.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
@@ -59,10 +59,8 @@ std::optional<Numbered> numbered(std::string_view query, std::string_view before
   query.remove_suffix(after.size());
   const size_t at = query.rfind(before);
   if (at == std::string_view::npos || at == 0) return std::nullopt;
-  Numbered found{.text = std::string(query.substr(0, at))};
-  const std::string_view digits = query.substr(at + before.size());
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), found.number);
-  return error == std::errc() && end == digits.data() + digits.size() ? std::optional(found) : std::nullopt;
+  const auto number = number_of<int64_t>(query.substr(at + before.size()));
+  return number ? std::optional(Numbered{std::string(query.substr(0, at)), *number}) : std::nullopt;
 }
 
 // Whether the last parts of `path`, between separators, are `query`: "train.py" of "/home/train.py".

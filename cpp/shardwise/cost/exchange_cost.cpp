@@ -37,8 +37,8 @@ std::vector<std::vector<size_t>> independent_groups(const ExchangeMap& map) {
 AxisList axes_of(const ExchangeMap& map, const std::vector<size_t>& dims) {
   AxisList axes;
   for (const size_t d : dims) {
-    axes.insert(axes.end(), map.to[d].axes.begin(), map.to[d].axes.end());
-    for (const auto& operand : map.from) axes.insert(axes.end(), operand[d].axes.begin(), operand[d].axes.end());
+    append(axes, map.to[d].axes);
+    for (const auto& operand : map.from) append(axes, operand[d].axes);
   }
   return axes;
 }
@@ -174,25 +174,13 @@ ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions) {
 }
 
 double elements_at(const ExchangeMap& map, const Coordinates& device) {
-  double elements = 0;
-  for (const std::vector<ExchangeSource>& from : map.from) {
-    double needed = 1, held = 1;
-    for (size_t d = 0; d < map.to.size(); ++d) {
-      const int64_t tile = device.at(map.to[d].axes), shard = device.at(from[d].axes);
-      needed *= static_cast<double>(rows_needed(map.to[d], from[d], tile));
-      held *= static_cast<double>(piece_between(map.to[d], from[d], tile, shard).count);
-    }
-    elements += needed - held;
-  }
-  return elements;
+  const auto at = [&](AxisSpan axes) { return device.at(axes); };
+  return static_cast<double>(received_at(map, at, at));
 }
 
 double most_elements(std::span<const ExchangeMap> maps, int64_t most_positions) {
   AxisList axes;
-  for (const ExchangeMap& map : maps) {
-    const AxisList used = map.axes();
-    axes.insert(axes.end(), used.begin(), used.end());
-  }
+  for (const ExchangeMap& map : maps) append(axes, map.axes());
   Coordinates device(axes);
   const int64_t positions = product(device.grid());
   double most = 0;

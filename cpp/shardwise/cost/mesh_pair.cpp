@@ -2,16 +2,13 @@
 #include "shardwise/cost/mesh_pair.h"
 
 #include <algorithm>
-#include <list>
-#include <mutex>
 
+#include "shardwise/base/recently_used.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/tiling.h"
 
 namespace shardwise {
 namespace {
-
-constexpr size_t kMostKept = 64;
 
 struct Key {
   MeshPtr to_mesh, from_mesh;
@@ -21,6 +18,13 @@ struct Key {
     return a.to == b.to && a.from == b.from && equal(a.to_mesh, b.to_mesh) && equal(a.from_mesh, b.from_mesh);
   }
 };
+
+size_t hash_value(const Key& key) {
+  size_t hash = key.to.size();
+  for (const AxisList& axes : key.to) hash = hash_combine(hash, hash_value(axes));
+  for (const AxisList& axes : key.from) hash = hash_combine(hash, hash_value(axes));
+  return hash;
+}
 
 // Sorts and drops duplicates; gives the place of each element in the result.
 template <class T>
@@ -67,40 +71,16 @@ MeshPairPositions count(const Key& key) {
   return found;
 }
 
-class Kept {
- public:
-  std::shared_ptr<const MeshPairPositions> find(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    const auto known = std::ranges::find(entries_, key, &Entry::key);
-    if (known == entries_.end()) return nullptr;
-    entries_.splice(entries_.begin(), entries_, known);
-    return known->positions;
-  }
-  void keep(Key key, std::shared_ptr<const MeshPairPositions> positions) {
-    const std::lock_guard lock(mutex_);
-    entries_.push_front({std::move(key), std::move(positions)});
-    if (entries_.size() > kMostKept) entries_.pop_back();
-  }
-
- private:
-  struct Entry {
-    Key key;
-    std::shared_ptr<const MeshPairPositions> positions;
-  };
-  std::mutex mutex_;
-  std::list<Entry> entries_;  // used last first
-};
-
 }  // namespace
 
 std::shared_ptr<const MeshPairPositions> positions_of_mesh_pair(const ExchangeMap& map, size_t operand) {
-  static Kept kept;
+  static RecentlyUsed<Key, MeshPairPositions> kept(64);
   Key key{.to_mesh = map.to_mesh, .from_mesh = map.from_mesh, .to = {}, .from = {}};
   for (const ExchangeTarget& to : map.to) key.to.push_back(to.axes);
   for (const ExchangeSource& from : map.from[operand]) key.from.push_back(from.axes);
   if (auto found = kept.find(key)) return found;
   auto counted = std::make_shared<const MeshPairPositions>(count(key));
-  kept.keep(std::move(key), counted);
+  kept.keep(key, counted);
   return counted;
 }
 

@@ -81,9 +81,7 @@ struct HashVisitor {
   size_t operator()(const StructAttr& a) const { return hash_combine(hash_string(a.name), hash_fields(a.fields)); }
   size_t operator()(const AttrDict& a) const { return hash_fields(a.fields); }
   size_t operator()(const Symbol& a) const { return hash_string(a.name); }
-  size_t operator()(const TypeAttr& a) const {
-    return hash_combine(hash_dims(a.type.shape), static_cast<size_t>(a.type.dtype));
-  }
+  size_t operator()(const TypeAttr& a) const { return hash_value(a.type); }
   size_t operator()(const AxesAttr& a) const { return hash_axes(a.axes); }
   size_t operator()(const AxesPerDimAttr& a) const { return hash_list(a.dims, hash_axes); }
   size_t operator()(const TensorSharding& a) const { return hash_value(a); }
@@ -143,7 +141,7 @@ void Attrs::erase(std::string_view name) {
   std::erase_if(entries_, [&](const NamedAttribute& entry) { return entry.first == name; });
 }
 
-size_t Attrs::hash() const { return hash_fields(entries_); }
+size_t hash_value(const Attrs& attrs) { return hash_fields(attrs.entries()); }
 
 void Attrs::fail_missing(std::string_view name) {
   check_internal(false, str("attribute '", name, "' is missing or of another kind"));

@@ -159,13 +159,14 @@ class Attrs {
   template <class T>
   const T& get(std::string_view name) const&& = delete;
 
-  size_t hash() const;
   friend bool operator==(const Attrs&, const Attrs&) = default;
 
  private:
   [[noreturn]] static void fail_missing(std::string_view name);
   std::vector<NamedAttribute> entries_;
 };
+
+size_t hash_value(const Attrs& attrs);
 
 // ---- axes and moves of collectives: [{"x"}, {}], [{axes = {"x"}, from_dim = 0, to_dim = 1}] ----
 AxesPerDimAttr axes_per_dim(const Mesh& mesh, std::span<const AxisList> dims);

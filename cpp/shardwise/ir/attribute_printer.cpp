@@ -13,14 +13,6 @@
 namespace shardwise {
 namespace {
 
-// MLIR's bare-id; any other name is quoted.
-bool is_plain_name(std::string_view name) {
-  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '$' || c == '.';
-  });
-}
-
 // The nameless field of a StructAttr whose text is not a list of fields.
 const std::string* opaque_body(const StructAttr& attribute) {
   if (attribute.fields.size() != 1 || !attribute.fields[0].first.empty()) return nullptr;
@@ -49,29 +41,21 @@ struct Printer {
     out.append(" : ").append(mlir_name(a.dtype));
   }
   void operator()(const std::string& text) const { out += quote(text); }
-  void operator()(const IntArray& values) const {
-    out += "array<i64";
+  void operator()(const IntArray& values) const { print_array(64, values); }
+  void operator()(const NarrowIntArray& a) const { print_array(a.bits, a.values); }
+  void print_array(int bits, const Dims& values) const {
+    out.append("array<i").append(std::to_string(bits));
     // MLIR prints an empty array as array<i64>.
-    if (!values.empty()) out += ": ";
-    print_list(out, values, [&](int64_t value) { append_integer(out, value); });
-    out += '>';
-  }
-  void operator()(const NarrowIntArray& a) const {
-    out.append("array<i").append(std::to_string(a.bits));
-    if (!a.values.empty()) out += ": ";
-    print_list(out, a.values, [&](int64_t value) {
-      if (a.bits == 1) {
+    print_list(out, values.empty() ? "" : ": ", values, ">", [&](int64_t value) {
+      if (bits == 1) {
         out += value != 0 ? "true" : "false";
       } else {
         append_integer(out, value);
       }
     });
-    out += '>';
   }
   void operator()(const AttrArray& values) const {
-    out += '[';
-    print_list(out, values, [&](const Attribute& value) { print_attribute(out, value); });
-    out += ']';
+    print_list(out, "[", values, "]", [&](const Attribute& value) { print_attribute(out, value); });
   }
   void operator()(const DenseAttr& a) const { print_dense(out, a); }
   void operator()(const EnumAttr& a) const {
@@ -137,7 +121,7 @@ std::string attribute_text(const Attribute& attribute) {
 
 void print_dictionary(std::string& out, const std::vector<NamedAttribute>& fields) {
   print_list(out, fields, [&](const NamedAttribute& field) {
-    out += is_plain_name(field.first) ? field.first : quote(field.first);
+    out += is_word(field.first) ? field.first : quote(field.first);
     // As in MLIR, {jax.donor} is short for {jax.donor = unit}.
     if (std::holds_alternative<Unit>(field.second.base())) return;
     out += " = ";
@@ -148,15 +132,11 @@ void print_dictionary(std::string& out, const std::vector<NamedAttribute>& field
 void print_integers(std::string& out, DimSpan values) { out += dims_text(values); }
 
 void print_axes(std::string& out, const AxesAttr& axes) {
-  out += '{';
-  print_list(out, axes.axes, [&](const RawAxisRef& axis) { out += axis_text(axis); });
-  out += '}';
+  print_list(out, "{", axes.axes, "}", [&](const RawAxisRef& axis) { out += axis_text(axis); });
 }
 
 void print_axes_per_dim(std::string& out, const AxesPerDimAttr& axes) {
-  out += '[';
-  print_list(out, axes.dims, [&](const std::vector<RawAxisRef>& dim) { print_axes(out, AxesAttr{dim}); });
-  out += ']';
+  print_list(out, "[", axes.dims, "]", [&](const std::vector<RawAxisRef>& dim) { print_axes(out, AxesAttr{dim}); });
 }
 
 }  // namespace shardwise

@@ -9,13 +9,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwise/ir/attribute.h"
 
 namespace shardwise {
 
-// Calls `print(item)`, which appends to `out`, for each item, with commas between them.
+// Calls `print(item)`, which appends to `out`, for each item, with commas between them; between brackets if given.
 template <class Range, class Print>
 void print_list(std::string& out, const Range& range, Print&& print) {
   bool first = true;
@@ -24,6 +25,13 @@ void print_list(std::string& out, const Range& range, Print&& print) {
     first = false;
     print(item);
   }
+}
+
+template <class Range, class Print>
+void print_list(std::string& out, std::string_view open, const Range& range, std::string_view close, Print&& print) {
+  out += open;
+  print_list(out, range, print);
+  out += close;
 }
 
 void print_attribute(std::string& out, const Attribute& attribute);

@@ -7,6 +7,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/redirection.h"
 
@@ -22,8 +23,7 @@ std::string types_text(const Context& context, std::span<const TypeId> types) {
 
 // The scalar constants that a combiner captures become constants of its own.
 void copy_captured_constants(Module& module, RegionId region) {
-  // A copy: the constants are appended to the same list.
-  const std::vector<OpId> ops = module.region(region).ops;
+  const std::ptrdiff_t known = std::ssize(module.region(region).ops);
   Redirection own(module);
   for (const ValueId value : captures_of(module, region)) {
     const OpId id = module.value(value).op;
@@ -38,11 +38,10 @@ void copy_captured_constants(Module& module, RegionId region) {
     own.add(value, module.result(made));
   }
   if (own.empty()) return;
-  for (const OpId op : ops) own.apply(op);
-  Region& edited = module.region(region);
-  for (ValueId& result : edited.results) result = own(result);
+  own.apply(region);
   // The appended constants go to the front, before the ops that read them.
-  std::ranges::rotate(edited.ops, edited.ops.begin() + std::ssize(ops));
+  std::vector<OpId>& ops = module.region(region).ops;
+  std::ranges::rotate(ops, ops.begin() + known);
 }
 
 }  // namespace
@@ -116,7 +115,8 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
     for (const RegionId region : regions) copy_captured_constants(*module_, region);
   }
   std::vector<TypeId> results;
-  try {
+  // infer knows the op, but not the user's line.
+  located(*module_, loc_, [&] {
     const InferContext inferred(*module_, def, operands, context().attrs(attrs), declared, regions);
     if (def.regions == Regions::kNone || def.regions == Regions::kCall) inferred.expect_regions(0);
     def.infer(inferred, results);
@@ -127,11 +127,7 @@ OpId Builder::create_op(const OpDef& def, std::span<const ValueId> operands, Att
       fail<ShapeError>(def.name, "the declared result types must be " + types_text(context(), results),
                        types_text(context(), declared));
     }
-  } catch (Error& error) {
-    // infer knows the op, but not the user's line.
-    error.at(context().location_text(loc_));
-    throw;
-  }
+  });
   const OpId made = module_->append_op(region_, def, operands, attrs, results, loc_, regions);
   module_->op(made).origin = origin_;
   return made;

@@ -13,15 +13,13 @@ std::string TensorType::text() const {
   return out.append(mlir_name(dtype)).append(">");
 }
 
-size_t TypeHash::operator()(const TensorType& type) const {
+size_t hash_value(const TensorType& type) {
   size_t seed = static_cast<size_t>(type.dtype) + 1;
   for (int64_t size : type.shape) seed = hash_combine(seed, static_cast<size_t>(size));
   return seed;
 }
 
-size_t ShardingHash::operator()(const TensorSharding& sharding) const { return hash_value(sharding); }
-
-size_t LocationHash::operator()(const Location& location) const {
+size_t hash_value(const Location& location) {
   size_t seed = static_cast<size_t>(location.kind);
   seed = hash_combine(seed, std::hash<std::string>()(location.text));
   seed = hash_combine(seed, static_cast<size_t>(location.line));

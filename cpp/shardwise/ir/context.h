@@ -26,22 +26,6 @@
 
 namespace shardwise {
 
-struct TypeHash {
-  size_t operator()(const TensorType& type) const;
-};
-struct AttrsHash {
-  size_t operator()(const Attrs& attrs) const { return attrs.hash(); }
-};
-struct ShardingHash {
-  size_t operator()(const TensorSharding& sharding) const;
-};
-struct PlacementHash {
-  size_t operator()(const Placement& placement) const { return hash_value(placement); }
-};
-struct LocationHash {
-  size_t operator()(const Location& location) const;
-};
-
 class Context {
  public:
   Context() = default;
@@ -104,11 +88,11 @@ class Context {
   static void append_region_signature(const OpView& op, RuleKey& key);
   static RuleKey rule_key(const OpView& op);
 
-  Interner<TensorType, TypeId, TypeHash> types_;
-  Interner<Attrs, AttrsId, AttrsHash> attrs_;
-  Interner<TensorSharding, ShardingId, ShardingHash> shardings_;
-  Interner<Placement, PlacementId, PlacementHash> placements_;
-  Interner<Location, LocId, LocationHash> locations_;
+  Interner<TensorType, TypeId> types_;
+  Interner<Attrs, AttrsId> attrs_;
+  Interner<TensorSharding, ShardingId> shardings_;
+  Interner<Placement, PlacementId> placements_;
+  Interner<Location, LocId> locations_;
   std::mutex mutex_;  // guards the members below
   StableArray<std::unique_ptr<SourceFrame>> sources_;
   std::unordered_map<const void*, SourceId> source_ids_;

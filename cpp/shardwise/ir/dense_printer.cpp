@@ -28,13 +28,8 @@ void print_bits(std::string& out, DType dtype, uint64_t bits) {
 // Parses `text` as a float of `dtype`, to check that it round-trips.
 double read_back(DType dtype, std::string_view text) {
   // Rounded as the parser rounds: an f32 at once, narrower types from the double.
-  if (dtype == DType::kF32) {
-    float value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-  }
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
+  if (dtype == DType::kF32) return number_of<float>(text).value_or(0);
+  const double value = number_of<double>(text).value_or(0);
   return nearest_float(dtype, value).value_or(value);
 }
 

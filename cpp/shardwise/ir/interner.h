@@ -2,7 +2,7 @@
 //
 // Hash-consing: equal values get one 32-bit id.
 //
-//   Interner<TensorType, TypeId, TypeHash> types;
+//   Interner<TensorType, TypeId> types;       // finds hash_value(const TensorType&)
 //   types.intern(a) == types.intern(b);   // exactly when a == b
 //   types[id]                             // the value; the reference stays valid
 //
@@ -49,12 +49,12 @@ class StableArray {
   uint32_t size_ = 0;
 };
 
-template <class T, class IdT, class Hash>
+template <class T, class IdT>
 class Interner {
  public:
   Interner() { values_.append(T{}); }
   IdT intern(const T& value) {
-    const size_t hash = Hash()(value);
+    const size_t hash = hash_value(value);
     const std::scoped_lock lock(mutex_);
     auto [begin, end] = index_.equal_range(hash);
     for (auto it = begin; it != end; ++it) {

@@ -40,4 +40,6 @@ struct Location {
   friend bool operator==(const Location&, const Location&) = default;
 };
 
+size_t hash_value(const Location& location);
+
 }  // namespace shardwise

@@ -97,6 +97,12 @@ std::span<const RegionId> Module::regions(OpId id) const {
   return std::span<const RegionId>(region_pool_).subspan(operation.region_begin, operation.region_count);
 }
 
+void Module::set_attribute(OpId id, std::string_view attribute, Attribute value) {
+  Attrs changed = attrs(id);
+  changed.set(attribute, std::move(value));
+  op(id).attrs = context_->intern(changed);
+}
+
 void Module::set_operand(OpId id, uint32_t index, ValueId value) {
   if (uses_.lists) uses_.lists->set_operand(*this, id, index, value);
   operand_pool_[op(id).operand_begin + index] = value;

@@ -117,6 +117,7 @@ class Module {
 
   // Edits; rewrite/rewrite.h has more. Results of a region that an op owns already are changed by set_region_result
   // alone.
+  void set_attribute(OpId id, std::string_view attribute, Attribute value);  // replaces it or appends it
   void set_operand(OpId id, uint32_t index, ValueId value);
   void set_region_result(RegionId id, uint32_t index, ValueId value);
   // The op becomes another one without operands that has the same results.

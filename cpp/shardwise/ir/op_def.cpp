@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/located.h"
 
 namespace shardwise {
 
@@ -27,16 +28,18 @@ LocalLayout layout_of(DimSpan global_shape, const Placement& placement) {
   return layout;
 }
 
+std::vector<AxisList> dims_by_rule(const ShardingRule& rule, size_t tensor, std::span<const AxisList> axes) {
+  std::vector<AxisList> dims(rule.ndim(tensor));
+  for (size_t d = 0; d < dims.size(); ++d) {
+    // Factors of a dim are major to minor, and so are its axes: a dim [ij] with i on "x" and j on "y" is on {"x", "y"}.
+    for (const FactorId id : rule.dim(tensor, d)) append_merged(dims[d], axes[id]);
+  }
+  return dims;
+}
+
 OpPlacement placement_by_rule(const ShardingRule& rule, std::span<const AxisList> axes) {
   OpPlacement placement;
-  for (size_t t = 0; t < rule.tensor_count(); ++t) {
-    std::vector<AxisList>& dims = placement.tensors.emplace_back(rule.ndim(t));
-    for (size_t d = 0; d < dims.size(); ++d) {
-      // Factors of a dim are major to minor, and so are its axes: a dim [ij] with i
-      // on "x" and j on "y" is on {"x", "y"}.
-      for (const FactorId id : rule.dim(t, d)) append_merged(dims[d], axes[id]);
-    }
-  }
+  for (size_t t = 0; t < rule.tensor_count(); ++t) placement.tensors.push_back(dims_by_rule(rule, t, axes));
   for (size_t f = 0; f < axes.size(); ++f) {
     const Factor& factor = rule.factors()[f];
     if (factor.kind != FactorKind::kReduction || axes[f].empty()) continue;
@@ -54,6 +57,12 @@ void placements_by_rule(const OpView&, const ShardingRule& rule, std::span<const
   found.push_back(placement_by_rule(rule, axes));
 }
 
+std::vector<DataFlowEdge> edges_of(const OpView& op) {
+  std::vector<DataFlowEdge> edges;
+  if (op.def().flow != nullptr) op.def().flow(op, edges);
+  return edges;
+}
+
 void not_differentiable(VjpContext&) {}
 
 ShardingRule no_rule(const OpView&) { return {}; }
@@ -62,10 +71,9 @@ namespace {
 
 // Ops that a program may contain although they cannot run: propagation, printing and why() still work.
 [[noreturn]] void refuse(const OpView& op, std::string_view what) {
-  UnsupportedError error(error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
-                                       "replace it by other ops"));
-  error.at(op.module().context().location_text(op.loc()));
-  throw error;
+  fail_at<UnsupportedError>(op.module(), op.loc(),
+                            error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
+                                          "replace it by other ops"));
 }
 
 }  // namespace

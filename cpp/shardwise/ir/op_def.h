@@ -147,7 +147,9 @@ struct Method {
   void (*partition)(PartitionContext& context);  // null: by the rule, only placed differently
 };
 
-// The placement that the rule alone implies: the axes of a dim are those of its factors, and reductions stay unreduced.
+// The axes of each dim of a tensor: those of its factors.
+std::vector<AxisList> dims_by_rule(const ShardingRule& rule, size_t tensor, std::span<const AxisList> axes);
+// The placement that the rule alone implies: each tensor has these axes, and reductions stay unreduced.
 OpPlacement placement_by_rule(const ShardingRule& rule, std::span<const AxisList> axes);
 void placements_by_rule(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                         std::vector<OpPlacement>& found);
@@ -224,6 +226,7 @@ struct DataFlowEdge {
   AxisList manual_axes = {};
   bool target_inside = false;  // the owner is an argument of the region, and its sources are outside
 };
+std::vector<DataFlowEdge> edges_of(const OpView& op);  // none without OpDef::flow
 
 // ---- traits --------------------------------------------------------------------------------------------------------
 

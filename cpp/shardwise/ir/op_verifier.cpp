@@ -8,6 +8,7 @@
 #include "shardwise/ir/attribute_printer.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/propagation_edges.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -102,27 +103,17 @@ void verify_without_results(std::string_view op, const ShardingPerValue& shardin
                       "write []");
 }
 
-// Counts all uses at once, and only in the rare program that has a data_flow_edge.
+// Finds all uses at once, and only in the rare program that has a data_flow_edge.
 DataFlowEdgeUses::DataFlowEdgeUses(const Module& module) : module_(module) {
-  bool any = false;
-  for (uint32_t i = 1; i < module.op_count() && !any; ++i) any = module.op(OpId{i}).def->traits.data_flow_edge;
-  if (!any) return;
-  uses_.resize(module.value_count(), 0);
-  for (uint32_t i = 1; i < module.region_count(); ++i) {
-    const Region& region = module.region(RegionId{i});
-    for (OpId op : region.ops) {
-      for (ValueId operand : module.operands(op)) ++uses_[operand.index];
-    }
-    for (ValueId result : region.results) ++uses_[result.index];
-  }
+  if (any_op(module, [](const OpDef& def) { return def.traits.data_flow_edge; })) uses_.emplace(module);
 }
 
 void DataFlowEdgeUses::verify(OpId id) const {
-  if (uses_.empty() || !module_.op(id).def->traits.data_flow_edge) return;
+  if (!uses_ || !module_.op(id).def->traits.data_flow_edge) return;
   const OpView op(module_, id);
   // As Shardy verifies: the edge is the only reader, so that all other users take the sharding that it propagates.
-  if (uses_[op.operand(0).index] != 1) {
-    fail<ShardingError>(op.name(), "its operand must have no other user", str(uses_[op.operand(0).index] - 1, " more"),
+  if (const auto uses = std::ranges::distance(UseRange(module_, *uses_, op.operand(0))); uses != 1) {
+    fail<ShardingError>(op.name(), "its operand must have no other user", str(uses - 1, " more"),
                         "let them use the result");
   }
   const OpId source = module_.value(op.operand(0)).op;

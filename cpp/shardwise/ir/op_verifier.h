@@ -10,7 +10,7 @@
 // The parser verifies after it has parsed the entire text, and the verifier again between passes.
 #pragma once
 
-#include <vector>
+#include <optional>
 
 #include "shardwise/ir/module.h"
 
@@ -38,7 +38,7 @@ class DataFlowEdgeUses {
 
  private:
   const Module& module_;
-  std::vector<uint32_t> uses_;  // by value; empty without edges
+  std::optional<UseLists> uses_;  // none without edges
 };
 
 }  // namespace shardwise

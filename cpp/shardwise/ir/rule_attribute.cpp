@@ -8,22 +8,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
 
 namespace shardwise {
 namespace {
 
 // ShardingRule stores the end of each dim in 16 bits.
 constexpr size_t kMaxMapped = std::numeric_limits<uint16_t>::max();
-
-struct List {
-  std::string_view name;
-  Dims RuleAttr::* factors;
-  std::optional<FactorKind> kind = {};  // none: the list goes with any kind
-};
-constexpr List kLists[] = {{"reduction", &RuleAttr::reduction, FactorKind::kReduction},
-                           {"need_replication", &RuleAttr::need_replication, FactorKind::kNeedReplication},
-                           {"permutation", &RuleAttr::permutation, FactorKind::kPermutation},
-                           {"blocked_propagation", &RuleAttr::blocked}};
 
 std::string symbols(DimSpan factors, std::string_view between) {
   return join(factors, between, [](int64_t factor) { return factor_symbol(static_cast<size_t>(factor)); });
@@ -46,19 +37,13 @@ class RuleVerifier {
 
   void run() {
     if (rule_.operands.empty() && rule_.results.empty()) refuse("must map an operand or a result", "none");
-    verify_count("operands", rule_.operands.size(), op_.operand_count());
-    for (size_t i = 0; i < rule_.operands.size(); ++i) {
-      verify_tensor(str("operand ", i), rule_.operands[i], op_.operand_type(i));
-    }
-    verify_count("results", rule_.results.size(), op_.result_count());
-    for (size_t i = 0; i < rule_.results.size(); ++i) {
-      verify_tensor(str("result ", i), rule_.results[i], op_.result_type(i));
-    }
+    verify_tensors("operand", rule_.operands, op_.operands());
+    verify_tensors("result", rule_.results, list_of_results(op_.module(), op_.id()));
     for (size_t factor = 0; factor < used_.size(); ++factor) {
       // A factor in no dim would never be sharded; it is a mistake in the text.
       if (!used_[factor]) refuse("must use every factor", str(factor_symbol(factor), " in no dim"), "drop its size");
     }
-    for (const List& list : kLists) verify_list(list.name, rule_.*list.factors);
+    for (const FactorList& list : kFactorLists) verify_list(list.name, rule_.*list.factors);
     verify_one_kind();
     verify_reductions();
   }
@@ -68,9 +53,14 @@ class RuleVerifier {
     fail<ShardingError>(op_.name(), str("its sharding rule ", must_hold), got, way_out);
   }
 
-  void verify_count(std::string_view what, size_t mapped, size_t count) const {
-    if (mapped == count) return;
-    refuse(str("must have a mapping for each of the op's ", what), str(mapped, " for ", count));
+  void verify_tensors(std::string_view what, std::span<const RuleAttr::Mapping> tensors,
+                      std::span<const ValueId> values) {
+    if (tensors.size() != values.size()) {
+      refuse(str("must have a mapping for each of the op's ", what, "s"), str(tensors.size(), " for ", values.size()));
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      verify_tensor(str(what, " ", i), tensors[i], op_.module().type(values[i]));
+    }
   }
 
   void verify_tensor(const std::string& tensor, const RuleAttr::Mapping& dims, const TensorType& type) {
@@ -116,7 +106,7 @@ class RuleVerifier {
 
   void verify_one_kind() const {
     std::vector<std::string_view> kinds(rule_.sizes.size());
-    for (const List& list : kLists) {
+    for (const FactorList& list : kFactorLists) {
       if (!list.kind) continue;
       for (int64_t factor : rule_.*list.factors) {
         std::string_view& kind = kinds[static_cast<size_t>(factor)];
@@ -162,7 +152,7 @@ std::string text(const RuleAttr& rule) {
     out += str(factor == 0 ? " {" : ", ", factor_symbol(factor), "=", rule.sizes[factor]);
   }
   if (!rule.sizes.empty()) out += "}";
-  for (const List& list : kLists) {
+  for (const FactorList& list : kFactorLists) {
     const Dims& factors = rule.*list.factors;
     if (!factors.empty()) out += str(" ", list.name, "={", symbols(factors, ", "), "}");
   }
@@ -175,11 +165,11 @@ ShardingRule to_rule(const RuleAttr& rule) {
   RuleBuilder builder(shapes_of(rule), rule.operands.size());
   for (size_t factor = 0; factor < rule.sizes.size(); ++factor) {
     // Verified to be sorted.
-    const auto has = [&](const List& list) {
+    const auto has = [&](const FactorList& list) {
       return std::ranges::binary_search(rule.*list.factors, static_cast<int64_t>(factor));
     };
     FactorKind kind = FactorKind::kPassThrough;
-    for (const List& list : kLists) {
+    for (const FactorList& list : kFactorLists) {
       if (list.kind && has(list)) kind = *list.kind;
     }
     const int64_t size = rule.sizes[factor];
@@ -215,7 +205,7 @@ RuleAttr to_attribute(const ShardingRule& rule, bool custom) {
     const Factor& factor = rule.factors()[f];
     attribute.sizes.push_back(factor.size);
     const auto id = static_cast<int64_t>(f);
-    for (const List& list : kLists) {
+    for (const FactorList& list : kFactorLists) {
       if (list.kind ? factor.kind == *list.kind : factor.blocked) (attribute.*list.factors).push_back(id);
     }
   }

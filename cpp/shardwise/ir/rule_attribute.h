@@ -13,12 +13,26 @@
 // OpDef defines, so a custom rule can change shardings, never values.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "shardwise/ir/attribute.h"
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
+
+// A list of factors in the text of a rule, such as reduction={k}.
+struct FactorList {
+  std::string_view name;
+  Dims RuleAttr::* factors;
+  std::optional<FactorKind> kind = {};  // none: the list goes with any kind
+};
+inline constexpr FactorList kFactorLists[] = {  // in the order of the text
+    {"reduction", &RuleAttr::reduction, FactorKind::kReduction},
+    {"need_replication", &RuleAttr::need_replication, FactorKind::kNeedReplication},
+    {"permutation", &RuleAttr::permutation, FactorKind::kPermutation},
+    {"blocked_propagation", &RuleAttr::blocked}};
 
 std::string text(const RuleAttr& rule);  // ([i])->([i]) {i=4}
 

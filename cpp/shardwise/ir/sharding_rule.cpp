@@ -129,10 +129,10 @@ RuleBuilder& RuleBuilder::range(size_t operand, size_t dim, const Range& range) 
 
 size_t RuleBuilder::result_tensor(size_t result) const { return operand_count_ + result; }
 
-RuleBuilder& RuleBuilder::pointwise() {
+RuleBuilder& RuleBuilder::pointwise(FactorKind kind, bool blocked) {
   const Dims shape = shapes_[operand_count_];
   for (size_t d = 0; d < shape.size(); ++d) {
-    const FactorId id = factor(shape[d]);
+    const FactorId id = factor(shape[d], kind, blocked);
     for (size_t t = 0; t < shapes_.size(); ++t) {
       // Operands of other shapes, such as the scalar bounds of a clamp, get no factor of the result.
       if (shapes_[t] == shape) map(t, d, id);

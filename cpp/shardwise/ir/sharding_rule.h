@@ -72,6 +72,13 @@ class ShardingRule {
     const uint16_t begin = flat == 0 ? uint16_t{0} : dim_ends_[flat - 1];
     return std::span<const FactorId>(dim_factors_).subspan(begin, dim_ends_[flat] - begin);
   }
+  // Calls visit(tensor, dim, factors) for each dim, those of the operands first.
+  template <class Visit>
+  void for_each_dim(Visit&& visit) const {
+    for (size_t t = 0; t < tensor_count(); ++t) {
+      for (size_t d = 0; d < ndim(t); ++d) visit(t, d, dim(t, d));
+    }
+  }
   bool has_factor(size_t tensor, FactorId factor) const;
   const Range* range(size_t operand, size_t dim) const;  // null: the dim is read at the result's index
   bool has_ranges() const { return !ranges_.empty(); }
@@ -109,8 +116,8 @@ class RuleBuilder {
   RuleBuilder& range(size_t operand, size_t dim, const Range& range);
   size_t result_tensor(size_t result) const;
   size_t tensor_count() const { return shapes_.size(); }
-  // One pass-through factor per dim of the first result, on every tensor of that shape; scalars get none.
-  RuleBuilder& pointwise();
+  // One factor per dim of the first result, on every tensor of that shape; scalars get none.
+  RuleBuilder& pointwise(FactorKind kind = FactorKind::kPassThrough, bool blocked = false);
   RuleBuilder& has_independent_pairs();
   ShardingRule build();
 

@@ -8,6 +8,8 @@
 //   func.func public @main(%arg0: tensor<8xf32> {shardwise.placement = …}) { … return }
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 namespace shardwise::text_words {
@@ -27,7 +29,7 @@ inline constexpr std::string_view kPlacement = "shardwise.placement";
 inline constexpr std::string_view kPadding = "shardwise.padding";
 inline constexpr std::string_view kPartColumns[] = {kLocalBlocks, kPlacement, kPadding};  // of Module::part
 constexpr bool is_part_column(std::string_view name) {
-  return name == kLocalBlocks || name == kPlacement || name == kPadding;
+  return std::ranges::find(kPartColumns, name) != std::end(kPartColumns);
 }
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // rejected
 

@@ -21,4 +21,6 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
+size_t hash_value(const TensorType& type);
+
 }  // namespace shardwise

@@ -10,6 +10,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/rewrite/located.h"
 
 namespace shardwise {
 namespace {
@@ -108,7 +109,7 @@ class Verifier {
     // The ops of a region change the subject.
     const std::string outer = std::move(subject_);
     subject_ = operation.def->name;
-    try {
+    located(module_, id, [&] {
       check(operation.parent == parent, "an op must know its region");
       for (ValueId operand : module_.operands(id)) use(operand, "an operand");
       // Before the results are defined: a region must not read the results of its own op.
@@ -121,10 +122,7 @@ class Verifier {
               "a result must know its op and place");
       }
       verify_op(OpView(module_, id));
-    } catch (Error& error) {
-      error.at(module_.context().location_text(operation.loc));
-      throw;
-    }
+    });
     subject_ = outer;
   }
 

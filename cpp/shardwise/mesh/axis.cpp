@@ -114,6 +114,18 @@ bool can_merge(const AxisRef& a, const AxisRef& b) {
   return a.axis == b.axis && a.size > 1 && b.size > 1 && a.next() == b.pre;
 }
 
+AxisList joined(AxisSpan a, AxisSpan b) {
+  AxisList all(a.begin(), a.end());
+  append(all, b);
+  return all;
+}
+
+AxisList joined(std::span<const AxisList> lists) {
+  AxisList all;
+  for (const AxisList& list : lists) append(all, list);
+  return all;
+}
+
 void append_merged(AxisList& list, const AxisRef& ref) {
   if (!list.empty() && can_merge(list.back(), ref)) {
     list.back().size *= ref.size;

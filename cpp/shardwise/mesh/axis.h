@@ -76,6 +76,15 @@ bool can_merge(const AxisRef& a, const AxisRef& b);  // b follows a directly: (1
 
 // --- lists, major to minor ---
 inline void append(AxisList& list, AxisSpan refs) { list.insert(list.end(), refs.begin(), refs.end()); }
+AxisList joined(AxisSpan a, AxisSpan b);
+AxisList joined(std::span<const AxisList> lists);
+// The axes of all dims of a sharding, a placement or a tile.
+template <class Range>
+AxisList axes_of_dims(const Range& dims) {
+  AxisList axes;
+  for (const auto& dim : dims) append(axes, dim.axes);
+  return axes;
+}
 void append_merged(AxisList& list, const AxisRef& ref);  // merges ref into the last element, or appends it
 void append_merged(AxisList& list, AxisSpan refs);
 AxisList sort_and_merge(AxisSpan list);  // mesh order, neighbors merged

@@ -78,11 +78,8 @@ Span elements_in(const Progression& line, const ExchangeTarget& to, const Exchan
 }  // namespace
 
 AxisList ExchangeMap::axes() const {
-  AxisList all;
-  for (const ExchangeTarget& dim : to) all.insert(all.end(), dim.axes.begin(), dim.axes.end());
-  for (const auto& operand : from) {
-    for (const ExchangeSource& dim : operand) all.insert(all.end(), dim.axes.begin(), dim.axes.end());
-  }
+  AxisList all = axes_of_dims(to);
+  for (const auto& operand : from) append(all, axes_of_dims(operand));
   return all;
 }
 
@@ -170,19 +167,9 @@ void Coordinates::set(AxisSpan axes, int64_t position) {
 
 int64_t received_across_meshes(const ExchangeMap& map, int64_t device) {
   const int64_t other = device_in(*map.to_mesh, *map.from_mesh, device);
-  int64_t elements = 0;
-  for (const std::vector<ExchangeSource>& from : map.from) {
-    int64_t needed = 1, held = 1;
-    for (size_t d = 0; d < map.to.size(); ++d) {
-      const int64_t tile = shard_index(*map.to_mesh, map.to[d].axes, device);
-      needed *= rows_needed(map.to[d], from[d], tile);
-      held *= piece_between(map.to[d], from[d], tile, shard_index(*map.from_mesh, from[d].axes, other)).count;
-    }
-    // The device has its own shard of the operand already. What it needs is a product over the dims, and so is what it
-    // has.
-    elements += needed - held;
-  }
-  return elements;
+  return received_at(
+      map, [&](AxisSpan axes) { return shard_index(*map.to_mesh, axes, device); },
+      [&](AxisSpan axes) { return shard_index(*map.from_mesh, axes, other); });
 }
 
 }  // namespace shardwise

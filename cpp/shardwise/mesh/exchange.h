@@ -74,7 +74,24 @@ int64_t real_rows(const ExchangeTarget& to, int64_t i);
 // The first and the last shard of the operand that may have rows of tile i. Returns {0, -1} if none has.
 std::pair<int64_t, int64_t> senders(const ExchangeTarget& to, const ExchangeSource& from, int64_t i);
 
-// The elements of all operands that the device with this logical index in `to_mesh` receives; for maps across meshes.
+// The elements of all operands that a device receives: those that it needs and does not hold. tile_at(axes) and
+// shard_at(axes) are its positions on the mesh of the result and on that of the operands.
+template <class TileAt, class ShardAt>
+int64_t received_at(const ExchangeMap& map, TileAt&& tile_at, ShardAt&& shard_at) {
+  int64_t elements = 0;
+  for (const std::vector<ExchangeSource>& from : map.from) {
+    // Products over the dims.
+    int64_t needed = 1, held = 1;
+    for (size_t d = 0; d < map.to.size(); ++d) {
+      const int64_t tile = tile_at(map.to[d].axes);
+      needed *= rows_needed(map.to[d], from[d], tile);
+      held *= piece_between(map.to[d], from[d], tile, shard_at(from[d].axes)).count;
+    }
+    elements += needed - held;
+  }
+  return elements;
+}
+// Of the device with this logical index in `to_mesh`; for maps across meshes.
 int64_t received_across_meshes(const ExchangeMap& map, int64_t device);
 
 // The coordinates of a device along some mesh axes, to read and write positions along lists of axes and sub-axes.

@@ -20,13 +20,6 @@ bool is_iota(DimSpan ids) {
   return true;
 }
 
-// MLIR's bare-id: MLIR prints every other symbol in quotes.
-bool is_word(std::string_view name) {
-  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  auto is_inner = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '$' || c == '.'; };
-  return !name.empty() && is_letter(name.front()) && std::all_of(name.begin(), name.end(), is_inner);
-}
-
 std::string axes_text(const std::vector<MeshAxis>& axes) {
   return str("[", join(axes, ", ", [](const MeshAxis& axis) { return str(quote(axis.name), "=", axis.size); }), "]");
 }

@@ -22,6 +22,8 @@ std::vector<AxisList> Placement::dim_axes() const {
   return lists;
 }
 
+AxisList Placement::axes() const { return joined(axes_of_dims(dims), unreduced); }
+
 bool Placement::is_fully_replicated() const {
   return unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty, &DimPlacement::axes);
 }

@@ -37,6 +37,7 @@ struct Placement {
   int64_t shard_count(size_t dim) const { return product(dims[dim].axes); }
   Dims local_shape() const;  // the blocks
   std::vector<AxisList> dim_axes() const;
+  AxisList axes() const;                         // of all dims, and unreduced
   bool is_fully_replicated() const;              // every device holds the whole value
   bool has_default_blocks(DimSpan shape) const;  // ceil(size / shards) in every dim
 

@@ -2,7 +2,6 @@
 #include "shardwise/mesh/sdy_cursor.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -10,9 +9,6 @@
 
 namespace shardwise {
 namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_word_char(char c) { return is_letter(c) || is_digit(c) || c == '$' || c == '.'; }
 
 int hex_value(char c) {
   if (is_digit(c)) return c - '0';
@@ -36,15 +32,14 @@ void SdyCursor::skip_space() {
   }
 }
 
-bool SdyCursor::at_end() {
+size_t SdyCursor::token_start() {
   skip_space();
-  return pos >= text.size();
+  return pos;
 }
 
-bool SdyCursor::peek(std::string_view token) {
-  skip_space();
-  return text.substr(pos, token.size()) == token;
-}
+bool SdyCursor::at_end() { return token_start() >= text.size(); }
+
+bool SdyCursor::peek(std::string_view token) { return text.substr(token_start(), token.size()) == token; }
 
 bool SdyCursor::take(std::string_view token) {
   if (!peek(token)) return false;
@@ -63,13 +58,25 @@ void SdyCursor::expect_end() {
 std::string_view SdyCursor::take_word() {
   skip_space();
   size_t end = pos;
-  if (end < text.size() && is_letter(text[end])) {
-    while (end < text.size() && is_word_char(text[end])) ++end;
+  if (end < text.size() && begins_word(text[end])) {
+    while (end < text.size() && is_in_word(text[end])) ++end;
   }
   // An empty word is no error here: the caller knows what it expected instead.
   std::string_view word = text.substr(pos, end - pos);
   pos = end;
   return word;
+}
+
+std::string_view SdyCursor::peek_word() {
+  const std::string_view word = take_word();
+  pos -= word.size();
+  return word;
+}
+
+bool SdyCursor::take_keyword(std::string_view keyword) {
+  if (peek_word() != keyword) return false;
+  pos += keyword.size();
+  return true;
 }
 
 std::string SdyCursor::take_string() {
@@ -111,7 +118,7 @@ std::string SdyCursor::take_symbol() {
   expect("@", "before a symbol name");
   // A symbol is one token: no space may follow the @.
   if (pos < text.size() && text[pos] == '"') return take_string();
-  if (pos >= text.size() || !is_letter(text[pos])) fail_at(pos, "expected a name after '@'", found());
+  if (pos >= text.size() || !begins_word(text[pos])) fail_at(pos, "expected a name after '@'", found());
   return std::string(take_word());
 }
 
@@ -122,12 +129,11 @@ int64_t SdyCursor::take_integer(std::string_view what) {
   size_t end = digits;
   while (end < text.size() && is_digit(text[end])) ++end;
   if (end == digits) fail_here(str("expected a number as ", what));
-  int64_t value = 0;
   // The digits are known to be there, so the only error left is a number that is too large.
-  const auto result = std::from_chars(text.data() + pos, text.data() + end, value);
-  if (result.ec != std::errc{}) fail_at(pos, str(what, " must fit in 64 bits"), text.substr(pos, end - pos));
+  const auto value = number_of<int64_t>(text.substr(pos, end - pos));
+  if (!value) fail_at(pos, str(what, " must fit in 64 bits"), text.substr(pos, end - pos));
   pos = end;
-  return value;
+  return *value;
 }
 
 std::string SdyCursor::found() const {
@@ -135,7 +141,7 @@ std::string SdyCursor::found() const {
   // In single quotes, because an escaped quote inside double quotes is hard to read.
   if (text[pos] == '"') return "'\"'";
   const size_t end =
-      std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_word_char) - text.begin();
+      std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(pos), text.end(), is_in_word) - text.begin();
   // A whole word, or the one character that begins no word.
   return quote(text.substr(pos, std::max<size_t>(end - pos, 1)));
 }

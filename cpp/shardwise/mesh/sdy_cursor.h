@@ -16,6 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "shardwise/base/text.h"
+
 namespace shardwise {
 
 class SdyCursor {
@@ -23,16 +25,30 @@ class SdyCursor {
   explicit SdyCursor(std::string_view source, size_t position = 0) : text(source), pos(position) {}
 
   void skip_space();
+  size_t token_start();               // where the next token begins
   bool at_end();                      // only space is left
   bool peek(std::string_view token);  // the text continues with `token`
   bool take(std::string_view token);  // ... and moves past it
   void expect(std::string_view token, std::string_view where);
   void expect_end();
 
-  std::string_view take_word();                 // [A-Za-z_][A-Za-z0-9_$.]*, or "" and stays
+  std::string_view take_word();                 // is_word, or "" and stays
+  std::string_view peek_word();                 // without moving
+  bool take_keyword(std::string_view keyword);  // the whole next word
   std::string take_string();                    // "..." with MLIR's escapes
   std::string take_symbol();                    // @word or @"..."
   int64_t take_integer(std::string_view what);  // optional '-', digits
+  // Calls `item` for each element of a list up to `close`; what opens the list is already taken.
+  template <class Item>
+  void take_items(std::string_view close, std::string_view where, Item&& item) {
+    if (take(close)) return;
+    while (true) {
+      item();
+      // Tested only after an item: MLIR's lists have no trailing comma, so {"x",} is an error.
+      if (take(close)) return;
+      if (!take(",")) fail_here(str("expected ',' or '", close, "' ", where));
+    }
+  }
 
   std::string found() const;  // describes the next character, for messages
   int line(size_t position) const;

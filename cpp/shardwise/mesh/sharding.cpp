@@ -185,11 +185,7 @@ TensorSharding TensorSharding::without_priorities() const {
   return copy;
 }
 
-AxisList TensorSharding::axes_sharding() const {
-  AxisList axes;
-  for (const DimSharding& dim : dims) append(axes, dim.axes);
-  return sort_and_merge(axes);
-}
+AxisList TensorSharding::axes_sharding() const { return sort_and_merge(axes_of_dims(dims)); }
 
 AxisList TensorSharding::axes_used() const {
   AxisList axes = axes_sharding();

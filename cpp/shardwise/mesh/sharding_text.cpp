@@ -13,18 +13,6 @@ namespace {
 constexpr std::string_view kShardingPrefix = "#sdy.sharding";
 constexpr std::string_view kPlacementPrefix = "#shardwise.placement";
 
-// Calls `item` for each element up to `close`; `open` is already taken.
-template <class F>
-void parse_items(SdyCursor& cursor, std::string_view close, std::string_view where, F&& item) {
-  if (cursor.take(close)) return;
-  while (true) {
-    item();
-    // Tested only after an item: MLIR's lists have no trailing comma, so {"x",} is an error.
-    if (cursor.take(close)) return;
-    if (!cursor.take(",")) cursor.fail_here(str("expected ',' or '", close, "' ", where));
-  }
-}
-
 int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   const std::string_view number = word.substr(1);
   const bool digits = !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
@@ -44,7 +32,7 @@ int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
 DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
   DimSharding dim;
   cursor.expect("{", "before the axes of a dim");
-  parse_items(cursor, "}", "after an axis of a dim", [&] {
+  cursor.take_items("}", "after an axis of a dim", [&] {
     if (dim.open) cursor.fail_here("'?' must be the last in a dim");
     if (cursor.take("?")) {
       dim.open = true;
@@ -53,8 +41,7 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
       dim.axes.push_back(resolve(mesh, parse_axis(cursor)));
     }
   });
-  cursor.skip_space();
-  const size_t start = cursor.pos;
+  const size_t start = cursor.token_start();
   if (const std::string_view word = cursor.take_word(); !word.empty()) {
     dim.priority = parse_priority(cursor, start, word);
   }
@@ -63,8 +50,7 @@ DimSharding parse_dim(SdyCursor& cursor, const Mesh& mesh) {
 
 // Parses a list that is left out when it is empty.
 std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
-  cursor.skip_space();
-  const size_t start = cursor.pos;
+  const size_t start = cursor.token_start();
   std::vector<RawAxisRef> axes = parse_axis_list(cursor);
   if (axes.empty()) cursor.fail_at(start, "a list of axes must have one", "{}", "leave the list out");
   return axes;
@@ -73,8 +59,7 @@ std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
 // Parses `max{"y"}` into a sharding or a placement.
 template <class Sharding>
 void parse_unreduced(SdyCursor& cursor, Sharding& sharding) {
-  cursor.skip_space();
-  const size_t start = cursor.pos;
+  const size_t start = cursor.token_start();
   const std::string_view word = cursor.take_word();
   if (!word.empty()) {
     const auto reducer = reducer_from_name(word);
@@ -97,13 +82,12 @@ DimPlacement parse_placed_dim(SdyCursor& cursor, const Mesh& mesh) {
 // [dims], replicated={...}, unreduced={...}
 void parse_body(SdyCursor& cursor, TensorSharding& sharding) {
   cursor.expect("[", "before the dims of a sharding");
-  parse_items(cursor, "]", "after a dim of a sharding",
-              [&] { sharding.dims.push_back(parse_dim(cursor, *sharding.mesh)); });
+  cursor.take_items("]", "after a dim of a sharding",
+                    [&] { sharding.dims.push_back(parse_dim(cursor, *sharding.mesh)); });
   bool has_replicated = false;
   bool has_unreduced = false;
   while (cursor.take(",")) {
-    cursor.skip_space();
-    const size_t start = cursor.pos;
+    const size_t start = cursor.token_start();
     const std::string_view word = cursor.take_word();
     // Shardy reads the two lists in either order, and prints `replicated` first.
     bool* given = word == "replicated" ? &has_replicated : word == "unreduced" ? &has_unreduced : nullptr;
@@ -169,7 +153,7 @@ Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name) {
   Dims device_ids;
   cursor.expect("<", "before a mesh");
   cursor.expect("[", "before the axes of a mesh");
-  parse_items(cursor, "]", "after an axis of a mesh", [&] {
+  cursor.take_items("]", "after an axis of a mesh", [&] {
     if (!cursor.peek("\"")) cursor.fail_here("an axis of a mesh must be a string and a size, such as \"x\"=2");
     std::string name = cursor.take_string();
     cursor.expect("=", "after the name of an axis");
@@ -180,7 +164,7 @@ Mesh parse_mesh(SdyCursor& cursor, std::string symbol_name) {
     cursor.expect("=", "after 'device_ids'");
     cursor.expect("[", "before the device ids");
     if (cursor.peek("]")) cursor.fail_here("a list of device ids must have one", "leave the list out");
-    parse_items(cursor, "]", "after a device id", [&] { device_ids.push_back(cursor.take_integer("a device id")); });
+    cursor.take_items("]", "after a device id", [&] { device_ids.push_back(cursor.take_integer("a device id")); });
   }
   cursor.expect(">", "after a mesh");
   return Mesh(std::move(symbol_name), std::move(axes), std::move(device_ids));
@@ -200,7 +184,7 @@ RawAxisRef parse_axis(SdyCursor& cursor) {
 std::vector<RawAxisRef> parse_axis_list(SdyCursor& cursor) {
   std::vector<RawAxisRef> axes;
   cursor.expect("{", "before a list of axes");
-  parse_items(cursor, "}", "after an axis", [&] { axes.push_back(parse_axis(cursor)); });
+  cursor.take_items("}", "after an axis", [&] { axes.push_back(parse_axis(cursor)); });
   return axes;
 }
 
@@ -225,8 +209,8 @@ Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh) {
   placement.mesh = parse_mesh_reference(cursor, find_mesh);
   cursor.expect(",", "after the mesh of a placement");
   cursor.expect("[", "before the dims of a placement");
-  parse_items(cursor, "]", "after a dim of a placement",
-              [&] { placement.dims.push_back(parse_placed_dim(cursor, *placement.mesh)); });
+  cursor.take_items("]", "after a dim of a placement",
+                    [&] { placement.dims.push_back(parse_placed_dim(cursor, *placement.mesh)); });
   if (cursor.take(",")) {
     cursor.expect("unreduced", "after the dims of a placement");
     cursor.expect("=", "after 'unreduced'");
@@ -236,27 +220,12 @@ Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh) {
   return placement;
 }
 
-Mesh parse_mesh(std::string_view text, std::string symbol_name) {
-  return parse_whole(text, [&](SdyCursor& cursor) { return parse_mesh(cursor, std::move(symbol_name)); });
-}
-
 TensorSharding parse_sharding(std::string_view text, const MeshLookup& find_mesh) {
   return parse_whole(text, [&](SdyCursor& cursor) { return parse_sharding(cursor, find_mesh); });
 }
 
 TensorSharding parse_short_sharding(std::string_view text, MeshPtr mesh) {
   return parse_whole(text, [&](SdyCursor& cursor) { return parse_short_sharding(cursor, std::move(mesh)); });
-}
-
-std::vector<RawAxisRef> parse_axis_list(std::string_view text) {
-  return parse_whole(text, [](SdyCursor& cursor) { return parse_axis_list(cursor); });
-}
-
-Placement parse_placement(std::string_view text, const MeshLookup& find_mesh) {
-  return parse_whole(text, [&](SdyCursor& cursor) {
-    cursor.subject = "placement text";
-    return parse_placement(cursor, find_mesh);
-  });
 }
 
 std::string dim_text(const Mesh& mesh, const DimSharding& dim) {

@@ -40,11 +40,8 @@ RawAxisRef parse_axis(SdyCursor& cursor);                                       
 Placement parse_placement(SdyCursor& cursor, const MeshLookup& find_mesh);      // with or without #shardwise.placement
 
 // These parse a whole text.
-Mesh parse_mesh(std::string_view text, std::string symbol_name = {});
 TensorSharding parse_sharding(std::string_view text, const MeshLookup& find_mesh);
 TensorSharding parse_short_sharding(std::string_view text, MeshPtr mesh);
-std::vector<RawAxisRef> parse_axis_list(std::string_view text);
-Placement parse_placement(std::string_view text, const MeshLookup& find_mesh);
 
 std::string text(const TensorSharding& sharding);        // #sdy.sharding<@mesh, [...]>
 std::string bare_text(const TensorSharding& sharding);   // <@mesh, [...]>

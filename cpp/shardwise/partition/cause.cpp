@@ -31,10 +31,7 @@ std::string Cause::text() const { return text_of_kind(*this) + (is_after_loop ? 
 Attrs Cause::attrs() const { return {{std::string(kCauseAttr), text()}}; }
 
 void set_cause(Module& module, ValueId result, std::string cause) {
-  Operation& op = module.op(module.value(result).op);
-  Attrs attrs = module.context().attrs(op.attrs);
-  attrs.set(kCauseAttr, std::move(cause));
-  op.attrs = module.context().intern(attrs);
+  module.set_attribute(module.value(result).op, kCauseAttr, std::move(cause));
 }
 
 void copy_cause(Module& module, OpView from, ValueId result) {

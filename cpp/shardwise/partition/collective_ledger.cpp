@@ -30,12 +30,6 @@ std::string dim_axes_text(const Mesh& mesh, const std::vector<AxisList>& dims) {
   return text;
 }
 
-int64_t product_of(const std::vector<AxisList>& dims) {
-  int64_t result = 1;
-  for (const AxisList& axes : dims) result *= product(axes);
-  return result;
-}
-
 void read_axes(const OpView& op, LedgerRow& row) {
   const AxisList axes = collective_axes(op);
   row.axes = axis_list_text(*collective_mesh(op), axes);
@@ -106,7 +100,7 @@ void read_collective(const OpView& op, LedgerRow& row) {
     case CollectiveKind::kAllGather: {
       const auto gather = collective_dim_axes(op, "gather");
       row.axes = dim_axes_text(*collective_mesh(op), gather);
-      row.group_size = product_of(gather);
+      row.group_size = product(joined(gather));
       row.bytes = all_gather_bytes(bytes, row.group_size);
       break;
     }

@@ -31,12 +31,10 @@ bool in_all_results(const ShardingRule& rule, FactorId factor) {
 std::vector<size_t> pairs_of_factors(const ShardingRule& rule) {
   std::vector<size_t> pairs(rule.factors().size(), 0);
   if (!rule.has_independent_pairs()) return pairs;
-  for (size_t t = 0; t < rule.tensor_count(); ++t) {
-    for (size_t d = 0; d < rule.ndim(t); ++d) {
-      // Tensor t is operand t, or the result of the same number.
-      for (const FactorId id : rule.dim(t, d)) pairs[id] = t % rule.operand_count();
-    }
-  }
+  rule.for_each_dim([&](size_t t, size_t, std::span<const FactorId> factors) {
+    // Tensor t is operand t, or the result of the same number.
+    for (const FactorId id : factors) pairs[id] = t % rule.operand_count();
+  });
   return pairs;
 }
 
@@ -114,12 +112,7 @@ bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, in
 }
 
 std::vector<AxisList> ComputeSharding::dims(const ShardingRule& rule, size_t tensor) const {
-  if (method != nullptr) return tensors[tensor];
-  std::vector<AxisList> dims(rule.ndim(tensor));
-  for (size_t d = 0; d < dims.size(); ++d) {
-    for (const FactorId id : rule.dim(tensor, d)) append_merged(dims[d], factors[id]);
-  }
-  return dims;
+  return method != nullptr ? tensors[tensor] : dims_by_rule(rule, tensor, factors);
 }
 
 double ComputeSharding::local_work(const OpView& op, const ShardingRule& rule) const {
@@ -155,12 +148,9 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
     if (usable_by_methods_.empty() && !methods_[m].empty()) usable_by_methods_ = usable_;
     for (const FactorId id : methods_[m]) usable_by_methods_[id] = true;
   }
-  for (size_t t = 0; t < rule.tensor_count(); ++t) {
-    for (size_t d = 0; d < rule.ndim(t); ++d) {
-      if (rule.dim(t, d).size() < 2) continue;
-      for (const FactorId id : rule.dim(t, d)) compound_[id] = true;
-    }
-  }
+  rule.for_each_dim([&](size_t, size_t, std::span<const FactorId> factors) {
+    for (const FactorId id : factors) compound_[id] = compound_[id] || factors.size() > 1;
+  });
 }
 
 void ComputeShardings::add(const FactorProjection& projection, std::span<const Placement* const> placements,
@@ -327,18 +317,16 @@ void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) con
   // Clearing a factor may leave another dim with an incomplete factor before others, so this repeats to a fixed point.
   for (bool changed = true; changed;) {
     changed = false;
-    for (size_t t = 0; t < rule_.tensor_count(); ++t) {
-      for (size_t d = 0; d < rule_.ndim(t); ++d) {
-        bool full = true;
-        for (const FactorId id : rule_.dim(t, d)) {
-          if (!full && !factors[id].empty()) {
-            factors[id].clear();
-            changed = true;
-          }
-          full = full && product(factors[id]) == rule_.factors()[id].size;
+    rule_.for_each_dim([&](size_t, size_t, std::span<const FactorId> dim) {
+      bool full = true;
+      for (const FactorId id : dim) {
+        if (!full && !factors[id].empty()) {
+          factors[id].clear();
+          changed = true;
         }
+        full = full && product(factors[id]) == rule_.factors()[id].size;
       }
-    }
+    });
   }
 }
 

@@ -20,11 +20,6 @@ struct ByPosition {
   std::function<double(int64_t)> on_mesh = {};  // instead: by logical index in the mesh of the collective
 };
 
-AxisList joined(AxisList a, AxisSpan b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // All parts are equal, except the last ones.
 ByPosition of_all_reduce(const OpView& op) {
   const AxisList axes = collective_axes(op);

@@ -78,26 +78,22 @@ void check_local(const PartitionContext& context, FactorId factor, size_t tensor
 void check_sharded_alike(const PartitionContext& context) {
   const ShardingRule& rule = context.rule();
   std::vector<std::pair<size_t, size_t>> first(rule.factors().size(), {kNone, 0});  // tensor and dim, by factor
-  for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
-    for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
-      const auto factors = rule.dim(tensor, dim);
-      // The axes of a compound dim may belong to any of its factors, so that it is not compared.
-      if (factors.size() != 1) continue;
-      auto& [known_tensor, known_dim] = first[factors[0]];
-      if (known_tensor == kNone) {
-        known_tensor = tensor;
-        known_dim = dim;
-        check_local(context, factors[0], tensor, dim);
-        continue;
-      }
-      const AxisList& known = layout_of_tensor(context, known_tensor).dims[known_dim].axes;
-      const AxisList& axes = layout_of_tensor(context, tensor).dims[dim].axes;
-      if (known == axes) continue;
-      fail<ShardingError>(context.op().name(), "its operands and results must be sharded alike along each factor",
-                          str(dim_text(context, known_tensor, known_dim), ", ", dim_text(context, tensor, dim)),
-                          "run assign on the program before");
+  rule.for_each_dim([&](size_t tensor, size_t dim, std::span<const FactorId> factors) {
+    // The axes of a compound dim may belong to any of its factors, so that it is not compared.
+    if (factors.size() != 1) return;
+    auto& [known_tensor, known_dim] = first[factors[0]];
+    if (known_tensor == kNone) {
+      known_tensor = tensor;
+      known_dim = dim;
+      return check_local(context, factors[0], tensor, dim);
     }
-  }
+    const AxisList& known = layout_of_tensor(context, known_tensor).dims[known_dim].axes;
+    const AxisList& axes = layout_of_tensor(context, tensor).dims[dim].axes;
+    if (known == axes) return;
+    fail<ShardingError>(context.op().name(), "its operands and results must be sharded alike along each factor",
+                        str(dim_text(context, known_tensor, known_dim), ", ", dim_text(context, tensor, dim)),
+                        "run assign on the program before");
+  });
 }
 
 // The axes of each factor: those of the first dim that has no other factor, or its part of the first dim, whose first
@@ -108,18 +104,15 @@ std::vector<AxisList> factor_axes(const PartitionContext& context) {
   std::vector<bool> is_known(found.size());
   // Dims of one factor first, since they have exactly its axes, even if these do not divide it.
   for (const bool is_compound : {false, true}) {
-    for (size_t tensor = 0; tensor < rule.tensor_count(); ++tensor) {
-      for (size_t dim = 0; dim < rule.ndim(tensor); ++dim) {
-        const auto factors = rule.dim(tensor, dim);
-        if ((factors.size() > 1) != is_compound) continue;
-        AxisList axes = layout_of_tensor(context, tensor).dims[dim].axes;
-        for (const FactorId id : factors) {
-          if (!is_known[id]) found[id] = is_compound ? dividing_prefix(axes, rule.factors()[id].size) : axes;
-          is_known[id] = true;
-          axes = difference(axes, found[id]);
-        }
+    rule.for_each_dim([&](size_t tensor, size_t dim, std::span<const FactorId> factors) {
+      if ((factors.size() > 1) != is_compound) return;
+      AxisList axes = layout_of_tensor(context, tensor).dims[dim].axes;
+      for (const FactorId id : factors) {
+        if (!is_known[id]) found[id] = is_compound ? dividing_prefix(axes, rule.factors()[id].size) : axes;
+        is_known[id] = true;
+        axes = difference(axes, found[id]);
       }
-    }
+    });
   }
   return found;
 }
@@ -233,10 +226,9 @@ void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& 
   const auto text = [&](const LocalValue& value) {
     return value.part.placement ? shardwise::text(context.placement(value.part.placement)) : std::string("whole");
   };
-  ShardingError error(
+  fail_at<ShardingError>(
+      op.module(), op.loc(),
       error_message(op.name(), str(rule, ", ", text(wanted)), text(found), "run assign on the program before"));
-  error.at(context.location_text(op.loc()));
-  throw error;
 }
 
 constexpr std::string_view kLikeResult = " must be placed like the result";

@@ -115,12 +115,11 @@ ValueId build_from_bits(Builder& builder, ValueId bits, DType dtype) {
 struct Localizer {
   LocalEmitter& emitter;
   const OpView& op;
-  ValueId operand;
-  const LocalLayout& from;
-  const LocalLayout& to;
-  bool is_owned;
-  PlacementId placed_from, placed_to;
-  MeshPtr from_mesh;  // if it is another one than that of the emitter
+  const LocalValue& source;
+  const LocalValue& result;
+  ValueId operand = source.value;
+  const LocalLayout& from = *source.layout;
+  const LocalLayout& to = *result.layout;
 
   Builder& builder() const { return emitter.builder(); }
   const Mesh& mesh() const { return *emitter.mesh(); }
@@ -190,9 +189,12 @@ struct Localizer {
   }
 
   ValueId exchange() const {
-    ExchangeMap map = exchange_between(placement(placed_from), placement(placed_to), op.result_type().shape);
-    map.from_mesh = from_mesh;
-    map.to_mesh = from_mesh == nullptr ? nullptr : emitter.mesh();
+    const Placement& before = placement(source.part.placement);
+    ExchangeMap map = exchange_between(before, placement(result.part.placement), op.result_type().shape);
+    // A replicated operand is on every mesh, whichever its placement names.
+    const bool is_across = !before.is_fully_replicated() && !before.mesh->same_devices(mesh());
+    map.from_mesh = is_across ? before.mesh : nullptr;
+    map.to_mesh = is_across ? emitter.mesh() : nullptr;
     return with_cause(create_exchange(builder(), mesh(), {&operand, 1}, {}, map));
   }
 
@@ -237,7 +239,8 @@ struct Localizer {
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
     // Among the bits, −0 is 0: the integer sum is the element of the owner, NaNs included.
-    const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && is_owned;
+    const bool moves_bits =
+        is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && source.is_owned;
     if (moves_bits) value = build_bits(builder(), value);
     value = with_cause(reduce(value));
     return moves_bits ? build_from_bits(builder(), value, dtype) : value;
@@ -251,12 +254,10 @@ struct Localizer {
 
   ValueId reduce_scatter() const {
     const std::vector<AxisList> scatter = resolve(mesh(), op.attrs().get<AxesPerDimAttr>("reduce_scatter_axes"));
-    AxisList axes;
-    for (const AxisList& list : scatter) axes.insert(axes.end(), list.begin(), list.end());
     return reduced(padded_to_split(scatter), [&](ValueId value) {
       std::vector<AxisList> dims = scatter;
       dims.resize(module().type(value).shape.size());  // the bits of a complex value have one more
-      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(axes), dims, from.reducer);
+      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(joined(scatter)), dims, from.reducer);
     });
   }
 };
@@ -264,21 +265,7 @@ struct Localizer {
 }  // namespace
 
 void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalValue& operand, LocalValue& result) {
-  Localizer localizer{emitter,
-                      op,
-                      operand.value,
-                      *operand.layout,
-                      *result.layout,
-                      operand.is_owned,
-                      operand.part.placement,
-                      result.part.placement,
-                      nullptr};
-  if (operand.part.placement) {
-    const Placement& placement = localizer.placement(operand.part.placement);
-    const bool is_other = placement.mesh != emitter.mesh() && !placement.mesh->same_devices(*emitter.mesh());
-    // A replicated operand is on every mesh, whichever its placement names.
-    if (is_other && !placement.is_fully_replicated()) localizer.from_mesh = placement.mesh;
-  }
+  const Localizer localizer{emitter, op, operand, result};
   const auto set = [&](ValueId value) { result.value = value; };
   const auto set_moved = [&](ValueId value, bool with_zeros) {
     result.value = value;

@@ -30,13 +30,13 @@ PermuteAxes permute_axes(std::span<const AxisList> from_dims, std::span<const Ax
     std::erase_if(to, [](const AxisRef& ref) { return ref.size == 1; });
     check_internal(product(from) == product(to), "a permute must keep the shards of each dim");
     drop_common_ends(from, to);
-    axes.from.insert(axes.from.end(), from.begin(), from.end());
-    axes.to.insert(axes.to.end(), to.begin(), to.end());
+    append(axes.from, from);
+    append(axes.to, to);
   }
   // Axes that enter and axes that leave the dims trade places, so that the map is a permutation of all devices.
   const AxisList entering = difference(axes.to, axes.from), leaving = difference(axes.from, axes.to);
-  axes.from.insert(axes.from.end(), entering.begin(), entering.end());
-  axes.to.insert(axes.to.end(), leaving.begin(), leaving.end());
+  append(axes.from, entering);
+  append(axes.to, leaving);
   return axes;
 }
 

@@ -74,11 +74,7 @@ void PlacedOps::add_by_rule(const OpView& op, const ShardingRule& rule, const Op
   const OpId made =
       is_wide ? create_with_wide_addends(builder_, op, operands) : copy_.op(op.id(), builder_.region(), operands);
   // `localize` reads the method's name, since placements alone may fit several methods.
-  if (compute.has_own_partition()) {
-    Attrs attrs = op.attrs();
-    attrs.set(kMethodAttr, std::string(compute.method->name));
-    target().op(made).attrs = target().context().intern(attrs);
-  }
+  if (compute.has_own_partition()) target().set_attribute(made, kMethodAttr, std::string(compute.method->name));
   for (size_t i = 0; i < op.result_count(); ++i) {
     const ValueId result = target().result(made, static_cast<uint32_t>(i));
     const PlacementId placement = result_placement(placements_, op, rule, compute, i);

@@ -31,7 +31,7 @@ class ConstraintApplier {
     walk(module_, [&](OpId id) { order_[id.index] = ++position; });
     // In the order of MLIR's walk, since one constraint that is applied can keep another one from being applied.
     walk<Order::kRegionsFirst>(module_, [&](OpId id) {
-      if (module_.op(id).def->flow != nullptr) find_in_shardings(id);
+      find_in_shardings(id);
       if (is_constraint(id)) constraints_.push_back(id);
     });
   }
@@ -50,11 +50,8 @@ class ConstraintApplier {
  private:
   // The in-shardings of a manual computation constrain its operands as well.
   void find_in_shardings(OpId id) {
-    std::vector<DataFlowEdge> edges;
-    const OpView op(module_, id);
-    op.def().flow(op, edges);
     std::vector<ShardingId> shardings;
-    for (const DataFlowEdge& edge : edges) {
+    for (const DataFlowEdge& edge : edges_of(OpView(module_, id))) {
       if (edge.target_inside) shardings.push_back(edge.outside);
     }
     if (shardings.empty()) return;
@@ -152,21 +149,12 @@ class ConstraintApplier {
   void replace_by_tail(OpId head) {
     const OpId tail = tail_of_chain(head);
     if (!tail) return;
-    const ValueId value = input(head);
-    const ValueId replacement = module_.result(tail);
     const RegionId region = module_.op(tail).parent;
-    const UseRange uses = module_.uses(value);
-    for (auto next = uses.begin(); next != uses.end();) {
-      const Use use = *next++;  // which leaves the list
-      if (!use.op) {
-        // A result of main is not replaced.
-        if (use.region == region && module_.region(region).op) {
-          module_.set_region_result(region, use.index, replacement);
-        }
-      } else if (use.op != head && module_.op(use.op).parent == region && order_[use.op.index] > order_[tail.index]) {
-        module_.set_operand(use.op, use.index, replacement);
-      }
-    }
+    rewrite_.replace_if(input(head), module_.result(tail), [&](const Use& use) {
+      // A result of main is not replaced.
+      if (!use.op) return use.region == region && module_.region(region).op;
+      return use.op != head && module_.op(use.op).parent == region && order_[use.op.index] > order_[tail.index];
+    });
   }
 
   Module& module_;
@@ -178,18 +166,11 @@ class ConstraintApplier {
   std::unordered_map<OpId, std::vector<ShardingId>> in_shardings_;  // by manual computation: of its operands
 };
 
-bool has_constraints(const Module& module) {
-  for (uint32_t i = 1; i < module.op_count(); ++i) {
-    const OpDef& def = *module.op(OpId{i}).def;
-    if (def.traits.constraint || def.flow != nullptr) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void apply_constraints(Module& module, PassContext& context) {
-  if (has_constraints(module)) ConstraintApplier(module, context.provenance).run();
+  const auto may_constrain = [](const OpDef& def) { return def.traits.constraint || def.flow != nullptr; };
+  if (any_op(module, may_constrain)) ConstraintApplier(module, context.provenance).run();
 }
 
 }  // namespace shardwise

@@ -13,13 +13,6 @@
 namespace shardwise {
 namespace {
 
-std::vector<DataFlowEdge> edges_of(const Module& module, OpId id) {
-  std::vector<DataFlowEdge> edges;
-  const OpView op(module, id);
-  if (op.def().flow != nullptr) op.def().flow(op, edges);
-  return edges;
-}
-
 ShardingId inside(Context& context, const DataFlowEdge& edge, ShardingId sharding) {
   if (!sharding || edge.manual_axes.empty()) return sharding;
   return context.intern(seen_from_inside(context.sharding(sharding), edge.manual_axes));
@@ -48,7 +41,7 @@ class EdgeAdder {
   // Operands and results of a manual computation are replicated along each manual axis that splits none of their dims,
   // and must stay replicated.
   void keep_manual_axes(OpId id) {
-    for (const DataFlowEdge& edge : edges_of(module_, id)) {
+    for (const DataFlowEdge& edge : edges_of(OpView(module_, id))) {
       if (!edge.outside || edge.manual_axes.empty()) continue;
       TensorSharding sharding = module_.context().sharding(edge.outside);
       for (const AxisRef& axis : edge.manual_axes) {
@@ -77,7 +70,7 @@ class EdgeAdder {
   template <class Belongs>
   void add_edges(OpId id, Belongs belongs) {
     std::optional<Cursor> at;  // after the first value: the others follow in order
-    for (const DataFlowEdge& edge : edges_of(module_, id)) {
+    for (const DataFlowEdge& edge : edges_of(OpView(module_, id))) {
       // A token has no dims to shard.
       if (!belongs(module_.value(edge.owner)) || module_.type(edge.owner).dtype == DType::kToken) continue;
       if (!known_.insert(edge.owner).second) continue;
@@ -98,7 +91,6 @@ class EdgeAdder {
 
   Module& module_;
   Rewrite rewrite_;
-  bool has_flow_ = false;
   std::unordered_set<ValueId> known_;  // owners that have an edge
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 namespace shardwise {
@@ -41,6 +42,9 @@ class AxisCursor {
   AxisRef rest_;
 };
 
+bool is_closed(const DimSharding& dim) { return !dim.open; }
+bool is_closed(const DimPlacement&) { return true; }
+
 // Only the first axis can continue the last one of the factor before, because axes within a factor are already merged.
 void append_factor_axes(AxisList& dim, const AxisList& axes) {
   if (axes.empty()) return;
@@ -66,12 +70,6 @@ const FactorSharding* FactorProjection::find(size_t tensor, FactorId factor) con
   return sharding.mapped ? &sharding : nullptr;
 }
 
-void FactorProjection::start(const ShardingRule& rule) {
-  rule_ = &rule;
-  tensor_count_ = rule.tensor_count();
-  if (tensors_.size() < tensor_count_) tensors_.resize(tensor_count_);
-}
-
 TensorFactors& FactorProjection::start_tensor(size_t index) {
   TensorFactors& tensor = tensors_[index];
   if (tensor.factors.size() < rule_->factors().size()) tensor.factors.resize(rule_->factors().size());
@@ -84,34 +82,31 @@ TensorFactors& FactorProjection::start_tensor(size_t index) {
 }
 
 void FactorProjection::project(const ShardingRule& rule, std::span<const TensorSharding* const> shardings) {
-  start(rule);
-  for (size_t t = 0; t < tensor_count_; ++t) {
-    TensorFactors& tensor = start_tensor(t);
-    const TensorSharding* sharding = shardings[t];
-    if (sharding == nullptr) {
-      for (size_t d = 0; d < rule.ndim(t); ++d) project_dim(tensor, rule.dim(t, d), {}, false);
-      continue;
-    }
-    tensor.replicated = sharding->replicated;
-    tensor.unreduced = sharding->unreduced;
-    tensor.reducer = sharding->reducer;
-    for (size_t d = 0; d < rule.ndim(t); ++d) {
-      project_dim(tensor, rule.dim(t, d), sharding->dims[d].axes, !sharding->dims[d].open);
-    }
-  }
+  project_tensors(rule, shardings, false);
 }
 
 void FactorProjection::project(const ShardingRule& rule, std::span<const Placement* const> placements) {
-  start(rule);
+  project_tensors(rule, placements, true);
+}
+
+template <class Sharding>
+void FactorProjection::project_tensors(const ShardingRule& rule, std::span<const Sharding* const> shardings,
+                                       bool is_closed_without) {
+  rule_ = &rule;
+  tensor_count_ = rule.tensor_count();
+  if (tensors_.size() < tensor_count_) tensors_.resize(tensor_count_);
   for (size_t t = 0; t < tensor_count_; ++t) {
     TensorFactors& tensor = start_tensor(t);
-    const Placement* placement = placements[t];
-    if (placement != nullptr) {
-      tensor.unreduced = placement->unreduced;
-      tensor.reducer = placement->reducer;
+    const Sharding* sharding = shardings[t];
+    if (sharding == nullptr) {
+      for (size_t d = 0; d < rule.ndim(t); ++d) project_dim(tensor, rule.dim(t, d), {}, is_closed_without);
+      continue;
     }
+    if constexpr (std::is_same_v<Sharding, TensorSharding>) tensor.replicated = sharding->replicated;
+    tensor.unreduced = sharding->unreduced;
+    tensor.reducer = sharding->reducer;
     for (size_t d = 0; d < rule.ndim(t); ++d) {
-      project_dim(tensor, rule.dim(t, d), placement == nullptr ? AxisSpan() : AxisSpan(placement->dims[d].axes), true);
+      project_dim(tensor, rule.dim(t, d), sharding->dims[d].axes, is_closed(sharding->dims[d]));
     }
   }
 }

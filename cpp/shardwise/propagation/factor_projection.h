@@ -62,7 +62,8 @@ class FactorProjection {
   TensorSharding sharding(size_t tensor, const MeshPtr& mesh) const;
 
  private:
-  void start(const ShardingRule& rule);
+  template <class Sharding>
+  void project_tensors(const ShardingRule& rule, std::span<const Sharding* const> shardings, bool is_closed_without);
   TensorFactors& start_tensor(size_t tensor);
   void project_dim(TensorFactors& tensor, std::span<const FactorId> factors, AxisSpan axes, bool closed);
 

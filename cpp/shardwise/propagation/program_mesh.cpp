@@ -4,6 +4,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/other_mesh.h"
@@ -87,20 +88,12 @@ class MeshFinder {
   // JAX puts the results of callbacks on one device: what matters to the user is that the callback cannot run.
   void refuse_op(OpId id) {
     const OpView op(module_, id);
-    if (op.def().verify_runnable == nullptr) return;
-    try {
-      op.def().verify_runnable(op);
-    } catch (Error& error) {
-      error.at(module_.context().location_text(op.loc()));
-      throw;
-    }
+    if (op.def().verify_runnable != nullptr) located(module_, id, [&] { op.def().verify_runnable(op); });
   }
 
   [[noreturn]] void refuse(std::string_view must_hold, const std::string& got, std::string_view way_out,
                            ValueId value) {
-    ShardingError error(error_message("sharding", must_hold, got, way_out));
-    error.at(module_.context().location_text(loc_of(module_, value)));
-    throw error;
+    fail_at<ShardingError>(module_, loc_of(module_, value), error_message("sharding", must_hold, got, way_out));
   }
 
   const Module& module_;

@@ -10,6 +10,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"
@@ -89,9 +90,8 @@ class GroupSync {
 
   void check(int64_t id, const std::vector<Member>& members) const {
     const auto refuse = [&](const Member& member, std::string_view must_hold, const std::string& got) {
-      ShardingError error(error_message(str("sharding_group ", id), must_hold, got, "use a group for each of them"));
-      error.at(module_.context().location_text(module_.op(member.op).loc));
-      throw error;
+      fail_at<ShardingError>(module_, module_.op(member.op).loc,
+                             error_message(str("sharding_group ", id), must_hold, got, "use a group for each of them"));
     };
     const Member& first = members.front();
     for (const Member& member : members) {
@@ -172,17 +172,11 @@ class GroupSync {
   std::map<int64_t, std::vector<Member>> groups_;  // by group_id, in the order of the program
 };
 
-bool has_groups(const Module& module) {
-  for (uint32_t i = 1; i < module.op_count(); ++i) {
-    if (module.op(OpId{i}).def->traits.sharding_group) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void sync_sharding_groups(Module& module, PassContext& context) {
-  if (has_groups(module)) GroupSync(module, context).run();
+  const auto is_group = [](const OpDef& def) { return def.traits.sharding_group; };
+  if (any_op(module, is_group)) GroupSync(module, context).run();
 }
 
 void drop_sharding_groups(Module& module) {

@@ -10,6 +10,8 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/located.h"
+#include "shardwise/ir/rewrite/redirection.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/propagation/shardy/rules.h"
 
@@ -69,25 +71,18 @@ class ConstantSplitter {
   }
 
   void split_region(RegionId region) {
+    const auto own = [&](ValueId value) { return own_copy(value); };
     const std::vector<OpId> ops = module_.region(region).ops;
     for (OpId id : ops) {
       if (module_.op(id).def->traits.sharding_group) continue;
       kind(id) = classify(id);
-      if (kind(id) == Kind::kOrdinary) {
-        for (uint32_t i = 0; i < module_.op(id).operand_count; ++i) {
-          const ValueId operand = module_.operands(id)[i];
-          if (const ValueId own = own_copy(operand); own != operand) module_.set_operand(id, i, own);
-        }
-      }
+      if (kind(id) == Kind::kOrdinary) map_operands(module_, id, own);
       for (size_t r = 0; r < module_.regions(id).size(); ++r) {
         split_region(module_.regions(id)[r]);
         if (kind(id) == Kind::kConstant) rewrite_.commit(module_.regions(id)[r]);  // copies of the op need them
       }
     }
-    for (uint32_t i = 0; i < module_.region(region).results.size(); ++i) {
-      const ValueId result = module_.region(region).results[i];
-      if (const ValueId own = own_copy(result); own != result) module_.set_region_result(region, i, own);
-    }
+    map_results(module_, region, own);
   }
 
   ValueId own_copy(ValueId value) {
@@ -151,11 +146,10 @@ class ConstantSplitter {
   OpId insert_copy(OpId id, OpId original, std::span<const ValueId> operands) {
     const LocId loc = module_.op(id).loc;
     if (static_cast<int64_t>(module_.op_count()) > most_ops_) {
-      ShardingError error(error_message("propagate",
-                                        str("copies of constants must come to at most ", kMaxCopiedOps, " ops"), "more",
-                                        "make the constants smaller, or arguments"));
-      error.at(module_.context().location_text(loc));
-      throw error;
+      fail_at<ShardingError>(
+          module_, loc,
+          error_message("propagate", str("copies of constants must come to at most ", kMaxCopiedOps, " ops"), "more",
+                        "make the constants smaller, or arguments"));
     }
     OpId& last = last_copy_.try_emplace(original, original).first->second;
     last = rewrite_.insert(rewrite_.after(last), loc, [&](Builder& builder) {

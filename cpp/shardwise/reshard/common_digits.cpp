@@ -22,18 +22,10 @@ void align(const AxisList& to, const AxisList& from, Digits& digits) {
   }
 }
 
-void collect(const Placement& placement, AxisList& refs) {
-  for (const DimPlacement& dim : placement.dims) refs.insert(refs.end(), dim.axes.begin(), dim.axes.end());
-  refs.insert(refs.end(), placement.unreduced.begin(), placement.unreduced.end());
-}
-
 }  // namespace
 
 std::optional<Digits> digits_of(const Placement& from, const Placement& to, Cuts cuts) {
-  AxisList used;
-  collect(from, used);
-  collect(to, used);
-  std::optional<Digits> digits = Digits::covering(used);
+  std::optional<Digits> digits = Digits::covering(joined(from.axes(), to.axes()));
   if (!digits) return std::nullopt;
   for (size_t d = 0; cuts == Cuts::kAligned && d < from.dims.size(); ++d) {
     align(to.dims[d].axes, from.dims[d].axes, *digits);

@@ -8,10 +8,7 @@
 //   cache.plan(problem).is_new      // false
 #pragma once
 
-#include <list>
-#include <mutex>
-#include <unordered_map>
-
+#include "shardwise/base/recently_used.h"
 #include "shardwise/reshard/problem.h"
 
 namespace shardwise {
@@ -24,23 +21,17 @@ class PlanCache {
     bool is_new = false;
   };
 
-  explicit PlanCache(size_t most) : most_(most) {}
+  explicit PlanCache(size_t most) : plans_(most) {}
   // The plan names the meshes of `problem`.
   Found plan(const ReshardProblem& problem);
-  size_t size() const;
+  size_t size() const { return plans_.size(); }
 
  private:
-  struct Entry {
-    ReshardProblem problem;
+  struct Made {
+    MeshPtr to_mesh;  // of its problem
     ReshardPlan plan;
   };
-  std::list<Entry>::iterator find(const ReshardProblem& problem, size_t hash);
-  void keep(const ReshardProblem& problem, size_t hash, const ReshardPlan& plan);
-
-  const size_t most_;
-  mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // used last first
-  std::unordered_multimap<size_t, std::list<Entry>::iterator> by_hash_;
+  RecentlyUsed<ReshardProblem, Made> plans_;
 };
 
 PlanCache& plans_of_process();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -51,6 +52,12 @@ struct ReshardProblem {
   }
   friend bool operator==(const ReshardProblem&, const ReshardProblem&) = default;
 };
+
+inline size_t hash_value(const ReshardProblem& problem) {
+  size_t hash = hash_combine(hash_value(problem.from), hash_value(problem.to));
+  for (const int64_t size : problem.shape) hash = hash_combine(hash, std::hash<int64_t>{}(size));
+  return hash_combine(hash, std::hash<int64_t>{}(problem.item_size));
+}
 
 // Adds a step that has its bytes, and counts them.
 inline void add_step(ReshardPlan& plan, ReshardStep step) {

@@ -106,6 +106,16 @@ std::vector<size_t> memory_order(const NdArray& array) {
   return order;
 }
 
+NdArray empty_in_order(DType dtype, const Dims& shape, std::span<const size_t> order) {
+  Dims in_memory;
+  std::vector<size_t> places(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    in_memory.push_back(shape[order[i]]);
+    places[order[i]] = i;
+  }
+  return reorder_dims(pooled_empty(dtype, std::move(in_memory)), places);
+}
+
 bool is_gapless(const NdArray& array) {
   return array.is_contiguous() || reorder_dims(array, memory_order(array)).is_contiguous();
 }

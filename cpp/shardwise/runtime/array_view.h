@@ -28,8 +28,10 @@ NdArray select(const NdArray& array, size_t dim, int64_t index);            // d
 NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);         // stride 0: the same for every index
 
 std::vector<size_t> memory_order(const NdArray& array);  // dims from the largest stride to the smallest
-bool is_gapless(const NdArray& array);                   // every byte between its first and last element is in one
-NdArray dense(const NdArray& array);                     // itself, or a row-major copy in memory of the pool
+// Uninitialised; `order` has the dims from the outermost one in memory to the innermost.
+NdArray empty_in_order(DType dtype, const Dims& shape, std::span<const size_t> order);
+bool is_gapless(const NdArray& array);  // every byte between its first and last element is in one
+NdArray dense(const NdArray& array);    // itself, or a row-major copy in memory of the pool
 
 // Copies on the pool where it pays; same shape and dtype, any strides, no overlap.
 void copy_parallel(const NdArray& to, const NdArray& from);

@@ -9,18 +9,6 @@
 
 namespace shardwise {
 
-AxisList joined(AxisSpan a, AxisSpan b) {
-  AxisList all(a.begin(), a.end());
-  all.insert(all.end(), b.begin(), b.end());
-  return all;
-}
-
-AxisList joined(std::span<const AxisList> lists) {
-  AxisList all;
-  for (const AxisList& list : lists) append(all, list);
-  return all;
-}
-
 Dims concatenated(Dims a, DimSpan b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;

@@ -15,8 +15,6 @@
 
 namespace shardwise {
 
-AxisList joined(AxisSpan a, AxisSpan b);
-AxisList joined(std::span<const AxisList> lists);
 Dims concatenated(Dims a, DimSpan b);
 AxisList in_mesh_order(AxisList axes);
 // The digits of `axes` that are not in `others`.

@@ -3,7 +3,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ops/collectives/exchange.h"
-#include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange_devices.h"
 
 namespace shardwise {

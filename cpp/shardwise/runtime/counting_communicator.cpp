@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/runtime/axis_pieces.h"
 
 namespace shardwise {
 namespace {

@@ -28,10 +28,6 @@ Dims counts_of(const Box& box) {
   return counts;
 }
 
-std::span<std::byte> bytes_of_message(const NdArray& message) {
-  return {message.data(), static_cast<size_t>(message.nbytes())};
-}
-
 struct Tile {
   Dims real;  // rows that are not padding
   std::vector<Box> boxes;
@@ -68,13 +64,13 @@ class ShardExchange {
     for (const auto& [process, boxes] : sent) {
       const std::vector<NdArray> parts = parts_of_message(boxes, messages);
       for (size_t i = 0; i < parts.size(); ++i) copy_parallel(parts[i], source(boxes[i], false));
-      outgoing.push_back({process, bytes_of_message(messages.back())});
+      outgoing.push_back({process, memory_of(messages.back())});
     }
     std::vector<Transport::Incoming> incoming;
     for (const auto& [process, boxes] : awaited) {
       const std::vector<NdArray> parts = parts_of_message(boxes, messages);
       for (size_t i = 0; i < parts.size(); ++i) boxes[i].get().received = parts[i];
-      incoming.push_back({process, bytes_of_message(messages.back())});
+      incoming.push_back({process, memory_of(messages.back())});
     }
     transport.exchange(outgoing, incoming);
   }

@@ -42,9 +42,9 @@ class DevicesOfOneMesh final : public ExchangeDevices {
  private:
   AxisList used_axes(const Shards* fill) const {
     AxisList used = map_.axes();
-    for (const Shards& operand : operands_) used.insert(used.end(), operand.axes().begin(), operand.axes().end());
-    if (fill != nullptr) used.insert(used.end(), fill->axes().begin(), fill->axes().end());
-    used.insert(used.end(), devices_.pinned.begin(), devices_.pinned.end());
+    for (const Shards& operand : operands_) append(used, operand.axes());
+    if (fill != nullptr) append(used, fill->axes());
+    append(used, devices_.pinned);
     return used;
   }
 
@@ -109,8 +109,7 @@ class DevicesOfTwoMeshes final : public ExchangeDevices {
   // The devices that hold each shard of each operand.
   void find_holders() {
     for (const std::vector<ExchangeSource>& from : map_.from) {
-      AxisList axes;
-      for (const ExchangeSource& dim : from) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
+      const AxisList axes = axes_of_dims(from);
       std::vector<std::vector<int64_t>>& holders = holders_.emplace_back(static_cast<size_t>(product(axes)));
       for (int64_t device = 0; device < main_.device_count(); ++device) {
         const int64_t index = device_in(main_, *map_.from_mesh, device);
@@ -148,10 +147,7 @@ DigitSet varying_after_exchange(const ExchangeMap& map, const Digits& digits, st
   // Tiles at different positions may differ, even if the operand is the same on all devices.
   for (const ExchangeTarget& dim : map.to) after |= digits.touched(dim.axes);
   for (size_t k = 0; k < operands.size(); ++k) {
-    AxisList sharded;
-    if (k < map.from.size()) {
-      for (const ExchangeSource& dim : map.from[k]) sharded.insert(sharded.end(), dim.axes.begin(), dim.axes.end());
-    }
+    const AxisList sharded = k < map.from.size() ? axes_of_dims(map.from[k]) : AxisList();
     after |= operands[k] & ~digits.covered(sharded);
   }
   if (const auto moves = digit_map_of(map)) {

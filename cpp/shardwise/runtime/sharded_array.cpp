@@ -98,9 +98,7 @@ std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sh
 }  // namespace
 
 AxisList varying_axes(const TensorSharding& sharding) {
-  AxisList axes;
-  for (const DimSharding& dim : sharding.dims) axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
-  axes.insert(axes.end(), sharding.unreduced.begin(), sharding.unreduced.end());
+  AxisList axes = joined(axes_of_dims(sharding.dims), sharding.unreduced);
   // Nothing varies along an axis of size 1.
   std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
   return sort_and_merge(axes);

@@ -15,12 +15,7 @@ namespace shardwise {
 namespace {
 
 // A stack in which every ref of `pieces` is its own dim: first the dims of `axes`, then the local ones.
-struct Opened {
-  AxisList axes;
-  NdArray array;
-};
-
-Opened open(const Shards& shards, AxisSpan pieces) {
+Shards open(const Shards& shards, AxisSpan pieces) {
   // Also pieces along which the shards do not vary: `along` repeats the array there with stride 0.
   AxisList axes = in_mesh_order(joined(pieces, without(shards.axes(), pieces)));
   NdArray array = shards.along(axes).stack();
@@ -29,10 +24,10 @@ Opened open(const Shards& shards, AxisSpan pieces) {
 
 // The members of every group along `pieces`, first to last, as views without these dims.
 std::vector<NdArray> members_of(const Shards& operand, const AxisList& pieces, AxisList& rest) {
-  const Opened opened = open(operand, pieces);
-  rest = without(opened.axes, pieces);
+  const Shards opened = open(operand, pieces);
+  rest = without(opened.axes(), pieces);
   // The pieces in list order, because a reduction combines members in that order.
-  const Shards members(pieces, reorder_axes(opened.array, opened.axes, joined(pieces, rest)));
+  const Shards members(pieces, reorder_axes(opened.stacked(), opened.axes(), joined(pieces, rest)));
   std::vector<NdArray> list;
   for (int64_t i = 0; i < members.count(); ++i) list.push_back(members[i]);
   return list;
@@ -105,17 +100,17 @@ Shards VirtualCommunicator::all_gather(const Shards& operand, std::span<const Ax
   std::vector<AxisList> pieces;
   for (const AxisList& axes : gather) pieces.push_back(pieces_of(axes, operand.axes()));
   const AxisList all = joined(pieces);
-  const Opened opened = open(operand, all);
-  AxisList rest = without(opened.axes, all);
+  const Shards opened = open(operand, all);
+  AxisList rest = without(opened.axes(), all);
   std::vector<size_t> order;
   std::vector<size_t> groups(rest.size(), 1);
-  for (const AxisRef& axis : rest) order.push_back(position_of(opened.axes, axis));
+  for (const AxisRef& axis : rest) order.push_back(position_of(opened.axes(), axis));
   for (size_t d = 0; d < pieces.size(); ++d) {
-    for (const AxisRef& piece : pieces[d]) order.push_back(position_of(opened.axes, piece));
-    order.push_back(opened.axes.size() + d);
+    for (const AxisRef& piece : pieces[d]) order.push_back(position_of(opened.axes(), piece));
+    order.push_back(opened.axes().size() + d);
     groups.push_back(pieces[d].size() + 1);
   }
-  return {std::move(rest), merge_groups(reorder_dims(opened.array, order), groups)};
+  return {std::move(rest), merge_groups(reorder_dims(opened.stacked(), order), groups)};
 }
 
 Shards VirtualCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
@@ -141,13 +136,13 @@ Shards VirtualCommunicator::all_to_all(const Shards& operand, std::span<const Al
       if (std::find(all.begin(), all.end(), piece) == all.end()) all.push_back(piece);
     }
   }
-  Opened opened = open(operand, all);
-  Exchange state{opened.array, std::vector<size_t>(opened.array.shape().size(), 1)};
+  const Shards opened = open(operand, all);
+  Exchange state{opened.stacked(), std::vector<size_t>(opened.stacked().shape().size(), 1)};
   for (const AllToAllMove& move : moves) {
-    move_axes(state, opened.axes, pieces_of(move.axes, borders), static_cast<size_t>(move.from_dim),
+    move_axes(state, opened.axes(), pieces_of(move.axes, borders), static_cast<size_t>(move.from_dim),
               static_cast<size_t>(move.to_dim));
   }
-  return {std::move(opened.axes), merge_groups(state.array, state.groups)};
+  return {opened.axes(), merge_groups(state.array, state.groups)};
 }
 
 Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
@@ -157,10 +152,10 @@ Shards VirtualCommunicator::permute(const Shards& operand, AxisSpan from, AxisSp
   const AxisList borders = joined(joined(operand.axes(), sources), targets);
   const AxisList out = pieces_of(sources, borders);
   const AxisList in = pieces_of(targets, borders);
-  const Opened opened = open(operand, out);
-  const AxisList rest = without(opened.axes, out);
-  const size_t locals = opened.array.shape().size() - opened.axes.size();
-  NdArray array = reorder_axes(opened.array, opened.axes, joined(rest, out));
+  const Shards opened = open(operand, out);
+  const AxisList rest = without(opened.axes(), out);
+  const size_t locals = opened.stacked().shape().size() - opened.axes().size();
+  NdArray array = reorder_axes(opened.stacked(), opened.axes(), joined(rest, out));
   // from = {x=2, y=6}, to = {u=3, v=4}: sender and receiver have the same number, 6 x + y = 4 u + v.
   if (sizes_of(out) != sizes_of(in)) {  // digits of other sizes: merge them into one number, then split that
     std::vector<size_t> groups(rest.size(), 1);

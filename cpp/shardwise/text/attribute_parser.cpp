@@ -59,11 +59,9 @@ Attribute parse_number(TextReader& reader) {
     if (!ok) reader.fail_at(start, "hex digits must be the bits of a float attribute", number);
     return FloatAttr{float_of_bits(dtype, bits), dtype};
   }
-  double value = 0;
-  const auto result = std::from_chars(number.data(), number.data() + number.size(), value);
-  const bool is_number = result.ec == std::errc{} && result.ptr == number.data() + number.size() && is_float(dtype);
+  const auto value = is_float(dtype) ? number_of<double>(number) : std::nullopt;
   // Rounded to the type at once, so that the attribute prints as the value that it has.
-  const std::optional<double> nearest = is_number ? nearest_float(dtype, value) : std::nullopt;
+  const std::optional<double> nearest = value ? nearest_float(dtype, *value) : std::nullopt;
   if (!nearest) reader.fail_at(start, str("a number must fit ", mlir_name(dtype)), number);
   return FloatAttr{*nearest, dtype};
 }
@@ -132,9 +130,6 @@ Attribute parse_field(TextReader& reader) {
 // One text for all ways to space it: a space after each comma and between words, none elsewhere; strings as they are.
 // Such attributes are compared as text, and printed as text.
 std::string evenly_spaced(std::string_view text) {
-  const auto is_word = [](char c) {  // as in SdyCursor::take_word
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '$';
-  };
   std::string out;
   bool in_string = false, space = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -143,7 +138,8 @@ std::string evenly_spaced(std::string_view text) {
       space = true;
       continue;
     }
-    if (!in_string && !out.empty() && (out.back() == ',' || (space && is_word(out.back()) && is_word(c)))) out += ' ';
+    if (!in_string && !out.empty() && (out.back() == ',' || (space && is_in_word(out.back()) && is_in_word(c))))
+      out += ' ';
     space = false;
     out += c;
     if (in_string && c == '\\' && i + 1 < text.size()) {
@@ -245,8 +241,7 @@ std::vector<NamedAttribute> parse_dictionary(TextReader& reader) {
   const TextReader::Nesting nesting(reader);
   std::vector<NamedAttribute> fields;
   reader.parse_list(TextReader::kDictionary, [&] {
-    reader.skip_space();
-    const size_t start = reader.pos;
+    const size_t start = reader.token_start();
     std::string name = reader.take_attribute_name();
     const bool known =
         std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.first == name; });

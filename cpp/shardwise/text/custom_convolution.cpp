@@ -26,30 +26,30 @@ void print_dims(std::string& out, const StructAttr& dims) {
 }
 
 // The text is written anew with a space after each comma: attributes are compared as text.
-void parse_dim_list(OpParser& parser, std::string& text) {
-  parser.expect("[", "before the dims of a convolution");
+void parse_dim_list(TextReader& reader, std::string& text) {
+  reader.expect("[", "before the dims of a convolution");
   text += '[';
   do {
     if (text.back() != '[') text += ", ";
-    if (parser.at_digit()) {
-      text += parser.take_digits();
+    if (reader.at_digit()) {
+      text += reader.take_digits();
     } else {
-      text += parser.expect_word("a dim of a convolution");
+      text += reader.expect_word("a dim of a convolution");
     }
-  } while (parser.take(","));
-  parser.expect("]", "after the dims of a convolution");
+  } while (reader.take(","));
+  reader.expect("]", "after the dims of a convolution");
   text += ']';
 }
 
-StructAttr parse_dims(OpParser& parser) {
+StructAttr parse_dims(TextReader& reader) {
   std::string text;
-  parse_dim_list(parser, text);
-  parser.expect("x", "between the dims of the operands");
+  parse_dim_list(reader, text);
+  reader.expect("x", "between the dims of the operands");
   text += 'x';
-  parse_dim_list(parser, text);
-  parser.expect("->", "before the dims of the result");
+  parse_dim_list(reader, text);
+  reader.expect("->", "before the dims of the result");
   text += "->";
-  parse_dim_list(parser, text);
+  parse_dim_list(reader, text);
   return {"stablehlo.conv", {{"", std::move(text)}}};
 }
 
@@ -84,11 +84,9 @@ bool fits_window(const OpView& op, std::string_view) {
 }
 
 void print_pads(std::string& out, const NdArray& padding) {
-  out += '[';
-  print_list(out, std::views::iota(int64_t{0}, padding.shape()[0]), [&](int64_t row) {
+  print_list(out, "[", std::views::iota(int64_t{0}, padding.shape()[0]), "]", [&](int64_t row) {
     out += str("[", padding.scalar_at(2 * row).integer, ", ", padding.scalar_at(2 * row + 1).integer, "]");
   });
-  out += ']';
 }
 
 void print_window(OpPrinter& printer, const OpView& op, std::string_view) {
@@ -113,8 +111,7 @@ void print_window(OpPrinter& printer, const OpView& op, std::string_view) {
 DenseAttr parse_pads(OpParser& parser) {
   std::vector<int64_t> entries;
   parser.parse_list({"[", "before the padding of each dim", "]", "after the padding of each dim"}, [&] {
-    parser.skip_space();
-    const size_t start = parser.pos;
+    const size_t start = parser.token_start();
     const IntArray pair = parse_integers(parser);
     if (pair.size() != 2) parser.fail_at(start, "the padding of a dim must be a low and a high count");
     entries.insert(entries.end(), pair.begin(), pair.end());
@@ -142,8 +139,7 @@ NarrowIntArray parse_reversal(OpParser& parser) {
 
 void parse_window(OpParser& parser, OpSyntax& op, std::string_view) {
   parser.parse_list({"{", "before the window of a convolution", "}", "after the window of a convolution"}, [&] {
-    parser.skip_space();
-    const size_t start = parser.pos;
+    const size_t start = parser.token_start();
     const std::string_view word = parser.expect_word("a part of a window");
     const auto* known = std::find(std::begin(kWindowWords), std::end(kWindowWords), word);
     if (known == std::end(kWindowWords)) {

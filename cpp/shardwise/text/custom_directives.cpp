@@ -14,11 +14,10 @@ namespace {
 
 // ---- axes, axes_per_dim, symbol ------------------------------------------------------------------------------------
 
-AxesAttr parse_axes(OpParser& parser) { return {parse_axis_list(parser)}; }
-AxesPerDimAttr parse_axes_of_dims(OpParser& parser) { return parse_axes_per_dim(parser); }
+AxesAttr parse_axes(TextReader& reader) { return {parse_axis_list(reader)}; }
 
 void print_symbol(std::string& out, const std::string& name) { out += symbol_text(name); }
-std::string parse_symbol(OpParser& parser) { return parser.take_symbol(); }
+std::string parse_symbol(TextReader& reader) { return reader.take_symbol(); }
 
 // ---- all_to_all_params ---------------------------------------------------------------------------------------------
 
@@ -39,16 +38,13 @@ bool is_move(const Attribute& attribute) {
 bool are_moves(const AttrArray& list) { return std::ranges::all_of(list, is_move); }
 
 void print_moves(std::string& out, const AttrArray& moves) {
-  out += '[';
-  print_list(out, moves, [&](const Attribute& item) {
+  print_list(out, "[", moves, "]", [&](const Attribute& item) {
     const std::vector<NamedAttribute>& move = std::get<AttrDict>(item.base()).fields;
     print_axes(out, std::get<AxesAttr>(move[0].second.base()));
     out +=
         str(": ", std::get<IntAttr>(move[1].second.base()).value, "->", std::get<IntAttr>(move[2].second.base()).value);
   });
-  out += ']';
 }
-AttrArray parse_moves(OpParser& parser) { return parse_all_to_all_params(parser); }
 
 void print_moves_attribute(std::string& out, const Attribute& attribute) {
   const auto* moves = std::get_if<AttrArray>(&attribute.base());
@@ -75,13 +71,11 @@ void print_slice(OpPrinter& printer, const OpView& op, std::string_view) {
   const auto& start = op.attrs().get<IntArray>("start_indices");
   const auto& limit = op.attrs().get<IntArray>("limit_indices");
   const auto& strides = op.attrs().get<IntArray>("strides");
-  printer.out += '[';
-  print_list(printer.out, std::views::iota(size_t{0}, start.size()), [&](size_t i) {
+  print_list(printer.out, "[", std::views::iota(size_t{0}, start.size()), "]", [&](size_t i) {
     printer.out += str(start[i], ":", limit[i]);
     // As in StableHLO: 0:5 has stride 1.
     if (strides[i] != 1) printer.out += str(":", strides[i]);
   });
-  printer.out += ']';
 }
 
 void parse_slice(OpParser& parser, OpSyntax& op, std::string_view) {
@@ -134,9 +128,7 @@ bool fits_dot(const OpView& op, std::string_view) {
 }
 
 void print_precisions(std::string& out, const AttrArray& precisions) {
-  out += '[';
-  print_list(out, precisions, [&](const Attribute& item) { out += std::get<EnumAttr>(item.base()).value; });
-  out += ']';
+  print_list(out, "[", precisions, "]", [&](const Attribute& item) { out += std::get<EnumAttr>(item.base()).value; });
 }
 
 void print_dot(OpPrinter& printer, const OpView& op, std::string_view) {
@@ -165,10 +157,10 @@ void parse_dot_pair(OpParser& parser, StructAttr& numbers, size_t field) {
   if (!rhs.empty()) numbers.fields.emplace_back(kDotFields[field + 1], std::move(rhs));
 }
 
-AttrArray parse_precisions(OpParser& parser) {
+AttrArray parse_precisions(TextReader& reader) {
   AttrArray values;
-  parser.parse_list({"[", "before the precisions", "]", "after the precisions"}, [&] {
-    values.push_back(EnumAttr{"stablehlo", "precision", std::string(parser.expect_word("a precision"))});
+  reader.parse_list({"[", "before the precisions", "]", "after the precisions"}, [&] {
+    values.push_back(EnumAttr{"stablehlo", "precision", std::string(reader.expect_word("a precision"))});
   });
   return values;
 }
@@ -235,21 +227,21 @@ void print_direction(std::string& out, const IntAttr& direction) {
   out += kDirections[static_cast<size_t>(direction.value)];
 }
 
-IntAttr parse_direction(OpParser& parser) {
-  parser.skip_space();
-  const size_t position = parser.pos;
-  const std::string_view word = parser.expect_word("a direction");
+IntAttr parse_direction(TextReader& reader) {
+  const size_t position = reader.token_start();
+  const std::string_view word = reader.expect_word("a direction");
   const auto* it = std::ranges::find(kDirections, word);
   if (it == kDirections.end()) {
-    parser.fail_at(position, "a direction must be NONE, FORWARD, BACKWARD or BOTH", std::string(word));
+    reader.fail_at(position, "a direction must be NONE, FORWARD, BACKWARD or BOTH", std::string(word));
   }
   return {it - kDirections.begin(), 32};
 }
 
 const CustomDirective kCustomDirectives[] = {
     attribute_directive<AxesAttr, print_axes, parse_axes>("axes"),
-    attribute_directive<AxesPerDimAttr, print_axes_per_dim, parse_axes_of_dims>("axes_per_dim"),
-    attribute_directive<AttrArray, print_moves, parse_moves, are_moves>("all_to_all_params", print_moves_attribute),
+    attribute_directive<AxesPerDimAttr, print_axes_per_dim, parse_axes_per_dim>("axes_per_dim"),
+    attribute_directive<AttrArray, print_moves, parse_all_to_all_params, are_moves>("all_to_all_params",
+                                                                                    print_moves_attribute),
     attribute_directive<IntAttr, print_direction, parse_direction, is_direction>("direction"),
     attribute_directive<AttrArray, print_precisions, parse_precisions, are_precisions>("precisions"),
     attribute_directive<std::string, print_symbol, parse_symbol>("symbol"),

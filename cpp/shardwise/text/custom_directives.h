@@ -14,7 +14,7 @@
 namespace shardwise {
 
 // The directive of one attribute of type T, its argument: how its text is printed and parsed, and which values it fits.
-template <class T, void (*print)(std::string& out, const T& value), T (*parse)(OpParser& parser),
+template <class T, void (*print)(std::string& out, const T& value), T (*parse)(TextReader& reader),
           bool (*fits)(const T& value) = nullptr>
 constexpr CustomDirective attribute_directive(std::string_view name,
                                               void (*print_generic)(std::string& out,

@@ -24,8 +24,7 @@ ShardingId OpParser::gspmd_sharding(std::string_view sharding, const TensorType&
 }
 
 void OpParser::parse_gspmd(std::string& sharding, size_t& start) {
-  skip_space();
-  start = pos;
+  start = token_start();
   sharding = take_string();
   if (sharding.empty()) fail_at(start, "a sharding must not be empty", quote(sharding));
 }

@@ -74,8 +74,7 @@ class DenseParser {
   }
 
   void number_of(DType dtype) {
-    reader_.skip_space();
-    const size_t start = reader_.pos;
+    const size_t start = reader_.token_start();
     if (dtype == DType::kBool && reader_.take_keyword("true")) return put(dtype, 1);
     if (dtype == DType::kBool && reader_.take_keyword("false")) return put(dtype, 0);
     const bool negative = reader_.take("-");
@@ -170,10 +169,9 @@ std::optional<TensorType> parse_index_type(TextReader& reader) {
     TensorType found{DType::kI64, {}};
     bool fits = true;
     if (reader.at_digit()) {
-      int64_t size = 0;
-      const std::string_view digits = reader.take_digits();
-      fits = std::from_chars(digits.data(), digits.data() + digits.size(), size).ec == std::errc{} && size <= 256;
-      found.shape.push_back(size);
+      const auto size = number_of<int64_t>(reader.take_digits());
+      fits = size && *size <= 256;
+      found.shape.push_back(size.value_or(0));
       reader.take("x");
     }
     if (fits && reader.take_keyword("index") && reader.take(">")) type = found;

@@ -87,8 +87,7 @@ Attribute OpParser::parse_short_attribute(const OpSyntax& op, std::string_view m
 // do not.
 void OpParser::parse_short_type(OpSyntax& op, FormatKind kind) {
   if (peek("(")) return parse_functional_type(op);
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   const TypeId first = parse_type();
   TypeId result = first, operands = first;
   if (kind == FormatKind::kSelectType) {
@@ -109,8 +108,7 @@ void OpParser::parse_short_type(OpSyntax& op, FormatKind kind) {
 void OpParser::parse_operand_types(const OpSyntax& op) {
   for (size_t i = 0; i < op.operands.size(); ++i) {
     if (i > 0) expect(",", "between the types of the operands");
-    skip_space();
-    const size_t start = pos;
+    const size_t start = token_start();
     expect_type(i, op.operands[i], parse_type(), start);
   }
 }

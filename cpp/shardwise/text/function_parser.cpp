@@ -115,8 +115,7 @@ void FunctionParser::parse_arguments(FunctionSyntax& function) {
 }
 
 Visibility FunctionParser::parse_visibility() {
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   const std::string word = take_string();
   for (Visibility visibility : kVisibilities) {
     if (word == word_of(visibility)) return visibility;
@@ -174,9 +173,8 @@ void FunctionParser::parse_generic_function(size_t start) {
 void FunctionParser::set_generic_arguments(const FunctionSyntax& function) {
   const std::vector<ValueId>& arguments = module().region(function.body).arguments;
   // function_type and the block label give the types twice, and each may be wrong.
-  const bool same = std::equal(arguments.begin(), arguments.end(), function.inputs.begin(), function.inputs.end(),
-                               [&](ValueId id, TypeId type) { return type_of(id) == type; });
-  if (!same) fail_at(function.start, "the arguments of the body must have the types of the function");
+  if (!have_types(arguments, function.inputs))
+    fail_at(function.start, "the arguments of the body must have the types of the function");
   if (!function.arguments.empty() && function.arguments.size() != arguments.size()) {
     fail_at(function.start, "there must be attributes for each argument");
   }
@@ -190,10 +188,9 @@ void FunctionParser::add(const FunctionSyntax& syntax) {
     fail_at(syntax.start, "the name of a function must be new", "@" + syntax.name + " again");
   }
   const std::vector<ValueId>& results = module().region(syntax.body).results;
-  const bool same = std::equal(results.begin(), results.end(), syntax.outputs.begin(), syntax.outputs.end(),
-                               [&](ValueId id, TypeId type) { return type_of(id) == type; });
-  if (!same)
+  if (!have_types(results, syntax.outputs)) {
     fail_at(syntax.start, str("@", syntax.name, ": the values returned must have the result types of the function"));
+  }
   if (!syntax.results.empty() && syntax.results.size() != results.size()) {
     fail_at(syntax.start, str("@", syntax.name, ": there must be attributes for each result"));
   }

@@ -6,7 +6,9 @@
 //   "func.func"() <{sym_name = "main", function_type = (tensor<8xf32>) -> tensor<8xf32>, arg_attrs = […]}> ({ … }) …
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -66,6 +68,9 @@ class FunctionParser : public OpParser {
   void parse_arguments(FunctionSyntax& function);
   void parse_results(FunctionSyntax& function);
   Visibility parse_visibility();
+  bool have_types(std::span<const ValueId> values, std::span<const TypeId> types) const {
+    return std::ranges::equal(values, types, {}, [&](ValueId id) { return type_of(id); });
+  }
   void set_generic_arguments(const FunctionSyntax& function);
   void add(const FunctionSyntax& syntax);
 

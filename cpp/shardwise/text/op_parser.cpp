@@ -23,6 +23,14 @@ bool is_terminator(std::string_view name) {
 
 // ---- values and scopes ---------------------------------------------------------------------------------------------
 
+OpParser::NewName OpParser::take_new_name(std::string_view what) {
+  if (!take("%")) fail_here(str("expected '%' before the name of ", what));
+  const size_t position = pos - 1;
+  const std::string_view name = take_suffix_id();
+  if (name.empty()) fail_here(str("expected the name of ", what));
+  return {name, position};
+}
+
 ValueId OpParser::parse_operand() {
   expect("%", "before the name of a value");
   const size_t start = pos - 1;
@@ -59,7 +67,8 @@ void OpParser::parse_operand_list(std::vector<ValueId>& operands) {
   }
 }
 
-void OpParser::define(std::string_view name, ValueId first, uint32_t count, size_t position) {
+void OpParser::define(const NewName& new_name, ValueId first, uint32_t count) {
+  const auto& [name, position] = new_name;
   if (!names_.try_emplace(name, NamedValue{first, count}).second) {
     fail_at(position, "the name of a value must be new in its scope", str("%", name, " again"));
   }
@@ -118,14 +127,11 @@ void OpParser::set_location(ValueId argument, LocId loc) {
 // ---- regions -------------------------------------------------------------------------------------------------------
 
 ValueId OpParser::parse_argument(RegionId region) {
-  expect("%", "before the name of an argument");
-  const size_t start = pos - 1;
-  const std::string_view name = take_suffix_id();
-  if (name.empty()) fail_here("expected the name of an argument");
+  const NewName name = take_new_name("an argument");
   expect(":", "after the name of an argument");
   const TypeId type = parse_type();
   const ValueId id = module().add_argument(region, type);
-  define(name, id, 1, start);
+  define(name, id);
   if (const LocId loc = parse_optional_location()) set_location(id, loc);
   return id;
 }
@@ -154,23 +160,20 @@ std::vector<OpParser::ResultName> OpParser::parse_result_names() {
   std::vector<ResultName> names;
   if (!peek("%")) return names;
   do {
-    expect("%", "before the name of a result");
-    const size_t start = pos - 1;
-    const std::string_view name = take_suffix_id();
-    if (name.empty()) fail_here("expected the name of a result");
+    const NewName name = take_new_name("a result");
     int64_t count = 1;
     if (take(":")) count = take_integer("the number of results");
     // The count comes from the text, and ResultName stores 32 bits.
-    if (count < 1 || count > (1 << 20)) fail_at(start, "a name must cover 1 to 2^20 results");
-    names.push_back({name, static_cast<uint32_t>(count), start});
+    if (count < 1 || count > (1 << 20)) fail_at(name.position, "a name must cover 1 to 2^20 results");
+    names.push_back({name, static_cast<uint32_t>(count)});
   } while (take(","));
   expect("=", "between the results and the op");
   return names;
 }
 
 std::string OpParser::text_of(const std::vector<ResultName>& names) {
-  return join(names, ", ", [](const ResultName& name) {
-    return name.count == 1 ? str("%", name.name) : str("%", name.name, ":", name.count);
+  return join(names, ", ", [](const ResultName& result) {
+    return result.count == 1 ? str("%", result.name.name) : str("%", result.name.name, ":", result.count);
   });
 }
 
@@ -178,8 +181,7 @@ bool OpParser::parse_statement(RegionId region) {
   const std::vector<ResultName> names = parse_result_names();
   OpSyntax op;
   for (const ResultName& name : names) op.named_results += name.count;
-  skip_space();
-  op.start = pos;
+  op.start = token_start();
   // Before the op's regions are parsed: place() is quick when positions ascend.
   const LocId here = place(op.start);
   const bool is_generic = peek("\"");
@@ -214,7 +216,7 @@ bool OpParser::parse_statement(RegionId region) {
   }
   uint32_t first = 0;
   for (const ResultName& result : names) {
-    define(result.name, module().result(id, first), result.count, result.position);
+    define(result.name, module().result(id, first), result.count);
     first += result.count;
   }
   return true;
@@ -223,8 +225,7 @@ bool OpParser::parse_statement(RegionId region) {
 bool OpParser::parse_terminator(RegionId region, std::string_view name, bool generic) {
   std::vector<ValueId> values;
   std::vector<TypeId> types;
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   if (generic) expect("(", str("after '", name, "'"));
   parse_operand_list(values);
   if (generic) expect(")", "after the operands");
@@ -315,16 +316,6 @@ OpId OpParser::create(RegionId region, OpSyntax& op, LocId loc) {
   return id;
 }
 
-// The text has one sharding for all values of an edge.
-void OpParser::copy_owner_shardings(OpId id) {
-  std::vector<DataFlowEdge> edges;
-  const OpView op(module(), id);
-  op.def().flow(op, edges);
-  for (const DataFlowEdge& edge : edges) {
-    for (const ValueId target : edge.targets) module().value(target).sharding = module().value(edge.owner).sharding;
-  }
-}
-
 bool OpParser::holds_local_collectives() const {
   return std::ranges::any_of(unverified_,
                              [&](const auto& entry) { return is_local_collective(OpView(module(), entry.first)); });
@@ -356,8 +347,11 @@ void OpParser::set_columns(const OpSyntax& op, OpId id) {
       located(op.start, [&] { verify_sharding(context().sharding(sharding), module().type(op.operands[i])); });
       module().value(arguments[i]).sharding = sharding;
     }
-  } else if (op.def->flow != nullptr) {
-    copy_owner_shardings(id);
+  } else {
+    // The text has one sharding for all values of an edge.
+    for (const DataFlowEdge& edge : edges_of(OpView(module(), id))) {
+      for (const ValueId target : edge.targets) module().value(target).sharding = module().value(edge.owner).sharding;
+    }
   }
   if (op.parts.size() > count) fail_at(op.start, "there must be at most one placement per result");
   for (uint32_t i = 0; i < op.parts.size(); ++i) set_part(module().result(id, i), op.parts[i], op.start);
@@ -369,10 +363,7 @@ void OpParser::set_shardings(const OpSyntax& op, OpId id) {
   if (count == 0 && op.format->result_shardings.empty()) {
     ShardingPerValue shardings;
     for (ShardingId sharding : op.shardings) shardings.push_back(context().sharding(sharding));
-    Attrs attrs = module().attrs(id);
-    attrs.set(text_words::kSharding, std::move(shardings));
-    module().op(id).attrs = context().intern(attrs);
-    return;
+    return module().set_attribute(id, text_words::kSharding, std::move(shardings));
   }
   if (op.shardings.size() != count) {
     fail_at(op.start, str("'", op.def->name, "' must have ", count, count == 1 ? " sharding" : " shardings"),
@@ -404,8 +395,7 @@ void OpParser::parse_optional_attr_dict(OpSyntax& op) {
 
 void OpParser::parse_dictionary_of(OpSyntax& op) {
   parse_list(kDictionary, [&] {
-    skip_space();
-    const size_t start = pos;
+    const size_t start = token_start();
     std::string name = take_attribute_name();
     if (parse_special_attribute(op, name)) return;
     expect_new(op, name, start);
@@ -459,8 +449,7 @@ void OpParser::expect_type(size_t operand, ValueId value, TypeId type, size_t po
 }
 
 void OpParser::parse_functional_type(OpSyntax& op) {
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   std::vector<TypeId> types;
   parse_type_tuple(types);
   if (types.size() != op.operands.size()) {

@@ -50,10 +50,15 @@ class OpParser : public TextReader {
       : TextReader(source, module), options_(options) {}
 
   // ---- values and scopes
+  struct NewName {
+    std::string_view name;
+    size_t position;
+  };
+  NewName take_new_name(std::string_view what);  // "an argument", for messages
   ValueId parse_operand();
   void parse_operand_list(std::vector<ValueId>& operands);  // may be empty
   TypeId type_of(ValueId id) const { return module().value(id).type; }
-  void define(std::string_view name, ValueId first, uint32_t count, size_t position);
+  void define(const NewName& new_name, ValueId first, uint32_t count = 1);
   size_t open_scope() const { return defined_.size(); }
   void close_scope(size_t mark);
 
@@ -102,9 +107,8 @@ class OpParser : public TextReader {
     uint32_t count = 1;
   };
   struct ResultName {
-    std::string_view name;
+    NewName name;
     uint32_t count;
-    size_t position;
   };
 
   bool parse_statement(RegionId region);  // false after the terminator
@@ -116,7 +120,6 @@ class OpParser : public TextReader {
   void expect_new(const OpSyntax& op, std::string_view name, size_t position) const;
   bool parse_special_attribute(OpSyntax& op, std::string_view name);
   void set_columns(const OpSyntax& op, OpId id);
-  void copy_owner_shardings(OpId id);
   LocId named(std::string_view names, LocId loc);
   LocId placed(LocId loc, LocId here);
   void set_shardings(const OpSyntax& op, OpId id);

@@ -7,6 +7,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/custom_directive.h"
@@ -28,20 +29,15 @@ bool is_short(const Attribute& attribute, std::string_view op_name, std::string_
          !std::holds_alternative<AttrDict>(attribute.base());
 }
 
-bool all_types_equal(const OpView& op) {
-  const Module& module = op.module();
-  if (op.result_count() != 1) return false;
-  const TypeId type = module.value(op.result()).type;
-  return std::all_of(op.operands().begin(), op.operands().end(),
-                     [&](ValueId operand) { return module.value(operand).type == type; });
+// Whether the operands from `first` on have the type of the one result.
+bool have_result_type(const OpView& op, size_t first) {
+  if (op.result_count() != 1 || op.operand_count() < first) return false;
+  const auto type_of = [&](ValueId value) { return op.module().value(value).type; };
+  return std::ranges::all_of(op.operands().subspan(first),
+                             [&](ValueId operand) { return type_of(operand) == type_of(op.result()); });
 }
 
-// The predicate's type is printed on its own, so only the two values must agree with the result.
-bool fits_select_type(const OpView& op) {
-  return op.operand_count() == 3 && op.result_count() == 1 &&
-         op.module().value(op.operand(1)).type == op.module().value(op.result()).type &&
-         op.module().value(op.operand(2)).type == op.module().value(op.result()).type;
-}
+bool all_types_equal(const OpView& op) { return have_result_type(op, 0); }
 
 bool fits_complex_type(const OpView& op) {
   if (op.result_count() != 1 || !is_complex(op.result_type().dtype)) return false;
@@ -61,7 +57,8 @@ bool fits_element(const OpView& op, const FormatElement& element) {
     case FormatKind::kOperand: return element.count < op.operand_count();
     case FormatKind::kSameType: return all_types_equal(op);
     case FormatKind::kResultType: return op.result_count() > 0;
-    case FormatKind::kSelectType: return fits_select_type(op);
+    // The predicate's type is printed on its own, so only the two values must agree with the result.
+    case FormatKind::kSelectType: return op.operand_count() == 3 && have_result_type(op, 1);
     case FormatKind::kComplexType: return fits_complex_type(op);
     case FormatKind::kSharding:
       return op.result_count() == 1 && (element.count != 0 || op.module().value(op.result()).sharding);
@@ -120,12 +117,6 @@ std::vector<NamedAttribute> entries_if(const OpView& op, Predicate&& is_wanted) 
 
 }  // namespace
 
-std::vector<ValueId> results_of(const OpView& op) {
-  std::vector<ValueId> results;
-  for (size_t i = 0; i < op.result_count(); ++i) results.push_back(op.result(i));
-  return results;
-}
-
 bool fits_format(const OpView& op, const AssemblyFormat& format) {
   if (format.elements.empty() || !shows_operands(op, format)) return false;
   // No other element prints regions.
@@ -175,7 +166,7 @@ void OpPrinter::element(const OpView& op, const FormatElement& element) {
       break;
     case FormatKind::kFunctionalType: functional_type(op); break;
     case FormatKind::kOperandType: types(op.operands()); break;
-    case FormatKind::kResultType: types(results_of(op)); break;
+    case FormatKind::kResultType: types(list_of_results(module_, op.id())); break;
     case FormatKind::kSelectType: types(std::array{op.operand(0), op.result()}); break;
     case FormatKind::kSharding:  // shown only if there is one
       if (element.count != 0) out.append(element.text).append("=");
@@ -221,7 +212,7 @@ void OpPrinter::sharding_entry(std::string_view name, std::span<const ValueId> v
 }
 
 void OpPrinter::columns(const OpView& op, const AssemblyFormat& format) {
-  const std::vector<ValueId> results = results_of(op);
+  const std::vector<ValueId> results = list_of_results(module_, op.id());
   // A format that shows the sharding itself, such as that of sdy.reshard, must not print it twice.
   if (format.sharding.empty() && format.result_shardings.empty()) sharding_entry(text_words::kSharding, results);
   if (std::ranges::none_of(results, [&](ValueId id) { return static_cast<bool>(module_.part(id).placement); })) return;
@@ -248,12 +239,10 @@ void OpPrinter::sharding_list(std::span<const ValueId> values) {
     // An open sharding also names a mesh: that of the first value that has one.
     if (sharding && mesh == nullptr) mesh = module_.context().sharding(sharding).mesh;
   }
-  out += '[';
-  print_list(out, values, [&](ValueId value) {
+  print_list(out, "[", values, "]", [&](ValueId value) {
     const ShardingId id = module_.value(value).sharding;
     out += bare_text(id ? module_.context().sharding(id) : TensorSharding::open(mesh, module_.type(value).ndim()));
   });
-  out += ']';
 }
 
 std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_border) const {
@@ -306,7 +295,7 @@ void OpPrinter::properties(const OpView& op, const AssemblyFormat& format) {
     if (out.back() != '{') out += ", ";
     print_dictionary(out, {{name, attribute}});
   }
-  const std::vector<ValueId> results = results_of(op);
+  const std::vector<ValueId> results = list_of_results(module_, op.id());
   if (!format.sharding.empty() && results.size() == 1 && module_.value(results[0]).sharding) {
     begin_entry(format.sharding);
     out += text(module_.context().sharding(module_.value(results[0]).sharding));

@@ -16,8 +16,6 @@
 
 namespace shardwise {
 
-std::vector<ValueId> results_of(const OpView& op);
-
 class OpPrinter {
  public:
   OpPrinter(const Module& module, PrintOptions options);

@@ -28,8 +28,7 @@ class ModuleParser : public FunctionParser {
  private:
   // ---- modules
   void parse_item(bool top_level) {
-    skip_space();
-    const size_t start = pos;
+    const size_t start = token_start();
     if (take("#") || take("!")) return skip_alias();
     // The same item in both forms: `func.func @f(…) {…}`, and `"func.func"() <{sym_name = "f", …}> ({…}) : () -> ()`.
     const bool is_generic = peek("\"");
@@ -122,8 +121,7 @@ class ModuleParser : public FunctionParser {
   void parse_module_attributes(bool top_level) {
     parse_keys([&](std::string_view key) {
       if (key != text_words::kStage || !top_level) return skip_value();
-      skip_space();
-      const size_t start = pos;
+      const size_t start = token_start();
       const std::string name = take_string();
       const std::optional<Stage> stage = stage_from_name(name);
       if (!stage) fail_at(start, str("a stage must be one of ", join(kStageNames, ", ")), quote(name));

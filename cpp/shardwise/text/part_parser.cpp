@@ -55,8 +55,7 @@ bool OpParser::parse_parts(std::vector<PartSyntax>& parts, std::string_view name
 }
 
 void OpParser::parse_part(PartSyntax& syntax, std::string_view name) {
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   if (name == text_words::kPlacement) {
     syntax.part.placement = located(start, [&] { return context().intern(parse_placement(*this, mesh_lookup())); });
     // 17 rows on x=4: `<@mesh, [{"x"}: 5]> : tensor<17xf32>`. Without padding the type follows from the blocks.

@@ -3,6 +3,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/op_printer.h"
@@ -49,7 +50,7 @@ void OpPrinter::functional_type(const OpView& op) {
   // MLIR omits the parentheses of a single result type only: `(…) -> ()`, `(…) -> tensor<f32>`.
   if (op.result_count() == 1) return type(module_.value(op.result()).type);
   out += '(';
-  types(results_of(op));
+  types(list_of_results(module_, op.id()));
   out += ')';
 }
 
@@ -68,12 +69,10 @@ void OpPrinter::argument(ValueId id) {
 }
 
 void OpPrinter::arguments(RegionId id, std::string_view open, std::string_view close) {
-  out += open;
-  print_list(out, module_.region(id).arguments, [&](ValueId value) {
+  print_list(out, open, module_.region(id).arguments, close, [&](ValueId value) {
     argument(value);
     location(module_.value(value).loc);
   });
-  out += close;
 }
 
 void OpPrinter::name_like(ValueId id, ValueId other) { names_[id.index] = names_[other.index]; }
@@ -180,13 +179,12 @@ void OpPrinter::function(const Function& function) {
   out.append(text_words::kFunction).append(" ");
   const std::string_view visibility = text_words::kVisibilities[static_cast<size_t>(function.visibility)];
   if (!visibility.empty()) out.append(visibility).append(" ");
-  out.append(symbol_text(function.name)).append("(");
-  print_list(out, module_.region(function.body).arguments, [&](ValueId id) {
+  out.append(symbol_text(function.name));
+  print_list(out, "(", module_.region(function.body).arguments, ")", [&](ValueId id) {
     argument(id);
     border_attributes(id, module_.value(id).sharding, true);
     location(module_.value(id).loc);
   });
-  out += ')';
   results(function);
   out += " {";
   block(function.body, "return");

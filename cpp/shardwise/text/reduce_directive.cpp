@@ -130,8 +130,7 @@ void parse(OpParser& parser, OpSyntax& op, std::string_view) {
   std::string_view applied;
   size_t position = 0;
   if (parser.take_keyword("applies")) {
-    parser.skip_space();
-    position = parser.pos;
+    position = parser.token_start();
     applied = parser.expect_word("the op that the reduce applies");
     // A reducer of several inputs has several results, which one op of two operands cannot give.
     if (initial.size() != 1) parser.fail_at(position, "a reduce of several inputs must have a reducer");

@@ -17,6 +17,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/attribute_printer.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/text/custom_directives.h"
 
@@ -53,8 +54,7 @@ void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
   const Module& module = op.module();
   const Region& cond = module.region(op.regions()[0]);
   const Region& body = module.region(op.regions()[1]);
-  printer.out += '(';
-  print_list(printer.out, std::views::iota(size_t{0}, op.operand_count()), [&](size_t i) {
+  print_list(printer.out, "(", std::views::iota(size_t{0}, op.operand_count()), ")", [&](size_t i) {
     // The text introduces each value once, for both regions: `while(%iterArg = %0) cond {…} do {…}`.
     printer.name_argument(cond.arguments[i]);
     printer.name_like(body.arguments[i], cond.arguments[i]);
@@ -62,46 +62,34 @@ void print_while(OpPrinter& printer, const OpView& op, std::string_view) {
     printer.out += " = ";
     printer.value(op.operand(i));
   });
-  printer.out += ')';
   printer.enclosed(" : ", "", [&] { printer.types(op.operands()); });
   printer.enclosed(" attributes", "", [&] { printer.attr_dict(op); });
   print_while_region(printer, "cond", op.regions()[0]);
   print_while_region(printer, "do", op.regions()[1]);
 }
 
-struct NamedArgument {
-  std::string_view name;
-  size_t position;
-};
-
 // Each region gets arguments of its own with the same names; the first scope is closed before the second begins.
 void parse_while_region(OpParser& parser, OpSyntax& op, std::string_view keyword,
-                        const std::vector<NamedArgument>& names) {
+                        const std::vector<OpParser::NewName>& names) {
   parser.expect(keyword, "before a region of a while");
   op.regions.push_back(parser.parse_region_from([&](RegionId region) {
     for (size_t i = 0; i < names.size(); ++i) {
-      const ValueId argument = parser.module().add_argument(region, op.declared[i]);
-      parser.define(names[i].name, argument, 1, names[i].position);
+      parser.define(names[i], parser.module().add_argument(region, op.declared[i]));
     }
     parser.expect("{", "before a region of a while");
   }));
 }
 
 void parse_while(OpParser& parser, OpSyntax& op, std::string_view) {
-  std::vector<NamedArgument> names;
+  std::vector<OpParser::NewName> names;
   parser.parse_list({"(", "before the values of a while", ")", "after the values of a while"}, [&] {
-    parser.expect("%", "before the name of a value of a while");
-    const size_t position = parser.pos - 1;
-    const std::string_view name = parser.take_suffix_id();
-    if (name.empty()) parser.fail_here("expected the name of a value of a while");
-    names.push_back({name, position});
+    names.push_back(parser.take_new_name("a value of a while"));
     parser.expect("=", "after the name of a value of a while");
     op.operands.push_back(parser.parse_operand());
   });
   if (!names.empty()) {
     parser.expect(":", "before the types of a while");
-    parser.skip_space();
-    const size_t start = parser.pos;
+    const size_t start = parser.token_start();
     parser.parse_type_list(op.declared);
     if (op.declared.size() != names.size()) {
       parser.fail_at(start, str("a while must have a type for each of its ", names.size(), " values"),
@@ -156,8 +144,7 @@ void parse_scan(OpParser& parser, OpSyntax& op, std::string_view) {
   if (parser.take_keyword("attributes")) parser.parse_optional_attr_dict(op);
   op.regions.push_back(parser.parse_region());
   parser.expect(":", "before the type of a scan");
-  parser.skip_space();
-  const size_t start = parser.pos;
+  const size_t start = parser.token_start();
   parser.parse_functional_type(op);
   if (op.declared.size() < carries) {
     parser.fail_at(start, str("a scan must have a result for each of its ", carries, " carries"),
@@ -215,7 +202,7 @@ bool fits_manual(const OpView& op, std::string_view argument) {
 void print_manual(OpPrinter& printer, const OpView& op, std::string_view argument) {
   print_operands(printer, op.operands());
   print_shardings(printer, kIn, op.module().region(op.regions()[0]).arguments);
-  print_shardings(printer, kOut, results_of(op));
+  print_shardings(printer, kOut, list_of_results(op.module(), op.id()));
   printer.out.append(" ").append(argument).append("=");
   print_axes(printer.out, op.attrs().get<AxesAttr>(argument));
   print_body(printer, op);
@@ -272,7 +259,7 @@ void print_named(OpPrinter& printer, const OpView& op, std::string_view argument
   print_operands(printer, op.operands());
   const std::vector<ValueId>& arguments = op.module().region(op.regions()[0]).arguments;
   if (printer.has_shardings(arguments)) print_shardings(printer, kIn, arguments);
-  if (const std::vector<ValueId> results = results_of(op); printer.has_shardings(results)) {
+  if (const std::vector<ValueId> results = list_of_results(op.module(), op.id()); printer.has_shardings(results)) {
     print_shardings(printer, kOut, results);
   }
   print_body(printer, op);

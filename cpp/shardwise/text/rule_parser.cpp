@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/text/rule_parser.h"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
 #include <limits>
-#include <utility>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule_attribute.h"
 
 namespace shardwise {
 namespace {
 
 constexpr int64_t kPlainSymbols = 'z' - 'i' + 1;  // factors that are one letter
-
-using List = Dims RuleAttr::*;
-constexpr std::array<std::pair<std::string_view, List>, 4> kLists{{{"reduction", &RuleAttr::reduction},
-                                                                   {"need_replication", &RuleAttr::need_replication},
-                                                                   {"permutation", &RuleAttr::permutation},
-                                                                   {"blocked_propagation", &RuleAttr::blocked}}};
-
-// Calls `item` for each element after `open` and up to `close`.
-template <class Item>
-void parse_items(SdyCursor& cursor, std::string_view open, std::string_view before, std::string_view close,
-                 std::string_view after, Item&& item) {
-  cursor.expect(open, before);
-  if (cursor.take(close)) return;
-  while (true) {
-    item();
-    if (cursor.take(close)) return;
-    if (!cursor.take(",")) cursor.fail_here(str("expected ',' or '", close, "' ", after));
-  }
-}
 
 // Parses the number after `z_` in `word`, at `at`; `begin` is the position of `word` in the text.
 int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t begin) {
@@ -42,20 +19,18 @@ int64_t parse_index(SdyCursor& cursor, std::string_view word, size_t& at, size_t
   const std::string_view digits = word.substr(start, at - start);
   if (digits.empty()) cursor.fail_at(begin + start, "a factor z_ must have a number, such as z_1", quote(word));
   if (digits[0] == '0') cursor.fail_at(begin + start, "the number of a factor z_ must begin with 1 to 9", digits);
-  int64_t index = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (result.ec != std::errc{} || index > std::numeric_limits<int64_t>::max() - kPlainSymbols) {
+  const auto index = number_of<int64_t>(digits);
+  if (!index || *index > std::numeric_limits<int64_t>::max() - kPlainSymbols) {
     cursor.fail_at(begin + start, "the number of a factor z_ must fit in 64 bits", digits);
   }
   // z is factor 17, so z_1 is factor 18.
-  return kPlainSymbols - 1 + index;
+  return kPlainSymbols - 1 + *index;
 }
 
 // Factors in a row: `ij`, `zz_1`. None where no word follows.
 Dims parse_factors(SdyCursor& cursor) {
   Dims factors;
-  cursor.skip_space();
-  const size_t begin = cursor.pos;
+  const size_t begin = cursor.token_start();
   const std::string_view word = cursor.take_word();
   for (size_t at = 0; at < word.size();) {
     const char symbol = word[at];
@@ -74,23 +49,23 @@ Dims parse_factors(SdyCursor& cursor) {
 
 RuleAttr::Mapping parse_mapping(SdyCursor& cursor) {
   RuleAttr::Mapping dims;
-  parse_items(cursor, "[", "before the factors of a tensor", "]", "after the factors of a dim",
-              [&] { dims.push_back(parse_factors(cursor)); });
+  cursor.expect("[", "before the factors of a tensor");
+  cursor.take_items("]", "after the factors of a dim", [&] { dims.push_back(parse_factors(cursor)); });
   return dims;
 }
 
 std::vector<RuleAttr::Mapping> parse_mappings(SdyCursor& cursor) {
   std::vector<RuleAttr::Mapping> tensors;
-  parse_items(cursor, "(", "before the tensors of a sharding rule", ")", "after a tensor of a sharding rule",
-              [&] { tensors.push_back(parse_mapping(cursor)); });
+  cursor.expect("(", "before the tensors of a sharding rule");
+  cursor.take_items(")", "after a tensor of a sharding rule", [&] { tensors.push_back(parse_mapping(cursor)); });
   return tensors;
 }
 
 Dims parse_sizes(SdyCursor& cursor) {
   Dims sizes;
-  parse_items(cursor, "{", "before the sizes of factors", "}", "after the size of a factor", [&] {
-    cursor.skip_space();
-    const size_t start = cursor.pos;
+  cursor.expect("{", "before the sizes of factors");
+  cursor.take_items("}", "after the size of a factor", [&] {
+    const size_t start = cursor.token_start();
     const Dims factors = parse_factors(cursor);
     const std::string expected = factor_symbol(sizes.size());
     if (factors.size() > 1) {
@@ -103,8 +78,7 @@ Dims parse_sizes(SdyCursor& cursor) {
                      factors.empty() ? cursor.found() : std::string(cursor.text.substr(start, cursor.pos - start)));
     }
     cursor.expect("=", "after a factor");
-    cursor.skip_space();
-    const size_t number = cursor.pos;
+    const size_t number = cursor.token_start();
     sizes.push_back(cursor.take_integer("the size of a factor"));
     if (sizes.back() < 0) {
       cursor.fail_at(number, "the size of a factor must be at least 0", std::to_string(sizes.back()));
@@ -115,7 +89,8 @@ Dims parse_sizes(SdyCursor& cursor) {
 
 Dims parse_list(SdyCursor& cursor) {
   Dims list;
-  parse_items(cursor, "{", "before a list of factors", "}", "after a factor", [&] {
+  cursor.expect("{", "before a list of factors");
+  cursor.take_items("}", "after a factor", [&] {
     const Dims factors = parse_factors(cursor);
     if (factors.empty()) cursor.fail_here("expected a factor");
     list.insert(list.end(), factors.begin(), factors.end());
@@ -133,24 +108,14 @@ RuleAttr parse_rule(SdyCursor& cursor) {
   rule.results = parse_mappings(cursor);
   if (cursor.peek("{")) rule.sizes = parse_sizes(cursor);
   // Shardy prints each list only when it has factors, always in this order.
-  for (const auto& [name, list] : kLists) {
-    cursor.skip_space();
-    const size_t start = cursor.pos;
-    if (cursor.take_word() != name) {
-      cursor.pos = start;
-      continue;
-    }
-    cursor.expect("=", str("after '", name, "'"));
-    rule.*list = parse_list(cursor);
+  for (const FactorList& list : kFactorLists) {
+    if (!cursor.take_keyword(list.name)) continue;
+    cursor.expect("=", str("after '", list.name, "'"));
+    rule.*list.factors = parse_list(cursor);
   }
-  if (cursor.take(",")) {
-    cursor.skip_space();
-    const size_t start = cursor.pos;
-    if (cursor.take_word() != "custom") {
-      cursor.pos = start;
-      cursor.fail_here("expected 'custom' after ',' in a sharding rule");
-    }
-    rule.custom = true;
+  rule.custom = cursor.take(",");
+  if (rule.custom && !cursor.take_keyword("custom")) {
+    cursor.fail_here("expected 'custom' after ',' in a sharding rule");
   }
   if (!cursor.take(">")) {
     cursor.fail_here("expected '>' after a sharding rule",

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <memory>
 
 #include "shardwise/ir/refusals.h"
@@ -17,10 +16,7 @@ constexpr size_t kMaxDims = 256;
 
 // MLIR's suffix-id, the characters after a sigil (%, ^, #, !): digits only, or a name
 // that may also hold '$', '.' and '-'.
-bool is_suffix_char(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '.' ||
-         c == '-';
-}
+bool is_suffix_char(char c) { return is_in_word(c) || c == '-'; }
 
 }  // namespace
 
@@ -72,18 +68,6 @@ void TextReader::leave_alias(size_t start, size_t length) {
 
 // ---- tokens --------------------------------------------------------------------------------------------------------
 
-std::string_view TextReader::peek_word() {
-  const std::string_view word = take_word();
-  pos -= word.size();
-  return word;
-}
-
-bool TextReader::take_keyword(std::string_view keyword) {
-  if (peek_word() != keyword) return false;
-  pos += keyword.size();
-  return true;
-}
-
 std::string_view TextReader::expect_word(std::string_view what) {
   const std::string_view word = take_word();
   if (word.empty()) fail_here(str("expected ", what));
@@ -127,8 +111,7 @@ std::string TextReader::take_attribute_name() {
 }
 
 std::string_view TextReader::take_balanced() {
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   // The closing brackets still expected, innermost last: at the second '[' of `{[<[` it holds "}]>".
   std::string open;
   do {
@@ -209,14 +192,13 @@ TypeId TextReader::parse_type_at_cursor() {
               refusal == nullptr ? std::string() : advice(*refusal));
     }
     const std::string_view digits = take_digits();
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    const auto size = number_of<int64_t>(digits);
     // The product is checked by division before it is formed. A dim of size 0 is left out, so that it cannot
     // hide an overflow of the other dims.
-    const bool fits = error == std::errc{} && (size == 0 || elements <= (kMaxElements - 1) / size);
+    const bool fits = size && (*size == 0 || elements <= (kMaxElements - 1) / *size);
     if (!fits || type.shape.size() == kMaxDims) fail_too_large(start);
-    if (size != 0) elements *= size;
-    type.shape.push_back(size);
+    if (*size != 0) elements *= *size;
+    type.shape.push_back(*size);
     // 4x8xf32 is one run of characters: each 'x' is taken here, so that the word that is left is f32.
     if (!take("x")) fail_here("expected 'x' between the dims and the element type");
   }
@@ -229,8 +211,7 @@ TypeId TextReader::parse_type_at_cursor() {
 }
 
 DType TextReader::parse_dtype() {
-  skip_space();
-  const size_t start = pos;
+  const size_t start = token_start();
   const Refusal* refusal = text.substr(pos).starts_with("!quant.") ? refusal_of("!quant.uniform") : nullptr;
   // '<' ends a word, so complex<f32> is read in two parts.
   std::string name(take_word());
@@ -386,12 +367,7 @@ std::vector<ShardingId> TextReader::parse_shardings_per_value() {
     }
     expect("<", "before the shardings of several values");
     expect("[", "before the shardings of several values");
-    if (!take("]")) {
-      do {
-        shardings.push_back(parse_sharding_id());
-      } while (take(","));
-      if (!take("]")) fail_here("expected ',' or ']' after the sharding of a value");
-    }
+    take_items("]", "after the sharding of a value", [&] { shardings.push_back(parse_sharding_id()); });
     expect(">", "after the shardings of several values");
     return shardings;
   });

@@ -34,8 +34,6 @@ class TextReader : public SdyCursor {
   Context& context() const { return module_->context(); }
 
   // ---- tokens
-  std::string_view peek_word();                 // without moving
-  bool take_keyword(std::string_view keyword);  // the whole next word
   std::string_view expect_word(std::string_view what);
   bool at_digit();                    // the next character is a digit, or '-' and a digit
   std::string_view take_digits();     // at the cursor, without skipping space

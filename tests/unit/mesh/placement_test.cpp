@@ -20,7 +20,11 @@ MeshPtr mesh_of(std::vector<MeshAxis> axes, Dims device_ids = {}) {
 const MeshPtr kMesh = mesh_of({{"x", 4}, {"y", 2}});
 
 Placement parsed(std::string_view text) {
-  return parse_placement(text, [](std::string_view name) { return name == "mesh" ? kMesh : nullptr; });
+  SdyCursor cursor(text);
+  cursor.subject = "placement text";
+  Placement placement = parse_placement(cursor, [](std::string_view name) { return name == "mesh" ? kMesh : nullptr; });
+  cursor.expect_end();
+  return placement;
 }
 
 Placement placed(std::string_view sharding, DimSpan shape) {

@@ -76,16 +76,30 @@ TEST(ShardingText, LeavesTheCursorBehindIt) {
   EXPECT_EQ(cursor.text.substr(cursor.pos), ", y");
 }
 
+Mesh mesh_of(std::string_view text, std::string name = {}) {
+  SdyCursor cursor(text);
+  Mesh mesh = parse_mesh(cursor, std::move(name));
+  cursor.expect_end();
+  return mesh;
+}
+
+std::vector<RawAxisRef> axes_of(std::string_view text) {
+  SdyCursor cursor(text);
+  std::vector<RawAxisRef> axes = parse_axis_list(cursor);
+  cursor.expect_end();
+  return axes;
+}
+
 TEST(ShardingText, MeshesAndAxisLists) {
   for (std::string_view source :
        {R"(<["x"=2, "y"=4]>)", R"(<["x"=2], device_ids=[1, 0]>)", "<[]>", "<[], device_ids=[3]>"}) {
-    EXPECT_EQ(parse_mesh(source, "m").text(), source);
+    EXPECT_EQ(mesh_of(source, "m").text(), source);
   }
-  EXPECT_EQ(parse_mesh(R"(<["a"=1], device_ids=[0]>)").text(), R"(<["a"=1]>)");
-  EXPECT_EQ(parse_mesh("<[]>", "m").name(), "m");
-  EXPECT_EQ(parse_axis_list(R"({"x", "y":(1)2})"), (std::vector<RawAxisRef>{{"x", {}}, {"y", {{1, 2}}}}));
-  EXPECT_TRUE(parse_axis_list("{}").empty());
-  EXPECT_THROW(parse_mesh(R"(<["x"=0]>)"), MeshError);
+  EXPECT_EQ(mesh_of(R"(<["a"=1], device_ids=[0]>)").text(), R"(<["a"=1]>)");
+  EXPECT_EQ(mesh_of("<[]>", "m").name(), "m");
+  EXPECT_EQ(axes_of(R"({"x", "y":(1)2})"), (std::vector<RawAxisRef>{{"x", {}}, {"y", {{1, 2}}}}));
+  EXPECT_TRUE(axes_of("{}").empty());
+  EXPECT_THROW(mesh_of(R"(<["x"=0]>)"), MeshError);
   EXPECT_THROW(parse_short_sharding(R"([{"q"}])", abcd()), ShardingError);
 }
 

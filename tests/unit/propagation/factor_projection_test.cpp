@@ -43,6 +43,11 @@ std::string factors_text(const FactorProjection& projection, const Mesh& mesh) {
   return text;
 }
 
+std::shared_ptr<const Mesh> mesh_of(std::string_view text) {
+  SdyCursor cursor(text);
+  return std::make_shared<const Mesh>(parse_mesh(cursor, "mesh"));
+}
+
 TEST(FactorProjection, FillsFactorsFromMajorToMinor) {
   const Case cases[] = {
       {R"(<["a"=4]>)", {2, 4}, R"([{"a", ?}])", R"({"a":(1)2} {"a":(2)2})", R"([{"a", ?}])"},
@@ -53,7 +58,7 @@ TEST(FactorProjection, FillsFactorsFromMajorToMinor) {
       {R"(<["a"=3]>)", {2, 2, 2}, R"([{"a", ?}])", R"({}|{"a"} {}! -)", R"([{"a", ?}])"},
   };
   for (const Case& one : cases) {
-    const auto mesh = std::make_shared<Mesh>(parse_mesh(one.mesh, "mesh"));
+    const auto mesh = mesh_of(one.mesh);
     const TensorSharding operand = parse_short_sharding(one.operand, mesh);
     const TensorSharding* shardings[] = {&operand, nullptr};
     const ShardingRule rule = reshape_rule(one.factors);
@@ -65,7 +70,7 @@ TEST(FactorProjection, FillsFactorsFromMajorToMinor) {
 }
 
 TEST(FactorProjection, StopsBeforeAStridedLayout) {
-  const auto mesh = std::make_shared<Mesh>(parse_mesh(R"(<["a"=2, "b"=2]>)", "mesh"));
+  const auto mesh = mesh_of(R"(<["a"=2, "b"=2]>)");
   const TensorSharding result = parse_short_sharding(R"([{"a", ?}, {"b", ?}])", mesh);
   const TensorSharding* shardings[] = {nullptr, &result};
   const ShardingRule rule = reshape_rule({4, 4});

@@ -11,18 +11,13 @@ ValueId Redirection::operator()(ValueId value) const {
 
 void Redirection::apply(OpId op) const {
   if (empty()) return;
-  for (uint32_t i = 0; i < module_.op(op).operand_count; ++i) {
-    const ValueId operand = module_.operands(op)[i];
-    if (const ValueId by = (*this)(operand); by != operand) module_.set_operand(op, i, by);
-  }
-  for (uint32_t r = 0; r < module_.op(op).region_count; ++r) {
-    const RegionId region = module_.regions(op)[r];
-    for (const OpId inner : module_.region(region).ops) apply(inner);
-    for (uint32_t i = 0; i < module_.region(region).results.size(); ++i) {
-      const ValueId result = module_.region(region).results[i];
-      if (const ValueId by = (*this)(result); by != result) module_.set_region_result(region, i, by);
-    }
-  }
+  map_operands(module_, op, *this);
+  for (const RegionId region : module_.regions(op)) apply(region);
+}
+
+void Redirection::apply(RegionId region) const {
+  for (const OpId op : module_.region(region).ops) apply(op);
+  map_results(module_, region, *this);
 }
 
 }  // namespace shardwise

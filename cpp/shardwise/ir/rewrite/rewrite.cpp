@@ -18,11 +18,6 @@ Cursor Rewrite::behind(ValueId value) {
   return made.op ? after(made.op) : begin(made.region);
 }
 
-LocId Rewrite::loc(ValueId value) const {
-  const Value& made = module_.value(value);
-  return made.op ? module_.op(made.op).loc : made.loc;
-}
-
 // The ops of a region as a list. What was appended to the region since the last call joins it.
 Rewrite::Ends& Rewrite::linked(RegionId region) {
   list_uses();
@@ -92,16 +87,7 @@ void Rewrite::move_ops(RegionId from, Cursor to) {
 }
 
 void Rewrite::replace(ValueId value, ValueId by, OpId except) {
-  if (value == by) return;
-  const UseRange uses = module_.uses(value);
-  for (auto next = uses.begin(); next != uses.end();) {
-    const Use use = *next++;  // which leaves the list
-    if (!use.op) {
-      module_.set_region_result(use.region, use.index, by);
-    } else if (use.op != except) {
-      module_.set_operand(use.op, use.index, by);
-    }
-  }
+  if (value != by) replace_if(value, by, [&](const Use& use) { return !use.op || use.op != except; });
 }
 
 void Rewrite::replace(OpId op, std::span<const ValueId> by) {

@@ -19,6 +19,7 @@
 
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/value_names.h"
 
 namespace shardwise {
 
@@ -50,7 +51,7 @@ class Rewrite {
   Cursor begin(RegionId region);
   Cursor end(RegionId region) const { return {region, {}}; }
   Cursor behind(ValueId value);  // its op, or at the begin of the region whose argument it is
-  LocId loc(ValueId value) const;
+  LocId loc(ValueId value) const { return loc_of(module_, value); }
 
   // Moves what `make(Builder&)` appends to the cursor's region to the cursor, in order, and returns its result.
   template <class Make>
@@ -66,9 +67,19 @@ class Rewrite {
   void move_ops(RegionId from, Cursor to);  // all of them; the results of `from` stay as they are
 
   void replace(ValueId value, ValueId by, OpId except = {});  // all uses, but those of the op `except`
-  void replace(OpId op, std::span<const ValueId> by);         // all results, and the op is erased
-  void hand_over(ValueId value, ValueId by);                  // the same; `by` gets its sharding, origin and part
-  void erase(OpId op);                                        // with its regions; nothing may use it when it is done
+  // The uses for which replaces(Use) holds.
+  template <class Replaces>
+  void replace_if(ValueId value, ValueId by, Replaces&& replaces) {
+    const UseRange uses = module_.uses(value);
+    for (auto next = uses.begin(); next != uses.end();) {
+      const Use use = *next++;  // which leaves the list
+      if (!replaces(use)) continue;
+      use.op ? module_.set_operand(use.op, use.index, by) : module_.set_region_result(use.region, use.index, by);
+    }
+  }
+  void replace(OpId op, std::span<const ValueId> by);  // all results, and the op is erased
+  void hand_over(ValueId value, ValueId by);           // the same; `by` gets its sharding, origin and part
+  void erase(OpId op);                                 // with its regions; nothing may use it when it is done
   bool is_erased(OpId op) const { return op.index < erased_.size() && erased_[op.index]; }
 
   void commit();                 // all regions

@@ -34,6 +34,15 @@ void walk(const Module& module, Visit&& visit) {
   for (size_t f = 0; f < module.functions.size(); ++f) walk<order>(module, module.functions[f].body, visit);
 }
 
+// Whether `test` holds for the definition of any op, also of one that is in no region any more: quicker than a walk.
+template <class Test>
+bool any_op(const Module& module, Test&& test) {
+  for (uint32_t i = 1; i < module.op_count(); ++i) {
+    if (test(*module.op(OpId{i}).def)) return true;
+  }
+  return false;
+}
+
 // The values of a region and of the regions inside it, in the order of the program: arguments first; what is inside an
 // op's regions follows its results.
 inline void append_values(const Module& module, RegionId region, std::vector<ValueId>& values) {

@@ -31,9 +31,7 @@ class BorderShrinker {
  private:
   // For ops whose region arguments have their own shardings.
   void shrink_owned_arguments(const OpView& op) {
-    if (op.def().flow == nullptr) return;
-    std::vector<DataFlowEdge> edges;
-    op.def().flow(op, edges);
+    const std::vector<DataFlowEdge> edges = edges_of(op);
     const auto is_argument = [&](const DataFlowEdge& edge) { return !module_.value(edge.owner).op; };
     const bool owns = std::ranges::any_of(edges, is_argument);
     for (size_t i = 0; owns && i < edges.size(); ++i) {

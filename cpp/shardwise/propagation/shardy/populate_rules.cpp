@@ -23,10 +23,8 @@ void populate(Module& module, OpId id, RulesByOp& rules) {
   if (op.attrs().find(text_words::kShardingRule) != nullptr) return;
   const ShardingRule& rule = rules[id];
   if (rule.empty()) return;
-  Attrs attrs = op.attrs();
   // Not custom, so that drop_populated_rules takes it out again.
-  attrs.set(text_words::kShardingRule, to_attribute(rule, false));
-  module.op(id).attrs = module.context().intern(attrs);
+  module.set_attribute(id, text_words::kShardingRule, to_attribute(rule, false));
 }
 
 }  // namespace

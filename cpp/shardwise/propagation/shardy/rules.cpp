@@ -58,13 +58,11 @@ ShardingRule edited_rule(const OpView& op, const FactorEdit& edit) {
     const auto& [size, kind, reducer, blocked] = *factor;
     id = kind == FactorKind::kReduction ? rule.reduction(size, reducer, blocked) : rule.factor(size, kind, blocked);
   }
-  for (size_t t = 0; t < own.tensor_count(); ++t) {
-    for (size_t d = 0; d < own.ndim(t); ++d) {
-      for (const FactorId factor : own.dim(t, d)) {
-        if (ids[factor]) rule.map(t, d, *ids[factor]);
-      }
+  own.for_each_dim([&](size_t t, size_t d, std::span<const FactorId> factors) {
+    for (const FactorId factor : factors) {
+      if (ids[factor]) rule.map(t, d, *ids[factor]);
     }
-  }
+  });
   return rule.build();
 }
 

@@ -93,6 +93,9 @@ class ShardyOps {
   std::array<Slot, kSlots> slots_ = {};
 };
 
+// Each element depends on entire matrices, so only the batch can be split.
+ShardingRule rule_replicated_matrices(const OpView& op, RuleMode mode);
+
 // The rows of the families in rules/.
 std::span<const ShardyOp> shardy_slicing_ops();
 std::span<const ShardyOp> shardy_window_ops();

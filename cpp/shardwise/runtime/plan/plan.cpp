@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/ops/control/loop_parts.h"
@@ -27,7 +28,7 @@ constexpr int64_t kFewLanes = 4 * kTileLanes;
 
 void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
   const OpView op(module, id);
-  try {
+  located(module, id, [&] {
     check_internal(op.def().prepare != nullptr, str(op.name(), ": a kernel, or legalize before"));
     std::vector<TensorType> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(op.operand_type(i));
@@ -35,10 +36,7 @@ void prepare_kernel(const Module& module, OpId id, KernelCall& call) {
     std::optional<Kernel> kernel = op.def().prepare(op, {operands, call.results});
     check_internal(kernel.has_value(), str(op.name(), ": a kernel for the types of the program"));
     call.kernel = std::move(*kernel);
-  } catch (Error& error) {
-    error.at(module.context().location_text(op.loc()));
-    throw;
-  }
+  });
 }
 
 // The captures of the blocks become inputs of the step.

@@ -55,14 +55,10 @@ struct ScanRows {
     int64_t offset = 0;
     std::optional<uint32_t> border = {};  // the row that the stack lacks
   };
-  struct Write {
-    uint32_t from = 0, to = 0;  // a row, and the stack
-    bool is_last = false;       // nothing reads `from` any more
-  };
   size_t dim = 0;
   bool is_reverse = false;
   std::vector<Read> reads = {};
-  std::vector<Write> writes = {};
+  std::vector<Move> writes = {};  // a row, to the stack
 };
 
 // The first outputs of the step are the carries, and so are the first results of the body; those of a scan are then the

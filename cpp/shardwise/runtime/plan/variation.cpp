@@ -6,18 +6,13 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 namespace {
-
-AxisList axes_of(const Placement& placement) {
-  AxisList axes = placement.unreduced;
-  for (const DimPlacement& dim : placement.dims) append(axes, dim.axes);
-  return axes;
-}
 
 std::unordered_set<PlacementId> placements_of(const Module& module) {
   std::unordered_set<PlacementId> placements;
@@ -43,7 +38,7 @@ class VariationFinder {
     for (const PlacementId id : placements_of(module_)) {
       const Placement& placement = module_.context().placement(id);
       // Axes of another mesh cut nothing: its values vary along all digits or along none.
-      if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) append(used, axes_of(placement));
+      if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) append(used, placement.axes());
     }
     for (const size_t f : calls_.reached()) read_collectives(module_.functions[f].body, used);
     variation_.digits = Digits(mesh_, used);
@@ -69,7 +64,7 @@ class VariationFinder {
 
   // A value on another mesh varies along all digits, unless it is replicated.
   DigitSet touched_by(const Placement& placement) const {
-    if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) return digits().touched(axes_of(placement));
+    if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) return digits().touched(placement.axes());
     return placement.is_fully_replicated() ? 0 : digits().all();
   }
 
@@ -119,7 +114,7 @@ class VariationFinder {
     const bool unites = call.kind == CollectiveKind::kAllGather || call.kind == CollectiveKind::kAllReduce;
     const PlacementId before = unites ? module_.part(op.operand(0)).placement : PlacementId{};
     if (!before) return after;
-    const AxisList left = difference(axes_of(module_.context().placement(before)), call.axes_of_mesh());
+    const AxisList left = difference(module_.context().placement(before).axes(), call.axes_of_mesh());
     // The digits of another mesh are none of this one: its values vary along all or along none.
     return left.empty() || call.order == nullptr ? after & digits().touched(left) : after;
   }
@@ -198,11 +193,10 @@ class VariationFinder {
     const AxisList axes = digits().axes(varying_[predicate.index]);
     // A faithful run computes the predicate on each device, and BlockRunner::predicate compares the values.
     if (everywhere_ || axes.empty()) return;
-    UnsupportedError error(error_message(op.name(), str(what, " must be the same on all devices"),
-                                         str("a value that varies along ", axis_list_text(mesh_, axes)),
-                                         "reduce it over these axes"));
-    error.at(module_.context().location_text(op.loc()));
-    throw error;
+    fail_at<UnsupportedError>(
+        module_, op.loc(),
+        error_message(op.name(), str(what, " must be the same on all devices"),
+                      str("a value that varies along ", axis_list_text(mesh_, axes)), "reduce it over these axes"));
   }
 
   enum class Visits : uint8_t { kNever, kBefore, kNow };  // in no walk, in an earlier one, in this one

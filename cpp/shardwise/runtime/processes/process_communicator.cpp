@@ -20,8 +20,6 @@ namespace {
 // Received bytes up to which a reduction gathers whole operands: the second step would cost more than the bytes.
 constexpr int64_t kWholeBytes = int64_t{1} << 17;
 
-std::span<std::byte> memory_of(const NdArray& array) { return {array.data(), static_cast<size_t>(array.nbytes())}; }
-
 AxisList part_of(AxisSpan pieces, AxisSpan pinned, bool is_pinned) {
   AxisList part;
   for (const AxisRef& piece : pieces) {

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "shardwise/base/ndarray.h"
 #include "shardwise/ir/ids.h"
 #include "shardwise/mesh/axis.h"
 
@@ -28,6 +29,10 @@ struct ProcessGroup {
   int64_t count = 1;           // members of a group
   std::vector<int64_t> order;  // all processes, one group after the other
 };
+
+inline std::span<std::byte> memory_of(const NdArray& array) {
+  return {array.data(), static_cast<size_t>(array.nbytes())};
+}
 
 class Transport {
  public:

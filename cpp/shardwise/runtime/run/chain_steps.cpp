@@ -25,19 +25,6 @@ NdArray stretched(NdArray array, DimSpan shape) {
 // A splat has the shape, but no order in memory that could be copied.
 bool has_shape(const NdArray& array, const Dims& shape) { return array.shape() == shape && !array.is_splat(); }
 
-// An array with the memory order of `like`, so that a chain runs along memory, and shards of one array stay adjacent.
-NdArray empty_in_order_of(const NdArray& like, DType dtype) {
-  if (like.is_contiguous()) return pooled_empty(dtype, like.shape());
-  const std::vector<size_t> order = memory_order(like);
-  Dims shape;
-  std::vector<size_t> back(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    shape.push_back(like.shape()[order[i]]);
-    back[order[i]] = i;
-  }
-  return reorder_dims(pooled_empty(dtype, std::move(shape)), back);
-}
-
 // Whether the result may overwrite this buffer: it has no other owner, and the result's dtype and shape without gaps.
 bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
   // is_gapless excludes broadcast arrays, whose elements share memory.
@@ -120,7 +107,9 @@ Shards ChainSteps::run_stack(const Step& step, const FusedChain& chain) {
   }
   if (result.data() == nullptr) {
     const auto like = std::ranges::find_if(arrays_, [&](const NdArray& a) { return has_shape(a, shape); });
-    result = like == arrays_.end() ? pooled_empty(dtype, std::move(shape)) : empty_in_order_of(*like, dtype);
+    // In the memory order of an input, so that the chain runs along memory, and shards of one array stay adjacent.
+    const bool is_in_order = like == arrays_.end() || like->is_contiguous();
+    result = is_in_order ? pooled_empty(dtype, std::move(shape)) : empty_in_order(dtype, shape, memory_order(*like));
   }
   run_tiles_of(chain, arrays_, result, product(step.axes));
   return {step.axes, std::move(result)};

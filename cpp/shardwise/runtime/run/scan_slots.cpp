@@ -23,20 +23,17 @@ Shards row_of(const Shards& stack, size_t dim, int64_t row) {
 // A stack stores its rows contiguously, in the memory order of the first row written, so adjacent shards of rows stay
 // adjacent.
 Shards empty_stack_of(const Shards& row, int64_t rows, size_t dim) {
-  const Dims shape = concatenated(sizes_of(row.axes()), row.local_shape());
+  Dims shape = concatenated(sizes_of(row.axes()), row.local_shape());
   // The dims of the shards, from the slowest to the fastest.
   std::vector<size_t> order(shape.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (row.is_stacked() && is_gapless(row.stacked())) order = memory_order(row.stacked());
   // Rows are the outermost dim in memory, wherever the dim is in the shape: a trip then writes one block.
-  Dims in_memory{rows};
-  std::vector<size_t> place(shape.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    in_memory.push_back(shape[order[i]]);
-    place[order[i]] = i + 1;
-  }
-  place.insert(place.begin() + static_cast<std::ptrdiff_t>(row.axes().size() + dim), 0);
-  return {row.axes(), reorder_dims(pooled_empty(row.dtype(), std::move(in_memory)), place)};
+  const size_t at = row.axes().size() + dim;
+  for (size_t& other : order) other += other >= at ? 1 : 0;
+  order.insert(order.begin(), at);
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(at), rows);
+  return {row.axes(), empty_in_order(row.dtype(), shape, order)};
 }
 
 void copy_row(const Shards& stack, size_t dim, int64_t row, const Shards& from) {
@@ -51,7 +48,7 @@ void copy_row(const Shards& stack, size_t dim, int64_t row, const Shards& from) 
 
 void start_stacks(Slots& slots, const ScanRows& rows) {
   // In a loop around this one, the stack of the trip before may still be read: each run of the step gets a new one.
-  for (const ScanRows::Write& write : rows.writes) slots[write.to] = Shards();
+  for (const Move& write : rows.writes) slots[write.to] = Shards();
 }
 
 void read_rows(Slots& slots, const ScanRows& rows, int64_t row) {
@@ -64,7 +61,7 @@ void read_rows(Slots& slots, const ScanRows& rows, int64_t row) {
 }
 
 void write_rows(Slots& slots, const ScanRows& rows, int64_t trips, int64_t row) {
-  for (const ScanRows::Write& write : rows.writes) {
+  for (const Move& write : rows.writes) {
     const Shards value = slots[write.from].along(slots.axes(write.to));
     Shards& stack = slots[write.to];
     // Allocated by the first row, because only then the memory order of the rows is known.
@@ -78,7 +75,7 @@ void write_rows(Slots& slots, const ScanRows& rows, int64_t trips, int64_t row) 
 }
 
 void finish_stacks(Slots& slots, const ScanRows& rows, int64_t trips) {
-  for (const ScanRows::Write& write : rows.writes) {
+  for (const Move& write : rows.writes) {
     if (trips == 0) {
       const AxisList& axes = slots.axes(write.to);
       const TensorType& local = slots.type(write.to);

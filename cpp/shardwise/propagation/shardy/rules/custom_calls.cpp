@@ -59,7 +59,6 @@ ShardingRule rule_matrices(const OpView& op, Rest rest) {
   return rule.build();
 }
 
-ShardingRule rule_triangle(const OpView& op, RuleMode) { return rule_matrices(op, Rest::kNone); }
 ShardingRule rule_eigh(const OpView& op, RuleMode) { return rule_matrices(op, Rest::kLastDim); }
 ShardingRule rule_householder(const OpView& op, RuleMode) { return rule_matrices(op, Rest::kOwn); }
 
@@ -97,16 +96,7 @@ ShardingRule rule_approx_top_k(const OpView& op, RuleMode) {
 // The state of a random generator is replicated.
 ShardingRule rule_combine(const OpView& op, RuleMode mode) {
   if (!mode.neighbors || op.result_count() == 0) return rule_pointwise(op, mode);
-  RuleBuilder rule(op);
-  const Dims& shape = op.result_type().shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    const FactorId factor = rule.need_replication(shape[dim], true);
-    for (size_t t = 0; t < rule.tensor_count(); ++t) {
-      const TensorType& type = t < op.operand_count() ? op.operand_type(t) : op.result_type(t - op.operand_count());
-      if (type.shape == shape) rule.map(t, dim, factor);
-    }
-  }
-  return rule.build();
+  return RuleBuilder(op).pointwise(FactorKind::kNeedReplication, true).build();
 }
 
 struct Target {
@@ -128,10 +118,10 @@ constexpr Target kTargets[] = {
     {"_SPMDInternalOp_MultiRotate", rule_pointwise},
     {"_SPMDInternalOp_MultiSlice", rule_pointwise},
     {"_SPMDInternalOp_Wrap", rule_pointwise},
-    {"Cholesky", rule_triangle},
-    {"CompactWyHelper", rule_triangle},
-    {"InvertDiagBlocksLowerTriangular", rule_triangle},
-    {"InvertDiagBlocksUpperTriangular", rule_triangle},
+    {"Cholesky", rule_replicated_matrices},
+    {"CompactWyHelper", rule_replicated_matrices},
+    {"InvertDiagBlocksLowerTriangular", rule_replicated_matrices},
+    {"InvertDiagBlocksUpperTriangular", rule_replicated_matrices},
     {"Eigh", rule_eigh},
     {"Qr", rule_householder},
     {"QrDecompositionBlock", rule_householder},
@@ -173,6 +163,8 @@ constexpr ShardyOp kCustomCallOps[] = {
 };
 
 }  // namespace
+
+ShardingRule rule_replicated_matrices(const OpView& op, RuleMode) { return rule_matrices(op, Rest::kNone); }
 
 std::span<const ShardyOp> shardy_custom_call_ops() { return kCustomCallOps; }
 

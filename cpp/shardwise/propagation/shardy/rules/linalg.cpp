@@ -9,18 +9,6 @@
 namespace shardwise {
 namespace {
 
-ShardingRule rule_cholesky(const OpView& op, RuleMode) {
-  RuleBuilder rule(op);
-  const Dims& shape = op.result_type().shape;
-  for (size_t dim = 0; dim < shape.size(); ++dim) {
-    // Each element of a factor depends on the entire matrix, so only the batch can be split.
-    const bool batch = dim + 2 < shape.size();
-    const FactorId factor = batch ? rule.factor(shape[dim]) : rule.need_replication(shape[dim]);
-    rule.map(0, dim, factor).map(rule.result_tensor(0), dim, factor);
-  }
-  return rule.build();
-}
-
 ShardingRule rule_triangular_solve(const OpView& op, RuleMode) {
   RuleBuilder rule(op);
   const Dims& b = op.operand_type(1).shape;
@@ -53,7 +41,7 @@ ShardingRule rule_triangular_solve(const OpView& op, RuleMode) {
 }
 
 constexpr ShardyOp kLinalgOps[] = {
-    {.op = "stablehlo.cholesky", .rule = rule_cholesky},
+    {.op = "stablehlo.cholesky", .rule = rule_replicated_matrices},
     {.op = "stablehlo.triangular_solve", .rule = rule_triangular_solve},
 };
 
