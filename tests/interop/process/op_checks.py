@@ -18,6 +18,7 @@ ROWS = [
     ("scatter-subtract", "float32"),
     ("scatter-replace", "int16"),
     ("gather", "int32"),  # slices at the end
+    ("dynamic_slice", "int32"),  # XLA makes one slice of two
     ("reduce-ends", "float32"),  # initial values that are not neutral
     ("reduce-argmax", "int8"),
     ("scatter-and", "int32"),  # regions that no scatter of JAX has
@@ -209,3 +210,36 @@ def test_a_comparator_of_different_sides_is_refused() -> None:
     %less = stablehlo.compare LT, %a, %kb, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>"""
     with pytest.raises(sw.UnsupportedError, match=r"^to_jax: a sort must compare one key after another"):
         sorted_by(comparator, "i32", [np.int32([3, -1, 2, -4]), np.int32([1, 2, 3, 4])])
+
+
+def sliced(second: str, places: tuple[int, int]) -> np.ndarray:
+    """The result of a slice of two columns in JAX, of which `second` takes one."""
+    function = (
+        sw.parse(f"""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<2x5xf32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<2xf32> {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %s = stablehlo.dynamic_slice %x, %zero, %i, sizes = [2, 2] : (tensor<2x5xf32>, tensor<i32>, tensor<i32>)
+    -> tensor<2x2xf32>
+  {second}
+  %r = stablehlo.reshape %c : (tensor<2x1xf32>) -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}}""")
+        .compile()
+        .to_jax()
+    )
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    return np.asarray(function.get(function(x, *map(np.int32, places))))
+
+
+@pytest.mark.parametrize("places", [(1, 1), (9, 0), (9, 1), (0, 9), (9, 9), (-3, 0), (2, -3)])
+def test_each_of_two_slices_is_clamped(places: tuple[int, int]) -> None:
+    """XLA makes one of them, whose start it clamps once."""
+    slice_ = """%c = stablehlo.dynamic_slice %s, %zero, %j, sizes = [2, 1] :
+    (tensor<2x2xf32>, tensor<i32>, tensor<i32>) -> tensor<2x1xf32>"""
+    gather = """%k = stablehlo.reshape %j : (tensor<i32>) -> tensor<1xi32>
+  %c = "stablehlo.gather"(%s, %k) <{dimension_numbers = #stablehlo.gather<offset_dims = [0, 1], start_index_map = [1]>,
+    slice_sizes = array<i64: 2, 1>}> : (tensor<2x2xf32>, tensor<1xi32>) -> tensor<2x1xf32>"""
+    column = np.clip(places[0], 0, 3) + np.clip(places[1], 0, 1)
+    for second in (slice_, gather):
+        np.testing.assert_array_equal(sliced(second, places), [column, 5 + column])

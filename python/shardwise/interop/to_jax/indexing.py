@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import ml_dtypes
-
 from ..._core.ir import Op, Value
-from ...dtypes import numpy_dtype
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .movement import empty
 from .reductions import combiner_of
+from .start_indices import greatest_start
 from .target import emits
 
 __all__: list[str] = []
@@ -59,11 +58,12 @@ def gather(scope: Scope, op: Op) -> str:
     sizes = tuple(attributes(op)["slice_sizes"])
     named = fields.get("start_index_map", ())
     indices = _indices(scope, op.operands[1], fields)
-    if any(sizes[d] > 1 for d in named):
-        # XLA clamps again when it has cut slices out of the result, and then by the smaller size.
-        most = int(ml_dtypes.iinfo(numpy_dtype(op.operands[1].type.dtype)).max)  # type: ignore[no-untyped-call]
-        ends = [min(op.operands[0].type.shape[d] - sizes[d], most) for d in named]
-        indices = call("jnp.clip", indices, 0, f'np.array({ends}, "{op.operands[1].type.dtype}")')
+    if any(sizes[d] > 1 for d in named) or len(named) == math.prod(op.operands[1].type.shape):
+        # XLA clamps again when it has cut slices out of the result, and then by the smaller size. A gather of one slice
+        # is a dynamic slice to it (start_indices.py).
+        dtype = op.operands[1].type.dtype
+        ends = [greatest_start(op.operands[0].type.shape[d], sizes[d], dtype) for d in named]
+        indices = call("jnp.clip", indices, 0, f'np.array({ends}, "{dtype}")')
     return call("lax.gather", scope(op.operands[0]), indices, numbers, sizes, 'mode="clip"')
 
 

@@ -9,6 +9,7 @@ from ..._core.ir import Op, Value
 from ...dtypes import numpy_dtype
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
+from .start_indices import starts_in_range
 from .target import emits
 
 __all__ = ["empty"]
@@ -72,29 +73,15 @@ def concatenate(scope: Scope, op: Op) -> str:
     return call("lax.concatenate", listed(map(scope, op.operands)), attributes(op)["dimension"])
 
 
-def _starts(scope: Scope, op: Op, sizes: tuple[int, ...]) -> str:
-    """The start indices. Constants are clamped here: JAX refuses negative ones that it knows."""
-    starts = op.operands[-len(sizes) :] if sizes else []
-    texts = []
-    for start, size, part in zip(starts, op.operands[0].type.shape, sizes):
-        made = start.defining_op
-        if made is None or made.name != "stablehlo.constant":
-            texts.append(scope(start))
-        else:
-            value = np.asarray(attributes(made)["value"])
-            texts.append(scope.scalar(value.dtype.type(min(max(int(value), 0), size - part))))
-    return listed(texts)
-
-
 @emits("stablehlo.dynamic_slice")
 def dynamic_slice(scope: Scope, op: Op) -> str:
     sizes = tuple(attributes(op)["slice_sizes"])
-    x, starts = scope(op.operands[0]), _starts(scope, op, sizes)
+    x, starts = scope(op.operands[0]), starts_in_range(scope, op, sizes)
     return call("lax.dynamic_slice", x, starts, sizes, "allow_negative_indices=False")
 
 
 @emits("stablehlo.dynamic_update_slice")
 def dynamic_update_slice(scope: Scope, op: Op) -> str:
     x, update = map(scope, op.operands[:2])
-    starts = _starts(scope, op, op.operands[1].type.shape)
+    starts = starts_in_range(scope, op, op.operands[1].type.shape)
     return call("lax.dynamic_update_slice", x, update, starts, "allow_negative_indices=False")
