@@ -65,7 +65,7 @@ class ShardyOracle:
         if self._process is not None:
             assert self._process.stdin is not None
             self._process.stdin.close()
-            self._process.wait(10)
+            self._process.wait(120)  # a busy machine takes long to unload jaxlib
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None
