@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Values kept by key, up to a number of them; the one that nobody asked for the longest is forgotten.
+// A cache of bounded size that evicts the least recently used value.
 //
 //   RecentlyUsed<Key, Plan> plans(64);        // finds hash_value(const Key&)
 //   plans.find(key)                           // nullptr

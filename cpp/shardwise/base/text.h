@@ -25,7 +25,7 @@ namespace shardwise {
 // The functions of <cctype> depend on the locale, and are undefined for negative chars.
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A word of MLIR's texts, [A-Za-z_][A-Za-z0-9_$.]*. A name that is none is printed in quotes.
+// A word of MLIR's texts, [A-Za-z_][A-Za-z0-9_$.]*. Other names are printed in quotes.
 constexpr bool begins_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 constexpr bool is_in_word(char c) { return begins_word(c) || is_digit(c) || c == '$' || c == '.'; }
 bool is_word(std::string_view text);

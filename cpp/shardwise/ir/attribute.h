@@ -152,7 +152,7 @@ class Attrs {
   }
   int64_t get_int(std::string_view name) const { return get<IntAttr>(name).value; }
 
-  // What these return lies in the dictionary, which must not be a temporary.
+  // find and get return references into the dictionary, so it must not be a temporary.
   const Attribute* find(std::string_view name) const&& = delete;
   template <class T>
   const T* find(std::string_view name) const&& = delete;

@@ -91,7 +91,7 @@ int64_t received_at(const ExchangeMap& map, TileAt&& tile_at, ShardAt&& shard_at
   }
   return elements;
 }
-// Of the device with this logical index in `to_mesh`; for maps across meshes.
+// The same for the device with this logical index in `to_mesh`, in a map across meshes.
 int64_t received_across_meshes(const ExchangeMap& map, int64_t device);
 
 // The coordinates of a device along some mesh axes, to read and write positions along lists of axes and sub-axes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the contractions have in common: checks of their operands, and their result.
+// Checks the operands of contractions, and infers their result.
 #pragma once
 
 #include "shardwise/ops/shared/dim_checks.h"

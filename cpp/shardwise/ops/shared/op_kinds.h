@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What several ops have in common: kinds of ops without a kernel, fields that a table adds to a row, whole functions.
+// Makes rows of op tables: kinds of ops without a kernel, fields that a table adds to a row, and shared hooks.
 //
 //   constexpr OpDef kCholesky = propagation_only_op("stablehlo.cholesky", infer_cholesky, rule_cholesky, "operands …",
 //                                                   "Lower or upper factor of … (StableHLO cholesky).");
