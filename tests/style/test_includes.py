@@ -6,16 +6,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.style.source_tree import CORE, ROOT, cpp_files, includes, relative
 
-# Circles that are still there: their stems, and the reason. Nothing else may be in a circle, also not with them.
-CIRCLES = {
-    ("ir/builder", "ir/context", "ir/module", "ir/op_def", "ir/sharding_rule", "ir/use_lists"): (
-        "the graph finds the OpDef of its ops, whose hooks take the graph and a Builder"
-    ),
-}
 # A family that uses another one's code beyond what builds ops.
 FAMILIES = {
     ("slicing/dynamic_slicing_batch", "indexing/indexing"): "batches a slice as a gather, an update as a scatter",
@@ -98,26 +90,8 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
 
 
 def test_no_files_include_each_other_in_a_circle() -> None:
-    graph = include_graph(CORE)
-    for stems in CIRCLES:
-        for stem in stems:
-            graph[stem] = [name for name in graph[stem] if name not in stems]
-    circle = find_circle(graph)
+    circle = find_circle(include_graph(CORE))
     assert circle is None, " -> ".join(circle)
-
-
-@pytest.mark.parametrize("stems", sorted(CIRCLES))
-def test_an_exception_is_still_a_circle(stems: tuple[str, ...]) -> None:
-    graph = include_graph(CORE)
-    inside = {stem: [name for name in graph[stem] if name in stems] for stem in stems}
-    for stem in stems:
-        reached: set[str] = set()
-        frontier = [stem]
-        while frontier:
-            found = [name for name in inside[frontier.pop()] if name not in reached]
-            reached.update(found)
-            frontier += found
-        assert stem in reached, f"{stem} is in no circle any more; take it off the list"
 
 
 def test_families_of_ops_include_only_what_they_share() -> None:

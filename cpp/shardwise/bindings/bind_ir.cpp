@@ -73,7 +73,7 @@ std::vector<std::pair<std::string, std::string>> sharding_rules(const Module& mo
     const ShardingRule& rule = rules_by_op[op];
     // An op with regions propagates through its data-flow edges, as in Shardy, so its rule is not shown.
     const bool has_rule = view.def().flow == nullptr && !rule.empty();
-    rules.emplace_back(view.name(), has_rule ? rule.text() : std::string());
+    rules.emplace_back(view.name(), has_rule ? text(rule) : std::string());
   }
   return rules;
 }
@@ -84,7 +84,7 @@ py::list ranges_of_ops(const Module& module) {
   py::list ops;
   for (const OpId id : module.region(module.main().body).ops) {
     const OpView op(module, id);
-    const ShardingRule& rule = module.context().sharding_rule(op);
+    const ShardingRule& rule = sharding_rule(op);
     py::dict ranges;
     for (size_t i = 0; i < rule.operand_count(); ++i) {
       for (size_t d = 0; d < rule.ndim(i); ++d) {

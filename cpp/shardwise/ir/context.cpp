@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/context.h"
 
-#include "shardwise/ir/module.h"
-#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 
 namespace shardwise {
@@ -26,13 +24,6 @@ size_t hash_value(const Location& location) {
   seed = hash_combine(seed, static_cast<size_t>(location.column));
   seed = hash_combine(seed, location.child.index);
   return hash_combine(seed, location.source.index);
-}
-
-size_t Context::RuleKeyHash::operator()(const RuleKey& key) const {
-  size_t seed = hash_combine(std::hash<const void*>()(key.def), key.attrs.index);
-  for (TypeId type : key.types) seed = hash_combine(seed, type.index);
-  for (const void* def : key.defs) seed = hash_combine(seed, std::hash<const void*>()(def));
-  return seed;
 }
 
 TypeId Context::tensor(DType dtype, DimSpan shape) { return intern(TensorType{dtype, to_dims(shape)}); }
@@ -68,43 +59,6 @@ std::string Context::name_of(LocId id) const {
 std::string Context::location_text(LocId id) const {
   const ResolvedSource source = resolve(id);
   return place_text(source.file, source.line);
-}
-
-// A rule may depend on the reducer of a region: ops, attributes and operands (relative to the first argument) identify
-// it.
-void Context::append_region_signature(const OpView& op, RuleKey& key) {
-  const Module& module = op.module();
-  for (RegionId id : op.regions()) {
-    const Region& region = module.region(id);
-    // Relative operands make equal regions of two ops, which have different values, one key.
-    const uint32_t base = region.arguments.empty() ? 0 : region.arguments.front().index;
-    for (OpId inner : region.ops) {
-      key.defs.push_back(module.op(inner).def);
-      key.types.push_back(TypeId{module.op(inner).attrs.index});
-      for (ValueId operand : module.operands(inner)) key.types.push_back(TypeId{operand.index - base});
-    }
-  }
-}
-
-Context::RuleKey Context::rule_key(const OpView& op) {
-  RuleKey key{&op.def(), op.module().op(op.id()).attrs, {}, {}};
-  key.types.reserve(op.operand_count() + op.result_count());
-  for (ValueId operand : op.operands()) key.types.push_back(op.module().value(operand).type);
-  for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(op.module().value(op.result(i)).type);
-  append_region_signature(op, key);
-  return key;
-}
-
-const ShardingRule& Context::sharding_rule(const OpView& op) {
-  RuleKey key = rule_key(op);
-  {
-    const std::scoped_lock lock(mutex_);
-    if (auto it = rules_.find(key); it != rules_.end()) return *it->second;
-  }
-  // Created without the lock, because a rule may use the context. If two threads create one, the first stays.
-  auto made = std::make_unique<ShardingRule>(op.def().rule(op));
-  const std::scoped_lock lock(mutex_);
-  return *rules_.try_emplace(std::move(key), std::move(made)).first->second;
 }
 
 }  // namespace shardwise

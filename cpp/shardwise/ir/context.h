@@ -20,7 +20,7 @@
 #include "shardwise/ir/ids.h"
 #include "shardwise/ir/interner.h"
 #include "shardwise/ir/location.h"
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule_cache.h"
 #include "shardwise/ir/type.h"
 #include "shardwise/mesh/placement.h"
 
@@ -71,32 +71,18 @@ class Context {
   std::string name_of(LocId id) const;        // the name given by loc("h"(…)), or ""
   std::string location_text(LocId id) const;  // "train.py:31", or ""
 
-  // The op's own rule. It depends only on the op's definition, types, attributes and regions, so equal ops share one.
-  const ShardingRule& sharding_rule(const class OpView& op);
+  RuleCache& rules() { return rules_; }  // rule_cache.h: sharding_rule(op)
 
  private:
-  struct RuleKey {
-    const void* def;
-    AttrsId attrs;
-    std::vector<TypeId> types;
-    std::vector<const void*> defs;  // of the ops in its regions
-    friend bool operator==(const RuleKey&, const RuleKey&) = default;
-  };
-  struct RuleKeyHash {
-    size_t operator()(const RuleKey& key) const;
-  };
-  static void append_region_signature(const OpView& op, RuleKey& key);
-  static RuleKey rule_key(const OpView& op);
-
   Interner<TensorType, TypeId> types_;
   Interner<Attrs, AttrsId> attrs_;
   Interner<TensorSharding, ShardingId> shardings_;
   Interner<Placement, PlacementId> placements_;
   Interner<Location, LocId> locations_;
+  RuleCache rules_;
   std::mutex mutex_;  // guards the members below
   StableArray<std::unique_ptr<SourceFrame>> sources_;
   std::unordered_map<const void*, SourceId> source_ids_;
-  std::unordered_map<RuleKey, std::unique_ptr<ShardingRule>, RuleKeyHash> rules_;
 };
 
 }  // namespace shardwise

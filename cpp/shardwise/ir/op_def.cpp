@@ -57,6 +57,38 @@ void placements_by_rule(const OpView&, const ShardingRule& rule, std::span<const
   found.push_back(placement_by_rule(rule, axes));
 }
 
+namespace {
+
+RuleKey rule_key(const OpView& op) {
+  const Module& module = op.module();
+  RuleKey key{.def = &op.def(), .attrs = module.op(op.id()).attrs, .types = {}, .inner_defs = {}, .inner = {}};
+  key.types.reserve(op.operand_count() + op.result_count());
+  for (const ValueId operand : op.operands()) key.types.push_back(module.value(operand).type);
+  for (size_t i = 0; i < op.result_count(); ++i) key.types.push_back(module.value(op.result(i)).type);
+  // A rule may depend on the reducer of a region.
+  for (const RegionId id : op.regions()) {
+    const Region& region = module.region(id);
+    // Relative operands make equal regions of two ops, which have different values, one key.
+    const uint32_t base = region.arguments.empty() ? 0 : region.arguments.front().index;
+    for (const OpId inner : region.ops) {
+      key.inner_defs.push_back(module.op(inner).def);
+      key.inner.push_back(module.op(inner).attrs.index);
+      for (const ValueId operand : module.operands(inner)) key.inner.push_back(operand.index - base);
+    }
+  }
+  return key;
+}
+
+}  // namespace
+
+const ShardingRule& sharding_rule(const OpView& op) {
+  RuleCache& rules = op.module().context().rules();
+  RuleKey key = rule_key(op);
+  if (const ShardingRule* known = rules.find(key)) return *known;
+  // Made without the cache's lock, because a rule may use the context. If two threads make one, the first stays.
+  return rules.add(std::move(key), op.def().rule(op));
+}
+
 std::vector<DataFlowEdge> edges_of(const OpView& op) {
   std::vector<DataFlowEdge> edges;
   if (op.def().flow != nullptr) op.def().flow(op, edges);

@@ -30,13 +30,14 @@
 #include <optional>
 #include <string_view>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/sharding_rule.h"
 
 namespace shardwise {
 
-class TileBuilder;  // tile/program.h
+class Builder;       // builder.h
+class InferContext;  // builder.h
+class TileBuilder;   // tile/program.h
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
@@ -385,6 +386,11 @@ struct OpDef {
     return is_control_flow() || regions == Regions::kInline || regions == Regions::kManual || is_call();
   }
 };
+
+inline std::string_view OpView::name() const { return def().name; }
+
+// The op's own rule, from the cache of its context: equal ops share one.
+const ShardingRule& sharding_rule(const OpView& op);
 
 // Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
 bool is_local_collective(const OpView& op);

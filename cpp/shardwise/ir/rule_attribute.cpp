@@ -9,6 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/rule_builder.h"
 
 namespace shardwise {
 namespace {
@@ -158,6 +159,8 @@ std::string text(const RuleAttr& rule) {
   }
   return rule.custom ? out + ", custom" : out;
 }
+
+std::string text(const ShardingRule& rule) { return text(to_attribute(rule, false)); }
 
 void verify(const RuleAttr& rule, const OpView& op) { RuleVerifier(rule, op).run(); }
 

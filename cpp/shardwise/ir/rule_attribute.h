@@ -35,6 +35,7 @@ inline constexpr FactorList kFactorLists[] = {  // in the order of the text
     {"blocked_propagation", &RuleAttr::blocked}};
 
 std::string text(const RuleAttr& rule);  // ([i])->([i]) {i=4}
+std::string text(const ShardingRule& rule);
 
 // Throws ShardingError, naming the op, unless `rule` is valid for it: a mapping for each operand and result with an
 // entry per dim; existing factors, each used, at most once in a tensor, none of size 1 beside others; ordered lists, no

@@ -9,12 +9,6 @@
 // need-replication or permutation factor stays sharded only by a method of the op (op_def.h), such as an exchange of
 // the rows that each shard reads. A blocked factor never propagates. A size-1 dim has its own size-1 factor.
 //
-//   RuleBuilder rule(op);                       // op: OpView
-//   auto i = rule.factor(4), k = rule.reduction(8, Reducer::kSum);
-//   rule.operand(0, {{i}, {k}});                // one factor list per dim
-//   …
-//   return rule.build();                        // gives dims without factors a size-1 (or need-replication) factor
-//
 // A dim that is not read at the index of the result's dim has a range (range.h). It stays sharded if each shard reads
 // its own block alone, or by an exchange; else it is whole. Ranges are no part of Shardy's rule: propagation ignores
 // them.
@@ -30,7 +24,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,8 +33,6 @@
 #include "shardwise/mesh/sharding.h"
 
 namespace shardwise {
-
-class OpView;
 
 enum class FactorKind : uint8_t { kPassThrough, kReduction, kNeedReplication, kPermutation };
 using FactorId = uint16_t;
@@ -82,7 +73,6 @@ class ShardingRule {
   bool has_factor(size_t tensor, FactorId factor) const;
   const Range* range(size_t operand, size_t dim) const;  // null: the dim is read at the result's index
   bool has_ranges() const { return !ranges_.empty(); }
-  std::string text() const;  // Shardy's form, as above
   friend bool operator==(const ShardingRule&, const ShardingRule&) = default;
 
  private:
@@ -95,38 +85,6 @@ class ShardingRule {
   std::vector<uint16_t> tensor_ends_;             // end of each tensor in dim_ends_
   std::vector<std::pair<size_t, Range>> ranges_;  // by flat dim, as in dim_ends_
   size_t operand_count_ = 0;
-  bool has_independent_pairs_ = false;
-};
-
-class RuleBuilder {
- public:
-  explicit RuleBuilder(const OpView& op);
-  // For a rule without an op: the first `operand_count` shapes are operands, the others results.
-  RuleBuilder(std::vector<Dims> shapes, size_t operand_count);
-
-  FactorId factor(int64_t size, FactorKind kind = FactorKind::kPassThrough, bool blocked = false);
-  FactorId reduction(int64_t size, Reducer reducer, bool blocked = false);
-  FactorId need_replication(int64_t size, bool blocked = false);
-  FactorId permutation(int64_t size, bool blocked = false);
-  // Appends a factor to a dim; a size-1 factor is never appended to a dim that already has one.
-  RuleBuilder& map(size_t tensor, size_t dim, FactorId factor);
-  RuleBuilder& operand(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
-  RuleBuilder& result(size_t index, std::initializer_list<std::initializer_list<FactorId>> dims);
-  // How the op reads a dim of an operand, whose factor may then stay sharded.
-  RuleBuilder& range(size_t operand, size_t dim, const Range& range);
-  size_t result_tensor(size_t result) const;
-  size_t tensor_count() const { return shapes_.size(); }
-  // One factor per dim of the first result, on every tensor of that shape; scalars get none.
-  RuleBuilder& pointwise(FactorKind kind = FactorKind::kPassThrough, bool blocked = false);
-  RuleBuilder& has_independent_pairs();
-  ShardingRule build();
-
- private:
-  std::vector<Factor> factors_;
-  std::vector<Dims> shapes_;
-  std::vector<std::vector<std::vector<FactorId>>> dims_;
-  std::vector<std::pair<std::pair<size_t, size_t>, Range>> ranges_;  // by operand and dim
-  size_t operand_count_;
   bool has_independent_pairs_ = false;
 };
 

@@ -2,57 +2,56 @@
 #include "shardwise/ir/use_lists.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/module.h"
 
 namespace shardwise {
 
-UseLists::UseLists(const Module& module) {
-  heads_.assign(module.value_count(), kEnd);
-  operands_.resize(module.operand_pool().size());
-  result_begin_.assign(module.region_count(), kEnd);
-  for (const Function& function : module.functions) add_all(module, function.body);
+UseLists::UseLists(const Graph& graph) {
+  heads_.assign(graph.value_count(), kEnd);
+  operands_.resize(graph.operand_pool().size());
+  result_begin_.assign(graph.region_count(), kEnd);
+  for (const Function& function : graph.functions) add_all(graph, function.body);
 }
 
-void UseLists::add_all(const Module& module, RegionId region) {
-  for (const OpId op : module.region(region).ops) {
-    add_operands(module, op);
-    for (const RegionId inner : module.regions(op)) add_all(module, inner);
+void UseLists::add_all(const Graph& graph, RegionId region) {
+  for (const OpId op : graph.region(region).ops) {
+    add_operands(graph, op);
+    for (const RegionId inner : graph.regions(op)) add_all(graph, inner);
   }
-  add_results(module, region);
+  add_results(graph, region);
 }
 
 // The op is new, but its regions may have been filled before the lists existed.
-void UseLists::add(const Module& module, OpId op) {
-  operands_.resize(module.operand_pool().size());
-  add_operands(module, op);
-  for (const RegionId region : module.regions(op)) add_missing(module, region);
+void UseLists::add(const Graph& graph, OpId op) {
+  operands_.resize(graph.operand_pool().size());
+  add_operands(graph, op);
+  for (const RegionId region : graph.regions(op)) add_missing(graph, region);
 }
 
 // A region may have been made before the lists.
-void UseLists::add_missing(const Module& module, RegionId region) {
-  for (const OpId op : module.region(region).ops) {
-    const Operation& operation = module.op(op);
-    if (operation.operand_count != 0 && operands_[operation.operand_begin].user == 0) add_operands(module, op);
-    for (const RegionId inner : module.regions(op)) {
-      if (result_begin_.size() <= inner.index || result_begin_[inner.index] == kEnd) add_missing(module, inner);
+void UseLists::add_missing(const Graph& graph, RegionId region) {
+  for (const OpId op : graph.region(region).ops) {
+    const Operation& operation = graph.op(op);
+    if (operation.operand_count != 0 && operands_[operation.operand_begin].user == 0) add_operands(graph, op);
+    for (const RegionId inner : graph.regions(op)) {
+      if (result_begin_.size() <= inner.index || result_begin_[inner.index] == kEnd) add_missing(graph, inner);
     }
   }
-  add_results(module, region);
+  add_results(graph, region);
 }
 
-void UseLists::add_operands(const Module& module, OpId op) {
-  uint32_t use = module.op(op).operand_begin;
-  for (const ValueId operand : module.operands(op)) {
+void UseLists::add_operands(const Graph& graph, OpId op) {
+  uint32_t use = graph.op(op).operand_begin;
+  for (const ValueId operand : graph.operands(op)) {
     operands_[use].user = op.index;
     link(use++, operand);
   }
 }
 
-void UseLists::add_results(const Module& module, RegionId region) {
-  if (result_begin_.size() <= region.index) result_begin_.resize(module.region_count(), kEnd);
+void UseLists::add_results(const Graph& graph, RegionId region) {
+  if (result_begin_.size() <= region.index) result_begin_.resize(graph.region_count(), kEnd);
   result_begin_[region.index] = static_cast<uint32_t>(results_.size());
   uint32_t index = 0;
-  for (const ValueId result : module.region(region).results) {
+  for (const ValueId result : graph.region(region).results) {
     const auto place = static_cast<uint32_t>(results_.size());
     // Not 0, which marks a node in no list.
     results_.push_back({.user = place + 1});
@@ -62,34 +61,34 @@ void UseLists::add_results(const Module& module, RegionId region) {
   }
 }
 
-void UseLists::remove(const Module& module, OpId op) {
-  uint32_t use = module.op(op).operand_begin;
-  for (const ValueId operand : module.operands(op)) unlink(use++, operand);
-  for (const RegionId region : module.regions(op)) {
-    for (const OpId inner : module.region(region).ops) remove(module, inner);
+void UseLists::remove(const Graph& graph, OpId op) {
+  uint32_t use = graph.op(op).operand_begin;
+  for (const ValueId operand : graph.operands(op)) unlink(use++, operand);
+  for (const RegionId region : graph.regions(op)) {
+    for (const OpId inner : graph.region(region).ops) remove(graph, inner);
     const uint32_t begin = result_begin_[region.index];
     if (begin == kEnd) continue;
     uint32_t place = begin | kResult;
-    for (const ValueId result : module.region(region).results) unlink(place++, result);
+    for (const ValueId result : graph.region(region).results) unlink(place++, result);
     result_begin_[region.index] = kEnd;
   }
 }
 
-void UseLists::set_operand(const Module& module, OpId op, uint32_t index, ValueId value) {
-  const uint32_t use = module.op(op).operand_begin + index;
+void UseLists::set_operand(const Graph& graph, OpId op, uint32_t index, ValueId value) {
+  const uint32_t use = graph.op(op).operand_begin + index;
   // In no list: the op was removed, or it is in a region that no function holds yet.
   if (operands_[use].user == 0) return;
-  unlink(use, module.operands(op)[index]);
+  unlink(use, graph.operands(op)[index]);
   operands_[use].user = op.index;
   link(use, value);
 }
 
-void UseLists::set_region_result(const Module& module, RegionId region, uint32_t index, ValueId value) {
+void UseLists::set_region_result(const Graph& graph, RegionId region, uint32_t index, ValueId value) {
   if (result_begin_.size() <= region.index || result_begin_[region.index] == kEnd) return;
   const uint32_t place = result_begin_[region.index] + index;
   // Results must not be added or removed once the lists exist: the nodes of the next region would be taken.
   check_internal(place < results_.size() && result_uses_[place].region == region, "a region has lost a result");
-  unlink(place | kResult, module.region(region).results[index]);
+  unlink(place | kResult, graph.region(region).results[index]);
   results_[place].user = place + 1;
   link(place | kResult, value);
 }
@@ -118,10 +117,10 @@ void UseLists::unlink(uint32_t use, ValueId value) {
   removed = {};
 }
 
-Use UseLists::use(const Module& module, uint32_t use) const {
+Use UseLists::use(const Graph& graph, uint32_t use) const {
   if ((use & kResult) != 0) return result_uses_[use & ~kResult];
   const OpId op{operands_[use].user};
-  return {.op = op, .region = {}, .index = use - module.op(op).operand_begin};
+  return {.op = op, .region = {}, .index = use - graph.op(op).operand_begin};
 }
 
 }  // namespace shardwise

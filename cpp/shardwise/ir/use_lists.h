@@ -13,11 +13,10 @@
 #include <iterator>
 #include <vector>
 
+#include "shardwise/ir/graph.h"
 #include "shardwise/ir/ids.h"
 
 namespace shardwise {
-
-class Module;
 
 struct Use {
   OpId op = {};          // the user; none where a region returns the value
@@ -27,18 +26,18 @@ struct Use {
 
 class UseLists {
  public:
-  explicit UseLists(const Module& module);  // of what the functions of the module hold
+  explicit UseLists(const Graph& graph);  // of what its functions hold
 
-  void add(const Module& module, OpId op);     // with the results of its regions, whose ops are in the lists already
-  void remove(const Module& module, OpId op);  // with all that is in its regions
-  void set_operand(const Module& module, OpId op, uint32_t index, ValueId value);  // before the operand changes
-  void set_region_result(const Module& module, RegionId region, uint32_t index, ValueId value);
+  void add(const Graph& graph, OpId op);     // with the results of its regions, whose ops are in the lists already
+  void remove(const Graph& graph, OpId op);  // with all that is in its regions
+  void set_operand(const Graph& graph, OpId op, uint32_t index, ValueId value);  // before the operand changes
+  void set_region_result(const Graph& graph, RegionId region, uint32_t index, ValueId value);
 
   // A list is followed from its first use; kEnd is past the last.
   static constexpr uint32_t kEnd = UINT32_MAX;
   uint32_t first(ValueId value) const { return value.index < heads_.size() ? heads_[value.index] : kEnd; }
   uint32_t next(uint32_t use) const { return node(use).next; }
-  Use use(const Module& module, uint32_t use) const;
+  Use use(const Graph& graph, uint32_t use) const;
 
  private:
   struct Node {
@@ -49,15 +48,15 @@ class UseLists {
 
   const Node& node(uint32_t use) const { return (use & kResult) != 0 ? results_[use & ~kResult] : operands_[use]; }
   Node& node(uint32_t use) { return const_cast<Node&>(static_cast<const UseLists&>(*this).node(use)); }
-  void add_all(const Module& module, RegionId region);
-  void add_missing(const Module& module, RegionId region);
-  void add_operands(const Module& module, OpId op);
-  void add_results(const Module& module, RegionId region);
+  void add_all(const Graph& graph, RegionId region);
+  void add_missing(const Graph& graph, RegionId region);
+  void add_operands(const Graph& graph, OpId op);
+  void add_results(const Graph& graph, RegionId region);
   void link(uint32_t use, ValueId value);
   void unlink(uint32_t use, ValueId value);
 
   std::vector<uint32_t> heads_;         // by value
-  std::vector<Node> operands_;          // by place in the module's pool of operands
+  std::vector<Node> operands_;          // by place in the graph's pool of operands
   std::vector<Node> results_;           // of regions
   std::vector<Use> result_uses_;        // as results_
   std::vector<uint32_t> result_begin_;  // by region, into results_; kEnd: not in the lists
@@ -71,8 +70,8 @@ class UseRange {
     using value_type = Use;
     using difference_type = std::ptrdiff_t;
     Iterator() = default;
-    Iterator(const Module& module, const UseLists& lists, uint32_t use) : module_(&module), lists_(&lists), use_(use) {}
-    Use operator*() const { return lists_->use(*module_, use_); }
+    Iterator(const Graph& graph, const UseLists& lists, uint32_t use) : graph_(&graph), lists_(&lists), use_(use) {}
+    Use operator*() const { return lists_->use(*graph_, use_); }
     Iterator& operator++() {
       use_ = lists_->next(use_);
       return *this;
@@ -85,13 +84,13 @@ class UseRange {
     friend bool operator==(const Iterator& a, const Iterator& b) { return a.use_ == b.use_; }
 
    private:
-    const Module* module_ = nullptr;
+    const Graph* graph_ = nullptr;
     const UseLists* lists_ = nullptr;
     uint32_t use_ = UseLists::kEnd;
   };
 
-  UseRange(const Module& module, const UseLists& lists, ValueId value)
-      : begin_(module, lists, lists.first(value)), end_(module, lists, UseLists::kEnd) {}
+  UseRange(const Graph& graph, const UseLists& lists, ValueId value)
+      : begin_(graph, lists, lists.first(value)), end_(graph, lists, UseLists::kEnd) {}
   Iterator begin() const { return begin_; }
   Iterator end() const { return end_; }
   bool empty() const { return begin_ == end_; }

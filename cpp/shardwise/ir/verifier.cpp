@@ -8,6 +8,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/op_verifier.h"
 #include "shardwise/ir/rewrite/located.h"

@@ -74,7 +74,7 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
       if (dependents.contains(op.operand(i))) continue;
       const Placement* home = placements_.find(values_.home(op.operand(i), {}));
       if (home == nullptr || home->unreduced.empty()) continue;
-      const Linear kind = linear_in(op, source_.context().sharding_rule(op), home->reducer);
+      const Linear kind = linear_in(op, sharding_rule(op), home->reducer);
       // The other operand of a multiply (kEach) scales the carry. It is not an addend, and must be reduced.
       if (kind == Linear::kJoint && op.def().is_joint(i)) addends_.push_back({id, op.operand(i), home});
     }
@@ -102,7 +102,7 @@ std::vector<PlacementId> AccumulatorChooser::carry_placements(ValueId carry) con
   if (declared.is_fully_replicated() || declared.mesh == addends_[0].home->mesh) add(declared.dim_axes());
   for (const Addend& addend : addends_) {
     const OpView op(source_, addend.op);
-    const ShardingRule& rule = source_.context().sharding_rule(op);
+    const ShardingRule& rule = sharding_rule(op);
     if (source_.value(op.result()).type != type) continue;
     const auto operand = static_cast<size_t>(std::ranges::find(op.operands(), addend.value) - op.operands().begin());
     ComputeSharding compute{.factors = std::vector<AxisList>(rule.factors().size()), .passed = {}, .reduced = {}};
@@ -113,7 +113,7 @@ std::vector<PlacementId> AccumulatorChooser::carry_placements(ValueId carry) con
 }
 
 std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Placed& placed) const {
-  const ShardingRule& rule = source_.context().sharding_rule(op);
+  const ShardingRule& rule = sharding_rule(op);
   if (rule.empty()) return std::nullopt;
   std::vector<bool> dependent;
   for (const ValueId operand : op.operands()) dependent.push_back(placed.contains(operand));
@@ -143,7 +143,7 @@ bool AccumulatorChooser::place_ops(const Accumulator& accumulator, Placed& place
     const OpView op(source_, id);
     const auto choice = place_op(op, placed);
     if (!choice) return false;
-    const ShardingRule& rule = source_.context().sharding_rule(op);
+    const ShardingRule& rule = sharding_rule(op);
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const auto found = placed.find(op.operand(i));
       if (found == placed.end()) continue;
@@ -162,7 +162,7 @@ double AccumulatorChooser::bytes_in_trip(const Accumulator& accumulator, const P
   double bytes = 0;
   for (size_t k = 0; k < choices.size(); ++k) {
     const OpView op(source_, accumulator.ops[k]);
-    const ShardingRule& rule = source_.context().sharding_rule(op);
+    const ShardingRule& rule = sharding_rule(op);
     for (size_t i = 0; i < op.operand_count(); ++i) {
       if (placed.contains(op.operand(i))) continue;
       bytes += values_.bytes(op.operand(i),

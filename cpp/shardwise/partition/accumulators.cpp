@@ -23,7 +23,7 @@ bool is_linear(const OpView& op) {
   const OpDef& def = op.def();
   const bool has_code = !op.regions().empty() && def.regions != Regions::kCombiner;
   if (op.result_count() != 1 || has_code || def.linear.kind == Linear::kNone) return false;
-  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  const ShardingRule& rule = sharding_rule(op);
   return std::ranges::any_of(kReducers, [&](Reducer reducer) { return linear_in(op, rule, reducer) != Linear::kNone; });
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
@@ -71,7 +72,7 @@ class Assignment {
       // Made where it is used, in the placement that the user needs: that sends nothing.
       values_.add_constant(op);
     } else {
-      const ShardingRule& rule = source_.context().sharding_rule(op);
+      const ShardingRule& rule = sharding_rule(op);
       // Nothing is known about the dims of an op without a rule, so each device computes all of it.
       if (rule.empty()) return ops_.add_replicated(op);
       ops_.add_by_rule(op, rule, chooser_.choose(op, rule));
@@ -186,7 +187,7 @@ class Assignment {
         continue;
       }
       builder_.set_loc(op.loc(), source_.op(op.id()).origin);
-      ops_.add_by_rule(op, source_.context().sharding_rule(op), choice->ops[i]);
+      ops_.add_by_rule(op, sharding_rule(op), choice->ops[i]);
     }
   }
 

@@ -9,6 +9,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
@@ -174,7 +175,7 @@ std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const
   std::vector<LocalValue> parts;
   if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
   const Reducer reducer = results[0].layout->reducer;
-  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  const ShardingRule& rule = sharding_rule(op);
   if (linear_in(op, rule, reducer) != Linear::kJoint) return parts;
   const AxisList passed = difference(results[0].layout->unreduced, own_reduction(rule, operands));
   if (passed.empty()) return parts;
@@ -353,7 +354,7 @@ class Localization {
     for (LocalValue& result : results) result.is_owned = is_owned(op, result, operands);
     LocalEmitter& emitter = emitters_->of(operands, results);
     const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
-    LocalPartitionContext partition(emitter, op, context().sharding_rule(op), std::move(operands), std::move(results));
+    LocalPartitionContext partition(emitter, op, sharding_rule(op), std::move(operands), std::move(results));
     located(source_, op.id(), [&] {
       const Method* method = chosen_method(partition);
       partition.set_method(method);

@@ -260,7 +260,7 @@ double OpChooser::sharers(ValueId value, const OpView& user, Reducer reducer) co
     // A region takes and returns reduced values, so another user reduces this one in any case.
     if (!use.op || source_.op(use.op).parent != region) return 0;
     const OpView op(source_, use.op);
-    if (use.op != user.id() && !may_pass(op, source_.context().sharding_rule(op), reducer)) return 0;
+    if (use.op != user.id() && !may_pass(op, sharding_rule(op), reducer)) return 0;
     ++count;
   }
   return count;

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/partition/cause.h"
 

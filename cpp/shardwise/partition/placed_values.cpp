@@ -251,7 +251,7 @@ ValueId PlacedValues::make_again(ValueId source, ValueId narrow, PlacementId nee
 void PlacedValues::make_constant(ValueId source, PlacementId need) {
   const Placed& placed = placed_[source.index];
   const OpView op(source_, placed.constant);
-  const ShardingRule& rule = source_.context().sharding_rule(op);
+  const ShardingRule& rule = sharding_rule(op);
   const PlacementId made_in =
       can_be_made(rule, placements_.find(need)) ? need : placements_.replicated(source_.value(op.result()).type);
   for (const Version& version : placed.versions) {

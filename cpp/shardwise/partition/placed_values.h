@@ -23,6 +23,7 @@
 
 #include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/partition/cause.h"
 #include "shardwise/partition/choices_in_progress.h"
 #include "shardwise/partition/plan_reshards.h"

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/partition/placed_values.h"
 
 namespace shardwise {

@@ -5,6 +5,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule_builder.h"
 #include "shardwise/ir/text_words.h"
 
 namespace shardwise {
@@ -23,7 +24,7 @@ uint32_t RulesByOp::find(OpId id) {
   }
   // Types and attributes do not distinguish regions; the op's own rule does.
   const void* key = &op.def();
-  if (!op.regions().empty()) key = &module_.context().sharding_rule(op);
+  if (!op.regions().empty()) key = &sharding_rule(op);
   const uint32_t attrs = module_.op(id).attrs.index;
   if (const uint32_t* known = cache_.find(key, attrs, types_)) return *known;
   rules_.push_back(&make(op, shardy, neighbors));
@@ -40,7 +41,7 @@ const ShardingRule& RulesByOp::make(const OpView& op, const ShardyOp& shardy, bo
   // An op that moves a value does not tie the shardings before and after it.
   const Traits& traits = op.def().traits;
   if (traits.reshard || traits.collective != CollectiveKind::kNone) return kNone;
-  if (shardy.rule == nullptr) return module_.context().sharding_rule(op);
+  if (shardy.rule == nullptr) return sharding_rule(op);
   return keep(shardy.rule(op, {.neighbors = neighbors, .conservative = options_.conservative}));
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_verifier.h"
 #include "shardwise/ir/refusals.h"
 #include "shardwise/ir/text_words.h"

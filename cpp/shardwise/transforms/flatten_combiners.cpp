@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/compare.h"

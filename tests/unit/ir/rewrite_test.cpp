@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/verifier.h"
 #include "test_ops.h"

@@ -29,7 +29,7 @@ TEST(RuleAttribute, IsPrintedAsRead) {
 
 TEST(RuleAttribute, IsTheRuleOfItsFactors) {
   const ShardingRule rule = to_rule(parsed(kDot));
-  EXPECT_EQ(rule.text(), kDot);
+  EXPECT_EQ(text(rule), kDot);
   EXPECT_EQ(rule.operand_count(), 2u);
   EXPECT_EQ(rule.factors()[2].kind, FactorKind::kReduction);
   EXPECT_EQ(text(to_attribute(rule, false)), kDot);
@@ -40,7 +40,7 @@ TEST(RuleAttribute, KeepsWhatIsBlocked) {
   const char* blocked = "([i, j])->([i]) {i=8, j=4} reduction={j} blocked_propagation={i, j}";
   const ShardingRule rule = to_rule(parsed(blocked));
   EXPECT_TRUE(rule.factors()[0].blocked && rule.factors()[1].blocked);
-  EXPECT_EQ(rule.text(), blocked);
+  EXPECT_EQ(text(rule), blocked);
 }
 
 TEST(RuleAttribute, NumbersBeyondTheLettersFollowThem) {

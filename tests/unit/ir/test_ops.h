@@ -7,6 +7,7 @@
 #include <string>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/text/printer.h"

@@ -18,7 +18,9 @@
 
 #include "prepared.h"
 #include "shardwise/base/error.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rule_attribute.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/ops/shared/scalars.h"
@@ -218,7 +220,7 @@ inline std::string rule_text(std::string_view name, const std::vector<Dims>& sha
   std::optional<TensorType> type;
   if (declared) type = TensorType{DType::kF32, *declared};
   const OpView op(graph.module(), graph.create(name, values, attrs, type));
-  return op.def().rule(op).text();
+  return text(op.def().rule(op));
 }
 
 template <class E>

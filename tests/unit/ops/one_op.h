@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "prepared.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/registry.h"

@@ -2,6 +2,7 @@
 //
 // Kernels for other types than the op's own: those of two shards side by side along one dim.
 #include "ops/kernel_harness.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"

@@ -35,7 +35,7 @@ func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
     const TypeId from = module.value(op.operand(0)).type, start = module.value(op.operand(1)).type;
     const std::vector<PlacementId> tensors{placements.of(from, {x}, {}, Reducer::kNone), placements.replicated(start),
                                            placements.of(module.value(op.result()).type, {x}, {}, Reducer::kNone)};
-    return runs.cost(op, module.context().sharding_rule(op), *exchange, tensors, {true}).bytes;
+    return runs.cost(op, sharding_rule(op), *exchange, tensors, {true}).bytes;
   };
   EXPECT_GT(bytes(2), 0);
   EXPECT_EQ(bytes(3), 0);

@@ -5,6 +5,7 @@
 
 #include "local_program.h"
 #include "processes.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/dot_general.h"

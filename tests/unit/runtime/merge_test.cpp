@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "local_program.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/slicing.h"

@@ -13,6 +13,7 @@
 #include "local_program.h"
 #include "processes.h"
 #include "shardwise/base/error.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"

@@ -6,6 +6,7 @@
 
 #include "local_program.h"
 #include "processes.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/build/constants.h"

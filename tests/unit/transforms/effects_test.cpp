@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "support/program_text.h"
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

@@ -5,6 +5,7 @@
 //   build_reduce(builder, x, {}, Reducer::kSum, Dims{1})        the sums of the rows of x
 #pragma once
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

@@ -9,6 +9,7 @@
 
 #include <string_view>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 

@@ -18,6 +18,7 @@
 // One operand more than `from` has is a scalar, which fills what no operand has. Elements there are zeros otherwise.
 #pragma once
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/mesh/exchange.h"
 

@@ -10,6 +10,8 @@
 #include <algorithm>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
+#include "shardwise/ir/rule_builder.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"

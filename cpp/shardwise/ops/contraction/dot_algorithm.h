@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

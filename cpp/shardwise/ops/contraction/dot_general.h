@@ -14,7 +14,9 @@
 #include <span>
 #include <string_view>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rule_builder.h"
 
 namespace shardwise {
 

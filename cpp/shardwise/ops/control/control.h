@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/called.h"
 

@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/indexing/indexing.h"
 
 namespace shardwise {

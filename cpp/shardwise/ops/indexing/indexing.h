@@ -20,7 +20,9 @@
 #include <optional>
 #include <span>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rule_builder.h"
 
 namespace shardwise {
 

@@ -8,6 +8,8 @@
 #include "shardwise/base/moved_item.h"
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
+#include "shardwise/ir/rule_builder.h"
 
 namespace shardwise {
 namespace {

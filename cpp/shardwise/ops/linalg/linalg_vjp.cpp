@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/contraction/dot_general.h"

@@ -11,6 +11,7 @@
 //   reduce by add : f16 -> f16           convert to f32, reduce by add : f32 -> f32
 #pragma once
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

@@ -75,7 +75,7 @@ void partition_by_rule(PartitionContext& context, AttrsId local_attrs) {
 
 OpCost cost_by_rule(const OpView& op) {
   OpCost cost;
-  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  const ShardingRule& rule = sharding_rule(op);
   for (size_t i = 0; i < op.operand_count(); ++i) {
     cost.bytes += static_cast<double>(op.operand_type(i).nbytes()) * part_read(op, rule, i);
   }

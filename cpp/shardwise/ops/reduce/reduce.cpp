@@ -2,6 +2,8 @@
 #include "shardwise/ops/reduce/reduce.h"
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
+#include "shardwise/ir/rule_builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"

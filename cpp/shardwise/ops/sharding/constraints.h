@@ -8,6 +8,7 @@
 
 #include <span>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

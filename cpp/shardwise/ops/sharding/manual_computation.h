@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

@@ -14,6 +14,7 @@
 
 #include <optional>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

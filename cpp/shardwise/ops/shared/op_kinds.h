@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rule_builder.h"
 
 namespace shardwise {
 

@@ -5,6 +5,7 @@
 //   Window::of(op).prefix(0, 5)      kForward for window 5 with padding (4, 0): a cumulative op
 #pragma once
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/builder.h"
+#include "shardwise/ir/rule_builder.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"

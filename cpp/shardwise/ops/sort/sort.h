@@ -12,6 +12,7 @@
 
 #include <span>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/sort/comparators.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"

@@ -10,6 +10,7 @@
 
 #include <span>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/shared/windows.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/propagation/map_shardings.h"
 #include "shardwise/text/assembly_format.h"

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/walk.h"
+#include "shardwise/ir/rule_builder.h"
 #include "shardwise/ops/registry.h"
 
 namespace shardwise {
@@ -48,7 +49,7 @@ bool Neighbors::has_user(const OpView& op, const OpDef& user) {
 }
 
 ShardingRule edited_rule(const OpView& op, const FactorEdit& edit) {
-  const ShardingRule& own = op.module().context().sharding_rule(op);
+  const ShardingRule& own = sharding_rule(op);
   RuleBuilder rule(op);
   std::vector<std::optional<FactorId>> ids;  // by factor of the op's own rule
   for (size_t f = 0; f < own.factors().size(); ++f) {

@@ -125,7 +125,7 @@ class Web {
 
   bool admit_linear(const OpView& op) {
     if (op.result_count() != 1 || !op.regions().empty()) return false;
-    const Linear kind = linear_in(op, module_.context().sharding_rule(op), reduction_.reducer);
+    const Linear kind = linear_in(op, sharding_rule(op), reduction_.reducer);
     if (kind != Linear::kFirst && kind != Linear::kJoint) return false;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const bool varies = (variation_.varying[op.operand(i).index] & reduction_.digits) != 0;

@@ -137,7 +137,7 @@ std::optional<Merge> find_merge(const OpView& op, const Digits& digits, const st
                                 const std::vector<Homes>& homes, Reduction reduction) {
   // A side effect happens once per shard.
   if (op.result_count() == 0 || op.def().has_side_effect(op)) return std::nullopt;
-  const ShardingRule& rule = op.module().context().sharding_rule(op);
+  const ShardingRule& rule = sharding_rule(op);
   if (rule.empty()) return std::nullopt;
   Merge merge, required;
   std::vector<bool> varies(op.operand_count());

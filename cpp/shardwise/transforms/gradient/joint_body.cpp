@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
@@ -102,7 +103,7 @@ std::optional<ValueId> elementwise_source(const Module& module, ValueId result) 
 bool reads_part(const Module& module, OpId id) {
   const OpView op(module, id);
   if (!op.def().traits.movement || op.result_count() != 1) return false;
-  const ShardingRule& rule = module.context().sharding_rule(op);
+  const ShardingRule& rule = sharding_rule(op);
   bool is_part = false;
   for (size_t d = 0; d < static_cast<size_t>(op.operand_type(0).ndim()); ++d) {
     const Range* range = rule.range(0, d);

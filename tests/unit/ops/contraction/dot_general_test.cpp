@@ -2,6 +2,7 @@
 #include "shardwise/ops/contraction/dot_general.h"
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ir/builder.h"
 
 namespace shardwise::test {
 namespace {

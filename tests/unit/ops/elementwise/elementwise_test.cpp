@@ -455,7 +455,7 @@ TEST(Elementwise, RulesAreOneFactorPerDim) {
   const NdArray matrix = NdArray::empty(DType::kF32, {4, 8});
   const ValueId x = graph.input(matrix), scalar = graph.input(NdArray::empty(DType::kF32, {}));
   const ValueId clamped = graph.builder().create("stablehlo.clamp", {scalar, x, scalar});
-  const ShardingRule& rule = graph.module().context().sharding_rule(graph.defining_op(clamped));
+  const ShardingRule& rule = sharding_rule(graph.defining_op(clamped));
   EXPECT_EQ(rule.factors().size(), 2U);
   EXPECT_EQ(rule.ndim(0), 0U);
   EXPECT_EQ(rule.dim(1, 0)[0], rule.dim(3, 0)[0]);

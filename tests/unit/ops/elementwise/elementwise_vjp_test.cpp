@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/one_op.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/elementwise/elementwise.h"
 
 namespace shardwise {

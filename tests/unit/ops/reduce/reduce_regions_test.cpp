@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/regions.h"

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 
@@ -164,7 +165,7 @@ TEST(ReduceRule, ReducesWithItsReducer) {
       build_reduce(builder, graph.input(random_array(DType::kF32, {2, 64, 13})), {}, Reducer::kMax, Dims{1});
   const OpView op(graph.module(), graph.module().value(y).op);
   const ShardingRule rule = op.def().rule(op);
-  EXPECT_EQ(rule.text(), "([i, j, k], [])->([i, k]) {i=2, j=64, k=13} reduction={j}");
+  EXPECT_EQ(text(rule), "([i, j, k], [])->([i, k]) {i=2, j=64, k=13} reduction={j}");
   EXPECT_EQ(rule.factors()[1].reducer, Reducer::kMax);
 }
 

@@ -50,7 +50,7 @@ std::string rule_of(std::string_view name, const std::vector<Dims>& shapes, cons
     values.push_back(graph.input(NdArray::empty(shape.empty() ? DType::kI32 : DType::kF32, shape)));
   }
   const OpView op(graph.module(), graph.create(name, values, attrs, {}));
-  return op.def().rule(op).text();
+  return text(op.def().rule(op));
 }
 
 TEST(DynamicSliceRule, BlocksDimsThatAreCut) {

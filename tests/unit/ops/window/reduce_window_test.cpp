@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/kernel_harness.h"
+#include "shardwise/ir/builder.h"
 #include "shardwise/ops/shared/windows.h"
 
 namespace shardwise::test {

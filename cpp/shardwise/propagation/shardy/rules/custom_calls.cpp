@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <string>
 
+#include "shardwise/ir/builder.h"
+#include "shardwise/ir/rule_builder.h"
 #include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/propagation/shardy/rules.h"
 

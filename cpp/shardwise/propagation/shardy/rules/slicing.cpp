@@ -3,6 +3,7 @@
 // Ops that read or write ranges. Conservative propagation avoids the exchange that a sharded range would need.
 #include <optional>
 
+#include "shardwise/ir/builder.h"
 #include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {
