@@ -2,7 +2,7 @@
 //
 // Ops by themselves: a graph whose values can be computed kernel by kernel, without passes or a runtime.
 //
-//   Graph graph;
+//   ComputedGraph graph;
 //   ValueId x = graph.input(floats(DType::kF32, {1, 4}));
 //   graph.array(graph.builder().create("stablehlo.sqrt", {x})).scalar_at(1).real      // 2
 #pragma once
@@ -48,9 +48,9 @@ class OneKernel : public KernelContext {
 };
 
 // A function under construction whose values can be computed.
-class Graph {
+class ComputedGraph {
  public:
-  Graph()
+  ComputedGraph()
       : module_((register_ops(), std::make_shared<Context>())),
         region_(module_.add_region()),
         builder_(module_, region_) {}

@@ -229,7 +229,7 @@ TEST(Elementwise, EveryOpAndDTypeAgainstAScalarReference) {
           ys.push_back(y);
         }
       }
-      Graph graph;
+      ComputedGraph graph;
       std::vector<ValueId> operands{graph.input(from_scalars(dtype, xs))};
       if (arity(def) == 2) operands.push_back(graph.input(from_scalars(dtype, ys)));
       if (!takes(op, dtype)) {
@@ -257,7 +257,7 @@ TEST(Elementwise, EveryOpAndDTypeAgainstAScalarReference) {
 
 TEST(Elementwise, IsFinite) {
   for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {
-    Graph graph;
+    ComputedGraph graph;
     const ValueId x = graph.input(from_scalars(dtype, interesting(dtype)));
     const NdArray got = graph.array(graph.builder().create("stablehlo.is_finite", {x}));
     for (int64_t i = 0; i < got.size(); ++i) {
@@ -289,7 +289,7 @@ TEST(Elementwise, Compare) {
       }
     }
     for (const char* direction : {"EQ", "NE", "LT", "LE", "GT", "GE"}) {
-      Graph graph;
+      ComputedGraph graph;
       const ValueId x = graph.input(from_scalars(dtype, xs)), y = graph.input(from_scalars(dtype, ys));
       const NdArray got = graph.array(graph.builder().create("stablehlo.compare", {x, y}, comparison(direction)));
       for (size_t i = 0; i < xs.size(); ++i) {
@@ -305,7 +305,7 @@ TEST(Elementwise, TotalOrder) {
   for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {
     const double nan = std::nan("");
     const NdArray ordered = floats(dtype, {-nan, -INFINITY, -1, -0.0, 0.0, 1, INFINITY, nan});
-    Graph graph;
+    ComputedGraph graph;
     const ValueId low = graph.input(ordered.sliced(0, 0, 7)), high = graph.input(ordered.sliced(0, 1, 7));
     const NdArray got =
         graph.array(graph.builder().create("stablehlo.compare", {low, high}, comparison("LT", "TOTALORDER")));
@@ -317,7 +317,7 @@ TEST(Elementwise, SelectAndClampTakeScalars) {
   for (DType dtype : kAllDTypes) {
     const std::vector<Scalar> values = interesting(dtype);
     const auto count = static_cast<int64_t>(values.size());
-    Graph graph;
+    ComputedGraph graph;
     const ValueId x = graph.input(from_scalars(dtype, values));
     std::vector<Scalar> reversed(values.rbegin(), values.rend()), mask;
     for (int64_t i = 0; i < count; ++i) mask.push_back(truth(i % 3 == 0));
@@ -376,7 +376,7 @@ TEST(Elementwise, ConvertBetweenAllDTypes) {
       }
     }
     for (DType to : kAllDTypes) {
-      Graph graph;
+      ComputedGraph graph;
       const ValueId x = graph.input(from_scalars(from, values));
       const TypeId type = graph.module().context().tensor(to, graph.module().type(x).shape);
       const NdArray got = graph.array(graph.builder().create("stablehlo.convert", {x}, {}, {type}));
@@ -392,7 +392,7 @@ TEST(Elementwise, ConvertBetweenAllDTypes) {
 }
 
 TEST(Elementwise, BitcastAndReducePrecision) {
-  Graph graph;
+  ComputedGraph graph;
   const ValueId x = graph.input(floats(DType::kF32, {1.0, -0.0, 3.14159274, 1e30, 1e-30, 65520, -65519, 1e-40}));
   const TypeId bits = graph.module().context().tensor(DType::kU32, Dims{8});
   const ValueId word = graph.builder().create("stablehlo.bitcast_convert", {x}, {}, {bits});
@@ -409,7 +409,7 @@ TEST(Elementwise, BitcastAndReducePrecision) {
 }
 
 TEST(Elementwise, SplatsAreComputedOnce) {
-  Graph graph;
+  ComputedGraph graph;
   const ValueId x = graph.input(NdArray::full(DType::kF32, {1000, 1000, 1000}, Scalar::of_float(DType::kF32, 4)));
   const NdArray root = graph.array(graph.builder().create("stablehlo.sqrt", {x}));
   EXPECT_TRUE(root.is_splat());
@@ -418,13 +418,13 @@ TEST(Elementwise, SplatsAreComputedOnce) {
 }
 
 TEST(Elementwise, EmptyTensors) {
-  Graph graph;
+  ComputedGraph graph;
   const ValueId x = graph.input(NdArray::empty(DType::kF32, {3, 0}));
   EXPECT_EQ(graph.array(graph.builder().create("stablehlo.add", {x, x})).size(), 0);
 }
 
 TEST(Elementwise, WrongOperandsNameTypesAndTheWayOut) {
-  Graph graph;
+  ComputedGraph graph;
   const ValueId four = graph.input(floats(DType::kF32, {1, 2, 3, 4})), two = graph.input(floats(DType::kF32, {1, 2}));
   const ValueId integers = graph.input(from_scalars(DType::kI32, interesting(DType::kI32)));
   const auto message = [&](std::string_view name, std::initializer_list<ValueId> operands, const Attrs& attrs = {}) {
@@ -451,7 +451,7 @@ TEST(Elementwise, WrongOperandsNameTypesAndTheWayOut) {
 }
 
 TEST(Elementwise, RulesAreOneFactorPerDim) {
-  Graph graph;
+  ComputedGraph graph;
   const NdArray matrix = NdArray::empty(DType::kF32, {4, 8});
   const ValueId x = graph.input(matrix), scalar = graph.input(NdArray::empty(DType::kF32, {}));
   const ValueId clamped = graph.builder().create("stablehlo.clamp", {scalar, x, scalar});

@@ -17,7 +17,7 @@ namespace {
 
 class OneVjp : public VjpContext {
  public:
-  OneVjp(Graph& graph, OpView op, ValueId cotangent)
+  OneVjp(ComputedGraph& graph, OpView op, ValueId cotangent)
       : graph_(graph), op_(op), cotangent_(cotangent), set_(op.operand_count()) {}
   OpView op() const override { return op_; }
   Builder& builder() override { return graph_.builder(); }
@@ -29,7 +29,7 @@ class OneVjp : public VjpContext {
   ValueId operand_cotangent(size_t i) const { return set_[i]; }
 
  private:
-  Graph& graph_;
+  ComputedGraph& graph_;
   OpView op_;
   ValueId cotangent_;
   std::vector<ValueId> set_;
@@ -61,12 +61,12 @@ TEST(Elementwise, DerivativesAgainstDifferences) {
     std::vector<std::vector<double>> points;
     for (size_t i = 0; i < arity(def); ++i) points.push_back(domain(op, i));
     const auto evaluate = [&](const std::vector<std::vector<double>>& at) {
-      Graph graph;
+      ComputedGraph graph;
       std::vector<ValueId> operands;
       for (const std::vector<double>& values : at) operands.push_back(graph.input(from_doubles(values)));
       return graph.array(graph.module().result(graph.builder().create_op(def, operands)));
     };
-    Graph graph;
+    ComputedGraph graph;
     std::vector<ValueId> operands;
     for (const std::vector<double>& values : points) operands.push_back(graph.input(from_doubles(values)));
     const OpId id = graph.builder().create_op(def, operands);
@@ -90,7 +90,7 @@ TEST(Elementwise, DerivativesAgainstDifferences) {
 }
 
 TEST(Elementwise, DerivativesAtKinks) {
-  Graph graph;
+  ComputedGraph graph;
   const ValueId x = graph.input(from_doubles({1, 2, 3})), y = graph.input(from_doubles({1, 3, 2}));
   const ValueId g = graph.input(from_doubles({4, 4, 4}));
   const ValueId larger = graph.builder().create("stablehlo.maximum", {x, y});
@@ -126,7 +126,7 @@ TEST(Elementwise, DerivativesAtKinks) {
 }
 
 TEST(Elementwise, IntegersContributeNothing) {
-  Graph graph;
+  ComputedGraph graph;
   const ValueId x = graph.input(from_scalars(DType::kI32, {Scalar::of_int(DType::kI32, 7)}));
   const ValueId sum = graph.builder().create("stablehlo.add", {x, x});
   OneVjp vjp(graph, graph.defining_op(sum), x);
@@ -136,7 +136,7 @@ TEST(Elementwise, IntegersContributeNothing) {
 
 class OneBatch : public BatchContext {
  public:
-  OneBatch(Graph& graph, OpView op, std::vector<ValueId> operands, std::vector<bool> batched, int64_t size)
+  OneBatch(ComputedGraph& graph, OpView op, std::vector<ValueId> operands, std::vector<bool> batched, int64_t size)
       : graph_(graph), op_(op), operands_(std::move(operands)), batched_(std::move(batched)), size_(size) {}
   OpView op() const override { return op_; }
   Builder& builder() override { return graph_.builder(); }
@@ -157,7 +157,7 @@ class OneBatch : public BatchContext {
   ValueId result() const { return result_; }
 
  private:
-  Graph& graph_;
+  ComputedGraph& graph_;
   OpView op_;
   std::vector<ValueId> operands_;
   std::vector<bool> batched_;
@@ -184,7 +184,7 @@ TEST(Elementwise, BatchedRowsAreTheOpOnEachRow) {
         for (bool scalars : {false, true}) {
           if (scalars && arity(def) != 3) continue;
           SCOPED_TRACE(std::string(name) + " mask " + std::to_string(mask) + (scalars ? " scalars" : ""));
-          Graph graph;
+          ComputedGraph graph;
           std::vector<ValueId> plain, mixed;
           std::vector<NdArray> arrays;
           std::vector<bool> batched;
@@ -206,7 +206,7 @@ TEST(Elementwise, BatchedRowsAreTheOpOnEachRow) {
           whole.insert(whole.begin(), kRows);
           ASSERT_EQ(got.shape(), whole);
           for (int64_t row = 0; row < kRows; ++row) {
-            Graph single;
+            ComputedGraph single;
             std::vector<ValueId> operands;
             for (size_t i = 0; i < arity(def); ++i) {
               NdArray part = arrays[i];
