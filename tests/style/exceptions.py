@@ -13,7 +13,6 @@ FOLDERS: dict[str, str] = {  # path → reason; a folder that has become small l
 # that has become small leaves this list.
 CLASSES: dict[str, int] = {
     "cpp/shardwise/compiler/trace.h:Trace": 340,
-    "cpp/shardwise/ir/module.h:Module": 220,
     "cpp/shardwise/partition/accumulator_choice.h:AccumulatorChooser": 220,
     "cpp/shardwise/partition/compute_sharding.h:ComputeShardings": 240,
     "cpp/shardwise/partition/op_choice.h:OpChooser": 340,

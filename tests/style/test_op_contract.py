@@ -44,25 +44,25 @@ def readers(trait: str) -> list[str]:
 
 
 def test_a_factor_says_what_sharding_it_means() -> None:
-    assert fields_of(CORE / "ir" / "sharding_rule.h", "Factor") == FACTOR
+    assert fields_of(CORE / "ir" / "rule" / "sharding_rule.h", "Factor") == FACTOR
 
 
 def readers_in_ranges(field: str) -> list[str]:
     """Files that read a field of a range. Bindings show it only."""
-    rules = CORE / "ir" / "sharding_rule.cpp"
+    own = CORE / "ir" / "rule" / "range.cpp"
     reads = re.compile(rf"\brange(?:->|\.){field}\b")
     files = [path for path in cpp_files(CORE) if CORE / "bindings" not in path.parents]
-    found = [relative(path) for path in files if path != rules and reads.search(path.read_text())]
-    of_methods = re.findall(r"^\w+ Range::.*?^}", rules.read_text(), re.MULTILINE | re.DOTALL)
-    header = re.search(r"bool is_static\(\) const \{.*\}", (CORE / "ir" / "range.h").read_text())
+    found = [relative(path) for path in files if path != own and reads.search(path.read_text())]
+    of_methods = re.findall(r"^\w+ Range::.*?^}", own.read_text(), re.MULTILINE | re.DOTALL)
+    header = re.search(r"bool is_static\(\) const \{.*\}", (CORE / "ir" / "rule" / "range.h").read_text())
     assert of_methods
     assert header is not None
-    methods = [relative(rules)] if re.search(rf"\b{field}\b", "".join(of_methods) + header[0]) else []
+    methods = [relative(own)] if re.search(rf"\b{field}\b", "".join(of_methods) + header[0]) else []
     return [*found, *methods]
 
 
 def test_the_fields_of_a_range_are_these() -> None:
-    assert fields_of(CORE / "ir" / "range.h", "Range") == RANGE
+    assert fields_of(CORE / "ir" / "rule" / "range.h", "Range") == RANGE
 
 
 @pytest.mark.parametrize("field", RANGE)

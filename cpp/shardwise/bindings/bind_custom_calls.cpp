@@ -20,7 +20,7 @@
 #include "shardwise/compiler/trace.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/text/rule_parser.h"
 #include "shardwise/transforms/batch/batch.h"

@@ -21,7 +21,7 @@
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/refusals.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/ops/elementwise/special_decompositions.h"

@@ -100,7 +100,7 @@ struct AxesPerDimAttr {
 };
 
 // A sharding rule as written, factors by number: ([i, k], [k, j])->([i, j]) {i=8, j=16, k=4} reduction={k}, custom.
-// rule_attribute.h checks whether it fits an op.
+// rule/rule_attribute.h checks whether it fits an op.
 struct RuleAttr {
   using Mapping = std::vector<Dims>;  // of one tensor: the factors of each dim, major to minor
   std::vector<Mapping> operands, results;

@@ -7,7 +7,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/dense_printer.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/mesh/sharding_text.h"
 
 namespace shardwise {

@@ -20,7 +20,7 @@
 #include "shardwise/ir/ids.h"
 #include "shardwise/ir/interner.h"
 #include "shardwise/ir/location.h"
-#include "shardwise/ir/rule_cache.h"
+#include "shardwise/ir/rule/rule_cache.h"
 #include "shardwise/ir/type.h"
 #include "shardwise/mesh/placement.h"
 
@@ -71,7 +71,7 @@ class Context {
   std::string name_of(LocId id) const;        // the name given by loc("h"(…)), or ""
   std::string location_text(LocId id) const;  // "train.py:31", or ""
 
-  RuleCache& rules() { return rules_; }  // rule_cache.h: sharding_rule(op)
+  RuleCache& rules() { return rules_; }  // op_def.h: sharding_rule(op)
 
  private:
   Interner<TensorType, TypeId> types_;

@@ -6,7 +6,7 @@
 //   constexpr OpDef kTranspose{
 //       .name = "stablehlo.transpose",
 //       .infer = infer_transpose,       // result types, or an error
-//       .rule = rule_transpose,         // sharding rule: dims → factors, as data (sharding_rule.h)
+//       .rule = rule_transpose,         // sharding rule: dims → factors, as data (rule/sharding_rule.h)
 //       .prepare = prepare_transpose,   // what runs on the buffers of a device; it reads no attribute
 //       .vjp = vjp_transpose,           // gradient as a graph, or not_differentiable + .no_vjp_reason
 //       .batch = batch_transpose,       // vmap: the op with a new leading dim
@@ -31,7 +31,7 @@
 #include <string_view>
 
 #include "shardwise/ir/module.h"
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule/sharding_rule.h"
 
 namespace shardwise {
 

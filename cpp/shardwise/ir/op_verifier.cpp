@@ -9,7 +9,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/propagation_edges.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/mesh/sharding_text.h"
 

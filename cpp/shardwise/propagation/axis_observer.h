@@ -10,7 +10,7 @@
 // Propagation itself runs without an observer.
 #pragma once
 
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule/sharding_rule.h"
 #include "shardwise/mesh/axis.h"
 
 namespace shardwise {

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule/sharding_rule.h"
 #include "shardwise/mesh/placement.h"
 
 namespace shardwise {

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rule_attribute.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_attribute.h"
+#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ir/text_words.h"
 
 namespace shardwise {

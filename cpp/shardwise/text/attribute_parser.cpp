@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "shardwise/base/float_bits.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/text/dense_parser.h"
 #include "shardwise/text/rule_parser.h"
 

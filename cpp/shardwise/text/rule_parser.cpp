@@ -5,7 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 
 namespace shardwise {
 namespace {

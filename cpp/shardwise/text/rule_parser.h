@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a sharding rule (ir/rule_attribute.h prints it, and checks it against an op):
+// Reads a sharding rule (ir/rule/rule_attribute.h prints it, and checks it against an op):
 //
 //   <([i, k], [k, j])->([i, j]) {i=4, j=16, k=8} reduction={k}, custom>
 #pragma once

@@ -20,7 +20,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/registry.h"
 #include "shardwise/ops/shared/scalars.h"

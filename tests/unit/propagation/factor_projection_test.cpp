@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/mesh/sharding_text.h"
 
 namespace shardwise {

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/shared/windows.h"
 
 namespace shardwise {

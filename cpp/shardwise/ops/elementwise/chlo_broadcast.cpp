@@ -9,7 +9,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"

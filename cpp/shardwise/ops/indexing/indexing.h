@@ -22,7 +22,7 @@
 
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 
 namespace shardwise {
 

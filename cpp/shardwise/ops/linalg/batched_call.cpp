@@ -9,7 +9,7 @@
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 
 namespace shardwise {
 namespace {

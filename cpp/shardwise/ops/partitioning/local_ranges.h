@@ -6,7 +6,7 @@
 //   pad interior = 1, high = 1, 4 rows on x = 2  4 rows of the result from 2 rows: padding_after 1
 #pragma once
 
-#include "shardwise/ir/range.h"
+#include "shardwise/ir/rule/range.h"
 
 namespace shardwise {
 

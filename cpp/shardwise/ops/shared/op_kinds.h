@@ -14,7 +14,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 
 namespace shardwise {
 

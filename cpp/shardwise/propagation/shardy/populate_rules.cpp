@@ -3,7 +3,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/propagation/rules_by_op.h"
 

@@ -6,7 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/registry.h"
 
 namespace shardwise {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The user's sharding rule of an op (ir/rule_attribute.h) that is batched: a dim of rows gets a factor of its own.
+// The user's sharding rule of an op (ir/rule/rule_attribute.h) that is batched: a dim of rows gets a factor of its own.
 //
 //   tanh tensor<2xf32>, ([i])->([j]) {i=2, j=2}      on 4 rows: ([k, i])->([k, j]) {i=2, j=2, k=4}
 #pragma once

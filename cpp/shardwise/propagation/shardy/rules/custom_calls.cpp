@@ -9,7 +9,7 @@
 #include <string>
 
 #include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/propagation/shardy/rules.h"
 

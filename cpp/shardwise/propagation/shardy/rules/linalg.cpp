@@ -4,7 +4,7 @@
 // factor. Here the free dim of the right-hand side passes through.
 //
 //   triangular_solve, left_side    ([i, k, j], [i, j, l])->([i, k, l]) … need_replication={j, k, l}
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/propagation/shardy/rules.h"
 
 namespace shardwise {

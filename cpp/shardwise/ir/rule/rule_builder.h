@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "shardwise/ir/module.h"
-#include "shardwise/ir/range.h"
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule/range.h"
+#include "shardwise/ir/rule/sharding_rule.h"
 
 namespace shardwise {
 

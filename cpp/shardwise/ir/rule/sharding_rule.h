@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-#include "shardwise/ir/range.h"
+#include "shardwise/ir/rule/range.h"
 #include "shardwise/mesh/sharding.h"
 
 namespace shardwise {

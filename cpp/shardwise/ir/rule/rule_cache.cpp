@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/rule_cache.h"
+#include "shardwise/ir/rule/rule_cache.h"
 
 #include <functional>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/rule_attribute.h"
+#include "shardwise/ir/rule/rule_attribute.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ir/rule_builder.h"
+#include "shardwise/ir/rule/rule_builder.h"
 
 namespace shardwise {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "shardwise/ir/ids.h"
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule/sharding_rule.h"
 
 namespace shardwise {
 

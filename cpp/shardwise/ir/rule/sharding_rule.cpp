@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/sharding_rule.h"
+#include "shardwise/ir/rule/sharding_rule.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/range.h"
+#include "shardwise/ir/rule/range.h"
 
 #include <algorithm>
 
