@@ -261,15 +261,22 @@ def test_debug_prints_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "sum 496.0\n"
 
 
-def test_a_maximum_keeps_nan_and_the_sign_of_zero() -> None:
-    x = np.array([-0.0, 0.0, np.nan, 1.0, -0.0, -1.0, -0.0, -0.0], np.float32).reshape(4, 2)
-    program = sw.jit(lambda x: (x.max(0), x.min(0), x[2:].max(0)), mesh=sw.Mesh({"x": 4}), in_shardings=(P("x"),))
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2"])
+def test_a_maximum_has_the_bits_of_nan_and_zero(dtype: str) -> None:
+    x = np.array([-0.0, 0.0, np.nan, 1.0, -0.0, -1.0, -0.0, -np.nan]).astype(np.dtype(dtype)).reshape(4, 2)
+    program = sw.jit(lambda x: (x.max(0), x.min(0), x[2:3].max(0)), mesh=sw.Mesh({"x": 4}), in_shardings=(P("x"),))
     function = program.lower(x).compile().to_jax()
     for got, want in zip(function.get(function(x)), program(x)):
-        np.testing.assert_array_equal(got, np.asarray(want))  # every NaN equals every other
-        np.testing.assert_array_equal(
-            (got < 0) | (np.signbit(got) & (got == 0)), np.signbit(np.asarray(want)) & (got == got)
-        )
+        assert np.asarray(got).tobytes() == np.asarray(want).tobytes()
+
+
+def test_what_sorts_after_a_minimum_finds_nan_where_it_is() -> None:
+    x = np.array([[1, np.nan, 3, 4], [5, 6, 2, 8]], np.float32)
+    largest = sw.from_jax(lambda x: jax.lax.top_k(jax.numpy.min(x, 0), 2))
+    program = sw.jit(largest, mesh=sw.Mesh({"x": 2}), in_shardings=(P("x"),))
+    function = program.lower(x).compile().to_jax()
+    for got, want in zip(function.get(function(x)), program(x)):
+        np.testing.assert_array_equal(got, np.asarray(want))
 
 
 def test_subnormals_and_payloads_survive_movement_of_narrow_floats() -> None:

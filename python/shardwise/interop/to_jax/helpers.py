@@ -79,16 +79,19 @@ def integer_power(x, y):
 
 
 def in_order(dtype, sign):
-    """The bits of all floats of at most a byte, ascending for sign 1 and descending for -1. NaN is the last one."""
+    """The bits of all floats of at most a byte, ascending for sign 1 and descending for -1. One NaN is the last."""
     bits = np.arange(2 ** jnp.finfo(dtype).bits, dtype="uint8")
     x = bits.view(dtype).astype("float64")
-    return bits[np.lexsort((sign * np.copysign(1, x), sign * x))]
+    numbers = bits[np.lexsort((sign * np.copysign(1, x), sign * x))][: np.count_nonzero(x == x)]
+    return numbers if len(numbers) == len(bits) else np.append(numbers, np.array(np.nan, dtype).view("uint8"))
 
 
 def ranked(x, sign):
     """Floats of at most a byte as their ranks."""
-    bits = lax.bitcast_convert_type(x, f"uint{jnp.finfo(x.dtype).bits}").astype("int32")
-    return jnp.take(np.argsort(in_order(x.dtype, sign)).astype("uint8"), bits, mode="clip")
+    order = in_order(x.dtype, sign)
+    ranks = np.full(2 ** jnp.finfo(x.dtype).bits, len(order) - 1, "uint8")
+    ranks[order] = np.arange(len(order))
+    return jnp.take(ranks, lax.bitcast_convert_type(x, f"uint{jnp.finfo(x.dtype).bits}").astype("int32"), mode="clip")
 
 
 def of_ranks(ranks, dtype, sign):
@@ -97,13 +100,17 @@ def of_ranks(ranks, dtype, sign):
     return lax.bitcast_convert_type(bits.astype(f"uint{jnp.finfo(dtype).bits}"), dtype)
 
 
+def one_nan(x):
+    """Every NaN with the same bits."""
+    return lax.select(x != x, lax.full_like(x, jnp.nan), x)
+
+
 def exact_max(x, axes, axis_index_groups=None):
     """The maximum over devices. As integers, NaN wins and 0.0 is more than -0.0."""
     if x.dtype.itemsize == 1:
         best = lax.pmax(ranked(x, 1), axes, axis_index_groups=axis_index_groups)
         return of_ranks(best, x.dtype, 1)
-    keys = total_order(lax.select(x != x, lax.full_like(x, jnp.nan), x))
-    keys = lax.pmax(keys, axes, axis_index_groups=axis_index_groups)
+    keys = lax.pmax(total_order(one_nan(x)), axes, axis_index_groups=axis_index_groups)
     return lax.bitcast_convert_type(lax.select(keys < 0, keys ^ jnp.iinfo(keys.dtype).max, keys), x.dtype)
 
 
@@ -112,7 +119,7 @@ def exact_min(x, axes, axis_index_groups=None):
     if x.dtype.itemsize == 1:
         best = lax.pmax(ranked(x, -1), axes, axis_index_groups=axis_index_groups)
         return of_ranks(best, x.dtype, -1)
-    return -exact_max(-x, axes, axis_index_groups)
+    return one_nan(-exact_max(-x, axes, axis_index_groups))
 
 
 def as_bits(move, x):
