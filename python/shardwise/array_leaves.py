@@ -12,11 +12,13 @@ import numpy as np
 from .array import Array, ShapeDtypeStruct
 from .dtypes import is_dtype, refuse_subclass, way_to_numbers
 from .errors import DTypeError, described, message
+from .foreign import native
+from .sharding import NamedSharding
 from .tracing import Trace, Tracer, WeakTracer, refuse_escaped
 from .trees import flatten, leaf_names
 from .user_code.static_arguments import STATIC_FIELD
 
-__all__ = ["as_weak", "aval_of", "lifted_results", "numbers_of"]
+__all__ = ["as_weak", "aval_of", "lifted_results", "numbers_of", "sharding_of"]
 
 
 def numbers_of(leaf: Any) -> np.ndarray | None:
@@ -24,6 +26,12 @@ def numbers_of(leaf: Any) -> np.ndarray | None:
     refuse_subclass(leaf)
     array = np.asarray(leaf)
     return array if is_dtype(array.dtype) else None
+
+
+def sharding_of(leaf: Any) -> NamedSharding | None:
+    """The sharding of an array, also of one of JAX's; None for any other leaf."""
+    sharding = native(getattr(leaf, "sharding", None))
+    return sharding if isinstance(sharding, NamedSharding) else None
 
 
 def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
@@ -38,7 +46,7 @@ def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
     if array is None:
         rule = f"argument {name} must be an array of numbers"
         raise DTypeError(message("jit", rule, described(leaf), _way_out(leaf, name, function)))
-    return ShapeDtypeStruct(array.shape, array.dtype)
+    return ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding_of(leaf))
 
 
 def _way_out(leaf: Any, name: str, function: str) -> str:

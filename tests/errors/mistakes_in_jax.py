@@ -242,16 +242,35 @@ def a_mesh_of_another_size() -> None:
 
 @says(
     sw.MeshError,
-    "to_jax: an abstract mesh must have the axes of the program's mesh, Mesh('data': 4, 'model': 2), "
-    "got {'data': 2, 'model': 4}; compile the program for this mesh",
+    "to_jax: mesh must have the axes of the program's mesh, in this order: Mesh('data': 4, 'model': 2), "
+    "got {'model': 2, 'data': 4}; compile the program for this mesh",
 )
-def an_abstract_mesh_of_other_sizes() -> None:
-    compiled(lambda x: x + 1, X).to_jax(mesh=jax.sharding.AbstractMesh((2, 4), ("data", "model")))
+def a_mesh_whose_axes_are_in_another_order() -> None:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("model", "data"))
+    compiled(lambda x: x + 1, X).to_jax(mesh=mesh)
 
 
 @says(
     sw.MeshError,
-    "jax_shardings: an abstract mesh must have the axes of the program's mesh, Mesh('data': 4, 'model': 2), "
+    "to_jax: mesh must have devices, got AbstractMesh('data': 4, 'model': 2, axis_types=(Auto, Auto)); "
+    'pass a jax.sharding.Mesh, or read as_text("export"), which needs none',
+)
+def a_mesh_without_devices() -> None:
+    compiled(lambda x: x + 1, X).to_jax(mesh=jax.sharding.AbstractMesh((4, 2), ("data", "model")))
+
+
+@says(
+    sw.MeshError,
+    "jax_shardings: mesh must have the axes of the program's mesh, in this order: Mesh('data': 4, 'model': 2), "
+    "got {'data': 2, 'model': 4}; compile the program for this mesh",
+)
+def an_abstract_mesh_of_other_sizes() -> None:
+    compiled(lambda x: x + 1, X).jax_shardings(mesh=jax.sharding.AbstractMesh((2, 4), ("data", "model")))
+
+
+@says(
+    sw.MeshError,
+    "jax_shardings: mesh must have the axes of the program's mesh, in this order: Mesh('data': 4, 'model': 2), "
     "got {'x': 8}; compile the program for this mesh",
 )
 def an_abstract_mesh_of_other_axes() -> None:

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import is_one_of, message
+from ..errors import MeshError, described, is_one_of, message
 from ..implementations import provides
 from ..stages import Program
 from ..traceback_filtering import entry_point
 from .jax_shardings import JaxShardings, annotated, shardings_of
-from .optional import needs_jax
+from .optional import jax, needs_jax
 from .source.script import script_of
 from .to_jax import JAX
 from .to_jax.export import export_text
@@ -31,6 +31,9 @@ _TARGETS = {target.name: target for target in (JAX, MPI4PY)}
 def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxProgram:
     """Implements :meth:`Program.to_jax`."""
     needs_jax("to_jax")
+    if isinstance(mesh, jax.sharding.AbstractMesh):
+        way_out = 'pass a jax.sharding.Mesh, or read as_text("export"), which needs none'
+        raise MeshError(message("to_jax", "mesh must have devices", described(mesh), way_out))
     return JaxProgram(program, script_of(program, JAX, is_read=False), devices, mesh)
 
 

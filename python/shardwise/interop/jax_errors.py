@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType, TracebackType
@@ -18,6 +19,7 @@ from .optional import jax
 
 __all__ = ["clearer", "refuse_callbacks", "refuse_captured_results", "refuse_jax_tracer", "users_place"]
 
+_OWN_CLASS = re.compile(r"\bshardwise\.[a-z_.]*[A-Z]")  # JAX's messages name the class of a value that it cannot take
 _TO_PRINT = "remove it, or return the value, and print it by sw.debug.print in the function around"
 _TO_CALL = "write it in jax.numpy, or return the value, and call Python on the results of the program"
 _CALLBACKS = {
@@ -84,7 +86,7 @@ def clearer(error: Exception) -> Exception | None:
         return ValueError(message("from_jax", rule, None, way_out))
     if isinstance(error, _CapturedResultError):
         return _captured(str(error))
-    is_ours = isinstance(error, (TracerConversionError, UnsupportedError)) or "shardwise" in str(error)
+    is_ours = isinstance(error, (TracerConversionError, UnsupportedError)) or bool(_OWN_CLASS.search(str(error)))
     if not is_ours and not isinstance(error, jax.errors.TracerArrayConversionError):
         return None
     captured = next(_tracers_in(error.__traceback__), None)

@@ -250,7 +250,7 @@ class JaxFunction:
                 better = clearer(error)
                 if better is None:
                     raise
-                raise better from None
+                raise better from error
         if key is not None:
             self._functions[key] = known
         return known

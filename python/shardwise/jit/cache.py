@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
+from ..array_leaves import sharding_of
 from ..dtypes import refuse_subclass
 from ..errors import message
 from ..layouts import current_layout
@@ -72,7 +73,7 @@ def leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
         refuse_escaped(leaf)
     array = np.asarray(leaf)
-    return (array.shape, array.dtype, type(leaf)) if type(leaf) in (int, float) else (array.shape, array.dtype)
+    return array.shape, array.dtype, type(leaf) if type(leaf) in (int, float) else sharding_of(leaf)
 
 
 def static_leaf_key(leaf: Any) -> Any:

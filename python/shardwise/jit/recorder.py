@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..array import ShapeDtypeStruct
-from ..array_leaves import as_weak, aval_of, lifted_results
+from ..array_leaves import as_weak, aval_of, lifted_results, sharding_of
 from ..errors import MeshError, ShardingError, composed, message
 from ..host_random import warning_of_draws
 from ..mesh import Mesh, default_mesh, get_mesh
-from ..sharding import NamedSharding, sharding_on
+from ..sharding import sharding_on
 from ..stages import Traced
 from ..tracing import Trace, Tracer, UserCall, recording
 from ..trees import leaf_names, specs_per_leaf, unflatten
@@ -35,8 +35,8 @@ class Recorder:
         """The mesh of a call, by its options, its arguments or :func:`set_mesh`. MeshError if they name several."""
         candidates = list(self.options.meshes)
         for leaf in call.leaves:
-            sharding = getattr(leaf, "sharding", None)
-            if isinstance(sharding, NamedSharding):
+            sharding = sharding_of(leaf)
+            if sharding is not None:
                 candidates.append(sharding.mesh)
         if not candidates:
             return get_mesh()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -225,3 +226,27 @@ def test_classes_of_hlo() -> None:
     classes |= {"other": {"custom-call"}, "movement": {"slice", "parameter"}}
     assert {name: op_class(opcodes) for name, opcodes in classes.items()} == {name: name for name in classes}
     assert op_class({"fft"}) == op_class({"parameter"}) == "other"
+
+
+def test_a_program_from_the_cache_of_jax_has_no_hlo_to_compare(tmp_path: Path) -> None:
+    x, w = np.ones((64, 32), np.float32), np.ones((32, 16), np.float32)
+    program = sw.jit(layer, mesh=MESH, in_shardings=(P("x"), P(None, "y"))).lower(x, w).compile()
+    options = {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: getattr(jax.config, name) for name in options}
+    try:
+        for name, value in options.items():
+            jax.config.update(name, value)
+        jax.clear_caches()
+        assert compiled_texts(program.to_jax().lower())
+        assert any(tmp_path.iterdir())
+        jax.clear_caches()
+        with pytest.raises(sw.UnsupportedError, match=r"jax_enable_compilation_cache"):
+            compiled_texts(program.to_jax().lower())
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        jax.clear_caches()

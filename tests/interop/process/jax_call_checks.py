@@ -316,6 +316,15 @@ def test_an_error_beside_a_traced_value_is_kept() -> None:
     with pytest.raises(TypeError, match=r"cannot reshape"):
         sw.jit(program, mesh=MESH)(X)
 
+    def fails(x: Any) -> Any:
+        def read(y: Any) -> Any:
+            raise ValueError(f"cannot read /data/shardwise/{x.ndim}")
+
+        return sw.from_jax(read)(x)
+
+    with pytest.raises(ValueError, match=r"^cannot read /data/shardwise/2"):
+        sw.jit(fails, mesh=MESH)(X)
+
 
 def test_only_an_op_without_a_rule_for_tpus_is_lowered_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     platforms: list[Any] = []

@@ -46,6 +46,26 @@ def test_found_shardings_are_options_of_jax_jit_and_constraints() -> None:
     assert program.jax_shardings(mesh=abstract).out_shardings.mesh == abstract
 
 
+def test_an_array_of_jax_brings_its_sharding() -> None:
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
+    by_rows, by_columns = (
+        jax.device_put(x, jax.NamedSharding(mesh, spec))
+        for spec in (PartitionSpec("data"), PartitionSpec(None, "data"))
+    )
+    own = sw.Mesh({"data": 4, "model": 2})
+    function = sw.jit(np.sin, mesh=own)
+    assert [function(v).sharding.spec for v in (by_rows, by_columns, x)] == [
+        P("data", None),
+        P(None, "data"),
+        P(None, None),
+    ]
+    square = sw.from_jax(lambda x: jax.numpy.sum(x * x))
+    assert sw.grad(square)(by_rows).sharding == sw.NamedSharding(own, P("data", None))
+    with pytest.raises(sw.MeshError, match="must be on meshes over the same devices"):
+        sw.jit(np.sin, mesh=sw.Mesh({"x": 4}))(by_rows)
+
+
 def constraints(text: str) -> list[str]:
     return re.findall(r"sdy.sharding_constraint \S+ <@mesh, (\[.*?\])>", text)
 

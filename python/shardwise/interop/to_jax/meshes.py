@@ -27,10 +27,13 @@ def jax_mesh(axes: MeshAxes, what: str, devices: Sequence[Any] | None, mesh: Any
     if not isinstance(mesh, (jax.sharding.Mesh, jax.sharding.AbstractMesh)):
         raise TypeError(message(what, "mesh must be a jax.sharding.Mesh", described(mesh)))
     own = Mesh._wrap(axes.mesh)
-    if isinstance(mesh, jax.sharding.AbstractMesh):
-        if dict(mesh.shape) not in (dict(own.shape), axes.sizes):
-            rule = f"an abstract mesh must have the axes of the program's mesh, {own!r}"
-            raise MeshError(message(what, rule, dict(mesh.shape), "compile the program for this mesh"))
+    is_abstract = isinstance(mesh, jax.sharding.AbstractMesh)
+    # Devices in a row may have any names, but those of the program mean its axes.
+    named = is_abstract or any(name in own.shape or name in axes.sizes for name in mesh.shape)
+    if named and list(mesh.shape.items()) not in (list(own.shape.items()), list(axes.sizes.items())):
+        rule = f"mesh must have the axes of the program's mesh, in this order: {own!r}"
+        raise MeshError(message(what, rule, dict(mesh.shape), "compile the program for this mesh"))
+    if is_abstract:
         return jax.sharding.AbstractMesh(sizes, axes.all)
     given = np.asarray(mesh.devices).reshape(-1)
     if len(given) != own.size:

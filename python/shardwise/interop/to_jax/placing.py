@@ -58,11 +58,19 @@ def _own(leaf: Any, border: Border, sharding: Any, name: str, strict: bool) -> A
         return leaf
     if strict:
         rule = f"argument {name} must have the sharding of the program, {sharding.spec}"
-        way_out = "place it with put(…), which moves it"
-        raise ShardingError(message("to_jax", rule, getattr(leaf.sharding, "spec", leaf.sharding), way_out))
+        got = getattr(leaf.sharding, "spec", leaf.sharding)
+        if got == sharding.spec:
+            rule += f" on {_mesh_text(sharding.mesh)}"
+            got = f"it on {_mesh_text(leaf.sharding.mesh)}"
+        raise ShardingError(message("to_jax", rule, got, "place it with put(…), which moves it"))
     if leaf.shape == border.padded:
         return jax.device_put(leaf, sharding)
     return placed(whole(leaf, sharding.mesh, border.dtype.itemsize == 8), border, sharding)
+
+
+def _mesh_text(mesh: Any) -> str:
+    ids = np.array([device.id for device in mesh.devices.flat])
+    return f"the mesh {dict(mesh.shape)} of devices {np.array2string(ids, threshold=16, separator=', ')}"
 
 
 def placed(array: np.ndarray, border: Border, sharding: Any) -> Any:
