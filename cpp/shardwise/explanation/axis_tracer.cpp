@@ -80,7 +80,7 @@ Annotation AxisTracer::annotation_of(const TensorRef& tensor) const {
     return found;
   }
   const Value& value = module_.value(tensor.value);
-  const OpId owner = value.op ? value.op : module_.region(value.region).op;
+  const OpId owner = module_.owner(value);
   // Arguments of functions have annotations of their own, those of other regions get them from their op.
   if (!value.op && (!owner || is_called_region(module_, history_.provenance().called, owner))) {
     found.label = {.text = argument_text(module_, tensor.value), .location = context.location_text(value.loc)};
@@ -105,8 +105,7 @@ Annotation AxisTracer::annotation_by(const PropagationStep& step) const {
 OpId AxisTracer::shown(OpId op) const {
   const DataFlowEdge* edge = op ? history_.edge_of(op) : nullptr;
   if (edge == nullptr) return op;
-  const Value& owner = module_.value(edge->owner);
-  return owner.op ? owner.op : module_.region(owner.region).op;
+  return module_.owner(module_.value(edge->owner));
 }
 
 AxisTracer::Predecessors AxisTracer::predecessors(const HeldAxis& at) {

@@ -31,7 +31,7 @@ MeshPtr Explainer::mesh_around(ValueId value) const {
 
 void Explainer::suggest(const TensorSharding& now, Explanation& result) {
   const Value& value = module_.value(result.value);
-  const OpId owner = value.op ? value.op : module_.region(value.region).op;
+  const OpId owner = module_.owner(value);
   const ShardingId initial = history_.initial({result.value});
   const TensorSharding* annotation = initial ? &module_.context().sharding(initial) : nullptr;
   // If one operand or result of a call has a sharding, the others begin with an open one, which is no annotation.

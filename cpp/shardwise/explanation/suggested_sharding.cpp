@@ -11,8 +11,7 @@ namespace {
 // Also those of the op that defines the value: an axis that splits its result splits its region's result.
 AxisList manual_axes_around(const Module& module, ValueId id, const Mesh& mesh) {
   AxisList axes;
-  const Value& value = module.value(id);
-  OpId op = value.op ? value.op : module.region(value.region).op;
+  OpId op = module.owner(module.value(id));
   for (; op; op = module.region(module.op(op).parent).op) {
     const auto* names = module.attrs(op).find<AxesAttr>("manual_axes");
     if (names == nullptr) continue;

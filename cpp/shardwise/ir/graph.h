@@ -83,6 +83,12 @@ class Graph {
   std::span<const RegionId> regions(OpId id) const;
   ValueId result(OpId id, uint32_t index = 0) const { return ValueId{ops_[id.index].first_result + index}; }
 
+  // The op that makes a Value or has a Use; of an argument or a result of a region, the op that has the region, if any.
+  template <class At>
+  OpId owner(const At& at) const {
+    return at.op ? at.op : region(at.region).op;
+  }
+
   size_t value_count() const { return values_.size(); }  // ids are below these counts
   size_t op_count() const { return ops_.size(); }
   size_t region_count() const { return regions_.size(); }

@@ -31,7 +31,7 @@ inline constexpr std::string_view kPartColumns[] = {kLocalBlocks, kPlacement, kP
 constexpr bool is_part_column(std::string_view name) {
   return std::ranges::find(kPartColumns, name) != std::end(kPartColumns);
 }
-inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // rejected
+inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // of XLA; text/gspmd_sharding.h reads it
 
 // The file of a text without a file name. Its lines are those of that text alone, so they are not printed.
 inline constexpr std::string_view kProgramText = "program text";

@@ -81,8 +81,7 @@ void PropagationGraph::for_each_use(Visit visit) const {
   }
   std::unordered_map<OpId, std::vector<OpId>> edges_of_op;
   for (const auto& [id, known] : edges_.all()) {
-    const Value& owner = module_.value(known.owner);
-    edges_of_op[owner.op ? owner.op : module_.region(owner.region).op].push_back(id);
+    edges_of_op[module_.owner(module_.value(known.owner))].push_back(id);
   }
   for (auto& [op, edges] : edges_of_op) {
     std::ranges::stable_sort(edges, {}, [&](OpId id) { return place_of(*edge(id)); });

@@ -78,7 +78,7 @@ class Web {
 
   bool follow_maker(ValueId id) {
     const Value& value = module_.value(id);
-    const OpId maker = value.op ? value.op : module_.region(value.region).op;
+    const OpId maker = module_.owner(value);
     if (is_loop(maker)) {
       return value.op ? admit_result(OpView(module_, maker), value.index)
                       : admit_argument(OpView(module_, maker), value.index);
@@ -148,7 +148,7 @@ class Web {
   }
 
   bool follow_use(const Use& use) {
-    const OpId user = use.op ? use.op : module_.region(use.region).op;
+    const OpId user = module_.owner(use);
     if (is_loop(user)) {
       const OpView loop(module_, user);
       if (use.op) return admit_entry(loop, use.index);
