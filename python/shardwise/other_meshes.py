@@ -23,7 +23,7 @@ def check_same_devices(what: str, mesh: Mesh, other: Mesh) -> None:
 
 
 def on_program_mesh(mesh: Mesh, sharding: _core.mesh.Sharding) -> _core.mesh.Sharding:
-    """A sharding with the axes of the program's mesh, or on its own mesh under a name that the program's has not."""
+    """A sharding with the axes of the program's mesh, or on its own mesh under another name than that one's."""
     own = Mesh._wrap(sharding.mesh)
     if own == mesh:
         return sharding

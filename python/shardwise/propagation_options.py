@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of propagation, the same for :func:`jit`, for the stages of a program, for texts and the command line.
 
-A new option is a field of :class:`PropagationOptions`, a key of :class:`PropagationSwitches`, and a row of
-``CompileOptions`` (cpp/shardwise/ir/compile_options.h). Signatures, docstrings and the command line have it from there.
+A new option is a field of :class:`PropagationOptions`, a key of :class:`PropagationSwitches`, a field of
+``CompileOptions`` and its row in ``kCompileOptions`` (cpp/shardwise/ir/compile_options.h). Signatures, docstrings and
+the command line have it from there.
 
 >>> checked_options("opt", DEFAULTS, strategy="basic", conservative=None, strict_divisible=True)
 PropagationOptions(strategy='basic', conservative=False, strict_divisible=True)

@@ -145,7 +145,7 @@ class NamedSharding:
             self._fixed.verify((1,) * self._fixed.ndim)  # an axis used twice
             self.spec = spec_of(self._fixed)
         else:
-            core_sharding(mesh, spec, len(spec))  # an axis that the mesh has not, or one used twice
+            core_sharding(mesh, spec, len(spec))  # an axis that is not in the mesh, or one used twice
             self.spec = spec
 
     @classmethod

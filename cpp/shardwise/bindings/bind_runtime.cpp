@@ -144,7 +144,7 @@ ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool
 }
 
 // Lets Ctrl-C stop a run, between two ops or inside a long one. The GIL is asked for every 10 ms at most: runs of small
-// programs in several threads would else wait for each other at every op.
+// programs in several threads would otherwise wait for each other at every op.
 class SignalCheck {
  public:
   void operator()() {

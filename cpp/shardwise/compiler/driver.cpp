@@ -31,7 +31,7 @@ Module take(SharedModule& held) {
   return moved;
 }
 
-// The ops of a local program are made by passes, and the user cannot mend their types.
+// The ops of a local program are made by passes, and the user cannot correct their types.
 Module run(const Pass& pass, Module module, PassContext& context) {
   const bool is_local = module.stage == Stage::kLocal;
   try {

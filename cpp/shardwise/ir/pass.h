@@ -88,7 +88,7 @@ struct Pass {
   Module (*run)(Module module, PassContext& context);
   // The passes that `run` runs one after another: the driver times and dumps each of them.
   std::span<const Pass> (*steps)() = nullptr;
-  bool needs_runnable = false;  // takes only programs without inlined or manual regions
+  bool needs_runnable = false;  // the driver calls check_runnable first: every op has a kernel
   StageRange takes = {};        // the driver refuses a program at another stage
   std::optional<Stage> makes = {};
   bool checks_input = false;         // after it, a compilation checks what a text or an annotation may violate

@@ -7,7 +7,7 @@
 //   %1 = sdy.all_to_all [{"x"}: 0->1] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<16x4xf32>
 //
 // The cause that `assign` gave a reshard (attribute `cause`) is copied to each of its collectives. If a step leaves a
-// dim in blocks other than ceil(size / shards), the value's blocks record it (Module::blocks).
+// dim in blocks other than ceil(size / shards), the value's blocks record it (Module::part).
 #pragma once
 
 #include <memory>

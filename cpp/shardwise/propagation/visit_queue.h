@@ -7,7 +7,7 @@
 //   for (OpId op : graph.order()) {
 //     if (!queue.is_waiting(op)) continue;             // was visited early
 //     if (queue.take(op)) …                            // false for an unused op, which is skipped
-//     while (!queue.pushed().empty()) … queue.pop() …
+//     while (queue.has_pushed()) … queue.pop() …
 //   }
 //
 // The order is Shardy's, down to when it finds that an op has become unused: it decides conflicts.

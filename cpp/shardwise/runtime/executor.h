@@ -55,7 +55,7 @@ class Executable {
 
   // `communicator` reaches the devices of other processes, which run the same program. Arguments hold the shards of all
   // devices or of the owned ones, results those of the owned ones. ShapeError, DTypeError or ShardingError for
-  // arguments that do not match `argument(i)`.
+  // arguments that do not match `argument_type(i)` and `argument_placement(i)`.
   std::vector<ShardedArray> run(Communicator& communicator, std::vector<ShardedArray> arguments,
                                 const RunOptions& options = {}) const;
 

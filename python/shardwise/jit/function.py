@@ -66,9 +66,9 @@ def jit(
         out_shardings: the same for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
         static_argnames: the same for keyword arguments.
-        donate_argnums: positional arguments whose :class:`Array` leaves are deleted after each call, which frees their
-            memory. Any later use of them is an error. The run does not write in place, so the result needs memory of
-            its own. NumPy arrays are not affected. Ignored in nested jitted functions, as in JAX.
+        donate_argnums: positional arguments whose :class:`Array` leaves are deleted when the run begins. A result may
+            take their memory if nothing else holds it. Any later use of them is an error. NumPy arrays are not
+            affected. Ignored in nested jitted functions, as in JAX.
         donate_argnames: the same for keyword arguments.
         options: ...
         sharding_rules: your own rules for ops, as :meth:`Module.with_sharding_rule` takes them:

@@ -20,7 +20,7 @@ from ._promote import is_complex, is_float, loop_dtypes, result_dtype
 from ._registry import implements
 from .contraction import Term, contract
 from .elementwise import with_sign_of_zero
-from .solvers import norm_by_singular_values
+from .matrix_functions import norm_by_singular_values
 
 __all__ = ["UFUNCS"]
 

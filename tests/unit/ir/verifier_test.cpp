@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test_ops.h"
+#include "ir/test_ops.h"
 
 namespace shardwise::testing {
 namespace {

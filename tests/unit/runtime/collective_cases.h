@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "simulator.h"
+#include "runtime/simulator.h"
 
 namespace shardwise::testing {
 

@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include "local_program.h"
-#include "processes.h"
+#include "runtime/local_program.h"
+#include "runtime/processes.h"
+#include "runtime/simulator.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/plan/plan.h"
-#include "simulator.h"
 
 namespace shardwise {
 namespace {

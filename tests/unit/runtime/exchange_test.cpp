@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "processes.h"
+#include "runtime/processes.h"
+#include "runtime/simulator.h"
 #include "shardwise/cost/exchange_cost.h"
 #include "shardwise/runtime/virtual_communicator.h"
-#include "simulator.h"
 
 namespace shardwise {
 namespace {

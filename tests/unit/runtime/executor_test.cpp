@@ -6,8 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "local_program.h"
-#include "processes.h"
+#include "runtime/local_program.h"
+#include "runtime/processes.h"
+#include "runtime/simulator.h"
 #include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
@@ -17,7 +18,6 @@
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/memory/rehearsal.h"
-#include "simulator.h"
 #include "support/message_of.h"
 
 namespace shardwise {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "local_program.h"
+#include "runtime/local_program.h"
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/cost/exchange_cost.h"

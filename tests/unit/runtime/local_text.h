@@ -9,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
-#include "local_program.h"
-#include "processes.h"
+#include "runtime/local_program.h"
+#include "runtime/processes.h"
+#include "runtime/simulator.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/text/parser.h"
-#include "simulator.h"
 
 namespace shardwise::testing {
 

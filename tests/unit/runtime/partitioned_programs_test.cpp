@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "local_program.h"
-#include "processes.h"
+#include "runtime/local_program.h"
+#include "runtime/processes.h"
 #include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/mesh/sharding_text.h"

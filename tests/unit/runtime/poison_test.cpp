@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "local_program.h"
+#include "runtime/local_program.h"
+#include "runtime/simulator.h"
 #include "shardwise/base/error.h"
-#include "simulator.h"
 #include "support/message_of.h"
 
 namespace shardwise {

@@ -19,10 +19,10 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/simulator.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/runtime/processes/process_communicator.h"
 #include "shardwise/runtime/virtual_communicator.h"
-#include "simulator.h"
 
 namespace shardwise::testing {
 

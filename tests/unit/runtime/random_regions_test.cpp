@@ -4,15 +4,15 @@
 // every branch chosen. All elements are int32, whose sums and products wrap around, so that the bits are equal.
 #include <gtest/gtest.h>
 
-#include "local_program.h"
-#include "processes.h"
+#include "runtime/local_program.h"
+#include "runtime/processes.h"
+#include "runtime/simulator.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"
-#include "simulator.h"
 
 namespace shardwise {
 namespace {

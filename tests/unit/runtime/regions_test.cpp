@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "local_text.h"
+#include "runtime/local_text.h"
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 #include "shardwise/runtime/plan/plan.h"

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/simulator.h"
 #include "shardwise/base/error.h"
-#include "simulator.h"
 
 namespace shardwise {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/simulator.h"
 #include "shardwise/runtime/array_view.h"
-#include "simulator.h"
 
 namespace shardwise {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "collective_cases.h"
+#include "runtime/collective_cases.h"
 #include "shardwise/runtime/fold.h"
 
 namespace shardwise {

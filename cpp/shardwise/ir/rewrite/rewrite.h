@@ -50,7 +50,7 @@ class Rewrite {
   Cursor after(OpId op);
   Cursor begin(RegionId region);
   Cursor end(RegionId region) const { return {region, {}}; }
-  Cursor behind(ValueId value);  // its op, or at the begin of the region whose argument it is
+  Cursor behind(ValueId value);  // its op, or at the beginning of the region whose argument it is
   LocId loc(ValueId value) const { return loc_of(module_, value); }
 
   // Moves what `make(Builder&)` appends to the cursor's region to the cursor, in order, and returns its result.

@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include "local_program.h"
+#include "runtime/local_program.h"
+#include "runtime/simulator.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/plan/plan.h"
-#include "simulator.h"
 
 namespace shardwise {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "local_text.h"
+#include "runtime/local_text.h"
 #include "shardwise/runtime/plan/plan.h"
 
 namespace shardwise {

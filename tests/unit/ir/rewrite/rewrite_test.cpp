@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/test_ops.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/verifier.h"
-#include "test_ops.h"
 
 namespace shardwise::testing {
 namespace {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of np.linalg that decompose matrices. NumPy raises LinAlgError where LAPACK does not succeed; a traced
-function cannot, and gives NaN or infinities, as JAX does.
+"""The functions of np.linalg that call LAPACK (lapack.py).
+
+NumPy raises LinAlgError where LAPACK does not succeed; a traced function cannot, and gives NaN or infinities, as JAX
+does.
 
 np.linalg.solve(a, b)      %2 = stablehlo.custom_call @shardwise.solve(%0, %1)
 """
@@ -15,11 +17,11 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
 from ..tracing import Tracer
-from . import decompositions
+from . import lapack
 from ._primitives import broadcast, broadcast_shape, common_trace, convert, operand, reshape, transpose
 from ._promote import result_dtype
 from ._registry import implements
-from .decompositions import adjoint, real_dtype
+from .lapack import adjoint, real_dtype
 
 __all__: list[str] = []
 
@@ -110,7 +112,7 @@ def _identity(x: Tracer) -> Tracer:
 @implements("linalg.cholesky")
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     """``numpy.linalg.cholesky``. NaN for a matrix that is not positive definite."""
-    return decompositions.cholesky(_square("cholesky", a), lower=not upper)
+    return lapack.cholesky(_square("cholesky", a), lower=not upper)
 
 
 @implements("linalg.qr")
@@ -119,46 +121,46 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "complete", "r"):
         way_out = "use 'reduced', 'complete' or 'r'"
         raise UnsupportedError(message("np.linalg.qr", "this mode is not supported", repr(mode), way_out))
-    q, r = decompositions.qr(_matrix("qr", a), full_matrices=mode == "complete")
+    q, r = lapack.qr(_matrix("qr", a), full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 
 @implements("linalg.eigh")
 def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
     """``numpy.linalg.eigh``."""
-    vectors, values = decompositions.eigh(_square("eigh", a), _lower("eigh", UPLO))
+    vectors, values = lapack.eigh(_square("eigh", a), _lower("eigh", UPLO))
     return EighResult(values, vectors)
 
 
 @implements("linalg.eigvalsh")
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
     """``numpy.linalg.eigvalsh``."""
-    return decompositions.eigvalsh(_square("eigvalsh", a), _lower("eigvalsh", UPLO))
+    return lapack.eigvalsh(_square("eigvalsh", a), _lower("eigvalsh", UPLO))
 
 
 @implements("linalg.eig")
 def eig(a: Any) -> Any:
     """``numpy.linalg.eig``. Complex, also where all imaginary parts are zero: the values are unknown while tracing."""
-    return EigResult(*decompositions.eig(_square("eig", a)))
+    return EigResult(*lapack.eig(_square("eig", a)))
 
 
 @implements("linalg.eigvals")
 def eigvals(a: Any) -> Any:
     """``numpy.linalg.eigvals``. Complex, also where all imaginary parts are zero."""
-    return decompositions.eigvals(_square("eigvals", a))
+    return lapack.eigvals(_square("eigvals", a))
 
 
 @implements("linalg.svd")
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """``numpy.linalg.svd``. ``hermitian`` changes nothing but the time that NumPy takes."""
     x = _matrix("svd", a)
-    return SVDResult(*decompositions.svd(x, full_matrices)) if compute_uv else decompositions.svdvals(x)
+    return SVDResult(*lapack.svd(x, full_matrices)) if compute_uv else lapack.svdvals(x)
 
 
 @implements("linalg.svdvals")
 def svdvals(x: Any, /) -> Any:
     """``numpy.linalg.svdvals``."""
-    return decompositions.svdvals(_matrix("svdvals", x))
+    return lapack.svdvals(_matrix("svdvals", x))
 
 
 # ---- solutions ------------------------------------------------------------------------------------------------------
@@ -176,7 +178,7 @@ def solve(a: Any, b: Any) -> Any:
             message("np.linalg.solve", "b must have as many rows as the matrix", f"shapes {a.shape} and {b.shape}")
         )
     batch = broadcast_shape("np.linalg.solve", (a.shape[:-2], b.shape[:-2]))
-    x = decompositions.solve(broadcast(a, (*batch, *a.shape[-2:])), broadcast(b, (*batch, *b.shape[-2:])))
+    x = lapack.solve(broadcast(a, (*batch, *a.shape[-2:])), broadcast(b, (*batch, *b.shape[-2:])))
     return reshape(x, x.shape[:-1]) if is_vector else x
 
 
@@ -184,19 +186,19 @@ def solve(a: Any, b: Any) -> Any:
 def inv(a: Any) -> Any:
     """``numpy.linalg.inv``. Infinities or NaN for a singular matrix."""
     x = _square("inv", a)
-    return decompositions.solve(x, _identity(x))
+    return lapack.solve(x, _identity(x))
 
 
 @implements("linalg.det")
 def det(a: Any) -> Any:
     """``numpy.linalg.det``."""
-    return decompositions.det(_square("det", a))
+    return lapack.det(_square("det", a))
 
 
 @implements("linalg.slogdet")
 def slogdet(a: Any) -> Any:
     """``numpy.linalg.slogdet``."""
-    return SlogdetResult(*decompositions.slogdet(_square("slogdet", a)))
+    return SlogdetResult(*lapack.slogdet(_square("slogdet", a)))
 
 
 def _cutoff(s: Any, factor: Any) -> Any:
@@ -218,7 +220,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     columns = reshape(b, (m, 1)) if b.ndim == 1 else b
     eps = float(np.finfo(a.dtype).eps)
     factor = eps * max(m, n) if rcond is None else eps if rcond == -1 else rcond
-    u, s, vh = decompositions.svd(a)
+    u, s, vh = lapack.svd(a)
     kept = s > _cutoff(s, factor)
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(a.dtype)
     x = adjoint(vh) @ (inverse[:, None] * (adjoint(u) @ columns))
@@ -237,7 +239,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = 0) -
     if rcond is None:
         by_size = rtol is None
         rcond = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if by_size else rtol or 1e-15
-    u, s, vh = decompositions.svd(x)
+    u, s, vh = lapack.svd(x)
     kept = s > _cutoff(s, rcond)
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(x.dtype)
     return adjoint(vh) @ (inverse[..., None] * adjoint(u))
@@ -249,7 +251,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
     (x,) = _arrays("matrix_rank", A)
     if x.ndim < 2:
         return np.any(x != 0).astype(np.int64)
-    s = decompositions.svdvals(x)
+    s = lapack.svdvals(x)
     if tol is None:
         factor = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps) if rtol is None else rtol
         return np.sum(s > _cutoff(s, factor), axis=-1)
@@ -261,7 +263,7 @@ def cond(x: Any, p: Any = None) -> Any:
     """``numpy.linalg.cond``."""
     matrix = _matrix("cond", x)
     if p in (None, 2, -2):
-        s = decompositions.svdvals(matrix)
+        s = lapack.svdvals(matrix)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     inverse = inv(_square("cond", matrix))
     return np.linalg.norm(matrix, p, (-2, -1)) * np.linalg.norm(inverse, p, (-2, -1))
@@ -314,7 +316,7 @@ def norm_by_singular_values(x: Any, order: Any, axes: tuple[int, ...], keepdims:
     """Norms 2, -2 and nuc of matrices."""
     if x.dtype.name not in _DTYPES:
         x = convert(x, np.dtype(np.float64))
-    s = decompositions.svdvals(np.moveaxis(x, axes, (-2, -1)))
+    s = lapack.svdvals(np.moveaxis(x, axes, (-2, -1)))
     if order == "nuc":
         result = np.sum(s, axis=-1)
     else:

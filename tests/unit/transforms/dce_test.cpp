@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardwise/ir/rewrite/dce.h"
+
 #include <gtest/gtest.h>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/builder.h"
-#include "shardwise/ir/rewrite/dce.h"
 #include "support/program_text.h"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decompositions of matrices with gradients: the ops and custom calls of LAPACK behind np.linalg.
+"""Functions of LAPACK with gradients: the ops and custom calls behind np.linalg.
 
 The last two dims are the matrix, the others a batch, which may be sharded. Where LAPACK does not succeed, results are
 NaN. Gradients follow JAX: those of a Hermitian matrix are Hermitian, and cotangents of complex values are those of the

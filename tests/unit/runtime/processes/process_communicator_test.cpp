@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collective_cases.h"
-#include "processes.h"
+#include "runtime/collective_cases.h"
+#include "runtime/processes.h"
 #include "shardwise/mesh/tiling.h"
 
 namespace shardwise {

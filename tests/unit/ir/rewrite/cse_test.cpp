@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/test_ops.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/verifier.h"
-#include "test_ops.h"
 
 namespace shardwise::testing {
 namespace {
