@@ -2,6 +2,7 @@
 #include "shardwise/explanation/explain.h"
 
 #include "shardwise/base/settings.h"
+#include "shardwise/explanation/lost_behind_barriers.h"
 #include "shardwise/explanation/suggested_sharding.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/sharding_text.h"

@@ -197,7 +197,8 @@ class LostAxisFinder : public OpTensors {
       seen = observe(question, history_.now(), kLastRound);
       // Propagation never visited the op if a visit would still bring the blocking axis.
       const auto& [tensor, factor, axis] = seen.blocker;
-      if (seen.verdict == Verdict::kOtherFactor && !has(tensor, factor, axis)) seen.verdict = Verdict::kTaken;
+      const bool is_gone = seen.verdict == Verdict::kOtherFactor && !has(tensor, factor, axis);
+      if (seen.verdict == Verdict::kTaken || is_gone) seen.verdict = Verdict::kNotVisited;
     }
     if (seen.verdict == Verdict::kDisagreement || seen.verdict == Verdict::kOtherAxes) {
       return explain_disagreement(question, lost);
@@ -206,7 +207,7 @@ class LostAxisFinder : public OpTensors {
     Question of_result = question;
     of_result.tensor = seen.blocker.tensor;
     explain(of_result, lost);
-    const VerdictText& text = verdict_text(seen.verdict);
+    const VerdictText text = verdict_text(seen.verdict);
     lost.rule = text.rule;
     lost.reason = filled(text.reason, "place", place(of_result.tensor, question.factor)) + lost.reason;
   }
@@ -217,7 +218,8 @@ class LostAxisFinder : public OpTensors {
     const Mesh& mesh = *mesh_of(question.other);
     const bool by_option = seen.verdict == Verdict::kBlockedFactor && at_.op &&
                            is_blocked_by_option(history_.module(), history_.provenance().options, at_.op, factor);
-    const VerdictText& text = verdict_text(by_option ? Verdict::kBlockedByOption : seen.verdict);
+    lost.verdict = by_option ? Verdict::kBlockedByOption : seen.verdict;
+    const VerdictText text = verdict_text(lost.verdict);
     lost.reason = filled(filled(text.reason, "place", place(tensor, factor)), "size",
                          str(projection_.rule().factors()[factor].size));
     lost.rule = text.rule;
@@ -251,7 +253,7 @@ class LostAxisFinder : public OpTensors {
     const AxisList& theirs = projection_.find(question.other, question.factor)->axes;
     const AxisList& mine = projection_.find(question.tensor, question.factor)->axes;
     if (const AxisSpan others = behind_common(mine, theirs); !others.empty()) {
-      const VerdictText& text = verdict_text(Verdict::kOtherAxes);
+      const VerdictText text = verdict_text(Verdict::kOtherAxes);
       lost.reason = filled(text.reason, "axes", axis_list_text(*mesh_of(question.tensor), mine));
       for (const AxisRef& axis : others) add_winner(question.tensor, question.factor, axis, lost);
       const size_t own_dim = dim(question.tensor, question.factor);
@@ -260,7 +262,7 @@ class LostAxisFinder : public OpTensors {
       lost.rule = moved ? precedence(question, question.factor, others.front()) : std::string(text.rule);
       return;
     }
-    const VerdictText& text = verdict_text(Verdict::kDisagreement);
+    const VerdictText text = verdict_text(Verdict::kDisagreement);
     lost.reason = text.reason;
     lost.rule = text.rule;
     for (size_t t = 0; t < tensors_.size(); ++t) {

@@ -20,6 +20,7 @@ namespace shardwise {
 struct LostAxis {
   std::string axis_text;
   int64_t dim = 0;
+  Verdict verdict = Verdict::kTaken;    // of propagation, about this value or the tensor that is in the way
   Label carrier = {};                   // the op that would have carried it
   std::string reason = {};              // "an annotation closes the dim", "the axis shards operand 0 dim 1", …
   std::string rule = {};                // "closed dims take no further axes"
@@ -28,11 +29,5 @@ struct LostAxis {
 };
 
 std::vector<LostAxis> lost_axes(AxisHistory& history, AxisTracer& tracer, ValueId value);
-
-// The axes that barriers block, also if ops between barrier and value would propagate them:
-//
-//   %1 = sdy.propagation_barrier %0 allowed_direction=NONE        %0: [{"a"}]
-//   %2 = tanh %1            dim 0 of %2 did not get "a": "the barrier blocks propagation, and this value is downstream …"
-std::vector<LostAxis> lost_behind_barriers(AxisHistory& history, AxisTracer& tracer, ValueId value);
 
 }  // namespace shardwise

@@ -18,7 +18,7 @@ struct VerdictText {
   std::string_view reason;  // {place}: the blocking dim; {size}: of the blocking factor; {axes}: those of the dim
   std::string_view rule;
 };
-const VerdictText& verdict_text(Verdict verdict);
+VerdictText verdict_text(Verdict verdict);
 std::string filled(std::string_view text, std::string_view placeholder, std::string_view value);
 
 std::string_view direction_text(Direction allowed);  // what a barrier keeps back

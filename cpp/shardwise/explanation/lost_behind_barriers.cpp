@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardwise/explanation/lost_behind_barriers.h"
+
 #include <algorithm>
 #include <set>
-
-#include "shardwise/explanation/lost_axes.h"
-#include "shardwise/explanation/verdict_text.h"
 
 namespace shardwise {
 namespace {
@@ -50,7 +49,7 @@ std::vector<LostAxis> lost_behind_barriers(AxisHistory& history, AxisTracer& tra
     const CarriedDim at = stack.back();
     stack.pop_back();
     for (LostAxis& one : lost_axes(history, tracer, at.value)) {
-      if (one.dim != static_cast<int64_t>(at.dim) || one.rule != verdict_text(Verdict::kDirection).rule) continue;
+      if (one.dim != static_cast<int64_t>(at.dim) || one.verdict != Verdict::kDirection) continue;
       one.dim = static_cast<int64_t>(at.asked);
       one.reason += ", and this value is downstream of it";
       lost.push_back(std::move(one));
