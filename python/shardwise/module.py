@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Module", "parse"]
 
+_PROPAGATING = frozenset(_core.passes.propagating_passes())
 _PASSES = _core.passes.pass_names()
 _PASSES_OF_COMPILE = tuple(_PASSES[: _PASSES.index("propagate") + 1])
 _PASSES_WITH_CALLS = tuple(name for name in _PASSES_OF_COMPILE if name != "inline_calls")
@@ -365,7 +366,7 @@ class Module:
     def _apply(self, passes: tuple[str, ...], how: PropagationOptions) -> Module:
         origin = self._origin
         if origin is not None and passes:
-            count = max((i + 1 for i, name in enumerate(passes) if name.startswith("propagate")), default=0)
+            count = max((i + 1 for i, name in enumerate(passes) if name.replace("-", "_") in _PROPAGATING), default=0)
             if count:
                 origin = origin.propagated(Propagation(passes[:count], how))
             if count < len(passes):

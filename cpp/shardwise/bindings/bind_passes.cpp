@@ -116,6 +116,14 @@ Names pass_names() {
   return names;
 }
 
+Names propagating_passes() {
+  Names names;
+  for (const Pass& pass : named_passes()) {
+    if (pass.propagates()) names.emplace_back(pass.name);
+  }
+  return names;
+}
+
 std::vector<std::pair<std::string_view, std::string_view>> describe_passes() {
   std::vector<std::pair<std::string_view, std::string_view>> rows;
   for (const Pass& pass : named_passes()) rows.emplace_back(pass.name, pass.doc);
@@ -208,7 +216,7 @@ py::typing::Dict<py::str, Seconds> step_seconds(const CompileUnit& unit) {
 
 // ---- explanations --------------------------------------------------------------------------------------------------
 
-ValueNames names_of(const CompileUnit& unit) { return ValueNames(*unit.propagated, unit.context.provenance); }
+ValueQueries names_of(const CompileUnit& unit) { return ValueQueries(*unit.propagated, unit.context.provenance); }
 
 std::string explain_query(const CompileUnit& unit, const std::string& query, bool counterfactual) {
   return explanations_json(unit, names_of(unit).find(query), counterfactual);
@@ -229,7 +237,7 @@ std::string explain_all(const CompileUnit& unit) {
 
 // Whether the passes were given such a value: they drop those that nothing uses, and merge equal ones.
 bool was_given(const CompileUnit& unit, const std::string& query) {
-  return !ValueNames(unit.given ? *unit.given : *unit.global).find(query).empty();
+  return !ValueQueries(unit.given ? *unit.given : *unit.global).find(query).empty();
 }
 
 // The questions that `why` asks a unit with the snapshots `global` and `propagated`.
@@ -247,7 +255,7 @@ void bind_explanations(py::class_<CompileUnit, UnitPtr>& units) {
       .def("meanings",
            // The program that the passes were given has names of inlined calls, too.
            [](const CompileUnit& self, const std::string& query) {
-             return self.given ? ValueNames(*self.given).meanings(query) : names_of(self).meanings(query);
+             return self.given ? ValueQueries(*self.given).meanings(query) : names_of(self).meanings(query);
            });
 }
 
@@ -267,6 +275,7 @@ void bind_passes(py::module_& module) {
       .def("with_local_stage", &with_local_stage);
   bind_explanations(units);
   module.def("pass_names", &pass_names);
+  module.def("propagating_passes", &propagating_passes);
   module.def("named_passes", &describe_passes);
   module.def("options_of_passes", &describe_options);
   // The keyword arguments are the options of propagation (compile_options.h).

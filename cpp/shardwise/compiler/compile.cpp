@@ -68,8 +68,6 @@ constexpr Pass kPropagateRegions = [] {
   return pass;
 }();
 
-constexpr std::string_view kMakesRegions = "calls_to_regions";
-
 // `shardings`: one for each value, or none where it is left out.
 std::vector<TensorSharding> border_shardings(const Module& module, std::span<const ValueId> values,
                                              std::span<const ShardingId> shardings) {
@@ -114,7 +112,7 @@ void run_to_explain(std::span<const std::string> names, CompileUnit& unit) {
   // why() explains values inside of called functions, which the last step turns back into calls.
   if (!passes.empty() && passes[last].run == kPropagate.run) passes[last] = kPropagateRegions;
   const auto keep_regions = [](CompileUnit& changed, const Pass&, const Pass* step) {
-    if (step != nullptr && step->name == kMakesRegions) changed.global = changed.module;
+    if (step != nullptr && step->name == kCallsToRegions) changed.global = changed.module;
   };
   run_passes(unit, std::span(passes).subspan(last), {.after = keep_regions, .verify = true});
   unit.propagated = unit.module;

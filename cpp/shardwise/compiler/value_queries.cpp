@@ -70,7 +70,7 @@ bool ends_with_part(std::string_view path, std::string_view query, char separato
 
 }  // namespace
 
-ValueNames::ValueNames(const Module& module, const Provenance& provenance) : module_(module) {
+ValueQueries::ValueQueries(const Module& module, const Provenance& provenance) : module_(module) {
   std::vector<ValueId> values = values_of_main(module);
   main_count_ = values.size();
   for (const Function& function : module.functions) {
@@ -91,7 +91,7 @@ ValueNames::ValueNames(const Module& module, const Provenance& provenance) : mod
 }
 
 // Those in the text, the one given to it, the variable assigned.
-void ValueNames::add_names(Entry& entry, bool is_inner) {
+void ValueQueries::add_names(Entry& entry, bool is_inner) {
   const Context& context = module_.context();
   const Value& value = module_.value(entry.value);
   LocId loc = loc_of(module_, entry.value);
@@ -112,7 +112,7 @@ void ValueNames::add_names(Entry& entry, bool is_inner) {
   }
 }
 
-std::vector<NamedValue> ValueNames::find(const std::string& query) const {
+std::vector<NamedValue> ValueQueries::find(const std::string& query) const {
   std::vector<NamedValue> found;
   const auto add = [&](const Entry& entry) {
     found.push_back({entry.value, entry.names.empty() ? std::string() : entry.names.front()});
@@ -143,7 +143,7 @@ std::vector<NamedValue> ValueNames::find(const std::string& query) const {
   return found;
 }
 
-std::vector<std::string> ValueNames::meanings(const std::string& query) const {
+std::vector<std::string> ValueQueries::meanings(const std::string& query) const {
   std::vector<std::string> found;
   if (!query.starts_with("%")) return found;
   for (const Entry& entry : entries_) {
@@ -155,7 +155,7 @@ std::vector<std::string> ValueNames::meanings(const std::string& query) const {
   return found.size() == 1 ? std::vector<std::string>() : found;
 }
 
-std::vector<std::string> ValueNames::all() const {
+std::vector<std::string> ValueQueries::all() const {
   std::set<std::string> names, ops;
   for (const Entry& entry : entries_) names.insert(entry.names.begin(), entry.names.end());
   // Ops of other functions would fill the list of suggestions.

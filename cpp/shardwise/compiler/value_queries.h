@@ -5,7 +5,7 @@
 //
 //   h = np.tanh(x @ w)          # train.py:31
 //
-//   ValueNames names(module, provenance);
+//   ValueQueries names(module, provenance);
 //   names.find("h")                the value assigned to h; also names given by sw.name
 //   names.find("dot_general")      the results of all these ops; "dot_general[0]": of the first
 //   names.find("train.py:31")      all values of the line
@@ -30,9 +30,9 @@ struct NamedValue {
   std::string name;  // the first of its names, or ""
 };
 
-class ValueNames {
+class ValueQueries {
  public:
-  explicit ValueNames(const Module& module, const Provenance& provenance = {});
+  explicit ValueQueries(const Module& module, const Provenance& provenance = {});
 
   // In the order of the program, main first; none if nothing matches. A name takes precedence over a line or an op.
   std::vector<NamedValue> find(const std::string& query) const;

@@ -156,7 +156,7 @@ Counterfactual without(const PropagatedProgram& program, Counterparts& counterpa
   if (has_mesh) edited = program.pass.run(std::move(edited), pass_context);
   const auto sharding_without = [&](ValueId here, ValueId there) -> ShardingId {
     const ShardingId now = program.after.value(here).sharding;
-    if (has_mesh || !now || program.pass.run != kPropagate.run) return edited.value(there).sharding;
+    if (has_mesh || !now || program.pass.makes != Stage::kPropagated) return edited.value(there).sharding;
     const TensorSharding& sharding = context.sharding(now);
     return context.intern(TensorSharding::fully_replicated(sharding.mesh, sharding.ndim()));
   };

@@ -95,6 +95,8 @@ struct Pass {
   Snapshot keeps = Snapshot::kNone;  // the snapshot that a compilation takes after it
   OptionSet reads = 0;
   std::optional<Strategy> strategy = {};  // by which it propagates, whatever the options are
+
+  constexpr bool propagates() const { return strategy.has_value() || makes == Stage::kPropagated; }
 };
 
 // A pass that changes a module in place and needs no context: .run = in_place<close_shardings>.

@@ -69,15 +69,15 @@ class ShardingColumn {
 // In a text without edge ops, as Shardy's module passes read it, the owner of an edge has its sharding.
 class Propagation {
  public:
-  Propagation(Module& module, const CompileOptions& options, Provenance& provenance, Setting setting)
+  Propagation(Module& module, const CompileOptions& options, Provenance& provenance, VisitOrder visit_order)
       : module_(module),
-        graph_(module, setting),
+        graph_(module, visit_order),
         queue_(module, graph_, !graph_.ties_values()),
         rules_(module, options),
         ops_(module.context(), options),
         recorder_(provenance),
         column_(module, recorder_),
-        setting_(setting) {
+        visit_order_(visit_order) {
     if (graph_.ties_values()) classes_ = ValueClasses(module, graph_.edges());
     // The initial sharding of an edge holds for all its targets.
     for (const auto& [op, edge] : graph_.edges().all()) start(op, edge, module_.value(module_.result(op)).sharding);
@@ -109,7 +109,7 @@ class Propagation {
     for (round = priorities == Priorities::kNone ? kLastRound : 0; round < kRounds; ++round) {
       propagate_results();
       sweep();
-      while (setting_ == Setting::kPipeline && round == kLastRound && missed_) sweep();
+      while (visit_order_ == VisitOrder::kPipeline && round == kLastRound && missed_) sweep();
       propagate_results();
     }
   }
@@ -261,7 +261,7 @@ class Propagation {
   OpPropagation ops_;
   StepRecorder recorder_;
   ShardingColumn column_;
-  Setting setting_;
+  VisitOrder visit_order_;
   VisitedTensors tensors_;
   bool missed_ = false;  // a change, by an edge that waits for the next sweep
 };
@@ -269,7 +269,7 @@ class Propagation {
 }  // namespace
 
 void propagate_shardings(Module& module, PassContext& context, Strategy strategy, Priorities priorities,
-                         Setting setting) {
+                         VisitOrder visit_order) {
   Provenance& provenance = context.provenance;
 #ifndef SHARDWISE_NO_PROVENANCE
   provenance.steps.reserve(module.value_count());  // one for most values
@@ -277,7 +277,7 @@ void propagate_shardings(Module& module, PassContext& context, Strategy strategy
   // why() replays visits with the options that they ran with.
   provenance.options = context.options;
   provenance.options.strategy = strategy;
-  Propagation propagation(module, provenance.options, provenance, setting);
+  Propagation propagation(module, provenance.options, provenance, visit_order);
   propagation.run(priorities);
   provenance.edges = propagation.edges();
   context.counters.add("propagate.visits", propagation.visits());

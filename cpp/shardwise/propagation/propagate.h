@@ -17,15 +17,17 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "shardwise/ir/pass.h"
 #include "shardwise/propagation/propagation_rounds.h"
-#include "shardwise/propagation/shardy/setting.h"
+#include "shardwise/propagation/shardy/visit_order.h"
 
 namespace shardwise {
 
-// The passes that `propagate` consists of. Calls are regions between the steps calls_to_regions and regions_to_calls.
+// The passes that `propagate` consists of. The last one makes calls again of the regions that kCallsToRegions made.
 std::span<const Pass> propagation_steps();
+inline constexpr std::string_view kCallsToRegions = "calls_to_regions";
 
 // Constants are split, constraints applied, shardings propagated, then closed. A program of a later stage has to be
 // assigned again.
@@ -41,6 +43,6 @@ inline constexpr Pass kPropagate{.name = "propagate",
 
 // Propagation alone: open dims stay open, values that nothing reached have no sharding.
 void propagate_shardings(Module& module, PassContext& context, Strategy strategy, Priorities priorities,
-                         Setting setting = Setting::kPipeline);
+                         VisitOrder visit_order = VisitOrder::kPipeline);
 
 }  // namespace shardwise

@@ -8,9 +8,9 @@
 
 namespace shardwise {
 
-PropagationGraph::PropagationGraph(const Module& module, Setting setting)
+PropagationGraph::PropagationGraph(const Module& module, VisitOrder visit_order)
     : module_(module),
-      setting_(setting),
+      visit_order_(visit_order),
       operand_pool_(module.operand_pool()),
       roles_(module.op_count()),
       tensors_(std::make_unique_for_overwrite<Tensors[]>(module.op_count())),
@@ -117,12 +117,12 @@ void PropagationGraph::for_each_use(RegionId region, const std::unordered_map<Op
       }
       visit_edge_reads(module_.operands(id));
     };
-    if (setting_ == Setting::kPipeline) by_op();
+    if (visit_order_ == VisitOrder::kPipeline) by_op();
     for (RegionId inner : module_.regions(id)) {
       for_each_use(inner, edges_of_op, visit);
       visit_edge_reads(module_.region(inner).results);
     }
-    if (setting_ == Setting::kModulePass) by_op();
+    if (visit_order_ == VisitOrder::kModulePass) by_op();
   }
 }
 

@@ -17,13 +17,13 @@
 #include "shardwise/ir/module.h"
 #include "shardwise/propagation/data_flow_edges.h"
 #include "shardwise/propagation/propagation_rounds.h"
-#include "shardwise/propagation/shardy/setting.h"
+#include "shardwise/propagation/shardy/visit_order.h"
 
 namespace shardwise {
 
 class PropagationGraph {
  public:
-  PropagationGraph(const Module& module, Setting setting);
+  PropagationGraph(const Module& module, VisitOrder visit_order);
 
   struct Role {
     RoundOrder turn;
@@ -73,7 +73,7 @@ class PropagationGraph {
                     Visit& visit) const;
 
   const Module& module_;
-  Setting setting_;
+  VisitOrder visit_order_;
   std::span<const ValueId> operand_pool_;
   DataFlowEdges edges_;
   struct {

@@ -54,7 +54,7 @@ void make_calls(Module& module, PassContext& context) {
 constexpr Pass kSteps[] = {
     kLiftInlinedMeshes,
     kRemoveSizeOneAxes,
-    {"calls_to_regions", "replace each call by a region with the ops of its function", in_place<make_regions>},
+    {kCallsToRegions, "replace each call by a region with the ops of its function", in_place<make_regions>},
     {"split_constants", "give each use of a constant its own copy", in_place<split_constants>},
     {"add_data_flow_edges", "add an edge op for each value that enters or leaves a region",
      in_place<add_data_flow_edges>},

@@ -7,7 +7,7 @@ import collections.abc
 import shardwise._core.ir
 import shardwise._core.mesh
 import typing
-__all__: list[str] = ['CompileUnit', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'propagate_program', 'run_passes']
+__all__: list[str] = ['CompileUnit', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'propagate_program', 'propagating_passes', 'run_passes']
 class CompileUnit:
     def choices(self) -> tuple[list[tuple[str, str, list[str], list[str]]], list[list[str]], list[str], list[str], list[str]]:
         ...
@@ -66,6 +66,8 @@ def plan_reshard(shape: collections.abc.Sequence[typing.SupportsInt | typing.Sup
 def populate_rules(module: shardwise._core.ir.Module, **kwargs: typing.Any) -> shardwise._core.ir.Module:
     ...
 def propagate_program(module: shardwise._core.ir.Module, names: collections.abc.Sequence[str] = ['propagate'], **kwargs: typing.Any) -> CompileUnit:
+    ...
+def propagating_passes() -> list[str]:
     ...
 def run_passes(module: shardwise._core.ir.Module, names: collections.abc.Sequence[str], **kwargs: typing.Any) -> shardwise._core.ir.Module:
     ...

@@ -12,13 +12,13 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-TEST(ValueNames, FindsNamesOpsAndLines) {
+TEST(ValueQueries, FindsNamesOpsAndLines) {
   const Module module = parse_program(R"(func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
     %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x8xf32>) -> tensor<8x8xf32> loc("model.py":3:1)
     %1 = stablehlo.tanh %0 : tensor<8x8xf32> loc("h"("model.py":4:1))
     return %1 : tensor<8x8xf32>
   })");
-  const auto count = [&](const std::string& query) { return ValueNames(module).find(query).size(); };
+  const auto count = [&](const std::string& query) { return ValueQueries(module).find(query).size(); };
   EXPECT_EQ(count("h"), 1u);
   EXPECT_EQ(count("tanh"), 1u);
   EXPECT_EQ(count("stablehlo.tanh[0]"), 1u);
@@ -26,10 +26,10 @@ TEST(ValueNames, FindsNamesOpsAndLines) {
   for (const char* query : {"tanh[1]", "anh", "odel.py:3", "model.py:5", "model.py:", "tanh[]", "tanh[-1]", ":3", ""}) {
     EXPECT_EQ(count(query), 0u) << query;
   }
-  EXPECT_EQ(ValueNames(module).all(), (Texts{"h", "stablehlo.tanh", "stablehlo.transpose"}));
+  EXPECT_EQ(ValueQueries(module).all(), (Texts{"h", "stablehlo.tanh", "stablehlo.transpose"}));
 }
 
-TEST(ValueNames, AreThoseOfTheText) {
+TEST(ValueQueries, AreThoseOfTheText) {
   const std::string text = R"(func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
     %0 = func.call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
     %r:2 = stablehlo.optimization_barrier %0, %x : tensor<8xf32>, tensor<8xf32>
@@ -42,7 +42,7 @@ TEST(ValueNames, AreThoseOfTheText) {
   const Module module = parse(text, std::make_shared<Context>(), {.file = "t.mlir", .name_values = true});
   const auto names = [&](const std::string& query) {
     Texts found;
-    for (const NamedValue& value : ValueNames(module).find(query)) {
+    for (const NamedValue& value : ValueQueries(module).find(query)) {
       found.push_back(value.name);
       EXPECT_EQ(shown_name(module, value.value), value.name);
     }
@@ -56,9 +56,9 @@ TEST(ValueNames, AreThoseOfTheText) {
   EXPECT_EQ(names("@f %0"), Texts{"@f %0"});
   EXPECT_EQ(names("t.mlir:7"), Texts{"@f %0"});
   EXPECT_EQ(names("@f %x"), Texts{});
-  EXPECT_EQ(ValueNames(module).meanings("%0"), (Texts{"@main %0", "@f %0"}));
-  EXPECT_EQ(ValueNames(module).meanings("%x"), Texts{});
-  EXPECT_EQ(ValueNames(module).meanings("@f %0"), Texts{});
+  EXPECT_EQ(ValueQueries(module).meanings("%0"), (Texts{"@main %0", "@f %0"}));
+  EXPECT_EQ(ValueQueries(module).meanings("%x"), Texts{});
+  EXPECT_EQ(ValueQueries(module).meanings("@f %0"), Texts{});
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ Module run_level(Module module, PassContext& context) {
     const InsideViews views(module);
     record_annotations(module, context.provenance);
     sync_sharding_groups(module, context);
-    propagate_shardings(module, context, strategy, priorities, Setting::kModulePass);
+    propagate_shardings(module, context, strategy, priorities, VisitOrder::kModulePass);
   }
   module.stage = Stage::kGlobal;  // dims are open: a program that was assigned is so no longer
   return module;

@@ -14,6 +14,6 @@ namespace shardwise {
 //              visited first. Sweeps go on until no region argument is left out.
 //   kModulePass     as one of Shardy's module passes (levels.h): the region is visited first, and an axis that reaches
 //              a region argument from its users in the last round stays outside.
-enum class Setting : uint8_t { kPipeline, kModulePass };
+enum class VisitOrder : uint8_t { kPipeline, kModulePass };
 
 }  // namespace shardwise
