@@ -36,6 +36,7 @@ def checks(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
     if ranks.size in (2, 4, 8):  # they divide the mesh of 8 devices
         yield from mistakes(ranks)
         yield from placements(ranks)
+        yield from own_parts(ranks)
 
 
 def mistakes(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
@@ -94,7 +95,20 @@ def mistakes(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
         pattern = r"mpi.communicator: the script needs 64 ranks, got \d+; start it with mpirun -n 64 python .*"
         return raises(sw.MeshError, pattern, lambda: sw.mpi.communicator(ranks=64))
 
-    for check in (other_input, other_array_to_place, other_program, gather_on_one, unfit_mesh, too_few):
+    def sub_axis_across_the_ranks() -> str | None:
+        three = P(sw.sub("x", pre=1, size=3))
+        wide = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 3 * ranks.size}), in_shardings=three)
+        pattern = (
+            rf"run: the ranks must be along whole digits of the program's sub-axes, got ranks along "
+            rf"{{\"x\":\(1\){ranks.size}}}, which the program cuts elsewhere; use another number of ranks .*"
+        )
+        differs = raises(sw.UnsupportedError, pattern, lambda: wide(x))
+        return differs or expect(same(double(x), x * 2), "a program after one that is refused")
+
+    checks = (
+        other_input, other_array_to_place, other_program, gather_on_one, unfit_mesh, too_few, sub_axis_across_the_ranks,
+    )  # fmt: skip
+    for check in checks:
         yield check.__name__, check
 
 
@@ -110,25 +124,6 @@ def placements(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
         placed = sw.device_put(x if ranks.rank == 0 else None, rows, root=0)
         fine = np.array_equal(np.asarray(placed), x) and int(tree["n"]) == 3
         return expect(fine and np.array_equal(np.asarray(tree["w"]), x), "device_put from a rank")
-
-    def from_own_parts() -> str | None:
-        for shape, spec in (((8, 3), P("x", None)), ((13, 3), P(("y", "x"))), ((6, 9), P("y", "x"))):
-            sharding = sw.NamedSharding(mesh, spec)
-            whole = np.random.default_rng(0).standard_normal(shape)
-            shards = sw.device_put(whole, sharding).addressable_shards
-            index = [sorted({(s.index[d].start, s.index[d].stop) for s in shards}) for d in range(2)]
-            part = whole[np.ix_(*[[i for begin, end in each for i in range(begin, end)] for each in index])]
-            placed = sw.device_put(part, sharding, own_part=True)
-            if placed.shape != shape or not np.array_equal(np.asarray(placed), whole):
-                return f"device_put of own parts of {shape} as {spec}: {placed.shape}"
-        return None
-
-    def own_part_of_another_shape() -> str | None:
-        part = np.zeros((2 + (ranks.rank == 0), 3))
-        pattern = (
-            r"(on rank \d+: )?device_put: the part of this rank must have the shape .* give the rows of this rank's .*"
-        )
-        return raises(sw.ShapeError, pattern, lambda: sw.device_put(part, rows, own_part=True))
 
     def other_placement() -> str | None:
         placed = sw.device_put(x, rows)
@@ -160,6 +155,49 @@ def placements(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
             used.append(current_processes())
         return expect(used == [ranks, ranks, ranks, None, ranks, None], f"blocks of communicator() use {used}")
 
-    checks = from_one_rank, from_own_parts, own_part_of_another_shape, other_placement, printed, nested_blocks
-    for check in checks:
+    for check in (from_one_rank, other_placement, printed, nested_blocks):
+        yield check.__name__, check
+
+
+def own_parts(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
+    mesh = sw.Mesh({"x": 4, "y": 2})
+    rows = sw.NamedSharding(mesh, P("x", None))
+    last = ranks.size - 1
+
+    def from_own_parts() -> str | None:
+        for shape, spec in (((8, 3), P("x", None)), ((13, 3), P(("y", "x"))), ((6, 9), P("y", "x"))):
+            sharding = sw.NamedSharding(mesh, spec)
+            whole = np.random.default_rng(0).standard_normal(shape)
+            shards = sw.device_put(whole, sharding).addressable_shards
+            index = [sorted({(s.index[d].start, s.index[d].stop) for s in shards}) for d in range(2)]
+            part = whole[np.ix_(*[[i for begin, end in each for i in range(begin, end)] for each in index])]
+            placed = sw.device_put(part, sharding, own_part=True)
+            if placed.shape != shape or not np.array_equal(np.asarray(placed), whole):
+                return f"device_put of own parts of {shape} as {spec}: {placed.shape}"
+        return None
+
+    def own_part_of_another_shape() -> str | None:
+        part = np.zeros((2 + (ranks.rank == 0), 3))
+        pattern = (
+            r"(on rank \d+: )?device_put: the part of this rank must have the shape .* give the rows of this rank's .*"
+        )
+        return raises(sw.ShapeError, pattern, lambda: sw.device_put(part, rows, own_part=True))
+
+    def own_parts_of_the_same_rows() -> str | None:
+        pairs = sw.NamedSharding(sw.Mesh({"x": ranks.size // 2, "y": 2}), P("x"))
+        part = np.full((2, 3), ranks.rank // 2, np.float32)
+        part[0, 0] = np.nan  # equal bits are equal
+
+        def put() -> sw.Array:
+            return sw.device_put(part + (ranks.rank == last), pairs, own_part=True)
+
+        pattern = (
+            rf"device_put: ranks that hold the same rows must pass equal parts, got other elements on rank {last} than "
+            rf"on rank {last - 1}; pass equal parts, or use root=.*"
+        )
+        differs = raises(sw.mpi.RankMismatchError, pattern, put)
+        placed = np.asarray(sw.device_put(part, pairs, own_part=True))
+        return differs or expect(placed[::2, 1].tolist() == list(range(ranks.size // 2)), f"equal parts: {placed}")
+
+    for check in (from_own_parts, own_part_of_another_shape, own_parts_of_the_same_rows):
         yield check.__name__, check

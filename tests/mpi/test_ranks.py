@@ -7,14 +7,18 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import shardwise as sw
 from shardwise.mpi import agreement
+from shardwise.mpi.ranks import thread_count
 from tests.mpi.launch import mpirun
+from tests.mpi.worker import REFUSED, Report
 from tests.style.source_tree import ROOT
 
 HEAD = "import sys, time\nimport numpy as np\nimport shardwise as sw\nranks = sw.mpi.communicator()\n"
@@ -30,7 +34,32 @@ def script(folder: Path, body: str, devices: int = 2) -> str:
 def test_programs_on_four_ranks_have_the_bits_of_the_virtual_mesh() -> None:
     done = mpirun(4, ["-m", "tests.mpi.worker"])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert " programs agree on 4 ranks, 0 differ" in done.stdout
+    found = re.search(r"^(\d+) programs agree on 4 ranks, 0 refused, 0 differ$", done.stdout, re.MULTILINE)
+    assert found is not None, done.stdout
+    assert int(found[1]) >= 370
+
+
+def test_random_programs_are_drawn_until_all_have_run() -> None:
+    """A program that cuts an axis of 6 devices as 3·2 is refused on 2 ranks, and does not count."""
+    done = mpirun(2, ["-m", "tests.mpi.worker", "--random", "12"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.fullmatch(r"12 programs agree on 2 ranks, [1-9]\d* refused, 0 differ\n", done.stdout), done.stdout
+
+
+def test_a_program_counts_as_refused_if_all_ranks_refuse_it() -> None:
+    def refuse() -> str | None:
+        raise sw.UnsupportedError(f"{REFUSED}, got ranks along")
+
+    def report(other: str | None, find: Callable[[], str | None]) -> str:
+        comm = SimpleNamespace(allgather=lambda found: [found, other], Get_rank=lambda: 1, Get_size=lambda: 2)
+        counts = Report(comm)
+        counts.check("program", find)
+        return counts.summary().replace(" programs agree on 2 ranks", " agree")
+
+    assert report(REFUSED, refuse) == "0 agree, 1 refused, 0 differ"
+    assert report(None, refuse) == "0 agree, 0 refused, 1 differ"
+    assert report("result 0", lambda: None) == "0 agree, 0 refused, 1 differ"
+    assert report(None, lambda: None) == "1 agree, 0 refused, 0 differ"
 
 
 def test_a_rank_that_raises_ends_all_with_its_traceback_and_all_output(tmp_path: Path) -> None:
@@ -147,6 +176,16 @@ def test_the_quickstart_runs_unchanged() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", done.stdout) == plain.stdout  # mpirun's output is a terminal
 
 
+@pytest.mark.parametrize("rank", ["2", "-1"])
+def test_the_output_of_no_rank_is_a_mistake(rank: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print('here')\n")
+    done = mpirun(2, ["-m", "shardwise.mpi", "--stdout", rank, str(tmp_path / "program.py")])
+    assert done.returncode == 2, done.stderr
+    message = f"error: --stdout must be a rank from 0 to 1, because the number of ranks is 2, got {rank}\n"
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
 DEFAULT_MESH = """
 import numpy as np
 import shardwise as sw
@@ -258,6 +297,33 @@ def test_the_ranks_that_differ_are_those_without_the_most_common_value() -> None
     assert agreement._minority([b"a", b"b"]) == [1]
     assert agreement._minority([b"a", b"b", b"b"]) == [0]
     assert agreement._minority([b"a", b"a"]) == []
+
+
+def test_replicas_are_compared_with_those_of_the_same_rows_only() -> None:
+    rows = [(0, 0), (0, 0), (1, 0), (1, 0), (0, 0)]
+    agreement.compare_replicas(rows, [b"a", b"a", b"b", b"b", b"a"])
+    agreement.compare_replicas([(), ()], [b"a", b"a"])
+    rule = "device_put: ranks that hold the same rows must pass equal parts, got other elements on "
+    with pytest.raises(sw.mpi.RankMismatchError, match=rule + "rank 1 than on ranks 0, 4; pass equal parts, or use "):
+        agreement.compare_replicas(rows, [b"a", b"c", b"b", b"b", b"a"])
+    with pytest.raises(sw.mpi.RankMismatchError, match=rule + "rank 3 than on rank 2; "):
+        agreement.compare_replicas(rows, [b"a", b"a", b"b", b"a", b"a"])
+
+
+@pytest.mark.parametrize(
+    ("processors", "expected"),
+    [
+        ([range(8)] * 4, [2] * 4),  # no rank is bound
+        ([range(2)] * 4, [1] * 4),
+        ([range(4), range(4, 8)], [4, 4]),  # each is bound to its own
+        ([range(4), range(4), range(4, 8)], [2, 2, 4]),
+        ([range(8), range(2)], [4, 1]),
+    ],
+)
+def test_ranks_divide_the_processors_that_they_share(processors: list[range], expected: list[int]) -> None:
+    """However many processors the machine has: a cpuset may be smaller."""
+    sets = [set(each) for each in processors]
+    assert [thread_count(own, sets) for own in sets] == expected
 
 
 def test_device_put_in_one_process_takes_the_options_of_ranks() -> None:

@@ -3,13 +3,13 @@
 
     mpirun -n 4 python -m tests.mpi.worker [--random 500 --seed 1]
 
-Rank 0 prints a line for each program that differs on any rank, and at last how many agreed.
+Rank 0 prints a line for each program that differs on any rank, and at last how many agreed. Programs whose sub-axes cut
+across the ranks are refused; random programs are drawn until as many as asked for have run.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -17,15 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optree
-from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
 
 import shardwise as sw
 from shardwise import _core
 from shardwise.processes import place_on
 from tests.mpi import faults
 from tests.mpi.programs import Program, fits, programs
-from tests.support.mesh_strategies import meshes
-from tests.support.random_programs import Program as RandomProgram, programs as random_programs
+from tests.support.draws import SeededDraws
+from tests.support.mesh_strategies import drawn_mesh
+from tests.support.random_programs import Drawer, Program as RandomProgram, drawn_program
+
+REFUSED = "run: the ranks must be along whole digits of the program's sub-axes"
+MOST_DRAWS = 4  # for each program that shall run
 
 
 def same_bits(a: Any, b: Any) -> bool:
@@ -125,56 +128,71 @@ def random_results(case: Case, compiled: Any, faithful: bool, place: Any = None)
     return [array.gather(processes) for array in executable.run(arguments, faithful, True, processes=processes)]
 
 
-def random_runs(count: int, seed: int, comm: Any, check: Callable[[str, Callable[[], str | None]], None]) -> None:
-    """Rank 0 draws the programs: Hypothesis does not draw the same in every process.
+def drawn(seed: int, number: int, ranks: int) -> RandomProgram:
+    """Random program ``number`` of a seed, on a mesh that the ranks divide."""
+    draws = SeededDraws(seed, number)
+    mesh = drawn_mesh(draws)
+    while mesh.size % ranks:
+        mesh = drawn_mesh(draws)
+    return drawn_program(Drawer(draws, mesh))
 
-    A rank may not stop early, so ``check`` records what differs.
-    """
-    number = itertools.count()
 
-    def share(case: Case | None) -> bool:
-        case = comm.bcast(case, 0)
-        if case is not None:
-            check(f"random program {next(number)}", lambda: random_difference(case))
-        return case is not None
-
-    @seeded(seed)
-    @settings(
-        max_examples=count, deadline=None, database=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    @given(meshes().filter(lambda mesh: mesh.size % comm.Get_size() == 0).flatmap(random_programs))
-    def run(program: RandomProgram) -> None:
-        share(case_of(program))
-
-    if comm.Get_rank() == 0:
-        run()
-        share(None)
-    while comm.Get_rank() != 0 and share(None):
-        pass
+def random_runs(count: int, seed: int, comm: Any, report: Report) -> None:
+    """Check random programs until ``count`` have run. Rank 0 draws them: the others have nothing to add."""
+    for number in range(MOST_DRAWS * count):
+        if report.ran == count:  # on all ranks
+            break
+        own = case_of(drawn(seed, number, comm.Get_size())) if comm.Get_rank() == 0 else None
+        case: Case = comm.bcast(own, 0)
+        report.check(f"random program {number}", lambda case=case: random_difference(case))  # type: ignore[misc]
 
 
 class Report:
-    """Counts what agreed on all ranks, and prints what did not."""
+    """Counts what agreed on all ranks and what all of them refused, and prints what differed."""
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
-        self.agreed = self.differing = 0
+        self.agreed = self.refused = self.differing = 0
+
+    @property
+    def ran(self) -> int:
+        return self.agreed + self.differing
 
     def check(self, name: str, find: Callable[[], str | None]) -> None:
-        try:
-            found = find()
-        except sw.UnsupportedError as error:
-            found = None if "the ranks must be along whole digits" in str(error) else traceback.format_exc()
-        except Exception:  # printed now: the other ranks may wait for this one in a collective
-            found = traceback.format_exc()
-            print(f"rank {self._comm.Get_rank()} raised in {name}: {found}", file=sys.stderr, flush=True)
-        everywhere: list[str | None] = self._comm.allgather(found)
+        everywhere: list[str | None] = self._comm.allgather(self._found(name, find))
+        if set(everywhere) == {REFUSED}:
+            self.refused += 1
+            return
         bad = [(rank, text) for rank, text in enumerate(everywhere) if text is not None]
         self.agreed += not bad
         self.differing += bool(bad)
         if bad and self._comm.Get_rank() == 0:
             print(f"DIFFERS {name}: rank {bad[0][0]}: {bad[0][1]}", flush=True)
+
+    def _found(self, name: str, find: Callable[[], str | None]) -> str | None:
+        """What differs on this rank; REFUSED if nothing has run; None if all is well."""
+        try:
+            return find()
+        except Exception as error:
+            if isinstance(error, sw.UnsupportedError) and str(error).startswith(REFUSED):
+                return REFUSED
+            found = traceback.format_exc()
+            # Printed now: the other ranks may wait for this one in a collective.
+            print(f"rank {self._comm.Get_rank()} raised in {name}: {found}", file=sys.stderr, flush=True)
+            return found
+
+    def summary(self) -> str:
+        ranks = self._comm.Get_size()
+        return f"{self.agreed} programs agree on {ranks} ranks, {self.refused} refused, {self.differing} differ"
+
+
+def listed_runs(ranks: sw.mpi.Ranks, report: Report) -> None:
+    """Check the list of programs, and then the mistakes."""
+    for program in programs():
+        if fits(program, ranks.size):
+            report.check(program.name, lambda program=program: difference(program))  # type: ignore[misc]
+    for name, fault in faults.checks(ranks):
+        report.check(name, fault)
 
 
 def main(arguments: Iterable[str] | None = None) -> None:
@@ -187,16 +205,14 @@ def main(arguments: Iterable[str] | None = None) -> None:
 
     report = Report(MPI.COMM_WORLD)
     if options.random:
-        random_runs(options.random, options.seed, MPI.COMM_WORLD, report.check)
+        random_runs(options.random, options.seed, MPI.COMM_WORLD, report)
+        is_complete = report.ran == options.random
     else:
-        for program in programs():
-            if fits(program, ranks.size):
-                report.check(program.name, lambda program=program: difference(program))  # type: ignore[misc]
-        for name, fault in faults.checks(ranks):
-            report.check(name, fault)
+        listed_runs(ranks, report)
+        is_complete = not report.refused
     if ranks.rank == 0:
-        print(f"{report.agreed} programs agree on {ranks.size} ranks, {report.differing} differ", flush=True)
-    sys.exit(1 if report.differing and ranks.rank == 0 else 0)
+        print(report.summary(), flush=True)
+    sys.exit(1 if ranks.rank == 0 and (report.differing or not is_complete) else 0)
 
 
 if __name__ == "__main__":

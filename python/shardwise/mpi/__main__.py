@@ -19,6 +19,14 @@ def _mesh(parser: argparse.ArgumentParser, text: str) -> Mesh:
     return Mesh({name: int(size) for name, size in sizes})
 
 
+def _print_only_on(rank: int, ranks: mpi.Ranks, parser: argparse.ArgumentParser) -> None:
+    if not 0 <= rank < ranks.size:
+        rule = f"--stdout must be a rank from 0 to {ranks.size - 1}"
+        parser.error(f"{rule}, because the number of ranks is {ranks.size}, got {rank}")
+    if rank != ranks.rank:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it stays open until the end
+
+
 def main() -> None:
     """Parse the command line, set up the ranks, and run the script or module as ``__main__``."""
     parser = argparse.ArgumentParser(
@@ -40,8 +48,8 @@ def main() -> None:
         ranks = mpi.communicator()
     except ImportError as error:
         parser.exit(1, f"{error}\n")
-    if options.stdout is not None and options.stdout != ranks.rank:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it stays open until the end
+    if options.stdout is not None:
+        _print_only_on(options.stdout, ranks, parser)
     if options.mesh is not None:
         set_mesh(_mesh(parser, options.mesh))
     use_as_last_resort(Mesh({"data": ranks.size}))

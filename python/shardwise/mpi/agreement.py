@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import Error, message
 
-__all__ = ["Agreement", "RankMismatchError"]
+__all__ = ["Agreement", "RankMismatchError", "compare_replicas", "hash_of"]
 
 _SIZE = 16
 
@@ -31,6 +31,28 @@ def hash_of(array: Any) -> bytes:
     digest = hashlib.blake2b(f"{whole.dtype}{np.shape(array)}".encode(), digest_size=_SIZE)
     digest.update(whole.reshape(-1).view(np.uint8).data)
     return digest.digest()
+
+
+def compare_replicas(rows: Sequence[Hashable], hashes: Sequence[bytes]) -> None:
+    """RankMismatchError if ranks that hold the same rows pass different parts. Both lists are by rank.
+
+    >>> compare_replicas([0, 0, 1, 1], [b"a", b"a", b"b", b"b"])
+    """
+    holders: dict[Hashable, list[int]] = {}
+    for rank, held in enumerate(rows):
+        holders.setdefault(held, []).append(rank)
+    for ranks in holders.values():
+        odd = [ranks[i] for i in _minority([hashes[rank] for rank in ranks])]
+        if odd:
+            others = [rank for rank in ranks if rank not in odd]
+            raise RankMismatchError(
+                message(
+                    "device_put",
+                    "ranks that hold the same rows must pass equal parts",
+                    f"other elements on {_ranks(odd)} than on {_ranks(others)}",
+                    "pass equal parts, or use root=",
+                )
+            )
 
 
 class Agreement:

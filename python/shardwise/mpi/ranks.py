@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ from .._core.processes import DeviceSet, ProcessCommunicator, process_positions
 from .._core.runtime import Executable, ShardedArray, mpi_timeout, set_threads
 from ..errors import ShapeError, message
 from ..processes import Finish, Processes, set_processes
-from .agreement import Agreement
+from .agreement import Agreement, compare_replicas, hash_of
 from .watch import Watch
 
 __all__ = ["RankPlace", "Ranks"]
@@ -51,14 +51,13 @@ class Ranks:
         self._groups: dict[tuple[int, tuple[int, ...]], Any] = {(self.size, self._everyone): self._comm}
 
     def _share_processors(self) -> None:
-        """Divide the processors of a machine among its ranks, unless each is bound to its own or the user decided."""
+        """Divide the processors of a machine among its ranks, unless the user decided."""
+        own = os.sched_getaffinity(0)
         local = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
-        ranks = local.Get_size()
+        everyone: list[set[int]] = local.allgather(own)
         local.Free()
-        processors = len(os.sched_getaffinity(0))
         if "SHARDWISE_THREADS" not in os.environ:
-            is_bound = processors < (os.cpu_count() or 1)
-            set_threads(max(1, processors if is_bound else processors // ranks))
+            set_threads(thread_count(own, everyone))
 
     def place(self, mesh: CoreMesh) -> RankPlace:
         """Where the devices of ``mesh`` are. MeshError if the ranks do not divide them."""
@@ -179,11 +178,12 @@ class RankPlace:
     def from_own_part(self, part: np.ndarray, sharding: Sharding) -> ShardedArray:
         """Make an array of the rows that the devices of each rank hold."""
         self.begin("device_put of own parts", sharding.text().encode(), {})()
-        shapes = self._ranks.all_of((part.shape, part.dtype.name), "device_put")
-        if len({(len(shape), dtype) for shape, dtype in shapes}) > 1:
-            got = ", ".join(f"{dtype}{list(shape)} on rank {rank}" for rank, (shape, dtype) in enumerate(shapes))
+        found = self._ranks.all_of((part.shape, part.dtype.name, hash_of(part)), "device_put")
+        if len({(len(shape), dtype) for shape, dtype, _ in found}) > 1:
+            got = ", ".join(f"{dtype}{list(shape)} on rank {rank}" for rank, (shape, dtype, _) in enumerate(found))
             raise ShapeError(message("device_put", "the parts of all ranks must have one dtype and ndim", got))
-        whole = self._whole_shape([shape for shape, _ in shapes], sharding)
+        rows = self._rows_by_rank(sharding, part.ndim)
+        whole = _whole_shape(rows, [shape for shape, _, _ in found])
         array, wrong = None, None
         try:
             array = ShardedArray.from_own_part(part, whole, sharding, self.devices)
@@ -192,19 +192,14 @@ class RankPlace:
         for rank, text in enumerate(self._ranks.all_of(wrong, "device_put")):
             if text is not None:  # raised on all ranks, or the others would wait for this one
                 raise ShapeError(text if rank == self._ranks.rank else f"on rank {rank}: {text}")
+        compare_replicas(rows, [own for _, _, own in found])
         assert array is not None
         return array
 
-    def _whole_shape(self, shapes: list[tuple[int, ...]], sharding: Sharding) -> tuple[int, ...]:
-        """The shape of the array whose parts have these shapes: of each dim, the rows of ranks with different rows."""
-        whole = []
-        for d in range(len(shapes[0])):
-            rows: dict[int, int] = {}
-            for rank, shape in enumerate(shapes):
-                place = DeviceSet.at(self._mesh, self._ranks.size, self._positions[rank])
-                rows.setdefault(place.rows_of(sharding, d), shape[d])
-            whole.append(sum(rows.values()))
-        return tuple(whole)
+    def _rows_by_rank(self, sharding: Sharding, ndim: int) -> list[tuple[int, ...]]:
+        """Which rows of each dim a rank holds: equal for ranks that hold the same rows."""
+        places = [DeviceSet.at(self._mesh, self._ranks.size, position) for position in self._positions]
+        return [tuple([place.rows_of(sharding, d) for d in range(ndim)]) for place in places]
 
     # ---- what the extension calls ----
 
@@ -264,6 +259,27 @@ class RankPlace:
 
     def _enter(self, kind: str, op: int, members: Sequence[int]) -> None:
         self._ranks._watch.enter(members, _description, kind, op, self._what, self._executable)
+
+
+def thread_count(own: AbstractSet[int], local: Sequence[AbstractSet[int]]) -> int:
+    """The share of a rank that may run on the processors ``own``, of those that the ranks of its machine may run on.
+
+    >>> thread_count({0, 1, 2, 3}, [{0, 1, 2, 3}, {0, 1, 2, 3}, {4, 5}])
+    2
+    """
+    sharing = sum(not own.isdisjoint(processors) for processors in local)
+    return max(1, len(own) // sharing)
+
+
+def _whole_shape(rows: Sequence[tuple[int, ...]], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of the array whose parts have these shapes: of each dim, the rows of ranks with different rows."""
+    whole = []
+    for d in range(len(shapes[0])):
+        sizes: dict[int, int] = {}
+        for held, shape in zip(rows, shapes):
+            sizes.setdefault(held[d], shape[d])
+        whole.append(sum(sizes.values()))
+    return tuple(whole)
 
 
 def _nothing() -> None:
