@@ -42,7 +42,8 @@ def device_put(x: Any, device: Any = None, *, root: int | None = None, own_part:
             no constraint). Open dims and priorities are dropped, because an array on a mesh has neither.
         root: only this rank passes ``x``, and sends each rank its part; the others may pass None.
         own_part: each rank passes the rows that its devices hold, in the order of the whole array. In one process
-            that is the whole array.
+            that is the whole array. Ranks that hold the same rows must pass equal bits: all ranks raise
+            ``RankMismatchError`` if they differ.
 
     Returns:
         The tree with :class:`Array` leaves.
