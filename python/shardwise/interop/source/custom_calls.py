@@ -20,7 +20,7 @@ from ...dtypes import numpy_dtype
 from .scope import Scope, call
 from .target import Target, attributes
 
-__all__ = ["CustomCalls", "Options", "letter", "widened"]
+__all__ = ["CustomCalls", "Options", "flags_of", "letter", "widened"]
 
 Options = dict[str, Any]
 _Emission = Callable[[Scope, Op, Options], str]
@@ -82,6 +82,11 @@ class CustomCalls:
         """The error for a call without a form."""
         rule = f"every op must have a form in {self.target.library}: {reason}"
         return scope.refusal(op, rule, f"custom_call @{attributes(op)['call_target_name']}", self.target.way_out)
+
+
+def flags_of(**options: bool) -> list[str]:
+    """The text of keyword arguments whose default is False."""
+    return [f"{name}=True" for name, value in options.items() if value]
 
 
 def letter(options: Options, name: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.ir import Op, Value
-from ..source.custom_calls import CustomCalls, Options, letter, widened
+from ..source.custom_calls import CustomCalls, Options, flags_of, letter, widened
 from ..source.scope import Scope, call
 from ..source.target import attributes
 from .target import JAX, emits
@@ -19,11 +19,6 @@ __all__: list[str] = []
 
 _CALLS = CustomCalls(JAX, {})
 emits("stablehlo.custom_call")(_CALLS.emit)
-
-
-def _flags(**options: bool) -> list[str]:
-    """Arguments that are False unless they are passed."""
-    return [f"{name}=True" for name, value in options.items() if value]
 
 
 # ---- triangles and solvers -----------------------------------------------------------------------------------------
@@ -40,7 +35,7 @@ def cholesky(scope: Scope, op: Op) -> str:
 def triangular_solve(scope: Scope, op: Op) -> str:
     own = attributes(op)
     transpose = own["transpose_a"].value
-    flags = _flags(
+    flags = flags_of(
         left_side=own["left_side"],
         lower=own["lower"],
         transpose_a=transpose != "NO_TRANSPOSE",
@@ -52,13 +47,13 @@ def triangular_solve(scope: Scope, op: Op) -> str:
 
 @_CALLS.emits("potrf")
 def potrf(scope: Scope, op: Op, options: Options) -> str:
-    return call(scope.helper("potrf"), scope(op.operands[0]), *_flags(lower=letter(options, "uplo") == "L"))
+    return call(scope.helper("potrf"), scope(op.operands[0]), *flags_of(lower=letter(options, "uplo") == "L"))
 
 
 @_CALLS.emits("trsm")
 def trsm(scope: Scope, op: Op, options: Options) -> str:
     transpose = letter(options, "trans_x")
-    flags = _flags(
+    flags = flags_of(
         left_side=letter(options, "side") == "L",
         lower=letter(options, "uplo") == "L",
         transpose_a=transpose != "N",
@@ -162,7 +157,7 @@ def eigvalsh(scope: Scope, op: Op, options: Options) -> str:
 def syevd(scope: Scope, op: Op, options: Options) -> str:
     if letter(options, "mode") == "N":
         _CALLS.expect_unused(scope, op, 0)
-    return call(scope.helper("syevd"), scope(op.operands[0]), *_flags(lower=letter(options, "uplo") == "L"))
+    return call(scope.helper("syevd"), scope(op.operands[0]), *flags_of(lower=letter(options, "uplo") == "L"))
 
 
 @_CALLS.emits("shardwise.eig")
@@ -179,7 +174,7 @@ def eigvals(scope: Scope, op: Op, options: Options) -> str:
 def geev(scope: Scope, op: Op, options: Options) -> str:
     is_wanted = {side: letter(options, f"compute_{side}") == "V" for side in ("left", "right")}
     _CALLS.expect_unused(scope, op, *(i for i, wanted in zip((-3, -2), is_wanted.values()) if not wanted))
-    return call(scope.helper("geev"), scope(op.operands[0]), *_flags(**is_wanted))
+    return call(scope.helper("geev"), scope(op.operands[0]), *flags_of(**is_wanted))
 
 
 @_CALLS.emits("shardwise.svd")

@@ -28,7 +28,7 @@ from .target import emits
 __all__: list[str] = []
 
 _FOLDS = {"sum": "np.add", "prod": "np.multiply", "max": "np.maximum", "min": "np.minimum", "and": "np.bitwise_and",
-          "or": "np.bitwise_or", "xor": "np.bitwise_xor"}  # fmt: skip
+          "or": "np.bitwise_or"}  # fmt: skip
 
 
 def _along(scope: Scope, mesh: Any, refs: Sequence[AxisRef]) -> str:

@@ -7,7 +7,7 @@ NumPy raises an error where LAPACK does not succeed. The helper `or_nan` gives N
 from __future__ import annotations
 
 from ..._core.ir import Op
-from ..source.custom_calls import CustomCalls, Options, letter, widened
+from ..source.custom_calls import CustomCalls, Options, flags_of, letter, widened
 from ..source.scope import Scope, call
 from ..source.target import attributes
 from .target import MPI4PY, emits
@@ -24,11 +24,6 @@ _CALLS = CustomCalls(
     },
 )
 emits("stablehlo.custom_call")(_CALLS.emit)
-
-
-def _flags(**options: bool) -> list[str]:
-    """Arguments that are False unless they are passed."""
-    return [f"{name}=True" for name, value in options.items() if value]
 
 
 def _or_nan(scope: Scope, op: Op, function: str, *options: str) -> str:
@@ -49,7 +44,7 @@ def cholesky(scope: Scope, op: Op) -> str:
 def triangular_solve(scope: Scope, op: Op) -> str:
     own = attributes(op)
     transpose = own["transpose_a"].value
-    flags = _flags(
+    flags = flags_of(
         left_side=own["left_side"],
         lower=own["lower"],
         transpose=transpose != "NO_TRANSPOSE",
@@ -61,13 +56,13 @@ def triangular_solve(scope: Scope, op: Op) -> str:
 
 @_CALLS.emits("potrf")
 def potrf(scope: Scope, op: Op, options: Options) -> str:
-    return call(scope.helper("potrf"), scope(op.operands[0]), *_flags(upper=letter(options, "uplo") == "U"))
+    return call(scope.helper("potrf"), scope(op.operands[0]), *flags_of(upper=letter(options, "uplo") == "U"))
 
 
 @_CALLS.emits("trsm")
 def trsm(scope: Scope, op: Op, options: Options) -> str:
     transpose = letter(options, "trans_x")
-    flags = _flags(
+    flags = flags_of(
         left_side=letter(options, "side") == "L",
         lower=letter(options, "uplo") == "L",
         transpose=transpose != "N",
@@ -193,4 +188,4 @@ def svdvals(scope: Scope, op: Op, options: Options) -> str:
 def gesdd(scope: Scope, op: Op, options: Options) -> str:
     mode = letter(options, "mode")
     _CALLS.expect_unused(scope, op, *((0, 2, 3) if mode == "N" else (0,)))
-    return call(scope.helper("gesdd"), scope(op.operands[0]), *_flags(full_matrices=mode == "A"))
+    return call(scope.helper("gesdd"), scope(op.operands[0]), *flags_of(full_matrices=mode == "A"))
