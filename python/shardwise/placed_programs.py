@@ -54,8 +54,7 @@ class PlacedProgram:
         if not executable.accepts(arguments):
             arguments, options = self._arguments(leaves, switches)
             given = leaves
-        for i, limit in traced._limits:
-            limit.check(int(leaves[i]))
+        traced._check_limits(leaves)
         finish = self._begin(given)
         if self._hidden is None:
             rest = self._argument_shardings[len(traced.in_avals) :]

@@ -146,8 +146,14 @@ class Traced(Module):
         """For each result leaf, the float dtype with the fewest significand bits among the values after it."""
         return list(self._core.coarsest_floats)
 
+    def _check_limits(self, leaves: list[Any]) -> None:
+        """Raise the error of a Python int argument that an op which uses it cannot hold."""
+        for i, limit in self._limits:
+            limit.check(int(leaves[i]))
+
     def _run_unpartitioned(self, leaves: list[Any]) -> Any:
         """The results for these argument leaves on one device, without annotations, as a tree of NumPy arrays."""
+        self._check_limits(leaves)
         arrays = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(leaves, self.in_avals)]
         arrays += [np.asarray(array) for array in self._hoisted]
         return self._results_of(_core.runtime.run_unpartitioned(self._core, arrays))

@@ -19,7 +19,7 @@ def checked(args, inputs):
         raise TypeError(f"main takes these arguments: {names}; got {len(args)} arguments")
     arrays = []
     for x, (name, shape, _, dtype) in zip(args, inputs):
-        is_weak = type(x) in (bool, int, float, complex)
+        is_weak = type(x) in (bool, int) or (type(x) in (float, complex) and "int" not in dtype and dtype != "bool")
         x = np.asarray(x, dtype if is_weak else None)
         if x.shape != shape or x.dtype.name != dtype:
             wrong = TypeError if x.shape == shape else ValueError

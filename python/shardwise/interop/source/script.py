@@ -15,6 +15,7 @@ import numpy as np
 from ...dtypes import numpy_dtype
 from ...errors import UnsupportedError, message
 from ...stages import Program
+from ...tracing import Limit
 from .collectives import refs_used
 from .library import helpers_of
 from .literals import axes_text, embedded, wrapped
@@ -90,7 +91,9 @@ class Script:
         inputs, outputs: hidden ones included.
         names: of the inputs, for people.
         prints: the statements of ``debug.print``, which read ``results``.
+        limits: the ranges of arguments that are Python ints, by their place.
         needs_x64: whether it has values of 64 bits, which JAX narrows unless x64 is enabled.
+        is_extended: whether it has values of dtypes that NumPy lacks.
     """
 
     target: Target
@@ -107,7 +110,9 @@ class Script:
     hidden: list[np.ndarray]  # the arrays that the program closes over, its last arguments
     visible: tuple[int, int]  # the number of arguments and results of the user
     transfers: list[Transfer]
+    limits: list[tuple[int, Limit]]
     needs_x64: bool
+    is_extended: bool
 
     @property
     def stored(self) -> dict[str, np.ndarray]:
@@ -117,10 +122,20 @@ class Script:
     @property
     def passed(self) -> str:
         """The statements that check the arguments of ``main`` and add the hidden ones."""
-        lines = [f"arguments = checked(args, {self.visible_inputs})"]
+        lines = [f"arguments = checked(args, {self.visible_inputs})", *self._limit_checks()]
         if self.hidden:
             lines.append(f'arguments += [CONSTANTS[f"hidden{{i}}"] for i in range({len(self.hidden)})]')
         return "\n    ".join(lines)
+
+    def _limit_checks(self) -> list[str]:
+        """The statements that check the ranges of Python ints, which narrower dtypes would wrap silently."""
+        lines: dict[str, str] = {}  # by the condition: ops may need the same range
+        for i, limit in self.limits:
+            error = next(base.__name__ for base in limit.error.__mro__ if base.__module__ == "builtins")
+            text = f"main: argument {self.names[i]} must be from {limit.low} to {limit.high}"
+            condition = f"if not {limit.low} <= int(arguments[{i}]) <= {limit.high}:"
+            lines.setdefault(condition, f"    raise {error}({text!r})")
+        return [line for row in lines.items() for line in row]
 
     @property
     def visible_inputs(self) -> str:
@@ -247,7 +262,7 @@ def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
     signature = wrapped(f"def local({', '.join(arguments)}):", "")
     results = wrapped(f"return ({returned},)", "    ") if outputs else ["    return ()"]
     local = [*called, *signature, *scope.lines, *results]
-    wide = any(value.type.dtype in _WIDE for value in _values(module)) or any(b.dtype.name in _WIDE for b in inputs)
+    dtypes = {value.type.dtype for value in _values(module)} | {b.dtype.name for b in (*inputs, *outputs)}
     return Script(
         target=target,
         name=_name(program),
@@ -263,7 +278,9 @@ def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
         hidden=[np.asarray(array) for array in traced._hoisted],
         visible=(len(traced.in_avals), traced.out_tree.num_leaves),
         transfers=shared.transfers,
-        needs_x64=wide,
+        limits=traced._limits,
+        needs_x64=not dtypes.isdisjoint(_WIDE),
+        is_extended=any(numpy_dtype(dtype).isbuiltin != 1 for dtype in dtypes),
     )
 
 
@@ -279,7 +296,7 @@ def _name(program: Program) -> str:
     return re.sub(r"\W+", " ", found[1].strip('"').removeprefix("jit_")).strip() if found else "main"
 
 
-_WIDE = ("float64", "int64", "uint64", "complex128")
+_WIDE = frozenset(("float64", "int64", "uint64", "complex128"))
 
 
 def _values(module: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ShapeError, message
+from ...errors import ShapeError, UnsupportedError, described, message
 from ...reports.ledger import CollectiveRow, Ledger
 from ...stages import Program
 from ...traceback_filtering import entry_points
@@ -177,8 +177,7 @@ class JaxProgram:
     # ---- arguments and results -----------------------------------------------------------------------------------
 
     def _arguments(self, leaves: list[Any], strict: bool) -> list[Any]:
-        for i, limit in self._traced._limits:
-            limit.check(int(leaves[i]))
+        self._traced._check_limits(leaves)
         rows = zip(leaves, self._script.inputs, self._inputs, self._traced.in_names)
         return [argument(leaf, border, sharding, name, strict) for leaf, border, sharding, name in rows]
 
@@ -193,12 +192,22 @@ class JaxProgram:
     def _call_traced(self, leaves: list[Any]) -> Any:
         """The results of a call that JAX traces, in the shapes of the user."""
         expect_traceable(self._script, self._traced.in_names)
+        self._expect_limited_untraced(leaves)
+        self._traced._check_limits(leaves)
         with settings(self.mesh, self._script.needs_x64, is_traced=True):
             with jax.ensure_compile_time_eval():
                 hidden = self._hidden_arrays()
             own = map(padded_in_jax, leaves, self._script.inputs, self._traced.in_names)
             results = without_derivative(self._run)(*own, *hidden)
             return self._traced._results_of(list(map(cropped_in_jax, results, self._script.outputs)))
+
+    def _expect_limited_untraced(self, leaves: list[Any]) -> None:
+        """Raise UnsupportedError if JAX traces an argument that has a limit: its number is unknown until it runs."""
+        for i, _ in self._traced._limits:
+            if isinstance(leaves[i], jax.core.Tracer):
+                rule = f"argument {self._traced.in_names[i]} must be a Python int, whose range is checked"
+                way_out = "close over it, or make it static in jax.jit"
+                raise UnsupportedError(message("to_jax", rule, f"a traced {described(leaves[i])}", way_out))
 
     def _cropped(self, x: Any, border: Border) -> np.ndarray:
         array = whole(x, self.mesh, self._script.needs_x64)

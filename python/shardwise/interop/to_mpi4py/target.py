@@ -47,10 +47,8 @@ def _head(script: Script) -> str:
     count = script.axes.mesh.size
     order = list(script.axes.mesh.device_ids or range(count))
     is_plain = order == list(range(count))
-    names = {border.dtype for border in [*script.inputs, *script.outputs]}
-    is_extended = any(dtype.isbuiltin != 1 for dtype in names) or "ml_dtypes." in "\n".join(script.local)
     lines = [
-        *(["import ml_dtypes  # dtypes for NumPy"] if is_extended else []),
+        *(["import ml_dtypes  # dtypes for NumPy"] if script.is_extended else []),
         "import numpy as np",
         "from mpi4py import MPI",
         "",
