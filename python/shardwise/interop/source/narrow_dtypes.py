@@ -8,7 +8,7 @@ __all__ = ["is_narrow_float", "is_small_integer"]
 
 def is_narrow_float(dtype: str) -> bool:
     """Whether it has less than 32 bits: sums and products of it are accumulated in float32."""
-    return dtype in ("float16", "bfloat16") or dtype.startswith(("float8", "float4"))
+    return dtype in ("float16", "bfloat16") or dtype.startswith(("float8_", "float6_", "float4_"))
 
 
 def is_small_integer(dtype: str) -> bool:

@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+
 from ..._core.ir import Op
 from ...dtypes import numpy_dtype
 from ..source.elementwise import COMPARISONS, INFIX
+from ..source.narrow_dtypes import is_small_integer
 from ..source.scope import Scope, call
 from ..source.target import attributes
 from .target import emits
 
-__all__ = ["UFUNCS"]
+__all__ = ["UFUNCS", "cut_to_size"]
 
 _UNARY = {
     "stablehlo.abs": "abs", "stablehlo.negate": "negative", "stablehlo.not": "invert", "stablehlo.ceil": "ceil",
@@ -31,7 +37,6 @@ UFUNCS = {
 _BINARY = UFUNCS | {
     "stablehlo.subtract": "subtract", "stablehlo.divide": "divide", "stablehlo.remainder": "fmod",
     "stablehlo.power": "power", "stablehlo.atan2": "arctan2", "stablehlo.shift_left": "left_shift",
-    "stablehlo.shift_right_arithmetic": "right_shift",
 }  # fmt: skip
 _OF_INTEGERS = {
     "stablehlo.divide": "integer_divide",
@@ -44,9 +49,27 @@ def _is_integer(dtype: str) -> bool:
     return "int" in dtype
 
 
+def cut_to_size(op: Op, text: str) -> str:
+    """A result in its dtype: NumPy computes most functions of integers of less than a byte in int8."""
+    dtype = op.results[0].type.dtype
+    return f'({text}).astype("{dtype}")' if is_small_integer(dtype) else text
+
+
+def _rounded_once(scope: Scope, op: Op, text: Callable[[str], str]) -> str:
+    """A function of several steps. It has float32 between them for floats of a byte."""
+    x, dtype = scope(op.operands[0]), numpy_dtype(op.results[0].type.dtype)
+    if dtype.itemsize > 1:
+        return text(x)
+    wide = f'{x}.astype("float32")'
+    return f'({text(wide)}).astype("{dtype.name}")'
+
+
 @emits(*_UNARY)
 def unary(scope: Scope, op: Op) -> str:
-    return call(f"np.{_UNARY[op.name]}", scope(op.operands[0]))
+    x, dtype = scope(op.operands[0]), op.operands[0].type.dtype
+    if op.name == "stablehlo.cbrt" and "complex" in dtype:
+        return f'({x}.astype("complex128") ** (1 / 3)).astype("{dtype}")'
+    return cut_to_size(op, call(f"np.{_UNARY[op.name]}", x))
 
 
 @emits(*_HELPERS)
@@ -57,22 +80,22 @@ def special(scope: Scope, op: Op) -> str:
 @emits("stablehlo.sign")
 def sign(scope: Scope, op: Op) -> str:
     x = scope(op.operands[0])
-    return f"np.where({x} == 0, {x}, np.sign({x}))"
+    return cut_to_size(op, f"np.where({x} == 0, {x}, np.sign({x}))")
 
 
 @emits("stablehlo.rsqrt")
 def rsqrt(scope: Scope, op: Op) -> str:
-    return f"1 / np.sqrt({scope(op.operands[0])})"
+    return _rounded_once(scope, op, lambda x: f"1 / np.sqrt({x})")
 
 
 @emits("stablehlo.logistic")
 def logistic(scope: Scope, op: Op) -> str:
-    return f"1 / (1 + np.exp(-{scope(op.operands[0])}))"
+    return _rounded_once(scope, op, lambda x: f"1 / (1 + np.exp(-{x}))")
 
 
 @emits("stablehlo.round_nearest_afz")
 def round_away(scope: Scope, op: Op) -> str:
-    return call(scope.helper("round_away"), scope(op.operands[0]))
+    return _rounded_once(scope, op, lambda x: call(scope.helper("round_away"), x))
 
 
 @emits("stablehlo.popcnt")
@@ -84,14 +107,17 @@ def population_count(scope: Scope, op: Op) -> str:
 
 @emits("stablehlo.count_leading_zeros")
 def leading_zeros(scope: Scope, op: Op) -> str:
-    return call(scope.helper("leading_zeros"), scope(op.operands[0]))
+    size: Any = ml_dtypes.iinfo(numpy_dtype(op.operands[0].type.dtype)).bits  # type: ignore[no-untyped-call]
+    return call(scope.helper("leading_zeros"), scope(op.operands[0]), size)
 
 
 @emits("stablehlo.reduce_precision")
 def reduce_precision(scope: Scope, op: Op) -> str:
-    own = attributes(op)
-    bits = f"{own['exponent_bits']}, {own['mantissa_bits']}"
-    return f"{scope.helper('reduce_precision')}({scope(op.operands[0])}, {bits})"
+    own, dtype = attributes(op), numpy_dtype(op.operands[0].type.dtype)
+    kind: Any = ml_dtypes.finfo(dtype if dtype.itemsize > 1 else "float32")  # type: ignore[no-untyped-call]
+    exponent = own["exponent_bits"] if own["exponent_bits"] < kind.nexp else None
+    cut = max(kind.nmant - own["mantissa_bits"], 0)
+    return _rounded_once(scope, op, lambda x: call(scope.helper("reduce_precision"), x, exponent, cut))
 
 
 @emits(*_BINARY)
@@ -99,20 +125,24 @@ def binary(scope: Scope, op: Op) -> str:
     lhs, rhs = map(scope, op.operands)
     dtype = op.operands[0].type.dtype
     if _is_integer(dtype) and op.name in _OF_INTEGERS:
-        return call(scope.helper(_OF_INTEGERS[op.name]), lhs, rhs)
+        return cut_to_size(op, call(scope.helper(_OF_INTEGERS[op.name]), lhs, rhs))
     infix = {**INFIX, "stablehlo.divide": "/"}
     if op.name in infix and dtype != "bool":
         return f"{lhs} {infix[op.name]} {rhs}"
-    return call(f"np.{_BINARY[op.name]}", lhs, rhs)
+    if op.name == "stablehlo.atan2" and "complex" in dtype:
+        return call(scope.helper("complex_angle"), lhs, rhs)
+    return cut_to_size(op, call(f"np.{_BINARY[op.name]}", lhs, rhs))
 
 
-@emits("stablehlo.shift_right_logical")
-def shift_right_logical(scope: Scope, op: Op) -> str:
+@emits("stablehlo.shift_right_logical", "stablehlo.shift_right_arithmetic")
+def shift_right(scope: Scope, op: Op) -> str:
     lhs, rhs = map(scope, op.operands)
     dtype = op.operands[0].type.dtype
-    if dtype.startswith("u"):
-        return call("np.right_shift", lhs, rhs)
-    return f'np.right_shift({lhs}.view("u{dtype}"), {rhs}.view("u{dtype}")).view("{dtype}")'
+    shifted = dtype.removeprefix("u") if op.name.endswith("arithmetic") else f"u{dtype.removeprefix('u')}"
+    if dtype == shifted:
+        return cut_to_size(op, call("np.right_shift", lhs, rhs))
+    text = f'np.right_shift({lhs}.view("{shifted}"), {rhs}.view("{shifted}"))'
+    return cut_to_size(op, text) if is_small_integer(dtype) else f'{text}.view("{dtype}")'
 
 
 @emits("stablehlo.complex")
@@ -138,16 +168,17 @@ def select(scope: Scope, op: Op) -> str:
 @emits("stablehlo.clamp")
 def clamp(scope: Scope, op: Op) -> str:
     low, x, high = map(scope, op.operands)
-    return f"np.minimum(np.maximum({low}, {x}), {high})"
+    return cut_to_size(op, f"np.minimum(np.maximum({low}, {x}), {high})")
 
 
 @emits("stablehlo.convert")
 def convert(scope: Scope, op: Op) -> str:
     x, source, target = scope(op.operands[0]), op.operands[0].type.dtype, op.results[0].type.dtype
-    if "float" in source and _is_integer(target):
-        return f'{scope.helper("to_integers")}({x}, "{target}")'
     if "complex" in source and "complex" not in target:
         x = f"np.real({x})"
+    if ("float" in source or "complex" in source) and _is_integer(target):
+        limits: Any = ml_dtypes.iinfo(numpy_dtype(target))  # type: ignore[no-untyped-call]
+        return call(scope.helper("to_integers"), x, f'"{target}"', limits.min, limits.max)
     return f'{x}.astype("{numpy_dtype(target).name}")'
 
 

@@ -110,12 +110,12 @@ def rows(dim, tile, shard):
 
 
 def each(function, x):
-    """A function of Python for each element; infinity at its poles."""
+    """A function of Python for each element; infinity at its poles, and where it overflows."""
 
     def at(value):
         try:
             return function(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return math.inf
 
     return np.vectorize(at, otypes=[np.asarray(x).dtype])(x)
@@ -123,14 +123,14 @@ def each(function, x):
 
 def total_order(x):
     """Integers in the total order of floats."""
-    x = x.astype("float32") if x.dtype.name in ("float4_e2m1fn", "float8_e8m0fnu") else x  # their first bit is no sign
+    x = x.astype("float32") if x.dtype.itemsize == 1 else x  # the first bit of some is no sign, or NaN alone has it
     bits = x.view(f"int{8 * x.dtype.itemsize}")
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
 
 
 def canonical(x):
     """0.0 for -0.0, and one NaN for all of them."""
-    x = x.astype("float32") if x.dtype.name in ("float4_e2m1fn", "float8_e8m0fnu") else x  # they lack 0 or NaN
+    x = x.astype("float32") if x.dtype.itemsize == 1 else x  # some lack 0 or NaN
     return np.where(x != x, np.array(np.nan, x.dtype), np.where(x == 0, np.zeros((), x.dtype), x))
 
 
@@ -140,11 +140,11 @@ def round_away(x):
     return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
 
 
-def leading_zeros(x):
-    """The number of zero bits before the first one."""
+def leading_zeros(x, size):
+    """The number of zero bits before the first one; size: all bits."""
     bits = x.view(f"uint{8 * x.dtype.itemsize}")
-    used = sum((bits >> np.array(i, bits.dtype) != 0).astype(x.dtype) for i in range(8 * x.dtype.itemsize))
-    return (8 * x.dtype.itemsize - used).astype(x.dtype)
+    used = sum((bits >> np.array(i, bits.dtype) != 0).astype("int8") for i in range(size))
+    return (size - used).astype(x.dtype)
 
 
 def integer_divide(x, y):
@@ -166,12 +166,12 @@ def integer_power(x, y):
     return np.where(y < 0, unit, np.power(x, np.where(y < 0, 0, y).astype(x.dtype)))
 
 
-def to_integers(x, dtype):
+def to_integers(x, dtype, least, largest):
     """Floats are cut and saturate; NaN gives 0."""
-    limits, wide = np.iinfo(dtype), np.nan_to_num(np.trunc(x.astype("float64")))
-    low, high = wide <= limits.min, wide >= limits.max
+    wide = np.nan_to_num(np.trunc(x.astype("float64")))
+    low, high = wide <= least, wide >= largest
     cut = np.where(low | high, 0, wide).astype(dtype)
-    return np.where(low, np.array(limits.min, dtype), np.where(high, np.array(limits.max, dtype), cut))
+    return np.where(low, np.array(least, dtype), np.where(high, np.array(largest, dtype), cut))
 
 
 def complex_of(real, imaginary):
@@ -181,13 +181,25 @@ def complex_of(real, imaginary):
     return result
 
 
-def reduce_precision(x, exponent_bits, mantissa_bits):
-    """Rounded to fewer bits, to nearest and even; too large ones are infinite, too small ones zero."""
-    fraction, exponent = np.frexp(x)
-    rounded = np.ldexp(np.rint(np.ldexp(fraction, mantissa_bits + 1)), exponent - mantissa_bits - 1)
-    bias = 2 ** (exponent_bits - 1) - 1
-    rounded = np.where(abs(rounded) >= 2.0 ** (bias + 1), np.copysign(np.inf, x), rounded)
-    rounded = np.where(abs(rounded) < 2.0 ** (1 - bias), np.copysign(0, x), rounded)
+def complex_angle(y, x):
+    """The angle of a point with complex coordinates."""
+    a, b = y.astype("complex128"), x.astype("complex128")
+    return (-1j * np.log((b + 1j * a) / np.sqrt(b * b + a * a))).astype(x.dtype)
+
+
+def reduce_precision(x, exponent_bits, cut):
+    """Rounded to nearest and even without the last bits of the mantissa; too large ones are infinite, too small ones 0.
+
+    exponent_bits: None for those of the dtype.
+    """
+    rounded = x
+    if cut:
+        bits = x.view(f"uint{8 * x.dtype.itemsize}")
+        rounded = ((bits + (2 ** (cut - 1) - 1) + ((bits >> cut) & 1)) >> cut << cut).view(x.dtype)
+    if exponent_bits is not None:
+        bias = 2 ** (exponent_bits - 1) - 1
+        rounded = np.where(abs(rounded) >= 2.0 ** (bias + 1), np.copysign(np.inf, x), rounded)
+        rounded = np.where(abs(rounded) < 2.0 ** (1 - bias), np.copysign(0, x), rounded)
     return np.where(np.isfinite(x), rounded, x).astype(x.dtype)
 
 
@@ -254,7 +266,7 @@ def scatter(x, indices, updates, dims, combine):
 def fold_dims(inputs, inits, combine, dims):
     """Fold the elements along some dims with a function of two elements, or of two of each input."""
     moved = [np.moveaxis(x, dims, range(len(dims))) for x in inputs]
-    flat = [x.reshape(-1, *x.shape[len(dims) :]) for x in moved]
+    flat = [x.reshape(math.prod(x.shape[: len(dims)]), *x.shape[len(dims) :]) for x in moved]
     total = tuple(np.broadcast_to(init, x.shape[1:]) for init, x in zip(inits, flat))
     for parts in zip(*flat):
         result = combine(*total, *parts)
@@ -265,8 +277,12 @@ def fold_dims(inputs, inits, combine, dims):
 def windows(x, sizes, strides, dilation):
     """The windows of x, with their elements in the last dims."""
     spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilation)]
+    counts = [max(n - span + 1, 0) for n, span in zip(x.shape, spans)]
     bits = x.view("uint8") if x.dtype.itemsize == 1 else x  # NumPy has no strides of floats of a byte
-    view = np.lib.stride_tricks.sliding_window_view(bits, spans).view(x.dtype)
+    if all(counts):
+        view = np.lib.stride_tricks.sliding_window_view(bits, spans).view(x.dtype)
+    else:  # NumPy refuses windows that are larger than the array
+        view = np.empty([*counts, *spans], x.dtype)
     return view[tuple(slice(None, None, step) for step in (*strides, *dilation))]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._core.ir import Op
+from ..source.narrow_dtypes import is_narrow_float
 from ..source.regions import op_of_combiner
 from ..source.scope import Scope, call
 from ..source.target import attributes
@@ -14,10 +15,14 @@ from .target import emits
 
 __all__: list[str] = []
 
+_COMBINERS = {**UFUNCS, "stablehlo.subtract": "subtract"}
+
 
 def _indices(scope: Scope, op: Op, dim: int) -> str:
     """The indices with their vectors in the last dim."""
     name, ndim = scope(op.operands[1]), len(op.operands[1].type.shape)
+    if op.operands[1].type.dtype == "uint64":
+        name = f"np.minimum({name}, 2**63 - 1)"  # `places` computes in int64
     if dim == ndim:
         return f"np.reshape({name}, {(*op.operands[1].type.shape, 1)})"
     return name if dim == ndim - 1 else call("np.moveaxis", name, dim, -1)
@@ -68,7 +73,7 @@ def scatter(scope: Scope, op: Op) -> str:
         raise scope.refusal(op, rule, f"{len(op.results)} operands", "scatter them one by one")
     region = op.regions[0]
     is_set = region.results == region.arguments[1:]
-    ufunc = None if is_set else UFUNCS.get(op_of_combiner(region) or "")
+    ufunc = None if is_set else _COMBINERS.get(op_of_combiner(region) or "")
     if not is_set and ufunc is None:
         rule = "a scatter must combine with one op, or replace"
         got = f"a region of {len(region.ops)} ops"
@@ -88,4 +93,8 @@ def scatter(scope: Scope, op: Op) -> str:
     table = _places(scope, op, fields, names, sizes, len(updates))
     indices = _indices(scope, op, fields.get("index_vector_dim", 0))
     combine = "None" if ufunc is None else f"np.{ufunc}"
-    return call(scope.helper("scatter"), scope(op.operands[0]), indices, scope(op.operands[2]), table, combine)
+    x, given, dtype = scope(op.operands[0]), scope(op.operands[2]), op.results[0].type.dtype
+    if ufunc not in ("add", "multiply") or not is_narrow_float(dtype):
+        return call(scope.helper("scatter"), x, indices, given, table, combine)
+    wide = [f'{text}.astype("float32")' for text in (x, given)]
+    return f'{call(scope.helper("scatter"), wide[0], indices, wide[1], table, combine)}.astype("{dtype}")'

@@ -43,6 +43,8 @@ def broadcast_in_dim(scope: Scope, op: Op) -> str:
     dims, shape = tuple(attributes(op)["broadcast_dimensions"]), op.results[0].type.shape
     own, x = op.operands[0].type.shape, scope(op.operands[0])
     ndim = len(shape)
+    if list(dims) != sorted(dims):
+        x = call("np.transpose", x, tuple(sorted(range(len(dims)), key=dims.__getitem__)))
     if dims != tuple(range(ndim - len(dims), ndim)):
         sizes = dict(zip(dims, own))
         x = f"np.reshape({x}, {tuple(sizes.get(d, 1) for d in range(ndim))})"

@@ -11,7 +11,7 @@ from ..source.narrow_dtypes import is_narrow_float, is_small_integer
 from ..source.regions import cumulative_dim, is_neutral_of, op_of_combiner, window_of
 from ..source.scope import Scope, call, listed
 from ..source.target import attributes
-from .elementwise import UFUNCS
+from .elementwise import UFUNCS, cut_to_size
 from .target import emits
 
 __all__: list[str] = []
@@ -118,4 +118,4 @@ def dot_general(scope: Scope, op: Op) -> str:
         text = f"{sides[0]} @ {sides[1]}"
     else:
         text = f'np.einsum("{",".join(terms)}->{"".join([*batch, *free])}", {", ".join(sides)}, optimize=True)'
-    return text if accumulated == dtype else f'({text}).astype("{numpy_dtype(dtype).name}")'
+    return cut_to_size(op, text) if accumulated == dtype else f'({text}).astype("{numpy_dtype(dtype).name}")'
