@@ -277,6 +277,14 @@ def an_abstract_mesh_of_other_axes() -> None:
     compiled(lambda x: x + 1, X).jax_shardings(mesh=jax.sharding.AbstractMesh((8,), ("x",)))
 
 
+@says(
+    sw.ShapeError,
+    "get: result 0 must have the shape [8, 4], got float32[9, 9]; pass what a call returned",
+)
+def results_of_another_shape() -> None:
+    compiled(lambda x: x + 1, X).to_jax().get(np.zeros((9, 9), np.float32))
+
+
 @says(ValueError, "to_jax: takes devices or a mesh, got both; leave one of them out")
 def devices_and_a_mesh() -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))

@@ -27,7 +27,7 @@ from .target import emits
 __all__ = ["along_of", "is_empty", "item_size"]
 
 _FOLDS = {"sum": "lax.add", "prod": "lax.mul", "max": "lax.max", "min": "lax.min", "and": "lax.bitwise_and",
-          "or": "lax.bitwise_or", "xor": "lax.bitwise_xor"}  # fmt: skip
+          "or": "lax.bitwise_or"}  # fmt: skip
 
 
 @dataclass(frozen=True)

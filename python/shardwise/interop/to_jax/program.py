@@ -100,6 +100,11 @@ class JaxProgram:
         if len(leaves) != len(borders):
             rule = f"takes the {len(borders)} results of a call"
             raise ShapeError(message("get", rule, f"{len(leaves)} arrays"))
+        for i, (x, border) in enumerate(zip(leaves, borders)):
+            if np.shape(x) not in (border.shape, border.padded):
+                padded = "" if border.padded == border.shape else f", {list(border.padded)} on the devices"
+                rule = f"result {i} must have the shape {list(border.shape)}{padded}"
+                raise ShapeError(message("get", rule, described(x), "pass what a call returned"))
         return unflatten(tree, [self._cropped(x, border) for x, border in zip(leaves, borders)])
 
     def lower(self) -> Any:
