@@ -36,7 +36,7 @@ class PlacedProgram:
         self._hidden: list[Any] | None = None  # the closed-over arrays, from the first run on
         self._results = [(tuple(type.shape), numpy_dtype(type.dtype)) for type in traced._core.result_types]
         self._places: list[Place] | None = None  # of the results, from the first run on
-        self._what = f"the program of {traced._donation[0]}"
+        self._what = f"the program of {traced._call.function}"
         self._identity = b""
         if place.communicator is not None:
             import hashlib  # only for ranks: OpenSSL would slow down the import of shardwise
@@ -58,8 +58,8 @@ class PlacedProgram:
         finish = self._begin(given)
         if self._hidden is None:
             rest = self._argument_shardings[len(traced.in_avals) :]
-            self._hidden = [_placed(array, sharding, place) for array, sharding in zip(traced._hoisted, rest)]
-        function, donations = traced._donation
+            self._hidden = [_placed(array, sharding, place) for array, sharding in zip(traced._call.hoisted, rest)]
+        function, donations = traced._call.function, traced._call.donated
         donated = [i for i in donations if isinstance(leaves[i], Array)]
         for i in donated:  # before the run, which may write them
             leaves[i]._delete(f"donated to {function}", f"use what {function} returned, or do not donate it")
@@ -87,7 +87,7 @@ class PlacedProgram:
         names = self._traced.in_names
         given = {name: np.asarray(leaf) for name, leaf in zip(names, leaves) if not isinstance(leaf, Array)}
         if self._hidden is None:
-            given |= {f"closed-over array {i}": np.asarray(x) for i, x in enumerate(self._traced._hoisted)}
+            given |= {f"closed-over array {i}": np.asarray(x) for i, x in enumerate(self._traced._call.hoisted)}
         return self._place.begin(self._what, self._identity, given, self.executable)
 
     def _arguments(self, leaves: list[Any], switches: dict[str, bool]) -> tuple[list[Any], dict[str, Any]]:

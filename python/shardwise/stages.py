@@ -14,8 +14,7 @@ import numpy as np
 from . import _core
 from ._core.runtime import enter_call, leave_call
 from .array import ShapeDtypeStruct
-from .choices import Choices, Objective, choices_of, rows_of
-from .debug_prints import DebugPrint
+from .choices import Choices, choices_of, rows_of
 from .dtypes import numpy_dtype
 from .errors import MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
 from .foreign import native
@@ -32,13 +31,13 @@ from .propagation_options import (
     switch,
     takes_options,
 )
+from .recorded_call import RecordedCall
 from .reports.explanations import Explanation, explanation_of
 from .reports.ledger import Ledger, ledger_of
 from .reports.memory import MemoryReport, memory_of
 from .reports.promotions import Promotions
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
-from .tracing import Limit
 from .trees import flatten, unflatten
 from .trees.registry import path_of
 from .viz import program_html
@@ -81,44 +80,35 @@ class Traced(Module):
     <module of 1 ops>
     """
 
-    __slots__ = (
-        "_choices", "_donation", "_hoisted", "_limits", "_objective", "_prints",
-        "in_avals", "in_names", "in_tree", "mesh", "out_tree",
-    )  # fmt: skip
+    __slots__ = ("_call", "mesh")
 
-    def __init__(
-        self,
-        module: _core.ir.Module,
-        options: PropagationOptions,
-        mesh: Mesh,
-        in_tree: Any,
-        avals: list[ShapeDtypeStruct],
-        names: list[str],
-        out_tree: Any,
-        hoisted: list[Any],
-        limits: list[tuple[int, Limit]],
-        donation: tuple[str, tuple[int, ...]],
-        prints: list[DebugPrint],
-    ) -> None:
+    def __init__(self, module: _core.ir.Module, options: PropagationOptions, mesh: Mesh, call: RecordedCall) -> None:
         super().__init__(module, options, Origin(self._with_names))
         self.mesh = mesh
-        self.in_tree = in_tree
-        self.in_avals = avals
-        self.in_names = names
-        self.out_tree = out_tree
-        self._hoisted = hoisted
-        self._limits = limits  # of leaves that are Python ints
-        self._donation = donation  # to which function, and which leaves
-        self._prints = prints  # their results follow those of out_tree
-        self._choices: Choices | None = None  # pinned ones
-        self._objective: Objective = "time"
+        self._call = call
 
     def _changed(self, step: Step) -> Traced:
-        trees = (self.in_tree, self.in_avals, self.in_names, self.out_tree)
-        rest = (self._hoisted, self._limits, self._donation, self._prints)
-        changed = Traced(step(self._core), self._options, self.mesh, *trees, *rest)
-        changed._choices, changed._objective = self._choices, self._objective
-        return changed
+        return Traced(step(self._core), self._options, self.mesh, self._call)
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the arguments."""
+        return self._call.in_tree
+
+    @property
+    def in_avals(self) -> Sequence[ShapeDtypeStruct]:
+        """Shape, dtype and sharding of each leaf of the arguments."""
+        return self._call.in_avals
+
+    @property
+    def in_names(self) -> Sequence[str]:
+        """The name of each leaf of the arguments, such as ``params['w']``."""
+        return self._call.in_names
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self._call.out_tree
 
     @property
     def out_info(self) -> Any:
@@ -133,7 +123,7 @@ class Traced(Module):
         """The tree of results of a run. Prints the hidden results of ``debug.print``, which follow them."""
         count = self.out_tree.num_leaves
         printed = iter(arrays[count:])
-        for call in self._prints:
+        for call in self._call.prints:
             call.show([np.asarray(x) for x in islice(printed, len(call.values))])
         return unflatten(self.out_tree, arrays[:count])
 
@@ -148,14 +138,14 @@ class Traced(Module):
 
     def _check_limits(self, leaves: list[Any]) -> None:
         """Raise the error of a Python int argument that an op which uses it cannot hold."""
-        for i, limit in self._limits:
+        for i, limit in self._call.limits:
             limit.check(int(leaves[i]))
 
     def _run_unpartitioned(self, leaves: list[Any]) -> Any:
         """The results for these argument leaves on one device, without annotations, as a tree of NumPy arrays."""
         self._check_limits(leaves)
         arrays = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(leaves, self.in_avals)]
-        arrays += [np.asarray(array) for array in self._hoisted]
+        arrays += [np.asarray(array) for array in self._call.hoisted]
         return self._results_of(_core.runtime.run_unpartitioned(self._core, arrays))
 
     _wrong_type = "compile the function for these shapes"  # the fix for an argument of another type
@@ -238,7 +228,7 @@ class Lowered(Module):
         return self._traced.compile(mesh, func=func, **options)
 
     def __repr__(self) -> str:
-        return repr(self._traced).replace("traced", "lowered")
+        return f"<lowered program of {self._core.op_count} ops for {self._traced.mesh!r}>"
 
 
 @entry_points
@@ -255,9 +245,9 @@ class Program:
         self._traced = traced
         self.mesh = traced.mesh
         how = traced._options if options is None else options
-        choices = rows_of(traced._choices)
+        choices = rows_of(traced._call.choices)
         self._compiled = _core.passes.compile(
-            traced._core, traced.mesh._core, choices, traced._objective, **how.as_arguments()
+            traced._core, traced.mesh._core, choices, traced._call.objective, **how.as_arguments()
         )
         self._placed: dict[Place, PlacedProgram] = {}
         self._last: tuple[Processes | None, PlacedProgram] | None = None
@@ -275,7 +265,7 @@ class Program:
     @property
     def choices(self) -> Choices:
         """How each op is computed and each reshard is done; ``jit(choices=...)`` pins them."""
-        return choices_of(self._compiled.choices(), self._traced._objective)
+        return choices_of(self._compiled.choices(), self._traced._call.objective)
 
     @property
     def op_count(self) -> int:
@@ -405,7 +395,7 @@ class Program:
         >>> step.lower(x).compile().memory().summary()
         'peak 520 MiB per device; arguments 256 MiB, results 8 MiB'
         """
-        donated = [i for i in self._traced._donation[1] if i < len(self._traced.in_avals)]
+        donated = [i for i in self._traced._call.donated if i < len(self._traced.in_avals)]
         alive = self._on(ALONE).executable.memory(not switch("memory", "virtual", virtual, False), donated)
         peak_bytes, argument_bytes, result_bytes, values = alive
         return memory_of(values, peak_bytes, argument_bytes, result_bytes, self.mesh.size if virtual else 1)

@@ -4,27 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from .array import ShapeDtypeStruct
-from .debug_prints import DebugPrint
 from .dtypes import integer_range, is_complex, is_float, is_inexact, is_integer, numpy_dtype
 from .errors import UnsupportedError, message
 from .implementations import provides
 from .mesh import Mesh, default_mesh
 from .module import Module, Step, origin_of_text
 from .propagation_options import PropagationOptions
+from .recorded_call import RecordedCall
 from .reports.explanations import Explanation
 from .stages import Program, Traced, checked_target
 from .trees import flatten
 
 __all__ = ["compiled_module"]
 
-_NO_PRINTS: list[DebugPrint] = []
 _MISSING: Any = object()  # in place of an argument
 
 
@@ -57,7 +56,7 @@ class TextTraced(Traced):
         in_tree = flatten(((0,) * takes, {}))[1]
         out_tree = flatten(0 if returns == 1 else (0,) * returns)[1]
         names = [parameter.name for parameter in self.parameters]
-        super().__init__(core, options, mesh, in_tree, [], names, out_tree, [], [], ("", ()), _NO_PRINTS)
+        super().__init__(core, options, mesh, RecordedCall(in_tree, [], names, out_tree))
         self._origin = module._origin
 
     def _changed(self, step: Step) -> TextTraced:
@@ -66,7 +65,8 @@ class TextTraced(Traced):
 
     def read_types(self) -> None:
         """Read the types of the arguments of a program that compiles: dtypes without kernels have no NumPy dtype."""
-        self.in_avals = [ShapeDtypeStruct(type.shape, numpy_dtype(type.dtype)) for type in self._core.argument_types]
+        avals = [ShapeDtypeStruct(type.shape, numpy_dtype(type.dtype)) for type in self._core.argument_types]
+        self._call = replace(self._call, in_avals=avals)
 
     def _explain(self, compiled: Any, name: str, counterfactual: bool) -> Explanation:
         # The compiled program has no names of the text, so its propagation runs again on one that has them.

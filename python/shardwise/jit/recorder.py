@@ -12,6 +12,7 @@ from ..array_leaves import as_weak, aval_of, lifted_results, sharding_of
 from ..errors import MeshError, ShardingError, composed, message
 from ..host_random import warning_of_draws
 from ..mesh import Mesh, default_mesh, get_mesh
+from ..recorded_call import RecordedCall
 from ..sharding import sharding_on
 from ..stages import Traced
 from ..tracing import Trace, Tracer, UserCall, recording
@@ -78,11 +79,20 @@ class Recorder:
         module = trace.core.finish([x._value for x in outputs] + printed, out_shardings)
         indices = {x._value: i for i, x in enumerate(tracers)}
         limits = [(indices[limit.value], limit) for limit in trace.limits if limit.value in indices]
-        donation = (display_name(self.fun), call.leaves_of(self.options.donated))
-        trees = (call.tree, avals, names, out_tree)
-        hoisted = trace.hoisted.arrays
-        traced = Traced(module, self.options.propagation, mesh, *trees, hoisted, limits, donation, trace.prints)
-        traced._choices, traced._objective = self.options.choices, self.options.objective
+        recorded = RecordedCall(
+            in_tree=call.tree,
+            in_avals=avals,
+            in_names=names,
+            out_tree=out_tree,
+            hoisted=trace.hoisted.arrays,
+            limits=limits,
+            function=display_name(self.fun),
+            donated=call.leaves_of(self.options.donated),
+            prints=trace.prints,
+            choices=self.options.choices,
+            objective=self.options.objective,
+        )
+        traced = Traced(module, self.options.propagation, mesh, recorded)
         for op, rule in self.options.rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced

@@ -34,7 +34,7 @@ def prints_of(program: Program, caller: str) -> list[str]:
     values = program._compiled.stages["local"].main.body.results
     number = traced.out_tree.num_leaves
     statements = []
-    for call in traced._prints:
+    for call in traced._call.prints:
         text = _statement(call, number)
         if text is None:
             made = next((value.defining_op for value in values[number:] if value.defining_op is not None), None)

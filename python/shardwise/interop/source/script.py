@@ -275,10 +275,10 @@ def script_of(program: Program, target: Target, is_read: bool = True) -> Script:
         outputs=outputs,
         names=names,
         prints=prints_of(program, "to_source") if is_read else [],
-        hidden=[np.asarray(array) for array in traced._hoisted],
+        hidden=[np.asarray(array) for array in traced._call.hoisted],
         visible=(len(traced.in_avals), traced.out_tree.num_leaves),
         transfers=shared.transfers,
-        limits=traced._limits,
+        limits=list(traced._call.limits),
         needs_x64=not dtypes.isdisjoint(_WIDE),
         is_extended=any(numpy_dtype(dtype).isbuiltin != 1 for dtype in dtypes),
     )
@@ -306,7 +306,7 @@ def _values(module: Any) -> list[Any]:
 def _argument_types(program: Program) -> list[tuple[tuple[int, ...], np.dtype[Any], str]]:
     traced = program._traced
     rows = [(aval.shape, aval.dtype, name) for aval, name in zip(traced.in_avals, traced.in_names)]
-    return rows + [(array.shape, array.dtype, f"hidden_{i}") for i, array in enumerate(traced._hoisted)]
+    return rows + [(array.shape, array.dtype, f"hidden_{i}") for i, array in enumerate(traced._call.hoisted)]
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class JaxProgram:
         names["local"].__name__ = identifier(script.name)
         specs = {"in_specs": names["IN_SPECS"], "out_specs": names["OUT_SPECS"]}
         local = jax.shard_map(names["local"], mesh=self.mesh, **specs, check_vma=False)
-        self._run = jax.jit(local, donate_argnums=self._traced._donation[1])
+        self._run = jax.jit(local, donate_argnums=self._traced._call.donated)
         self._hidden: list[Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -62,7 +62,7 @@ class JaxProgram:
         leaves = self._traced._leaves_of_call(args, kwargs)
         if is_traced(leaves):
             return self._call_traced(leaves)
-        donated = self._traced._donation[1]
+        donated = self._traced._call.donated
         with settings(self.mesh, self._script.needs_x64):
             own = [*self._arguments(leaves, strict=True), *self._hidden_arrays()]
             expect_donated_once(own, donated, self._traced.in_names)
@@ -208,7 +208,7 @@ class JaxProgram:
 
     def _expect_limited_untraced(self, leaves: list[Any]) -> None:
         """Raise UnsupportedError if JAX traces an argument that has a limit: its number is unknown until it runs."""
-        for i, _ in self._traced._limits:
+        for i, _ in self._traced._call.limits:
             if isinstance(leaves[i], jax.core.Tracer):
                 rule = f"argument {self._traced.in_names[i]} must be a Python int, whose range is checked"
                 way_out = "close over it, or make it static in jax.jit"
