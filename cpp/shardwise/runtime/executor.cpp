@@ -19,7 +19,7 @@ namespace shardwise {
 namespace {
 
 // On the mesh of the executable, whose devices are those of the program's mesh.
-Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value) {
+Placement placement_of_local(const Module& module, const MeshPtr& mesh, ValueId value) {
   const GlobalPart& part = module.part(value);
   // A value without a part is replicated, as in a program that was not partitioned.
   if (!part.placement) return replicated_placement(mesh, module.global_type(value).shape);
@@ -67,9 +67,9 @@ void visit_branches(const Block& block, const std::function<void(OpId, int64_t)>
 Executable::Executable(std::shared_ptr<const Module> local, MeshPtr mesh, ExecutorOptions options)
     : module_(std::move(local)), mesh_(std::move(mesh)), options_(std::move(options)) {
   const Region& body = module_->region(module_->main().body);
-  for (ValueId argument : body.arguments) arguments_.push_back(placement_in(*module_, mesh_, argument));
+  for (ValueId argument : body.arguments) arguments_.push_back(placement_of_local(*module_, mesh_, argument));
   for (ValueId result : body.results) {
-    Placement placement = placement_in(*module_, mesh_, result);
+    Placement placement = placement_of_local(*module_, mesh_, result);
     TensorSharding sharding = sharding_of(placement);
     Dims blocks = placement.local_shape();
     AxisList axes = options_.devices.free(varying_axes(sharding));
