@@ -79,12 +79,6 @@ ByPosition by_position(const OpView& op) {
   return {};
 }
 
-AxisList all_axes(const Mesh& mesh) {
-  AxisList axes;
-  for (int axis = 0; axis < mesh.ndim(); ++axis) axes.push_back(full_axis(mesh, axis));
-  return axes;
-}
-
 // A collective on a mesh that orders the devices of `main` otherwise.
 DeviceBytes by_device(const ByPosition& counted, const MeshPtr& main, const Mesh& mesh, double item) {
   DeviceBytes result{.mesh = main, .axes = all_axes(*main), .bytes = {}, .sum = 0};

@@ -172,7 +172,8 @@ ShardedArray Executable::result_array(const Plan& plan, size_t i, const Shards& 
     ordered = there[0];
     return ordered;
   });
-  const AxisList own_axes = faithful ? own.free(all_axes(*order->other)) : own.free(varying_axes(sharding));
+  const AxisList own_axes =
+      faithful ? own.free(axes_of_several_devices(*order->other)) : own.free(varying_axes(sharding));
   return {type.dtype, type.shape, sharding, blocks, ordered.along(own_axes), own};
 }
 
@@ -193,7 +194,7 @@ MemoryUse Executable::memory(const MemoryOptions& options) const {
   std::optional<Plan> of_one_device;
   if (options.per_device) {
     // All axes are pinned, which leaves one device. Blocks are equal, so that each device needs as much.
-    of_one_device = planned(false, all_axes(*mesh_));
+    of_one_device = planned(false, axes_of_several_devices(*mesh_));
   } else {
     mesh_->expect_runnable("memory");
   }
