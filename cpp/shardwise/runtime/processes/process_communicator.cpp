@@ -235,13 +235,7 @@ struct ProcessCommunicator::Route {
   bool wrap = true;
   std::optional<int64_t> only = {};  // the one sender of each group
 
-  std::optional<int64_t> moved(int64_t number, int64_t by) const {
-    const int64_t devices = product(sources);
-    const int64_t result = number + by;
-    // C++ rounds towards zero, so that -1 % 4 is -1; the device before the first one is the last one, 3.
-    if (wrap) return (result % devices + devices) % devices;
-    return result < 0 || result >= devices ? std::nullopt : std::optional(result);
-  }
+  std::optional<int64_t> moved(int64_t number, int64_t by) const { return shifted(number, by, product(sources), wrap); }
 };
 
 Shards ProcessCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
