@@ -17,10 +17,10 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/value_names.h"
 #include "shardwise/mesh/digit_map.h"
-#include "shardwise/mesh/placement.h"
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
+#include "shardwise/partition/program_placements.h"
 
 namespace py = pybind11;
 
@@ -56,17 +56,6 @@ std::vector<View<Id>> views(const ModulePtr& module, std::span<const Id> ids) {
 }
 
 // ---- values --------------------------------------------------------------------------------------------------------
-
-// From the assigned stage on. A value of a local program without a part is whole on every device.
-std::optional<Placement> placement_of_value(const ValueOf& value) {
-  const Module& module = *value.module;
-  if (module.stage < Stage::kAssigned) return std::nullopt;
-  const Value& held = module.value(value.id);
-  // A part wins: its blocks may differ from those that the sharding gives.
-  if (const PlacementId placement = module.part(value.id).placement) return module.context().placement(placement);
-  if (!held.sharding) return std::nullopt;
-  return placement_of(module.context().sharding(held.sharding), module.type(value.id).shape);
-}
 
 std::optional<OpOf> defining_op(const ValueOf& value) {
   const OpId op = value.module->value(value.id).op;
@@ -117,7 +106,7 @@ void bind_values(py::class_<ValueOf>& values) {
       .def_property_readonly(
           "sharding",
           [](const ValueOf& self) { return optional_sharding(*self.module, self.module->value(self.id).sharding); })
-      .def_property_readonly("placement", &placement_of_value)
+      .def_property_readonly("placement", [](const ValueOf& self) { return placement_of_value(*self.module, self.id); })
       .def_property_readonly("defining_op", &defining_op)  // None for an argument
       .def_property_readonly(
           "location", [](const ValueOf& self) { return self.module->context().resolve(loc_of(*self.module, self.id)); })

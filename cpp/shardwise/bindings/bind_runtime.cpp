@@ -54,8 +54,7 @@ void collect_owners(const Shards& shards, std::unordered_set<const void*>& owner
 
 // The same array with other shards.
 ArrayPtr with_shards(const ShardedArray& array, Shards shards, const DeviceSet& devices) {
-  return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.sharding(), array.blocks(),
-                                        std::move(shards), devices);
+  return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.layout(), std::move(shards), devices);
 }
 
 // A copy of the shards alone: those of a few devices would keep the whole array alive.
@@ -105,10 +104,10 @@ ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const Tensor
                     const DeviceSet& devices) {
   const Dims whole = shape_from_python(shape);
   verify_of_array(sharding, whole);
-  const TensorSharding closed = sharding.closed();
+  const ArrayLayoutPtr layout = array_layout(sharding.closed(), whole);
+  const AxisList axes = varying_axes(layout->placement);
   const NdArray stack = owned_copy(from_numpy(array));
-  return std::make_shared<ShardedArray>(stack.dtype(), whole, closed, Dims(),
-                                        Shards(devices.free(varying_axes(closed)), stack), devices);
+  return std::make_shared<ShardedArray>(stack.dtype(), whole, layout, Shards(devices.free(axes), stack), devices);
 }
 
 ArrayPtr own_part(const py::array& part, const ShapeLike& shape, const TensorSharding& sharding,
@@ -128,7 +127,7 @@ NdArray gather_from(const ShardedArray& array, const Processes& processes) {
 
 // Whether the shards of this process are all of the array.
 bool is_whole_here(const ShardedArray& array) {
-  return !overlaps(varying_axes(array.sharding()), array.devices().pinned);
+  return !overlaps(varying_axes(array.placement()), array.devices().pinned);
 }
 
 // `processes` reaches the shards of the other processes, if there are any. They all call this.
@@ -295,9 +294,10 @@ void bind_runtime(py::module_& module) {
       .def_property_readonly("shape", [](const ShardedArray& self) { return shape_tuple(self.shape()); })
       .def_property_readonly("dtype", [](const ShardedArray& self) { return std::string(numpy_name(self.dtype())); })
       .def_property_readonly("sharding", &ShardedArray::sharding)
-      .def_property_readonly(
-          "nbytes_local",
-          [](const ShardedArray& self) { return element_count(self.blocks()) * item_size(self.dtype()); })
+      .def_property_readonly("nbytes_local",
+                             [](const ShardedArray& self) {
+                               return element_count(self.placement().local_shape()) * item_size(self.dtype());
+                             })
       .def("shard", [](const ShardedArray& self, int64_t logical) {
         return to_numpy(self.shard(self.mesh().device_at(logical)));
       });

@@ -56,6 +56,12 @@ std::string names_of(const Mesh& mesh) {
 
 AxisRef full_axis(const Mesh& mesh, int axis) { return {axis, 1, mesh.axis_size(axis)}; }
 
+AxisList all_axes(const Mesh& mesh) {
+  AxisList axes;
+  for (int axis = 0; axis < mesh.ndim(); ++axis) axes.push_back(full_axis(mesh, axis));
+  return axes;
+}
+
 bool is_full(const Mesh& mesh, const AxisRef& ref) { return ref.pre == 1 && ref.size == mesh.axis_size(ref.axis); }
 
 int64_t product(AxisSpan axes) {

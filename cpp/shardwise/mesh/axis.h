@@ -54,6 +54,7 @@ struct AllToAllMove {
 };
 
 AxisRef full_axis(const Mesh& mesh, int axis);
+AxisList all_axes(const Mesh& mesh);  // those of size 1, too
 bool is_full(const Mesh& mesh, const AxisRef& ref);
 int64_t product(AxisSpan axes);  // number of shards; 1 for the empty list
 

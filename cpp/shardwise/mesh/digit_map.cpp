@@ -130,8 +130,7 @@ std::optional<DigitMap> digit_map_of(const ExchangeMap& map) {
 }
 
 std::vector<std::vector<int64_t>> sender_steps(const DigitMap& map, const Mesh& mesh) {
-  AxisList all;
-  for (int axis = 0; axis < mesh.ndim(); ++axis) all.push_back(full_axis(mesh, axis));
+  const AxisList all = all_axes(mesh);
   AxisList gathered;
   for (const DigitMove& move : map) {
     if (move.kind == DigitMove::Kind::kGathered) gathered.push_back(move.sender[0]);

@@ -38,18 +38,17 @@ ByPosition of_permute(const OpView& op) {
   const auto tile = static_cast<double>(element_count(op.operand_type(0).shape));
   const PermuteAttrs permute = permute_attrs(op);
   if (permute.axes.empty()) {
-    // Both lists get the same digits, so that a device at equal positions is its own sender.
-    const AxisList from = joined(permute.from, difference(permute.to, permute.from));
-    const AxisList to = joined(permute.to, difference(permute.from, permute.to));
-    return {joined(from, to), [=](const Coordinates& device) { return device.at(from) == device.at(to) ? 0 : tile; }};
+    const PermuteAttrs swap = completed(permute);
+    // Both lists have the same digits, so that a device at equal positions is its own sender.
+    return {joined(swap.from, swap.to),
+            [=](const Coordinates& device) { return device.at(swap.from) == device.at(swap.to) ? 0 : tile; }};
   }
-  const int64_t count = product(permute.axes), shift = permute.shift;
-  // A shift that wraps gives each device a sender, so all receive a tile.
-  if (permute.wrap) return {};
-  return {permute.axes, [=, axes = permute.axes](const Coordinates& device) {
+  // A shift that wraps gives each device a sender, so all receive a tile; but after a full turn each is its own.
+  if (permute.wrap && sender_of(permute, 0) != 0) return {};
+  return {permute.axes, [=](const Coordinates& device) {
+            const int64_t position = device.at(permute.axes);
             // The devices at one end have no sender and take zeros.
-            const int64_t sender = device.at(axes) - shift;
-            return shift == 0 || sender < 0 || sender >= count ? 0 : tile;
+            return sender_of(permute, position).value_or(position) == position ? 0 : tile;
           }};
 }
 
@@ -77,12 +76,6 @@ ByPosition by_position(const OpView& op) {
     case CollectiveKind::kAxisIndex: break;
   }
   return {};
-}
-
-AxisList all_axes(const Mesh& mesh) {
-  AxisList axes;
-  for (int axis = 0; axis < mesh.ndim(); ++axis) axes.push_back(full_axis(mesh, axis));
-  return axes;
 }
 
 // A collective on a mesh that orders the devices of `main` otherwise.

@@ -307,15 +307,14 @@ class Localization {
 
   // The local form of a value of the source, before it is created. Its padding, if any, is garbage.
   LocalValue expected(ValueId global) {
-    const Value& value = source_.value(global);
-    const PlacementId chosen = source_.part(global).placement;
-    const PlacementId placement = chosen ? chosen : placements_.of(value.sharding, value.type);
-    std::optional<LocalLayout>& layout = layouts_[uint64_t{placement.index} << 32 | value.type.index];
+    const TypeId type = source_.value(global).type;
+    const PlacementId placement = placements_.at(global);
+    std::optional<LocalLayout>& layout = layouts_[uint64_t{placement.index} << 32 | type.index];
     if (!layout) {
       const Dims& shape = source_.type(global).shape;
       layout = layout_of(shape, placement ? context().placement(placement) : replicated_placement(nullptr, shape));
     }
-    return {.value = {}, .layout = &*layout, .part = {value.type, placement, result_padding(*layout)}};
+    return {.value = {}, .layout = &*layout, .part = {type, placement, result_padding(*layout)}};
   }
 
   std::vector<LocalValue> expected_results(const OpView& op) {

@@ -38,7 +38,6 @@ class OpenLoops {
   void enter(const OpView& op, double trips, ProgramPlacements& placements);
   OpenLoop leave();
   OpenLoop& innermost() { return loops_.back(); }
-  bool empty() const { return loops_.empty(); }
 
   // Visits the carry of the innermost loop, and that of each loop around it that only passes it on.
   template <class Visit>

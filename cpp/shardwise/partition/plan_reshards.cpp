@@ -7,6 +7,7 @@
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/partition/choices_in_progress.h"
+#include "shardwise/partition/program_placements.h"
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
 #include "shardwise/reshard/plan_cache.h"
@@ -36,15 +37,6 @@ CollectiveForm form_of(const Mesh& mesh, const ReshardStep& step) {
   return {"sdy.all_to_all", {{"params", moves_attr(mesh, step.dim_moves)}}};
 }
 
-// The placement of a value. A value without a sharding is replicated on `mesh`.
-PlacementId placement_in(const Module& module, ValueId value, const MeshPtr& mesh) {
-  if (const PlacementId chosen = module.part(value).placement) return chosen;
-  Context& context = module.context();
-  const Dims& shape = module.type(value).shape;
-  const ShardingId sharding = module.value(value).sharding;
-  return context.intern(sharding ? placement_of(context.sharding(sharding), shape) : replicated_placement(mesh, shape));
-}
-
 std::vector<std::string> moves_of(const ReshardPlan& plan) {
   std::vector<std::string> moves;
   for (const ReshardStep& step : plan.steps) moves.emplace_back(move_name(step.move));
@@ -68,17 +60,14 @@ ReshardPlan next_plan(PlanChoices& choices, ReshardPlanner& planner, TypeId type
 }
 
 // Emits the steps of the plan for one reshard; returns the resharded value.
-ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, const OpView& reshard) {
+ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, ProgramPlacements& placements,
+             const OpView& reshard) {
   Module& module = builder.module();
   Context& context = module.context();
   const ValueId operand = reshard.operand(0);
   const Value result = module.value(reshard.result());
-  const TypeId type = result.type;
-  const ShardingId from = module.value(operand).sharding;
-  // A reshard to a replicated value may have no sharding; then the operand has one, or nothing would be resharded.
-  const MeshPtr mesh = context.sharding(result.sharding ? result.sharding : from).mesh;
-  const ReshardPlan plan = next_plan(choices, planner, type, placement_in(module, operand, mesh),
-                                     placement_in(module, reshard.result(), mesh));
+  const ReshardPlan plan =
+      next_plan(choices, planner, result.type, placements.at(operand), placements.at(reshard.result()));
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
@@ -88,7 +77,7 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, co
     module.value(value).sharding = context.intern(sharding_of(step.after));
     module.value(value).origin = result.origin;
     // Later steps and localization must use the same blocks as the plan.
-    if (!step.after.has_default_blocks(context.type(type).shape)) {
+    if (!step.after.has_default_blocks(context.type(result.type).shape)) {
       module.set_part(value, {.type = {}, .placement = context.intern(step.after), .padding = {}});
     }
   }
@@ -136,13 +125,14 @@ ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementI
 
 Module plan_reshards(Module module, PassContext& context) {
   ReshardPlanner planner(module.context());
+  ProgramPlacements placements(module);
   ChoicesInProgress choices("reshards", &Choices::plans, context);
   Rewrite rewrite(module);
   for (const OpId id : find_ops(module, [&](OpId op) { return module.op(op).def->traits.reshard; })) {
     const OpView op(module, id);
     const ValueId moved = rewrite.insert(rewrite.before(id), op.loc(), [&](Builder& builder) {
       builder.set_loc(op.loc(), module.op(id).origin);
-      return emit(builder, choices, planner, op);
+      return emit(builder, choices, planner, placements, op);
     });
     rewrite.replace(id, std::span(&moved, 1));
   }

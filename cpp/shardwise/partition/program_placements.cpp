@@ -29,6 +29,15 @@ const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId>
   return tensors.empty() || !tensors[0] ? kNone : context.placement(tensors[0]).mesh;
 }
 
+std::optional<Placement> placement_of_value(const Module& module, ValueId value) {
+  if (module.stage < Stage::kAssigned) return std::nullopt;
+  const Context& context = module.context();
+  // A part wins: its blocks may differ from those that the sharding gives.
+  if (const PlacementId placement = module.part(value).placement) return context.placement(placement);
+  const ShardingId sharding = module.value(value).sharding;
+  return sharding ? std::optional(placement_of(context.sharding(sharding), module.type(value).shape)) : std::nullopt;
+}
+
 ProgramPlacements::ProgramPlacements(const Module& module)
     : module_(module), context_(module.context()), mesh_(main_mesh(module)) {
   const MeshPtr* last = &mesh_;
@@ -45,6 +54,12 @@ ProgramPlacements::ProgramPlacements(const Module& module)
   for (const Function& function : module.functions) {
     for (const ShardingId id : function.result_shardings) add(id);
   }
+}
+
+PlacementId ProgramPlacements::at(ValueId value) {
+  if (const PlacementId chosen = module_.part(value).placement) return chosen;
+  const Value& column = module_.value(value);
+  return of(column.sharding, column.type);
 }
 
 PlacementId ProgramPlacements::declared(ValueId value) {

@@ -10,6 +10,7 @@
 // A program without a mesh has none: every id is none.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -31,6 +32,10 @@ void unify_meshes(Module& module);
 // others.
 const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId> tensors);
 
+// The placement of a value as a user sees it, on the mesh of its own sharding. None before the assigned stage, and for
+// a value with neither a part nor a sharding, which is whole on every device.
+std::optional<Placement> placement_of_value(const Module& module, ValueId value);
+
 class ProgramPlacements {
  public:
   explicit ProgramPlacements(const Module& module);
@@ -40,6 +45,7 @@ class ProgramPlacements {
   const std::vector<MeshPtr>& other_meshes() const { return others_; }
   const Placement* find(PlacementId id) const { return id ? &context_.placement(id) : nullptr; }
 
+  PlacementId at(ValueId value);        // of its part, or else of its sharding
   PlacementId declared(ValueId value);  // of its sharding, without unreduced axes
   PlacementId result(const Function& function, size_t i);
   PlacementId reduced(ShardingId sharding, TypeId type);  // without unreduced axes

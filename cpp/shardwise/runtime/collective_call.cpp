@@ -9,11 +9,8 @@ namespace shardwise {
 namespace {
 
 DigitSet varying_after_permute(const PermuteAttrs& permute, const Digits& digits, DigitSet operand) {
-  // Axes in only one of the lists are swapped as well, as Communicator::permute does it.
-  AxisList from = permute.from;
-  AxisList to = permute.to;
-  append(from, difference(permute.to, permute.from));
-  append(to, difference(permute.from, permute.to));
+  const PermuteAttrs swap = completed(permute);
+  const AxisList &from = swap.from, &to = swap.to;
   const DigitSet moved = digits.touched(from);
   // All devices along the moved digits hold the same value, so permuting them changes nothing.
   if ((operand & moved) == 0) return operand;

@@ -96,16 +96,13 @@ int64_t CountingCommunicator::elements_received(const CollectiveCall& call, cons
 int64_t CountingCommunicator::elements_permuted(const PermuteAttrs& permute, int64_t elements, int64_t device) const {
   const auto index_along = [&](AxisSpan axes) { return shard_index(*mesh_, axes, device); };
   if (permute.axes.empty()) {
-    const AxisList sources = joined(permute.from, difference(permute.to, permute.from));
-    const AxisList targets = joined(permute.to, difference(permute.from, permute.to));
+    const PermuteAttrs swap = completed(permute);
     // It sends to itself if it is in the same place along both.
-    return index_along(sources) == index_along(targets) ? 0 : elements;
+    return index_along(swap.from) == index_along(swap.to) ? 0 : elements;
   }
-  const int64_t count = product(permute.axes), index = index_along(permute.axes), sender = index - permute.shift;
-  if (permute.reducer != Reducer::kNone) return index == (permute.shift > 0 ? 0 : count - 1) ? 0 : elements;
-  // A full turn sends to itself, and devices past the end receive zeros without a message.
-  const bool is_own = permute.wrap ? permute.shift % count == 0 : permute.shift == 0 || sender < 0 || sender >= count;
-  return is_own ? 0 : elements;
+  const int64_t index = index_along(permute.axes);
+  // A full turn sends to itself, and devices without a sender get zeros without a message.
+  return sender_of(permute, index).value_or(index) == index ? 0 : elements;
 }
 
 int64_t CountingCommunicator::elements_exchanged(const CollectiveCall& call, int64_t device) const {

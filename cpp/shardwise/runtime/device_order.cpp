@@ -29,14 +29,14 @@ DeviceOrder::DeviceOrder(MeshPtr main_mesh, MeshPtr other_mesh)
 }
 
 Shards DeviceOrder::in_other_order(const Shards& shards) const {
-  return reordered(shards, all_axes(*main), all_axes(*other), main_index);
+  return reordered(shards, axes_of_several_devices(*main), axes_of_several_devices(*other), main_index);
 }
 
 Shards DeviceOrder::in_main_order(const Shards& shards) const {
-  return reordered(shards, all_axes(*other), all_axes(*main), other_index);
+  return reordered(shards, axes_of_several_devices(*other), axes_of_several_devices(*main), other_index);
 }
 
-AxisList all_axes(const Mesh& mesh) {
+AxisList axes_of_several_devices(const Mesh& mesh) {
   AxisList axes;
   for (int axis = 0; axis < mesh.ndim(); ++axis) {
     // Digits drop axes of size 1, so that no shards are indexed by them.
@@ -46,7 +46,7 @@ AxisList all_axes(const Mesh& mesh) {
 }
 
 int64_t logical_index_of(const Mesh& mesh, const DeviceSet& devices, AxisSpan grid, int64_t index) {
-  return devices.position_along(all_axes(mesh), grid, index);
+  return devices.position_along(axes_of_several_devices(mesh), grid, index);
 }
 
 DeviceSet devices_on_other_mesh(const DeviceOrder& order, const DeviceSet& devices) {
@@ -54,7 +54,7 @@ DeviceSet devices_on_other_mesh(const DeviceOrder& order, const DeviceSet& devic
   // shards of all devices.
   if (product(devices.pinned) != order.main->device_count()) return {};
   const int64_t index = logical_index_of(*order.main, devices, {}, 0);
-  return {.pinned = all_axes(*order.other), .position = order.other_index[static_cast<size_t>(index)]};
+  return {.pinned = axes_of_several_devices(*order.other), .position = order.other_index[static_cast<size_t>(index)]};
 }
 
 }  // namespace shardwise

@@ -27,7 +27,7 @@ struct DeviceOrder {
 
 using DeviceOrders = std::map<const Mesh*, std::shared_ptr<const DeviceOrder>>;
 
-AxisList all_axes(const Mesh& mesh);  // those of more than one device
+AxisList axes_of_several_devices(const Mesh& mesh);  // without those of size 1
 // The logical index in `mesh` of the owned device at `index` along the free axes `grid`, which are all of them.
 int64_t logical_index_of(const Mesh& mesh, const DeviceSet& devices, AxisSpan grid, int64_t index);
 

@@ -70,7 +70,7 @@ class DevicesOfTwoMeshes final : public ExchangeDevices {
   DevicesOfTwoMeshes(std::span<const Shards> operands, const ExchangeMap& map, const Mesh& main,
                      const DeviceSet& devices)
       : operands_(operands), map_(map), main_(main), devices_(devices) {
-    axes_ = devices_.free(all_axes(main));
+    axes_ = devices_.free(axes_of_several_devices(main));
     places_.resize(static_cast<size_t>(main.device_count()));
     for (int64_t process = 0; process < product(devices.pinned); ++process) {
       for (int64_t i = 0; i < product(axes_); ++i) {

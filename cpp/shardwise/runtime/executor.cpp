@@ -19,7 +19,7 @@ namespace shardwise {
 namespace {
 
 // On the mesh of the executable, whose devices are those of the program's mesh.
-Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value) {
+Placement placement_of_local(const Module& module, const MeshPtr& mesh, ValueId value) {
   const GlobalPart& part = module.part(value);
   // A value without a part is replicated, as in a program that was not partitioned.
   if (!part.placement) return replicated_placement(mesh, module.global_type(value).shape);
@@ -30,20 +30,15 @@ Placement placement_in(const Module& module, const MeshPtr& mesh, ValueId value)
 }
 
 bool is_placed(const ShardedArray& array, const Placement& placement) {
-  const TensorSharding& sharding = array.sharding();
-  if (sharding.mesh == nullptr) return false;
-  if (!sharding.mesh->same_devices(*placement.mesh)) {
+  if (array.layout() == nullptr) return false;
+  const Placement& held = array.placement();
+  if (!held.mesh->same_devices(*placement.mesh)) {
     // A replicated value is on every mesh.
-    const bool is_whole = placement.is_fully_replicated() && sharding.is_fully_replicated();
-    return is_whole && sharding.mesh->device_count() == placement.mesh->device_count();
+    const bool is_whole = placement.is_fully_replicated() && held.is_fully_replicated();
+    return is_whole && held.mesh->device_count() == placement.mesh->device_count();
   }
-  if (sharding.unreduced != placement.unreduced || sharding.pending_reducer() != placement.reducer) return false;
-  for (size_t d = 0; d < placement.dims.size(); ++d) {
-    const AxisSpan axes = d < sharding.dims.size() ? AxisSpan(sharding.dims[d].axes) : AxisSpan();
-    // Blocks, too: 17 rows on x=4 may be in blocks of 5, or of 8 if the program rounds them up.
-    if (!std::ranges::equal(axes, placement.dims[d].axes) || array.blocks()[d] != placement.dims[d].block) return false;
-  }
-  return true;
+  // Blocks, too: 17 rows on x=4 may be in blocks of 5, or of 8 if the program rounds them up.
+  return held.dims == placement.dims && held.unreduced == placement.unreduced && held.reducer == placement.reducer;
 }
 
 // Null for an argument or a result on the mesh of the run.
@@ -67,13 +62,11 @@ void visit_branches(const Block& block, const std::function<void(OpId, int64_t)>
 Executable::Executable(std::shared_ptr<const Module> local, MeshPtr mesh, ExecutorOptions options)
     : module_(std::move(local)), mesh_(std::move(mesh)), options_(std::move(options)) {
   const Region& body = module_->region(module_->main().body);
-  for (ValueId argument : body.arguments) arguments_.push_back(placement_in(*module_, mesh_, argument));
+  for (ValueId argument : body.arguments) arguments_.push_back(placement_of_local(*module_, mesh_, argument));
   for (ValueId result : body.results) {
-    Placement placement = placement_in(*module_, mesh_, result);
-    TensorSharding sharding = sharding_of(placement);
-    Dims blocks = placement.local_shape();
-    AxisList axes = options_.devices.free(varying_axes(sharding));
-    results_.push_back({std::move(placement), std::move(sharding), std::move(blocks), std::move(axes)});
+    const Placement placement = placement_of_local(*module_, mesh_, result);
+    results_.push_back({std::make_shared<const ArrayLayout>(ArrayLayout{sharding_of(placement), placement}),
+                        options_.devices.free(varying_axes(placement))});
   }
   plan_ = std::make_unique<Plan>(planned(false, options_.devices.pinned));
 }
@@ -119,7 +112,7 @@ void Executable::check_argument(size_t i, const ShardedArray& argument) const {
   }
   fail<ShardingError>(
       subject, str("the sharding must be ", bare_text(sharding_of(placement)), " in blocks ", placement.local_shape()),
-      str(bare_text(argument.sharding()), " in blocks ", argument.blocks()), "reshard it first");
+      str(bare_text(argument.sharding()), " in blocks ", argument.placement().local_shape()), "reshard it first");
 }
 
 bool Executable::fits(size_t i, const ShardedArray& array) const {
@@ -157,13 +150,13 @@ std::vector<ShardedArray> Executable::run(Communicator& communicator, std::vecto
 
 ShardedArray Executable::result_array(const Plan& plan, size_t i, const Shards& shards, Communicator& communicator,
                                       bool faithful) const {
-  const auto& [placement, sharding, blocks, axes] = results_[i];
+  const auto& [layout, axes] = results_[i];
   const TensorType& type = module_->global_type(module_->region(module_->main().body).results[i]);
   const DeviceSet& devices = options_.devices;
-  const DeviceOrder* order = order_of_border(plan, placement);
+  const DeviceOrder* order = order_of_border(plan, layout->placement);
   if (order == nullptr) {
     const AxisList every_device = faithful ? sort_and_merge(plan.digits.axes(plan.free)) : AxisList();
-    return {type.dtype, type.shape, sharding, blocks, shards.along(faithful ? every_device : axes), devices};
+    return {type.dtype, type.shape, layout, shards.along(faithful ? every_device : axes), devices};
   }
   const DeviceSet own = devices_on_other_mesh(*order, devices);
   Shards ordered;
@@ -172,8 +165,9 @@ ShardedArray Executable::result_array(const Plan& plan, size_t i, const Shards& 
     ordered = there[0];
     return ordered;
   });
-  const AxisList own_axes = faithful ? own.free(all_axes(*order->other)) : own.free(varying_axes(sharding));
-  return {type.dtype, type.shape, sharding, blocks, ordered.along(own_axes), own};
+  const AxisList own_axes =
+      faithful ? own.free(axes_of_several_devices(*order->other)) : own.free(varying_axes(layout->placement));
+  return {type.dtype, type.shape, layout, ordered.along(own_axes), own};
 }
 
 // The shards of this process, indexed by the axes of the mesh of the run.
@@ -193,7 +187,7 @@ MemoryUse Executable::memory(const MemoryOptions& options) const {
   std::optional<Plan> of_one_device;
   if (options.per_device) {
     // All axes are pinned, which leaves one device. Blocks are equal, so that each device needs as much.
-    of_one_device = planned(false, all_axes(*mesh_));
+    of_one_device = planned(false, axes_of_several_devices(*mesh_));
   } else {
     mesh_->expect_runnable("memory");
   }

@@ -64,9 +64,7 @@ class Executable {
 
  private:
   struct Result {  // all runs need this to make the array of a result
-    Placement placement;
-    TensorSharding sharding;
-    Dims blocks;
+    ArrayLayoutPtr layout;
     AxisList axes;  // along which the shards of this process differ
   };
 

@@ -20,13 +20,13 @@ namespace {
 constexpr int64_t kShardGrainBytes = int64_t{1} << 17;
 
 // The part of the global array at position `index` along `axes`.
-LocalSlice slice_at(const TensorSharding& sharding, DimSpan shape, DimSpan blocks, AxisSpan axes, int64_t index) {
+LocalSlice slice_at(const Placement& placement, DimSpan shape, AxisSpan axes, int64_t index) {
   LocalSlice slice;
   for (size_t d = 0; d < shape.size(); ++d) {
-    const int64_t shard = d < sharding.dims.size() ? position_along(sharding.dims[d].axes, axes, index) : 0;
+    const DimPlacement& dim = placement.dims[d];
     // 17 rows in blocks of 5: shard 3 has rows 15 and 16, and shards after it begin at 17, with no row.
-    slice.start.push_back(std::min(shard * blocks[d], shape[d]));
-    slice.size.push_back(std::min(blocks[d], shape[d] - slice.start[d]));
+    slice.start.push_back(std::min(position_along(dim.axes, axes, index) * dim.block, shape[d]));
+    slice.size.push_back(std::min(dim.block, shape[d] - slice.start[d]));
   }
   return slice;
 }
@@ -56,25 +56,18 @@ NdArray block_of(const NdArray& array, const LocalSlice& slice, const Dims& bloc
   return copy;
 }
 
-bool is_even(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
+// No shard has padding.
+bool is_even(const Placement& placement, DimSpan shape) {
   for (size_t d = 0; d < shape.size(); ++d) {
-    const int64_t shards = d < sharding.dims.size() ? product(sharding.dims[d].axes) : 1;
-    if (blocks[d] * shards != shape[d]) return false;
+    if (placement.dims[d].block * placement.shard_count(d) != shape[d]) return false;
   }
   return true;
 }
 
-std::vector<AxisList> axes_by_dim(const TensorSharding& sharding, size_t ndim) {
-  std::vector<AxisList> axes;
-  for (const DimSharding& dim : sharding.dims) axes.push_back(dim.axes);
-  axes.resize(ndim);
-  return axes;
-}
-
 // The padded global array as a view of the stack, if the shards are adjacent.
-std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sharding) {
+std::optional<NdArray> whole_view(const Shards& shards, const Placement& placement) {
   if (!shards.is_stacked()) return std::nullopt;
-  const std::vector<AxisList> dims = axes_by_dim(sharding, shards.local_shape().size());
+  const std::vector<AxisList> dims = placement.dim_axes();
   const AxisList all = joined(dims);
   // A dim may be sharded along {"x":(1)2} and another along the rest of x: each piece must be a dim of its own here.
   auto labels = cut_at(all, all);
@@ -97,32 +90,34 @@ std::optional<NdArray> whole_view(const Shards& shards, const TensorSharding& sh
 
 }  // namespace
 
-AxisList varying_axes(const TensorSharding& sharding) {
-  AxisList axes = joined(axes_of_dims(sharding.dims), sharding.unreduced);
+AxisList varying_axes(const Placement& placement) {
+  AxisList axes = placement.axes();
   // Nothing varies along an axis of size 1.
   std::erase_if(axes, [](const AxisRef& axis) { return axis.size == 1; });
   return sort_and_merge(axes);
 }
 
-ShardedArray::ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards,
-                           DeviceSet devices)
+ArrayLayoutPtr array_layout(TensorSharding sharding, DimSpan shape, DimSpan blocks) {
+  Placement placement = placement_of(sharding, shape, blocks);
+  return std::make_shared<const ArrayLayout>(ArrayLayout{std::move(sharding), std::move(placement)});
+}
+
+ShardedArray::ShardedArray(DType dtype, Dims shape, ArrayLayoutPtr layout, Shards shards, DeviceSet devices)
     : dtype_(dtype),
       shape_(std::move(shape)),
-      sharding_(std::move(sharding)),
-      blocks_(blocks.empty() ? local_shape(sharding_, shape_) : std::move(blocks)),
+      layout_(std::move(layout)),
       shards_(std::move(shards)),
       devices_(std::move(devices)) {
-  if (shards_.dtype() != dtype_ || shards_.local_shape() != blocks_) {
+  if (shards_.dtype() != dtype_ ||
+      !std::ranges::equal(shards_.local_shape(), placement().dims, {}, {}, &DimPlacement::block)) {
     fail<ShapeError>("sharded array", "every shard must be a block of the array",
-                     str(shards_.dtype(), shards_.local_shape(), " for ", dtype_, blocks_),
+                     str(shards_.dtype(), shards_.local_shape(), " for ", dtype_, placement().local_shape()),
                      "give all shards the block's shape and the array's dtype");
   }
 }
 
-bool ShardedArray::is_uneven() const { return !is_even(sharding_, shape_, blocks_); }
-
 LocalSlice ShardedArray::slice(int64_t device) const {
-  return slice_of(sharding_, shape_, mesh().logical_index(device), blocks_);
+  return slice_of(sharding(), shape_, mesh().logical_index(device), placement().local_shape());
 }
 
 Shards ShardedArray::owned_by(const DeviceSet& devices) const {
@@ -145,27 +140,28 @@ NdArray ShardedArray::shard(int64_t device) const { return without_padding(padde
 ShardedArray scatter(const NdArray& array, const TensorSharding& sharding, DimSpan blocks, PaddingFill fill) {
   sharding.mesh->expect_runnable("array");
   const Dims local = local_shape(sharding, array.shape(), blocks);
-  AxisList axes = varying_axes(sharding);
+  const ArrayLayoutPtr layout = array_layout(sharding, array.shape(), local);
+  const Placement& placement = layout->placement;
+  AxisList axes = varying_axes(placement);
   // All blocks are full, so that each is a part of the user's array, and nothing is copied.
-  if (sharding.unreduced.empty() && is_even(sharding, array.shape(), local)) {
-    Shards shards = own_parts(Shards(array), axes_by_dim(sharding, local.size())).along(axes);
-    return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
+  if (placement.unreduced.empty() && is_even(placement, array.shape())) {
+    Shards shards = own_parts(Shards(array), placement.dim_axes()).along(axes);
+    return {array.dtype(), array.shape(), layout, std::move(shards)};
   }
-  const NdArray neutral =
-      sharding.unreduced.empty()
-          ? NdArray()
-          : NdArray::full(array.dtype(), local, neutral_element(sharding.pending_reducer(), array.dtype()));
+  const NdArray neutral = placement.unreduced.empty()
+                              ? NdArray()
+                              : NdArray::full(array.dtype(), local, neutral_element(placement.reducer, array.dtype()));
   std::vector<NdArray> list;
   for (int64_t i = 0; i < product(axes); ++i) {
     // The value must count once in the pending reduction, so only the first device of each group gets it.
-    if (position_along(sharding.unreduced, axes, i) != 0) {
+    if (position_along(placement.unreduced, axes, i) != 0) {
       list.push_back(neutral);
       continue;
     }
-    list.push_back(block_of(array, slice_at(sharding, array.shape(), local, axes, i), local, fill));
+    list.push_back(block_of(array, slice_at(placement, array.shape(), axes, i), local, fill));
   }
   Shards shards(std::move(axes), std::move(list));
-  return {array.dtype(), array.shape(), sharding, local, std::move(shards)};
+  return {array.dtype(), array.shape(), layout, std::move(shards)};
 }
 
 ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFill fill) {
@@ -174,19 +170,19 @@ ShardedArray scatter(const NdArray& array, const Placement& placement, PaddingFi
 
 NdArray gather(const ShardedArray& array) {
   check_internal(array.devices().is_all(), "gather: the shards of all devices");
-  const TensorSharding& sharding = array.sharding();
-  Shards shards = array.shards().along(varying_axes(sharding));
-  if (!sharding.unreduced.empty()) {
-    shards = VirtualCommunicator().all_reduce(shards, sharding.unreduced, sharding.pending_reducer());
+  const Placement& placement = array.placement();
+  Shards shards = array.shards().along(varying_axes(placement));
+  if (!placement.unreduced.empty()) {
+    shards = VirtualCommunicator().all_reduce(shards, placement.unreduced, placement.reducer);
   }
   // Padding is at the end of a dim only, so that cutting it off is a view, too.
-  if (const auto view = whole_view(shards, sharding)) return without_padding(*view, array.shape());
+  if (const auto view = whole_view(shards, placement)) return without_padding(*view, array.shape());
   NdArray result = pooled_empty(array.dtype(), array.shape());
   const int64_t count = shards.count();
   const int64_t bytes = std::max<int64_t>(1, result.nbytes() / count);
   parallel_for(count, ceil_div(kShardGrainBytes, bytes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const LocalSlice slice = slice_at(sharding, array.shape(), array.blocks(), shards.axes(), i);
+      const LocalSlice slice = slice_at(placement, array.shape(), shards.axes(), i);
       copy_parallel(part_of(result, slice), without_padding(shards[i], slice.size));
     }
   });
@@ -194,13 +190,13 @@ NdArray gather(const ShardedArray& array) {
 }
 
 NdArray gather(const ShardedArray& array, DeviceCommunicator& communicator) {
-  const TensorSharding& sharding = array.sharding();
-  Shards shards = array.shards().along(array.devices().free(varying_axes(sharding)));
-  if (!sharding.unreduced.empty()) {
-    shards = communicator.all_reduce(shards, sharding.unreduced, sharding.pending_reducer());
+  const Placement& placement = array.placement();
+  Shards shards = array.shards().along(array.devices().free(varying_axes(placement)));
+  if (!placement.unreduced.empty()) {
+    shards = communicator.all_reduce(shards, placement.unreduced, placement.reducer);
   }
   // Whole blocks travel, padding included, which is cut off below.
-  shards = communicator.all_gather(shards, axes_by_dim(sharding, array.shape().size()));
+  shards = communicator.all_gather(shards, placement.dim_axes());
   return without_padding(shards[0], array.shape());
 }
 
@@ -223,8 +219,10 @@ std::vector<std::pair<int64_t, int64_t>> own_rows(AxisSpan axes, AxisSpan own, c
 
 ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorSharding& sharding,
                            const DeviceSet& devices) {
-  const Dims blocks = local_shape(sharding, shape);
-  std::vector<AxisList> own = axes_by_dim(sharding, shape.size());
+  const ArrayLayoutPtr layout = array_layout(sharding, shape);
+  const Placement& placement = layout->placement;
+  const Dims blocks = placement.local_shape();
+  std::vector<AxisList> own = placement.dim_axes();
   std::vector<std::vector<std::pair<int64_t, int64_t>>> rows;
   Dims expected;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -236,7 +234,7 @@ ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorS
     fail<ShapeError>("device_put", str("the part of this rank must have the shape ", expected, " of an array ", shape),
                      str(part.shape()), "give the rows of this rank's devices");
   }
-  AxisList axes = devices.free(varying_axes(sharding));
+  AxisList axes = devices.free(varying_axes(placement));
   std::vector<NdArray> list;
   for (int64_t i = 0; i < product(axes); ++i) {
     LocalSlice slice;
@@ -248,7 +246,7 @@ ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorS
     }
     list.push_back(block_of(part, slice, blocks, PaddingFill::kZero));
   }
-  return {part.dtype(), shape, sharding, blocks, Shards(std::move(axes), std::move(list)), devices};
+  return {part.dtype(), shape, layout, Shards(std::move(axes), std::move(list)), devices};
 }
 
 }  // namespace shardwise

@@ -22,22 +22,32 @@ namespace shardwise {
 
 enum class PaddingFill : uint8_t { kZero, kPoison };  // poison: NaN, or bytes 0xA5
 
+struct ArrayLayout {
+  TensorSharding sharding;  // may have replicated axes and priorities
+  Placement placement;      // the same without these, with the blocks: the shape of every shard, padding included
+};
+// Arrays share their layouts, because each run makes an array for every argument and result.
+using ArrayLayoutPtr = std::shared_ptr<const ArrayLayout>;
+
+// Blocks are the smallest unless given.
+ArrayLayoutPtr array_layout(TensorSharding sharding, DimSpan shape, DimSpan blocks = {});
+
 class ShardedArray {
  public:
   ShardedArray() = default;
-  // The shards are whole blocks (`blocks` is the local shape; empty: the smallest). ShapeError where they do not fit.
-  ShardedArray(DType dtype, Dims shape, TensorSharding sharding, Dims blocks, Shards shards, DeviceSet devices = {});
+  // ShapeError unless the shards are whole blocks.
+  ShardedArray(DType dtype, Dims shape, ArrayLayoutPtr layout, Shards shards, DeviceSet devices = {});
 
   DType dtype() const { return dtype_; }
   const Dims& shape() const { return shape_; }
   int64_t ndim() const { return static_cast<int64_t>(shape_.size()); }
-  const TensorSharding& sharding() const { return sharding_; }
-  const Mesh& mesh() const { return *sharding_.mesh; }
-  const Dims& blocks() const { return blocks_; }  // the shape of every shard, padding included
+  const ArrayLayoutPtr& layout() const { return layout_; }
+  const TensorSharding& sharding() const { return layout_->sharding; }
+  const Placement& placement() const { return layout_->placement; }
+  const Mesh& mesh() const { return *placement().mesh; }
   const Shards& shards() const { return shards_; }
   const DeviceSet& devices() const { return devices_; }  // whose shards these are
   Shards owned_by(const DeviceSet& devices) const;       // a part of them
-  bool is_uneven() const;                                // some shard holds padding
 
   LocalSlice slice(int64_t device) const;  // which part of the global array the device holds
   NdArray shard(int64_t device) const;     // that part of an owned device: a view without padding
@@ -46,8 +56,7 @@ class ShardedArray {
  private:
   DType dtype_ = DType::kF32;
   Dims shape_;
-  TensorSharding sharding_;
-  Dims blocks_;
+  ArrayLayoutPtr layout_;
   Shards shards_;
   DeviceSet devices_;
 };
@@ -71,6 +80,6 @@ ShardedArray from_own_part(const NdArray& part, const Dims& shape, const TensorS
                            const DeviceSet& devices);
 
 // The axes along which the shards of such an array differ: those of its dims, and the unreduced ones.
-AxisList varying_axes(const TensorSharding& sharding);
+AxisList varying_axes(const Placement& placement);
 
 }  // namespace shardwise

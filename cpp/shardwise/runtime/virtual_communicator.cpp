@@ -177,15 +177,13 @@ Shards VirtualCommunicator::shift(const Shards& operand, AxisSpan axes, int64_t 
   const NdArray zeros = NdArray::full(operand.dtype(), shape, Scalar::of_int(operand.dtype(), 0));
   std::vector<NdArray> list;
   for (int64_t i = 0; i < product(all); ++i) {
-    int64_t giver = position_along(pieces, all, i) - offset;
-    // C++ rounds towards zero: -1 % 4 is -1.
-    if (wrap) giver = (giver % devices + devices) % devices;
-    if (giver < 0 || giver >= devices) {
+    const std::optional<int64_t> giver = shifted(position_along(pieces, all, i), -offset, devices, wrap);
+    if (!giver) {
       list.push_back(zeros);
       continue;
     }
     // `rest` is major, so that this is the device that differs from the receiver along the pieces only.
-    list.push_back(source[position_along(all, givers, position_along(rest, all, i) * devices + giver)]);
+    list.push_back(source[position_along(all, givers, position_along(rest, all, i) * devices + *giver)]);
   }
   return {all, std::move(list)};
 }

@@ -37,6 +37,29 @@ func.func @main(%arg0: tensor<17x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   EXPECT_EQ(bare_text(module.context().sharding(placements.sharding(first))), R"(<@mesh, [{"x"}, {}]>)");
 }
 
+TEST(ProgramPlacements, APartWinsOverASharding) {
+  Module module = parse_program(R"(
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%arg0: tensor<17xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>},
+                %arg1: tensor<17xf32>) -> tensor<17xf32> {
+  return %arg0 : tensor<17xf32>
+}
+)");
+  const std::vector<ValueId> arguments = module.region(module.main().body).arguments;
+  const ValueId sharded = arguments[0], whole = arguments[1];
+  ProgramPlacements placements(module);
+  EXPECT_EQ(placement_text(placements, placements.at(sharded)), R"(#shardwise.placement<@mesh, [{"x"}: 5]>)");
+  EXPECT_EQ(placement_text(placements, placements.at(whole)), "#shardwise.placement<@mesh, [{}: 17]>");
+  EXPECT_FALSE(placement_of_value(module, sharded));  // before the assigned stage
+  module.stage = Stage::kAssigned;
+  EXPECT_EQ(placement_of_value(module, sharded), *placements.find(placements.at(sharded)));
+  EXPECT_FALSE(placement_of_value(module, whole));
+  const Placement rounded = placement_of(module.context().sharding(module.value(sharded).sharding), Dims{17}, Dims{8});
+  module.set_part(sharded, {.type = {}, .placement = module.context().intern(rounded), .padding = {}});
+  EXPECT_EQ(*placements.find(placements.at(sharded)), rounded);
+  EXPECT_EQ(placement_of_value(module, sharded), rounded);
+}
+
 TEST(ProgramPlacements, AProgramWithoutAMeshHasNone) {
   const Module module =
       parse_program("func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n  return %arg0 : tensor<4xf32>\n}\n");

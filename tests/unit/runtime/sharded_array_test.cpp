@@ -45,7 +45,7 @@ TEST(ShardedArray, ScatterGivesEveryDeviceItsSlice) {
         part = part.sliced(d, expected.start[static_cast<size_t>(d)], expected.size[static_cast<size_t>(d)]);
       }
       ASSERT_TRUE(same_elements(array.shard(device), part));
-      ASSERT_EQ(array.padded_shard(device).shape(), array.blocks());
+      ASSERT_EQ(array.padded_shard(device).shape(), array.placement().local_shape());
     }
     ASSERT_TRUE(same_elements(gather(array), whole));
     ASSERT_TRUE(replicas_agree(array));
@@ -68,7 +68,6 @@ TEST(ShardedArray, ScatterCopiesOnlyUnevenTails) {
   EXPECT_EQ(tailed.padded_shard(0).data(), uneven.data());
   EXPECT_EQ(tailed.padded_shard(4).owner(), uneven.owner());
   EXPECT_NE(tailed.padded_shard(6).owner(), uneven.owner());
-  EXPECT_TRUE(tailed.is_uneven());
 }
 
 TEST(ShardedArray, PaddingIsZeroOrPoison) {
@@ -122,14 +121,14 @@ TEST(ShardedArray, ReplicasMayDisagree) {
   const auto mesh = std::make_shared<const Mesh>("mesh", std::vector<MeshAxis>{{"x", 2}});
   Random random(24);
   const AxisList x{full_axis(*mesh, 0)};
-  const ShardedArray array(DType::kI32, {4}, TensorSharding::fully_replicated(mesh, 1), {4},
+  const ShardedArray array(DType::kI32, {4}, array_layout(TensorSharding::fully_replicated(mesh, 1), Dims{4}),
                            Shards(x, random_array(random, DType::kI32, {2, 4})));
   EXPECT_FALSE(replicas_agree(array));
 }
 
 TEST(ShardedArray, ShardsMustBeBlocks) {
   const auto mesh = std::make_shared<const Mesh>("mesh", std::vector<MeshAxis>{{"x", 2}});
-  EXPECT_THROW(ShardedArray(DType::kI32, {4}, TensorSharding::fully_replicated(mesh, 1), {4},
+  EXPECT_THROW(ShardedArray(DType::kI32, {4}, array_layout(TensorSharding::fully_replicated(mesh, 1), Dims{4}),
                             Shards(NdArray::empty(DType::kI32, {3}))),
                ShapeError);
 }

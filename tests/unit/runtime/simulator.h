@@ -36,7 +36,7 @@ inline bool same_elements(const NdArray& a, const NdArray& b) {
 // Whether all devices that should hold the same elements do: a faithful run computes each device separately.
 inline bool replicas_agree(const ShardedArray& array) {
   const Mesh& mesh = array.mesh();
-  const AxisList varying = varying_axes(array.sharding());
+  const AxisList varying = varying_axes(array.placement());
   std::map<int64_t, NdArray> first;  // by position along `varying`: the shard of the first device there
   for (int64_t index = 0; index < mesh.device_count(); ++index) {
     const NdArray shard = array.shard(mesh.device_at(index));

@@ -229,4 +229,22 @@ std::vector<AllToAllMove> all_to_all_moves(const OpView& op) { return Collective
 PermuteAttrs permute_attrs(const OpView& op) { return CollectiveAttrs(op).permute(); }
 Reducer collective_reducer(const OpView& op) { return CollectiveAttrs(op).reducer(); }
 
+PermuteAttrs completed(PermuteAttrs permute) {
+  const AxisList missing = difference(permute.to, permute.from);
+  append(permute.to, difference(permute.from, permute.to));
+  append(permute.from, missing);
+  return permute;
+}
+
+std::optional<int64_t> sender_of(const PermuteAttrs& permute, int64_t position) {
+  return shifted(position, -permute.shift, product(permute.axes), permute.wrap);
+}
+
+std::optional<int64_t> shifted(int64_t position, int64_t by, int64_t count, bool wrap) {
+  const int64_t result = position + by;
+  // C++ rounds towards zero, so that -1 % 4 is -1; the place before the first one is the last one, 3.
+  if (wrap) return (result % count + count) % count;
+  return result < 0 || result >= count ? std::nullopt : std::optional(result);
+}
+
 }  // namespace shardwise

@@ -21,6 +21,7 @@
 //                       (exchange.h)
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "shardwise/ir/op_def.h"
@@ -50,6 +51,13 @@ struct PermuteAttrs {
   bool wrap = false;
   Reducer reducer = Reducer::kNone;  // of a chain
 };
+// Adds to `from` and `to` the axes that only the other one has. These trade places, so that the map is a permutation of
+// devices: {x} to {y} becomes {x, y} to {y, x}.
+PermuteAttrs completed(PermuteAttrs permute);
+// The position along `axes` of the sender to the device at `position`; none if the device receives zeros instead.
+std::optional<int64_t> sender_of(const PermuteAttrs& permute, int64_t position);
+// `by` places after `position` in a row of `count`, or in a ring (`wrap`); none past the ends of a row.
+std::optional<int64_t> shifted(int64_t position, int64_t by, int64_t count, bool wrap);
 MeshPtr collective_mesh(const OpView& op);
 AxisList collective_axes(const OpView& op);                                          // `axes`
 std::vector<AxisList> collective_dim_axes(const OpView& op, std::string_view name);  // `gather` or `scatter`

@@ -6,17 +6,16 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ops/control/control.h"
 
 namespace shardwise {
 namespace {
 
+// A graph is built outside of inference, which adds the location to its own errors.
 [[noreturn]] void refuse(const Module& module, OpId call, std::string_view must_hold, const std::string& got,
                          std::string_view way_out) {
-  // A graph is built outside of inference, which adds the location to its own errors.
-  ShardingError error(error_message("func.call", must_hold, got, way_out));
-  error.at(module.context().location_text(module.op(call).loc));
-  throw error;
+  fail_at<ShardingError>(module, module.op(call).loc, error_message("func.call", must_hold, got, way_out));
 }
 
 void check_depth(const Module& module, OpId call, int depth) {

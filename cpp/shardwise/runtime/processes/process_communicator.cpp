@@ -235,13 +235,7 @@ struct ProcessCommunicator::Route {
   bool wrap = true;
   std::optional<int64_t> only = {};  // the one sender of each group
 
-  std::optional<int64_t> moved(int64_t number, int64_t by) const {
-    const int64_t devices = product(sources);
-    const int64_t result = number + by;
-    // C++ rounds towards zero, so that -1 % 4 is -1; the device before the first one is the last one, 3.
-    if (wrap) return (result % devices + devices) % devices;
-    return result < 0 || result >= devices ? std::nullopt : std::optional(result);
-  }
+  std::optional<int64_t> moved(int64_t number, int64_t by) const { return shifted(number, by, product(sources), wrap); }
 };
 
 Shards ProcessCommunicator::permute(const Shards& operand, AxisSpan from, AxisSpan to) {
@@ -391,7 +385,7 @@ ProcessCommunicator& ProcessCommunicator::on_other_mesh(const DeviceOrder& order
   if (known != nullptr) return *known;
   std::vector<int64_t> positions(order.main_index.size());
   for (size_t i = 0; i < positions.size(); ++i) {
-    positions[i] = position_along(devices_.pinned, all_axes(*order.main), order.main_index[i]);
+    positions[i] = position_along(devices_.pinned, axes_of_several_devices(*order.main), order.main_index[i]);
   }
   known = std::make_shared<ProcessCommunicator>(devices_on_other_mesh(order, devices_),
                                                 std::make_shared<ReorderedTransport>(transport_, std::move(positions)));
@@ -402,7 +396,7 @@ ProcessCommunicator& ProcessCommunicator::on_other_mesh(const DeviceOrder& order
 
 Shards ProcessCommunicator::on_mesh(const DeviceOrder& order, std::span<const Shards> operands,
                                     const Collective& collective) {
-  const AxisList axes = all_axes(*order.main);
+  const AxisList axes = axes_of_several_devices(*order.main);
   // If each process has one device, reordering processes is reordering devices. Otherwise all compute for all devices.
   if (product(devices_.pinned) == product(axes)) return collective(on_other_mesh(order), operands);
   std::vector<Shards> all;

@@ -18,7 +18,7 @@ namespace shardwise {
 namespace {
 
 // Puts the decomposition of an op without its own gradient in front of it, and makes later ops read its results. Calls
-// and inline regions are expanded too; `simplify` removes unused ops. A composed op stays: its results may be known
+// and inline regions are expanded too; `simplify` removes unused ops. The op itself stays: its results may be known
 // outside.
 class InPlaceExpansion {
  public:
@@ -35,12 +35,12 @@ class InPlaceExpansion {
   const Redirection& expanded() const { return expanded_; }
 
  private:
-  bool is_composed(OpId id) const { return module_.op(id).def->vjp == nullptr; }
+  bool has_no_vjp(OpId id) const { return module_.op(id).def->vjp == nullptr; }
   bool is_expanded_inline(OpId id) const {
     return is_inlined(module_, id) && !is_checkpoint(module_, id) && !has_given_derivative(module_, id);
   }
   bool is_manual(OpId id) const { return module_.op(id).def->regions == Regions::kManual; }
-  bool is_expanded(OpId id) const { return is_composed(id) || is_expanded_inline(id) || is_manual(id); }
+  bool is_expanded(OpId id) const { return has_no_vjp(id) || is_expanded_inline(id) || is_manual(id); }
 
   // No cotangent flows through its results.
   bool is_variable(OpId id) const {
@@ -52,10 +52,10 @@ class InPlaceExpansion {
     expanded_.apply(id);
     const bool is_active = reads_any(module_, id, [&](ValueId value) { return active_.contains(value); });
     const bool is_replaced = (is_expanded_inline(id) || is_manual(id)) && !is_variable(id);
-    if (is_active && (is_replaced || is_composed(id))) located(module_, id, [&] { expand(id); });
+    if (is_active && (is_replaced || has_no_vjp(id))) located(module_, id, [&] { expand(id); });
     if (is_active && is_replaced) return;
-    // Results of a composed op are not marked: later ops read those of its expansion, which `visit` marked.
-    if (is_active && !is_composed(id)) {
+    // Results of an expanded op are not marked: later ops read those of its expansion, which `visit` marked.
+    if (is_active && !has_no_vjp(id)) {
       for (const ValueId result : results_of(module_, id)) active_.insert(result);
     }
     kept_.push_back(id);
@@ -93,7 +93,7 @@ Gradients append_vjp_without_zeros(Builder& builder, std::span<const ValueId> ou
   expansion.run();
   ReverseWalk walk(builder, wrt);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    // The caller names the output of the composed op, which no cotangent flows into any more.
+    // The caller names the output of the expanded op, which no cotangent flows into any more.
     if (cotangents[i]) walk.seed(expansion.expanded()(outputs[i]), cotangents[i]);
   }
   walk.run();
