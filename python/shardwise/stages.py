@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ import numpy as np
 from . import _core
 from ._core.runtime import enter_call, leave_call
 from .array import ShapeDtypeStruct
-from .choices import Choices, choices_of, rows_of
+from .choices import Choices, Objective, choices_of, rows_of
+from .debug_prints import DebugPrint
 from .dtypes import numpy_dtype
 from .errors import MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
 from .foreign import native
@@ -31,13 +33,13 @@ from .propagation_options import (
     switch,
     takes_options,
 )
-from .recorded_call import RecordedCall
 from .reports.explanations import Explanation, explanation_of
 from .reports.ledger import Ledger, ledger_of
 from .reports.memory import MemoryReport, memory_of
 from .reports.promotions import Promotions
 from .sharding import NamedSharding
 from .traceback_filtering import entry_points, hide_frames
+from .tracing import Limit
 from .trees import flatten, unflatten
 from .trees.registry import path_of
 from .viz import program_html
@@ -45,7 +47,7 @@ from .viz import program_html
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Lowered", "Program", "Traced"]
+__all__ = ["Lowered", "Program", "RecordedCall", "Traced"]
 
 _KINDS = ("global", "propagated", "resharded", "local", "export")
 
@@ -62,6 +64,36 @@ def checked_target(mesh: Any, func: Any) -> Mesh | None:
     if not isinstance(func, str):
         raise TypeError(message("compile", "func must be the name of a function", shown(func)))
     return mesh
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """The arguments and results of a traced call, and how the program is to be partitioned.
+
+    Attributes:
+        in_tree: the structure of the arguments.
+        in_avals, in_names: shape, dtype and sharding, and the name, of each of their leaves.
+        out_tree: the structure of the results.
+        hoisted: the arrays that the function closes over, which are the last arguments of the program.
+        limits: the ranges of leaves that are Python ints, by their place.
+        function: the name of the function, for messages.
+        donated: the leaves that the call donates.
+        prints: of ``debug.print``. Their results follow those of ``out_tree``.
+        choices: pinned ones, or None.
+        objective: what the partitioner makes least of.
+    """
+
+    in_tree: Any
+    in_avals: Sequence[ShapeDtypeStruct]
+    in_names: Sequence[str]
+    out_tree: Any
+    hoisted: Sequence[Any] = ()
+    limits: Sequence[tuple[int, Limit]] = ()
+    function: str = ""
+    donated: tuple[int, ...] = ()
+    prints: Sequence[DebugPrint] = ()
+    choices: Choices | None = None
+    objective: Objective = "time"
 
 
 @entry_points

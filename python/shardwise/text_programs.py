@@ -17,9 +17,8 @@ from .implementations import provides
 from .mesh import Mesh, default_mesh
 from .module import Module, Step, origin_of_text
 from .propagation_options import PropagationOptions
-from .recorded_call import RecordedCall
 from .reports.explanations import Explanation
-from .stages import Program, Traced, checked_target
+from .stages import Program, RecordedCall, Traced, checked_target
 from .trees import flatten
 
 __all__ = ["compiled_module"]

@@ -35,6 +35,7 @@ def same(a: Any, b: Any) -> bool:
 def checks(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
     if ranks.size in (2, 4, 8):  # they divide the mesh of 8 devices
         yield from mistakes(ranks)
+        yield from sub_axes(ranks)
         yield from placements(ranks)
         yield from own_parts(ranks)
 
@@ -95,21 +96,40 @@ def mistakes(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
         pattern = r"mpi.communicator: the script needs 64 ranks, got \d+; start it with mpirun -n 64 python .*"
         return raises(sw.MeshError, pattern, lambda: sw.mpi.communicator(ranks=64))
 
-    def sub_axis_across_the_ranks() -> str | None:
-        three = P(sw.sub("x", pre=1, size=3))
-        wide = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 3 * ranks.size}), in_shardings=three)
-        pattern = (
-            rf"run: the ranks must be along whole digits of the program's sub-axes, got ranks along "
-            rf"{{\"x\":\(1\){ranks.size}}}, which the program cuts elsewhere; use another number of ranks .*"
-        )
-        differs = raises(sw.UnsupportedError, pattern, lambda: wide(x))
-        return differs or expect(same(double(x), x * 2), "a program after one that is refused")
-
     checks = (
-        other_input, other_array_to_place, other_program, gather_on_one, unfit_mesh, too_few, sub_axis_across_the_ranks,
+        other_input, other_array_to_place, other_program, gather_on_one, unfit_mesh, too_few,
     )  # fmt: skip
     for check in checks:
         yield check.__name__, check
+
+
+def sub_axes(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:
+    x = np.arange(24, dtype=np.float32).reshape(8, 3)
+
+    def sub_axis_across_the_ranks() -> str | None:
+        three = sw.NamedSharding(sw.Mesh({"x": 3 * ranks.size}), P(sw.sub("x", pre=1, size=3)))
+        wide = sw.jit(lambda x: x + 1, in_shardings=three)
+        whole = sw.device_put(x, sw.NamedSharding(three.mesh, P()))
+        rule = (
+            rf"no sub-axis may cut across the ranks, got ranks along {{\"x\":\(1\){ranks.size}}} and {{\"x\":\(1\)3}}; "
+            rf"start 1, 3.* or {3 * ranks.size} ranks, or use other axis sizes.*"
+        )
+        refused = {
+            "run": [lambda: wide(x)],
+            "array": [
+                lambda: sw.device_put(x, three),
+                lambda: sw.device_put(x if ranks.rank == 0 else None, three, root=0),
+                lambda: sw.device_put(x[:4], three, own_part=True),
+                lambda: sw.device_put(whole, three),
+            ],
+        }
+        for what, actions in refused.items():
+            for action in actions:
+                if differs := raises(sw.UnsupportedError, f"{what}: {rule}", action):
+                    return differs
+        return expect(same(sw.jit(lambda x: x * 2)(whole), x * 2), "a program after one that is refused")
+
+    yield sub_axis_across_the_ranks.__name__, sub_axis_across_the_ranks
 
 
 def placements(ranks: sw.mpi.Ranks) -> Iterator[tuple[str, Check]]:

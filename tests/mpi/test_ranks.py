@@ -48,7 +48,7 @@ def test_random_programs_are_drawn_until_all_have_run() -> None:
 
 def test_a_program_counts_as_refused_if_all_ranks_refuse_it() -> None:
     def refuse() -> str | None:
-        raise sw.UnsupportedError(f"{REFUSED}, got ranks along")
+        raise sw.UnsupportedError(f"run: {REFUSED}, got ranks along")
 
     def report(other: str | None, find: Callable[[], str | None]) -> str:
         comm = SimpleNamespace(allgather=lambda found: [found, other], Get_rank=lambda: 1, Get_size=lambda: 2)

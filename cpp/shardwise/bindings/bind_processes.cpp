@@ -92,6 +92,13 @@ void bind_processes(py::module_& module) {
       .def_property_readonly("is_all", &DeviceSet::is_all)
       .def_readonly("position", &DeviceSet::position)
       .def("owned", &owned_devices, py::arg("mesh"))  // logical indices
+      // UnsupportedError, on all processes, where a sub-axis cuts across them.
+      .def(
+          "expect_uncut",
+          [](const DeviceSet& self, const TensorSharding& sharding) {
+            expect_uncut("array", *sharding.mesh, self.pinned, axes_of_dims(sharding.dims));
+          },
+          py::arg("sharding"))
       // Which rows of a dim the process has: equal for processes with the same rows.
       .def(
           "rows_of",

@@ -39,7 +39,7 @@ struct PyExecutable {
       : executable(unit.module, unit.propagated->meshes.front(), {.devices = devices}), local(unit.module) {}
   Executable executable;
   std::shared_ptr<const Module> local;
-  std::vector<TraceRow> trace;
+  std::vector<StepTiming> trace;
   CountingCommunicator::Received received;  // in its last counted run
 };
 
@@ -72,8 +72,10 @@ ArrayPtr own_result(ShardedArray result, const std::unordered_set<const void*>& 
 }
 
 // Only an argument of a call may be unreduced.
-void verify_of_array(const TensorSharding& sharding, const Dims& shape, bool for_call = false) {
+void verify_of_array(const TensorSharding& sharding, const Dims& shape, const DeviceSet& devices,
+                     bool for_call = false) {
   verify(sharding, shape);
+  if (!devices.is_all()) expect_uncut("array", *sharding.mesh, devices.pinned, axes_of_dims(sharding.dims));
   if (for_call || sharding.unreduced.empty()) return;
   fail<ShardingError>("array", "an array cannot be left unreduced", short_text(sharding),
                       "drop unreduced= or shard a dim over these axes");
@@ -89,7 +91,7 @@ ArrayPtr owned_by(const DeviceSet& devices, ShardedArray array) {
 ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, bool poison, bool borrow,
                        const DeviceSet& devices) {
   const NdArray view = from_numpy(array);
-  verify_of_array(sharding, view.shape(), borrow);
+  verify_of_array(sharding, view.shape(), devices, borrow);
   const WithoutGil released;
   const PaddingFill fill = poison ? PaddingFill::kPoison : PaddingFill::kZero;
   // The array is copied once: before it is cut, if all its shards stay here, and else only the shards of this process.
@@ -103,7 +105,7 @@ ArrayPtr scatter_numpy(const py::array& array, const TensorSharding& sharding, b
 ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const TensorSharding& sharding,
                     const DeviceSet& devices) {
   const Dims whole = shape_from_python(shape);
-  verify_of_array(sharding, whole);
+  verify_of_array(sharding, whole, devices);
   const ArrayLayoutPtr layout = array_layout(sharding.closed(), whole);
   const AxisList axes = varying_axes(layout->placement);
   const NdArray stack = owned_copy(from_numpy(array));
@@ -113,7 +115,7 @@ ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const Tensor
 ArrayPtr own_part(const py::array& part, const ShapeLike& shape, const TensorSharding& sharding,
                   const DeviceSet& devices) {
   const Dims whole = shape_from_python(shape);
-  verify_of_array(sharding, whole);
+  verify_of_array(sharding, whole, devices);
   return std::make_shared<ShardedArray>(from_own_part(owned_copy(from_numpy(part)), whole, sharding.closed(), devices));
 }
 
@@ -137,7 +139,7 @@ py::array gather_numpy(const ShardedArray& array, const Processes& processes) {
 
 ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool for_call, const Processes& processes,
                  const DeviceSet& devices) {
-  verify_of_array(sharding, array.shape(), for_call);
+  verify_of_array(sharding, array.shape(), devices, for_call);
   const WithoutGil released;
   return owned_by(devices, scatter(gather_from(array, processes), sharding.closed()));
 }
@@ -170,7 +172,7 @@ std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful,
   // Before the run, which takes the arguments.
   for (size_t i : borrowed) collect_owners(values.at(i).shards(), borrowed_owners);
   for (size_t i : donated) arguments[i] = py::none();
-  std::vector<TraceRow> rows;  // replace those of the last run only when this one succeeds
+  std::vector<StepTiming> rows;  // replace those of the last run only when this one succeeds
   const RunOptions options{.faithful = faithful,
                            .poison = poison,
                            .donated = donated,
@@ -244,7 +246,7 @@ py::tuple memory(const PyExecutable& self, bool per_device, const std::vector<si
 
 py::list trace_rows(const PyExecutable& self) {
   py::list rows;
-  for (const TraceRow& row : self.trace) {
+  for (const StepTiming& row : self.trace) {
     const ResolvedSource source = self.local->context().resolve(row.loc);
     rows.append(py::dict(py::arg("op") = std::string(row.op), py::arg("fused_ops") = row.fused_ops,
                          py::arg("shards") = row.shards, py::arg("start_ns") = row.start_ns,

@@ -7,6 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/mesh/digits.h"
 #include "shardwise/mesh/tiling.h"
 
 namespace shardwise {
@@ -33,16 +34,26 @@ int64_t DeviceSet::position_along(AxisSpan axes, AxisSpan grid, int64_t index) c
 
 namespace {
 
-std::string divisors_text(int64_t number) {
+std::vector<int64_t> divisors_of(int64_t number) {
   std::vector<int64_t> divisors;
   for (int64_t i = 1; i <= number; ++i) {
     if (number % i == 0) divisors.push_back(i);
   }
+  return divisors;
+}
+
+// "1, 2 or 4 ranks"
+std::string ranks_text(const std::vector<int64_t>& counts) {
   std::string text;
-  for (size_t i = 0; i < divisors.size(); ++i) {
-    text += str(i == 0 ? "" : i + 1 == divisors.size() ? " or " : ", ", divisors[i]);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    text += str(i == 0 ? "" : i + 1 == counts.size() ? " or " : ", ", counts[i]);
   }
-  return text;
+  return text + (counts.size() == 1 && counts[0] == 1 ? " rank" : " ranks");
+}
+
+bool is_uncut(const Mesh& mesh, AxisSpan pinned, AxisSpan axes) {
+  const Digits digits(mesh, joined(AxisList(pinned.begin(), pinned.end()), axes));
+  return digits.covered(pinned) == digits.touched(pinned);
 }
 
 }  // namespace
@@ -59,10 +70,21 @@ AxisList pinned_axes(const Mesh& mesh, int64_t processes) {
   }
   if (rest == 1) return pinned;
   const int64_t devices = mesh.device_count();
-  fail<MeshError>("mesh", str("the ranks must divide the devices, ", devices, " in ", mesh.text()),
-                  str(processes, " ranks"),
-                  str("start ", divisors_text(devices), devices == 1 ? " rank" : " ranks",
-                      ", or use a mesh with a multiple of ", processes, " devices"));
+  fail<MeshError>(
+      "mesh", str("the ranks must divide the devices, ", devices, " in ", mesh.text()), str(processes, " ranks"),
+      str("start ", ranks_text(divisors_of(devices)), ", or use a mesh with a multiple of ", processes, " devices"));
+}
+
+void expect_uncut(std::string_view what, const Mesh& mesh, AxisSpan pinned, AxisSpan axes) {
+  if (is_uncut(mesh, pinned, axes)) return;
+  const auto cuts =
+      std::ranges::find_if(axes, [&](const AxisRef& axis) { return !is_uncut(mesh, pinned, {&axis, 1}); });
+  const AxisSpan cutting = cuts == axes.end() ? axes : AxisSpan(&*cuts, 1);
+  std::vector<int64_t> counts = divisors_of(mesh.device_count());
+  std::erase_if(counts, [&](int64_t count) { return !is_uncut(mesh, pinned_axes(mesh, count), axes); });
+  fail<UnsupportedError>(what, "no sub-axis may cut across the ranks",
+                         str("ranks along ", axis_list_text(mesh, pinned), " and ", axis_list_text(mesh, cutting)),
+                         str("start ", ranks_text(counts), ", or use other axis sizes"));
 }
 
 std::vector<int64_t> process_positions(const Mesh& mesh, AxisSpan pinned) {

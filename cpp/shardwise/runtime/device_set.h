@@ -10,6 +10,9 @@
 // The shards of a process are indexed by the free axes alone.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "shardwise/runtime/shards.h"
 
 namespace shardwise {
@@ -33,6 +36,10 @@ struct DeviceSet {
 //
 //   x=4, y=2:  2 -> {"x":(1)2}    4 -> {"x"}    8 -> {"x", "y"}        x=3, y=2:  2 -> {"y"}
 AxisList pinned_axes(const Mesh& mesh, int64_t processes);
+
+// A process owns whole digits (mesh/digits.h). Throws UnsupportedError, naming the counts of ranks that fit, where a
+// sub-axis cuts across them, as "x":(1)3 of 6 devices does in 2 ranks, which are along "x":(1)2.
+void expect_uncut(std::string_view what, const Mesh& mesh, AxisSpan pinned, AxisSpan axes);
 
 // The position along `pinned` of each process: positions ordered by the smallest id of their devices. So with a process
 // per device, a device id is the number of its process.

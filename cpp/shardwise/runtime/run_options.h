@@ -14,7 +14,7 @@
 namespace shardwise {
 
 // The record of one step of a run. A fused chain is one step, named after its last op.
-struct TraceRow {
+struct StepTiming {
   std::string_view op;
   OpId id;  // in the local module
   LocId loc;
@@ -32,7 +32,7 @@ struct RunOptions {
   bool faithful = false;             // computes every device separately
   bool poison = false;               // fills padding and new buffers with NaN or 0xA5, to detect reads of them
   std::vector<size_t> donated = {};  // arguments that the caller gives up, so that results may take their memory
-  std::vector<TraceRow>* trace = nullptr;
+  std::vector<StepTiming>* trace = nullptr;
   const BranchChoices* rehearsed_branches = nullptr;  // in a rehearsal (allocation_log.h)
   std::function<void()> between_ops = {};             // also called during long ops; may throw to stop the run (Ctrl-C)
 };

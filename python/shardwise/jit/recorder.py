@@ -12,9 +12,8 @@ from ..array_leaves import as_weak, aval_of, lifted_results, sharding_of
 from ..errors import MeshError, ShardingError, composed, message
 from ..host_random import warning_of_draws
 from ..mesh import Mesh, default_mesh, get_mesh
-from ..recorded_call import RecordedCall
 from ..sharding import sharding_on
-from ..stages import Traced
+from ..stages import RecordedCall, Traced
 from ..tracing import Trace, Tracer, UserCall, recording
 from ..trees import leaf_names, specs_per_leaf, unflatten
 from ..trees.argument_names import display_name

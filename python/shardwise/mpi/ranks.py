@@ -161,6 +161,7 @@ class RankPlace:
 
     def scatter_from(self, root: int, array: np.ndarray | None, aval: Any, sharding: Sharding) -> ShardedArray:
         """Send each rank the shards of its devices from rank ``root``."""
+        self.devices.expect_uncut(sharding)  # on all ranks: the others would wait for the root
         own = np.empty(0, np.uint8)
         parts: list[np.ndarray] | None = None
         if self._ranks.rank == root:
@@ -178,6 +179,7 @@ class RankPlace:
     def from_own_part(self, part: np.ndarray, sharding: Sharding) -> ShardedArray:
         """Make an array of the rows that the devices of each rank hold."""
         self.begin("device_put of own parts", sharding.text().encode(), {})()
+        self.devices.expect_uncut(sharding)
         found = self._ranks.all_of((part.shape, part.dtype.name, hash_of(part)), "device_put")
         if len({(len(shape), dtype) for shape, dtype, _ in found}) > 1:
             got = ", ".join(f"{dtype}{list(shape)} on rank {rank}" for rank, (shape, dtype, _) in enumerate(found))

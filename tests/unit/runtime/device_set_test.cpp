@@ -6,11 +6,13 @@
 #include "runtime/local_program.h"
 #include "runtime/processes.h"
 #include "runtime/simulator.h"
+#include "shardwise/base/error.h"
 #include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/plan/plan.h"
+#include "support/message_of.h"
 
 namespace shardwise {
 namespace {
@@ -37,6 +39,23 @@ TEST(DeviceSet, OwnsTheDevicesAtOnePosition) {
   }
   EXPECT_EQ(owned, (std::vector<int64_t>{4, 5}));
   EXPECT_EQ(third.free(AxisList{full_axis(*mesh, 0), full_axis(*mesh, 1)}), AxisList{full_axis(*mesh, 1)});
+}
+
+TEST(DeviceSet, SubAxesThatCutAcrossTheRanksAreRefused) {
+  const Mesh mesh("mesh", std::vector<MeshAxis>{{"x", 6}, {"y", 4}});
+  const AxisList two = pinned_axes(mesh, 2), six = pinned_axes(mesh, 6);
+  const AxisList thirds{{0, 1, 3}}, last_halves{{0, 3, 2}}, halves{{0, 1, 2}}, rest{{0, 2, 3}};
+  for (const AxisList& axes : {AxisList{}, halves, rest, AxisList{{1, 1, 2}}, AxisList{full_axis(mesh, 0)}}) {
+    EXPECT_NO_THROW(expect_uncut("array", mesh, two, axes));
+  }
+  for (const AxisList& axes : {thirds, last_halves}) {
+    EXPECT_THROW(expect_uncut("array", mesh, two, axes), UnsupportedError);
+    EXPECT_NO_THROW(expect_uncut("array", mesh, six, axes));  // all of x
+    EXPECT_NO_THROW(expect_uncut("array", mesh, {}, axes));
+  }
+  EXPECT_EQ(message_of<UnsupportedError>([&] { expect_uncut("array", mesh, two, thirds); }),
+            R"(array: no sub-axis may cut across the ranks, got ranks along {"x":(1)2} and {"x":(1)3}; )"
+            "start 1, 3, 6, 12 or 24 ranks, or use other axis sizes");
 }
 
 TEST(DeviceSet, TakesItsShardsFromThoseOfAllDevices) {

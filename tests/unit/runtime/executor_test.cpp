@@ -103,7 +103,7 @@ TEST(Executor, RunsATensorParallelMlp) {
 
 TEST(Executor, ComputesEveryDistinctShardOnce) {
   Mlp mlp;
-  std::vector<TraceRow> trace;
+  std::vector<StepTiming> trace;
   run_virtual(*mlp.executable, mlp.arguments, {.trace = &trace});
   ASSERT_EQ(trace.size(), 4U);  // the zeros went into the chain
   EXPECT_EQ(trace[0].op, "stablehlo.dot_general");
@@ -112,7 +112,7 @@ TEST(Executor, ComputesEveryDistinctShardOnce) {
   EXPECT_EQ(trace[1].op, "stablehlo.maximum");
   EXPECT_EQ(trace[3].op, "shardwise.all_reduce");
   EXPECT_EQ(trace[3].shards, 2);
-  for (const TraceRow& row : trace) EXPECT_GE(row.duration_ns, 0);
+  for (const StepTiming& row : trace) EXPECT_GE(row.duration_ns, 0);
 }
 
 // One device of the mesh, with results of collectives that nobody filled.
@@ -264,7 +264,7 @@ TEST(Executor, FusedChainsGiveTheSameBits) {
       Random random(4);
       const std::vector<ShardedArray> arguments{given(*executable, 0, random_array(random, dtype, {8, 33})),
                                                 given(*executable, 1, random_array(random, dtype, {33}))};
-      std::vector<TraceRow> trace;
+      std::vector<StepTiming> trace;
       outcomes.push_back(gather(run_virtual(*executable, arguments, {.trace = &trace})[0]));
       EXPECT_EQ(trace.size(), fuse ? 2U : 6U);
     }
@@ -291,7 +291,7 @@ TEST(Executor, ChainsHaveWhatConstantsMakeAsScalars) {
       const ValueId result = program.op("stablehlo.multiply", {whole, a});
       const auto executable = program.finish({{result, {8, 33}, {x, {}}}}, {.fuse = fuse});
       Random random(6);
-      std::vector<TraceRow> trace;
+      std::vector<StepTiming> trace;
       const std::vector arguments{given(*executable, 0, random_array(random, DType::kF32, {8, 33}))};
       outcomes.push_back(gather(run_virtual(*executable, arguments, {.trace = &trace})[0]));
       // 0 / 0 stays a value, because a scalar would lose the kind of a NaN.

@@ -362,10 +362,10 @@ TEST(Regions, TraceHasARowForEachStepThatRuns) {
                           main_of(str("%a: ", type), type,
                                   counted_loop(type, "%a", "3", str("%next = stablehlo.tanh %c : ", type)), "%r#1"),
                           {placed}, {placed});
-  std::vector<TraceRow> trace;
+  std::vector<StepTiming> trace;
   program.run({numbers(DType::kF32, {4}, counted(4))}, {.trace = &trace});
   std::map<std::string_view, int> rows;
-  for (const TraceRow& row : trace) ++rows[row.op];
+  for (const StepTiming& row : trace) ++rows[row.op];
   const std::map<std::string_view, int> expected{
       {"stablehlo.constant", 1}, {"stablehlo.compare", 4}, {"stablehlo.add", 3}, {"stablehlo.tanh", 3}};
   EXPECT_EQ(rows, expected);

@@ -41,14 +41,10 @@ class VariationFinder {
       if (order_of(placement.mesh, mesh_, variation_.orders) == nullptr) append(used, placement.axes());
     }
     for (const size_t f : calls_.reached()) read_collectives(module_.functions[f].body, used);
+    // A process has one shard for all positions along a digit or one for each, so it cannot own a part of a digit.
+    expect_uncut("run", mesh_, pinned, AxisSpan(used).subspan(pinned.size()));
     variation_.digits = Digits(mesh_, used);
     const DigitSet fixed = digits().covered(pinned);
-    // A process has one shard for all positions along a digit or one for each, so it cannot own a part of a digit.
-    if (fixed != digits().touched(pinned)) {
-      fail<UnsupportedError>("run", "the ranks must be along whole digits of the program's sub-axes",
-                             str("ranks along ", axis_list_text(mesh_, pinned), ", which the program cuts elsewhere"),
-                             "use another number of ranks or other axis sizes");
-    }
     variation_.free = digits().all() & ~fixed;
     varying_.resize(module_.value_count(), 0);
   }

@@ -21,7 +21,7 @@ BlockRunner::BlockRunner(const Module& module, const Plan& plan, const RunOption
       kernels_(module, slots),
       chains_(module, slots, plan.runners),
       collectives_(slots, communicator),
-      recorder_(module, slots, options.trace) {}
+      timer_(module, slots, options.trace) {}
 
 void BlockRunner::run_main() {
   const InterruptScope interrupt(options_.between_ops);
@@ -47,10 +47,10 @@ void BlockRunner::run_work(const Step& step, const Work& work) {
   // The step inside a loop, branch or function names its own errors.
   try {
     if (!step.outputs.empty()) slots_.label_allocations(step.outputs[0]);
-    recorder_.begin();
+    timer_.begin();
     run_op(step, work);
     for (uint32_t slot : step.outputs) slots_.poison_padding(slot);
-    recorder_.end(step);
+    timer_.end(step);
   } catch (const OutOfMemoryError& error) {
     fail_out_of_memory(step, error);
   } catch (const std::bad_alloc&) {

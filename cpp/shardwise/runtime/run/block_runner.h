@@ -14,14 +14,14 @@
 //   collective_steps.h     collectives, through the communicator
 //   scan_slots.h           the rows of a scan
 //   loop_rehearsal.h       the trips of a loop in a rehearsal, which allocates and computes almost nothing
-//   trace_recorder.h       the trace
+//   step_timer.h       the trace
 #pragma once
 
 #include "shardwise/base/error.h"
 #include "shardwise/runtime/run/chain_steps.h"
 #include "shardwise/runtime/run/collective_steps.h"
 #include "shardwise/runtime/run/kernel_steps.h"
-#include "shardwise/runtime/run/trace_recorder.h"
+#include "shardwise/runtime/run/step_timer.h"
 #include "shardwise/runtime/run_options.h"
 
 namespace shardwise {
@@ -56,7 +56,7 @@ class BlockRunner {
   KernelSteps kernels_;
   ChainSteps chains_;
   CollectiveSteps collectives_;
-  TraceRecorder recorder_;
+  StepTimer timer_;
 };
 
 }  // namespace shardwise

@@ -2,9 +2,9 @@
 //
 // Records when each step of a traced run began, how long it took, and the bytes of its results.
 //
-//   recorder.begin();
+//   timer.begin();
 //   …                      the step
-//   recorder.end(step);    TraceRow{stablehlo.dot_general, start_ns = 1200, duration_ns = 5300, …}
+//   timer.end(step);       StepTiming{stablehlo.dot_general, start_ns = 1200, duration_ns = 5300, …}
 //
 // In a run without a trace it does nothing, and asks no clock.
 #pragma once
@@ -16,9 +16,9 @@
 
 namespace shardwise {
 
-class TraceRecorder {
+class StepTimer {
  public:
-  TraceRecorder(const Module& module, const Slots& slots, std::vector<TraceRow>* rows)
+  StepTimer(const Module& module, const Slots& slots, std::vector<StepTiming>* rows)
       : module_(module), slots_(slots), rows_(rows), start_(Clock::now()) {}
 
   void begin() {
@@ -35,7 +35,7 @@ class TraceRecorder {
 
   const Module& module_;
   const Slots& slots_;
-  std::vector<TraceRow>* rows_;
+  std::vector<StepTiming>* rows_;
   Clock::time_point start_;
   Clock::time_point begin_;  // of the current step
 };
