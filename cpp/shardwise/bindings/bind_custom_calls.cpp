@@ -18,7 +18,6 @@
 #include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/compiler/trace.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rule/rule_attribute.h"
 #include "shardwise/ops/shared/custom_call_def.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/contraction/convolution.h"
 #include "shardwise/ops/contraction/dot_general.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"

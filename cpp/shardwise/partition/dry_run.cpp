@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/dry_run.h"
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/partitioning/padding.h"

@@ -6,7 +6,6 @@
 //                                           %2 = stablehlo.dot_general %x, %1
 #pragma once
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/partition/op_choice.h"
 

@@ -3,7 +3,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/partition/choices_in_progress.h"

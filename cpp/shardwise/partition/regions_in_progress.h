@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/partition/placed_values.h"
 
 namespace shardwise {

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/sharding/constraints.h"

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/ops/sharding/propagation_control.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/transforms/decompose.h"
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/build/decomposition.h"
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/build/compare.h"

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/rewrite.h"

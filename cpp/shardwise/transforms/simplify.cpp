@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/cse.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/rewrite.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/reads.h"

@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/redirection.h"
 #include "shardwise/ir/rewrite/walk.h"

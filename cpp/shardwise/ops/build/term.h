@@ -9,7 +9,6 @@
 
 #include <string_view>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 

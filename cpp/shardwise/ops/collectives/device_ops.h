@@ -12,7 +12,6 @@
 // collectives again: a reduction over a sharded dim is an all_reduce.
 #pragma once
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/collectives/batch_axes.h"
 

@@ -3,7 +3,6 @@
 // Checks the operands of contractions, and infers their result.
 #pragma once
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/shared/dim_checks.h"
 
 namespace shardwise {

@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/partitioning/exchange_partition.h"
 #include "shardwise/ops/shared/dim_checks.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/convolution.h"
 #include "shardwise/ops/partitioning/exchange_partition.h"

@@ -4,8 +4,6 @@
 //
 //   %2 = stablehlo.dot %0, %1 : (tensor<4x8xf32>, tensor<8x3xf32>) -> tensor<4x3xf32>
 //   ([i, k], [k, j])->([i, j]) {i=4, j=3, k=8} reduction={k}
-#include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/families.h"

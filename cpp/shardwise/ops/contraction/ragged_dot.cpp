@@ -4,8 +4,6 @@
 //
 //   %3 = "chlo.ragged_dot"(%0, %1, %sizes) <{ragged_dot_dimension_numbers = …}>
 //          : (tensor<8x4xf32>, tensor<2x4x3xf32>, tensor<2xi64>) -> tensor<8x3xf32>
-#include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"

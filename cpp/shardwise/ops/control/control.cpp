@@ -7,7 +7,6 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/control/loop_parts.h"

@@ -3,9 +3,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/shared/custom_call_def.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/control/tokens.h"
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/op_kinds.h"

@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/create/create.h"
 #include "shardwise/ops/families.h"

@@ -8,8 +8,6 @@
 #include <limits>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/operand_checks.h"

@@ -3,7 +3,6 @@
 // Complex numbers from their parts, their parts, and what exists for complex numbers only; no kernels.
 //
 //   %2 = stablehlo.complex %0, %1 : tensor<4xcomplex<f32>>                                    ([i], [i])->([i]) {i=4}
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/elementwise/elementwise.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"

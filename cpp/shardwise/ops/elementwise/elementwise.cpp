@@ -7,8 +7,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
-#include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/elementwise/elementwise_infer.h"

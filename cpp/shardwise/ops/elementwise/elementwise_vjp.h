@@ -11,7 +11,6 @@
 
 #include <numbers>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/build/term.h"
 

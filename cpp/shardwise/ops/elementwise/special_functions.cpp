@@ -9,7 +9,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/float_bits.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"

@@ -5,7 +5,6 @@
 //   expect_indexing(op, indexing, "offset_dims", …)    ShapeError: which list must hold what, with the types
 #pragma once
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/indexing/indexing.h"
 
 namespace shardwise {

@@ -11,7 +11,6 @@
 
 #include <vector>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/indexing/indexing.h"
 
 namespace shardwise {

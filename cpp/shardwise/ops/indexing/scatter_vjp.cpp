@@ -7,7 +7,6 @@
 //   max, min   x: g / ties where x == r      u: read(g / ties) where u == read(r); none where NaN was updated
 //   multiply   x: g · Π u                    u: read(g · x · Π others), with 1 for zeros and their number counted
 #include "shardwise/base/error.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"

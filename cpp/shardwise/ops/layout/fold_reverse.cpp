@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/layout/layout.h"

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/partitioning/exchange_partition.h"

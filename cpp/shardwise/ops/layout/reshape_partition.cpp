@@ -4,7 +4,6 @@
 #include <numeric>
 #include <optional>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/slicing.h"

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/families.h"

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/contraction/dot_general.h"

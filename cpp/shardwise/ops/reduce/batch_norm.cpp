@@ -6,8 +6,6 @@
 //   ([i, j], [j], [j], [j], [j])->([i, j]) {i=4, j=8}
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/build/term.h"

@@ -2,8 +2,6 @@
 #include "shardwise/ops/reduce/reduce.h"
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"

@@ -8,7 +8,6 @@
 //                 differentiated op by op; the init values are its first row. The program grows with log2 of the rows.
 #include <unordered_map>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"

@@ -11,7 +11,6 @@
 // is out of bounds, so its starts are clamped first.
 #include <algorithm>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/same_op.h"

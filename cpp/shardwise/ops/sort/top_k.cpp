@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/along_last_dim.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"

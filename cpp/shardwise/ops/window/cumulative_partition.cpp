@@ -17,7 +17,6 @@
 //
 // In the second form, each device gets the totals of all shards, but only for its own part of the columns.
 #include "shardwise/base/error.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"

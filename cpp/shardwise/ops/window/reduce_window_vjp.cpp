@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"

@@ -6,7 +6,6 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/build/along_last_dim.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"

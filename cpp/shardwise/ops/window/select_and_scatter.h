@@ -10,7 +10,6 @@
 
 #include <span>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/shared/windows.h"
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/exchange.h"

@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "shardwise/cost/exchange_cost.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"

@@ -3,7 +3,6 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/sharding/manual_computation.h"

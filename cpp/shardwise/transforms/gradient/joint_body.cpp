@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "shardwise/ir/rule/rule_builder.h"
 #include "shardwise/ops/contraction/convolution.h"
 #include "shardwise/propagation/shardy/rules.h"
 
