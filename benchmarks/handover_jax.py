@@ -102,6 +102,27 @@ def fastest(actions: dict[str, Any], rounds: int, clock: Any = time.perf_counter
     return best
 
 
+def paired(actions: dict[str, Any], rounds: int, clock: Any) -> tuple[dict[str, float], float]:
+    """The median seconds of two actions, and how far their ratio may be from that of the medians, with 95 %.
+
+    Each round has both, in alternating order. XLA compiles the same kernels for both, so that the ratio is near 1 and
+    single compiles differ by more.
+    """
+    import jax
+
+    seconds: dict[str, list[float]] = {name: [] for name in actions}
+    for i in range(rounds):
+        for name, action in list(actions.items())[:: 1 if i % 2 == 0 else -1]:
+            jax.clear_caches()
+            start = clock()
+            action()
+            seconds[name].append(clock() - start)
+    first, second = seconds.values()
+    ratios = np.divide(first, second)
+    error = 2 * 1.2533 * float(np.std(ratios, ddof=1)) / rounds**0.5  # of a median: 1.2533 times that of a mean
+    return {name: statistics.median(each) for name, each in seconds.items()}, error
+
+
 def lowering() -> dict[str, float]:
     """Seconds of the processor to trace and to lower a program of many ops, handed over and written by hand."""
     import jax
@@ -143,7 +164,9 @@ def compiles_with_all_to_all(devices: int) -> dict[str, float]:
     struct = jax.ShapeDtypeStruct((devices,) * 2, np.float32)
     actions = {"all_to_alls": ours.lower, "all_to_alls by XLA": lambda: theirs.lower(struct)}
     assert ours.collectives().by_kind() == {"all_to_all": SWAPS}
-    return fastest({name: lambda lower=lower: lower().compile() for name, lower in actions.items()}, 9, CPU)
+    compiles = {name: lambda lower=lower: lower().compile() for name, lower in actions.items()}
+    medians, error = paired(compiles, 12, CPU)
+    return medians | {"all_to_alls error": error}
 
 
 def runs(program: Any, theirs: Any, name: str) -> dict[str, Any]:
@@ -212,10 +235,13 @@ def show_jax() -> list[str]:
         "run, to XLA": few["run"] / few["run by XLA"],
         "run with fewer collectives, to XLA": few["fewer"] / few["fewer by XLA"],
     }
-    table("JAX, limits", ("", "measured", "limit"), [[name, found[name], limit] for name, limit in LIMITS.items()])
+    errors = {"compile all_to_alls, to XLA": many["all_to_alls error"]}
+    cells = [[name, found[name], errors.get(name, "-"), limit] for name, limit in LIMITS.items()]
+    table("JAX, limits", ("", "measured", "±", "limit"), cells)
     write("handover_jax", [few, many])
     assert few["fewer: collectives"] < few["fewer: XLA's"]
-    return [f"JAX: {name} is {found[name]:.3g}, above {limit}" for name, limit in LIMITS.items() if found[name] > limit]
+    met = {name: found[name] - errors.get(name, 0.0) <= limit for name, limit in LIMITS.items()}
+    return [f"JAX: {name} is {found[name]:.3g}, above {limit}" for name, limit in LIMITS.items() if not met[name]]
 
 
 if __name__ == "__main__":
