@@ -25,9 +25,8 @@ from .errors import (
 )
 from .jit import JitFunction, run_as_program
 from .mesh import Mesh, default_mesh
-from .module import checked_rule
 from .numpy.calls import RuleTrace, Value, call, tracers_of, vjp_callback
-from .op_rules import ShardingRule
+from .op_rules import ShardingRule, checked_rule
 from .traceback_filtering import entry_point
 from .tracing import Trace, Tracer, current_trace, recording
 from .trees import flatten, unflatten

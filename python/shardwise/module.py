@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from .errors import ShardingError, expect_text, message
 from .implementations import IMPLEMENTATIONS
-from .op_rules import ShardingRule, sharding_rule
+from .op_rules import ShardingRule, checked_rule
 from .propagation_options import (
     DEFAULTS,
     PropagationKeywords,
@@ -431,15 +431,6 @@ def check_question(name: Any, counterfactual: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(message("why", "takes the name of a value, an op or FILE:LINE", repr(name)))
     switch("why", "counterfactual", counterfactual, False)
-
-
-def checked_rule(what: str, rule: Any) -> ShardingRule:
-    """Convert a rule or its text to a rule. Raises ShardingError for anything else."""
-    if isinstance(rule, str):
-        return sharding_rule(rule)
-    if not isinstance(rule, ShardingRule):
-        raise ShardingError(message(what, "a rule must be made by sharding_rule, or be its text", repr(rule)))
-    return rule
 
 
 def _call_target(op: _core.ir.Op) -> str:

@@ -263,3 +263,12 @@ def sharding_rule(
         "blocked_propagation": _names("blocked", blocked),
     }
     return ShardingRule(rule, lists, sizes)
+
+
+def checked_rule(what: str, rule: Any) -> ShardingRule:
+    """Convert a rule or its text to a rule. Raises ShardingError for anything else."""
+    if isinstance(rule, str):
+        return sharding_rule(rule)
+    if not isinstance(rule, ShardingRule):
+        raise ShardingError(message(what, "a rule must be made by sharding_rule, or be its text", repr(rule)))
+    return rule

@@ -14,8 +14,7 @@ from ..choices import Choices, Objective, checked_choices, checked_objective
 from ..errors import MeshError, ShardingError, message
 from ..foreign import native
 from ..mesh import Mesh
-from ..module import checked_rule
-from ..op_rules import ShardingRule
+from ..op_rules import ShardingRule, checked_rule
 from ..propagation_options import DEFAULTS, PropagationKeywords, PropagationOptions, checked_options, options_among
 from ..sharding import UNSPECIFIED, NamedSharding
 from ..trees import flatten, native_specs
