@@ -227,9 +227,13 @@ def check_specs_of_jax_are_taken() -> None:
 def check_arrays_of_jax_are_arguments() -> None:
     seen = []
     f = sw.jit(lambda x, y: seen.append(1) or x @ y.T, mesh=MESH)
-    np.testing.assert_array_equal(f(jnp.asarray(X), jax.device_put(X, jax.NamedSharding(JAX_MESH, JP("x")))), X @ X.T)
+    np.testing.assert_array_equal(f(jnp.asarray(X), jnp.asarray(X)), X @ X.T)
     f(X, X)
     assert seen == [1]
+    placed = jax.device_put(X, jax.NamedSharding(JAX_MESH, JP("x")))
+    for _ in range(2):
+        np.testing.assert_array_equal(f(X, placed), X @ X.T)
+    assert seen == [1, 1]  # an array with a sharding has a program of its own
     low = sw.jit(lambda x: x * 2, mesh=MESH)(jnp.ones(3, jnp.bfloat16))
     assert low.dtype == sw.bfloat16
     assert sw.device_put(jnp.arange(4), MESH).shape == (4,)
