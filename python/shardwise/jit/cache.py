@@ -73,7 +73,8 @@ def leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
         refuse_escaped(leaf)
     array = np.asarray(leaf)
-    return array.shape, array.dtype, type(leaf) if type(leaf) in (int, float) else sharding_of(leaf)
+    more = type(leaf) if type(leaf) in (int, float) else sharding_of(leaf)
+    return (array.shape, array.dtype) if more is None else (array.shape, array.dtype, more)
 
 
 def static_leaf_key(leaf: Any) -> Any:
