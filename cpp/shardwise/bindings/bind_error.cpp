@@ -127,7 +127,7 @@ void bind_error(py::module_& module) {
 }
 
 void warn(const std::vector<std::string>& warnings) {
-  // Most programs have none, and the line of the user is looked for in the frames of Python.
+  // Most programs have none, and finding the user's line walks Python's frames.
   if (warnings.empty()) return;
   static auto* told = new py::dict();  // what Python's filters need to tell a line the same thing only once
   const ResolvedSource source = current_source();

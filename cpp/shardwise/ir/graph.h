@@ -31,7 +31,7 @@ struct Value {
   RegionId region = {};  // for an argument: its region
   uint32_t index = 0;    // which result or argument
   LocId loc = {};        // for an argument: its name and place
-  ValueId origin = {};   // the value of the traced module that this one holds (Module::mark_origins), or none
+  ValueId origin = {};   // the value of the traced module that this one holds (mark_origins), or none
 };
 
 struct Operation {

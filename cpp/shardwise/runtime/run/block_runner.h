@@ -14,7 +14,7 @@
 //   collective_steps.h     collectives, through the communicator
 //   scan_slots.h           the rows of a scan
 //   loop_rehearsal.h       the trips of a loop in a rehearsal, which allocates and computes almost nothing
-//   step_timer.h       the trace
+//   step_timer.h           the trace
 #pragma once
 
 #include "shardwise/base/error.h"
