@@ -4,8 +4,8 @@
     python -m benchmarks.recording
     python -m benchmarks.recording --without build/no_provenance/_core.so     # an extension built before
 
-The extension without recording is built with -DSHARDWISE_PROVENANCE=OFF. Each of the two runs in a process of its own;
-the runs on a program are interleaved, and the fastest of each counts.
+The extension without recording is built with -DSHARDWISE_PROVENANCE=OFF. Each of the two runs in a process of its own.
+Each round runs all programs in both, so that a slow second of the machine meets all of them; the fastest run counts.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def load(path: str) -> Any:
 
 
 def serve(path: str) -> None:
-    """A text, then a line for each run: the seconds of that run."""
+    """A line with the text of each program, then a line for each run of one: the seconds of that run."""
     core = load(path)
-    module = None
+    modules = {}
     for line in sys.stdin:
         request = json.loads(line)
         if "text" in request:
-            module = core.ir.parse(request["text"])
+            module = modules[request["program"]] = core.ir.parse(request["text"])
             print(json.dumps(module.op_count), flush=True)
         else:
-            measured = core.passes.propagate_program(module, names=[LEVEL])
+            measured = core.passes.propagate_program(modules[request["program"]], names=[LEVEL])
             print(json.dumps(measured.seconds[LEVEL]), flush=True)
 
 
@@ -104,13 +104,17 @@ def programs() -> dict[str, str]:
     return texts | {f"Transformer, {end}": traced("Transformer", BLOCKS, end, 8).text() for end in ENDS}
 
 
-def measure(workers: dict[str, Worker], text: str, rounds: int) -> dict[str, Any]:
-    seconds: dict[str, list[float]] = {name: [] for name in workers}
-    ops = [worker.ask({"text": text}) for worker in workers.values()]
+def measure(workers: dict[str, Worker], texts: dict[str, str], rounds: int) -> dict[str, dict[str, Any]]:
+    """By program: its ops, and the fastest run in seconds by worker."""
+    results: dict[str, dict[str, Any]] = {}
+    for program, text in texts.items():
+        ops = [worker.ask({"program": program, "text": text}) for worker in workers.values()]
+        results[program] = {"ops": ops[0], **dict.fromkeys(workers, float("inf"))}
     for _ in range(rounds):
-        for name, worker in workers.items():
-            seconds[name].append(worker.ask({}))
-    return {"ops": ops[0], **{name: min(runs) for name, runs in seconds.items()}}
+        for program, fastest in results.items():
+            for name, worker in workers.items():
+                fastest[name] = min(fastest[name], worker.ask({"program": program}))
+    return results
 
 
 def main() -> None:
@@ -125,7 +129,7 @@ def main() -> None:
     assert spec is not None
     assert spec.origin is not None
     workers = {"with": Worker(spec.origin), "without": Worker(args.without or build_without())}
-    results = {name: measure(workers, text, args.rounds) for name, text in programs().items()}
+    results = measure(workers, programs(), args.rounds)
     for worker in workers.values():
         worker.close()
     rows = [

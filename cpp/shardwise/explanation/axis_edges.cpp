@@ -36,7 +36,8 @@ std::vector<AxisEdge> axis_edges(AxisHistory& history, const Module& module) {
   for (size_t s = 0; s < history.now(); ++s) {
     const PropagationStep& step = history.steps()[s];
     if (step.first) seen.clear();
-    if (step.round == PropagationStep::kByPriority || !step.after || history.is_group(step.op)) continue;
+    const bool is_deferral = history.round_of(s).round == PropagationRound::kByPriority;
+    if (is_deferral || !step.after || history.is_group(step.op)) continue;
     if (step.first) ++visits;
     AxisEdge edge{.visit = visits - 1, .at = visited_by(step), .axis = {}, .target = position_of(step)};
     if (std::ranges::find(seen, edge.target) != seen.end()) {

@@ -107,7 +107,7 @@ std::vector<AxisSource> AxisHistory::sources(size_t s, size_t dim, const AxisRef
   const VisitedOp op = visited_by(step);
   const TensorRef tensor = changed_by(step);
   std::vector<AxisSource> found;
-  const ShardingId old = at(tensor, visit_begin(s));  // not step.before: a value may be several operands
+  const ShardingId old = at(tensor, visit_begin(s));  // not at s: a value may be several operands
   const AxisList before = old ? module().context().sharding(old).dims[dim].axes : AxisList{};
   for (const AxisRef& own : before) {
     if (const auto digits = overlap(own, axis)) {

@@ -37,7 +37,6 @@ class AxisHistory : public VisitReplay {
   std::optional<size_t> arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis, size_t time) const;
   // The first step from `time` on that left `axis` on `dim` of the tensor.
   std::optional<size_t> next_arrival(const TensorRef& tensor, size_t dim, const AxisRef& axis, size_t time) const;
-  int64_t priority(size_t s) const { return provenance().priorities[steps()[s].turn]; }  // a user's
   // The first step of the visit that step `s` belongs to.
   size_t visit_begin(size_t s) const;
   // The tensors that had the digits of `axis` that step `s` left on `dim`.

@@ -112,7 +112,7 @@ AxisTracer::Predecessors AxisTracer::predecessors(const HeldAxis& at) {
   const Predecessors annotated{.annotation = annotation_of(at.tensor)};
   if (!at.arrival) return annotated;
   const PropagationStep& step = history_.steps()[*at.arrival];
-  if (step.round == PropagationStep::kByPriority) return annotated;
+  if (history_.round_of(*at.arrival).round == PropagationRound::kByPriority) return annotated;
   // An op with regions propagates through its data-flow edges. Its own steps apply its annotations.
   if (step.op && module_.op(step.op).def->flow != nullptr) return {.annotation = annotation_by(step)};
   Predecessors found;
@@ -128,6 +128,7 @@ AxisTracer::Predecessors AxisTracer::predecessors(const HeldAxis& at) {
 // Step `s`, which brought the axis to `dim` from `source`.
 PathStep AxisTracer::path_step(size_t s, const AxisSource& source, size_t dim) const {
   const PropagationStep& step = history_.steps()[s];
+  const PropagationRound& round = history_.round_of(s);
   // The user wrote the group, not the constraint that it became.
   const OpId group = history_.disagreeing_group(step.op);
   const ValueId target = history_.tensors({step.op})[step.tensor].value;
@@ -136,8 +137,8 @@ PathStep AxisTracer::path_step(size_t s, const AxisSource& source, size_t dim) c
                 .from = place_text(step, source.tensor, source.from.value, source.dim),
                 .to = place_text(step, step.tensor, target, dim),
                 .factor = history_.is_group(step.op) ? std::string() : factor_symbol(source.factor),
-                .round = step.round,
-                .priority = history_.priority(s)};
+                .round = round.round,
+                .priority = round.priority};
   if (group) made.label.name = shown_name(module_, module_.operands(group)[0]);
   return made;
 }

@@ -93,22 +93,22 @@ std::string OpTensors::precedence(const Question& question, FactorId factor, con
   const TensorRef &tensor = tensors_[question.tensor], &other = tensors_[question.other];
   const std::optional<size_t> won = history_.arrival(tensor, dim(question.tensor, factor), winner, history_.now());
   if (!won) return annotated;
-  const PropagationStep& step = history_.steps()[*won];
-  const std::string first_stays = str("the first axis to arrive stays; it arrived in round ", int{step.round});
+  const int won_in = history_.round_of(*won).round;
+  const std::string first_stays = str("the first axis to arrive stays; it arrived in round ", won_in);
   const size_t before = history_.visit_begin(*won);
   if (!history_.has(history_.at(other, before), dim(question.other, question.factor), question.axis)) {
     const std::string later = precedence_of_later(question, *won);
     return later.empty() ? first_stays : later;
   }
-  if (step.round == PropagationStep::kByPriority) return annotated;
+  if (won_in == PropagationRound::kByPriority) return annotated;
   // The other tensor had the axis already. In which round would the op have carried it?
-  int round = step.round;
+  int round = won_in;
   AxisObserver seen = observe(question, before, round);
   while ((seen.verdict == Verdict::kLaterRound || seen.verdict == Verdict::kDirection) && round < kLastRound) {
     seen = observe(question, before, ++round);
   }
-  if (round > step.round) return str("round ", int{step.round}, " goes before round ", round, " of this op");
-  if (step.op != at_.op) return first_stays;
+  if (round > won_in) return str("round ", won_in, " goes before round ", round, " of this op");
+  if (history_.steps()[*won].op != at_.op) return first_stays;
   if (seen.verdict == Verdict::kDisagreement || seen.verdict == Verdict::kResultCannot) {
     return std::string(verdict_text(seen.verdict).rule);
   }
@@ -122,12 +122,10 @@ std::string OpTensors::precedence_of_later(const Question& question, size_t won)
   const auto later =
       history_.next_arrival(tensors_[question.other], dim(question.other, question.factor), question.axis, won);
   if (!later) return {};
-  const PropagationStep &mine = history_.steps()[won], &theirs = history_.steps()[*later];
-  if (mine.turn != theirs.turn) {
-    return str("priority ", history_.priority(won), " goes before ", history_.priority(*later));
-  }
-  if (theirs.round == PropagationStep::kByPriority || theirs.round == mine.round) return {};
-  return str("round ", int{mine.round}, " goes before round ", int{theirs.round});
+  const PropagationRound &mine = history_.round_of(won), &theirs = history_.round_of(*later);
+  if (mine.priority != theirs.priority) return str("priority ", mine.priority, " goes before ", theirs.priority);
+  if (theirs.round == PropagationRound::kByPriority || theirs.round == mine.round) return {};
+  return str("round ", mine.round, " goes before round ", theirs.round);
 }
 
 class LostAxisFinder : public OpTensors {

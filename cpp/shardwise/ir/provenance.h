@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The record of propagation. It appends one PropagationStep (24 bytes) whenever a value's sharding grows;
+// The record of propagation. It appends one PropagationStep (16 bytes) whenever a value's sharding grows;
 // everything else is worked out when somebody asks (axis_history.h, explain.h).
 //
 //   %0 = dot_general %x, %w        %x: [{"data"}, {}] by the annotation at train.py:8
 //   %1 = tanh %0
 //
-//   steps   {dot_general, %0, tensor 2, none -> [{"data", ?}, {?}], round 2}
-//           {tanh, %1, tensor 1, none -> [{"data", ?}, {?}], round 2}
+//   steps    {dot_general, %0, [{"data", ?}, {?}], tensor 2}
+//            {tanh, %1, [{"data", ?}, {?}], tensor 1}
+//   rounds   {priority 0, round 2, from step 0}
 #pragma once
 
 #include <cstdint>
@@ -23,22 +24,29 @@ namespace shardwise {
 
 // Tensor `tensor` of the op (operands first, then results), which is `value`, changed its sharding.
 // Without an op, the step ties result `tensor` of main to the returned value: `value` set means the value changed,
-// unset means the result changed. Steps that defer or release dims by priority have no op; their round is kByPriority.
+// unset means the result changed. Steps that defer or release dims by priority have no op.
 struct PropagationStep {
-  static constexpr uint8_t kByPriority = 0xFF;
+  static constexpr uint32_t kMaxTensor = 0x7FFFFFFF;
   OpId op = {};
   ValueId value = {};
-  uint32_t tensor = 0;
-  ShardingId before = {};
   ShardingId after = {};
-  uint8_t round = 0;  // propagation_rounds.h
-  bool first = true;  // of a visit of the op: the steps of one visit saw the same shardings
-  uint16_t turn = 0;  // of a user's priority, an index of Provenance::priorities
+  uint32_t tensor : 31 = 0;
+  bool first : 1 = true;  // of a visit of the op: the steps of one visit saw the same shardings
+};
+// Most of the cost of recording is the memory that steps touch first (benchmarks/recording.py).
+static_assert(sizeof(PropagationStep) == 16);
+
+// The steps from `first_step` on, to the next round. kByPriority: they defer or release dims (user_priorities.h).
+struct PropagationRound {
+  static constexpr int kByPriority = -1;
+  int64_t priority = 0;  // the user's
+  int round = 0;         // propagation_rounds.h
+  size_t first_step = 0;
 };
 
 struct Provenance {
   std::vector<PropagationStep> steps;                // in order of time
-  std::vector<int64_t> priorities{0};                // a user's, in the order of their turns (user_priorities.h)
+  std::vector<PropagationRound> rounds;              // in order of time
   std::vector<std::pair<OpId, DataFlowEdge>> edges;  // what the steps of data-flow edges connected; in the order of ops
   bool edges_are_sunk = false;                       // their ops are gone; the steps name the owner of each edge
   std::vector<ShardingId> initial;                   // by value index: what the user wrote

@@ -92,8 +92,8 @@ class ConstraintApplier {
     if (is_target) keep_unreduced(edge->second, sharding, constraint);
     if (is_target && is_constraint(constraint)) return take_over(constraint, value);
     const ValueId constrained = is_target ? behind(value, sharding) : value;
-    provenance_.steps.push_back(
-        PropagationStep{.op = constraint, .value = constrained, .tensor = operand, .before = {}, .after = sharding});
+    provenance_.steps.push_back(PropagationStep{
+        .op = constraint, .value = constrained, .after = sharding, .tensor = operand & PropagationStep::kMaxTensor});
     if (is_target) return take_over(module_.value(constrained).op, value);
     module_.value(value).sharding = sharding;
   }
@@ -107,7 +107,7 @@ class ConstraintApplier {
     open.reducer = annotation.reducer;
     const ShardingId after = module_.context().intern(open);
     module_.value(value).sharding = after;
-    provenance_.steps.push_back({.op = constraint, .value = value, .tensor = 0, .before = {}, .after = after});
+    provenance_.steps.push_back({.op = constraint, .value = value, .after = after});
   }
 
   ValueId behind(ValueId value, ShardingId sharding) {

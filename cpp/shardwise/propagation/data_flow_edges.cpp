@@ -135,7 +135,6 @@ class EdgeSinker {
     for (PropagationStep& step : provenance_.steps) {
       const auto it = edge_.find(step.value);
       if (it == edge_.end()) continue;
-      step.before = as_owner_has_it(*it->second, step.before);
       step.after = as_owner_has_it(*it->second, step.after);
       step.value = it->second->owner;
     }

@@ -46,8 +46,8 @@ class ShardingColumn {
   ShardingId operator[](ValueId value) const { return known_[value.index]; }
 
   // Sets the sharding of `value`, tensor `index` of the op.
-  void set(OpId op, ValueId value, size_t index, ShardingId before, ShardingId after) {
-    recorder_.record(op, value, index, before, after);
+  void set(OpId op, ValueId value, size_t index, ShardingId after) {
+    recorder_.record(op, value, index, after);
     module_.value(value).sharding = known_[value.index] = after;
     changed_ = true;
   }
@@ -91,7 +91,6 @@ class Propagation {
     if (priorities == Priorities::kUser) user.hold_back();
     run_rounds(priorities);
     for (const int64_t priority : user.waiting()) {
-      recorder_.begin_turn(priority);
       user.release(priority);
       queue_.unsettle_all();  // released dims changed without a visit
       run_rounds(priorities);
@@ -105,8 +104,8 @@ class Propagation {
  private:
   void run_rounds(Priorities priorities) {
     column_.read();
-    int& round = recorder_.round;
-    for (round = priorities == Priorities::kNone ? kLastRound : 0; round < kRounds; ++round) {
+    for (int round = priorities == Priorities::kNone ? kLastRound : 0; round < kRounds; ++round) {
+      recorder_.begin_round(round);
       propagate_results();
       sweep();
       while (visit_order_ == VisitOrder::kPipeline && round == kLastRound && missed_) sweep();
@@ -118,7 +117,7 @@ class Propagation {
     for (const ValueId target : edge.targets) {
       ShardingId& known = module_.value(target).sharding;
       if (target == edge.owner || known == sharding) continue;
-      recorder_.record(op, target, edge.sources.size(), known, sharding);
+      recorder_.record(op, target, edge.sources.size(), sharding);
       known = sharding;
     }
   }
@@ -138,9 +137,9 @@ class Propagation {
   void take(OpId id) {
     if (!queue_.take(id)) return;  // first: an unused op goes even in a round in which it takes no part
     const PropagationGraph::Role role = graph_.role(id);
-    const Participation part = role.turn.participation(recorder_.round);
+    const Participation part = role.turn.participation(recorder_.round());
     if (part.direction == Direction::kNone || queue_.is_settled(id, part)) return;
-    if (recorder_.round == 0 && role.turn.waits_for_shared() && graph_.shares_operands(id)) return;
+    if (recorder_.round() == 0 && role.turn.waits_for_shared() && graph_.shares_operands(id)) return;
     if (role.is_edge) {
       visit_edge(id, part);
     } else {
@@ -201,7 +200,7 @@ class Propagation {
     if (members.empty()) return set_sharding(id, index, value, sharding);
     for (const ValueId member : members) {
       if (classes_.skips_region_users(member)) {
-        column_.set(id, member, index, module_.value(member).sharding, sharding);
+        column_.set(id, member, index, sharding);
       } else {
         set_sharding(id, index, member, sharding);
       }
@@ -210,7 +209,7 @@ class Propagation {
 
   void set_sharding(OpId id, size_t index, ValueId target, ShardingId sharding) {
     const Value& value = module_.value(target);
-    column_.set(id, target, index, value.sharding, sharding);
+    column_.set(id, target, index, sharding);
     if (value.op && value.op != id) queue_.push(value.op);
     queue_.unsettle(id);
     for (OpId user : graph_.users(target)) {
@@ -237,17 +236,17 @@ class Propagation {
       const uint32_t* after = ops_.after({.rule = rule, .elementwise = true, .is_return = true}, before);
       const ShardingId value{after[0]}, result{after[1]};
       if (result != before[1]) {
-        recorder_.record({}, {}, i, before[1], result);
+        recorder_.record({}, {}, i, result);
         main.result_shardings[i] = result;
       }
-      if (value != before[0]) set_returned(results[i], i, before[0], value);
+      if (value != before[0]) set_returned(results[i], i, value);
     }
   }
 
-  void set_returned(ValueId returned, size_t index, ShardingId before, ShardingId after) {
+  void set_returned(ValueId returned, size_t index, ShardingId after) {
     const std::span<const ValueId> members = classes_.members(returned);
     for (const ValueId member : members.empty() ? std::span(&returned, 1) : members) {
-      column_.set({}, member, index, before, after);
+      column_.set({}, member, index, after);
       if (const OpId defining = module_.value(member).op) queue_.unsettle(defining);
       for (OpId user : graph_.users(member)) queue_.unsettle(user);
     }

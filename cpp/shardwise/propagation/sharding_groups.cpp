@@ -119,8 +119,7 @@ class GroupSync {
     for (const Member& member : members) {
       ShardingId& current = module_.value(member.holder).sharding;
       if (current == sharding) continue;
-      context_.provenance.steps.push_back(
-          {.op = member.op, .value = member.holder, .tensor = 0, .before = current, .after = sharding});
+      context_.provenance.steps.push_back({.op = member.op, .value = member.holder, .after = sharding});
       current = sharding;
     }
   }

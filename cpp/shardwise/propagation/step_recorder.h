@@ -2,13 +2,12 @@
 //
 // Writes the steps of propagation down as they happen (ir/provenance.h), and counts visits:
 //
-//   recorder.round = 2;
+//   recorder.begin_round(2);
 //   recorder.begin_visit();
-//   recorder.record(dot, %0, 2, none, [{"data", ?}, {?}]);      the first step of the visit
-//   recorder.begin_turn(1);                                      what follows is in the turn of priority 1
+//   recorder.record(dot, %0, 2, [{"data", ?}, {?}]);            the first step of the visit
+//   recorder.begin_turn(1);                                      what follows defers or releases dims of priority 1
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -18,15 +17,20 @@ namespace shardwise {
 
 class StepRecorder {
  public:
-  explicit StepRecorder(Provenance& provenance) : provenance_(provenance) {}
+  explicit StepRecorder(Provenance& provenance) : provenance_(provenance) { begin_round(0); }
 
-  int round = 0;
   int64_t visits = 0;
 
   void begin_turn(int64_t priority) {
-    provenance_.priorities.push_back(priority);
-    turn_ = provenance_.priorities.size() - 1;
+    priority_ = priority;
+    begin_round(PropagationRound::kByPriority);
   }
+  void begin_round(int round) {
+    round_ = round;
+    provenance_.rounds.push_back({.priority = priority_, .round = round_, .first_step = provenance_.steps.size()});
+  }
+
+  int round() const { return round_; }
 
   void begin_visit() {
     ++visits;
@@ -36,29 +40,25 @@ class StepRecorder {
 
   // A build without recording shows its cost (benchmarks/recording.py).
   void record([[maybe_unused]] OpId op, [[maybe_unused]] ValueId value, [[maybe_unused]] size_t tensor,
-              [[maybe_unused]] ShardingId before, [[maybe_unused]] ShardingId after) {
+              [[maybe_unused]] ShardingId after) {
 #ifndef SHARDWISE_NO_PROVENANCE
     provenance_.steps.push_back({.op = op,
                                  .value = value,
-                                 .tensor = static_cast<uint32_t>(tensor),
-                                 .before = before,
                                  .after = after,
-                                 .round = static_cast<uint8_t>(round),
-                                 .first = std::exchange(first_, false),
-                                 .turn = static_cast<uint16_t>(std::min<size_t>(turn_, UINT16_MAX))});
+                                 .tensor = static_cast<uint32_t>(tensor) & PropagationStep::kMaxTensor,
+                                 .first = std::exchange(first_, false)});
 #endif
   }
   // Records a dim that a priority defers or releases.
-  void record_by_priority(ValueId value, size_t result, ShardingId before, ShardingId after) {
-    const int in_round = std::exchange(round, PropagationStep::kByPriority);
+  void record_by_priority(ValueId value, size_t result, ShardingId after) {
     begin_return();
-    record({}, value, result, before, after);
-    round = in_round;
+    record({}, value, result, after);
   }
 
  private:
   Provenance& provenance_;
-  size_t turn_ = 0;
+  int64_t priority_ = 0;
+  int round_ = 0;
   bool first_ = true;  // of the steps of this visit
 };
 

@@ -29,6 +29,12 @@ VisitReplay::VisitReplay(const Module& module, const Provenance& provenance)
   }
 }
 
+const PropagationRound& VisitReplay::round_of(size_t s) const {
+  static const PropagationRound kBeforePropagation;
+  const auto next = std::ranges::upper_bound(provenance_.rounds, s, {}, &PropagationRound::first_step);
+  return next == provenance_.rounds.begin() ? kBeforePropagation : *std::prev(next);
+}
+
 std::span<const size_t> VisitReplay::steps_of(const TensorRef& tensor) const {
   const auto it = steps_of_.find(tensor);
   return it == steps_of_.end() ? std::span<const size_t>() : it->second;
@@ -123,7 +129,7 @@ void VisitReplay::verify() {
     // The steps of one visit saw the same shardings, so they are replayed together.
     while (end < steps().size() && !steps()[end].first) ++end;
     has_begun = has_begun || !applies_annotations(module_, steps()[begin]);
-    if (has_begun && steps()[begin].round != PropagationStep::kByPriority) verify_visit(begin, end);
+    if (has_begun && round_of(begin).round != PropagationRound::kByPriority) verify_visit(begin, end);
   }
 }
 
@@ -133,7 +139,7 @@ void VisitReplay::verify_visit(size_t begin, size_t end) {
   if (rule(visited).factors().empty()) return;
   const std::vector<TensorRef> all = tensors(visited);
   AxisObserver observer;
-  const std::span<const uint32_t> after = replay(visited, begin, steps()[begin].round, observer);
+  const std::span<const uint32_t> after = replay(visited, begin, round_of(begin).round, observer);
   for (size_t s = begin; s < end; ++s) {
     const size_t t = position_of(steps()[s]);
     // The other values after a data-flow edge follow the one that was visited.

@@ -54,6 +54,7 @@ class VisitReplay {
   const Provenance& provenance() const { return provenance_; }
   const std::vector<PropagationStep>& steps() const { return provenance_.steps; }
   size_t now() const { return steps().size(); }  // after all steps
+  const PropagationRound& round_of(size_t s) const;
   // The steps that changed a tensor, and its sharding just before step `time`. At 0 it is the user's annotation.
   std::span<const size_t> steps_of(const TensorRef& tensor) const;
   ShardingId at(const TensorRef& tensor, size_t time) const;

@@ -73,13 +73,12 @@ TEST(VisitReplay, TellsWhatFurtherTensorsRefuse) {
 TEST(VisitReplay, TellsWhichOfTwoFactorsGoesFirst) {
   Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"a"}])", kDot), Strategy::kAggressive);
   const size_t won = replayed.visits.steps_of({replayed.module.result(replayed.op)}).front();
-  const PropagationStep& step = replayed.visits.steps()[won];
-  EXPECT_TRUE(step.first);
+  EXPECT_TRUE(replayed.visits.steps()[won].first);
   const ShardingRule& rule = replayed.visits.rule({replayed.op});
   const FactorId i = rule.dim(0, 0)[0], j = rule.dim(1, 1)[0];
   const AxisObserver early = replayed.ask(2, 1, j, won, 0, false);
   EXPECT_EQ(early.verdict, Verdict::kLaterRound);
-  const AxisObserver seen = replayed.ask(2, 1, j, won, step.round, false);
+  const AxisObserver seen = replayed.ask(2, 1, j, won, replayed.visits.round_of(won).round, false);
   EXPECT_EQ(seen.verdict, Verdict::kOtherFactor);
   EXPECT_EQ(seen.blocker.factor, i);
   EXPECT_EQ(seen.source.tensor, 1u);
