@@ -156,14 +156,21 @@ def test_elements_are_those_of_numpy(scenario: Scenario) -> None:
     assert size == 1 or scenario.name == "sub-axes" or "chain" in methods
 
 
-def test_a_chain_is_a_shift_by_one() -> None:
+@pytest.mark.parametrize(
+    ("attrs", "error"),
+    [
+        ('reducer = "sum", shift = 2 : i64', "with a reducer, 'shift' must be 1 or -1, without 'wrap', got 2"),
+        ("shift = -9223372036854775808 : i64", r"'shift' must lie from -2\^62 to 2\^62, got -9223372036854775808"),
+    ],
+)
+def test_a_shift_is_checked(attrs: str, error: str) -> None:
     permute = (
-        '"shardwise.collective_permute"(%0) <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh, reducer = "sum", '
-        "shift = 2 : i64, wrap = false}> : (tensor<2xf32>) -> tensor<2xf32>"
+        '"shardwise.collective_permute"(%0) <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh, '
+        f"{attrs}, wrap = false}}> : (tensor<2xf32>) -> tensor<2xf32>"
     )
     text = (
         'module { sdy.mesh @mesh = <["x"=4]>\n'
         f"func.func @main(%0: tensor<2xf32>) -> tensor<2xf32> {{ %1 = {permute} return %1 : tensor<2xf32> }} }}"
     )
-    with pytest.raises(sw.ParseError, match="with a reducer, 'shift' must be 1 or -1, without 'wrap', got 2"):
+    with pytest.raises(sw.ParseError, match=error):
         sw.parse(text)

@@ -161,6 +161,11 @@ void infer_collective_permute(const InferContext& op, std::vector<TypeId>& resul
     op.attr<bool>("wrap");
   }
   const PermuteAttrs permute = CollectiveAttrs(op).permute();
+  // So that the place of a sender can be computed in 64 bits.
+  constexpr int64_t kFarthest = int64_t{1} << 62;
+  if (permute.shift < -kFarthest || permute.shift > kFarthest) {
+    fail<ShardingError>(op.name(), "'shift' must lie from -2^62 to 2^62", str(permute.shift));
+  }
   // A chain folds the parts of all devices in order, so it goes from neighbour to neighbour and has a first device.
   if (permute.reducer != Reducer::kNone && (permute.wrap || (permute.shift != 1 && permute.shift != -1))) {
     fail<ShardingError>(op.name(), "with a reducer, 'shift' must be 1 or -1, without 'wrap'", str(permute.shift));
