@@ -180,7 +180,7 @@ def from_jax_in_a_function_of_jax_grad() -> None:
 
 @says(
     sw.UnsupportedError,
-    "from_jax: a JAX function must not call Python functions, which no device can run, got debug_print; "
+    "from_jax: a JAX function must not print, which no device can do, got jax.debug.print; "
     "remove it, or return the value, and print it by sw.debug.print in the function around",
 )
 def a_print_in_a_jax_function() -> None:
@@ -189,12 +189,33 @@ def a_print_in_a_jax_function() -> None:
 
 @says(
     sw.UnsupportedError,
-    "from_jax: a JAX function must not call Python functions, which no device can run, got pure_callback; "
+    "from_jax: a JAX function must not call Python functions, which no device can run, got jax.pure_callback; "
     "write it in jax.numpy, or return the value, and call Python on the results of the program",
 )
 def a_callback_in_a_jax_function() -> None:
     inside = jax.jit(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct((4,), np.float32), x))
     sw.from_jax(lambda x: jax.lax.map(inside, x), mesh=MESH)(X)
+
+
+EXPORTED = (
+    "from_jax: all functions of jax.export in a JAX function must be exported for TPUs, or all for CPUs, got {}; "
+    'export them with platforms=("tpu", "cpu")'
+)
+
+
+def exported(function: Any, *platforms: str) -> Any:
+    return jax.export.export(jax.jit(function), platforms=platforms)(X).call
+
+
+@says(sw.UnsupportedError, EXPORTED.format("sin for cuda, rocm"))
+def a_function_exported_for_gpus() -> None:
+    sw.from_jax(exported(jnp.sin, "cuda", "rocm"), mesh=MESH)(X)
+
+
+@says(sw.UnsupportedError, EXPORTED.format("cos for cpu"))
+def functions_exported_for_different_platforms() -> None:
+    sin, cos = exported(jnp.sin, "tpu"), exported(jnp.cos, "cpu")
+    sw.from_jax(lambda x: cos(sin(x)), mesh=MESH)(X)
 
 
 CLOSED_OVER = "from_jax: a JAX function must not close over traced values of Shardwise, got {}; " + (

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -17,36 +18,62 @@ from ..trees import flatten, leaf_names
 from .jaxprs import equations
 from .optional import jax
 
-__all__ = ["clearer", "refuse_callbacks", "refuse_captured_results", "refuse_jax_tracer", "users_place"]
+__all__ = [
+    "clearer",
+    "export_error",
+    "refuse_callbacks",
+    "refuse_captured_results",
+    "refuse_jax_tracer",
+    "users_place",
+]
 
 _OWN_CLASS = re.compile(r"\bshardwise\.[a-z_.]*[A-Z]")  # JAX's messages name the class of a value that it cannot take
 _TO_PRINT = "remove it, or return the value, and print it by sw.debug.print in the function around"
 _TO_CALL = "write it in jax.numpy, or return the value, and call Python on the results of the program"
-_CALLBACKS = {
-    "debug_callback": _TO_PRINT, "debug_print": _TO_PRINT, "io_callback": _TO_CALL, "pure_callback": _TO_CALL
-}  # fmt: skip
+_NO_CALL = "a JAX function must not call Python functions, which no device can run"
+_NO_PRINT = "a JAX function must not print, which no device can do"
+_CALLBACKS = {  # by primitive: what must hold, the function of JAX, and the way out
+    "debug_callback": (_NO_CALL, "jax.debug.callback", _TO_PRINT),
+    "debug_print": (_NO_PRINT, "jax.debug.print", _TO_PRINT),
+    "io_callback": (_NO_CALL, "jax.experimental.io_callback", _TO_CALL),
+    "pure_callback": (_NO_CALL, "jax.pure_callback", _TO_CALL),
+}
 
 
 def refuse_callbacks(jaxpr: Any) -> None:
-    """Raise UnsupportedError, with its line, for a call of Python in a program."""
+    """Raise UnsupportedError, with its line, for a print or a call of Python in a program."""
     for eqn in equations(jaxpr):
-        way_out = _CALLBACKS.get(eqn.primitive.name)
-        if way_out is not None:
-            rule = "a JAX function must not call Python functions, which no device can run"
-            raise UnsupportedError(composed("from_jax", rule, eqn.primitive.name, way_out, *_place_of(eqn)))
+        found = _CALLBACKS.get(eqn.primitive.name)
+        if found is not None:
+            raise _unsupported(eqn, *found)
+
+
+def export_error(eqn: Any) -> UnsupportedError:
+    """The error of a call of a function that `jax.export` made for other platforms than the rest of the program."""
+    exported = eqn.params["exported"]
+    rule = "all functions of jax.export in a JAX function must be exported for TPUs, or all for CPUs"
+    got = f"{exported.fun_name} for {', '.join(exported.platforms)}"
+    way_out = 'export them with platforms=("tpu", "cpu")'
+    return _unsupported(eqn, rule, got, way_out)
+
+
+def _unsupported(eqn: Any, rule: str, got: str, way_out: str) -> UnsupportedError:
+    """The error of an equation, with its place."""
+    return UnsupportedError(composed("from_jax", rule, got, way_out, *_place_of(eqn)))
 
 
 def _place_of(eqn: Any) -> tuple[str, int]:
-    """The user's line of an equation."""
+    """The user's line of an equation; if JAX has none, the line that calls the JAX function."""
     traceback = eqn.source_info.traceback
     for frame in () if traceback is None else traceback.frames:
         if not _is_hidden(frame.file_name):
             return frame.file_name, frame.line_num
-    return "", 0
+    return users_place()
 
 
 def _is_hidden(file: str) -> bool:
-    return file.startswith((*HIDDEN, os.path.dirname(jax.__file__) + os.sep, "<"))
+    """Whether a file is not the user's. `functools` calls the cached properties of Shardwise."""
+    return file.startswith((*HIDDEN, os.path.dirname(jax.__file__) + os.sep, functools.__file__, "<"))
 
 
 def users_place() -> tuple[str, int]:

@@ -21,13 +21,14 @@ import numpy as np
 
 from ..mesh import Mesh
 from .jax_calls import Origin, with_parameters
-from .jax_errors import refuse_callbacks, refuse_captured_results
-from .jaxprs import mesh_of, named_call, rewritten
+from .jax_errors import export_error, refuse_callbacks, refuse_captured_results
+from .jaxprs import equations, mesh_of, named_call, rewritten
 from .optional import jax
 from .random_keys import without_keys
 
 __all__ = ["Derivative", "FlatFunction", "canonical_dtype", "shape_of", "with_device_ids"]
 
+_PLATFORMS = ("tpu", "cpu")  # on TPUs, linear algebra is not a call of LAPACK
 _LARGEST_CONSTANT = 16  # elements; a larger one is an operand of its own
 _MESH = re.compile(r"^(\s*sdy\.mesh @.* = <\[[^\]]*\])>", re.MULTILINE)
 
@@ -101,17 +102,40 @@ class FlatFunction:
         def run(*operands: Any) -> list[Any]:
             return self._run(named, operands)
 
-        traced = jax.jit(run, keep_unused=True).trace(*self.in_avals)
-        try:
-            lowered = traced.lower(lowering_platforms=("tpu",))
-        except NotImplementedError:  # an op without a rule for TPUs, such as eig
-            lowered = traced.lower(lowering_platforms=("cpu",))
+        platforms = _platforms_of(self._jaxpr)
+        lowered = _lowered(jax.jit(run, keep_unused=True).trace(*self.in_avals), platforms)
         return with_device_ids(str(lowered.as_text(debug_info=True)), self.mesh)
 
     @cached_property
     def derivative(self) -> Derivative:
         """The gradient by `jax.vjp`."""
         return _derivative_of(self)
+
+
+def _platforms_of(jaxpr: Any) -> list[str]:
+    """The platforms to lower a jaxpr for, best first: those that all its functions of `jax.export` have code for."""
+    platforms = list(_PLATFORMS)
+    for eqn in equations(jaxpr):
+        if eqn.primitive.name != "call_exported":
+            continue
+        exported = eqn.params["exported"]
+        if jax.export.DisabledSafetyCheck.platform() in exported.disabled_safety_checks:
+            continue
+        platforms = [platform for platform in platforms if platform in exported.platforms]
+        if not platforms:
+            raise export_error(eqn)
+    return platforms
+
+
+def _lowered(traced: Any, platforms: list[str]) -> Any:
+    """A traced function of JAX, lowered for the first platform that has rules for all its ops."""
+    first, *others = platforms
+    try:
+        return traced.lower(lowering_platforms=(first,))
+    except NotImplementedError:  # an op without a rule for TPUs, such as eig
+        if not others:
+            raise
+        return _lowered(traced, others)
 
 
 def _donated(jaxpr: Any) -> list[int]:

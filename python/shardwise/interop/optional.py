@@ -29,6 +29,7 @@ jax: Any = _Jax()
 def _imported() -> Any:
     import jax
     import jax.experimental.multihost_utils
+    import jax.export
     import jax.extend.core
     import jax.interpreters.mlir
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export
 
 import shardwise as sw
 from shardwise import P
@@ -345,3 +346,26 @@ def test_only_an_op_without_a_rule_for_tpus_is_lowered_for_cpus(monkeypatch: pyt
     with pytest.raises(ValueError, match="a bug"):
         sw.from_jax(lambda x: jnp.cos(x), mesh=MESH)(X[:4])
     assert len(platforms) == 4
+
+
+# ---- functions of jax.export -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("platforms", [("cpu",), ("tpu",), ("cuda", "cpu"), ("tpu", "cpu")], ids="-".join)
+@pytest.mark.parametrize("inside", ["alone", "in a loop"])
+def test_an_exported_function_is_lowered_for_a_platform_that_it_has(platforms: tuple[str, ...], inside: str) -> None:
+    exported = export.export(jax.jit(jnp.sin), platforms=platforms)(X[0])
+    call = exported.call if inside == "alone" else lambda x: jax.lax.fori_loop(0, 1, lambda _, y: exported.call(y), x)
+    np.testing.assert_allclose(np.asarray(sw.from_jax(call, mesh=MESH)(X[0])), np.sin(X[0]), rtol=1e-6)
+
+
+def test_an_exported_function_has_its_gradient() -> None:
+    exported = export.export(jax.jit(jnp.sin))(X[0])
+    found = sw.jit(sw.grad(lambda x: sw.from_jax(exported.call)(x).sum()), mesh=MESH)(X[0])
+    np.testing.assert_allclose(np.asarray(found), np.cos(X[0]), rtol=1e-6)
+
+
+def test_an_exported_function_without_a_check_of_platforms() -> None:
+    unchecked = [export.DisabledSafetyCheck.platform()]
+    exported = export.export(jax.jit(jnp.sin), platforms=("cuda",), disabled_checks=unchecked)(X[0])
+    np.testing.assert_allclose(np.asarray(sw.from_jax(exported.call, mesh=MESH)(X[0])), np.sin(X[0]), rtol=1e-6)
