@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import keyword
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,7 +101,7 @@ def axes_text(axes: tuple[str, ...]) -> str:
 
 def identifier(name: str) -> str:
     """A name of the user as a Python identifier: ``params['w'][0]`` becomes ``params_w_0``."""
-    text = re.sub(r"\W+", "_", name).strip("_")
+    text = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", name)).strip("_")  # Python reads names in this form
     if not text or text[0].isdigit():
         text = f"v{text}"
     return f"{text}_" if keyword.iskeyword(text) else text

@@ -150,11 +150,12 @@ class Scope:
         return name
 
     def table(self, prefix: str, text: str, name: str = "") -> str:
-        """A global with this value; its name is ``name``, or numbered. Both begin with the prefix."""
+        """A global with this value; its name is ``name`` as an identifier, or numbered. Both begin with the prefix."""
         assert prefix in _TABLES
         tables = self.shared.tables
-        is_free = name and name not in tables.values()
-        return tables.setdefault(text, name if is_free else f"{prefix}_{len(tables)}")
+        if text not in tables:
+            tables[text] = _unused(name or f"{prefix}_{len(tables)}", tables.values())
+        return tables[text]
 
     def transfer(self, kind: str, group: int, size: float, op: Op, dtype: str | None = None) -> None:
         """Add a collective to the ledger, with the bytes that one device receives."""
@@ -294,8 +295,8 @@ class Scope:
         return f"  # {text}"
 
     def _fresh(self, wanted: str) -> str:
-        wanted = wanted.lower() if wanted.startswith(tuple(f"{prefix}_" for prefix in _TABLES)) else wanted
-        name = _unused(wanted, self._taken)
+        wanted = identifier(wanted)
+        name = _unused(wanted.lower() if wanted.startswith(_TABLES) else wanted, self._taken)
         self._taken.add(name)
         return name
 
