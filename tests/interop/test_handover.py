@@ -170,6 +170,65 @@ def test_names_of_the_user_do_not_hide_those_of_a_script() -> None:
         assert not any(re.search(rf"^ *{name} = ", body, re.MULTILINE) for name in parameters)
 
 
+def test_an_argument_does_not_hide_a_global_of_a_script() -> None:
+    """The script names ``DIMS[0]`` ``DIMS_0``."""
+
+    def f(DIMS: Any, ids: Any) -> Any:  # noqa: N803
+        return np.take(DIMS[0], ids, 0)
+
+    text = sw.jit(f, mesh=MESH).lower([np.ones((8, 2), np.float32)], np.array([1, 3])).compile().to_source("jax")
+    assert "DIMS_0 = lax.GatherDimensionNumbers" in text
+    assert "def local(dims_0, ids):" in text
+
+
+def test_arguments_that_python_reads_as_one_name_are_two() -> None:
+    x = np.ones(8, np.float32)
+    program = sw.jit(lambda x: x["\ufb01"] - x["fi"], mesh=MESH).lower({"\ufb01": x, "fi": x + 1}).compile()
+    assert "def local(x_fi, x_fi_2):" in program.to_source("mpi4py")
+
+
+def sums_script(specs: dict[str, P]) -> str:
+    """The script of a sum over each spec; the keys are the mesh axes of 2 devices."""
+    mesh = sw.Mesh(dict.fromkeys(specs, 2))
+    jitted = sw.jit(lambda *xs: tuple(x.sum(0) for x in xs), mesh=mesh, in_shardings=tuple(specs.values()))
+    return jitted.lower(*[np.ones((8, 3), np.float32)] * len(specs)).compile().to_source("mpi4py")
+
+
+@pytest.mark.parametrize(
+    ("specs", "wanted"),
+    [
+        (
+            {"a": P("2"), "2": P(("a", "2")), "a_2": P("a_2")},
+            {"ALONG_2": "('2')", "ALONG_a_2": "('a', '2')", "ALONG_a_2_2": "('a_2')"},
+        ),
+        (
+            {"a": P("a_2"), "2": P(("a", "2")), "a_2": P("2")},
+            {"ALONG_a_2": "('a_2')", "ALONG_a_2_2": "('a', '2')", "ALONG_2": "('2')"},
+        ),
+        (
+            {"x-y": P("x-y"), "a b": P("a b"), "a_b": P("a_b")},
+            {"ALONG_x_y": "('x-y')", "ALONG_a_b": "('a b')", "ALONG_a_b_2": "('a_b')"},
+        ),
+    ],
+)
+def test_each_communicator_has_a_name_of_its_own(specs: dict[str, P], wanted: dict[str, str]) -> None:
+    text = sums_script(specs)
+    ast.parse(text)
+    assert re.findall(r"^(ALONG\w*) = along(.*)", text, re.MULTILINE) == list(wanted.items())
+    assert re.findall(r"all_reduce\(t\d, (\w+), np.add\)", text) == list(wanted)
+
+
+ODD_NAMES = ("é", "ü", "_", "a\\", 'a"""', "")
+
+
+def test_odd_names_of_axes_stay_apart_in_ascii() -> None:
+    text = sums_script({name: P(name) for name in ODD_NAMES})
+    ast.parse(text)
+    names = re.findall(r"^ALONG\w* = along\('(.*)'\)", text, re.MULTILINE)
+    assert names == ["__", "___", "_", "a_", "a___", "____"]
+    assert len(set(re.findall(r"^ALONG\w*", text, re.MULTILINE))) == len(ODD_NAMES)
+
+
 @each_target
 def test_functions_of_many_arguments_have_lines_of_bounded_length(target: Target) -> None:
     def f(parameters: Any, x: Any) -> Any:

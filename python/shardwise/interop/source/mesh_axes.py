@@ -4,12 +4,13 @@
     x=8, and the program uses x:(1)2 and x:(2)4        x_0=2, x_1=4       x:(1)2 → ("x_0",)
 
 An axis whose cuts do not nest (6 as 2·3 and as 3·2), and the axes of another mesh over the same devices, have no names
-there: their collectives take groups of devices.
+there: their collectives take groups of devices. Other characters than printable ASCII become "_".
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -58,8 +59,8 @@ class MeshAxes:
             pieces = list(pairwise(borders))
             parts[name] = []
             for i, (begin, end) in enumerate(pieces):
-                own = name if len(pieces) == 1 else f"{name}_{i}"
-                while own in sizes or (len(pieces) > 1 and own in cuts):
+                own = _safe(name) if len(pieces) == 1 else f"{_safe(name)}_{i}"
+                while own in sizes or (own != name and own in cuts):
                     own += "_"
                 sizes[own] = end // begin
                 parts[name].append(((name, begin, end // begin), own))
@@ -148,6 +149,11 @@ class MeshAxes:
             for i in range(len(group))
             if wrap or 0 <= i + by < len(group)
         ]
+
+
+def _safe(name: str) -> str:
+    """An axis name that XLA takes: it crashes where one has a backslash or is not ASCII, and ignores an empty one."""
+    return re.sub(r'[^ -~]|["\\]', "_", name) or "_"
 
 
 def refs_of_attribute(axes: Axes, mesh: Any) -> list[AxisRef]:
