@@ -85,6 +85,16 @@ def test_groups_along_no_axes_are_found_in_one_pass() -> None:
     assert axes_text(sizes, [[i] for i in range(256)]) == ""
 
 
+def test_an_argument_that_nothing_reads_is_in_the_signature() -> None:
+    x, y = np.ones((5, 3), np.float32), np.ones(7, np.float32)
+    program = sw.jit(lambda x, y: x * 2, mesh=MESHES["8"], in_shardings=(P("x"), P("x"))).lower(x, y).compile()
+    text = program.as_text("export")
+    (signature,) = re.findall(r"func.func public @main\((.*)\) -> ", text)
+    assert re.findall(r"%arg\d: (tensor<\S+>)", signature) == ["tensor<8x3xf32>", "tensor<8xf32>"]
+    (twice,) = run(text, program.to_jax(), (x, y))
+    np.testing.assert_array_equal(twice, x * 2)
+
+
 def test_ops_have_the_lines_of_the_user() -> None:
     def step(x: Any, w: Any) -> Any:
         hidden = np.tanh(x @ w)

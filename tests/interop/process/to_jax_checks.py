@@ -202,6 +202,33 @@ def test_donated_arguments_are_deleted() -> None:
         function(placed)
 
 
+def test_a_donated_argument_without_a_result_of_its_type_is_deleted() -> None:
+    """One that nothing reads, and one that is only summed up."""
+    for function in (lambda x, y: x + 1, lambda x, y: x.sum() + y.sum()):
+        program = sw.jit(function, mesh=MESHES["8"], in_shardings=(P("x"), P("x")), donate_argnums=1)
+        handed = program.lower(X[:8], X[:8]).compile().to_jax()
+        placed = handed.put(X[:8], X[:8])
+        handed(*placed)
+        assert [x.is_deleted() for x in placed] == [False, True]
+        with pytest.raises(sw.DeletedArrayError, match="donated before"):
+            handed(*placed)
+
+
+def test_odd_names_of_axes_do_not_crash_xla() -> None:
+    """XLA aborts where the name of an axis is not ASCII or has a backslash."""
+    x = np.arange(48, dtype=np.float32).reshape(8, 6)
+    for name in ("é", "a\\b", 'a"b', ""):
+        program = sw.jit(lambda x: (x.sum(0), x * 2), mesh=sw.Mesh({name: 4, "_": 2}), in_shardings=P(name, "_"))
+        compiled = program.lower(x).compile()
+        function = compiled.to_jax()
+        total, twice = function.get(function(x))
+        np.testing.assert_array_equal(total, x.sum(0))
+        np.testing.assert_array_equal(twice, x * 2)
+        assert f'axes = [#stablehlo.axis_ref<name = "{function.mesh.axis_names[0]}">]' in compiled.as_text("export")
+        mine = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), (name, "_"))
+        np.testing.assert_array_equal(compiled.to_jax(mesh=mine)(x)[0], x.sum(0))
+
+
 def test_devices_are_given_by_id_and_meshes_in_order() -> None:
     devices = jax.devices()
     mesh = sw.Mesh({"x": 4}, device_ids=[3, 1, 0, 2])

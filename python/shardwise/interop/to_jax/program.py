@@ -51,7 +51,8 @@ class JaxProgram:
         names["local"].__name__ = identifier(script.name)
         specs = {"in_specs": names["IN_SPECS"], "out_specs": names["OUT_SPECS"]}
         local = jax.shard_map(names["local"], mesh=self.mesh, **specs, check_vma=False)
-        self._run = jax.jit(local, donate_argnums=self._traced._call.donated)
+        # An argument that nothing reads stays, so that the exported text has the signature of the program.
+        self._run = jax.jit(local, donate_argnums=self._traced._call.donated, keep_unused=True)
         self._hidden: list[Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -68,8 +69,8 @@ class JaxProgram:
             expect_donated_once(own, donated, self._traced.in_names)
             results = list(self._run(*map(self._as_inside, own, self._script.inputs)))
             for i in donated:
-                if own[i] is leaves[i] and self._script.inputs[i].other is not None:
-                    own[i].delete()  # its memory was donated under another sharding
+                if own[i] is leaves[i]:
+                    own[i].delete()  # JAX keeps one that no result can take the memory of
         return self._tree_of(list(map(self._as_outside, results, self._script.outputs, self._outputs)))
 
     def _tree_of(self, results: list[Any]) -> Any:
