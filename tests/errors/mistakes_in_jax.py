@@ -179,6 +179,15 @@ def from_jax_in_a_function_of_jax_grad() -> None:
 
 
 @says(
+    sw.TracerConversionError,
+    "from_jax: a JAX function must not use a traced value of another call, got a traced float32[8, 4]; "
+    "return it, or pass it as an argument",
+)
+def a_traced_value_of_jax_in_a_closure() -> None:
+    jax.jit(lambda x: sw.from_jax(lambda y: x + y, mesh=MESH)(X))(X)
+
+
+@says(
     sw.UnsupportedError,
     "from_jax: a JAX function must not print, which no device can do, got jax.debug.print; "
     "remove it, or return the value, and print it by sw.debug.print in the function around",

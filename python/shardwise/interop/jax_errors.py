@@ -24,6 +24,7 @@ __all__ = [
     "refuse_callbacks",
     "refuse_captured_results",
     "refuse_jax_tracer",
+    "refuse_leaked_tracers",
     "users_place",
 ]
 
@@ -92,6 +93,23 @@ def refuse_jax_tracer(x: Any, name: str) -> None:
         raise UnsupportedError(
             composed("from_jax", rule, f"a traced {described(x)} for {name}", way_out, *users_place())
         )
+
+
+def refuse_leaked_tracers(constants: list[Any]) -> None:
+    """Raise an error if one of the arrays that a function of JAX closes over is traced.
+
+    Raises:
+        jax.errors.UnexpectedTracerError: the trace has ended.
+        TracerConversionError: JAX traces the function around.
+    """
+    for value in constants:
+        if isinstance(value, jax.core.Tracer):
+            jax.jit(lambda x: x)(value)  # JAX's error names the function that leaked it; make_jaxpr raises none
+            rule = "a JAX function must not use a traced value of another call"
+            way_out = "return it, or pass it as an argument"
+            raise TracerConversionError(
+                composed("from_jax", rule, f"a traced {described(value)}", way_out, *users_place())
+            )
 
 
 class _CapturedResultError(Exception):

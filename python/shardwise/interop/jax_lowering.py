@@ -21,7 +21,7 @@ import numpy as np
 
 from ..mesh import Mesh
 from .jax_calls import Origin, with_parameters
-from .jax_errors import export_error, refuse_callbacks, refuse_captured_results
+from .jax_errors import export_error, refuse_callbacks, refuse_captured_results, refuse_leaked_tracers
 from .jaxprs import equations, mesh_of, named_call, rewritten
 from .optional import jax
 from .random_keys import without_keys
@@ -74,6 +74,7 @@ class FlatFunction:
 
         named, arguments = with_parameters(traced, origin, avals)
         closed, shapes = jax.make_jaxpr(named, return_shape=True)(*arguments)
+        refuse_leaked_tracers(closed.consts)
         leaves, self.out_tree = jax.tree.flatten(shapes)
         self.mesh = mesh_of(closed.jaxpr) or mesh
         self.donated = _donated(closed.jaxpr)

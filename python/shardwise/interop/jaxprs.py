@@ -65,7 +65,10 @@ def _meshes(param: Any) -> Iterator[Mesh]:
 def context_mesh() -> Mesh | None:
     """The mesh of `jax.set_mesh`, whose devices are those of shardings without a mesh of their own."""
     read = getattr(jax.sharding, "get_mesh", None)  # not in the oldest version
-    return None if read is None else next(_meshes(read()), None)
+    try:
+        return None if read is None else next(_meshes(read()), None)
+    except ValueError:  # in a function that JAX traces
+        return None
 
 
 def rewritten(jaxpr: Any, rewrite: Callable[[Any], Any]) -> Any:

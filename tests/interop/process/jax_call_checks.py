@@ -327,6 +327,36 @@ def test_an_error_beside_a_traced_value_is_kept() -> None:
         sw.jit(fails, mesh=MESH)(X)
 
 
+def test_a_call_with_known_arrays_runs_in_a_function_of_jax_jit() -> None:
+    function = sw.from_jax(lambda x: x * 2, mesh=MESH)
+    np.testing.assert_array_equal(jax.jit(lambda x: x + np.asarray(function(X)))(X), 3 * X)
+
+
+LEAKS: dict[str, Callable[[Any, Any], Any]] = {
+    "operand": lambda x, leaked: x + leaked,
+    "of another shape": lambda x, leaked: x + leaked.sum(),
+    "in a jitted function": lambda x, leaked: jax.jit(lambda y: y * leaked)(x),
+    "in a loop": lambda x, leaked: jax.lax.map(lambda row: row + leaked[0], x),
+    "result": lambda x, leaked: leaked,
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+@pytest.mark.parametrize("is_differentiated", [False, True])
+def test_a_tracer_that_another_call_leaked_is_jax_s_error(name: str, is_differentiated: bool) -> None:
+    kept: list[Any] = []
+
+    def leaking(x: Any) -> Any:
+        kept.append(x * 2)
+        return x
+
+    sw.from_jax(leaking, mesh=MESH)(X)
+    function = sw.from_jax(lambda x: LEAKS[name](x, kept[0]).sum(), mesh=MESH)
+    line = leaking.__code__.co_firstlineno
+    with pytest.raises(jax.errors.UnexpectedTracerError, match=rf"leaked was leaking at {__file__}:{line} "):
+        (sw.jit(sw.grad(function), mesh=MESH) if is_differentiated else function)(X)
+
+
 def test_only_an_op_without_a_rule_for_tpus_is_lowered_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     platforms: list[Any] = []
     lower = jax.stages.Traced.lower
