@@ -137,6 +137,24 @@ DEVICES = (
 SHARDED = NamedSharding(HUGE, P("x"))
 
 
+def test_a_position_along_axes_fits_into_31_bits() -> None:
+    # One row more than devices: its padding is masked by the position of each device.
+    aval = sw.ShapeDtypeStruct((2**40 + 1,), np.float32)
+    total = sw.jit(np.sum, mesh=sw.Mesh({"x": 2**40}), in_shardings=P("x"))
+    with pytest.raises(
+        sw.ShardingError, match="a position along axes must fit into 31 bits, got 1099511627776 devices"
+    ):
+        total.lower(aval).compile()
+
+
+def test_a_program_has_no_op_of_any_number() -> None:
+    program = sw.jit(np.sum, mesh=MESH).lower(X).compile()
+    executable = program._on(sw.processes.ALONE).executable
+    for number in (0, 10**6):
+        with pytest.raises(IndexError, match="a program has no such op"):
+            executable.op_text(number)
+
+
 @pytest.fixture(autouse=True)
 def quick() -> Any:
     begin = time.monotonic()

@@ -20,9 +20,9 @@ Dims row_major_strides(DimSpan shape, int64_t item_size);
 Dims to_dims(DimSpan dims);
 bool equal(DimSpan a, DimSpan b);
 
-// Of a positive divisor; `/` rounds towards zero.
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+// Of a positive divisor; `/` rounds towards zero. A sum with the divisor could overflow.
+inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 // Advances `index` to the next position of `shape` in row-major order. Returns false after the last one.
 bool next_index(std::span<int64_t> index, DimSpan shape);

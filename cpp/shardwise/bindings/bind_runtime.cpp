@@ -227,6 +227,8 @@ std::vector<py::array> run_unpartitioned(const std::shared_ptr<Module>& global,
 
 // The op at its line, and its operand: `"shardwise.all_gather" of tensor<4x8xf32> (at train.py:31)`.
 std::string op_text(const PyExecutable& self, uint32_t number) {
+  // Number 0 is "no op" in every module.
+  if (number == 0 || number >= self.local->op_count()) throw py::index_error("a program has no such op");
   const OpView op(*self.local, OpId{number});
   const std::string operand = op.operand_count() == 0 ? "" : " of " + op.operand_type(0).text();
   const std::string location = self.local->context().location_text(op.loc());

@@ -114,7 +114,7 @@ std::string kept_for_report(const Module& snapshot, std::span<const Pass> passes
   try {
     Module module = snapshot;
     // A context of its own: the report must not add to the warnings and counters of the user's program.
-    PassContext context{.options = unit.context.options};
+    PassContext context{.options = unit.context.options, .pinned = unit.context.pinned};
     for (const Pass& pass : passes_since) module = pass.run(std::move(module), context);
     return keep_for_report(module, unit.dump_folder, failed.name).string();
   } catch (const std::exception&) {

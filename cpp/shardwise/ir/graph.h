@@ -68,7 +68,7 @@ struct Function {
 class Graph {
  public:
   std::vector<Function> functions;
-  Function& main();  // the function named main, or the only one
+  Function& main();  // the function named main, or else the first one
   const Function& main() const;
 
   Value& value(ValueId id) { return values_[id.index]; }

@@ -48,8 +48,7 @@ LocalSlice slice_with(const TensorSharding& sharding, DimSpan shape, int64_t log
 
 }  // namespace
 
-// Not (size + shards - 1) / shards, which overflows for sizes near 2^63.
-int64_t block_size(int64_t dim_size, int64_t shards) { return dim_size / shards + (dim_size % shards != 0 ? 1 : 0); }
+int64_t block_size(int64_t dim_size, int64_t shards) { return ceil_div(dim_size, shards); }
 
 int64_t axis_coordinate(const Mesh& mesh, const AxisRef& ref, int64_t logical_index) {
   const int64_t size = mesh.axis_size(ref.axis);

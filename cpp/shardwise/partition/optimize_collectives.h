@@ -18,7 +18,7 @@ namespace shardwise {
 Module optimize_collectives(Module module, PassContext& context);
 inline constexpr Pass kOptimizeCollectives{
     .name = "optimize_collectives",
-    .doc = "merge equal collectives of the local program, and remove unused ones",
+    .doc = "merge equal ops of the local program, merge and join exchanges, and remove unused ops",
     .run = optimize_collectives,
     .needs_runnable = true,
     .takes = {.first = Stage::kLocal}};

@@ -137,13 +137,13 @@ class Propagation {
   void take(OpId id) {
     if (!queue_.take(id)) return;  // first: an unused op goes even in a round in which it takes no part
     const PropagationGraph::Role role = graph_.role(id);
-    const Participation part = role.turn.participation(recorder_.round());
+    const Participation part = role.order.participation(recorder_.round());
     if (part.direction == Direction::kNone || queue_.is_settled(id, part)) return;
-    if (recorder_.round() == 0 && role.turn.waits_for_shared() && graph_.shares_operands(id)) return;
+    if (recorder_.round() == 0 && role.order.waits_for_shared() && graph_.shares_operands(id)) return;
     if (role.is_edge) {
       visit_edge(id, part);
     } else {
-      visit(id, part, role.turn.is_elementwise());
+      visit(id, part, role.order.is_elementwise());
     }
   }
 

@@ -49,7 +49,7 @@ void PropagationGraph::add(OpId id, const ShardyOps& shardy) {
   holds_.edges = holds_.edges || traits.data_flow_edge;
   holds_.groups = holds_.groups || traits.sharding_group;
   holds_.flow = holds_.flow || op.def->flow != nullptr;
-  roles_[id.index] = {.turn = RoundOrder(OpView(module_, id), shardy), .is_edge = traits.data_flow_edge};
+  roles_[id.index] = {.order = RoundOrder(OpView(module_, id), shardy), .is_edge = traits.data_flow_edge};
   tensors_[id.index] = {op.operand_begin, op.operand_count, op.first_result, op.result_count};
   for (ValueId operand : operands(id)) ++uses_[operand.index];
 }

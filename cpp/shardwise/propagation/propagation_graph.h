@@ -26,7 +26,7 @@ class PropagationGraph {
   PropagationGraph(const Module& module, VisitOrder visit_order);
 
   struct Role {
-    RoundOrder turn;
+    RoundOrder order;
     bool is_edge = false;
   };
 

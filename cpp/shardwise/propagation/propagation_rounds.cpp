@@ -13,7 +13,7 @@ RoundOrder::RoundOrder(const OpView& op, const ShardyOps& table) {
   const bool is_deferred = shardy.precedence_of != nullptr && precedence != Precedence::kEarly;
   elementwise_ = traits.constraint || (traits.elementwise && !is_deferred);
   if (def.flow != nullptr) {
-    kind_ = Kind::kSilent;
+    kind_ = Kind::kNever;
   } else if (traits.barrier) {
     kind_ = Kind::kBarrier;
     allowed_ = static_cast<Direction>(op.attrs().get_int("allowed_direction"));
@@ -25,7 +25,7 @@ RoundOrder::RoundOrder(const OpView& op, const ShardyOps& table) {
 }
 
 Participation RoundOrder::participation(int round) const {
-  if (kind_ == Kind::kSilent) return {.direction = Direction::kNone};
+  if (kind_ == Kind::kNever) return {.direction = Direction::kNone};
   // In every round, as in Shardy: it is the identity, and only its direction is limited.
   if (kind_ == Kind::kBarrier) return {.direction = allowed_};
   if (kind_ == Kind::kLate && round < 2) return {.direction = Direction::kNone};

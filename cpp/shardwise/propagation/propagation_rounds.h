@@ -45,14 +45,14 @@ class RoundOrder {
   explicit RoundOrder(const OpView& op) : RoundOrder(op, ShardyOps::table()) {}
   RoundOrder(const OpView& op, const ShardyOps& table);
 
-  // Nothing in round 0 of an op that `waits_for_shared` and has an operand, other than a scalar, with another use: the
-  // caller knows.
+  // In round 0, an op that `waits_for_shared` takes no part if one of its operands, other than a scalar, has another
+  // use. The caller checks that, because a RoundOrder does not see uses.
   Participation participation(int round) const;
   bool waits_for_shared() const { return kind_ != Kind::kBarrier; }
   bool is_elementwise() const { return elementwise_; }  // one factor per dim; or a constraint
 
  private:
-  enum class Kind : uint8_t { kSilent, kBarrier, kEarly, kForwardEarly, kLate };
+  enum class Kind : uint8_t { kNever, kBarrier, kEarly, kForwardEarly, kLate };
   Kind kind_ : 3 = Kind::kLate;
   Direction allowed_ : 2 = Direction::kBoth;  // by a barrier
   bool backward_first_ : 1 = false;

@@ -5,7 +5,7 @@
 //   recorder.begin_round(2);
 //   recorder.begin_visit();
 //   recorder.record(dot, %0, 2, [{"data", ?}, {?}]);            the first step of the visit
-//   recorder.begin_turn(1);                                      what follows defers or releases dims of priority 1
+//   recorder.begin_priority(1);                                 what follows defers or releases dims of priority 1
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class StepRecorder {
 
   int64_t visits = 0;
 
-  void begin_turn(int64_t priority) {
+  void begin_priority(int64_t priority) {
     priority_ = priority;
     begin_round(PropagationRound::kByPriority);
   }

@@ -15,7 +15,7 @@ bool has_priorities(const TensorSharding& sharding) {
 
 void UserPriorities::hold_back() {
   if (!module_.context().any_sharding(has_priorities)) return;  // there are far fewer shardings than values
-  recorder_.begin_turn(0);
+  recorder_.begin_priority(0);
   for (uint32_t i = 1; i < module_.value_count(); ++i) hold_back({ValueId{i}, 0, module_.value(ValueId{i}).sharding});
   // A copy, because hold_back writes to the list.
   const std::vector<ShardingId> results = module_.main().result_shardings;
@@ -46,7 +46,7 @@ void UserPriorities::hold_back(Held held) {
 }
 
 void UserPriorities::release(int64_t priority) {
-  recorder_.begin_turn(priority);
+  recorder_.begin_priority(priority);
   for (const Held& held : held_) {
     const TensorSharding annotation = module_.context().sharding(held.annotation);
     TensorSharding sharding = module_.context().sharding(sharding_of(held));

@@ -147,7 +147,8 @@ TypeId TextReader::parse_type() {
   skip_space();
   // A program has few distinct types and many uses of them: the text up to the first
   // '>' is looked up before it is parsed.
-  const size_t end = text.find('>', pos);
+  // An alias has none: the next one may be far behind.
+  const size_t end = peek("!") ? std::string_view::npos : text.find('>', pos);
   if (end == std::string_view::npos) return parse_type_at_cursor();
   const std::string_view key = text.substr(pos, end + 1 - pos);
   if (const auto it = types_.find(key); it != types_.end()) {

@@ -3,6 +3,7 @@
 
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/ops/build/decomposition.h"
+#include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
 namespace {
@@ -30,14 +31,19 @@ class Decomposer {
   bool replace(OpId id) {
     const auto first = static_cast<uint32_t>(module_.op_count());
     const auto known_values = static_cast<uint32_t>(module_.value_count());
-    const std::vector<ValueId> results =
-        rewrite_.insert(rewrite_.before(id), module_.op(id).loc,
-                        [&](Builder& builder) { return append_decomposition(builder, OpView(module_, id)); });
+    std::vector<ValueId> results = rewrite_.insert(rewrite_.before(id), module_.op(id).loc, [&](Builder& builder) {
+      return append_decomposition(builder, OpView(module_, id));
+    });
     if (results.empty()) return false;
     const RegionId parent = module_.op(id).parent;
     for (uint32_t i = 0; i < results.size(); ++i) {
-      // A decomposition may return an operand, and that value keeps its sharding.
-      if (results[i].index >= known_values) rewrite_.hand_over(module_.result(id, i), results[i]);
+      const ValueId result = module_.result(id, i);
+      // A decomposition may return an operand, one value twice, or a value that it annotates itself.
+      if (results[i].index >= known_values && !module_.value(results[i]).sharding) {
+        rewrite_.hand_over(result, results[i]);
+      } else {
+        results[i] = annotated_as(result, results[i]);
+      }
     }
     rewrite_.replace(id, results);
     ++count_;
@@ -46,6 +52,15 @@ class Decomposer {
       if (module_.op(OpId{made}).parent == parent) visit(OpId{made});
     }
     return true;
+  }
+
+  // `by`, with a constraint if the user annotated `result` otherwise. Propagated shardings are no annotations.
+  ValueId annotated_as(ValueId result, ValueId by) {
+    const ShardingId annotation = module_.stage == Stage::kGlobal ? module_.value(result).sharding : ShardingId{};
+    if (annotation == module_.value(by).sharding) return by;
+    const OpId op = module_.value(result).op;
+    return rewrite_.insert(rewrite_.before(op), module_.op(op).loc,
+                           [&](Builder& builder) { return append_constraint(builder, by, annotation); });
   }
 
   Module& module_;

@@ -37,7 +37,7 @@ inline constexpr int64_t kMaxInlinedOps = 12;
 Module inline_calls(Module module, PassContext& context);
 inline constexpr Pass kInlineCalls{
     .name = "inline_calls",
-    .doc = "put the ops of functions that are small or called once where they are called",
+    .doc = "inline small functions and those called once; expand composites, manual computations and tokens",
     .run = inline_calls,
     .checks_input = true};
 

@@ -43,11 +43,10 @@ bool fold_splat(Module& module, OpId id) {
   return true;
 }
 
-// Whether `by` took the place of the op. An annotated result stays.
-bool replace(Rewrite& rewrite, Module& module, OpId id, ValueId by) {
+// Whether `by` took the place of the op. An annotated result stays, unless `by` was made for it.
+bool replace(Rewrite& rewrite, Module& module, OpId id, ValueId by, bool is_made) {
   const ValueId result = module.result(id);
   const ShardingId sharding = module.value(result).sharding;
-  const bool is_made = by.index > result.index;
   if (!by || (!is_made && sharding && module.value(by).sharding != sharding)) return false;
   if (is_made) {
     rewrite.hand_over(result, by);
@@ -65,10 +64,11 @@ int64_t fold_ops(Module& module) {
   Rewrite rewrite(module);
   int64_t folded = 0;
   for (const OpId id : ops) {
+    const auto known_values = static_cast<uint32_t>(module.value_count());
     const ValueId by = rewrite.insert(rewrite.before(id), module.op(id).loc, [&](Builder& builder) {
       return module.op(id).def->fold(builder, OpView(module, id));
     });
-    folded += replace(rewrite, module, id, by) ? 1 : 0;
+    folded += replace(rewrite, module, id, by, by.index >= known_values) ? 1 : 0;
   }
   return folded;
 }

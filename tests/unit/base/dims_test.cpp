@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace shardwise {
 namespace {
 
@@ -14,6 +16,12 @@ TEST(Dims, CountsAndStrides) {
   EXPECT_FALSE(equal(Dims{1, 2}, Dims{1}));
   EXPECT_EQ(ceil_div(17, 8), 3);
   EXPECT_EQ(ceil_div(0, 8), 0);
+  EXPECT_EQ(ceil_div(-4, 3), -1);
+  EXPECT_EQ(floor_div(-4, 3), -2);
+  EXPECT_EQ(floor_div(4, 3), 1);
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(ceil_div(kLargest, kLargest - 1), 2);
+  EXPECT_EQ(floor_div(-kLargest, kLargest - 1), -2);
 }
 
 TEST(Dims, NextIndexIsRowMajor) {

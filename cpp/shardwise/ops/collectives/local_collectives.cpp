@@ -79,9 +79,12 @@ class CollectiveAttrs {
 
 void infer_axis_index(const InferContext& op, std::vector<TypeId>& results) {
   op.expect_operands(0);
-  CollectiveAttrs(op).axes();
-  // A scalar that differs between devices. All offsets of shards are computed from
-  // it, so no table of devices is needed.
+  const int64_t count = product(CollectiveAttrs(op).axes());
+  if (count > int64_t{1} << 31) {
+    fail<ShardingError>(op.name(), "a position along axes must fit into 31 bits", str(count, " devices along the axes"),
+                        "use smaller axes");
+  }
+  // A scalar that differs between devices. All offsets of shards are computed from it, so no table of devices is needed.
   results.push_back(op.context().tensor(DType::kI32, {}));
 }
 

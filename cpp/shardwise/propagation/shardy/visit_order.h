@@ -9,11 +9,10 @@
 
 namespace shardwise {
 
-// The caller decides the order of visits:
-//   kPipeline  in the compiler. When a value has grown that an op with regions takes and a region uses, the op is
-//              visited first. Sweeps go on until no region argument is left out.
-//   kModulePass     as one of Shardy's module passes (levels.h): the region is visited first, and an axis that reaches
-//              a region argument from its users in the last round stays outside.
+//   kPipeline    as the compiler does. When a value has grown that an op with regions takes and a region uses, the op
+//                is visited first. Sweeps go on until no region argument is left out.
+//   kModulePass  as one of Shardy's module passes does (levels.h). The region is visited first, and an axis that
+//                reaches a region argument from its users in the last round stays outside.
 enum class VisitOrder : uint8_t { kPipeline, kModulePass };
 
 }  // namespace shardwise
