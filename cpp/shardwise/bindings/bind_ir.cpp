@@ -132,7 +132,11 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
             return print(self, PrintOptions{.locations = locations, .generic = generic, .placements = placements});
           },
           py::arg("locations") = false, py::arg("generic") = false, py::arg("placements") = false)
-      .def_property_readonly("op_count", [](const Module& self) { return self.region(self.main().body).ops.size(); })
+      .def_property_readonly("op_count",
+                             [](const Module& self) {
+                               // The repr of a module without functions needs it, too.
+                               return self.functions.empty() ? size_t{0} : self.region(self.main().body).ops.size();
+                             })
       .def("verify", [](const Module& self) { verify(self); })
       .def(
           "structurally_equal", [](const Module& self, const Module& other) { return structurally_equal(self, other); },

@@ -143,3 +143,7 @@ def test_ctrl_c_stops_a_loop_that_never_ends(text: str, mode: str, tmp_path: Pat
         assert process.stdout.readline() == "stopped\n"
         assert time.monotonic() - start < 1
         assert process.wait() == 0
+
+
+def test_a_module_without_functions_has_a_repr() -> None:
+    assert repr(sw.parse("")) == "<module of 0 ops>"
