@@ -41,7 +41,7 @@ from . import (  # noqa: F401
     subscripts,
     updates,
 )
-from ._primitives import convert, refuse
+from ._primitives import cast, refuse
 from ._promote import is_weak
 from ._registry import FUNCTIONS, function_name, implements
 from ._unsupported import missing_name, unsupported_function
@@ -96,7 +96,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     wanted = as_dtype("astype", dtype)
     if not is_dtype(wanted):
         raise DTypeError(message("astype", "the dtype must be of numbers", wanted))
-    return convert(x, wanted.newbyteorder("="))
+    return cast(x, wanted.newbyteorder("="))
 
 
 def _ufunc_name(ufunc: np.ufunc) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import dtype_name, integer_range, is_inexact, is_integer, is_signed, numpy_dtype
-from ..errors import Error, ShapeError, message, shown
+from ..errors import DTypeError, Error, ShapeError, message, shown, warn
 from ..tracing import Trace, Tracer, WeakTracer
 from ._unsupported import unsupported_option
 
@@ -22,10 +22,12 @@ __all__ = [
     "broadcast",
     "broadcast_dims",
     "broadcast_shape",
+    "cast",
     "common_trace",
     "compare",
     "complex_of",
     "convert",
+    "expect_real",
     "imag_part",
     "iota",
     "normalize_axes",
@@ -76,14 +78,25 @@ def splat(trace: Trace, value: Any, shape: Shape, dtype: DType) -> Tracer:
         element = np.array(value, dtype)
     except OverflowError as error:
         raise OverflowError(message("constant", f"a number must fit {dtype.name}", value, str(error))) from None
+    except TypeError:
+        raise DTypeError(message("constant", f"a number must be of {dtype.name}", shown(value))) from None
     try:
         array = np.ndarray(shape, dtype, element, 0, (0,) * len(shape))
-    except ValueError:  # NumPy limits the number of elements, although only one is stored
-        got = f"{dtype.name}{list(shape)}"
-        raise ShapeError(
-            message("array", "the size in bytes must fit into 63 bits", got, "use a smaller shape")
-        ) from None
+    except ValueError:
+        raise _too_large(shape, dtype) from None
     return trace.constant(array)
+
+
+_MOST_DIMS = 64  # of a NumPy array
+
+
+def _too_large(shape: Shape, dtype: DType) -> ShapeError:
+    """NumPy limits the dims and the number of elements of an array, although a constant stores only one."""
+    if len(shape) > _MOST_DIMS:
+        must_hold = f"a constant must have at most {_MOST_DIMS} dims, NumPy's limit"
+        return ShapeError(message("array", must_hold, len(shape), "reshape the array that it broadcasts to"))
+    got = f"{dtype.name}{list(shape)}"
+    return ShapeError(message("array", "the size in bytes must fit into 63 bits", got, "use a smaller shape"))
 
 
 def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> Tracer:
@@ -93,6 +106,7 @@ def operand(trace: Trace, x: Any, dtype: DType, shape: Shape | None = None) -> T
         if kind is float or kind is int or kind is bool or kind is complex:
             return splat(trace, x, () if shape is None else shape, dtype)
         if isinstance(x, np.generic) or (isinstance(x, np.ndarray) and x.ndim == 0):
+            _refuse_imaginary_parts(x.dtype, dtype)
             return splat(trace, x.astype(dtype), () if shape is None else shape, dtype)
         x = trace.lift(x)
     elif x._trace is not trace:
@@ -113,12 +127,40 @@ def _limit(trace: Trace, x: Any, dtype: DType) -> None:
 
 
 def convert(x: Tracer, dtype: DType) -> Tracer:
-    """``x`` in another dtype, as ``ndarray.astype``."""
+    """``x`` in another dtype.
+
+    Raises:
+        DTypeError: complex numbers to real ones; :func:`cast` drops the imaginary parts.
+    """
     if x.dtype == dtype:
         return x
     if dtype.kind == "b":
         return truth(x)
+    _refuse_imaginary_parts(x.dtype, dtype)
     return x._trace.emit("stablehlo.convert", (x,), None, x.shape, dtype)
+
+
+def _refuse_imaginary_parts(dtype: DType, wanted: DType) -> None:
+    if dtype.kind == "c" and wanted.kind not in "bc":
+        must_hold = f"complex numbers cannot be used as {wanted.name}, which has no imaginary part"
+        raise DTypeError(message("conversion", must_hold, dtype, "use np.real(x)"))
+
+
+def cast(x: Tracer, dtype: DType) -> Tracer:
+    """``x`` in the dtype that the user asked for, as ``ndarray.astype``: warns where it drops imaginary parts."""
+    if x.dtype.kind == "c" and dtype.kind not in "bc":
+        must_hold = f"a conversion to {dtype.name} drops the imaginary parts"
+        warn("astype", must_hold, x.dtype, "use np.real(x)", category=np.exceptions.ComplexWarning)
+        x = real_part(x)
+    return convert(x, dtype)
+
+
+def expect_real(function: str, *arrays: Any) -> None:
+    """Raise DTypeError for an array of complex numbers. Arrays without a dtype are not looked at."""
+    for x in arrays:
+        dtype = getattr(x, "dtype", None)
+        if dtype is not None and dtype.kind == "c":
+            raise DTypeError(message(function, "the array must be of real numbers", dtype, "use np.real(x)"))
 
 
 def real_part(x: Tracer) -> Tracer:

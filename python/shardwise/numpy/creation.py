@@ -10,7 +10,7 @@ import numpy as np
 from ..dtypes import as_dtype
 from ..tracing import Tracer, current_trace
 from ..user_code.advice import conversion_error
-from ._primitives import broadcast, common_trace, convert, iota, operand, refuse, splat
+from ._primitives import broadcast, cast, common_trace, iota, operand, refuse, splat
 from ._registry import implements
 
 __all__: list[str] = []
@@ -23,7 +23,7 @@ def _like(function: str, a: Any, value: Any, dtype: Any, order: Any, subok: Any,
     dtype = like.dtype if dtype is None else as_dtype("np.full_like", dtype)
     shape = like.shape if shape is None else (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)
     if isinstance(value, Tracer):
-        return broadcast(convert(value, dtype), shape)
+        return broadcast(cast(value, dtype), shape)
     value = np.asarray(value)
     if value.ndim == 0:
         return splat(trace, value.astype(dtype) if value.dtype.kind != "i" else value.item(), shape, dtype)

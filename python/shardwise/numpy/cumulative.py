@@ -13,7 +13,7 @@ import numpy as np
 from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message
 from ..tracing import Tracer
-from ._primitives import convert, normalize_axis, prefix, refuse, reshape, splat
+from ._primitives import cast, normalize_axis, prefix, refuse, reshape, splat
 from ._promote import sum_dtype
 from ._registry import implements
 from ._unsupported import unsupported_method
@@ -26,7 +26,7 @@ _ON_BOOLEANS = {"add": ("or", False), "multiply": ("and", True), "maximum": ("or
 
 def _running(x: Any, op: str, axis: int, dtype: Any) -> Any:
     """The running reduction of ``x`` in ``dtype`` along ``axis`` with a StableHLO op."""
-    x = convert(x, dtype)
+    x = cast(x, dtype)
     if dtype.kind == "b":
         op, init = _ON_BOOLEANS[op]
         return prefix(x, op, axis, init)

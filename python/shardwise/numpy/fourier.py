@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from ..errors import ShapeError, message
 from ..tracing import Tracer
-from ._primitives import convert, normalize_axes, normalize_axis, real_part, refuse, slice_, transpose
+from ._primitives import convert, expect_real, normalize_axes, normalize_axis, refuse, slice_, transpose
 from ._promote import is_complex, result_dtype
 from ._registry import implements
 
@@ -60,7 +60,8 @@ def _over(function: str, x: Any, kind: str, sizes: Any, axes: Any, norm: Any) ->
     real = x.dtype if not is_complex(x.dtype) else np.finfo(x.dtype).dtype
     wide = np.dtype(np.float32 if result_dtype(real, 1j) == np.complex64 else np.float64)
     if kind == "RFFT":
-        x = convert(real_part(x), wide)
+        expect_real(name, x)
+        x = convert(x, wide)
     else:
         x = convert(x, np.dtype(np.complex64 if wide == np.float32 else np.complex128))
     lengths = []

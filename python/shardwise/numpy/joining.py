@@ -21,6 +21,7 @@ from ._primitives import (
     broadcast,
     broadcast_dims,
     broadcast_shape,
+    cast,
     common_trace,
     convert,
     iota,
@@ -325,10 +326,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
 
 def _pad_constant(x: Tracer, widths: list[tuple[int, int]], values: Any) -> Tracer:
     if isinstance(values, Tracer):
-        return _padded(x, widths, convert(reshape(values, ()), x.dtype))
+        return _padded(x, widths, cast(reshape(values, ()), x.dtype))
     if type(values) is int:  # raises if the dtype cannot hold it
         return _padded(x, widths, operand(x._trace, values, x.dtype))
-    table = np.broadcast_to(np.asarray(values), (x.ndim, 2))
+    table = np.broadcast_to(np.asarray(values).astype(x.dtype), (x.ndim, 2))
     if table.size and np.all(table == table.flat[0]):
         return _padded(x, widths, operand(x._trace, table.flat[0], x.dtype))
     for dim, side in np.ndindex(x.ndim, 2):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..tracing import Trace, Tracer, current_trace
 from . import advanced_indexing
-from ._primitives import broadcast, compare, convert, iota, operand, refuse, reshape, splat
+from ._primitives import broadcast, cast, compare, convert, iota, operand, refuse, reshape, splat
 from ._registry import implements
 from .creation import arange
 from .joining import nested
@@ -74,7 +74,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
     trace = _tracing()
     x = nested(trace, a)
     if isinstance(x, Tracer):
-        return x if dtype is None else convert(x, np.dtype(dtype))
+        return x if dtype is None else cast(x, np.dtype(dtype))
     return trace.lift(x if dtype is None else np.asarray(x, dtype))
 
 
@@ -123,7 +123,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, de
     if type(fill_value) is int:  # raises if the dtype cannot hold it
         return splat(trace, fill_value, sizes, wanted)
     if isinstance(value, Tracer):
-        return broadcast(convert(value, wanted), sizes)
+        return broadcast(cast(value, wanted), sizes)
     return operand(trace, value, wanted, sizes)
 
 

@@ -17,6 +17,7 @@ from ..errors import DTypeError, ShapeError, message
 from ..tracing import Tracer
 from ._primitives import (
     broadcast_shape,
+    cast,
     common_trace,
     convert,
     imag_part,
@@ -70,7 +71,7 @@ def _accumulate(
     axes = normalize_axes(function, axis, x.ndim)
     # 16-bit floats are summed in float32 and rounded once.
     wide = np.dtype(np.float32) if is_float(dtype) and dtype.itemsize < 4 else dtype
-    reduced = convert(x, dtype)
+    reduced = cast(x, dtype)
     initial = _default(initial, neutral)
     if dtype.kind == "b":
         op, initial = {"add": "or", "multiply": "and"}[op], bool(initial)
@@ -229,7 +230,7 @@ def mean(
     refuse("mean", out=(out, None))
     axes, keep = normalize_axes("np.mean", axis, a.ndim), bool(_default(keepdims, False))
     compute, result = _mean_dtypes(a, dtype)
-    mask, wide = _mask("np.mean", a, where), convert(a, compute)
+    mask, wide = _mask("np.mean", a, where), cast(a, compute)
     total = reduce(_chosen(wide, mask), "add", axes, 0, keep)
     return convert(_quotient(total, _count(wide, axes, mask, keep)), result)
 
