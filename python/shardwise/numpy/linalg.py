@@ -160,11 +160,22 @@ def _modf(inputs: tuple[Any, ...], dtype: Any) -> tuple[Any, Any]:
     return with_sign_of_zero(np.where(np.isinf(x), 0.0, x - whole), np.signbit(x)), whole
 
 
-def _product(name: str, a_core: str, b_core: str, out: str) -> Callable[[tuple[Any, ...], Any], Any]:
-    """A ufunc that contracts k, whose last dims are these; leading dims are broadcast."""
+def _conjugate(x: Any) -> Any:
+    """The conjugates of complex numbers. Unlike np.conjugate, it keeps booleans."""
+    return np.conjugate(x) if is_complex(x.dtype) else x
+
+
+def _product(
+    name: str, a_core: str, b_core: str, out: str, conjugates: bool = False
+) -> Callable[[tuple[Any, ...], Any], Any]:
+    """A ufunc that contracts k, whose last dims are these; leading dims are broadcast.
+
+    With ``conjugates``, the first operand is a vector that NumPy conjugates.
+    """
 
     def product(inputs: tuple[Any, ...], dtype: Any) -> Any:
         a, b = _operands(inputs, dtype)
+        a = _conjugate(a) if conjugates else a
         if a.ndim < len(a_core) or b.ndim < len(b_core):
             rule = f"operands must have at least {len(a_core)} and {len(b_core)} dims"
             raise ShapeError(message(name, rule, f"{a.shape} and {b.shape}"))
@@ -176,7 +187,7 @@ def _product(name: str, a_core: str, b_core: str, out: str) -> Callable[[tuple[A
     return product
 
 
-_vecdot = _product("np.vecdot", "k", "k", "")
+_vecdot = _product("np.vecdot", "k", "k", "", conjugates=True)
 
 
 # Ufuncs whose operands are not broadcast elementwise, or that have two results.
@@ -189,7 +200,7 @@ if hasattr(np, "vecdot"):  # NumPy 2.1 and 2.2 added them
     UFUNCS[np.vecdot] = _vecdot
 if hasattr(np, "matvec"):
     UFUNCS[np.matvec] = _product("np.matvec", "mk", "k", "m")
-    UFUNCS[np.vecmat] = _product("np.vecmat", "k", "kn", "n")
+    UFUNCS[np.vecmat] = _product("np.vecmat", "k", "kn", "n", conjugates=True)
 
 
 @implements("dot")
@@ -220,7 +231,7 @@ def inner(a: Any, b: Any, /) -> Any:
 def vdot(a: Any, b: Any, /) -> Any:
     """``numpy.vdot``: over all elements, with the conjugates of the first operand."""
     a, b = (reshape(x, (x.size,)) for x in _operands((a, b)))
-    return dot(np.conjugate(a), b)
+    return dot(_conjugate(a), b)
 
 
 @implements("outer", "linalg.outer")
