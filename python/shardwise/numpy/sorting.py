@@ -19,9 +19,12 @@ from ._primitives import (
     common_trace,
     compare,
     convert,
+    expect_real,
+    imag_part,
     iota,
     normalize_axis,
     operand,
+    real_part,
     refuse,
     reshape,
     select,
@@ -29,34 +32,42 @@ from ._primitives import (
     splat,
     total_order,
 )
-from ._promote import is_float
+from ._promote import is_complex, is_float, is_inexact
 from ._registry import implements
 
-__all__ = ["sort_together"]
+__all__ = ["less", "sort_together"]
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
 def _canonical(x: Tracer) -> Tracer:
     """0 for -0, and one NaN for all of them: NumPy's order of floats."""
-    zero, nan = splat(x._trace, 0, (), x.dtype), splat(x._trace, np.nan, (), x.dtype)
+    zero, nan = splat(x._trace, 0, x.shape, x.dtype), splat(x._trace, np.nan, x.shape, x.dtype)
     nonzero = select(compare("EQ", x, zero), zero, x)
     return select(compare("NE", x, x), nan, nonzero)
 
 
-def _less(pairs: Sequence[tuple[Tracer, Tracer]]) -> Tracer:
+def less(pairs: Sequence[tuple[Tracer, Tracer]]) -> Tracer:
     """Whether the left row of keys comes first, in NumPy's order: by the first key in which they differ."""
     (left, right), *rest = pairs
+    if is_complex(left.dtype):
+        return less([*zip(_keys_of_complex(left), _keys_of_complex(right)), *rest])
     floats = is_float(left.dtype)
     if floats:
         left, right = _canonical(left), _canonical(right)
     ordered = total_order if floats else compare
-    less = ordered("LT", left, right)
+    first = ordered("LT", left, right)
     if not rest:
-        return less
-    trace = less._trace
-    tie = trace.emit("stablehlo.and", (ordered("EQ", left, right), _less(rest)))
-    return trace.emit("stablehlo.or", (less, tie))
+        return first
+    trace = first._trace
+    tie = trace.emit("stablehlo.and", (ordered("EQ", left, right), less(rest)))
+    return trace.emit("stablehlo.or", (first, tie))
+
+
+def _keys_of_complex(x: Tracer) -> tuple[Tracer, ...]:
+    """By the real, then the imaginary part. Numbers with a NaN come last, those with a real NaN after the others."""
+    parts = real_part(x), imag_part(x)
+    return (*(compare("NE", part, part) for part in parts), *parts)
 
 
 def sort_together(operands: Sequence[Tracer], axis: int, keys: int = 1) -> list[Tracer]:
@@ -74,7 +85,7 @@ def sort_together(operands: Sequence[Tracer], axis: int, keys: int = 1) -> list[
             for x in operands
             for _ in range(2)
         ]
-        result = _less(list(zip(sides[::2], sides[1::2]))[:keys])
+        result = less(list(zip(sides[::2], sides[1::2]))[:keys])
     finally:
         trace.core.end_region([] if result is None else [result._value])
     attrs = {"dimension": axis, "is_stable": True}
@@ -138,7 +149,8 @@ _LINES = {
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
 }
-_STEPS = ("lower", "higher", "nearest", "midpoint")
+_ELEMENTS = ("lower", "higher", "nearest")  # a quantile is an element of the array, and has its dtype
+_STEPS = (*_ELEMENTS, "midpoint")
 
 
 def _places(function: str, q: Any, n: int, method: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -161,9 +173,7 @@ def _rows_of_quantiles(function: str, x: Tracer, axis: Any, q: Any, method: Any,
     """Quantiles ``q`` (known numbers) along the axes, in front of the other axes."""
     axes = tuple(range(x.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(normalize_axis(function, a, x.ndim) for a in axes)
-    if not is_float(x.dtype):
-        if x.dtype.kind == "b":
-            raise DTypeError(message(function, "the array must hold numbers", x.dtype, "convert it with astype"))
+    if not is_inexact(x.dtype) and method not in _ELEMENTS:
         x = convert(x, np.dtype(np.float64))
     others = [d for d in range(x.ndim) if d not in axes]
     rows: Any = np.transpose(x, (*others, *axes))
@@ -179,8 +189,9 @@ def _rows_of_quantiles(function: str, x: Tracer, axis: Any, q: Any, method: Any,
         between = found + (above - found) * share
         # An infinity has no difference.
         found = between if np.all(weight) else np.where(share == 0, found, between)
-    found = np.where(np.isnan(rows[..., n - 1 :] if np.ndim(q) else rows[..., n - 1]), np.nan, found)
-    found = convert(found, x.dtype)
+    if is_inexact(x.dtype):
+        found = np.where(np.isnan(rows[..., n - 1 :] if np.ndim(q) else rows[..., n - 1]), np.nan, found)
+        found = convert(found, x.dtype)
     if np.ndim(q):
         found = np.moveaxis(found, -1, 0)
     result: Tracer = found
@@ -194,6 +205,9 @@ def _quantile(
     function: str, a: Tracer, q: Any, scale: float, axis: Any, out: Any, method: Any, keepdims: Any
 ) -> Tracer:
     refuse(function, out=(out, None))
+    expect_real(f"np.{function}", a)
+    if a.dtype.kind == "b" and method not in _ELEMENTS:
+        raise DTypeError(message(f"np.{function}", "the array must hold numbers", a.dtype, "convert it with astype"))
     if isinstance(q, Tracer):
         got, way_out = "a traced array", "give a number, or sort and index the array"
         raise DTypeError(message(f"np.{function}", "the quantiles must be known numbers", got, way_out))
