@@ -23,6 +23,7 @@ from ._primitives import (
     broadcast_shape,
     common_trace,
     compare,
+    complex_of,
     convert,
     imag_part,
     operand,
@@ -303,6 +304,12 @@ def _rounding(op: str) -> Rule:
     return rule
 
 
+def _rint(x: Tracer) -> Any:
+    if is_complex(x.dtype):
+        return complex_of(_rint(real_part(x)), _rint(imag_part(x)))
+    return x._trace.emit("stablehlo.round_nearest_even", (x,)) if is_float(x.dtype) else x
+
+
 def _trunc(x: Any) -> Any:
     if not is_float(x.dtype):
         return x
@@ -426,7 +433,7 @@ def _heaviside(x: Tracer, at_zero: Tracer) -> Any:
 
 def _ignoring_nan(direction: str) -> Rule:
     def rule(lhs: Tracer, rhs: Tracer) -> Any:
-        if not is_float(lhs.dtype):
+        if not is_inexact(lhs.dtype):
             return lhs._trace.emit({"GT": "stablehlo.maximum", "LT": "stablehlo.minimum"}[direction], (lhs, rhs))
         # At ties the second operand gets the gradient, as in JAX.
         return select(compare(direction, lhs, rhs) | _isnan(rhs), lhs, rhs)
@@ -498,7 +505,7 @@ RULES: dict[np.ufunc, Rule] = {
     np.fmin: _ignoring_nan("LT"),
     np.floor: _rounding("floor"),
     np.ceil: _rounding("ceil"),
-    np.rint: _rounding("round_nearest_even"),
+    np.rint: _rint,
     np.trunc: _trunc,
     np.isfinite: _isfinite,
     np.isinf: _isinf,

@@ -16,6 +16,7 @@ from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
 from ..tracing import Tracer
 from ._primitives import (
     broadcast_shape,
+    cast,
     common_trace,
     compare,
     complex_of,
@@ -70,9 +71,7 @@ def clip(
 ) -> Any:  # fmt: skip
     """``numpy.clip``: ``minimum(maximum(a, min), max)``."""
     refuse("clip", out=(out, None), **{name: (value, None) for name, value in options.items()})
-    low: Any = min if a_min is _NO_VALUE else a_min
-    high: Any = max if a_max is _NO_VALUE else a_max
-    low, high = (None if bound is _NO_VALUE else bound for bound in (low, high))
+    low, high = _bounds(a_min, a_max, min, max)
     if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound outside the dtype has no effect
         low = None if type(low) is int and low < integer_range(a.dtype)[0] else low
         high = None if type(high) is int and high > integer_range(a.dtype)[1] else high
@@ -86,6 +85,15 @@ def clip(
         return np.minimum(_cast(a, dtype), high)
     raised = np.maximum(_cast(a, dtype), low)
     return raised if high is None else np.minimum(raised, high)
+
+
+def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The bounds by either pair of names; the method ``x.clip(0)`` gives ``a_min`` alone."""
+    for old, new, name in ((a_min, low, "min"), (a_max, high, "max")):
+        if old is not _NO_VALUE and new is not _NO_VALUE:
+            raise ValueError(message("np.clip", f"a_{name} and {name} cannot both be given", f"{old!r} and {new!r}"))
+    chosen = (low if a_min is _NO_VALUE else a_min), (high if a_max is _NO_VALUE else a_max)
+    return (None if chosen[0] is _NO_VALUE else chosen[0]), (None if chosen[1] is _NO_VALUE else chosen[1])
 
 
 def _clipped_dtype(*operands: Any) -> np.dtype[Any]:
@@ -132,6 +140,8 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
     decimals = static_integer("np.round", "decimals", decimals, -_MOST_DECIMALS, _MOST_DECIMALS)
     if is_complex(a.dtype):
         return complex_of(round_(real_part(a), decimals), round_(imag_part(a), decimals))
+    if a.dtype.kind == "b" and decimals == 0:
+        return np.rint(a)  # float16, as in NumPy
     if not is_float(a.dtype):
         if decimals < 0 or a.dtype.kind == "b":
             got = f"decimals={decimals} of {a.dtype.name}"
@@ -237,7 +247,7 @@ def trace_(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any =
     """``numpy.trace``."""
     refuse("trace", out=(out, None))
     square = _square_part("np.trace", a, offset, axis1, axis2)
-    wide = convert(square, sum_dtype(a.dtype) if dtype is None else as_dtype("np.trace", dtype))
+    wide = cast(square, sum_dtype(a.dtype) if dtype is None else as_dtype("np.trace", dtype))
     return np.sum(_masked(wide, 0), axis=(-2, -1), dtype=wide.dtype)
 
 
@@ -327,7 +337,7 @@ def real(val: Any) -> Any:
 @implements("angle")
 def angle(z: Any, deg: bool = False) -> Any:
     """``numpy.angle``: between -pi and pi, or in degrees."""
-    found = np.arctan2(imag_part(z), real_part(z))
+    found = np.arctan2(imag_part(z) if is_complex(z.dtype) else 0, real_part(z))
     return found * (180 / math.pi) if deg else found
 
 
