@@ -92,7 +92,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         )
     number = convert(number, np.dtype(np.int64))
     number = number % len(rows) if mode == "wrap" else np.clip(number, 0, len(rows) - 1)
-    dtype = result_dtype(*(np.asarray(row) if not isinstance(row, Tracer) else row for row in rows))
+    dtype = result_dtype(*rows)  # Python numbers are weak
     result: Any = operand(trace, rows[0], dtype)
     for i, row in enumerate(rows[1:], 1):
         result = np.where(number == i, operand(trace, row, dtype), result)
@@ -202,9 +202,19 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 @implements("ix_")
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """``numpy.ix_`` of integers."""
+    """``numpy.ix_`` of integers, and of masks that are known during tracing."""
     trace = common_trace(args)
-    return tuple(meshgrid(*[trace.lift(x) for x in args], sparse=True, indexing="ij"))
+    return tuple(meshgrid(*[trace.lift(_positions(x)) for x in args], sparse=True, indexing="ij"))
+
+
+def _positions(x: Any) -> Any:
+    """The positions that one argument of np.ix_ selects along its dim."""
+    x = x if isinstance(x, Tracer) else np.asarray(x)
+    if x.ndim != 1:
+        raise ShapeError(message("np.ix_", "each argument must have one dim", f"shape {x.shape}"))
+    if x.dtype != np.bool_:
+        return x if x.size else x.astype(np.intp)  # an empty list has the dtype float64
+    return np.flatnonzero(_known("np.ix_", x))
 
 
 @implements("block")

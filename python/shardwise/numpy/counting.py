@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
 from ..tracing import Tracer
-from ._primitives import common_trace, convert, operand, shape_of, splat
+from ._primitives import common_trace, convert, expect_real, operand, shape_of, splat, static_integer
 from ._promote import is_float, is_integer, result_dtype
 from ._registry import checks, implements
 from .joining import holds_traced
@@ -40,13 +40,14 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if numbers.ndim != 1 or (weights is not None and shape_of(weights) != numbers.shape):
         got = numbers.shape if weights is None else f"{numbers.shape} and {shape_of(weights)}"
         raise ShapeError(message("np.bincount", "the numbers and weights must be vectors of one length", got))
-    if not is_integer(numbers.dtype):
+    if not is_integer(numbers.dtype) and numbers.dtype != np.bool_:
         raise DTypeError(message("np.bincount", "the numbers must be integers", numbers.dtype, "use astype(int)"))
     if minlength < 1:
         must_hold = "minlength must be given, because the largest number would decide the result's shape"
         raise UnsupportedError(message("np.bincount", must_hold, minlength, "give minlength="))
     size = int(minlength)
     numbers = convert(numbers, np.dtype(np.int64))
+    expect_real("np.bincount", weights)
     dtype = np.dtype(np.intp if weights is None else np.float64)
     added = 1 if weights is None else operand(trace, weights, dtype)
     counts: Any = splat(trace, 0, (size,), dtype)
@@ -71,7 +72,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     if isinstance(bins, str):
         must_hold = "bins must be a number or edges; a rule looks at the data"
         raise UnsupportedError(message("np.histogram", must_hold, repr(bins), "give a number"))
-    edges = _edges(x, int(bins), range) if np.ndim(bins) == 0 else bins
+    if np.ndim(bins) == 0:
+        expect_real("np.histogram", x)  # a number of bins needs distances
+    edges = _edges(x, _number_of_bins(bins), range) if np.ndim(bins) == 0 else bins
     if isinstance(edges, (list, tuple, np.ndarray)) and np.any(np.diff(edges) < 0):
         raise ValueError(message("np.histogram", "edges must increase", np.asarray(edges)))
     limits: Any = trace.lift(edges)
@@ -87,6 +90,13 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
         wide = convert(np.diff(limits), np.dtype(np.float64))
         counts = counts / wide / np.sum(counts)
     return counts, edges
+
+
+def _number_of_bins(bins: Any) -> int:
+    count = static_integer("np.histogram", "bins", bins, np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+    if count < 1:
+        raise ValueError(message("np.histogram", "the number of bins must be positive", count))
+    return count
 
 
 def _edges(x: Tracer, bins: int, range: Any) -> Any:

@@ -12,19 +12,26 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
 from ._primitives import (
+    broadcast_shape,
+    cast,
     common_trace,
+    complex_of,
     convert,
+    expect_real,
     imag_part,
     iota,
     normalize_axes,
     normalize_axis,
     operand,
+    real_part,
     refuse,
     shape_of,
 )
-from ._promote import is_complex, is_inexact, result_dtype
+from ._promote import is_complex, is_inexact, is_integer, result_dtype
 from ._registry import checks, implements
 from .joining import concatenate, holds_traced, nested, stack
+from .selection import clip
+from .sorting import less
 
 __all__: list[str] = []
 
@@ -54,11 +61,20 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     trace = common_trace((a, v))
     points: Any = trace.lift(a)
     numbers: Any = trace.lift(v)[..., None]
+    if is_complex(result_dtype(points, numbers)):
+        return np.sum(_below_complex(points, numbers, side), axis=-1, dtype=np.intp)
     below = points < numbers if side == "left" else points <= numbers
     if is_inexact(numbers.dtype):  # NaN is sorted after all numbers
         missing = np.isnan(numbers)
         below = below | (missing & ~np.isnan(points) if side == "left" else missing)
     return np.sum(below, axis=-1, dtype=np.intp)
+
+
+def _below_complex(points: Any, numbers: Any, side: str) -> Any:
+    shape = broadcast_shape("np.searchsorted", (points.shape, numbers.shape))
+    dtype = result_dtype(points, numbers)
+    points, numbers = (operand(x._trace, x, dtype, shape) for x in (points, numbers))
+    return less([(points, numbers)]) if side == "left" else ~less([(numbers, points)])
 
 
 @implements("digitize")
@@ -68,6 +84,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     Raises:
         ValueError: known bins that are not monotonic.
     """
+    expect_real("np.digitize", x, bins)
     if not holds_traced(bins):
         _check_digitize(x, bins)
     trace = common_trace((x, bins))
@@ -86,10 +103,14 @@ def _check_digitize(x: Any, bins: Any, right: Any = False) -> None:
 
 @implements("interp")
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """``numpy.interp``, in float64 as NumPy's; ``xp`` must increase."""
+    """``numpy.interp``, in float64 or complex128 as NumPy's; ``xp`` must increase."""
     refuse("interp", period=(period, None))
     trace = common_trace((x, xp, fp, left, right))
-    at, points, values = (operand(trace, nested(trace, part), _FLOAT64) for part in (x, xp, fp))
+    expect_real("np.interp", x, xp)
+    at, points = (operand(trace, nested(trace, part), _FLOAT64) for part in (x, xp))
+    values = trace.lift(nested(trace, fp))
+    values = convert(values, result_dtype(values.dtype, _FLOAT64))
+    left, right = (None if end is None else operand(trace, end, values.dtype) for end in (left, right))
     if points.shape != values.shape or points.ndim != 1 or not points.size:
         got = f"{points.shape} and {values.shape}"
         raise ShapeError(message("np.interp", "xp and fp must be vectors of one length that is not 0", got))
@@ -113,9 +134,18 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """``numpy.ediff1d``."""
     x: Any = np.ravel(ary)
+    for end in (to_begin, to_end):
+        _expect_same_kind("np.ediff1d", end, x.dtype)
     parts = [to_begin, x[1:] - x[:-1], to_end]
     flat = [operand(x._trace, part, x.dtype).reshape(-1) for part in parts if part is not None]
     return concatenate(flat)
+
+
+def _expect_same_kind(function: str, x: Any, dtype: Any) -> None:
+    """Raise DTypeError for an array that NumPy does not convert to ``dtype`` by itself, such as floats to integers."""
+    found = None if x is None else getattr(x, "dtype", None) or np.asarray(x).dtype
+    if found is not None and not np.can_cast(found, dtype, "same_kind"):
+        raise DTypeError(message(function, f"the ends must fit {dtype}", found, "convert them with astype"))
 
 
 @implements("trapezoid", "trapz")
@@ -152,6 +182,12 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     return results[0] if len(results) == 1 else results
 
 
+def _coordinates(by: Any) -> Any:
+    """Integers as floats, because differences of unsigned ones would wrap around."""
+    by = by if hasattr(by, "dtype") else np.asarray(by)
+    return by.astype(_FLOAT64) if is_integer(by.dtype) else by
+
+
 def _slope(x: Any, dim: int, by: Any, edge_order: int) -> Any:
     def at(*bounds: Any) -> Any:
         return _slice(x, dim, *bounds)
@@ -160,7 +196,7 @@ def _slope(x: Any, dim: int, by: Any, edge_order: int) -> Any:
         if edge_order == 2:
             way_out = "use edge_order=1, or even spacing"
             raise UnsupportedError(message("np.gradient", "edge_order=2 needs even spacing", "coordinates", way_out))
-        width = _along(np.diff(by), dim, x.ndim)
+        width = _along(np.diff(_coordinates(by)), dim, x.ndim)
         low, high = _slice(width, dim, None, -1), _slice(width, dim, 1, None)
         middle = (
             at(None, -2) * (-high / (low * (low + high)))
@@ -181,14 +217,16 @@ def _slope(x: Any, dim: int, by: Any, edge_order: int) -> Any:
 @implements("unwrap")
 def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Any:
     """``numpy.unwrap``; integers stay integers if the period is an integer."""
-    p = convert(p, result_dtype(p.dtype, period))
     dim = normalize_axis("np.unwrap", axis, p.ndim)
-    step: Any = np.diff(p, axis=dim)
-    half, odd = divmod(period, 2) if p.dtype.kind in "iu" else (period / 2, 0)
-    near = np.mod(step + half, period) - half
+    step: Any = np.diff(p, axis=dim)  # in the dtype of p: unsigned integers wrap around, as in NumPy
+    dtype = result_dtype(step, period)
+    half, odd = divmod(period, 2) if dtype.kind in "iu" else (period / 2, 0)
+    near = np.mod(step - -half, period) + -half
     near = near if odd else np.where((near == -half) & (step > 0), half, near)
     jump = np.where(np.abs(step) < (period / 2 if discont is None else discont), 0, near - step)
-    return concatenate([_slice(p, dim, 0, 1), _slice(p, dim, 1, None) + np.cumsum(jump, axis=dim)], axis=dim)
+    p = convert(p, dtype)
+    rest = convert(_slice(p, dim, 1, None) + np.cumsum(jump, axis=dim), dtype)
+    return concatenate([_slice(p, dim, 0, 1), rest], axis=dim)
 
 
 # ---- statistics -----------------------------------------------------------------------------------------------------
@@ -229,11 +267,12 @@ def cov(
     trace = common_trace((m, y))
     parts: list[Any] = [trace.lift(part) for part in (m, y) if part is not None]
     dtype = result_dtype(*(part.dtype for part in parts), _FLOAT64) if dtype is None else np.dtype(dtype)
-    rows: list[Any] = [np.atleast_2d(convert(part, dtype)) for part in parts]
+    rows: list[Any] = [np.atleast_2d(cast(part, dtype)) for part in parts]
     x: Any = concatenate([row if rowvar or part.ndim == 1 else row.T for row, part in zip(rows, parts)])
     freedom = x.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
     x = x - np.mean(x, axis=1, keepdims=True)
-    return np.squeeze((x @ x.T) * (1 / freedom if freedom > 0 else np.inf))
+    adjoint = np.conjugate(x.T) if is_complex(x.dtype) else x.T
+    return np.squeeze((x @ adjoint) * (1 / freedom if freedom > 0 else np.inf))
 
 
 @implements("corrcoef")
@@ -242,8 +281,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) ->
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return c / c
-    deviation: Any = np.sqrt(np.diagonal(c))
-    return np.clip(c / deviation[:, None] / deviation[None, :], -1, 1)
+    deviation: Any = np.sqrt(np.real(np.diagonal(c)))
+    c = c / deviation[:, None] / deviation[None, :]
+    if not is_complex(c.dtype):
+        return clip(c, -1, 1)
+    real, imag = (clip(part, -1, 1) for part in (real_part(c), imag_part(c)))  # as NumPy clips them
+    return complex_of(real, imag)
 
 
 # ---- polynomials and products ---------------------------------------------------------------------------------------
@@ -264,7 +307,11 @@ def polyval(p: Any, x: Any) -> Any:
 @implements("vander")
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803
     """``numpy.vander``."""
+    if x.ndim != 1:
+        raise ShapeError(message("np.vander", "the array must have one dim", f"shape {x.shape}"))
     count = x.shape[0] if N is None else int(N)
+    if count < 0:
+        raise ShapeError(message("np.vander", "N must not be negative", count))
     x = convert(x, result_dtype(x.dtype, np.dtype(int)))
     powers = [np.ones_like(x)]
     for _ in range(count - 1):
@@ -318,10 +365,11 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 @implements("correlate")
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
-    """``numpy.correlate``: a convolution with the reversed second vector."""
+    """``numpy.correlate``: a convolution with the reversed conjugates of the second vector."""
     trace = common_trace((a, v))
     first: Any = trace.lift(nested(trace, a))
     second: Any = trace.lift(nested(trace, v))
+    second = np.conjugate(second) if is_complex(second.dtype) else second
     if mode == "same" and first.size < second.size:
         return np.flip(convolve(np.flip(first), second, mode))
     return convolve(first, np.flip(second), mode)
@@ -377,6 +425,7 @@ def fix(x: Any, out: Any = None) -> Any:
 def isposinf(x: Any, out: Any = None) -> Any:
     """``numpy.isposinf``."""
     refuse("isposinf", out=(out, None))
+    expect_real("np.isposinf", x)
     return np.isinf(x) & (x > 0)
 
 
@@ -384,6 +433,7 @@ def isposinf(x: Any, out: Any = None) -> Any:
 def isneginf(x: Any, out: Any = None) -> Any:
     """``numpy.isneginf``."""
     refuse("isneginf", out=(out, None))
+    expect_real("np.isneginf", x)
     return np.isinf(x) & (x < 0)
 
 

@@ -35,7 +35,7 @@ def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Tracer, .
     sizes = sizes_of(shape)
     if order not in ("C", "F"):
         raise ValueError(message("np.unravel_index", "order must be 'C' or 'F'", repr(order)))
-    if indices.dtype.kind not in "iu":
+    if indices.dtype.kind not in "iub":
         rule, way_out = "indices must be integers", "convert them with astype"
         raise DTypeError(message("np.unravel_index", rule, indices.dtype, way_out))
     rest = indices.astype(np.int64)
