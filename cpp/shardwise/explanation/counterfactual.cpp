@@ -120,7 +120,7 @@ std::string remove(Module& module, const Module& propagated, Counterparts& count
       leave_group(module, op);
       return {};
     }
-    const bool computes = module.attrs(op).find<AxesAttr>("manual_axes") != nullptr;
+    const bool computes = module.op(op).def->regions == Regions::kManual;
     if (!is_constraint(module, op)) return computes ? kComputed : kPassedOn;
     value = module.result(op);
   } else if (!value) {

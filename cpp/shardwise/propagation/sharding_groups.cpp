@@ -60,7 +60,7 @@ class GroupSync {
   }
 
  private:
-  bool sees_local_shapes(OpId op) const { return module_.attrs(op).find<AxesAttr>("manual_axes") != nullptr; }
+  bool sees_local_shapes(OpId op) const { return module_.op(op).def->regions == Regions::kManual; }
 
   void collect(RegionId region, OpId manual) {
     for (const OpId id : module_.region(region).ops) {

@@ -6,7 +6,6 @@
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/propagation/map_shardings.h"
-#include "shardwise/text/assembly_format.h"
 
 namespace shardwise {
 namespace {
@@ -48,8 +47,7 @@ class CollectiveAxes {
  private:
   bool is_collective(OpId id) const {
     const Operation& op = module_.op(id);
-    // Collectives are the ops whose text shows a sharding and that have a verifier; constraints have none.
-    return op.def->verify != nullptr && !assembly_format(*op.def).sharding.empty() && op.result_count == 1 &&
+    return op.def->traits.collective != CollectiveKind::kNone && op.result_count == 1 &&
            module_.value(module_.result(id)).sharding;
   }
 
