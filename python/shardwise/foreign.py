@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["ForeignNode", "native", "node_of", "register_library"]
+__all__ = ["DescribedNode", "ForeignNode", "described_node_of", "native", "node_of", "register_library"]
 
 
 class ForeignNode(NamedTuple):
@@ -21,14 +21,23 @@ class ForeignNode(NamedTuple):
     structure: Any  # hashable; its method unflatten(children) makes the object
 
 
+class DescribedNode(NamedTuple):
+    """What a description of a node describes, where other descriptions of its class describe arrays."""
+
+    example: Any  # an object of the node's class
+    children: list[Any]
+
+
 _converters: dict[str, Callable[[Any], Any]] = {}  # by the first part of the module of an object's class
 _node_readers: list[Callable[[Any], ForeignNode | None]] = []
+_description_readers: list[Callable[[Any], DescribedNode | None]] = []
 
 
 def register_library(
     packages: tuple[str, ...],
     converter: Callable[[Any], Any],
     node_reader: Callable[[Any], ForeignNode | None],
+    description_reader: Callable[[Any], DescribedNode | None],
 ) -> None:
     """Register a library.
 
@@ -36,9 +45,11 @@ def register_library(
         packages: the top-level packages that define its classes.
         converter: returns Shardwise's object for one of these packages, or its argument for objects without one.
         node_reader: takes an object of any class, and returns its node, or None for a leaf.
+        description_reader: takes a leaf, and returns the node that it describes, or None.
     """
     _converters.update(dict.fromkeys(packages, converter))
     _node_readers.append(node_reader)
+    _description_readers.append(description_reader)
 
 
 def native(x: Any) -> Any:
@@ -53,4 +64,13 @@ def node_of(x: Any) -> ForeignNode | None:
         node = read(x)
         if node is not None:
             return node
+    return None
+
+
+def described_node_of(leaf: Any) -> DescribedNode | None:
+    """The node that a leaf describes, such as a `jax.ShapeDtypeStruct` of a random key; None for other leaves."""
+    for read in _description_readers:
+        described = read(leaf)
+        if described is not None:
+            return described
     return None

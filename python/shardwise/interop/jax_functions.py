@@ -31,6 +31,7 @@ from .jax_errors import clearer, refuse_jax_tracer
 from .jax_lowering import FlatFunction, canonical_dtype, shape_of
 from .jaxprs import context_mesh
 from .optional import jax, needs_jax
+from .random_keys import is_key_or_its_shape
 
 __all__ = ["JaxFunction", "from_jax"]
 
@@ -123,7 +124,7 @@ class JaxFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays, or the ``ShapeDtypeStruct`` of Shardwise or JAX."""
         jitted = self._jit_of(args, kwargs)
-        args, kwargs = _converted((args, kwargs), _as_shape)
+        args, kwargs = _converted((args, kwargs), _as_shape, is_key_or_its_shape)
         return jitted.trace(*args, **kwargs)
 
     @entry_point
@@ -135,7 +136,7 @@ class JaxFunction:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
         jitted = self._jit_of(args, kwargs)
-        args, kwargs = _converted((args, kwargs), _as_shape)
+        args, kwargs = _converted((args, kwargs), _as_shape, is_key_or_its_shape)
         return jitted.eval_shape(*args, **kwargs)
 
     @property
@@ -335,9 +336,10 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) or is_jax_array(x)
 
 
-def _converted(tree: Any, convert: Callable[[Any], Any]) -> Any:
-    leaves, structure = flatten(tree)
-    return unflatten(structure, [convert(leaf) for leaf in leaves])
+def _converted(tree: Any, convert: Callable[[Any], Any], is_kept: Callable[[Any], bool] | None = None) -> Any:
+    """A tree with its leaves converted, but for those that are kept."""
+    leaves, structure = flatten(tree, is_kept)
+    return unflatten(structure, [leaf if is_kept is not None and is_kept(leaf) else convert(leaf) for leaf in leaves])
 
 
 def _as_array(leaf: Any) -> Any:

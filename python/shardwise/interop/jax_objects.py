@@ -13,7 +13,7 @@ from ..foreign import ForeignNode, register_library
 from ..mesh import Mesh
 from ..partition_spec import PartitionSpec
 from ..sharding import NamedSharding
-from .random_keys import key_node
+from .random_keys import described_key, is_shape_of_key, key_node
 
 __all__ = ["native_of_jax", "node_of_jax"]
 
@@ -43,13 +43,18 @@ def _spec(x: Any) -> PartitionSpec:
     return PartitionSpec(*dims, unreduced=frozenset(getattr(x, "unreduced", ())))
 
 
+def _shape(x: Any) -> Any:
+    """Trees read the shapes of random keys, whose dtype NumPy lacks."""
+    return x if is_shape_of_key(x) else ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)
+
+
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "AbstractMesh": lambda x: Mesh(dict(x.shape)),
     "Mesh": _mesh,
     "NamedSharding": lambda x: NamedSharding(x.mesh, x.spec),
     "P": _spec,
     "PartitionSpec": _spec,
-    "ShapeDtypeStruct": lambda x: ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
+    "ShapeDtypeStruct": _shape,
     "UnconstrainedSingleton": lambda _: PartitionSpec.UNCONSTRAINED,
 }
 
@@ -68,4 +73,4 @@ def node_of_jax(x: Any) -> ForeignNode | None:
     return ForeignNode([child for _, child in keyed], [path[0] for path, _ in keyed], structure)
 
 
-register_library(("jax", "jaxlib"), native_of_jax, node_of_jax)
+register_library(("jax", "jaxlib"), native_of_jax, node_of_jax, described_key)

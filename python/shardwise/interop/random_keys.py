@@ -2,8 +2,8 @@
 """Random keys of JAX (`jax.random.key`), which are no arrays of numbers, as arguments and results of programs.
 
 To Shardwise, a key is a tree with one leaf, its data: uint32, of shape (2,) for threefry. A traced function that is
-given a key sees a :class:`RandomKey`, and passes it to functions from JAX, which see the key. In trees of shardings, a
-key has one :class:`LeafSharding`.
+given a key sees a :class:`RandomKey`, and passes it to functions from JAX, which see the key. A `jax.ShapeDtypeStruct`
+of keys is the same tree, of shapes. In trees of shardings, a key has one :class:`LeafSharding`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..array import Array
-from ..foreign import ForeignNode
+from ..array import Array, ShapeDtypeStruct
+from ..foreign import DescribedNode, ForeignNode
 from ..trees.registry import register_pytree_node
 
-__all__ = ["LeafSharding", "RandomKey", "is_random_key", "key_node", "without_keys"]
+__all__ = [
+    "LeafSharding",
+    "RandomKey",
+    "described_key",
+    "is_key_or_its_shape",
+    "is_random_key",
+    "is_shape_of_key",
+    "key_node",
+    "without_keys",
+]
 
 _NO_PATH = ""  # errors and reports name the key, not its data
 
@@ -80,6 +89,39 @@ def is_random_key(x: Any) -> bool:
     """Whether ``x`` is an array of random keys of JAX."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def is_shape_of_key(x: Any) -> bool:
+    """Whether ``x`` is the `jax.ShapeDtypeStruct` of random keys."""
+    jax = sys.modules.get("jax")
+    return (
+        jax is not None and isinstance(x, jax.ShapeDtypeStruct) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+    )
+
+
+def is_key_or_its_shape(x: Any) -> bool:
+    """Whether ``x`` is an array of random keys, or the shape of one."""
+    return is_random_key(x) or is_shape_of_key(x)
+
+
+def described_key(x: Any) -> DescribedNode | None:
+    """The key that a `jax.ShapeDtypeStruct` describes; None for anything else.
+
+    A program that is lowered for it takes keys, so its tree is that of a key.
+    """
+    if not is_shape_of_key(x):
+        return None
+    jax = sys.modules["jax"]
+    names = []
+
+    def data_of(key: Any) -> Any:
+        names.append(str(jax.random.key_impl(key)))  # takes keys alone
+        return jax.random.key_data(key)
+
+    data = jax.eval_shape(data_of, x)
+    with jax.ensure_compile_time_eval():
+        example = jax.random.key(0, impl=names[0])
+    return DescribedNode(example, [ShapeDtypeStruct(data.shape, data.dtype, sharding=x.sharding)])
 
 
 def key_node(x: Any) -> ForeignNode | None:

@@ -9,11 +9,11 @@ from typing import Any
 import optree
 
 from ..errors import ShardingError, message
-from ..foreign import native
+from ..foreign import described_node_of, native
 from ..partition_spec import PartitionSpec
 from ..sharding import UNSPECIFIED, NamedSharding
 from .differences import difference
-from .registry import NAMESPACE, adopt, path_of
+from .registry import NAMESPACE, adopt, are_plain, path_of
 
 __all__ = [
     "broadcast",
@@ -30,9 +30,24 @@ __all__ = [
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
     """Leaves of ``tree`` and its structure."""
     leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    if are_plain(leaves):
+        return leaves, structure
     while adopt(leaves if is_leaf is None else [leaf for leaf in leaves if not is_leaf(leaf)]):
         leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
-    return leaves, structure
+    return _with_described_nodes(leaves, structure, is_leaf)
+
+
+def _with_described_nodes(
+    leaves: list[Any], structure: Any, is_leaf: Callable[[Any], bool] | None
+) -> tuple[list[Any], Any]:
+    """Replace leaves that describe nodes by the children of these nodes, and return the structure with the nodes."""
+    found = [None if is_leaf is not None and is_leaf(leaf) else described_node_of(leaf) for leaf in leaves]
+    if not any(found):
+        return leaves, structure
+    examples = [leaf if node is None else node.example for leaf, node in zip(leaves, found)]
+    _, structure = flatten(unflatten(structure, examples), is_leaf)
+    children = [[leaf] if node is None else node.children for leaf, node in zip(leaves, found)]
+    return [child for group in children for child in group], structure
 
 
 def unflatten(structure: Any, leaves: Any) -> Any:

@@ -25,6 +25,7 @@ __all__ = [
     "GetAttrKey",
     "SequenceKey",
     "adopt",
+    "are_plain",
     "path_of",
     "register_dataclass",
     "register_pytree_node",
@@ -305,9 +306,14 @@ _leaf_classes: set[type] = set()  # never nodes: checking the class of a leaf is
 _LEAF_MODULES = ("builtins", "numpy", "ml_dtypes", "jaxlib", "shardwise")
 
 
+def are_plain(leaves: list[Any]) -> bool:
+    """Whether the classes of all leaves are known to have no nodes."""
+    return _leaf_classes.issuperset(map(type, leaves))
+
+
 def adopt(leaves: list[Any]) -> bool:
     """Register leaf classes that are trees to the user. Returns whether there are any; then flatten again."""
-    if _leaf_classes.issuperset(map(type, leaves)):
+    if are_plain(leaves):
         return False
     with _lock:
         return any(_adopted(leaf) for leaf in leaves if type(leaf) not in _leaf_classes)

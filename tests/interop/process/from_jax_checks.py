@@ -119,6 +119,23 @@ def test_the_bound_refuses_the_gradient_of_the_text() -> None:
         assert_near_exact(jax.tree.leaves(of_text), theirs, [np.asarray(x, np.float64) for x in theirs], case.name)
 
 
+# ---- documented differences ------------------------------------------------------------------------------------------
+
+
+def test_the_gradient_by_a_python_float_is_float64() -> None:
+    function = lambda s: jnp.sin(s)  # noqa: E731
+    assert sw.jit(sw.grad(sw.from_jax(function)), mesh=MESH)(2.0).dtype == np.float64
+    assert jax.grad(function)(2.0).dtype == np.float32
+
+
+def test_a_window_counts_its_initial_value_at_padded_positions() -> None:
+    x = np.arange(6, dtype=np.float32)
+    sums = lambda x: jax.lax.reduce_window(x, 10.0, jax.lax.add, (3,), (1,), ((1, 1),))  # noqa: E731
+    expected = [21, 13, 16, 19, 22, 29]
+    np.testing.assert_array_equal(np.asarray(sw.from_jax(sums, mesh=MESH)(x)), np.float32(expected))
+    assert np.asarray(sums(x)).tolist() == [11, *expected[1:-1], 19]
+
+
 # ---- meshes, shardings, names, lines ---------------------------------------------------------------------------------
 
 MESH = sw.Mesh({"data": 4, "model": 2})

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
+from shardwise import P
 
 MESH = sw.Mesh({"x": 4})
 X = np.arange(1, 9, dtype=np.float32)
@@ -70,6 +71,45 @@ def test_gradients_beside_a_key() -> None:
     key = jax.random.key(7)
     found = sw.jit(sw.grad(loss), mesh=MESH)(X, key)
     np.testing.assert_allclose(np.asarray(found), jax.grad(lambda x: drop(key, x)[0])(X))
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("how", ["key", "shape"])
+@pytest.mark.parametrize("way", ["from_jax", "jit"])
+def test_a_program_for_the_shape_of_a_key_takes_keys(way: str, how: str, impl: str) -> None:
+    state = {"key": jax.random.key(3, impl=impl), "x": X}
+    function = lambda state: drop(state["key"], state["x"])  # noqa: E731
+    staged = sw.from_jax(function, mesh=MESH) if way == "from_jax" else sw.jit(sw.from_jax(function), mesh=MESH)
+    given = jax.eval_shape(lambda: state) if how == "shape" else state
+    traced = staged.trace(given)
+    assert traced.in_names == ["state['key']", "state['x']"]
+    value, rest = traced.lower().compile()(state)
+    expected, expected_rest = function(state)
+    np.testing.assert_allclose(np.asarray(value), expected)
+    assert np.array_equal(data_of(rest), data_of(expected_rest))
+    value, rest = staged.eval_shape(given)
+    assert (value.shape, value.dtype) == ((), np.float32)
+    assert (rest.data.shape, rest.data.dtype, rest.impl) == (data_of(expected_rest).shape, np.uint32, impl)
+
+
+def test_the_shape_of_keys_keeps_its_sharding_and_shapes_of_numbers_are_leaves() -> None:
+    mesh = jax.sharding.AbstractMesh((4,), ("x",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    keys = jax.random.split(jax.random.key(1), 8)
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding) for x in (X, keys, X)]
+    draws = sw.from_jax(lambda x, keys, y: x + jax.vmap(jax.random.normal)(keys) + y)
+    program = sw.jit(draws).lower(*shapes).compile()
+    assert [sharding.spec for sharding in program.input_shardings] == [P("x"), P("x", None), P("x")]
+    expected = X + jax.vmap(jax.random.normal)(keys) + X
+    np.testing.assert_allclose(np.asarray(program(X, keys, X)), expected, rtol=1e-6)
+    assert sw.tree.leaves(shapes[1])[0].shape == (8, 2)
+    assert sw.tree.leaves(shapes[0]) == [shapes[0]]
+
+
+def test_a_shape_is_no_key_to_run_on() -> None:
+    shape = jax.eval_shape(lambda: jax.random.key(0))
+    with pytest.raises(sw.ShapeError, match=r"a program runs on arrays, got ShapeDtypeStruct\(.* for key"):
+        sw.from_jax(drop, mesh=MESH)(shape, X)
 
 
 def test_a_key_is_an_argument_with_a_name() -> None:
