@@ -12,7 +12,7 @@ import pytest
 import shardwise as sw
 from shardwise import NamedSharding, P
 from shardwise.tracing import current_trace
-from tests.api import composed_cases
+from tests.api.functions import composed_cases
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 RNG = np.random.default_rng(7)

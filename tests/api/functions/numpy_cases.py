@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from tests.api import composed_cases
+from tests.api.functions import composed_cases
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 

@@ -12,7 +12,7 @@ import pytest
 import shardwise as sw
 import shardwise.numpy as snp
 from shardwise import P
-from tests.api.numpy_cases import Case, all_cases, data
+from tests.api.functions.numpy_cases import Case, all_cases, data
 
 CASES = all_cases()
 MESHES = {"1": sw.Mesh({"data": 1, "model": 1}), "4x2": sw.Mesh({"data": 4, "model": 2})}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from tests.api.numpy_cases import Case, all_cases, data
+from tests.api.functions.numpy_cases import Case, all_cases, data
 from tests.op.test_complex import by_parts
 
 MESH = sw.Mesh({"x": 2})
