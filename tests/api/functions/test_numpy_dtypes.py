@@ -69,7 +69,7 @@ SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "angle": (lambda x: [np.angle(x), np.angle(x, deg=True)], (BYTES,)),
     "ix_-mask": (lambda x, i: x[np.ix_(i, [True, False, True])], (M, np.array([2, 0]))),
     "ix_-empty": (lambda x, i: np.ix_(i, []), (M, np.array([2, 0]))),
-    "fmax": (lambda x: [np.fmax(x, x[::-1]), np.fmin(x, x[::-1])], (NANS,)),
+    "fmax": (lambda x: [f(x, np.roll(x, 1)) for f in (np.fmax, np.fmin)], (NANS,)),
     "sort": (lambda x: [np.sort(x), np.argsort(x, kind="stable"), np.lexsort((x.real, x))], (NANS,)),
     "searchsorted": (lambda x: [np.searchsorted(np.sort(NANS), x, side) for side in ("left", "right")], (NANS,)),
     "round-bool": (np.round, (FLAGS,)),
