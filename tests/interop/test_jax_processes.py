@@ -23,7 +23,7 @@ DEVICES = {"many_devices_checks": 32, "op_checks": 32}  # else 8
 # Most of the time of these would be LLVM's.
 HANDED_OVER = (
     "to_jax_checks", "script_checks", "many_devices_checks", "linear_algebra_checks", "narrow_dtypes_checks",
-    "transformation_checks", "empty_arrays_checks",
+    "transformation_checks", "empty_arrays_checks", "donation_checks",
 )  # fmt: skip
 
 

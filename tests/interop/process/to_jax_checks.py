@@ -191,44 +191,6 @@ def test_another_mesh_of_the_caller_does_not_matter() -> None:
         assert np.asarray(function(X)["sum"]) == X.sum()
 
 
-def test_donated_arguments_are_deleted() -> None:
-    x = X[:8]
-    program = sw.jit(lambda x: x + 1, mesh=MESH, in_shardings=(P("x"),), donate_argnums=0).lower(x).compile()
-    function = program.to_jax()
-    (placed,) = function.put(x)
-    np.testing.assert_array_equal(np.asarray(function(placed)), x + 1)
-    assert placed.is_deleted()
-    with pytest.raises(sw.DeletedArrayError, match="donated before"):
-        function(placed)
-
-
-def test_a_donated_argument_without_a_result_of_its_type_is_deleted() -> None:
-    """One that nothing reads, and one that is only summed up."""
-    for function in (lambda x, y: x + 1, lambda x, y: x.sum() + y.sum()):
-        program = sw.jit(function, mesh=MESHES["8"], in_shardings=(P("x"), P("x")), donate_argnums=1)
-        handed = program.lower(X[:8], X[:8]).compile().to_jax()
-        placed = handed.put(X[:8], X[:8])
-        handed(*placed)
-        assert [x.is_deleted() for x in placed] == [False, True]
-        with pytest.raises(sw.DeletedArrayError, match="donated before"):
-            handed(*placed)
-
-
-def test_odd_names_of_axes_do_not_crash_xla() -> None:
-    """XLA aborts where the name of an axis is not ASCII or has a backslash."""
-    x = np.arange(48, dtype=np.float32).reshape(8, 6)
-    for name in ("é", "a\\b", 'a"b', ""):
-        program = sw.jit(lambda x: (x.sum(0), x * 2), mesh=sw.Mesh({name: 4, "_": 2}), in_shardings=P(name, "_"))
-        compiled = program.lower(x).compile()
-        function = compiled.to_jax()
-        total, twice = function.get(function(x))
-        np.testing.assert_array_equal(total, x.sum(0))
-        np.testing.assert_array_equal(twice, x * 2)
-        assert f'axes = [#stablehlo.axis_ref<name = "{function.mesh.axis_names[0]}">]' in compiled.as_text("export")
-        mine = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), (name, "_"))
-        np.testing.assert_array_equal(compiled.to_jax(mesh=mine)(x)[0], x.sum(0))
-
-
 def test_devices_are_given_by_id_and_meshes_in_order() -> None:
     devices = jax.devices()
     mesh = sw.Mesh({"x": 4}, device_ids=[3, 1, 0, 2])
@@ -484,16 +446,6 @@ def test_arguments_on_a_second_mesh() -> None:
     np.testing.assert_array_equal(function.get(function(first, X))[0], X * 3)
     with pytest.raises(sw.ShardingError, match="argument x must have the sharding of the program"):
         function(placed[1], placed[1])
-
-
-def test_a_donated_argument_on_a_second_mesh_is_deleted() -> None:
-    there = sw.NamedSharding(MIXED, P("v"))
-    program = sw.jit(lambda x: x + 1, mesh=MESH, in_shardings=there, out_shardings=there, donate_argnums=0)
-    function = program.lower(X[:8]).compile().to_jax()
-    placed = function.put(X[:8])[0]
-    np.testing.assert_array_equal(function.get(function(placed)), X[:8] + 1)
-    with pytest.raises(sw.DeletedArrayError, match="donated before"):
-        function(placed)
 
 
 # ---- exchanges as few permutes ---------------------------------------------------------------------------------------
