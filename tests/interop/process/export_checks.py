@@ -95,6 +95,20 @@ def test_an_argument_that_nothing_reads_is_in_the_signature() -> None:
     np.testing.assert_array_equal(twice, x * 2)
 
 
+def test_odd_names_of_axes_do_not_crash_xla() -> None:
+    """XLA aborts where the name of an axis is not ASCII or has a backslash."""
+    x = np.arange(48, dtype=np.float32).reshape(8, 6)
+    for name in ("é", "a\\b", 'a"b', ""):
+        jitted = sw.jit(lambda x: (x.sum(0), x * 2), mesh=sw.Mesh({name: 4, "_": 2}), in_shardings=P(name, "_"))
+        program = jitted.lower(x).compile()
+        text, function = program.as_text("export"), program.to_jax()
+        assert f'axes = [#stablehlo.axis_ref<name = "{function.mesh.axis_names[0]}">]' in text
+        mine = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), (name, "_"))
+        for total, twice in (run(text, function, (x,)), function.get(function(x)), program.to_jax(mesh=mine)(x)):
+            np.testing.assert_array_equal(total, x.sum(0))
+            np.testing.assert_array_equal(twice, x * 2)
+
+
 def test_ops_have_the_lines_of_the_user() -> None:
     def step(x: Any, w: Any) -> Any:
         hidden = np.tanh(x @ w)
