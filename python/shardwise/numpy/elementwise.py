@@ -436,7 +436,10 @@ def _ignoring_nan(direction: str) -> Rule:
         if not is_inexact(lhs.dtype):
             return lhs._trace.emit({"GT": "stablehlo.maximum", "LT": "stablehlo.minimum"}[direction], (lhs, rhs))
         # At ties the second operand gets the gradient, as in JAX.
-        return select(compare(direction, lhs, rhs) | _isnan(rhs), lhs, rhs)
+        wins: Any = compare(direction, lhs, rhs)
+        if is_complex(lhs.dtype):  # a real part may decide the comparison with a number whose imaginary part is NaN
+            wins = wins & ~_isnan(lhs)
+        return select(wins | _isnan(rhs), lhs, rhs)
 
     return rule
 
