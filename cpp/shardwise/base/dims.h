@@ -20,7 +20,7 @@ Dims row_major_strides(DimSpan shape, int64_t item_size);
 Dims to_dims(DimSpan dims);
 bool equal(DimSpan a, DimSpan b);
 
-// Of a positive divisor; `/` rounds towards zero. A sum with the divisor could overflow.
+// `b` must be positive. They correct the result of `/`, which rounds towards zero, because `a + b - 1` can overflow.
 inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 

@@ -145,9 +145,8 @@ void TextReader::fail_with(size_t position, const std::string& message) const {
 
 TypeId TextReader::parse_type() {
   skip_space();
-  // A program has few distinct types and many uses of them: the text up to the first
-  // '>' is looked up before it is parsed.
-  // An alias has none: the next one may be far behind.
+  // A program has few distinct types and many uses of them: the text up to the first '>' is looked up before it is
+  // parsed. An alias has no '>', and a search for one could read the rest of the program.
   const size_t end = peek("!") ? std::string_view::npos : text.find('>', pos);
   if (end == std::string_view::npos) return parse_type_at_cursor();
   const std::string_view key = text.substr(pos, end + 1 - pos);

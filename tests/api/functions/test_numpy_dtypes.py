@@ -180,7 +180,7 @@ def test_gradients_of_complex_functions_follow_jax(name: str) -> None:
 
 DTYPES = [np.dtype(name) for name in ("complex64", "complex128", "bool", "uint8", "int8")]
 
-# What differs from NumPy on purpose, by case and dtype.
+# Intended differences from NumPy, by case and dtype.
 DIFFERENT = {
     "sign-special": ("complex64 complex128", "StableHLO's sign of a complex infinity is NaN"),
     "power": ("int8", "a negative traced exponent cannot raise"),
