@@ -30,6 +30,7 @@ from . import (
     debug as debug,
     dtensor,
     errors as errors,
+    interop as interop,
     layouts,
     models as models,
     mpi as mpi,
@@ -81,7 +82,6 @@ from .errors import (
     UnsupportedError,
 )
 from .grad import grad, stop_gradient, value_and_grad
-from .interop import jax_objects as _jax_objects  # noqa: F401 - registers JAX's objects
 from .jit import eval_shape, jit
 from .layouts import axis_rules
 from .lazy_names import lazy_names as _lazy_names
@@ -100,7 +100,12 @@ from .vmap import vmap
 if _TYPE_CHECKING:
     from .interop import annotate_jax, from_jax
 
-__getattr__, __dir__ = _lazy_names(__name__, {"annotate_jax": ".interop", "from_jax": ".interop"})
+__getattr__, __dir__ = _lazy_names(
+    __name__,
+    {"annotate_jax": ".interop", "from_jax": ".interop"},
+    {"checkpoint_policies", "debug", "dtensor", "errors", "interop", "layouts"}
+    | {"models", "mpi", "numpy", "random", "testing", "tree"},
+)
 
 # Registered last, so that it runs before the exit function of optree, which unregisters lists as nodes.
 _atexit.register(_core.runtime.wait_for_threads)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -22,8 +22,13 @@ def lazy_module(package: str, home: str) -> Callable[[], ModuleType]:
     return lambda: importlib.import_module(home, package)
 
 
-def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package with these names, each with the module that defines it."""
+def lazy_names(
+    package: str, homes: Mapping[str, str], submodules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package with these names, each with the module that defines it.
+
+    ``dir`` lists these submodules and no others, so that completion offers what users may use.
+    """
     namespace = vars(sys.modules[package])
 
     def value_of(name: str) -> Any:
@@ -33,6 +38,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         return value  # Python finds it in the namespace from now on
 
     def names() -> list[str]:
-        return sorted({*namespace, *homes})
+        modules = {name for name, value in namespace.items() if isinstance(value, ModuleType)}
+        return sorted({*namespace, *homes} - modules | {*submodules})
 
     return value_of, names

@@ -54,6 +54,10 @@ def test_names_that_are_imported_later_are_listed_and_found() -> None:
         sw.mpi.rank  # noqa: B018
 
 
+def test_dir_lists_no_internal_module() -> None:
+    assert [name for name in dir(sw) if not name.startswith("_")] == sorted(package_names())
+
+
 def test_a_star_import_shadows_no_builtin_and_no_common_name() -> None:
     namespace: dict[str, Any] = {}
     exec("from shardwise import *", namespace)

@@ -242,16 +242,16 @@ def test_a_signal_stops_a_run_between_two_ops() -> None:
     x = np.zeros((400, 400))
     program = sw.jit(powers, mesh=MESH).lower(x).compile()
     program(x)
-    start = time.perf_counter()
+    start = time.process_time()  # unlike the time of a clock, that of a busy machine is the same
     program(x)
-    whole = time.perf_counter() - start
-    before = signal.signal(signal.SIGALRM, interrupt)
+    whole = time.process_time() - start
+    before = signal.signal(signal.SIGPROF, interrupt)
     try:
-        start = time.perf_counter()
-        signal.setitimer(signal.ITIMER_REAL, whole / 4)
+        start = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, whole / 4)
         with pytest.raises(KeyboardInterrupt):
             program(x)
-        assert time.perf_counter() - start < whole * 0.75
+        assert time.process_time() - start < whole * 0.75
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -157,9 +157,9 @@ def test_a_program_has_no_op_of_any_number() -> None:
 
 @pytest.fixture(autouse=True)
 def quick() -> Any:
-    begin = time.monotonic()
+    begin = time.process_time()
     yield
-    assert time.monotonic() - begin < 30
+    assert time.process_time() - begin < 30
 
 
 def test_a_huge_mesh_compiles_and_explains() -> None:

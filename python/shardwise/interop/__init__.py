@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from .comparison import Comparison as Comparison, compare as compare
     from .handover import annotate_jax as annotate_jax
     from .jax_functions import JaxFunction as JaxFunction, from_jax as from_jax
+    from .to_jax.program import JaxProgram as JaxProgram
+
+__all__ = ["Comparison", "JaxFunction", "JaxProgram", "annotate_jax", "compare", "from_jax"]
 
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "Comparison": ".comparison",
         "JaxFunction": ".jax_functions",
+        "JaxProgram": ".to_jax.program",
         "annotate_jax": ".handover",
         "compare": ".comparison",
         "from_jax": ".jax_functions",
