@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -14,7 +14,7 @@ import numpy as np
 from . import _core
 from ._core.runtime import enter_call, leave_call
 from .dtypes import as_dtype, dtype_name, numpy_dtype
-from .errors import DeletedArrayError, Error, ShardingError, UnsupportedError, message, shown
+from .errors import DeletedArrayError, DTypeError, Error, ShardingError, UnsupportedError, message, shown
 from .foreign import native
 from .implementations import IMPLEMENTATIONS
 from .methods import ArrayMethods
@@ -31,7 +31,7 @@ from .viz import array_html
 __all__ = ["Array", "ShapeDtypeStruct", "Shard", "block_until_ready", "device_get"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # equal if identical: arrays have no equality that is true or false
 class Shard:
     """The shard of an array on one device: ``data`` is the unpadded block at ``index``."""
 
@@ -58,6 +58,8 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding")
 
     def __init__(self, shape: int | Sequence[int], dtype: Any, *, sharding: Any = None) -> None:
+        if dtype is None:
+            raise DTypeError(message("ShapeDtypeStruct", "dtype must be given", "None", "write np.float32"))
         self.shape = shape_of("ShapeDtypeStruct", _sizes(shape))
         sharding = native(sharding)
         if sharding is not None and not isinstance(sharding, (NamedSharding, PartitionSpec, str)):
@@ -112,6 +114,8 @@ class _Deleted:
 def _sizes(shape: Any) -> tuple[int, ...]:
     """Normalize a size or a sequence of sizes to a tuple. TypeError unless all are integers; bools are not."""
     sizes = (shape,) if hasattr(shape, "__index__") and np.ndim(shape) == 0 else shape
+    if isinstance(sizes, (str, Set)):
+        raise TypeError(message("ShapeDtypeStruct", "shape must be a sequence of integers", repr(shape)))
     try:
         numbers = tuple([operator.index(size) for size in sizes])
         if not any(isinstance(size, bool) for size in sizes):
@@ -128,12 +132,10 @@ class Array(ArrayMethods):
     ``np.asarray(x)`` gathers it. NumPy functions on it run as small programs on the mesh and return Arrays.
     """
 
-    __slots__ = ("_data", "_place", "_sharding", "dtype", "shape")
+    __slots__ = ("_data", "_dtype", "_place", "_shape", "_sharding")
 
     __shardwise_array__ = True
     _data: Any  # a _core.runtime.ShardedArray, or _Deleted
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
 
     def __init__(self, data: _core.runtime.ShardedArray, place: Place = ALONE) -> None:
         if not isinstance(data, _core.runtime.ShardedArray):
@@ -141,14 +143,14 @@ class Array(ArrayMethods):
         self._data = data
         self._place = place
         self._sharding: NamedSharding | None = None
-        self.shape = tuple(data.shape)
-        self.dtype = numpy_dtype(data.dtype)
+        self._shape = tuple(data.shape)
+        self._dtype = numpy_dtype(data.dtype)
 
     @classmethod
     def _of(cls, data: _core.runtime.ShardedArray, place: Place, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """An array whose shape and dtype are known, such as the result of a compiled program."""
         array = cls.__new__(cls)
-        array._data, array._place, array._sharding, array.shape, array.dtype = data, place, None, shape, dtype
+        array._data, array._place, array._sharding, array._shape, array._dtype = data, place, None, shape, dtype
         return array
 
     @property
@@ -292,11 +294,10 @@ class Array(ArrayMethods):
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (np.asarray(self), self.sharding)
 
-    def __copy__(self) -> Array:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
-        return self
+    @entry_point
+    def copy(self) -> Array:
+        """An array of the same elements that outlives this one, also if this one is deleted or donated."""
+        return Array._of(self._data.__copy__(), self._place, self.shape, self.dtype)
 
     @entry_point
     def astype(self, dtype: Any, *, copy: bool = True) -> Any:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from .errors import UnsupportedError, message, shown
 from .foreign_names import missing_attribute
 from .implementations import IMPLEMENTATIONS
 from .traceback_filtering import entry_point, hide_frames
@@ -16,15 +18,34 @@ from .traceback_filtering import entry_point, hide_frames
 __all__ = ["ArrayMethods"]
 
 
+def _read_only(name: str, way_out: str) -> property:
+    def refuse(self: Any, value: Any) -> NoReturn:
+        raise UnsupportedError(message(name, "an array cannot be changed in place", shown(value), way_out))
+
+    return property(attrgetter(f"_{name}"), refuse)
+
+
 class ArrayMethods(NDArrayOperatorsMixin):
-    """NumPy's operators and array methods in terms of its functions; needs ``shape`` and ``dtype``."""
+    """NumPy's operators and array methods in terms of its functions; needs ``_shape`` and ``_dtype``."""
 
     __slots__ = ()
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    _shape: tuple[int, ...]
+    _dtype: np.dtype[Any]
 
-    if not TYPE_CHECKING:  # hidden from type checkers, which would accept every attribute
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """The sizes of the dims."""
+
+        @property
+        def dtype(self) -> np.dtype[Any]:
+            """The dtype of the elements, of NumPy or ml_dtypes."""
+
+    else:  # hidden from type checkers, which would accept every attribute, and any type of these two
+        shape = _read_only("shape", "x.reshape(shape) gives a new one")
+        dtype = _read_only("dtype", "x.astype(dtype) gives a new one, x.view(dtype) one of the same bits")
 
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_attribute(self, name)
@@ -122,6 +143,12 @@ class ArrayMethods(NDArrayOperatorsMixin):
     def copy(self) -> Any:
         """The array itself, because it is never modified."""
         return self
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.copy()
 
 
 def _forward(name: str, doc: str) -> Any:

@@ -214,7 +214,9 @@ def _symbol(number: int) -> str:
 
 
 def _names(what: str, factors: Factors) -> tuple[str, ...]:
-    names = tuple(factors.replace(",", " ").split()) if isinstance(factors, str) else tuple(factors)
+    if not isinstance(factors, Iterable):
+        _refuse(f"{what} must be names of factors", repr(factors))
+    names = tuple(factors.replace(",", " ").split() if isinstance(factors, str) else factors)
     if not all(isinstance(name, str) for name in names):
         _refuse(f"{what} must be names of factors", repr(factors))
     if len(set(names)) != len(names):

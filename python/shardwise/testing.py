@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _core
 from .dtypes import as_wide, is_inexact, numpy_dtype
-from .errors import Error, UnsupportedError, message, shown
+from .errors import Error, UnsupportedError, is_integer, message, shown
 from .jit import JitFunction, jitted_with
 from .mesh import Mesh
 from .reports.collective_rows import COLLECTIVE_KINDS
@@ -74,6 +74,8 @@ def assert_matches_unpartitioned(
     """
     if not callable(fn):
         raise TypeError(message("assert_matches_unpartitioned", "takes a function", shown(fn)))
+    for name, bound in (("rtol", rtol), ("atol", atol)):
+        _expect_bound("assert_matches_unpartitioned", name, bound)
     given: dict[str, Any] = {
         "mesh": mesh,
         "in_shardings": in_shardings,
@@ -104,6 +106,12 @@ def assert_matches_unpartitioned(
                 reference.check_repeats(expected)
                 raise
     return program
+
+
+def _expect_bound(what: str, name: str, bound: Any) -> None:
+    is_number = isinstance(bound, (int, float, np.integer, np.floating)) and not isinstance(bound, bool)
+    if bound is not None and not (is_number and bound >= 0):  # also for NaN
+        raise TypeError(message(what, f"{name} must be a number of at least 0, or None", shown(bound)))
 
 
 class _Reference:
@@ -274,6 +282,10 @@ def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts
     if not isinstance(program, Program):
         way_out = {JitFunction: "use f.lower(*args).compile()", Lowered: "use lowered.compile()"}.get(type(program), "")
         raise TypeError(message("assert_collectives", "takes a compiled program", shown(program), way_out))
+    _expect_bound("assert_collectives", "bytes_max", bytes_max)
+    for kind, count in counts.items():
+        if not is_integer(count, 0):
+            raise TypeError(message("assert_collectives", f"{kind} must be an integer of at least 0", shown(count)))
     ledger = program.collectives()
     found = ledger.by_kind()
     wrong = [f"{found.get(k, 0)} {k} where {n} must be" for k, n in counts.items() if found.get(k, 0) != n]

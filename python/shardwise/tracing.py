@@ -22,6 +22,7 @@ from .errors import (
     DTypeError,
     MeshError,
     ShardingError,
+    TracerBoolConversionError,
     TracerConversionError,
     UnsupportedError,
     message,
@@ -46,18 +47,16 @@ class Tracer(ArrayMethods):
     a number (``if``, ``float()``, ``np.asarray``) raises a TracerConversionError.
     """
 
-    __slots__ = ("_trace", "_value", "dtype", "shape")
+    __slots__ = ("_dtype", "_shape", "_trace", "_value")
 
     _trace: Trace
     _value: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
 
     def __init__(self, trace: Trace, value: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._trace = trace
         self._value = value
-        self.shape = shape
-        self.dtype = dtype
+        self._shape = shape
+        self._dtype = dtype
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         try:
@@ -91,22 +90,24 @@ class Tracer(ArrayMethods):
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise conversion_error(self, "np.asarray")
+        raise _value_error(self, "np.asarray")
 
     def __bool__(self) -> NoReturn:
+        if self._trace is not current_trace():
+            raise TracerBoolConversionError(_escaped(self))
         raise bool_error(self)
 
     def __float__(self) -> NoReturn:
-        raise conversion_error(self, "float")
+        raise _value_error(self, "float")
 
     def __int__(self) -> NoReturn:
-        raise conversion_error(self, "int")
+        raise _value_error(self, "int")
 
     def __complex__(self) -> NoReturn:
-        raise conversion_error(self, "complex")
+        raise _value_error(self, "complex")
 
     def __index__(self) -> NoReturn:
-        raise conversion_error(self, "index")
+        raise _value_error(self, "index")
 
     def __round__(self, ndigits: int | None = None) -> Any:
         rounded: Any = np.round(self, ndigits or 0)
@@ -114,11 +115,11 @@ class Tracer(ArrayMethods):
 
     def item(self, *args: Any) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
-        raise conversion_error(self, "item")
+        raise _value_error(self, "item")
 
     def tolist(self) -> NoReturn:
         """Raises TracerConversionError: a traced array has no numbers yet."""
-        raise conversion_error(self, "tolist")
+        raise _value_error(self, "tolist")
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -131,7 +132,7 @@ class Tracer(ArrayMethods):
         return f"{kind}<{self.dtype.name}[{','.join(map(str, self.shape))}]>"
 
     def __hash__(self) -> int:
-        raise conversion_error(self, "hash")
+        raise _value_error(self, "hash")
 
 
 class WeakTracer(Tracer):
@@ -155,8 +156,16 @@ class WeakTracer(Tracer):
 
 def refuse_escaped(x: Tracer) -> NoReturn:
     """Raise UnsupportedError for a tracer that is used outside the program it belongs to."""
+    raise UnsupportedError(_escaped(x))
+
+
+def _escaped(x: Tracer) -> str:
     rule = "a traced value must not leave the function that recorded it"
-    raise UnsupportedError(message("trace", rule, repr(x), "return it instead"))
+    return message("trace", rule, repr(x), "return it instead")
+
+
+def _value_error(x: Tracer, what: str) -> TracerConversionError:
+    return conversion_error(x, what) if x._trace is current_trace() else TracerConversionError(_escaped(x))
 
 
 class Limit(NamedTuple):

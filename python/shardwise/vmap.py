@@ -36,7 +36,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
             the example.
 
     Returns:
-        A function of arrays with the batch dim.
+        A function of arrays with the batch dim. Keyword arguments are mapped over their first dim.
 
     Raises:
         ShapeError: mapped dims have different sizes, no argument is mapped, a dim does not exist, or the axes are not a
@@ -53,13 +53,13 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
 
     @entry_point
     @wraps(fun)
-    def wrapped(*args: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None:
             if unpartitioned_mesh() is not None:
-                return _looped(fun, as_numpy(args), in_axes, out_axes)
-            return run_as_program(wrapped, fun, programs, args, {})
-        return _batched(trace, fun, args, in_axes, out_axes)
+                return _looped(fun, as_numpy(args), as_numpy(kwargs), in_axes, out_axes)
+            return run_as_program(wrapped, fun, programs, args, kwargs)
+        return _batched(trace, fun, args, kwargs, in_axes, out_axes)
 
     return wrapped
 
@@ -86,15 +86,22 @@ def _axes_of_leaves(axes: Any, tree: Any, what: str) -> list[int | None]:
     return spread
 
 
-def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_axes: Any, out_axes: Any) -> Any:
-    leaves, tree = flatten(args)
+def _axes_of_call(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int | None]:
+    """The axis of every leaf of positional arguments, then of keyword arguments: 0."""
+    return _axes_of_leaves(in_axes, args, "in_axes") + _axes_of_leaves(0, kwargs, "in_axes")
+
+
+def _batched(
+    trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, out_axes: Any
+) -> Any:
+    leaves, tree = flatten((args, kwargs))
     if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
         rule = f"in_axes must have one entry for each of the {len(args)} positional arguments"
         raise ShapeError(message("vmap", rule, in_axes, "write None for an argument that is not mapped"))
-    axes = _axes_of_leaves(in_axes, args, "in_axes")
+    axes = _axes_of_call(in_axes, args, kwargs)
     mapped: list[Tracer] = []
     sizes: list[tuple[str, int]] = []
-    for leaf, axis, name in zip(leaves, axes, names_of_leaves(fun, args)):
+    for leaf, axis, name in zip(leaves, axes, names_of_leaves(fun, args, kwargs)):
         x: Any = trace.lift(leaf)
         if axis is not None:
             axis = _checked_axis("in_axes", axis, x.ndim, name)
@@ -102,7 +109,7 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
     if not leaves:
-        raise ShapeError(message("vmap", "an argument must hold an array", shown(args)))
+        raise ShapeError(message("vmap", "an argument must hold an array", shown((*args, *kwargs.values()))))
     if not sizes:
         way_out = "write in_axes=0, or call the function without vmap"
         raise ShapeError(message("vmap", "in_axes must map an argument", repr(in_axes), way_out))
@@ -125,15 +132,16 @@ def _batched(trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], in_ax
     return unflatten(out_tree, outputs)
 
 
-def _looped(fun: Callable[..., Any], args: tuple[Any, ...], in_axes: Any, out_axes: Any) -> Any:
+def _looped(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, out_axes: Any) -> Any:
     """The reference of ``vmap``: a loop over examples in NumPy."""
-    leaves, tree = flatten(args)
-    axes = _axes_of_leaves(in_axes, args, "in_axes")
+    leaves, tree = flatten((args, kwargs))
+    axes = _axes_of_call(in_axes, args, kwargs)
     size = next(np.shape(leaf)[axis] for leaf, axis in zip(leaves, axes) if axis is not None)
     results = []
     for i in range(size):
         example = [leaf if axis is None else np.take(leaf, i, axis) for leaf, axis in zip(leaves, axes)]
-        results.append(fun(*unflatten(tree, example)))
+        example_args, example_kwargs = unflatten(tree, example)
+        results.append(fun(*example_args, **example_kwargs))
     if not results:
         raise ShapeError(message("vmap", "a loop over examples needs at least one", "none"))
     columns = zip(*(flatten(result)[0] for result in results))
@@ -162,7 +170,8 @@ def _record(
             example.append(Tracer(trace, trace.core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype))
             if not batched and x._value in trace.arguments:
                 trace.arguments[example[-1]._value] = trace.arguments[x._value]
-        result = fun(*unflatten(tree, example))
+        args, kwargs = unflatten(tree, example)
+        result = fun(*args, **kwargs)
         results, out_tree = lifted_results(trace, "vmap", result)
         recorded = len(trace.prints)
     finally:  # the caller may catch an error of the function and keep recording

@@ -108,6 +108,18 @@ def test_an_array_has_no_hash_and_cannot_be_written() -> None:
         A[0] = 1
 
 
+def test_the_shape_and_the_dtype_of_an_array_cannot_be_assigned() -> None:
+    def assigns(x: Any) -> Any:
+        with pytest.raises(sw.UnsupportedError, match=r"shape: an array cannot be changed in place, got \(24,\); x"):
+            x.shape = (24,)
+        with pytest.raises(sw.UnsupportedError, match=r"dtype: an array cannot be changed in place, got .*; x\.as"):
+            x.dtype = np.dtype(np.int64)
+        return x
+
+    for x in (assigns(A), sw.jit(assigns, mesh=MESH)(X)):
+        np.testing.assert_array_equal(x, X, strict=True)
+
+
 # ---- shards ---------------------------------------------------------------------------------------------------------
 
 
@@ -345,6 +357,25 @@ def test_copies_of_an_array_hold_the_same() -> None:
         np.testing.assert_array_equal(b, X)
 
 
+@pytest.mark.parametrize("copied", [sw.Array.copy, copy.copy, copy.deepcopy], ids=["method", "copy", "deepcopy"])
+def test_a_copy_outlives_its_original(copied: Callable[[Any], Any]) -> None:
+    deleted, donated = (sw.device_put(X, NamedSharding(MESH, P("x"))) for _ in range(2))
+    kept = copied(deleted), copied(donated)
+    deleted.delete()
+    added = sw.jit(lambda x: x + 1, mesh=MESH, donate_argnums=0)(donated)
+    np.testing.assert_array_equal(added, X + 1)
+    for each in kept:
+        np.testing.assert_array_equal(each, X)
+        assert each.sharding.is_equivalent_to(NamedSharding(MESH, P("x")), 2)
+    with pytest.raises(sw.DeletedArrayError, match="donated"):
+        copied(donated)
+
+
+def test_a_tree_of_tracers_can_be_copied() -> None:
+    result = sw.jit(lambda x: copy.deepcopy({"w": x})["w"] * copy.copy(x), mesh=MESH)(X)
+    np.testing.assert_array_equal(result, X * X)
+
+
 # ---- shapes without data --------------------------------------------------------------------------------------------
 
 
@@ -366,6 +397,9 @@ def test_a_shape_dtype_struct_has_shape_dtype_and_sharding() -> None:
         ((-1,), np.float32, None, sw.ShapeError),
         ((2,), np.clongdouble, None, sw.DTypeError),
         ((2,), "O", None, sw.DTypeError),
+        ((2,), None, None, sw.DTypeError),
+        ({1, 2}, np.float32, None, TypeError),
+        ("", np.float32, None, TypeError),
         ((2,), np.float32, 3, sw.ShardingError),
     ],
 )

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -272,3 +273,8 @@ def test_tracers_of_a_finished_program_are_refused() -> None:
     ):
         with pytest.raises(sw.UnsupportedError, match=re.escape(leaked)):
             use(kept[0])
+    with pytest.raises(sw.UnsupportedError, match="leave the function that recorded it, got one of a finished program"):
+        kept[0] + 1
+    for need in (np.asarray, float, operator.index, hash, bool):
+        with pytest.raises(sw.TracerConversionError, match=re.escape(leaked)):
+            need(kept[0])

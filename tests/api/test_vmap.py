@@ -71,6 +71,21 @@ def test_vmap_is_a_loop_over_the_examples(case: str, sharded: bool) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-14, atol=1e-13)
 
 
+def test_keyword_arguments_are_mapped_over_their_first_dim() -> None:
+    def rows(a, b=1.0, *, c):
+        return a * b + c["w"]
+
+    a, b = array(SIZE, ROWS), array(ROWS, SIZE)
+    mapped = sw.vmap(rows, 1)
+    with sw.set_mesh(MESH):
+        for result in (mapped(a, c={"w": b - 1}, b=b), sw.jit(mapped)(a, b=b, c={"w": b - 1})):
+            np.testing.assert_array_equal(result, a.T * b + (b - 1))
+    jitted = sw.jit(lambda a, b: mapped(a, b=b, c={"w": b - 1}), mesh=MESH)
+    sw.testing.assert_matches_unpartitioned(jitted, a, b)
+    with pytest.raises(sw.ShapeError, match=r"mapped dims must have one size, got 9 for a, 6 for b, 9 for c\['w'\]"):
+        sw.jit(mapped, mesh=MESH)(a, b=b.T, c={"w": b})
+
+
 def test_vmap_nests_and_places_the_new_dim() -> None:
     outer = sw.vmap(sw.vmap(lambda a, b: a * b, (0, None)), (None, 0), out_axes=1)
     result = sw.jit(outer, mesh=MESH)(np.arange(3.0), np.arange(4.0))

@@ -26,6 +26,36 @@ def group_by_no_column() -> None:
     ledger().group_by("where", "line")
 
 
+@row(ValueError, rf"^group_by: keys must be of {COLUMNS}, got \['kind'\] \(at ")
+def group_by_a_list() -> None:
+    ledger().group_by(["kind"])
+
+
+@row(TypeError, r"^diff: keys must be a sequence of names of columns, got None \(at ")
+def diff_by_none() -> None:
+    ledger().diff(ledger(), by=None)
+
+
+@row(TypeError, r"^assert_collectives: bytes_max must be a number of at least 0, or None, got nan \(at ")
+def a_bound_of_bytes_that_is_nan() -> None:
+    sw.testing.assert_collectives(on_mesh(np.tanh).lower(X).compile(), bytes_max=np.nan)
+
+
+@row(TypeError, r"^assert_collectives: all_reduce must be an integer of at least 0, got '1' \(at ")
+def a_count_that_is_a_text() -> None:
+    sw.testing.assert_collectives(on_mesh(np.tanh).lower(X).compile(), all_reduce="1")
+
+
+@row(TypeError, r"^assert_matches_unpartitioned: rtol must be a number of at least 0, or None, got 1j \(at ")
+def a_complex_tolerance() -> None:
+    sw.testing.assert_matches_unpartitioned(np.tanh, X, mesh=MESH, rtol=1j)
+
+
+@row(TypeError, r"^to_source: path must be a str, a Path or None, got -1 \(at ")
+def a_script_at_a_number() -> None:
+    on_mesh(np.tanh).lower(X).compile().to_source("mpi4py", -1)
+
+
 @row(ValueError, r"^group_by: each key must be given once, got \('kind', 'kind'\) \(at ")
 def group_by_one_column_twice() -> None:
     ledger().group_by("kind", "kind")

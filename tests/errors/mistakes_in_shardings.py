@@ -485,3 +485,13 @@ def unknown_pass() -> None:
 def pass_on_a_program_that_is_partitioned() -> None:
     program = on_mesh(lambda x: x.sum(), in_shardings=P("data")).lower(X).compile()
     sw.parse(program.as_text("local")).apply("localize")
+
+
+@row(sw.MeshError, r"^Mesh: name must be a str that is not empty, got None \(at ")
+def a_mesh_named_none() -> None:
+    sw.Mesh({"a": 2}, name=None)
+
+
+@row(sw.ShardingError, r"^sharding_rule: reduction must be names of factors, got 0 \(at ")
+def a_reduction_by_number() -> None:
+    sw.sharding_rule("i j -> i j", reduction=0)

@@ -110,6 +110,8 @@ def test_shardings_pass_a_barrier_in_its_direction(
     program = sw.jit(up, mesh=MESH).lower(X).compile()
     assert program.input_shardings[0].spec == (P("x", None) if backward else P(None, None))
     np.testing.assert_allclose(program(X), np.tanh(X), rtol=1e-6)
+    assert "barrier" in program.as_text("propagated")
+    assert "barrier" not in program.as_text("local")
     for f in (down, up):
         agrees_with_shardy(sw.jit(f, mesh=MESH).trace(X).as_text(), shardy)
 

@@ -32,8 +32,8 @@ Trace::Trace(const std::string& name, std::function<LocId(Context&)> here, std::
 
 Builder Trace::builder_here() {
   if (finished_) {
-    fail<ShapeError>("trace", "a traced value must not leave the function that recorded it",
-                     "one of a finished program", "return it instead");
+    fail<UnsupportedError>("trace", "a traced value must not leave the function that recorded it",
+                           "one of a finished program", "return it instead");
   }
   return Builder(*module_, current(), here_(context()));
 }

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import MeshError, described, is_one_of, message
+from ..errors import MeshError, described, is_one_of, message, shown
 from ..implementations import provides
 from ..stages import Program
 from ..traceback_filtering import entry_point
@@ -56,6 +56,8 @@ def to_source(program: Program, target: str, path: str | os.PathLike[str] | None
     """Implements :meth:`Program.to_source`."""
     if not is_one_of(target, _TARGETS):
         raise ValueError(message("to_source", f"target must be {' or '.join(map(repr, _TARGETS))}", repr(target)))
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise TypeError(message("to_source", "path must be a str, a Path or None", shown(path)))
     script = script_of(program, _TARGETS[target])
     count = program.mesh.size
     title = f"{script.name} on {count} device{'' if count == 1 else 's'}, {script.axes.sizes}; made by shardwise."

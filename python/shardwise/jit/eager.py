@@ -140,9 +140,9 @@ def _runs_on_numpy(function: Any, args: tuple[Any, ...]) -> bool:
 
 def _numpy_output(function: Any, kwargs: dict[str, Any]) -> np.ndarray | None:
     """The NumPy array in ``out=`` of a ufunc call that writes all of it, or None."""
-    outs: Any = kwargs.get("out") or ()
     if not isinstance(getattr(function, "__self__", None), np.ufunc) or function.__name__ != "__call__":
         return None
+    outs: Any = kwargs.get("out", ())  # NumPy passes a tuple
     return outs[0] if len(outs) == 1 and "where" not in kwargs and isinstance(outs[0], np.ndarray) else None
 
 

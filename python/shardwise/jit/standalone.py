@@ -10,7 +10,7 @@ from typing import Any
 
 from ..mesh import Mesh
 from ..tracing import UserCall
-from ..trees import flatten, leaf_names, unflatten
+from ..trees import flatten, unflatten
 from ..trees.argument_names import names_of_leaves
 from ..unpartitioned import unpartitioned_mesh
 from .cache import static_leaf_key
@@ -47,7 +47,7 @@ def run_as_program(
     key = (tree, tuple(is_array), tuple(map(static_leaf_key, rest)), mesh)
     if key not in programs:
         options = stated_options_of(fun)
-        names = tuple([name for name, array in zip(_leaf_names(fun, args, kwargs), is_array) if array])
+        names = tuple([name for name, array in zip(names_of_leaves(fun, args, kwargs), is_array) if array])
         user_call = UserCall(fun, transform=names)
         programs[key] = JitFunction(run, user_call, **(options if mesh is None else {**options, "mesh": mesh}))
     arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
@@ -55,11 +55,6 @@ def run_as_program(
         return programs[key](*arrays)
     traced, traced_leaves = programs[key]._traced_call(tuple(arrays), {})
     return traced._run_unpartitioned(traced_leaves)
-
-
-def _leaf_names(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """The names of the leaves of a call, from the function's parameters: ``params['w'][0]``."""
-    return names_of_leaves(fun, args) + [key + path for key in sorted(kwargs) for path in leaf_names(kwargs[key])]
 
 
 def stated_options_of(fun: Any) -> JitOptions:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_name, is_complex, is_float, is_inexact, is_integer, is_signed, is_unsigned
-from ..errors import DTypeError, message
+from ..errors import DTypeError, described, message
 from ..tracing import WeakTracer
 
 __all__ = [
@@ -64,6 +64,10 @@ def loop_dtypes(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any = None) -> 
     key = (ufunc, kinds, dtype)
     found = _loops.get(key)
     if found is None:
+        for x, kind in zip(inputs, kinds):
+            if isinstance(kind, np.dtype) and kind.hasobject:
+                rule = "operands must be arrays or numbers"
+                raise DTypeError(message(f"np.{ufunc.__name__}", rule, described(x)))
         found = _loops[key] = _resolve(ufunc, kinds, dtype)
     return found
 

@@ -36,6 +36,7 @@ _UPDATES["fill_diagonal"] = "sw.at(x, np.diag_indices(n)).set(values) returns a 
 _INSTEAD |= {"apply_along_axis": "use sw.vmap(f)"}
 _OPTIONS = {
     "casting": "convert the operands with astype",
+    "copy": "use what the function returns",
     "device": "leave it out, and place the array with sw.device_put",
     "dtype": "convert the operand with astype",
     "initial": "combine it with the result",

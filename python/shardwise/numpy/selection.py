@@ -111,6 +111,7 @@ def _cast(x: Any, dtype: np.dtype[Any]) -> Any:
 @implements("nan_to_num")
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """``numpy.nan_to_num``: infinities become the largest finite numbers unless given."""
+    refuse("nan_to_num", copy=(copy, True))
     if is_complex(x.dtype):
         parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (real_part(x), imag_part(x)))
         return complex_of(*parts)

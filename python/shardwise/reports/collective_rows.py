@@ -22,8 +22,8 @@ class CollectiveRow(LocalTensorRow):
         axes: the mesh axes of a group, as text.
         group_size: how many devices take part in a group.
         bytes: received by one device in one execution: the maximum over devices.
-        shape: the shape of one device's result.
-        dtype: the name of the result's dtype.
+        shape: the shape of the operand on one device.
+        dtype: the name of its dtype.
         count: the number of executions in one run, as far as it is known.
         bound: ``""`` where ``count`` is exact, ``"at most"`` in a branch, which may not run, ``"per trip"`` in a loop
             whose number of trips is unknown before the run.

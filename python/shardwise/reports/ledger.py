@@ -49,12 +49,13 @@ class Ledger(Report[CollectiveRow]):
     def total_bytes(self) -> float:
         """Bytes that one device receives in one run: the maximum over devices of the sum over collectives.
 
-        Loops of unknown length count one trip. A collective among more than 65,536 devices counts with its maximum.
+        Loops of unknown length count one trip, and each branch counts as if it ran. A collective among more than 65,536
+        devices counts with its maximum.
         """
         return most_bytes(self.rows)
 
     def by_kind(self) -> dict[str, int]:
-        """The number of collectives of each kind in one run."""
+        """The number of collectives of each kind in one run, as in :attr:`total_bytes` if a run decides it."""
         counts: dict[str, int] = {}
         for row in self.rows:
             counts[row.kind] = counts.get(row.kind, 0) + row.count
@@ -122,7 +123,8 @@ class Ledger(Report[CollectiveRow]):
         if not self.rows:
             return "no collectives"
         noun = "collective" if len(self.rows) == 1 else "collectives"
-        total = f"{len(self.rows)} {noun}, {format_bytes(self.total_bytes)} received per device"
+        most = "at most " if any(row.bound == "at most" for row in self.rows) else ""
+        total = f"{len(self.rows)} {noun}, {most}{format_bytes(self.total_bytes)} received per device"
         is_open = any(row.bound == "per trip" for row in self.rows)
         return f"{total}, with one trip of each loop of unknown length" if is_open else total
 

@@ -6,13 +6,13 @@ A program of 48 layers has a thousand collectives, but only a few source lines c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from os.path import basename
 from typing import Any
 
-from ..errors import message
+from ..errors import is_one_of, message, shown
 from .collective_rows import CollectiveRow
 from .tables import Report, format_bytes, short_location
 
@@ -33,10 +33,12 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
 
 
 def checked_keys(what: str, keys: Sequence[str]) -> tuple[str, ...]:
-    """The columns to group by. Raises ValueError for an unknown column."""
+    """The columns to group by. Raises ValueError for an unknown column, TypeError for no sequence."""
+    if not isinstance(keys, Iterable):
+        raise TypeError(message(what, "keys must be a sequence of names of columns", shown(keys)))
     keys = (keys,) if isinstance(keys, str) else tuple(keys)
     for key in keys:
-        if key not in _KEYS:
+        if not is_one_of(key, _KEYS):
             raise ValueError(message(what, f"keys must be of {', '.join(_KEYS)}", repr(key)))
     if not keys:
         raise ValueError(message(what, "needs at least one key", keys, f"use some of {', '.join(_KEYS)}"))

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .flattening import leaf_names
@@ -18,10 +19,13 @@ def display_name(fun: Callable[..., Any]) -> str:
     return name if name.isidentifier() else "f"
 
 
-def names_of_leaves(fun: Callable[..., Any], args: Sequence[Any]) -> list[str]:
-    """A name for each leaf of positional arguments: ``params['w']``."""
+def names_of_leaves(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> list[str]:
+    """A name for each leaf of positional, then of keyword arguments, by name: ``params['w'][0]``."""
     names = parameter_names(fun, len(args))
-    return [name + path for name, arg in zip(names, args) for path in leaf_names(arg)]
+    named = [*zip(names, args), *sorted(kwargs.items())]
+    return [name + path for name, arg in named for path in leaf_names(arg)]
 
 
 def parameter_names(fun: Callable[..., Any], count: int) -> list[str]:

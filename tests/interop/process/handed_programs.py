@@ -341,3 +341,8 @@ def joined_and_split(x: Any) -> Any:
 @program(normal(6, 4), normal(6, 4))
 def mixed_reductions(x: Any, y: Any) -> Any:
     return np.maximum(x, y).min(1), (x * y).sum(), np.var(x, 0), np.outer(x[0], y[0]), np.trace(x[:4])
+
+
+@program(normal(9, 6), exact=True)
+def barriers(x: Any) -> Any:
+    return sw.propagation_barrier(x, "none") * 2, sw.propagation_barrier(x + 1, "forward").max(0)

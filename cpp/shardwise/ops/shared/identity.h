@@ -19,6 +19,11 @@ inline void infer_identity(const InferContext& op, std::vector<TypeId>& results)
   results.push_back(op.operand_type(0));
 }
 
+// A device has nothing to do: the op is not in the local program.
+inline void partition_identity(PartitionContext& context) {
+  context.set_result(0, context.operand(0), context.operand_padding(0));
+}
+
 inline std::optional<Kernel> prepare_identity(const OpView&, const KernelTypes&) {
   return [](KernelContext& context) { context.set_result(0, context.operand(0)); };
 }
@@ -32,6 +37,7 @@ constexpr OpDef identity_op(std::string_view name, InferFn infer, VjpFn vjp, Bat
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule_like_first_result,
+               .partition = partition_identity,
                .prepare = prepare_identity,
                .vjp = vjp,
                .batch = batch,

@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from ..._core.ir import Module
+from ...errors import UnsupportedError, message
 from ...stages import Program
 from ..optional import jax
 from ..source.script import script_of
 from .portable import walk, with_ops_for_calls
 from .program import JaxProgram
 from .target import JAX
+from .traced_calls import on_other_mesh
 
 __all__ = ["export_text"]
 
@@ -35,6 +37,13 @@ _LINE = re.compile(r'"([^"]+)":(\d+)')
 def export_text(program: Program, locations: bool, generic: bool) -> str:
     """The text of a program; it needs no devices. ``locations``: with the user's lines."""
     script = script_of(program, JAX, is_read=False)
+    other = on_other_mesh(script, program._traced.in_names)
+    if (
+        other is not None
+    ):  # its tiles would follow each other in the order of devices, which no sharding of the text says
+        rule = "every argument and result must be on the program's mesh"
+        way_out = "reshard it, or hand the program over with to_jax()"
+        raise UnsupportedError(message('as_text("export")', rule, f"{other} on another one", way_out))
     sizes = script.axes.sizes
     mesh = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
     module = JaxProgram(program, script, None, mesh).lower().compiler_ir("stablehlo")

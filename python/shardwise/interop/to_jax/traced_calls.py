@@ -19,7 +19,7 @@ from ..optional import jax
 from ..source.script import Border, Script
 from .placing import expect_type
 
-__all__ = ["cropped_in_jax", "expect_traceable", "is_traced", "padded_in_jax", "without_derivative"]
+__all__ = ["cropped_in_jax", "expect_traceable", "is_traced", "on_other_mesh", "padded_in_jax", "without_derivative"]
 
 
 def is_traced(leaves: Sequence[Any]) -> bool:
@@ -27,17 +27,22 @@ def is_traced(leaves: Sequence[Any]) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
 
 
+def on_other_mesh(script: Script, names: Sequence[str]) -> str | None:
+    """The first argument or result on another mesh than the program's, or along other cuts of it."""
+    arguments = script.inputs[: script.visible[0]]
+    borders = [*zip(names, arguments), *((f"result {i}", x) for i, x in enumerate(script.outputs))]
+    return next((name for name, border in borders if border.other is not None), None)
+
+
 def expect_traceable(script: Script, names: Sequence[str]) -> None:
     """Raise UnsupportedError for a program that JAX cannot trace as a part of another function."""
     outside = "call the program outside of JAX's transformations"
     inside = "inside of a transformation of JAX, such as jax.jit, "
-    arguments, results = script.visible
-    borders = [*zip(names, script.inputs[:arguments]), *((f"result {i}", x) for i, x in enumerate(script.outputs))]
-    other = next((name for name, border in borders if border.other is not None), None)
+    other = on_other_mesh(script, names)
     if other is not None:
         rule = f"{inside}every value must be on the program's mesh"
         raise UnsupportedError(message("to_jax", rule, f"{other} on another one", outside))
-    if len(script.outputs) > results:
+    if len(script.outputs) > script.visible[1]:
         raise UnsupportedError(message("to_jax", f"{inside}a program must not print", "debug.print", outside))
     if script.needs_x64 and not jax.config.jax_enable_x64:
         rule = f"{inside}a program with values of 64 bits needs x64"
