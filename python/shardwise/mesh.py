@@ -80,8 +80,9 @@ class Mesh:
                     "Mesh", "axes must be a mapping from names to sizes", repr(axes), "make_mesh takes sizes and names"
                 )
             )
-        if name == "" or type(name) is not str:
-            raise MeshError(message("Mesh", "name must be a str that is not empty", repr(name)))
+        expect_text("Mesh", "name", name)
+        if not name:
+            raise MeshError(message("Mesh", "name must not be empty", repr(name)))
         entries: list[tuple[Any, Any]] = list(axes.items())
         for axis, size in entries:
             if not isinstance(axis, str) or isinstance(size, bool) or not isinstance(size, (int, np.integer)):

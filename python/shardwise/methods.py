@@ -18,11 +18,11 @@ from .traceback_filtering import entry_point, hide_frames
 __all__ = ["ArrayMethods"]
 
 
-def _read_only(name: str, way_out: str) -> property:
+def _read_only(name: str, doc: str, way_out: str) -> property:
     def refuse(self: Any, value: Any) -> NoReturn:
         raise UnsupportedError(message(name, "an array cannot be changed in place", shown(value), way_out))
 
-    return property(attrgetter(f"_{name}"), refuse)
+    return property(attrgetter(f"_{name}"), refuse, doc=doc)
 
 
 class ArrayMethods(NDArrayOperatorsMixin):
@@ -36,16 +36,17 @@ class ArrayMethods(NDArrayOperatorsMixin):
     if TYPE_CHECKING:
 
         @property
-        def shape(self) -> tuple[int, ...]:
-            """The sizes of the dims."""
-
+        def shape(self) -> tuple[int, ...]: ...  # noqa: D102
         @property
-        def dtype(self) -> np.dtype[Any]:
-            """The dtype of the elements, of NumPy or ml_dtypes."""
+        def dtype(self) -> np.dtype[Any]: ...  # noqa: D102
 
     else:  # hidden from type checkers, which would accept every attribute, and any type of these two
-        shape = _read_only("shape", "x.reshape(shape) gives a new one")
-        dtype = _read_only("dtype", "x.astype(dtype) gives a new one, x.view(dtype) one of the same bits")
+        shape = _read_only("shape", "The sizes of the dims.", "x.reshape(shape) gives a new one")
+        dtype = _read_only(
+            "dtype",
+            "The dtype of the elements, of NumPy or ml_dtypes.",
+            "x.astype(dtype) gives a new one, x.view(dtype) one of the same bits",
+        )
 
         def __getattr__(self, name: str) -> NoReturn:
             raise missing_attribute(self, name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import shardwise as sw
-from tests.errors.mistakes import N, X, on_mesh, says
+from tests.errors.mistakes import MESH, N, X, on_mesh, says
 
 # ---- functions and options ------------------------------------------------------------------------------------------
 
@@ -166,3 +166,25 @@ def roll_by_too_many_traced_shifts() -> None:
 @says(AttributeError, "array: has no attribute 'unsqueeze'; use np.expand_dims(x, axis)")
 def method_of_pytorch() -> None:
     on_mesh(lambda x: x.unsqueeze(0)).trace(X)
+
+
+@says(
+    sw.UnsupportedError,
+    "np.nan_to_num: copy= is not supported in traced functions, got copy=False; use what the function returns",
+)
+def nan_to_num_in_place() -> None:
+    on_mesh(lambda x: np.nan_to_num(x, copy=False)).trace(X)
+
+
+@says(
+    sw.UnsupportedError,
+    "np.clip: out= is not supported on sharded arrays, got out=float32[8, 6]; use what the function returns",
+)
+def clip_into_a_sharded_array() -> None:
+    x = sw.device_put(X, MESH)
+    np.clip(x, 0, 1, out=x)
+
+
+@says(sw.DTypeError, "np.add: operands must be arrays or numbers, got NoneType None")
+def sum_with_none() -> None:
+    on_mesh(lambda x, bias: x + bias).trace(X, None)

@@ -487,7 +487,12 @@ def pass_on_a_program_that_is_partitioned() -> None:
     sw.parse(program.as_text("local")).apply("localize")
 
 
-@row(sw.MeshError, r"^Mesh: name must be a str that is not empty, got None \(at ")
+@row(sw.MeshError, r"^Mesh: name must not be empty, got '' \(at ")
+def a_mesh_without_a_name() -> None:
+    sw.Mesh({"a": 2}, name="")
+
+
+@row(TypeError, r"^Mesh: name must be a str, got None \(at ")
 def a_mesh_named_none() -> None:
     sw.Mesh({"a": 2}, name=None)
 

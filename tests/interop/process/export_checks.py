@@ -95,6 +95,21 @@ def test_an_argument_that_nothing_reads_is_in_the_signature() -> None:
     np.testing.assert_array_equal(twice, x * 2)
 
 
+def test_an_argument_or_a_result_on_another_mesh_is_refused() -> None:
+    """Its rows would be in the order of the devices: jaxlib would compute other numbers from the same array."""
+    x = np.arange(48, dtype=np.float32).reshape(8, 6)
+    other = sw.NamedSharding(sw.Mesh({"a": 8}, device_ids=list(range(7, -1, -1)), name="other"), P("a"))
+    mesh = MESHES["8"]
+    for fun, name in (
+        (lambda x: sw.split(sw.shard(x, other) + 1, 0, "x"), "x"),
+        (lambda x: sw.shard(sw.split(x, 0, "x") + 1, other), "result 0"),
+    ):
+        program = sw.jit(fun, mesh=mesh).lower(x).compile()
+        np.testing.assert_array_equal(program.to_jax()(x), x + 1)
+        with pytest.raises(sw.UnsupportedError, match=f"must be on the program's mesh, got {name} on another one"):
+            program.as_text("export")
+
+
 def test_odd_names_of_axes_do_not_crash_xla() -> None:
     """XLA aborts where the name of an axis is not ASCII or has a backslash."""
     x = np.arange(48, dtype=np.float32).reshape(8, 6)

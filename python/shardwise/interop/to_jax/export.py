@@ -38,9 +38,8 @@ def export_text(program: Program, locations: bool, generic: bool) -> str:
     """The text of a program; it needs no devices. ``locations``: with the user's lines."""
     script = script_of(program, JAX, is_read=False)
     other = on_other_mesh(script, program._traced.in_names)
-    if (
-        other is not None
-    ):  # its tiles would follow each other in the order of devices, which no sharding of the text says
+    if other is not None:
+        # Inside of JAX's program its tiles are in the order of the devices, which no sharding of the text says.
         rule = "every argument and result must be on the program's mesh"
         way_out = "reshard it, or hand the program over with to_jax()"
         raise UnsupportedError(message('as_text("export")', rule, f"{other} on another one", way_out))
