@@ -122,11 +122,11 @@ def test_a_signal_stops_a_loop_that_never_ends(body: str) -> None:
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        start = time.process_time()
+        start = time.perf_counter()
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
             run(ENDLESS.replace("BODY", BODIES[body]), np.float32(1))
-        assert time.process_time() - start < 1.1
+        assert time.perf_counter() - start < 1.1
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -242,16 +242,16 @@ def test_a_signal_stops_a_run_between_two_ops() -> None:
     x = np.zeros((400, 400))
     program = sw.jit(powers, mesh=MESH).lower(x).compile()
     program(x)
-    start = time.process_time()  # unlike the time of a clock, that of a busy machine is the same
+    start = time.perf_counter()
     program(x)
-    whole = time.process_time() - start
-    before = signal.signal(signal.SIGPROF, interrupt)
+    whole = time.perf_counter() - start
+    before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        start = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, whole / 4)
+        start = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, whole / 4)
         with pytest.raises(KeyboardInterrupt):
             program(x)
-        assert time.process_time() - start < whole * 0.75
+        assert time.perf_counter() - start < whole * 0.75
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -19,7 +19,7 @@ from shardwise import _core
 from tests.support.example_programs import traced_example
 
 COUNT = 1200  # per kind of file
-SECONDS = 2.0  # of the processor, for one file
+SECONDS = 2.0  # for one file, on a busy machine
 MESH = sw.Mesh({"x": 4, "y": 2}, [3, 1, 2, 0, 7, 6, 5, 4])
 BYTES = [*b'"<>{}[]()%@#:,?=-.0179exE \n\\', 0, 0xFF, 0xC3]
 
@@ -100,9 +100,9 @@ def test_broken_files_are_read_or_refused(kind: str) -> None:
     refused = 0
     for i in range(COUNT):
         text = broken(rng.choice(texts()), rng)
-        start = time.process_time()
+        start = time.perf_counter()
         refused += not accepts(read, text)
-        assert time.process_time() - start < SECONDS, (i, text)
+        assert time.perf_counter() - start < SECONDS, (i, text)
     assert COUNT / 4 < refused < COUNT
 
 

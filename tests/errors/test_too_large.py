@@ -157,9 +157,9 @@ def test_a_program_has_no_op_of_any_number() -> None:
 
 @pytest.fixture(autouse=True)
 def quick() -> Any:
-    begin = time.process_time()
+    begin = time.monotonic()
     yield
-    assert time.process_time() - begin < 30
+    assert time.monotonic() - begin < 30
 
 
 def test_a_huge_mesh_compiles_and_explains() -> None:

@@ -58,6 +58,13 @@ def sums(f: Callable[[Any], Any]) -> list[Any]:
     return [row for row in compiled(f).collectives().rows if row.kind == "all_reduce" and row.dtype == "float32"]
 
 
+def test_the_summary_says_that_branches_may_not_run() -> None:
+    for f in PROGRAMS:
+        ledger = compiled(f).collectives()
+        assert ("at most" in ledger.summary()) == any(row.bound == "at most" for row in ledger.rows)
+    assert compiled(branch).collectives().summary().startswith("2 collectives, at most ")
+
+
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_row_counts_its_trips(f: Callable[[Any], Any]) -> None:
     assert PROGRAMS[f] in [(row.count, row.bound) for row in sums(f)]

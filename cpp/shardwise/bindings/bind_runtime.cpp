@@ -293,7 +293,7 @@ void bind_runtime(py::module_& module) {
       .def("reshard", &reshard, py::arg("sharding"), py::arg("for_call") = false, py::arg("processes") = Processes(),
            py::arg_v("devices", DeviceSet(), "..."))
       .def("stack", [](const ShardedArray& self) { return to_numpy(owned_copy(self.shards().stack())); })
-      // Owns the same buffers, so that no call writes into them when it is given the other array.
+      // Shares the buffers. A call to which one of the two is donated finds a second owner, and does not overwrite them.
       .def("__copy__", [](const ShardedArray& self) { return std::make_shared<ShardedArray>(self); })
       .def_property_readonly("devices", &ShardedArray::devices)
       .def_property_readonly("is_whole_here", &is_whole_here)

@@ -55,7 +55,7 @@ class Ledger(Report[CollectiveRow]):
         return most_bytes(self.rows)
 
     def by_kind(self) -> dict[str, int]:
-        """The number of collectives of each kind in one run, as in :attr:`total_bytes` if a run decides it."""
+        """The number of collectives of each kind in one run. Loops and branches count as in :attr:`total_bytes`."""
         counts: dict[str, int] = {}
         for row in self.rows:
             counts[row.kind] = counts.get(row.kind, 0) + row.count

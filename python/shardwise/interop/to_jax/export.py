@@ -37,12 +37,14 @@ _LINE = re.compile(r'"([^"]+)":(\d+)')
 def export_text(program: Program, locations: bool, generic: bool) -> str:
     """The text of a program; it needs no devices. ``locations``: with the user's lines."""
     script = script_of(program, JAX, is_read=False)
-    other = on_other_mesh(script, program._traced.in_names)
+    names = [*program._traced.in_names, *["a closed-over array"] * len(script.hidden)]
+    other = on_other_mesh(script, names)
     if other is not None:
-        # Inside of JAX's program its tiles are in the order of the devices, which no sharding of the text says.
-        rule = "every argument and result must be on the program's mesh"
+        # In JAX's program its tiles follow the order of the devices, which a sharding in the text cannot express.
+        rule = "every argument and result must be on the program's mesh, along sub-axes that nest"
+        got = f"{other} on another mesh, or along other cuts"
         way_out = "reshard it, or hand the program over with to_jax()"
-        raise UnsupportedError(message('as_text("export")', rule, f"{other} on another one", way_out))
+        raise UnsupportedError(message('as_text("export")', rule, got, way_out))
     sizes = script.axes.sizes
     mesh = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
     module = JaxProgram(program, script, None, mesh).lower().compiler_ir("stablehlo")

@@ -28,9 +28,11 @@ def is_traced(leaves: Sequence[Any]) -> bool:
 
 
 def on_other_mesh(script: Script, names: Sequence[str]) -> str | None:
-    """The first argument or result on another mesh than the program's, or along other cuts of it."""
-    arguments = script.inputs[: script.visible[0]]
-    borders = [*zip(names, arguments), *((f"result {i}", x) for i, x in enumerate(script.outputs))]
+    """The first argument or result on another mesh than the program's, or along other cuts of it.
+
+    ``names`` are those of the arguments to check; closed-over arrays come last.
+    """
+    borders = [*zip(names, script.inputs), *((f"result {i}", x) for i, x in enumerate(script.outputs))]
     return next((name for name, border in borders if border.other is not None), None)
 
 
