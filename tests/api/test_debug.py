@@ -14,6 +14,7 @@ import pytest
 import shardwise as sw
 from shardwise import P
 from shardwise.testing import assert_matches_unpartitioned
+from tests.support.oracles import oracle
 
 MESH = sw.Mesh({"x": 2, "y": 2})
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -194,7 +195,7 @@ TRANSFORMED: list[Callable[[Any, Any], Callable[..., Any]]] = [
 
 @pytest.mark.parametrize("transformed", TRANSFORMED)
 def test_transforms_print_the_lines_of_jax(transformed: Callable[[Any, Any], Callable[..., Any]]) -> None:
-    jax = pytest.importorskip("jax", reason="JAX is the oracle")
+    jax = oracle("jax")
 
     def f(debug: Any) -> Callable[..., Any]:
         def traced(x: Any, w: Any) -> Any:

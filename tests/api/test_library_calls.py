@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import shardwise as sw
+from tests.support.oracles import oracle
 
-pd = pytest.importorskip("pandas")
+pd = oracle("pandas")
 
 MESH = sw.Mesh({"x": 4})
 V = np.arange(5.0, dtype=np.float32)
@@ -52,7 +53,7 @@ def test_what_the_pandas_message_advises_works() -> None:
 
 
 def test_a_function_of_scipy_is_an_error_of_the_users_line() -> None:
-    special = pytest.importorskip("scipy.special")
+    special = oracle("scipy.special")
     text = f"special.logsumexp: scipy {UNKNOWN}; {REWRITE}"
     assert_says(lambda x: special.logsumexp(x), V, sw.TracerConversionError, text)
 

@@ -9,8 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.support.oracles import oracle
 from tests.support.paths import ROOT
 from tools import pages
 
@@ -22,7 +21,7 @@ def free_port() -> int:
 
 
 def test_two_processes_give_what_the_page_shows_for_one(tmp_path: Path) -> None:
-    pytest.importorskip("jax")
+    oracle("jax")
     page = (ROOT / "docs" / "cluster.md").read_text()
     script, command = [block for block in pages.blocks_of(page) if "train.py" in block.code][:2]
     file = tmp_path / "train.py"

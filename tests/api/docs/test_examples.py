@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.oracles import oracle
 from tests.support.paths import ROOT
 
 
@@ -66,8 +67,7 @@ def test_quickstart_shows_result_programs_ledger_and_reasons() -> None:
 
 
 def test_digits_reaches_its_accuracy_with_the_weights_of_one_device() -> None:
-    if "CI" not in os.environ:  # there it must be installed
-        pytest.importorskip("sklearn", reason="the digits example needs scikit-learn")
+    oracle("sklearn")  # the example reads its digits
     text = output_of("digits.py", "--epochs", "15")
     accuracy = re.search(r"accuracy\D+([\d.]+)\D+([\d.]+)", text)
     assert accuracy
@@ -176,9 +176,8 @@ def test_moe_layer_says_what_is_wrong_with_its_options(options: tuple[str, ...],
 
 
 def test_on_jax_has_the_numbers_and_the_bytes_of_the_virtual_mesh() -> None:
-    pytest.importorskip("jax", reason="the example needs JAX")
-    if "CI" not in os.environ:
-        pytest.importorskip("sklearn", reason="the digits example needs scikit-learn")
+    oracle("jax")
+    oracle("sklearn")  # the example reads its digits
     text = output_of("on_jax.py")
     assert "Mesh('data': 4, 'model': 2) on 8 devices of JAX (cpu)" in text
     found = re.findall(r"(\w+): (\d+) B received per device here, (\d+) B in JAX", text)
@@ -191,7 +190,7 @@ def test_on_jax_has_the_numbers_and_the_bytes_of_the_virtual_mesh() -> None:
 
 
 def test_from_jax_explains_a_transformer_of_jax_and_hands_it_back() -> None:
-    pytest.importorskip("jax", reason="the example needs JAX")
+    oracle("jax")
     text = output_of("from_jax.py")
     difference = re.search(r"largest difference to jax.value_and_grad: ([\d.e+-]+)", text)
     assert difference

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import types
@@ -17,6 +16,7 @@ import shardwise as sw
 from shardwise import P
 from shardwise.reports.tables import place
 from shardwise.user_code import sources
+from tests.support.oracles import oracle
 from tests.support.paths import ROOT
 
 MESH = sw.Mesh({"x": 2})
@@ -110,14 +110,11 @@ def test_without_cells_the_file_is_named(monkeypatch: pytest.MonkeyPatch, module
 
 def executed(cells: list[str]) -> list[Any]:
     """The outputs of a notebook's cells, run by a kernel that imports this package."""
-    if "CI" not in os.environ:  # there they must be installed
-        pytest.importorskip("ipykernel", reason="notebooks need ipykernel")
-        pytest.importorskip("nbclient", reason="notebooks need nbclient")
-    import nbformat
-    from nbclient import NotebookClient
+    nbformat, nbclient = oracle("nbformat"), oracle("nbclient")
+    oracle("ipykernel")  # the kernel that runs the cells
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
     return [cell.outputs for cell in notebook.cells]
 
 
