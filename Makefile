@@ -15,10 +15,17 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Two worker pools in one process (NumPy's OpenBLAS and ours) slow each other down while one of them spins.
 export OPENBLAS_THREAD_TIMEOUT := 4
 
+# Each step prints its name, progress and time (tools/step.py).
+STEP := $(PYTHON) tools/step.py
+# Only in CI does a warning stop a build: a new compiler's warning must not stop a user.
+WERROR := $(if $(CI),ON,OFF)
+# Everything whole, where CI takes a part in turn; see `test-all`.
+WHOLE := $(SHARDWISE_WHOLE)
+
 # One build tree serves the extension and the plain C++ tests. No isolation: the binding units would be compiled
-# again each time, because pip's temporary environment has a new path.
-EDITABLE := $(PIP) install --quiet --no-build-isolation --config-settings=build-dir=build/editable \
-  --config-settings=cmake.define.SHARDWISE_TESTS=ON --config-settings=cmake.define.SHARDWISE_WERROR=ON
+# again each time, because pip's temporary environment has a new path. -v: the log shows the compiler's progress.
+EDITABLE := $(PIP) install -v --no-build-isolation --config-settings=build-dir=build/editable \
+  --config-settings=cmake.define.SHARDWISE_WERROR=$(WERROR)
 ASAN_PRELOAD = $(shell g++ -print-file-name=libasan.so) $(shell g++ -print-file-name=libstdc++.so)
 # The sanitizers of GCC 12 and 13 stop at start where the kernel randomises more than 28 bits of an address.
 FIXED_ADDRESSES = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2> /dev/null || echo 0)" -gt 28 && \
@@ -29,63 +36,89 @@ ASAN_PYTEST := tests/op/test_matrix.py tests/partition/test_random_programs.py t
 ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat16)) and \
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
-.PHONY: help setup build demo docs test test-more test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py test-random test-ranks test-includes wheel lint format \
-  stubs notebooks bench clean
+.PHONY: help setup build build-tests demo docs test test-more test-all test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py \
+  test-random test-ranks test-includes beside-pytest wheel lint format stubs notebooks bench clean
 
 help:
-	@echo "make demo | test | test-more | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs | notebooks | clean"
+	@echo "make demo | test | test-more | test-all | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs |"
+	@echo "     notebooks | clean"
 
 setup: .venv/.packages
 
-.venv/.packages: pyproject.toml tools/system_packages.sh
+# What a build and the demo need.
+.venv/.demo-packages: pyproject.toml tools/system_packages.sh
 	PYTHON="$(PYTHON)" tools/system_packages.sh
 	test -x $(PY) || $(PYTHON) -m venv .venv
-	$(PIP) install --quiet cmake ninja
-	$(PY) tools/pip_requirements.py build-system test examples docs > .venv/requirements.txt
-	$(PIP) install --quiet -r .venv/requirements.txt
+	$(PY) tools/pip_requirements.py build-system demo > .venv/requirements.txt
+	@$(STEP) demo-packages --log -- $(PIP) install --progress-bar off -r .venv/requirements.txt
 	touch $@
 
-build: setup
-	$(EDITABLE) --no-deps -e .
+# And what tests, examples and docs need.
+.venv/.packages: .venv/.demo-packages
+	PYTHON="$(PYTHON)" tools/system_packages.sh test
+	$(PY) tools/pip_requirements.py build-system test examples docs > .venv/requirements.txt
+	@$(STEP) test-packages --log -- $(PIP) install --progress-bar off -r .venv/requirements.txt
+	touch $@
+
+# The extension; it needs no test library.
+build: .venv/.demo-packages
+	@$(STEP) build --log -- $(EDITABLE) --no-deps -e .
+
+# The C++ tests in the same tree.
+build-tests: setup build
+	@$(CMAKE) -DSHARDWISE_TESTS=ON build/editable > /dev/null
+	@$(STEP) build-tests --log -- $(CMAKE) --build build/editable
 
 demo: build
-	$(PY) examples/quickstart.py
-	$(PY) examples/digits.py
-	$(PY) examples/moe_layer.py
-	if $(PY) -c "import jax" 2> /dev/null; then $(PY) examples/from_jax.py && $(PY) examples/on_jax.py; fi
-	! $(PY) -c "import mpi4py" 2> /dev/null || $(PY) tools/mpirun.py 4 examples/on_mpi.py
+	@$(STEP) quickstart -- $(PY) examples/quickstart.py
+	@$(STEP) digits -- $(PY) examples/digits.py
+	@$(STEP) moe_layer -- $(PY) examples/moe_layer.py
+	@if $(PY) -c "import jax" 2> /dev/null; then $(STEP) from_jax -- $(PY) examples/from_jax.py && $(STEP) on_jax -- $(PY) examples/on_jax.py; fi
+	@! $(PY) -c "import mpi4py" 2> /dev/null || $(STEP) on_mpi -- $(PY) tools/mpirun.py 4 examples/on_mpi.py
 
 # The site in build/docs. The programs of pages must print what the pages show; Sphinx runs the notebooks. -E: the reference
 # follows the code, also where its page has not changed.
-docs: build
-	$(PY) tools/pages.py
-	$(PY) -m sphinx -E -W --keep-going -q -j auto -b html docs build/docs
-	$(PY) tools/check_site.py
+docs: setup build
+	@$(STEP) docs-pages --log -- $(PY) tools/pages.py
+	@$(STEP) docs-site --log -- $(PY) -m sphinx -E -W --keep-going -q -j auto -b html docs build/docs
+	@$(STEP) docs-check --log -- $(PY) tools/check_site.py
 
 # The plain pytest run comes last, so that the last summary printed is pytest's.
-test: build test-cpp test-tsan docs test-py
+test: setup build
+	@$(MAKE) --no-print-directory -j2 beside-pytest
+	@$(MAKE) --no-print-directory test-py
+
+# These use one core most of the time.
+beside-pytest: test-cpp test-tsan docs
 
 # What takes longer: C++ and Python under sanitizers, more random programs and texts than `make test` tries, many ranks, and
 # each C++ source alone.
 test-more: test-asan-cpp test-asan-py test-random test-ranks test-includes
 
-test-cpp: build
-	$(CTEST) --test-dir build/editable
+# Everything whole, for a release: CI runs a third of some tables, another one at each commit (CONTRIBUTING.md).
+test-all: export SHARDWISE_WHOLE := 1
+test-all: test test-more lint wheel
+
+test-cpp: build-tests
+	@$(STEP) test-cpp --log -- $(CTEST) --test-dir build/editable -j $(JOBS)
 
 test-asan: test-asan-cpp test-asan-py
 
-test-includes: build
-	$(PY) tools/check_includes.py build/editable
+# The sources that the commits of the last day touch.
+test-includes: setup build
+	@$(STEP) test-includes -- $(PY) tools/check_includes.py build/editable $(if $(WHOLE),--all)
+
+SANITIZED := -DSHARDWISE_WERROR=$(WERROR) $(if $(WHOLE),-DSHARDWISE_UBSAN=all)
 
 build/asan/build.ninja: CMakePresets.json | setup
-	$(CMAKE) --preset asan
+	$(CMAKE) --preset asan $(SANITIZED) > /dev/null
 
 build/tsan/build.ninja: CMakePresets.json | setup
-	$(CMAKE) --preset tsan
+	$(CMAKE) --preset tsan $(SANITIZED) > /dev/null
 
 test-asan-cpp: build/asan/build.ninja
-	$(CMAKE) --build build/asan
-	$(FIXED_ADDRESSES) $(CTEST) --test-dir build/asan
+	@$(STEP) build-asan --log -- $(CMAKE) --build build/asan
+	@$(STEP) test-asan-cpp --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/asan -j $(JOBS)
 
 # The op table and the random programs against an extension with sanitizers. libasan must come first and libstdc++
 # beside it, or the first C++ exception aborts; CPython itself "leaks"; pytest's capture would swallow the report;
@@ -94,22 +127,22 @@ test-asan-py: test-asan-cpp build
 	rm -rf build/asan-site
 	$(CMAKE) --install build/asan --prefix build/asan-site > /dev/null
 	cp -r python/shardwise/. build/asan-site/shardwise/
-	SKBUILD_EDITABLE_SKIP="$(CURDIR)/build/editable" PYTHONPATH="$(CURDIR)/build/asan-site" \
+	@$(STEP) test-asan-py -- env SKBUILD_EDITABLE_SKIP="$(CURDIR)/build/editable" PYTHONPATH="$(CURDIR)/build/asan-site" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 LD_PRELOAD="$(ASAN_PRELOAD)" \
 	  $(FIXED_ADDRESSES) $(PY) -m pytest -q --capture=no -n $(JOBS) --dist worksteal -p no:cacheprovider $(ASAN_PYTEST) \
 	  -k "$(ASAN_SELECT)"
 
 # The thread pool is the only code with threads of its own; its tests are in base and, through the executor, runtime.
 test-tsan: build/tsan/build.ninja
-	$(CMAKE) --build build/tsan --target base_test
-	$(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan -R '^base$$'
+	@$(STEP) build-tsan --log -- $(CMAKE) --build build/tsan --target base_test
+	@$(STEP) test-tsan --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan -R '^base$$'
 
-test-py: build
-	$(PY) -m pytest -q -n $(JOBS) --dist worksteal
+test-py: setup build
+	@$(STEP) test-py -- $(PY) -m pytest -q -n $(JOBS) --dist worksteal
 
 # The oracles leave with 1 where Shardy disagrees and no known mechanism explains it, and at a crash of a mutated text;
 # the benchmark, if a program sends more than its bound and more than is known of it.
-test-random: build
+test-random: setup build
 	$(PY) -m tests.conformance.shardy.oracle --programs 3000
 	$(PY) -m tests.conformance.shardy.origins --programs 500
 	$(PY) -m tests.conformance.stablehlo.ops --instances 3000
@@ -125,8 +158,8 @@ test-random: build
 	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/partition/test_random_programs.py
 
 # `make test` has the list of programs on 4 ranks; this runs it and 500 random programs on 1, 2, 3, 4 and 8.
-test-ranks: build
-	$(PY) -m tests.mpi.ranks
+test-ranks: setup build
+	@$(STEP) test-ranks -- $(PY) -m tests.mpi.ranks
 
 wheel: setup
 	PYTHON="$(PYTHON)" tools/system_packages.sh wheel
@@ -140,7 +173,7 @@ wheel: setup
 	build/wheel/env/bin/python examples/quickstart.py
 	ls -l dist
 
-lint: build
+lint: setup build
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	git ls-files '*.h' '*.cpp' | xargs .venv/bin/clang-format --dry-run --Werror
@@ -151,16 +184,16 @@ format: setup
 	git ls-files '*.h' '*.cpp' | xargs .venv/bin/clang-format -i
 
 # The stubs of the extension are committed; a test checks that they are fresh.
-stubs: build
+stubs: setup build
 	$(PY) tools/make_stubs.py
 
 # Outputs in pages are committed, and so are the notebooks of tutorials; tests check that both are fresh.
-notebooks: build
+notebooks: setup build
 	$(PY) tools/make_differences.py
 	$(PY) tools/pages.py --write
 	$(PY) tools/make_notebooks.py
 
-bench: build
+bench: setup build
 	$(PY) -m benchmarks.compile
 	$(PY) -m benchmarks.execute
 	$(PY) -m benchmarks.moe

@@ -4,6 +4,7 @@
 # themselves, not for packages, so that libraries installed in another way count. Silent when all is there.
 #
 #   tools/system_packages.sh            what a build needs
+#   tools/system_packages.sh test       and what the C++ tests need
 #   tools/system_packages.sh wheel      and what a wheel links statically
 set -eu
 PYTHON="${PYTHON:-python3}"
@@ -25,10 +26,13 @@ fi
 has_header nlohmann/json.hpp || need nlohmann-json3-dev
 has_header xtensor/xarray.hpp || need libxtensor-dev
 has_header sleef.h || need libsleef-dev
-has_header gtest/gtest.h || need libgtest-dev
 # Debian keeps OpenBLAS's own header in a folder of the multiarch directory.
 ls /usr/include/*/openblas*/cblas.h /usr/include/openblas*/cblas.h /usr/local/include/cblas.h \
   /opt/OpenBLAS/include/cblas.h 2> /dev/null | grep -q . || need libopenblas-dev
+command -v pkg-config > /dev/null || need pkg-config
+if [ "${1:-}" = test ]; then
+  has_header gtest/gtest.h || need libgtest-dev
+fi
 if [ "${1:-}" = wheel ]; then
   ls /usr/lib/*/openblas-serial/libopenblas.a 2> /dev/null | grep -q . || need libopenblas-serial-dev
 fi

@@ -55,6 +55,16 @@ def cpp_functions(path: Path) -> Iterator[tuple[str, int]]:
             start = None
 
 
+def anonymous_functions(path: Path) -> set[str]:
+    """Names of the functions in the anonymous namespaces of a file, at column 0 as clang-format leaves them."""
+    bodies = re.findall(r"^namespace \{\n(.*?)^\}  // namespace$", path.read_text(), re.MULTILINE | re.DOTALL)
+    names: set[str] = set()
+    for line in "\n".join(bodies).splitlines():
+        found = re.match(r"(?!static_assert)[A-Za-z\[][\w:<>,&*\[\] ]*?(\w+)\(", line)
+        names |= {found[1]} if found else set()
+    return names
+
+
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.style.source_tree import CORE, ROOT, cpp_files, includes, relative
+from tests.style.source_tree import CORE, ROOT, anonymous_functions, cpp_files, includes, relative
 
 # A family that uses another one's code beyond what builds ops.
 FAMILIES = {
@@ -113,6 +113,16 @@ def test_families_of_ops_include_only_what_they_share() -> None:
                 wrong.append(f"{stem} includes {name}")
     assert not wrong
     assert not unused
+
+
+def test_files_of_a_batch_share_no_name() -> None:
+    """The files of a folder are one batch: two functions of one name would be overloads by accident."""
+    files: dict[tuple[Path, str], list[str]] = {}
+    for path in cpp_files(CORE):
+        for name in anonymous_functions(path) if path.suffix == ".cpp" else ():
+            files.setdefault((path.parent, name), []).append(path.name)
+    assert len(files) > 1000
+    assert {f"{relative(folder)}: {name}": found for (folder, name), found in files.items() if len(found) > 1} == {}
 
 
 def test_no_folder_is_crowded() -> None:

@@ -47,7 +47,7 @@ std::vector<TensorType> types_of(const Module& module, std::span<const ValueId> 
   return types;
 }
 
-std::vector<std::optional<TensorSharding>> argument_shardings(const Module& module) {
+std::vector<std::optional<TensorSharding>> argument_shardings_of(const Module& module) {
   std::vector<std::optional<TensorSharding>> list;
   for (const ValueId value : module.region(module.main().body).arguments) {
     list.push_back(optional_sharding(module, module.value(value).sharding));
@@ -147,7 +147,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
       .def_property_readonly("result_types",
                              [](const Module& self) { return types_of(self, self.region(self.main().body).results); })
       .def_property_readonly("coarsest_floats", &coarsest_float_names)
-      .def_property_readonly("argument_shardings", &argument_shardings)
+      .def_property_readonly("argument_shardings", &argument_shardings_of)
       .def_property_readonly("result_shardings",
                              [](const Module& self) { return optional_shardings(self, self.main().result_shardings); })
       .def_property_readonly(

@@ -262,7 +262,7 @@ class Group {
   DigitSet digits_ = 0;
 };
 
-std::vector<Group> independent_groups(const Digits& digits, const ExchangeMap& map, const std::vector<Line>& lines) {
+std::vector<Group> groups_of_lines(const Digits& digits, const ExchangeMap& map, const std::vector<Line>& lines) {
   std::vector<DigitSet> touched;  // by dim
   for (size_t d = 0; d < lines.size(); ++d) {
     touched.push_back(digits.touched(map.to[d].axes) | digits.touched(map.from[0][d].axes));
@@ -289,7 +289,7 @@ std::optional<double> elements_received(const ExchangeMap& map) {
     if (!find_cells(*digits, lines.back())) return std::nullopt;
   }
   std::vector<DigitShare> all{DigitShare{}};
-  for (const Group& group : independent_groups(*digits, map, lines)) {
+  for (const Group& group : groups_of_lines(*digits, map, lines)) {
     const auto more = group.shares(*digits);
     if (!more) return std::nullopt;
     std::vector<DigitShare> combined;

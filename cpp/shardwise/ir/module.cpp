@@ -90,4 +90,6 @@ bool Module::holds_whole(ValueId id) const {
   return !held.placement || (held.type == value(id).type && context_->placement(held.placement).is_fully_replicated());
 }
 
+std::string_view OpView::name() const { return def().name; }
+
 }  // namespace shardwise

@@ -97,7 +97,7 @@ class OpView {
   const Module& module() const { return *module_; }
   OpId id() const { return id_; }
   const OpDef& def() const { return *module_->op(id_).def; }
-  inline std::string_view name() const;  // op_def.h defines it
+  std::string_view name() const;
   const Attrs& attrs() const { return module_->attrs(id_); }
   LocId loc() const { return module_->op(id_).loc; }
   size_t operand_count() const { return module_->op(id_).operand_count; }

@@ -102,7 +102,7 @@ ShardingRule no_rule(const OpView&) { return {}; }
 namespace {
 
 // Ops that a program may contain although they cannot run: propagation, printing and why() still work.
-[[noreturn]] void refuse(const OpView& op, std::string_view what) {
+[[noreturn]] void refuse_propagation_only(const OpView& op, std::string_view what) {
   fail_at<UnsupportedError>(op.module(), op.loc(),
                             error_message(op.name(), str("can be read, propagated and printed, but not ", what), {},
                                           "replace it by other ops"));
@@ -110,9 +110,9 @@ namespace {
 
 }  // namespace
 
-std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes&) { refuse(op, "run"); }
-void propagation_only(VjpContext& context) { refuse(context.op(), "differentiated"); }
-void propagation_only(BatchContext& context) { refuse(context.op(), "batched"); }
+std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes&) { refuse_propagation_only(op, "run"); }
+void propagation_only(VjpContext& context) { refuse_propagation_only(context.op(), "differentiated"); }
+void propagation_only(BatchContext& context) { refuse_propagation_only(context.op(), "batched"); }
 
 // sdy's collectives take the mesh from their sharding; ours work on local values and name it.
 bool is_local_collective(const OpView& op) {

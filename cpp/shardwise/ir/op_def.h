@@ -387,8 +387,6 @@ struct OpDef {
   }
 };
 
-inline std::string_view OpView::name() const { return def().name; }
-
 // The op's own rule, from the cache of its context: equal ops share one.
 const ShardingRule& sharding_rule(const OpView& op);
 

@@ -9,7 +9,7 @@ namespace shardwise {
 namespace {
 
 // The elements of part `position` of `count` equal parts, the last of which may be short.
-int64_t part_of(int64_t elements, int64_t count, int64_t position) {
+int64_t share_of(int64_t elements, int64_t count, int64_t position) {
   // 10 elements in 4 parts: 3, 3, 3, 1.
   const int64_t part = ceil_div(elements, count);
   return std::clamp<int64_t>(elements - position * part, 0, part);
@@ -77,7 +77,7 @@ int64_t CountingCommunicator::elements_received(const CollectiveCall& call, cons
       // Devices that keep the same part complete it like an all-reduce, which keeps everything.
       const AxisList kept_by = joined(call.dims), shared_by = difference(call.axes, kept_by);
       const int64_t kept = elements / product(kept_by), group = product(call.axes);
-      const int64_t own = part_of(kept, product(shared_by), shard_index(*mesh_, shared_by, device));
+      const int64_t own = share_of(kept, product(shared_by), shard_index(*mesh_, shared_by, device));
       return (group - 1) * own + kept - own;  // the addends of its part, then the other parts
     }
     case CollectiveKind::kAllGather: return (product(joined(call.dims)) - 1) * elements;

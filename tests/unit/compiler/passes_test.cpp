@@ -12,14 +12,14 @@
 namespace shardwise {
 namespace {
 
-constexpr const char* kTanh = R"(sdy.mesh @mesh = <["x"=2]>
+constexpr const char* kShardedTanh = R"(sdy.mesh @mesh = <["x"=2]>
   func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
     %0 = stablehlo.tanh %x : tensor<4xf32>
     return %0 : tensor<4xf32>
   })";
 
-std::string after(const std::vector<std::string>& names) {
-  CompileUnit unit(parse_program(kTanh));
+std::string text_after(const std::vector<std::string>& names) {
+  CompileUnit unit(parse_program(kShardedTanh));
   run_passes(unit, passes_called(names), {.verify = true});
   return print(*unit.module);
 }
@@ -38,17 +38,17 @@ TEST(NamedPasses, BeginWithThePipelineAndHaveNamesOfTheirOwn) {
 TEST(NamedPasses, DashesAreUnderscores) {
   ASSERT_NE(find_named_pass("plan_reshards"), nullptr);
   EXPECT_EQ(find_named_pass("plan-reshards"), find_named_pass("plan_reshards"));
-  EXPECT_EQ(after({"propagate-basic"}), after({"propagate_basic"}));
+  EXPECT_EQ(text_after({"propagate-basic"}), text_after({"propagate_basic"}));
 }
 
 TEST(NamedPasses, RunOneAfterAnother) {
-  EXPECT_EQ(after({}), after({"parse"}));
-  EXPECT_NE(after({"propagate-basic"}).find("{\"x\", ?}"), std::string::npos);
-  EXPECT_NE(after({"propagate", "assign", "plan_reshards", "localize"}).find("tensor<2xf32>"), std::string::npos);
+  EXPECT_EQ(text_after({}), text_after({"parse"}));
+  EXPECT_NE(text_after({"propagate-basic"}).find("{\"x\", ?}"), std::string::npos);
+  EXPECT_NE(text_after({"propagate", "assign", "plan_reshards", "localize"}).find("tensor<2xf32>"), std::string::npos);
 }
 
 TEST(NamedPasses, AnUnknownNameIsAnErrorBeforeAnyPassRuns) {
-  CompileUnit unit(parse_program(kTanh));
+  CompileUnit unit(parse_program(kShardedTanh));
   const std::string before = print(*unit.module);
   EXPECT_THROW(run_to_explain(std::vector<std::string>{"propagate", "optimise"}, unit), ShardingError);
   EXPECT_EQ(print(*unit.module), before);

@@ -10,9 +10,9 @@
 namespace shardwise {
 namespace {
 
-using Random = std::mt19937_64;
+using Random64 = std::mt19937_64;
 
-int64_t between(Random& random, int64_t low, int64_t high) {
+int64_t between(Random64& random, int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
 }
 
@@ -20,7 +20,7 @@ int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Several operands with disjoint ranges of the result, some whole on all devices, with strides, in reverse or with
 // holes.
-std::vector<ExchangeMap> random_dims(Random& random, const AxisList& x, size_t operands) {
+std::vector<ExchangeMap> random_dims(Random64& random, const AxisList& x, size_t operands) {
   ExchangeTarget to{.axes = between(random, 0, 5) == 0 ? AxisList{} : x, .size = between(random, 1, 9'000)};
   to.step = ceil_of(to.size, product(to.axes)) + (between(random, 0, 3) == 0 ? 1 : 0);
   to.rows = to.step + (between(random, 0, 2) == 0 ? between(random, 0, 4) : 0);
@@ -51,7 +51,7 @@ double counted(const ExchangeMap& map, const AxisList& grid) {
 }
 
 TEST(TurningPoints, HaveTheDeviceThatReceivesMost) {
-  Random random(3);
+  Random64 random(3);
   int64_t used = 0;
   for (int round = 0; round < 400; ++round) {
     const AxisList x{{0, 1, between(random, 900, 3'000)}};
@@ -65,7 +65,7 @@ TEST(TurningPoints, HaveTheDeviceThatReceivesMost) {
 }
 
 TEST(TurningPoints, OfEachDimAreEnoughForTwo) {
-  Random random(4);
+  Random64 random(4);
   for (int round = 0; round < 40; ++round) {
     const AxisList x{{0, 1, between(random, 600, 900)}}, y{{1, 1, 5}};
     const size_t operands = static_cast<size_t>(between(random, 1, 2));
@@ -80,7 +80,7 @@ TEST(TurningPoints, OfEachDimAreEnoughForTwo) {
 }
 
 TEST(TurningPoints, OfSeveralExchangesHaveTheDeviceThatReceivesMostOfAll) {
-  Random random(5);
+  Random64 random(5);
   int64_t used = 0;
   for (int round = 0; round < 100; ++round) {
     const AxisList x{{0, 1, between(random, 1'500, 3'000)}};

@@ -21,7 +21,7 @@ std::string program(const std::string& x, const std::string& y, const std::strin
          ") -> tensor<8x8xf32> {\n" + body + "\n return %0 : tensor<8x8xf32> }";
 }
 const std::string kAdd = "%0 = stablehlo.add %x, %y : tensor<8x8xf32>";
-const std::string kDot =
+const std::string kSquareDot =
     "%0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> "
     "tensor<8x8xf32>";
 
@@ -71,7 +71,7 @@ TEST(VisitReplay, TellsWhatFurtherTensorsRefuse) {
 }
 
 TEST(VisitReplay, TellsWhichOfTwoFactorsGoesFirst) {
-  Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"a"}])", kDot), Strategy::kAggressive);
+  Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"a"}])", kSquareDot), Strategy::kAggressive);
   const size_t won = replayed.visits.steps_of({replayed.module.result(replayed.op)}).front();
   EXPECT_TRUE(replayed.visits.steps()[won].first);
   const ShardingRule& rule = replayed.visits.rule({replayed.op});
@@ -88,7 +88,7 @@ TEST(VisitReplay, TellsWhichOfTwoFactorsGoesFirst) {
 }
 
 TEST(VisitReplay, VerifiesThatVisitsEndAsRecorded) {
-  Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"b"}])", kDot), Strategy::kAggressive);
+  Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"b"}])", kSquareDot), Strategy::kAggressive);
   EXPECT_NO_THROW(replayed.visits.verify());
   for (PropagationStep& step : replayed.context.provenance.steps) {
     if (step.op && step.after) step.after = replayed.module.value(ValueId{1}).sharding;
@@ -97,7 +97,7 @@ TEST(VisitReplay, VerifiesThatVisitsEndAsRecorded) {
 }
 
 TEST(VisitReplay, HasTheShardingsOfAnyTime) {
-  Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"b"}])", kDot), Strategy::kAggressive);
+  Replayed replayed(program(R"([{"a"}, {?}])", R"([{?}, {"b"}])", kSquareDot), Strategy::kAggressive);
   const TensorRef result{replayed.module.result(replayed.op)};
   const std::span<const size_t> steps = replayed.visits.steps_of(result);
   ASSERT_FALSE(steps.empty());

@@ -9,7 +9,7 @@
 
 namespace shardwise::testing {
 
-constexpr int kRounds = 100;
+constexpr int kRandomCases = 100;
 constexpr DType kDTypes[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32,  DType::kI64, DType::kU8, DType::kU16,
                              DType::kU32,  DType::kU64, DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
 constexpr Reducer kReducers[] = {Reducer::kSum, Reducer::kProd, Reducer::kMax,

@@ -50,14 +50,14 @@ ExchangeSource random_source(Random& random, const ExchangeTarget& to, const Axi
   return from;
 }
 
-struct Case {
+struct ExchangeCase {
   MeshPtr mesh;
   ExchangeMap map;
 };
 
 // Several operands have disjoint ranges of dim 0.
-Case random_case(Random& random) {
-  Case c{random_mesh(random), {}};
+ExchangeCase random_exchange(Random& random) {
+  ExchangeCase c{random_mesh(random), {}};
   const AxisList digits = random_digits(random, *c.mesh);
   const size_t ndim = 1 + static_cast<size_t>(below(random, 2));
   for (const AxisList& axes : deal(random, some_of(random, digits), ndim)) {
@@ -82,7 +82,7 @@ Case random_case(Random& random) {
 }
 
 // The shards of operand `k`; along other axes than its own, devices hold the same.
-Shards operand_of(const Case& c, size_t k, bool everywhere) {
+Shards operand_of(const ExchangeCase& c, size_t k, bool everywhere) {
   AxisList axes;
   for (const ExchangeSource& from : c.map.from[k]) axes.insert(axes.end(), from.axes.begin(), from.axes.end());
   axes = sorted(axes);
@@ -131,7 +131,7 @@ struct Truth {
   bool is_right = true;
 };
 
-Truth compare(const Case& c, const Shards& result, int64_t outside) {
+Truth compare(const ExchangeCase& c, const Shards& result, int64_t outside) {
   const Mesh& mesh = *c.mesh;
   Truth truth;
   Dims shape;
@@ -174,7 +174,7 @@ TEST(Exchange, RandomMapsMoveTheRightElementsAndNoMore) {
   const Shards fill(NdArray::full(DType::kI64, {}, Scalar::of_int(DType::kI64, kNobody)));
   int64_t moved = 0;
   for (int round = 0; round < 300; ++round) {
-    const Case c = random_case(random);
+    const ExchangeCase c = random_exchange(random);
     const bool everywhere = below(random, 3) == 0, has_fill = below(random, 2) == 0;
     std::vector<Shards> operands;
     for (size_t k = 0; k < c.map.from.size(); ++k) operands.push_back(operand_of(c, k, everywhere));
@@ -193,7 +193,7 @@ TEST(Exchange, RandomMapsMoveTheRightElementsAndNoMore) {
 TEST(Exchange, ProcessesGetTheTilesOfTheirDevices) {
   Random random(8);
   for (int round = 0; round < 60; ++round) {
-    const Case c = random_case(random);
+    const ExchangeCase c = random_exchange(random);
     std::vector<Shards> operands;
     for (size_t k = 0; k < c.map.from.size(); ++k) operands.push_back(operand_of(c, k, round % 3 == 0));
     const Shards expected = VirtualCommunicator().exchange(operands, nullptr, c.map, nullptr);

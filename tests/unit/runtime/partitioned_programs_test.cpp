@@ -35,7 +35,7 @@ namespace {
 
 using namespace shardwise::testing;
 
-MeshPtr mesh_of(std::vector<MeshAxis> axes, Dims ids = {}) {
+MeshPtr mesh_with_ids(std::vector<MeshAxis> axes, Dims ids = {}) {
   return std::make_shared<const Mesh>("mesh", std::move(axes), std::move(ids));
 }
 
@@ -75,12 +75,12 @@ class RandomProgram {
     return kSizes[pick(pick(6) == 0 ? 13 : 12)];
   }
   MeshPtr pick_mesh() {
-    static const MeshPtr kMeshes[] = {mesh_of({{"x", 4}, {"y", 2}}),
-                                      mesh_of({{"x", 8}}),
-                                      mesh_of({{"x", 2}, {"y", 2}, {"z", 2}}),
-                                      mesh_of({{"x", 3}, {"y", 2}}),
-                                      mesh_of({{"x", 2}, {"y", 2}}, {3, 1, 0, 2}),
-                                      mesh_of({{"x", 2}, {"one", 1}})};
+    static const MeshPtr kMeshes[] = {mesh_with_ids({{"x", 4}, {"y", 2}}),
+                                      mesh_with_ids({{"x", 8}}),
+                                      mesh_with_ids({{"x", 2}, {"y", 2}, {"z", 2}}),
+                                      mesh_with_ids({{"x", 3}, {"y", 2}}),
+                                      mesh_with_ids({{"x", 2}, {"y", 2}}, {3, 1, 0, 2}),
+                                      mesh_with_ids({{"x", 2}, {"one", 1}})};
     return kMeshes[pick(6)];
   }
   RegionId start() {
@@ -254,7 +254,7 @@ class RandomProgram {
   std::vector<ValueId> values_;
 };
 
-NdArray numbers(const TensorType& type, int64_t seed) {
+NdArray mixed_numbers(const TensorType& type, int64_t seed) {
   NdArray array = NdArray::empty(type.dtype, type.shape);
   for (int64_t i = 0; i < array.size(); ++i) {
     const auto value = static_cast<int32_t>((i * 2654435761LL + seed * 40503) % 1009 - 500);
@@ -276,7 +276,7 @@ void run_and_compare(unsigned seed) {
   const auto global = std::make_shared<const Module>(made);
   std::vector<NdArray> whole;
   for (const ValueId argument : global->region(global->main().body).arguments) {
-    whole.push_back(numbers(global->type(argument), static_cast<int64_t>(whole.size()) + seed));
+    whole.push_back(mixed_numbers(global->type(argument), static_cast<int64_t>(whole.size()) + seed));
   }
   Module module = made;
   PassContext context;

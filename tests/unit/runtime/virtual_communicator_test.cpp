@@ -14,7 +14,7 @@ using namespace shardwise::testing;
 TEST(VirtualCommunicator, AllReduceFoldsGroupsInOrder) {
   Random random(1);
   for (DType dtype : kDTypes) {
-    for (int round = 0; round < kRounds / 10; ++round) {
+    for (int round = 0; round < kRandomCases / 10; ++round) {
       const Case c = random_case(random, dtype, {2, 3});
       const AxisList axes = some_of(random, c.digits);
       const Reducer reducer = random_reducer(random, dtype);
@@ -37,7 +37,7 @@ TEST(VirtualCommunicator, AllReduceCountsCopiesOfAValueThatDoesNotVary) {
 
 TEST(VirtualCommunicator, AllGatherConcatenates) {
   Random random(2);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2, 1, 3});
     const std::vector<AxisList> gather = deal(random, some_of(random, c.digits), 3);
     Held expected = on_devices(*c.mesh, c.operand);
@@ -60,7 +60,7 @@ TEST(VirtualCommunicator, AllGatherOfAdjacentShardsIsAView) {
 
 TEST(VirtualCommunicator, ReduceScatterKeepsTheOwnPart) {
   Random random(3);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const DType dtype = kDTypes[round % 13];
     const Case c = random_case(random, dtype, {24, 24});
     const AxisList axes = some_of(random, c.digits);
@@ -75,7 +75,7 @@ TEST(VirtualCommunicator, ReduceScatterKeepsTheOwnPart) {
 
 TEST(VirtualCommunicator, AllToAllMovesAxesBetweenDims) {
   Random random(4);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {24, 24, 24});
     std::vector<AllToAllMove> moves;
     Held expected = on_devices(*c.mesh, c.operand);
@@ -103,7 +103,7 @@ TEST(VirtualCommunicator, AllToAllOfAStackCopiesAtMostOnce) {
 
 TEST(VirtualCommunicator, PermuteReordersDigits) {
   Random random(5);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2, 3});
     const AxisList from = some_of(random, c.digits);
     AxisList to = from;
@@ -145,7 +145,7 @@ TEST(VirtualCommunicator, PermuteBetweenDigitsOfOtherSizesGoesByTheProduct) {
 
 TEST(VirtualCommunicator, ShiftPassesNeighbours) {
   Random random(8);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2});
     const AxisList axes = some_of(random, c.digits);
     const int64_t offset = below(random, 9) - 4;
@@ -159,7 +159,7 @@ TEST(VirtualCommunicator, ShiftPassesNeighbours) {
 // Each device has the sum of those before it, or after it, in their order.
 TEST(VirtualCommunicator, ChainPassesOnWhatDevicesBeforeCombineTo) {
   Random random(10);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, DType::kF32, {2});
     const AxisList axes = some_of(random, c.digits);
     const int64_t step = below(random, 2) == 0 ? 1 : -1;
@@ -183,7 +183,7 @@ TEST(VirtualCommunicator, ChainPassesOnWhatDevicesBeforeCombineTo) {
 
 TEST(VirtualCommunicator, AxisIndexIsTheRowMajorPosition) {
   Random random(9);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const MeshPtr mesh = random_mesh(random);
     const AxisList axes = some_of(random, random_digits(random, *mesh));
     const Shards index = VirtualCommunicator().axis_index(axes);

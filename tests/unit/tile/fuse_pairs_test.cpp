@@ -8,11 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/tile/program.h"
+#include "tile/tile_runs.h"
 
 namespace shardwise {
 namespace {
 
-constexpr int64_t kCount = 1003;
+constexpr int64_t kElements = 1003;
 
 using Registers = std::vector<uint32_t>;
 using Emit = std::function<uint32_t(TileBuilder&, const Registers&)>;
@@ -20,7 +21,7 @@ using Emit = std::function<uint32_t(TileBuilder&, const Registers&)>;
 // Any bits: of integers the extremes too, of floats NaN and infinities too.
 NdArray random_bits(DType dtype, uint32_t seed) {
   std::mt19937_64 random(seed);
-  const NdArray array = NdArray::empty(dtype, {kCount});
+  const NdArray array = NdArray::empty(dtype, {kElements});
   for (int64_t i = 0; i < array.nbytes(); ++i) array.data()[i] = static_cast<std::byte>(random());
   if (is_signed_integer(dtype)) store(Scalar::of_int(dtype, -1), array.data());
 #ifndef __SANITIZE_ADDRESS__
@@ -34,20 +35,12 @@ NdArray random_bits(DType dtype, uint32_t seed) {
   return array;
 }
 
-std::vector<std::byte> bytes_of(const NdArray& array) { return {array.data(), array.data() + array.nbytes()}; }
-
 TileProgram program_of(DType dtype, size_t inputs, const Emit& emit) {
   TileBuilder tiles;
   Registers registers;
   for (size_t i = 0; i < inputs; ++i) registers.push_back(tiles.input(dtype));
   tiles.output(emit(tiles, registers));
   return std::move(tiles).build();
-}
-
-NdArray run(const TileProgram& program, const std::vector<NdArray>& inputs) {
-  const NdArray out = NdArray::empty(program.output_dtype(0), {kCount});
-  run_tiles(program, inputs, std::array{out}, serial_for());
-  return out;
 }
 
 class FusePairs : public testing::Test {

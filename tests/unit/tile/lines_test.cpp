@@ -231,8 +231,7 @@ TEST_P(Lines, HypotIsWithinOneUlpAndDoesNotOverflow) {
   expect_hypot<double>(DType::kF64);
 }
 
-std::vector<std::string_view> isas() { return tile_isas(); }
-INSTANTIATE_TEST_SUITE_P(EveryIsa, Lines, testing::ValuesIn(isas()),
+INSTANTIATE_TEST_SUITE_P(EveryIsa, Lines, testing::ValuesIn(tile_isas()),
                          [](const auto& isa) { return std::string(isa.param); });
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "shardwise/base/error.h"
 #include "tile/math_reference.h"
+#include "tile/tile_runs.h"
 
 namespace shardwise {
 namespace {
@@ -54,17 +55,6 @@ NdArray random_floats(DType dtype, int64_t count, uint32_t seed) {
     store(Scalar::of_float(dtype, value), array.data() + i * item_size(dtype));
   }
   return array;
-}
-
-std::vector<std::byte> bytes_of(const NdArray& array) {
-  const NdArray dense = array.contiguous();
-  return {dense.data(), dense.data() + dense.nbytes()};
-}
-
-NdArray run(const TileProgram& program, const std::vector<NdArray>& inputs) {
-  const NdArray out = NdArray::empty(program.output_dtype(0), inputs[0].shape());
-  run_tiles(program, inputs, std::array{out}, serial_for());
-  return out;
 }
 
 // A view of elements offset, offset + step, … of a one-dimensional array.

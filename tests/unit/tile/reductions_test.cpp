@@ -16,7 +16,7 @@
 namespace shardwise {
 namespace {
 
-constexpr int64_t kSizes[] = {1, 7, 16, 31, 64, 127, 128, 255, 256, 257, 1000, 1024, 2047, kMostSearched};
+constexpr int64_t kFoldedSizes[] = {1, 7, 16, 31, 64, 127, 128, 255, 256, 257, 1000, 1024, 2047, kMostSearched};
 
 class Reductions : public testing::TestWithParam<std::string_view> {
  protected:
@@ -43,7 +43,7 @@ void expect_places(int column) {
   std::mt19937 random(static_cast<uint32_t>(column));
   for (const bool max : {true, false}) {
     const FindExtreme find = reduction_kernels().find_extreme[max ? kFindMax : kFindMin][column];
-    for (const int64_t size : kSizes) {
+    for (const int64_t size : kFoldedSizes) {
       for (const int range : {0, 3, 100}) {  // all equal, many equal, few equal
         std::vector<T> items;
         for (int64_t i = 0; i < size; ++i)
@@ -79,7 +79,7 @@ void expect_special_places(int column) {
   for (const bool max : {true, false}) {
     const FindExtreme find = reduction_kernels().find_extreme[max ? kFindMax : kFindMin][column];
     const T worst = max ? -kInf : kInf, best = -worst;
-    for (const int64_t size : kSizes) {
+    for (const int64_t size : kFoldedSizes) {
       std::vector<T> items(static_cast<size_t>(size), worst);
       EXPECT_EQ(find(items.data(), size, &worst), 0) << "items that are as bad as the bound";
       EXPECT_EQ(find(items.data(), size, &best), size) << "a bound that is better";
@@ -144,8 +144,7 @@ TEST_P(Reductions, ChunksAreCombinedInOneOrder) {
   EXPECT_EQ(reduction_kernels().fold_chunks[kFoldSum][3], nullptr) << "integers are combined in any order";
 }
 
-std::vector<std::string_view> isas() { return tile_isas(); }
-INSTANTIATE_TEST_SUITE_P(EveryIsa, Reductions, testing::ValuesIn(isas()),
+INSTANTIATE_TEST_SUITE_P(EveryIsa, Reductions, testing::ValuesIn(tile_isas()),
                          [](const auto& isa) { return std::string(isa.param); });
 
 }  // namespace

@@ -57,7 +57,7 @@ std::string changed(const Pass& pass, Module module, Stage stage) {
   return print(module);
 }
 
-constexpr const char* kSink =
+constexpr const char* kSinkOfCarry =
     "stablehlo.custom_call @sink(%a) {has_side_effect = true} : (tensor<f32>) -> tensor<f32>\n";
 
 const std::string kConstraint =
@@ -78,7 +78,7 @@ TEST(LiveCarries, KeepWhatAnUnusedConstraintReadsUntilPropagation) {
 TEST(LiveCarries, KeepThePredicateAroundAnEffect) {
   const std::string body = R"(%q = stablehlo.compare LT, %b, %x : (tensor<f32>, tensor<f32>) -> tensor<i1>
       %u = "stablehlo.if"(%q) ({
-        %e = )" + std::string(kSink) +
+        %e = )" + std::string(kSinkOfCarry) +
                            R"(stablehlo.return %x : tensor<f32>
       }, {
         stablehlo.return %c : tensor<f32>

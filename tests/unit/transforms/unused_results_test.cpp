@@ -21,12 +21,12 @@ size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-std::string simplified(const std::string& text) {
+std::string simplified_functions(const std::string& text) {
   PassContext context;
   return print(simplify(parse_program(text), context));
 }
 
-const std::string kFunctions = R"(
+const std::string kPairFunctions = R"(
   func.func private @pair(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     %0:2 = func.call @inner(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
     return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
@@ -39,8 +39,9 @@ const std::string kFunctions = R"(
 const std::string kCall = "func.call @pair(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)\n";
 
 TEST(UnusedResults, GoThroughAllFunctions) {
-  const std::string text = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
-                                      "return %0#1 : tensor<4xf32>\n}" + kFunctions);
+  const std::string text =
+      simplified_functions("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
+                           "return %0#1 : tensor<4xf32>\n}" + kPairFunctions);
   EXPECT_EQ(text.find("sine %"), text.find("cosine %") + 2) << text;  // cosine alone
   EXPECT_EQ(count(text, "(tensor<4xf32>, tensor<4xf32>)"), 0U) << text;
   verify(parse_program(text));
@@ -109,26 +110,28 @@ TEST(UnusedResults, OfDeadCallsGo) {
 }
 
 TEST(UnusedResults, StayIfOneCallUsesThem) {
-  const std::string text = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
-                                      "%y = stablehlo.abs %0#0 : tensor<4xf32>\n"
-                                      "%1:2 = func.call @pair(%y) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)\n"
-                                      "return %1#1 : tensor<4xf32>\n}" +
-                                      kFunctions);
+  const std::string text =
+      simplified_functions("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
+                           "%y = stablehlo.abs %0#0 : tensor<4xf32>\n"
+                           "%1:2 = func.call @pair(%y) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)\n"
+                           "return %1#1 : tensor<4xf32>\n}" +
+                           kPairFunctions);
   EXPECT_EQ(count(text, "sine %"), 2U) << text;
 }
 
 TEST(Calls, WithoutEffectGoAndAreMerged) {
-  const std::string unused = simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
-                                        "return %x : tensor<4xf32>\n}" + kFunctions);
+  const std::string unused =
+      simplified_functions("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall +
+                           "return %x : tensor<4xf32>\n}" + kPairFunctions);
   EXPECT_EQ(count(unused, "call @pair"), 0U) << unused;
-  const std::string equal =
-      simplified("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall + "%1:2 = " + kCall +
-                 "%2 = stablehlo.add %0#0, %1#1 : tensor<4xf32>\n" + "return %2 : tensor<4xf32>\n}" + kFunctions);
+  const std::string equal = simplified_functions(
+      "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n%0:2 = " + kCall + "%1:2 = " + kCall +
+      "%2 = stablehlo.add %0#0, %1#1 : tensor<4xf32>\n" + "return %2 : tensor<4xf32>\n}" + kPairFunctions);
   EXPECT_EQ(count(equal, "call @pair"), 1U) << equal;
 }
 
 TEST(Calls, WithEffectStay) {
-  const std::string text = simplified(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  const std::string text = simplified_functions(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = func.call @outer(%x) : (tensor<4xf32>) -> tensor<4xf32>
     return %x : tensor<4xf32>
   }

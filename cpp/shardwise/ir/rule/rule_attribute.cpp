@@ -137,7 +137,7 @@ class RuleVerifier {
   size_t mapped_ = 0;
 };
 
-std::vector<Dims> shapes_of(const RuleAttr& rule) {
+std::vector<Dims> shapes_in_attribute(const RuleAttr& rule) {
   std::vector<Dims> shapes;
   for (const auto* tensors : {&rule.operands, &rule.results}) {
     for (const RuleAttr::Mapping& dims : *tensors) shapes.emplace_back(dims.size());
@@ -165,7 +165,7 @@ std::string text(const ShardingRule& rule) { return text(to_attribute(rule, fals
 void verify(const RuleAttr& rule, const OpView& op) { RuleVerifier(rule, op).run(); }
 
 ShardingRule to_rule(const RuleAttr& rule) {
-  RuleBuilder builder(shapes_of(rule), rule.operands.size());
+  RuleBuilder builder(shapes_in_attribute(rule), rule.operands.size());
   for (size_t factor = 0; factor < rule.sizes.size(); ++factor) {
     // Verified to be sorted.
     const auto has = [&](const FactorList& list) {

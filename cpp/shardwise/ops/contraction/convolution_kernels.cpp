@@ -38,13 +38,13 @@ struct Geometry {
 };
 
 template <BlasItem T>
-void multiply(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
+void multiply_rows(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
   gemm<T>(m, n, k, {a, lda}, {b, ld}, c, ld);
 }
 
 // Integers wrap around.
 template <class T>
-void multiply(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
+void multiply_rows(const T* a, int64_t lda, const T* b, T* c, int64_t m, int64_t n, int64_t k, int64_t ld) {
   for (int64_t i = 0; i < m; ++i) {
     std::fill_n(c + i * ld, n, T{});
     for (int64_t p = 0; p < k; ++p) {
@@ -213,7 +213,8 @@ void convolve(KernelContext& context, const Geometry& g, const T* input, const T
         const T* a = g.is_pointwise() ? input + first * k : memory.data();
         if (!g.is_pointwise()) columns.fill(memory.data(), first, first + count, group);
         const int64_t column = group * g.group_outputs();
-        multiply(a, k, kernel + column, result + first * g.outputs + column, count, g.group_outputs(), k, g.outputs);
+        multiply_rows(a, k, kernel + column, result + first * g.outputs + column, count, g.group_outputs(), k,
+                      g.outputs);
       }
     }
   });

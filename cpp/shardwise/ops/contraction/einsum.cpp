@@ -174,7 +174,7 @@ Labelled summed(Builder& builder, const Labelled& operand, const std::string& ke
 }
 
 // The operand with each letter once, and only letters of `kept`.
-Labelled prepared(DecomposeContext& context, size_t i, const std::string& labels, const std::string& kept) {
+Labelled prepared_operand(DecomposeContext& context, size_t i, const std::string& labels, const std::string& kept) {
   Builder& builder = context.builder();
   const Labelled operand = without_repeated_labels(builder, {context.operand(i), labels});
   return summed(builder, operand, kept, dtype_of_sums(context.op().result_type().dtype));
@@ -183,7 +183,7 @@ Labelled prepared(DecomposeContext& context, size_t i, const std::string& labels
 void decompose_unary_einsum(DecomposeContext& context) {
   Builder& builder = context.builder();
   const auto labels = *einsum_labels(context.op().attrs().get<std::string>("einsum_config"));
-  const Labelled operand = prepared(context, 0, labels[0], labels[1]);
+  const Labelled operand = prepared_operand(context, 0, labels[0], labels[1]);
   const ValueId result = transposed(builder, operand, labels[1]).value;
   context.set_result(0, build_convert(builder, result, context.op().result_type().dtype));
 }
@@ -193,8 +193,8 @@ void decompose_einsum(DecomposeContext& context) {
   const auto labels = *einsum_labels(context.op().attrs().get<std::string>("einsum_config"));
   const std::string& kept = labels[2];
   // A letter of one operand alone is summed before the product, which then has fewer elements.
-  Labelled lhs = prepared(context, 0, labels[0], kept + labels[1]);
-  Labelled rhs = prepared(context, 1, labels[1], kept + labels[0]);
+  Labelled lhs = prepared_operand(context, 0, labels[0], kept + labels[1]);
+  Labelled rhs = prepared_operand(context, 1, labels[1], kept + labels[0]);
   const DType result_dtype = context.op().result_type().dtype;
   const DType dtype = builder.module().type(lhs.value).dtype;
   if (dtype != builder.module().type(rhs.value).dtype) {  // one of them was summed in a wider dtype

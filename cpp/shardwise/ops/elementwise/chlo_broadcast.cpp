@@ -135,34 +135,37 @@ constexpr OpDef broadcast(std::string_view name, std::string_view doc) {
                      kElementwise);
 }
 template <BroadcastKind Kind>
-constexpr OpDef stepped(std::string_view name, std::string_view reason, std::string_view doc) {
+constexpr OpDef broadcast_stepped(std::string_view name, std::string_view reason, std::string_view doc) {
   return without_gradient(broadcast<Kind>(name, doc), reason);
 }
 
 constexpr OpDef kChloBroadcastOps[] = {
     broadcast("chlo.broadcast_add", "Sum (CHLO broadcast_add)."),
-    stepped<BroadcastKind::kIntegers>("chlo.broadcast_and", kBitwise, "Logical or bitwise and (CHLO broadcast_and)."),
+    broadcast_stepped<BroadcastKind::kIntegers>("chlo.broadcast_and", kBitwise,
+                                                "Logical or bitwise and (CHLO broadcast_and)."),
     broadcast("chlo.broadcast_atan2", "Angle of the point (y, x) (CHLO broadcast_atan2)."),
-    stepped<BroadcastKind::kTruth>("chlo.broadcast_compare", kTruth, "Comparison (CHLO broadcast_compare)."),
+    broadcast_stepped<BroadcastKind::kTruth>("chlo.broadcast_compare", kTruth, "Comparison (CHLO broadcast_compare)."),
     broadcast<BroadcastKind::kComplex>("chlo.broadcast_complex", "Complex numbers (CHLO broadcast_complex)."),
     broadcast("chlo.broadcast_divide", "Quotient (CHLO broadcast_divide)."),
     broadcast("chlo.broadcast_maximum", "Larger one (CHLO broadcast_maximum)."),
     broadcast("chlo.broadcast_minimum", "Smaller one (CHLO broadcast_minimum)."),
     broadcast("chlo.broadcast_multiply", "Product (CHLO broadcast_multiply)."),
-    stepped<BroadcastKind::kSame>("chlo.broadcast_next_after", "it steps from one float to the next",
-                                  "The next float (CHLO broadcast_next_after)."),
-    stepped<BroadcastKind::kIntegers>("chlo.broadcast_or", kBitwise, "Logical or bitwise or (CHLO broadcast_or)."),
+    broadcast_stepped<BroadcastKind::kSame>("chlo.broadcast_next_after", "it steps from one float to the next",
+                                            "The next float (CHLO broadcast_next_after)."),
+    broadcast_stepped<BroadcastKind::kIntegers>("chlo.broadcast_or", kBitwise,
+                                                "Logical or bitwise or (CHLO broadcast_or)."),
     broadcast<BroadcastKind::kFloats>("chlo.broadcast_polygamma", "Derivatives of digamma (CHLO broadcast_polygamma)."),
     broadcast("chlo.broadcast_power", "x^y (CHLO broadcast_power)."),
     broadcast("chlo.broadcast_remainder", "Remainder (CHLO broadcast_remainder)."),
     broadcast<BroadcastKind::kSelect>("chlo.broadcast_select", "pred ? on_true : on_false (CHLO broadcast_select)."),
-    stepped<BroadcastKind::kSame>("chlo.broadcast_shift_left", kBitwise, "Shift left (CHLO broadcast_shift_left)."),
-    stepped<BroadcastKind::kSame>("chlo.broadcast_shift_right_arithmetic", kBitwise,
-                                  "Shift right (CHLO broadcast_shift_right_arithmetic)."),
-    stepped<BroadcastKind::kSame>("chlo.broadcast_shift_right_logical", kBitwise,
-                                  "Shift right (CHLO broadcast_shift_right_logical)."),
+    broadcast_stepped<BroadcastKind::kSame>("chlo.broadcast_shift_left", kBitwise,
+                                            "Shift left (CHLO broadcast_shift_left)."),
+    broadcast_stepped<BroadcastKind::kSame>("chlo.broadcast_shift_right_arithmetic", kBitwise,
+                                            "Shift right (CHLO broadcast_shift_right_arithmetic)."),
+    broadcast_stepped<BroadcastKind::kSame>("chlo.broadcast_shift_right_logical", kBitwise,
+                                            "Shift right (CHLO broadcast_shift_right_logical)."),
     broadcast("chlo.broadcast_subtract", "Difference (CHLO broadcast_subtract)."),
-    stepped<BroadcastKind::kIntegers>("chlo.broadcast_xor", kBitwise, "Exclusive or (CHLO broadcast_xor)."),
+    broadcast_stepped<BroadcastKind::kIntegers>("chlo.broadcast_xor", kBitwise, "Exclusive or (CHLO broadcast_xor)."),
     broadcast<BroadcastKind::kFloats>("chlo.broadcast_zeta", "Hurwitz zeta function (CHLO broadcast_zeta)."),
 };
 static_assert(all_complete(kChloBroadcastOps));

@@ -24,7 +24,7 @@ namespace {
 using reduce_loops::ArgumentDim;
 using reduce_loops::ArgumentPlan;
 
-ArgumentPlan make_plan(const NdArray& values, const NdArray& indices, size_t reduced) {
+ArgumentPlan make_argument_plan(const NdArray& values, const NdArray& indices, size_t reduced) {
   ArgumentPlan plan{values.data(), indices.data(), {}, {}, 1};
   for (size_t d = static_cast<size_t>(values.ndim()); d-- > 0;) {
     // The product of the sizes after a dim is its row-major stride in the result.
@@ -79,7 +79,7 @@ void reduce_arguments(KernelContext& context, const PreparedArguments& prepared)
     const Dims shape = without_dim(values, d).shape();
     const NdArray next_values = last && wide == dtype ? value_result : NdArray::empty(wide, shape);
     const NdArray next_indices = last ? index_result : NdArray::empty(index, shape);
-    const ArgumentPlan plan = make_plan(values, indices, d);
+    const ArgumentPlan plan = make_argument_plan(values, indices, d);
     const reduce_loops::ArgumentResults results{init.data(), context.operand(3).data(), next_values.data(),
                                                 next_indices.data()};
     const auto reduce = is_float(wide) ? reduce_loops::reduce_float_arguments : reduce_loops::reduce_integer_arguments;

@@ -35,7 +35,7 @@ void expect_as_on_the_virtual_mesh(Random& random, const Case& c, const Collecti
 
 TEST(ProcessCommunicator, AllReduce) {
   Random random(21);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const DType dtype = kDTypes[round % 13];
     // Large operands are folded in parts.
     const Case c = random_case(random, dtype, round % 10 == 0 ? Dims{3, 30011} : Dims{2, 3});
@@ -50,7 +50,7 @@ TEST(ProcessCommunicator, AllReduce) {
 
 TEST(ProcessCommunicator, AllReducesTogether) {
   Random random(31);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const DType dtype = kDTypes[round % 13];
     const Case c = random_case(random, dtype, round % 10 == 0 ? Dims{3, 30011} : Dims{2, 3});
     const AxisList axes = respelled(random, some_of(random, c.digits));
@@ -79,7 +79,7 @@ Shards as_bytes(const Shards& operand) {
 TEST(ProcessCommunicator, AllReducesOfSeveralDtypesTogether) {
   Random random(32);
   const std::vector<Reducer> reducers{Reducer::kMax, Reducer::kSum, Reducer::kMin};
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const DType dtype = round % 2 == 0 ? DType::kF64 : DType::kI16;
     // 3 * 30011 elements do not divide into equal parts.
     const Case c = random_case(random, dtype, round % 10 < 2 ? Dims{3, 30011} : Dims{1, 3});
@@ -96,7 +96,7 @@ TEST(ProcessCommunicator, AllReducesOfSeveralDtypesTogether) {
 
 TEST(ProcessCommunicator, AllGather) {
   Random random(22);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2, 1, 3});
     const std::vector<AxisList> gather = respelled(random, deal(random, some_of(random, c.digits), 3));
     expect_as_on_the_virtual_mesh(random, c, [&](DeviceCommunicator& communicator, const Shards& operand) {
@@ -108,7 +108,7 @@ TEST(ProcessCommunicator, AllGather) {
 
 TEST(ProcessCommunicator, ReduceScatter) {
   Random random(23);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const DType dtype = kDTypes[round % 13];
     const Case c = random_case(random, dtype, {24, 24});
     const AxisList digits = sorted(some_of(random, c.digits));
@@ -124,7 +124,7 @@ TEST(ProcessCommunicator, ReduceScatter) {
 
 TEST(ProcessCommunicator, AllToAll) {
   Random random(24);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {24, 24, 24});
     std::vector<AllToAllMove> moves;
     for (const AxisList& axes : respelled(random, deal(random, some_of(random, c.digits), 2))) {
@@ -140,7 +140,7 @@ TEST(ProcessCommunicator, AllToAll) {
 
 TEST(ProcessCommunicator, Permute) {
   Random random(25);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2, 3});
     const AxisList from = some_of(random, c.digits);
     AxisList to = from;
@@ -174,7 +174,7 @@ TEST(ProcessCommunicator, PermuteBetweenDigitsOfOtherSizes) {
 
 TEST(ProcessCommunicator, Shift) {
   Random random(27);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, kDTypes[round % 13], {2});
     const AxisList axes = respelled(random, some_of(random, c.digits));
     const int64_t offset = below(random, 9) - 4;
@@ -188,7 +188,7 @@ TEST(ProcessCommunicator, Shift) {
 
 TEST(ProcessCommunicator, Chain) {
   Random random(29);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, round % 2 == 0 ? DType::kF32 : DType::kI64, {2});
     const AxisList axes = respelled(random, some_of(random, c.digits));
     const int64_t step = below(random, 2) == 0 ? 1 : -1;
@@ -202,7 +202,7 @@ TEST(ProcessCommunicator, Chain) {
 
 TEST(ProcessCommunicator, AxisIndex) {
   Random random(28);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRandomCases; ++round) {
     const Case c = random_case(random, DType::kI32, {1});
     const AxisList axes = respelled(random, some_of(random, c.digits));
     expect_as_on_the_virtual_mesh(

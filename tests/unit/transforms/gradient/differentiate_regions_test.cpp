@@ -13,7 +13,7 @@ namespace shardwise {
 namespace {
 
 // The gradient of the function's first result with respect to its first argument.
-std::string gradient(const std::string& text) {
+std::string verified_gradient(const std::string& text) {
   Module module = parse_program(text);
   const RegionId body = module.main().body;
   const ValueId wrt = module.region(body).arguments[0], output = module.region(body).results[0];
@@ -47,7 +47,7 @@ std::string loop(const std::string& limit, const std::string& next) {
 }
 
 TEST(DifferentiateRegions, ALoopSavesARowForEachTrip) {
-  EXPECT_EQ(gradient(loop("three", "exponential %c")), R"(%0 = stablehlo.constant dense<0> : tensor<i32>
+  EXPECT_EQ(verified_gradient(loop("three", "exponential %c")), R"(%0 = stablehlo.constant dense<0> : tensor<i32>
 %1 = stablehlo.constant dense<3> : tensor<i32>
 %2 = stablehlo.constant dense<0.000000e+00> : tensor<3xf32>
 %3:3 = stablehlo.while(%arg2 = %0, %arg3 = %arg0, %arg4 = %2) : tensor<i32>, tensor<f32>, tensor<3xf32>
@@ -84,22 +84,23 @@ return %12#1 : tensor<f32>
 }
 
 TEST(DifferentiateRegions, ALinearLoopSavesNothing) {
-  const std::string text = gradient(loop("three", "negate %c"));
+  const std::string text = verified_gradient(loop("three", "negate %c"));
   EXPECT_EQ(text.find("dynamic_update_slice"), std::string::npos) << text;
   EXPECT_EQ(text.find("%arg2 = %0, %arg3 = %arg0"), std::string::npos) << text;  // the first loop is not read
 }
 
 TEST(DifferentiateRegions, RefusesALoopWithoutAConstantNumberOfTrips) {
-  EXPECT_THROW(gradient(loop("n", "exponential %c")), UnsupportedError);
+  EXPECT_THROW(verified_gradient(loop("n", "exponential %c")), UnsupportedError);
 }
 
 TEST(DifferentiateRegions, ALoopWithoutTripsIsTheIdentity) {
-  EXPECT_EQ(gradient(loop("zero", "exponential %c")),
+  EXPECT_EQ(verified_gradient(loop("zero", "exponential %c")),
             "%0 = stablehlo.constant dense<1.000000e+00> : tensor<f32>\nreturn %0 : tensor<f32>\n");
 }
 
 TEST(DifferentiateRegions, ABranchSavesWhatItDoesNotComputeAgain) {
-  EXPECT_EQ(gradient(R"(func.func @main(%x: tensor<2xf32>, %w: tensor<2x2xf32>, %i: tensor<i32>) -> tensor<2xf32> {
+  EXPECT_EQ(
+      verified_gradient(R"(func.func @main(%x: tensor<2xf32>, %w: tensor<2x2xf32>, %i: tensor<i32>) -> tensor<2xf32> {
     %r = "stablehlo.case"(%i) ({
       %0 = stablehlo.dot_general %x, %w, contracting_dims = [0] x [0] : (tensor<2xf32>, tensor<2x2xf32>) -> tensor<2xf32>
       %1 = stablehlo.exponential %0 : tensor<2xf32>
@@ -111,7 +112,7 @@ TEST(DifferentiateRegions, ABranchSavesWhatItDoesNotComputeAgain) {
     }) : (tensor<i32>) -> tensor<2xf32>
     return %r : tensor<2xf32>
   })"),
-            R"(%0 = "stablehlo.case"(%arg2) ({
+      R"(%0 = "stablehlo.case"(%arg2) ({
 %1 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [0] x [0] : (tensor<2xf32>, tensor<2x2xf32>) -> tensor<2xf32>
 %2 = stablehlo.exponential %1 : tensor<2xf32>
 stablehlo.return %2 : tensor<2xf32>
@@ -138,7 +139,7 @@ return %6 : tensor<2xf32>
 }
 
 TEST(DifferentiateRegions, CallsAreInlined) {
-  EXPECT_EQ(gradient(R"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  EXPECT_EQ(verified_gradient(R"(func.func @main(%x: tensor<f32>) -> tensor<f32> {
     %0 = func.call @f(%x) : (tensor<f32>) -> tensor<f32>
     return %0 : tensor<f32>
   }
