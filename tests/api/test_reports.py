@@ -21,7 +21,7 @@ from shardwise.reports.explanations import Explanation
 from shardwise.reports.ledger import ledger_of
 from shardwise.testing import assert_collectives, assert_matches_unpartitioned
 from shardwise.user_code import sources
-from shardwise.viz import array_html, mesh_html, program_html
+from shardwise.viz import array_html, graph_svg, mesh_html, program_html
 
 MESH = sw.Mesh({"data": 4, "model": 2})
 ROW: dict[str, Any] = {
@@ -396,3 +396,62 @@ def test_program_picture_marks_collectives() -> None:
     assert html.count("<mark") == 1
     assert "all_reduce" in text
     assert program.as_text("local").splitlines()[0] in text
+
+
+def texts_of(program: sw.Program) -> list[str]:
+    return Balanced(re.sub("<title>.*?</title>", "", graph_svg(program))).text
+
+
+def test_a_graph_shows_values_with_their_tiles_and_marks_collectives() -> None:
+    program = dot_program()
+    text = texts_of(program)
+    (row,) = program.collectives()
+    assert row.axes in text
+    assert f"{int(row.bytes)} B received per device" in text
+    assert text.count("all_reduce") == 1
+    assert text.index("dot_general") < text.index("all_reduce")
+    assert graph_svg(program) in program_html(program)
+
+
+def test_a_graph_gives_each_collective_its_own_bytes_after_a_loop() -> None:
+    def looped(x: Any) -> Any:
+        return sw.fori_loop(0, 3, lambda _, x: x - x.sum(axis=0), sw.split(x, 0, "data")).sum()
+
+    program = sw.jit(looped, mesh=MESH).lower(np.ones((8, 6), np.float32)).compile()
+    inner, outer = program.collectives()
+    assert inner.bytes > outer.bytes
+    text = texts_of(program)
+    assert text.count("all_reduce") == 1
+    assert text[text.index("all_reduce") + 2] == f"{int(outer.bytes)} B received per device"
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape", "spec", "tiles", "labels"),
+    [
+        ({"x": 4}, (8,), P("x"), 4, ["0", "1", "2", "3"]),
+        ({"x": 4, "y": 2}, (8, 6), P("x", "y"), 8, ["0", "1", "2", "3", "4", "5", "6", "7"]),
+        ({"x": 4, "y": 2}, (8, 6), P(None, "y"), 2, ["0,2,4,6", "1,3,5,7"]),
+        ({"x": 4, "y": 2}, (8, 6, 2), P("x"), 4, ["0-1", "2-3", "4-5", "6-7"]),
+        ({"x": 1}, (), P(), 1, ["0"]),
+        ({"x": 512}, (1024,), P("x"), 1, ["512 tiles"]),
+        ({"x": 8, "y": 512}, (64,), P("x"), 8, []),
+    ],
+)  # fmt: skip
+def test_a_graph_names_the_devices_of_tiles(
+    axes: dict[str, int], shape: tuple[int, ...], spec: P, tiles: int, labels: list[str]
+) -> None:
+    x = sw.ShapeDtypeStruct(shape, np.float32)
+    program = sw.jit(lambda x: x, mesh=sw.Mesh(axes), in_shardings=spec).lower(x).compile()
+    assert graph_svg(program).count("<rect") == tiles
+    *found, name, _, _ = texts_of(program)
+    assert (found, name) == (labels, "x")
+
+
+def test_a_large_program_has_no_graph() -> None:
+    def chain(x: Any) -> Any:
+        for _ in range(30):
+            x = np.tanh(x)
+        return x
+
+    program = sw.jit(chain, mesh=MESH).lower(np.ones(8, np.float32)).compile()
+    assert "<svg" not in program_html(program)

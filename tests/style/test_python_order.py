@@ -56,7 +56,7 @@ LAYERS = {
 # The types that a module names in annotations though their module stands after it.
 TYPES_FROM_ABOVE = {
     "user_code.static_arguments": {"tracing"}, "user_code.library_calls": {"tracing"}, "user_code.advice": {"tracing"},
-    "viz.meshes": {"mesh"}, "viz.arrays": {"array"}, "viz.programs": {"stages"},
+    "viz.meshes": {"mesh"}, "viz.arrays": {"array"}, "viz.programs": {"stages"}, "viz.graphs": {"stages"},
     "module": {"mesh", "stages"}, "placed_programs": {"stages"},
 }  # fmt: skip
 ORDER = list(chain.from_iterable(LAYERS.values()))

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from .arrays import array_html
+from .graphs import graph_svg
 from .meshes import mesh_html
 from .programs import program_html
 
-__all__ = ["array_html", "mesh_html", "program_html"]
+__all__ = ["array_html", "graph_svg", "mesh_html", "program_html"]

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["MOST_PANELS", "TITLE", "code", "figure", "hue", "rect", "svg", "text_at"]
+__all__ = ["MARK", "MOST_PANELS", "TITLE", "arrow", "code", "figure", "hue", "rect", "svg", "text_at"]
+
+Point = tuple[float, float]
 
 TITLE = 18  # the height of a line of text above a picture
+MARK = "hsl(40 90% 50% / 0.35)"  # behind a collective
 MOST_PANELS = 8  # side by side; a note names the omitted panels
 
 
@@ -32,6 +35,21 @@ def rect(x: float, y: float, width: float, height: float, fill: str, tooltip: st
 def text_at(x: float, y: float, text: str, anchor: str = "middle") -> str:
     """A line of text, vertically centred at ``y``."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" dominant-baseline="middle">{escape(text)}</text>'
+
+
+def arrow(start: Point, leave: Point, arrive: Point, end: Point) -> str:
+    """An arrow along a Bézier curve with these control points; it arrives downwards or from the left."""
+    points = " ".join(f"{x:.1f} {y:.1f}" for x, y in (leave, arrive, end))
+    x, y = end
+    back, aside = (0, 5), (3, 0)
+    if arrive[0] != x:
+        back, aside = (5, 0), (0, 3)
+    tips = [(x - back[0] + side * aside[0], y - back[1] + side * aside[1]) for side in (-1, 1)]
+    head = " L".join(f"{a:.1f} {b:.1f}" for a, b in (tips[0], end, tips[1]))
+    return (
+        f'<g fill="none" stroke="currentColor" stroke-opacity="0.6">'
+        f'<path d="M{start[0]:.1f} {start[1]:.1f} C{points}"/><path d="M{head}"/></g>'
+    )
 
 
 def svg(width: float, height: float, parts: Iterable[str], label: str) -> str:
