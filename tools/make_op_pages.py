@@ -55,7 +55,8 @@ writes these pages, and a test fails where a section lacks one of these lines or
 - *Dtypes*: those that the op runs in; each of the {len(ALL_DTYPES)} is tried. Indices, predicates and sizes have
   dtypes of their own. *All* means bool and the dtypes below.
 - *Gradient*: the operands of floats and complex numbers to which a cotangent flows.
-- *Partitioned by*: the rule, or a *method*: another way to partition the op, which is taken where it sends less.
+- *Partitioned by*: the rule, or a *method*, which is another way to partition the op. The partitioner uses it if it
+  sends fewer bytes.
 - *Cost of the example*: what the partitioner counts for one device.
 
 {LINES_OF_DTYPES}
@@ -85,14 +86,16 @@ they are compiled can still be read, propagated and printed. A name with `@` is 
 HEAD_OF_COLLECTIVES = f"""# Collectives of each op
 
 This page shows what each op sends if one dim of one operand is sharded over {DEVICES} devices and nothing else is
-annotated: propagation shards the result. Dims of less than {DEVICES} elements are tried if no example has a larger one.
+annotated; propagation shards the result. Look here when an op communicates more than you expected, or before you choose
+the dim to shard. The examples shard a dim of at least {DEVICES} elements where the op has one.
 
-- The *factor* of the dim is that of the op's rule, with its kind if the rule does not pass it through, and with the
-  range that is read if it is not the whole dim.
-- The *method* is how the op, or each op that replaces it, is partitioned: by its rule, or by a method of its own.
-- *Bytes* are those that one device receives.
-- The *cause* names what moves: an *operand* moves before the op; a *result* moves after it, because propagation shards
-  it in another way.
+- *Factor*: the factor of the sharded dim in the op's sharding rule. Its kind follows unless it is pass-through, and its
+  range unless the op reads the whole dim.
+- *Method*: how the op is partitioned, by its sharding rule or by a method of its own. Ops that are decomposed list the
+  methods of the ops that replace them.
+- *Bytes*: what one device receives.
+- *Cause*: what moves. An *operand* moves before the op. A *result* moves after it, because propagation gave it another
+  sharding than the op produces.
 
 `python tools/make_op_pages.py` writes this page from programs that it compiles; a test compares them.
 

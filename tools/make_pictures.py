@@ -2,7 +2,7 @@
 """Write the pictures of the pages, docs/_static/pictures/*.svg, from programs that it compiles.
 
 Each picture is made of the views that notebooks show: grids of meshes, tiles of arrays, graphs of programs. They have a
-light background of their own, so that they are readable on light and on dark pages. A test compares them with the files.
+light background of their own, so that they are readable on light and on dark pages. A test compares the files.
 
     python tools/make_pictures.py
 """
@@ -27,7 +27,9 @@ from shardwise.viz import array_html, graph_svg, mesh_html
 
 FOLDER = pages.DOCS / "_static" / "pictures"
 _GAP, _CAPTION = 12, 22  # around a panel, and above it
-_SVG = re.compile(r'<svg role="img"(?P<rest> aria-label="[^"]*" width="(?P<width>\d+)" height="(?P<height>\d+)".*?</svg>)', re.DOTALL)
+_SVG = re.compile(
+    r'<svg role="img"(?P<rest> aria-label="[^"]*" width="(?P<width>\d+)" height="(?P<height>\d+)".*?</svg>)', re.DOTALL
+)
 
 
 def picture(*panels: tuple[str, str]) -> str:
@@ -98,7 +100,9 @@ def moe() -> str:
     masks = shape(8, 16, 8, 4)
     function = sw.jit(experts, mesh=sw.Mesh({"x": 8}), in_shardings=P("x"))
     compiled = function.lower(shape(8, 16, 16), masks, masks, shape(8, 16, 32), shape(8, 32, 16)).compile()
-    return picture(("tokens to experts and back: x and masks are split by group, wi and wo by expert", graph_svg(compiled)))
+    return picture(
+        ("tokens to experts and back: x and masks are split by group, wi and wo by expert", graph_svg(compiled))
+    )
 
 
 def zero() -> str:
@@ -109,8 +113,8 @@ def zero() -> str:
         return w - 0.1 * momentum, momentum
 
     spec = P("data")
-    specs = {"in_shardings": (P(), spec, spec), "out_shardings": (P(), spec)}
-    function = sw.jit(step, mesh=sw.Mesh({"data": 4}), **specs)
+    mesh = sw.Mesh({"data": 4})
+    function = sw.jit(step, mesh=mesh, in_shardings=(P(), spec, spec), out_shardings=(P(), spec))
     compiled = function.lower(shape(64, 32), shape(64, 32), shape(256, 64)).compile()
     return picture(("ZeRO-1: w is whole on each of 4 devices, and the momentum is split", graph_svg(compiled)))
 

@@ -126,7 +126,7 @@ def custom_call(name: str, result_shape_dtypes: Any, /, *args: Any, **options: A
     types = [_declared(name, struct) for struct in structs]
     for option, value in options.items():
         if not isinstance(value, (bool, float, str)) and not is_integer(value, -(2**63)):
-            rule = f"the option {option} must be a number or a text, which is static"
+            rule = f"the option {option} must be a number or a string, which is static"
             raise TypeError(message(f"custom_call @{name}", rule, described(value), "pass arrays by position"))
     for i, x in enumerate(args):
         if not isinstance(x, (Tracer, Array)) and numbers_of(x) is None:

@@ -81,7 +81,7 @@ def refuse_subclass(x: Any) -> None:
 _TO_NUMBERS = {
     "M": "convert it with astype(np.int64)",
     "m": "convert it with astype(np.int64)",
-    "U": "number its texts with np.unique(x, return_inverse=True)",
+    "U": "number its strings with np.unique(x, return_inverse=True)",
 }
 
 

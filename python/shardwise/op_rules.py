@@ -257,7 +257,7 @@ def sharding_rule(
     sharding_rule('b (h d), d e -> b h e', reduction='d', h=4)
     """
     if not isinstance(rule, str):
-        _refuse("a rule must be a text such as 'i j, j k -> i k'", repr(rule))
+        _refuse("a rule must be a string such as 'i j, j k -> i k'", repr(rule))
     lists = {
         "reduction": _names("reduction", reduction),
         "need_replication": _names("need_replication", need_replication),

@@ -236,7 +236,7 @@ def _refuse_names(text: str) -> None:
 
 
 def _on_mesh(core: _core.mesh.Sharding, mesh: Mesh) -> _core.mesh.Sharding:
-    """The sharding of a text on ``mesh``. Raises MeshError if the text contains another mesh."""
+    """The sharding that a string describes, on ``mesh``. Raises MeshError if the text contains another mesh."""
     if core.mesh == mesh._core:
         return core
     if any(

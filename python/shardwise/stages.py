@@ -80,7 +80,7 @@ class RecordedCall:
         donated: the leaves that the call donates.
         prints: of ``debug.print``. Their results follow those of ``out_tree``.
         choices: pinned ones, or None.
-        objective: what the partitioner makes least of.
+        objective: what the partitioner minimizes.
     """
 
     in_tree: Any

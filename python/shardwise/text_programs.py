@@ -28,7 +28,7 @@ _MISSING: Any = object()  # in place of an argument
 
 @dataclass(frozen=True)
 class Parameter:
-    """An argument of a function in a text.
+    """An argument of a function in a parsed program.
 
     Attributes:
         name: its name for callers and in errors: the one in ``loc("x")``, or else the one in the text, without ``%``.

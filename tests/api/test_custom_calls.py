@@ -255,7 +255,7 @@ def _one(x: Any) -> Any:
          "custom_call @shardwise.det: result_shape_dtypes must have a shape and a dtype for each result, got int 3; "
          "use sw.ShapeDtypeStruct"),
         (lambda: sw.custom_call("shardwise.det", X, X, n=X), TypeError,
-         "custom_call @shardwise.det: the option n must be a number or a text, which is static, got float64[8, 3]; "
+         "custom_call @shardwise.det: the option n must be a number or a string, which is static, got float64[8, 3]; "
          "pass arrays by position"),
         (lambda: sw.custom_call("shardwise.det", X, "x"), sw.DTypeError,
          "custom_call @shardwise.det: argument 0 must be an array, got str 'x'"),

@@ -106,7 +106,7 @@ NO_NUMBERS = {
     ),
     "texts": (
         FRAME["name"].to_numpy(dtype="U1"),
-        "<U1[5]; number its texts with np.unique(x, return_inverse=True)",
+        "<U1[5]; number its strings with np.unique(x, return_inverse=True)",
     ),
     "categories": (FRAME["city"], "category[5]; pass x.cat.codes"),
     "objects": (FRAME[["age", "member"]].to_numpy(), "object[5, 2]; convert it with astype"),

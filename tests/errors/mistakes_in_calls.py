@@ -67,7 +67,7 @@ def unknown_strategy() -> None:
     on_mesh(lambda x: x, strategy="fast")
 
 
-@row(sw.DTypeError, r"jit: argument x must be an array of numbers, got <U1\[1\]; number its texts with np.unique\(")
+@row(sw.DTypeError, r"jit: argument x must be an array of numbers, got <U1\[1\]; number its strings with np.unique\(")
 def argument_of_text() -> None:
     on_mesh(lambda x: x).trace(np.array(["a"]))
 

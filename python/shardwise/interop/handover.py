@@ -82,7 +82,7 @@ def annotate_jax(
         fun: the function that the program was made of, with :func:`from_jax`.
         program: the compiled program.
         devices: as in :meth:`Program.to_jax`.
-        mesh: the same.
+        mesh: a `jax.sharding.Mesh`.
 
     Returns:
         The function with `jax.lax.with_sharding_constraint` on its arguments, its results, and the values that

@@ -52,7 +52,7 @@ def from_jax(
         mesh: the mesh of the program if the function runs on its own. Default: that of the shardings in ``fun`` and of
             the arguments, else that of :func:`set_mesh`.
         static_argnums: positional arguments that are Python values, as in `jax.jit`. Static anyway are those of a
-            jitted ``fun``, and single values that are neither arrays nor numbers, such as a text.
+            jitted ``fun``, and single values that are neither arrays nor numbers, such as a string.
         static_argnames: the same for keyword arguments.
 
     Returns:

@@ -98,7 +98,7 @@ def _rewritten_param(param: Any, rewrite: Callable[[Any], Any]) -> Any:
 
 
 def named_call(eqn: Any) -> Any:
-    """The call of an identity function: a ``checkpoint_name`` has no op in a text."""
+    """The call of an identity function: a ``checkpoint_name`` has no op in StableHLO text."""
 
     def identity(x: Any) -> Any:
         return x

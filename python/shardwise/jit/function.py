@@ -74,10 +74,9 @@ def jit(
         sharding_rules: your own rules for ops, as :meth:`Module.with_sharding_rule` takes them:
             ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
         choices: how to compute each op and do each reshard: :attr:`Program.choices` of the same program, on a mesh with
-            the same axes; default: the cheapest way. ShardingError if they do not fit.
-        objective: what the cheapest way makes least of. ``"time"``, the default: the bytes that a device receives, by
-            schedules whose messages do not wait for each other one device after another; ``"bytes"``: these bytes
-            alone.
+            the same axes. By default, the partitioner chooses. ShardingError if they do not fit.
+        objective: what the partitioner minimizes. ``"time"``, the default: the bytes that a device receives, by
+            schedules in which no device waits for a chain of others. ``"bytes"``: these bytes alone.
 
     How to propagate, the rules, the choices and the objective apply to a whole program: a nested jitted function must
     not specify other values.
@@ -111,10 +110,9 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Args:
         fun: takes and returns trees of arrays.
         args: arrays or :class:`ShapeDtypeStruct`; a mesh is needed only for annotations.
-        kwargs: the same.
+        kwargs: keyword arguments of ``fun``, of the same types.
 
-    Raises:
-        The errors of tracing ``fun``.
+    Errors are those of tracing ``fun``.
 
     Source: `jax.eval_shape`.
 

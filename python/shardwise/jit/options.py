@@ -60,8 +60,8 @@ class CheckedOptions:
         meshes: the meshes that the options name; they must be one.
         static, donated: positions and names of arguments.
         propagation, rules: how the program is propagated.
-        choices: how it is partitioned; None for the cheapest way.
-        objective: what the cheapest way makes least of.
+        choices: how it is partitioned; None lets the partitioner choose.
+        objective: what the partitioner minimizes.
         stated: the options that the user specified. An enclosing program must have equal ones.
     """
 

@@ -102,7 +102,7 @@ def _collectives_in(op: Op) -> int:
 
 
 def _title(op: Op, following: str) -> str:
-    """``h = maximum``: the last op of an expression has the name of its variable; ``following`` is that of the next op."""
+    """``h = maximum``: the last op of an expression names its variable; ``following`` is the next op's variable."""
     kind, name = op.name.partition(".")[2], op.location.variable
     return f"{name} = {kind}" if name and name != following else kind
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tools import pages
 
 README = ROOT / "README.md"
 
@@ -20,3 +21,25 @@ def test_readme_program_prints_what_the_readme_shows(tmp_path: Path) -> None:
     (tmp_path / "mlp.py").write_text(program)
     done = subprocess.run([sys.executable, "mlp.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.replace(f"{tmp_path}/", "") == shown
+
+
+def test_the_readme_lists_every_page() -> None:
+    """Pages of the reference are listed by its index."""
+    linked = set(re.findall(r"\]\((docs/[^)#]+)\)", README.read_text()))
+    written = {
+        f"docs/{path.relative_to(pages.DOCS)}" for path in pages.pages() if path.parent.name not in ("ops", "reference")
+    }
+    notebooks = {
+        f"docs/{path.relative_to(pages.DOCS)}"
+        for path in pages.DOCS.rglob("*.ipynb")
+        if not path.with_suffix(".md").exists()
+    }
+    assert (written | notebooks) - {"docs/index.md"} - linked == set()
+
+
+def test_readme_and_landing_page_show_the_same_program() -> None:
+    blocks = [
+        re.findall(r"```(?:python|text)\n(.*?)```", path.read_text(), re.DOTALL)
+        for path in (README, pages.DOCS / "index.md")
+    ]
+    assert blocks[0] == blocks[1]
