@@ -176,6 +176,7 @@ wheel: setup
 lint: setup build
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	$(PY) -m tests.style.assertions
 	git ls-files '*.h' '*.cpp' | xargs .venv/bin/clang-format --dry-run --Werror
 
 format: setup

@@ -145,6 +145,7 @@ def test_annotations_of_a_result_fix_how_devices_hold_it() -> None:
 def test_a_device_assignment_is_where_the_tiles_lie() -> None:
     assignment = np.array(PERMUTED.device_ids).reshape(4, 2).T
     y = sw.jit(lambda x: sw.shard(x, assignment), mesh=PERMUTED)(X)
+    assert len(y.addressable_shards) == assignment.size
     for shard in y.addressable_shards:
         i, j = (int(k[0]) for k in np.nonzero(assignment == shard.device))
         np.testing.assert_array_equal(shard.data, X[6 * i : 6 * i + 6, 2 * j : 2 * j + 2])
@@ -153,7 +154,9 @@ def test_a_device_assignment_is_where_the_tiles_lie() -> None:
 def test_two_meshes_that_differ_by_a_transposition_give_the_same_numbers() -> None:
     transposed = sw.Mesh({"y": 2, "x": 4}, MESH.devices.T)
     results = [sw.jit(lambda x: sw.shard(x @ x.T, P("x", "y")), mesh=mesh)(X) for mesh in (MESH, transposed)]
-    for a, b in zip(*(sorted(r.addressable_shards, key=lambda shard: shard.device) for r in results)):
+    tiles = [sorted(r.addressable_shards, key=lambda shard: shard.device) for r in results]
+    assert [len(each) for each in tiles] == [8, 8]
+    for a, b in zip(*tiles):
         assert (a.device, a.index) == (b.device, b.index)
         np.testing.assert_array_equal(a.data, b.data)
 

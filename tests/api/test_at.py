@@ -79,7 +79,9 @@ def test_gradients_are_those_of_differences(name: str) -> None:
         return np.sum(function(x, i, v) * weights)
 
     program = sw.jit(sw.grad(loss, (0, 1)), mesh=MESH, in_shardings=(P("x"), P(None, "y"), None))
-    for k, gradient in enumerate(map(np.asarray, program(X, V, IDS))):
+    gradients = [np.asarray(gradient) for gradient in program(X, V, IDS)]
+    assert [gradient.shape for gradient in gradients] == [X.shape, V.shape]
+    for k, gradient in enumerate(gradients):
         arguments = [X, V]
         for index in np.ndindex(*arguments[k].shape):
             step = np.zeros_like(arguments[k])
@@ -97,7 +99,9 @@ def test_gradients_of_products(name: str) -> None:
         return np.sum(FUNCTIONS[name](x, ids, v) * weights)
 
     program = sw.jit(sw.grad(loss, (0, 1)), mesh=MESH, in_shardings=(P("x"), P(None, "y")))
-    for k, gradient in enumerate(map(np.asarray, program(X, V))):
+    gradients = [np.asarray(gradient) for gradient in program(X, V)]
+    assert [gradient.shape for gradient in gradients] == [X.shape, V.shape]
+    for k, gradient in enumerate(gradients):
         arguments = [X, V]
         for index in np.ndindex(*arguments[k].shape):
             step = np.zeros_like(arguments[k])

@@ -53,7 +53,7 @@ def test_tiles_lie_where_pytorch_puts_them(placements: list[Any]) -> None:
     placements = [Replicate() if isinstance(placement, Partial) else placement for placement in placements]
     x = np.arange(12**3).reshape(12, 12, 12)
     placed = distribute_tensor(x, mesh, placements)
-    for index, shard in zip(np.ndindex(2, 3, 2), placed.addressable_shards):
+    for index, shard in zip(np.ndindex(2, 3, 2), placed.addressable_shards, strict=True):
         local = x
         for at, size, placement in zip(index, (2, 3, 2), placements):
             if isinstance(placement, Shard):

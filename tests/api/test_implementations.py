@@ -12,6 +12,7 @@ from shardwise.implementations import IMPLEMENTATIONS, Implementations
 
 def test_the_import_sets_every_operation() -> None:
     unset = Implementations()
+    assert Implementations.__annotations__
     for operation in Implementations.__annotations__:
         assert type(getattr(IMPLEMENTATIONS, operation)) is not type(getattr(unset, operation))
 

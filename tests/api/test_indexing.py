@@ -178,7 +178,7 @@ def test_gradients_of_reads_and_updates() -> None:
     program = sw.jit(sw.grad(traced, (0, 1)), mesh=MESH, in_shardings=(P("x"), P(None, None, "y"), None))
     gradients = [np.asarray(g) for g in program(x, values, ids)]
     step = 1e-6
-    for k, (argument, gradient) in enumerate(zip((x, values), gradients)):
+    for k, (argument, gradient) in enumerate(zip((x, values), gradients, strict=True)):
         for index in [(0, 0), (2, 1), (3, 1), (6, 2)] if k == 0 else [(0, 0, 0), (1, 1, 1), (1, 0, 2), (0, 1, 3)]:
             sides = []
             for sign in (1, -1):

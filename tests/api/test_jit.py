@@ -228,6 +228,7 @@ def test_results_never_share_memory_with_arguments(x: np.ndarray) -> None:
     results = f(x)
     expected = [np.asarray(result).copy() for result in results]
     x[...] = 7
+    assert len(results) == 5
     for result, kept in zip(results, expected):
         np.testing.assert_array_equal(np.asarray(result), kept)
         host = np.asarray(result)
@@ -244,7 +245,7 @@ def test_python_numbers_as_arguments_are_weak_as_in_numpy(scalar: Any, dtype: st
     def f(x: Any, s: Any) -> Any:
         return x * s, s + x, x * (1 - s) if type(scalar) is not bool else x, np.where(x > 0, x, s)
 
-    for result, expected in zip(sw.jit(f, mesh=MESH)(x, scalar), f(x, scalar)):
+    for result, expected in zip(sw.jit(f, mesh=MESH)(x, scalar), f(x, scalar), strict=True):
         same(result, expected)
 
 
@@ -277,7 +278,7 @@ def test_arithmetic_of_python_numbers_that_are_arguments_stays_weak() -> None:
     def f(x: Any, s: Any, n: Any) -> Any:
         return [x * (1 - s), x * (s / 2 + 1), x * -s, x + n // 2, x[n], (x > s), x * (n < 5), x**n, divmod(n, 2)[0] + n]
 
-    for result, expected in zip(sw.jit(f, mesh=MESH)(X, 0.25, 2), f(X, 0.25, 2)):
+    for result, expected in zip(sw.jit(f, mesh=MESH)(X, 0.25, 2), f(X, 0.25, 2), strict=True):
         same(result, expected)
 
 

@@ -27,7 +27,7 @@ def test_several_threads_may_trace_and_run_at_once() -> None:
 
     with ThreadPoolExecutor(6) as pool:
         results = list(pool.map(lambda args: np.asarray(f(*args)), inputs))
-    for (x, w), result in zip(inputs, results):
+    for (x, w), result in zip(inputs, results, strict=True):
         np.testing.assert_allclose(result, np.tanh(x @ w).sum(axis=1), rtol=1e-10, atol=1e-12)
 
 

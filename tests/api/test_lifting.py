@@ -108,7 +108,7 @@ def test_outside_jit_shardwise_numpy_is_numpy() -> None:
 def test_an_array_on_a_mesh_is_a_like_too() -> None:
     held = sw.device_put(np.arange(8.0), sw.NamedSharding(MESH, P("x")))
     got = on_mesh(lambda i: (np.eye(4, like=held)[i], snp.asarray(held)[i], snp.array([held, held])[0, i]))(IDS)
-    for result, want in zip(got, (np.eye(4)[IDS], np.arange(8.0)[IDS], np.arange(8.0)[IDS])):
+    for result, want in zip(got, (np.eye(4)[IDS], np.arange(8.0)[IDS], np.arange(8.0)[IDS]), strict=True):
         np.testing.assert_array_equal(np.asarray(result), want)
 
 

@@ -74,7 +74,9 @@ def test_threads_that_run_compile_and_read_one_program_agree() -> None:
             stages["global"].sharding_rules()
             return plain, faithful
 
-        for plain, faithful in in_threads(work):
+        results = in_threads(work)
+        assert len(results) == THREADS
+        for plain, faithful in results:
             wanted = plain if wanted is None else wanted
             np.testing.assert_array_equal(plain, wanted)
             np.testing.assert_allclose(faithful, wanted, rtol=1e-5)

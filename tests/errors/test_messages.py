@@ -63,6 +63,7 @@ def lines_of(program: Any) -> set[int]:
 
 def test_errors_of_users_are_builtin_errors_too() -> None:
     """What a user of NumPy or JAX would catch."""
+    assert ROWS
     for row in ROWS:
         builtin = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError)
         assert issubclass(row.error, builtin), row.error

@@ -44,7 +44,9 @@ THIRD = "  }, {\n    stablehlo.return %x : tensor<4xf32>\n  }) : ("
 
 @pytest.mark.parametrize("text", [WHILE, CASE, IF, CALL])
 def test_the_texts_are_right_before_the_mistakes(text: str) -> None:
-    sw.parse(text).verify()
+    module = sw.parse(text)
+    module.verify()
+    assert str(sw.parse(str(module))) == str(module)
 
 
 @pytest.mark.parametrize(

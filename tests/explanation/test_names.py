@@ -264,7 +264,9 @@ def test_why_explains_the_propagation_by_rules_of_ones_own() -> None:
 def test_without_an_annotation_in_a_function_no_call_has_it() -> None:
     text = CALLS.replace(sharded('{"a"}, {?}'), T).replace(f"@f(%p: {T}", "@f(%p: " + sharded('{"a"}, {?}'))
     for name in ("%r#1", "@main %0", "@f %0"):
-        for value in sw.parse(text).why(name, counterfactual=True).values:
+        values = sw.parse(text).why(name, counterfactual=True).values
+        assert values
+        for value in values:
             assert [(one.without.origin, one.sharding) for one in value.counterfactuals or ()] == [
                 ("argument @f %p", "[{}, {}]")
             ]

@@ -75,5 +75,7 @@ def test_a_path_is_read_as_a_tuple_is() -> None:
 def test_a_value_is_explained_alone_as_among_others(seed: int) -> None:
     program = random_module(random.Random(f"alone:{seed}"), STEPS + SPECIAL_STEPS + REGION_STEPS)
     propagated = _core.passes.propagate_program(_core.ir.parse(program.text()))
-    for row in rows_of(propagated.explain_all()):
+    rows = rows_of(propagated.explain_all())
+    assert rows
+    for row in rows:
         assert rows_of(propagated.explain_value(row["number"])) == [row], program.text()

@@ -221,13 +221,14 @@ def without(program: ModuleText, origin: str) -> str:
     return changed.text()
 
 
-@pytest.mark.parametrize("level", ["basic", "aggressive", "op_priority", "user_priority"])
-@pytest.mark.parametrize("seed", range(12))
-def test_counterfactuals_of_a_level_are_what_that_level_gives(seed: int, level: str) -> None:
-    program = random_module(random.Random(f"level:{seed}"), STEPS)
-    names = [f"propagate_{level}"]
+def compared_counterfactuals(program: ModuleText, names: list[str], others: bool = True) -> int:
+    """How many counterfactuals of the program are what these passes give without the annotation.
+
+    `others`: compared is also how many other values change.
+    """
     propagated = _core.passes.propagate_program(_core.ir.parse(program.text()), names=names)
     known = {row["number"]: row["sharding"] for row in rows_of(propagated.explain_all())}
+    compared = 0
     for number in known:
         for one in rows_of(propagated.explain_value(number, True))[0]["counterfactuals"]:
             if not one["origin"].startswith(("argument", "result")):
@@ -236,7 +237,18 @@ def test_counterfactuals_of_a_level_are_what_that_level_gives(seed: int, level: 
             after = _core.passes.propagate_program(_core.ir.parse(text), names=names)
             then = {row["number"]: row["sharding"] for row in rows_of(after.explain_all())}
             assert one["sharding"] == then[number], (one, text)
-            assert one["others"] == sum(then[n] != known[n] for n in known if n != number), (one, text)
+            if others:
+                assert one["others"] == sum(then[n] != known[n] for n in known if n != number), (one, text)
+            compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("level", ["basic", "aggressive", "op_priority", "user_priority"])
+@pytest.mark.parametrize("seed", range(12))
+def test_counterfactuals_of_a_level_are_what_that_level_gives(seed: int, level: str) -> None:
+    draw = random.Random(f"level:{seed}")
+    programs = (random_module(draw, STEPS) for _ in range(10))
+    assert any(compared_counterfactuals(program, [f"propagate_{level}"]) for program in programs)
 
 
 def test_counterfactuals_are_of_the_pass_that_is_explained() -> None:
@@ -255,17 +267,9 @@ def test_counterfactuals_are_of_the_pass_that_is_explained() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_counterfactuals_are_what_propagation_gives_without_the_annotation(seed: int) -> None:
-    program = random_module(random.Random(f"without:{seed}"), STEPS)
-    propagated = _core.passes.propagate_program(_core.ir.parse(program.text()))
-    for row in rows_of(propagated.explain_all()):
-        if not row["axes"] and not row["lost"]:
-            continue
-        for one in rows_of(propagated.explain_value(row["number"], True))[0]["counterfactuals"]:
-            if not one["origin"].startswith(("argument", "result")):
-                continue
-            after = _core.passes.propagate_program(_core.ir.parse(without(program, one["origin"])))
-            (changed,) = rows_of(after.explain_value(row["number"]))
-            assert changed["sharding"] == one["sharding"], (row, one, program.text())
+    draw = random.Random(f"without:{seed}")
+    programs = (random_module(draw, STEPS) for _ in range(10))
+    assert any(compared_counterfactuals(program, ["propagate"], others=False) for program in programs)
 
 
 def test_a_counterfactual_counts_the_values_that_change() -> None:
@@ -281,8 +285,9 @@ def test_a_counterfactual_counts_the_values_that_change() -> None:
 
 def test_a_counterfactual_of_a_value_that_propagation_made() -> None:
     """Where the members of a group disagree, constraints stand between them and their users."""
-    asked = sw.parse(DISAGREEING)
-    for value in asked.why("sharding_constraint", counterfactual=True).values:
+    values = sw.parse(DISAGREEING).why("sharding_constraint", counterfactual=True).values
+    assert values
+    for value in values:
         assert value.counterfactuals is not None
         decided = {one.without.origin: one.sharding for one in value.counterfactuals}
         # The group has one sharding then, and needs no constraint: that of the member.

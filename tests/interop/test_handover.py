@@ -47,7 +47,9 @@ def test_every_op_that_runs_has_an_emission_or_a_reason(target: Target) -> None:
 
 @each_target
 def test_helpers_are_short(target: Target) -> None:
-    for text in helpers_of(target, tuple(names_of(target))):
+    helpers = helpers_of(target, tuple(names_of(target)))
+    assert helpers
+    for text in helpers:
         assert len(text.strip().splitlines()) <= 25, text
 
 

@@ -145,6 +145,7 @@ def test_gradients_of_the_transformer_are_directional_derivatives(mesh: sw.Mesh,
 
     gradients = sw.jit(sw.grad(loss), mesh=mesh)(params, tokens, random)
     rng = np.random.default_rng(1)
+    assert optree.tree_structure(gradients) == optree.tree_structure(params)
     for accessor, gradient in zip(optree.tree_accessors(params), optree.tree_leaves(gradients)):
         step = 1e-6 * rng.standard_normal(gradient.shape)
 

@@ -160,7 +160,7 @@ def test_parts() -> None:
 def test_python_complex_numbers_are_weak() -> None:
     x = np.arange(8, dtype=np.float32)
     run = sw.jit(lambda x, w: (x * 1j, x + w, w * 2), mesh=MESH)
-    for got, want in zip(run(x, 2 - 1j), (x * 1j, x + (2 - 1j), np.asarray((2 - 1j) * 2))):
+    for got, want in zip(run(x, 2 - 1j), (x * 1j, x + (2 - 1j), np.asarray((2 - 1j) * 2)), strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(np.asarray(got), want)
 

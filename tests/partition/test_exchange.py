@@ -153,6 +153,7 @@ def test_moved_bits_are_those_of_one_device(op: str, scenario: Scenario) -> None
                 compiled = _core.passes.compile(program_of(op, attrs, arrays, shardings, out), mesh)
                 for got in execute(compiled, arrays):
                     assert same_bits(got[0], want), (op, attrs, dtype, shardings, out)
+    assert turn
 
 
 def test_an_addend_passes_an_exchange() -> None:

@@ -124,7 +124,7 @@ def test_a_nested_function_has_the_objective_of_the_whole_program() -> None:
         compiled(lambda x: inner(x))
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [s for s in SCENARIOS if s.size > 0], ids=lambda scenario: scenario.name)
 def test_elements_are_those_of_numpy(scenario: Scenario) -> None:
     mesh, size = scenario.mesh(), scenario.size
     methods = set()
@@ -143,8 +143,6 @@ def test_elements_are_those_of_numpy(scenario: Scenario) -> None:
                 "base_dilations": (1, 1),
                 "padding": np.array(padding, np.int64),
             }
-            if size == 0:
-                return
             found = trace.emit("stablehlo.reduce_window", operands, attrs, None, None, f"stablehlo.{combine}")[0]
             module = trace.finish([found], [held])
             want = reduce_window(x, init, combine, (size, 1), padding, (1, 1), (1, 1), (1, 1)).astype(dtype)

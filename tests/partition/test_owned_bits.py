@@ -158,13 +158,17 @@ NARROW_SUMS: dict[str, tuple[Callable[..., Any], Any, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.float8_e5m2])
-@pytest.mark.parametrize("name", NARROW_SUMS)
+# 6e4, of the bias, is no element of the narrower format, which np.sum converts anyway.
+NARROW_ROWS = [
+    *((name, np.float16) for name in NARROW_SUMS),
+    *((name, ml_dtypes.float8_e5m2) for name in NARROW_SUMS if name != "gradient of a bias"),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), NARROW_ROWS)
 def test_narrow_sums_are_those_of_one_device(name: str, dtype: Any) -> None:
     function, split, args = NARROW_SUMS[name]
     args = [arg.astype(dtype) if arg.dtype == np.float16 else arg for arg in args]
-    if name == "gradient of a bias" and dtype is not np.float16:
-        return  # 6e4 is no element of the narrower formats, which np.sum converts anyway
     want = np.asarray(sw.jit(function, mesh=sw.Mesh({"one": 1}))(*args)).astype(np.float32)
     assert np.isfinite(want).all()
     for mesh in (LINE, sw.Mesh({"x": 2})):

@@ -84,6 +84,7 @@ def test_elements_are_those_of_one_device(scenario: Scenario) -> None:
                 compiled = _core.passes.compile(trace.finish([found], [out]), mesh)
                 for got in execute(compiled, [x]):
                     assert same_bits(got[0], x.reshape(to)), (shape, to, held, target)
+    assert turn == 17  # dims of the shapes
 
 
 def test_a_sum_from_the_end_is_one_of_the_other_direction() -> None:

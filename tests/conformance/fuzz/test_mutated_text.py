@@ -38,23 +38,21 @@ def test_mutated_programs_are_read_or_refused(program: Program, seed: int) -> No
     compiled = _core.passes.compile(module, program.mesh)
     texts = [module.text(), module.text(generic=True), compiled.stages["local"].text()]
     for text in texts * 4:
-        read = read_or_refuse(mutated(text, rng))
-        if read is None:
-            continue
-        read.verify()
-        if text is not texts[2]:
-            compile_or_refuse(read, program)
+        check_mutated(mutated(text, rng), None if text is texts[2] else program)
 
 
-def read_or_refuse(text: str) -> Any:
-    """The program, or None when it was refused with line and column."""
-    refused = None
+def check_mutated(text: str, program: Program | None) -> None:
+    """It is refused with line and column, or read, and then compiled for the mesh of the program."""
     try:
-        return _core.ir.parse(text)
+        module = _core.ir.parse(text)
     except _core.error.ParseError as error:
-        refused = error.line, error.column
-    assert min(refused) >= 1
-    return None
+        place = error.line, error.column
+        assert min(place) >= 1
+        return
+    module.verify()
+    assert module.text()
+    if program is not None:
+        compile_or_refuse(module, program)
 
 
 def compile_or_refuse(module: Any, program: Program) -> None:

@@ -57,5 +57,7 @@ def test_gradients_outside_jit() -> None:
     loss = next(loss for loss in LOSSES if loss.name == "scan_with_captured_weights")
     placed = [sw.device_put(x, sw.NamedSharding(MESH, sw.P())) for x in loss.inputs]
     expected = sw.jit(with_gradients(loss), mesh=MESH)(*loss.inputs)
-    for ours, theirs in zip(sw.tree.leaves(with_gradients(loss)(*placed)), sw.tree.leaves(expected)):
+    found = with_gradients(loss)(*placed)
+    assert sw.tree.structure(found) == sw.tree.structure(expected)
+    for ours, theirs in zip(sw.tree.leaves(found), sw.tree.leaves(expected)):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)

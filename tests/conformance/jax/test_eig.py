@@ -75,6 +75,7 @@ def test_gradients_are_differences(loss: Any, dtype: str) -> None:
     a, h = matrices(dtype, 2, 3, 3), 1e-6
     gradient = sw.jit(sw.grad(loss), mesh=MESH)
     found = np.asarray(gradient(a))
+    assert found.shape == a.shape
     for place in np.ndindex(a.shape):
         step = np.zeros_like(a)
         step[place] = h

@@ -293,6 +293,7 @@ def test_gradients_reach_the_bounds_of_a_truncated_normal() -> None:
 
     low, high, step = np.array(-1.0), np.array(0.5), 1e-6
     gradients = sw.jit(sw.grad(loss, (0, 1)), mesh=MESH)(low, high, KEY)
+    assert len(gradients) == 2
     for i, gradient in enumerate(gradients):
         bounds = [[low, high], [low, high]]
         bounds[0][i], bounds[1][i] = bounds[0][i] - step, bounds[1][i] + step

@@ -75,7 +75,9 @@ def scattered() -> np.ndarray:
 def test_texts_run(name: str, arguments: tuple[Any, ...], expected: list[np.ndarray], mode: dict[str, bool]) -> None:
     program = sw.parse((FOLDER / f"{name}.mlir").read_text()).compile()
     results = program.run(*arguments, **mode)
-    for result, wanted in zip(results if isinstance(results, tuple) else [results], expected):
+    results = results if isinstance(results, tuple) else (results,)
+    assert len(results) == len(expected)
+    for result, wanted in zip(results, expected):
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 

@@ -59,8 +59,11 @@ def check(case: OpCase, application: Application, dtype: str) -> None:
 @pytest.mark.parametrize("case", BATCHED, ids=[case.id for case in BATCHED])
 def test_a_batched_op_computes_row_by_row(case: OpCase) -> None:
     """All applications in the first dtype of an op that others make up; otherwise one for each dtype, in turn."""
+    tried = 0
     for k, dtype in enumerate(case.dtypes):
         found: list[Any] = case.applications(5, dtype)
         chosen = found if case in COMPOSED and k == 0 else found[k % len(found) :][:1]
         for application in chosen:
             check(case, application, dtype)
+            tried += 1
+    assert tried >= len(case.dtypes) > 0

@@ -280,7 +280,9 @@ def test_vjp_in_every_dtype(name: str) -> None:
 @pytest.mark.parametrize("dtype", inexact("stablehlo.convert"))
 def test_the_cotangent_of_a_conversion_is_converted_back(dtype: str) -> None:
     x = plain((4,), "float64", np.random.default_rng(4)).astype(numpy_dtype(dtype))
-    for to in inexact("stablehlo.convert"):
+    targets = inexact("stablehlo.convert")
+    assert targets
+    for to in targets:
         weights = plain((4,), "float64", np.random.default_rng(5)).astype(numpy_dtype(to))
         trace = _core.ir.Trace("convert")
         value = trace.argument((4,), dtype, "")
@@ -292,15 +294,23 @@ def test_the_cotangent_of_a_conversion_is_converted_back(dtype: str) -> None:
             np.testing.assert_array_equal(found, real.astype(x.dtype))
 
 
+# Their operands are booleans and integers, or their dtype is complex64.
+WITHOUT_SECOND_DERIVATIVES = {
+    "reduce-and", "reduce-or", "reduce_window-and-prefix", "reduce_window-and-windows", "reduce_window-or-prefix",
+    "reduce_window-or-windows", "scatter-and", "scatter-or", "_asin_acos_kernel",
+}  # fmt: skip
+
+
 @each_row
 def test_second_derivatives(case: OpCase) -> None:
-    for dtype in LIMITS:
-        if dtype not in inexact(case.name):
-            continue
+    tried = 0
+    for dtype in LIMITS.keys() & set(inexact(case.name)):
         for row in applications(case, dtype)[:1]:
             made = program(case, row, dtype, drawn(case, row, dtype))
             if made is not None:
                 second_derivatives(made, case, row, dtype)
+                tried += 1
+    assert (tried == 0) == (case.id in WITHOUT_SECOND_DERIVATIVES)
 
 
 def test_every_differentiable_op_is_tried() -> None:

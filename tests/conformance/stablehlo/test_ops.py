@@ -171,7 +171,7 @@ def test_kept_instances_are_those_that_were_drawn(tmp_path: Path, monkeypatch: p
     instances = [drawn(op, 5) for op in ("chlo.ragged_dot", "stablehlo.composite", "stablehlo.sort")]
     for instance in instances:
         kept_instances.keep(instance)
-    for instance, again in zip(instances, kept_instances.kept()):
+    for instance, again in zip(instances, kept_instances.kept(), strict=True):
         assert again.text() == instance.text()
         assert again.partitioned == partitioned_text(instance)
         assert again.for_xla == instance.for_xla

@@ -147,6 +147,7 @@ def specified(instance: Instance) -> Array:
 @pytest.mark.parametrize("op", ["scatter", "select_and_scatter", "convolution"])
 def test_what_mechanisms_compute_is_what_we_compute(op: str) -> None:
     """A mechanism excuses XLA only where our result is this one."""
+    compared = 0
     for seed in range(120):
         instance = drawn(f"stablehlo.{op}", seed)
         dtype = numpy_dtype(instance.dtype)
@@ -157,6 +158,8 @@ def test_what_mechanisms_compute_is_what_we_compute(op: str) -> None:
             terms = np.nan_to_num(np.abs(want)) + 32
             bad = differing(instance, 0, got, want.astype(got.dtype), True, Wide([want], [terms]))
         assert not bad.any(), f"{instance.name}: {got[bad]} and {want[bad]}"
+        compared += 1
+    assert compared >= 40
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if drawn(row, 0).kind == "definition"])

@@ -30,6 +30,7 @@ def test_steps_are_numbered_from_the_start(start: int, reverse: bool, unroll: in
         return loop.run(np.zeros(2))
 
     recorded, expected = sw.jit(run, mesh=MESH)(X), run(X)
+    assert sw.tree.structure(recorded) == sw.tree.structure(expected)
     for ours, theirs in zip(sw.tree.leaves(recorded), sw.tree.leaves(expected)):
         assert np.asarray(ours).dtype == np.asarray(theirs).dtype
         np.testing.assert_array_equal(ours, theirs)

@@ -86,14 +86,18 @@ def test_a_scan_of_a_text_has_a_gradient() -> None:
 
         return sw.jit(sw.grad(total, (0, 1)), mesh=MESHES["one"])(X, H)
 
-    for found, wanted in zip(gradient_of(imported), gradient_of(expected)):
+    gradients = gradient_of(imported)
+    assert len(gradients) == 2
+    for found, wanted in zip(gradients, gradient_of(expected), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_scan_of_a_text_is_batched() -> None:
     xs, hs = np.stack([X, X + 1, X * 2]), np.stack([H, H - 1, H])
     function = sw.jit(lambda xs, hs: sw.vmap(imported)(xs, hs), mesh=MESHES["one"])
-    for found, wanted in zip(function(xs, hs), zip(*(expected(x, h) for x, h in zip(xs, hs)))):
+    results = function(xs, hs)
+    assert len(results) == 2
+    for found, wanted in zip(results, zip(*(expected(x, h) for x, h in zip(xs, hs))), strict=True):
         np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-6, atol=1e-6)
 
 

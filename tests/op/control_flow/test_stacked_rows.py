@@ -101,8 +101,9 @@ def test_the_gradient_reads_the_rows_that_the_loop_stacks(
 
     found = gradient_of(lambda xs, h: imported(program, xs, h))
     wanted = gradient_of(lambda xs, h: expected(xs, h, dim, has_dim=has_dim, reverse=reverse)).run(xs, h)
+    assert len(wanted) == 2
     for mode in MODES:
-        for ours, theirs in zip(found.run(xs, h, **mode), wanted):
+        for ours, theirs in zip(found.run(xs, h, **mode), wanted, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
     if trips > 1:
         # Operands: inputs, borders, carries. Results: outputs, carries. The carries are h and its cotangent, no stack.

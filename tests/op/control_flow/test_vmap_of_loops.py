@@ -185,11 +185,12 @@ def test_gradients_of_examples_are_those_of_a_python_loop(loss: Callable[..., An
     found = sw.jit(sw.vmap(sw.grad(loss, argnums=(0, 1)), (None, 0)), mesh=MESH, in_shardings=(None, sw.P("x")))(
         w, rows
     )
-    for ours, theirs in zip(found, expected):
+    assert len(expected) == 2
+    for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-5)
     total = sw.grad(lambda w, rows: np.sum(sw.vmap(loss, (None, 0))(w, rows)), argnums=(0, 1))
     found = sw.jit(total, mesh=MESH, in_shardings=(None, sw.P("x")))(w, rows)
-    for ours, theirs in zip(found, (expected[0].sum(0), expected[1])):
+    for ours, theirs in zip(found, (expected[0].sum(0), expected[1]), strict=True):
         np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-5, atol=1e-5)
 
 

@@ -57,7 +57,7 @@ def test_sums_and_bits_of_long_lines(name: str, dtype: str) -> None:
             with np.errstate(over="ignore"):
                 got = run(lambda x: tuple(function(x, axis=axis) for axis in (0, 1, None)), x)
                 expected = [function(x, axis=axis) for axis in (0, 1, None)]
-            for one, other in zip(got, expected):
+            for one, other in zip(got, expected, strict=True):
                 np.testing.assert_array_equal(np.asarray(one), other)
 
 
@@ -218,7 +218,9 @@ def test_quotients_and_remainders_of_integers(dtype: str, bits: int) -> None:
     b[:70:9] = 0
     a[::50], a[1::50] = info.max if bits == 63 else high, low
     quotients, remainders = run(lambda a, b: (a // b, np.fmod(a, b)), a, b)
-    for x, y, quotient, remainder in zip(*(map(int, v) for v in (a, b, np.asarray(quotients), np.asarray(remainders)))):
+    columns = [[int(x) for x in np.asarray(v)] for v in (a, b, quotients, remainders)]
+    assert [len(column) for column in columns] == [500] * 4
+    for x, y, quotient, remainder in zip(*columns):
         if y == 0:
             assert remainder == 0  # np.fmod's; the op's own is in the table of op cases
             continue
@@ -237,6 +239,7 @@ def test_floor_division_and_remainder_of_corners(dtype: str) -> None:
     pairs = [(a, b) for a in values for b in values]
     x, y = (np.array([pair[i] for pair in pairs]).astype(to) for i in (0, 1))
     quotients, remainders = run(lambda x, y: (x // y, x % y), x, y)
+    assert len(quotients) == len(remainders) == len(pairs) >= 16
     for (a, b), quotient, remainder in zip(pairs, np.asarray(quotients), np.asarray(remainders)):
         wrapped = (a // b - low) % 2**bits + low if b else 0
         assert (int(quotient), int(remainder)) == (wrapped, a % b if b else 0), (a, b)

@@ -68,17 +68,23 @@ TEST_F(BufferPool, RefusesSizesBeyond63Bits) {
 }
 
 TEST_F(BufferPool, ServesSeveralThreads) {
-  set_buffer_pool_capacity(int64_t{1} << 20);
+  const int64_t capacity = int64_t{1} << 20, before = live_buffer_bytes();
+  set_buffer_pool_capacity(capacity);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([] {
+    threads.emplace_back([t] {
       for (int64_t i = 0; i < 2000; ++i) {
         const NdArray array = pooled_empty(DType::kI8, {1 + i % 300});
-        *array.data() = std::byte{1};
+        *array.data() = static_cast<std::byte>(t);
+        const NdArray other = pooled_empty(DType::kI8, {1 + i % 300});
+        *other.data() = std::byte{9};
+        EXPECT_EQ(*array.data(), static_cast<std::byte>(t));
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(live_buffer_bytes(), before);
+  EXPECT_LE(buffer_pool_bytes(), capacity);
 }
 
 }  // namespace
