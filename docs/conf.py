@@ -15,7 +15,7 @@ profile.mkdir(parents=True, exist_ok=True)
 os.environ["IPYTHONDIR"] = str(profile.parent)
 
 project = "Shardwise"
-copyright = "the Shardwise authors"
+author = copyright = "the Shardwise authors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "public_api"]
 # Tutorials are rendered from their notebooks, which the build executes.
 exclude_patterns = ["tutorials/*.md"]
@@ -30,6 +30,7 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+maximum_signature_line_length = 88  # a longer signature has one parameter per line
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -40,7 +41,8 @@ html_theme = "sphinx_book_theme"
 html_title = "Shardwise"
 html_static_path = ["_static"]
 html_css_files = ["shardwise.css"]
-html_theme_options = {"show_toc_level": 2, "home_page_in_toc": True}
+# One search field, in the sidebar: without this, the theme adds another one in a bar above the page.
+html_theme_options = {"show_toc_level": 2, "home_page_in_toc": True, "navbar_persistent": []}
 html_show_copyright = False
 # Outputs are not copied.
 copybutton_selector = ", ".join(f"div.highlight-{name} pre" for name in ("python", "ipython3", "console", "sh"))

@@ -44,7 +44,7 @@ class Choices:
         ops: how each op is computed. An accumulation in a loop is chosen as a whole: see ``carries``.
         plans: the collectives of each reshard, by name, with ``"all_slice"`` for a slice; nothing for a reshard that
             moves nothing.
-        objective: what they make least of, as :func:`jit` takes it.
+        objective: what the partitioner minimized, as :func:`jit` takes it.
         sources: the sharding from which a value is resharded, for each reshard that could start from several;
             ``"operand"`` if the elementwise op that made it is computed again, on a narrower dtype that moved.
         carries: the sharding of each carry into which a loop accumulates what is unreduced; ``""`` if the sum is

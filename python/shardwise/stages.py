@@ -367,7 +367,7 @@ class Program:
 
         Args:
             devices: JAX's devices, by device id of this program's mesh. Default: `jax.devices()`.
-            mesh: instead, a `jax.sharding.Mesh` of as many devices, in the order of this program's mesh.
+            mesh: instead, a `jax.sharding.Mesh` with as many devices as this program's mesh, in its order.
 
         Returns:
             A function of the arguments of the program, NumPy arrays or JAX arrays, with ``put``, ``get``,
@@ -404,7 +404,9 @@ class Program:
     def jax_shardings(self, devices: Sequence[Any] | None = None, mesh: Any = None) -> Any:
         """The shardings of arguments and results for `jax.jit`: ``jax.jit(f, **prog.jax_shardings()._asdict())``.
 
-        Args: as :meth:`to_jax`. ``mesh`` may be a `jax.sharding.AbstractMesh`, if there are no devices.
+        Args:
+            devices: as in :meth:`to_jax`.
+            mesh: as in :meth:`to_jax`, or a `jax.sharding.AbstractMesh` if there are no devices.
 
         Returns:
             ``in_shardings``, a tuple of trees, and ``out_shardings``, a tree of `NamedSharding`.
