@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/reshard/movement.h"
 
+#include <algorithm>
+
 #include "shardwise/base/error.h"
 #include "shardwise/cost/collective_cost.h"
 #include "shardwise/cost/exchange_cost.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/reshard/plan.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "shardwise/base/error.h"

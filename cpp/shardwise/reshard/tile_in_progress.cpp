@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/reshard/tile_in_progress.h"
 
+#include <algorithm>
+
 #include "shardwise/cost/collective_cost.h"
 
 namespace shardwise {

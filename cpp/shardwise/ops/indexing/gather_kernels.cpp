@@ -3,6 +3,7 @@
 // Three loops. Slices of one element (x[ids]) are fetched as their indices are read. Where the innermost dim of the
 // result runs over a slice, slices are copied one by one, by memcpy where they lie side by side. Where it runs over
 // indices (x[:, ids]), each element of a slice is fetched for all of them.
+#include <algorithm>
 #include <cstring>
 
 #include "shardwise/base/moved_item.h"

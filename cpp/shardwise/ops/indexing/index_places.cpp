@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/indexing/index_places.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 

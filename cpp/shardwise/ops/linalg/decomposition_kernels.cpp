@@ -2,6 +2,8 @@
 //
 // stablehlo.cholesky and triangular_solve, the calls of JAX's TPU texts, and those of np.linalg.
 
+#include <algorithm>
+
 #include "shardwise/base/text.h"
 #include "shardwise/ops/linalg/lapack_calls.h"
 #include "shardwise/ops/linalg/solve_steps.h"

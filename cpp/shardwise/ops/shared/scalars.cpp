@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/shared/scalars.h"
 
+#include <algorithm>
+
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
