@@ -169,7 +169,7 @@ def _kernel(name: str) -> Callable[..., list[np.ndarray]]:
         try:
             made = fn(*arrays, **options)
         except Exception as error:
-            if place and hasattr(error, "add_note"):
+            if place:
                 error.add_note(f"in the custom call @{name} (at {place})")
             raise
         results = flatten(made)[0]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from . import _core
 from .errors import ShardingError, expect_text, message
@@ -29,8 +29,6 @@ from .reports.promotions import Promotions, promotions_of
 from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
-
     from .mesh import Mesh
     from .stages import Program
 

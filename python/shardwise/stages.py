@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -43,9 +43,6 @@ from .tracing import Limit
 from .trees import flatten, unflatten
 from .trees.registry import path_of
 from .viz import program_html
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["Lowered", "Program", "RecordedCall", "Traced"]
 

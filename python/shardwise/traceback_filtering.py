@@ -80,7 +80,6 @@ def hide_frames(error: BaseException) -> None:
         # If our caller handles an exception of its own, that exception begins with one of the caller's frames.
         if link is error or (link.__traceback__ is not None and _is_hidden(link.__traceback__)):
             link.__traceback__ = _users(link.__traceback__)
-    _error.set_handled_traceback(error.__traceback__)
 
 
 def _is_full(error: BaseException) -> bool:

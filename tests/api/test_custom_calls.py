@@ -206,9 +206,8 @@ def test_an_exception_of_the_function_is_the_callers() -> None:
     with pytest.raises(KeyError, match="boom") as caught:
         run(name, rows(X))
     assert any(entry.name == "fails" for entry in caught.traceback)
-    if hasattr(caught.value, "add_note"):
-        (note,) = caught.value.__notes__
-        assert note.startswith(f"in the custom call @{name} (at {__file__}:")
+    (note,) = caught.value.__notes__
+    assert note.startswith(f"in the custom call @{name} (at {__file__}:")
 
 
 @pytest.mark.parametrize(

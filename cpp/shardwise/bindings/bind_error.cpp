@@ -96,16 +96,6 @@ void translate(std::exception_ptr pointer) {
   }
 }
 
-// Python 3.10 re-raises with a traceback of the handler's, not with the exception's.
-void set_handled_traceback(const py::object& traceback) {
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* old = nullptr;
-  PyErr_GetExcInfo(&type, &value, &old);
-  Py_XDECREF(old);
-  PyErr_SetExcInfo(type, value, traceback.is_none() ? nullptr : py::object(traceback).release().ptr());
-}
-
 }  // namespace
 
 void bind_error(py::module_& module) {
@@ -123,7 +113,6 @@ void bind_error(py::module_& module) {
   add_class<OutOfMemoryError>(module, "OutOfMemoryError", "A buffer that does not fit into memory.", PyExc_MemoryError);
   g_warning = make_type(module, "ShardingWarning", "Legal annotations that are probably not meant.", PyExc_UserWarning);
   py::register_exception_translator(translate);
-  module.def("set_handled_traceback", &set_handled_traceback, py::arg("traceback"));
 }
 
 void warn(const std::vector<std::string>& warnings) {

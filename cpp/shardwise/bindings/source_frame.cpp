@@ -38,14 +38,6 @@ bool is_hidden(PyCodeObject* code) {
   return matches;
 }
 
-int offset_of(PyFrameObject* frame) {
-#if PY_VERSION_HEX >= 0x030B0000
-  return PyFrame_GetLasti(frame);
-#else
-  return py::cast<int>(py::handle(reinterpret_cast<PyObject*>(frame)).attr("f_lasti"));
-#endif
-}
-
 struct UserFrame {
   py::object code;  // empty outside Python code
   int offset = 0;
@@ -57,7 +49,7 @@ UserFrame nearest_user_frame() {
   while (frame) {
     auto* raw = reinterpret_cast<PyFrameObject*>(frame.ptr());
     auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(raw)));
-    if (!is_hidden(reinterpret_cast<PyCodeObject*>(code.ptr()))) return {std::move(code), offset_of(raw)};
+    if (!is_hidden(reinterpret_cast<PyCodeObject*>(code.ptr()))) return {std::move(code), PyFrame_GetLasti(raw)};
     frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(raw)));
   }
   return {};

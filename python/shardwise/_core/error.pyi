@@ -4,7 +4,7 @@ Exceptions
 """
 from __future__ import annotations
 import typing
-__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'OutOfMemoryError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError', 'set_handled_traceback']
+__all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'OutOfMemoryError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError']
 class Error(Exception):
     """
     Base of all errors of shardwise.
@@ -47,5 +47,3 @@ class ShardingWarning(UserWarning):
     """
     Legal annotations that are probably not meant.
     """
-def set_handled_traceback(traceback: typing.Any) -> None:
-    ...

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import unwrap
 from types import MethodType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, Unpack, overload
 
 from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
@@ -27,9 +27,6 @@ from .cache import ProgramCache
 from .call import Call
 from .options import JitOptions, checked_jit_options
 from .recorder import Recorder
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["JitFunction", "eval_shape", "jit"]
 

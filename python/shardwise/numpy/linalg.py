@@ -304,7 +304,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     elif not (is_float(x.dtype) or is_complex(x.dtype)):
         x = convert(x, np.dtype(np.float64))
     if axis is None and (ord is None or (ord in ("fro",) and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
-        return np.sqrt(np.sum(np.square(x), keepdims=keepdims))
+        kept: Any = keepdims  # NumPy's stubs take a literal alone
+        return np.sqrt(np.sum(np.square(x), keepdims=kept))
     axes = normalize_axes("np.linalg.norm", axis, x.ndim)
     if len(axes) == 1:
         return _vector_norm(x, ord, axes[0], keepdims)
@@ -332,7 +333,8 @@ def _vector_norm(x: Tracer, order: Any, axis: int, keepdims: bool) -> Any:
 
 def _matrix_norm(x: Tracer, order: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if order is None or order == "fro":
-        return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=keepdims))
+        kept: Any = keepdims
+        return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=kept))
     if order in (2, -2, "nuc"):
         return norm_by_singular_values(x, order, axes, keepdims)
     if order not in (1, -1, np.inf, -np.inf):

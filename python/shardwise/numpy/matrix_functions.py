@@ -225,7 +225,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(a.dtype)
     x = adjoint(vh) @ (inverse[:, None] * (adjoint(u) @ columns))
     if m > n:
-        residuals = np.sum(np.square(np.abs(columns - a @ x)), axis=0)
+        residuals: Any = np.sum(np.square(np.abs(columns - a @ x)), axis=0)
     else:
         residuals = operand(a._trace, np.zeros(0, real_dtype(a.dtype)), real_dtype(a.dtype))
     solution = reshape(x, (n,)) if b.ndim == 1 else x
@@ -318,7 +318,7 @@ def norm_by_singular_values(x: Any, order: Any, axes: tuple[int, ...], keepdims:
         x = convert(x, np.dtype(np.float64))
     s = lapack.svdvals(np.moveaxis(x, axes, (-2, -1)))
     if order == "nuc":
-        result = np.sum(s, axis=-1)
+        result: Any = np.sum(s, axis=-1)
     else:
         result = np.max(s, axis=-1, initial=0) if order == 2 else np.min(s, axis=-1)
     return np.expand_dims(result, tuple(sorted(axes))) if keepdims else result

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dis
 import inspect
 import linecache
 import sys
@@ -201,14 +200,6 @@ def source_tree(file: str) -> ast.Module | None:
 
 def _node_at(tree: ast.Module, code: CodeType, offset: int, line: int) -> ast.AST | None:
     nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.expr, ast.stmt)) and n.lineno <= line]
-    if not hasattr(code, "co_positions"):  # before Python 3.11: the only call, or subscript, of the line
-        name = dis.opname[code.co_code[offset]]
-        kind = ast.Subscript if name.endswith("_SUBSCR") else ast.Call
-        found = [n for n in nodes if isinstance(n, kind) and line <= (n.end_lineno or line)]
-        if kind is ast.Subscript:  # the outermost one: traced arrays in it, such as table[ids[0]], need no value
-            inner = list(ast.walk(found[0])) if found else []
-            found = found[:1] if all(n in inner for n in found) else []
-        return found[0] if len(found) == 1 else None
     _, end_line, column, end_column = list(code.co_positions())[offset // 2]
     ending = [n for n in nodes if (n.end_lineno, n.end_col_offset) == (end_line, end_column)]
     exact = [n for n in ending if (n.lineno, n.col_offset) == (line, column) and not isinstance(n, ast.Expr)]

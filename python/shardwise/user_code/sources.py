@@ -17,7 +17,7 @@ __all__ = ["resolve"]
 
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 # Between a call and the store of its result: inline caches, copies for `a = b = f()` and `(a := f())`.
-_TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "EXTENDED_ARG", "NOP"})
+_TRANSPARENT = frozenset({"CACHE", "COPY", "EXTENDED_ARG", "NOP"})
 _MAX_TABLES = 4096
 
 # Keyed by identity, because code objects of different files may be equal. The entry keeps its code object alive.
@@ -37,13 +37,9 @@ class _Table:
 
 
 def _positions(code: CodeType, offsets: list[int]) -> tuple[list[int], list[int]]:
-    if hasattr(code, "co_positions"):  # from Python 3.11 on: one entry per code unit of two bytes
-        units = list(code.co_positions())
-        found = [units[offset // 2] for offset in offsets]
-        return [line or code.co_firstlineno for line, *_ in found], [(c or 0) + 1 for _, _, c, _ in found]
-    spans = [(start, line or code.co_firstlineno) for start, _, line in code.co_lines()]
-    starts = [start for start, _ in spans]
-    return [spans[bisect_right(starts, offset) - 1][1] for offset in offsets], [1] * len(offsets)
+    units = list(code.co_positions())  # one entry per code unit of two bytes
+    found = [units[offset // 2] for offset in offsets]
+    return [line or code.co_firstlineno for line, *_ in found], [(c or 0) + 1 for _, _, c, _ in found]
 
 
 def _stored_to(instructions: list[dis.Instruction], i: int) -> str:
