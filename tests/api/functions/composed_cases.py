@@ -7,6 +7,7 @@ A row in DIFFERENTIABLE is also a row of the gradients: the function of its firs
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,13 @@ N = np.where(RNG.random((6, 4)) < 0.3, np.nan, X)
 N[:, 1], N[2] = np.nan, X[2]
 N[2, 1] = np.nan
 I = np.array([[3, 0, -2, 7], [1, 1, 9, -4]])  # noqa: E741
+
+
+def _fix(x: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 2.5 deprecates it
+        return np.fix(x)
+
 
 Rows = dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]
 
@@ -148,7 +156,7 @@ OTHERS: Rows = {
     "ix_-traced": (lambda x, i, j: x[np.ix_(i, j)], (X, np.array([5, 0, -1]), np.array([1, 3]))),
     "isposinf": (lambda x: [np.isposinf(x), np.isneginf(x)], (np.array([np.inf, -np.inf, 0.0, np.nan]),)),
     "isreal": (lambda x: [np.isreal(x), np.iscomplex(x)], (X,)),
-    "fix": (np.fix, (X,)),
+    "fix": (_fix, (X,)),
     "array_equiv": (lambda x: [np.array_equiv(x, x[:1]), np.array_equiv(x, x), np.array_equiv(x, X[0, :3])], (X,)),
     "sinc-zero": (np.sinc, (np.array([0.0, 1.0, -0.5], np.float32),)),
     "nanmax": (lambda x: [np.nanmax(x), np.nanmax(x, axis=1), np.nanmin(x, axis=1, keepdims=True), np.nanmin(x)], (N,)),
