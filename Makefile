@@ -4,6 +4,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
+# Which lock file the tests run with: test, or oldest.
+LOCK ?= test
 PY := .venv/bin/python
 PIP := .venv/bin/pip --disable-pip-version-check
 CMAKE := .venv/bin/cmake
@@ -37,7 +39,7 @@ ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
 .PHONY: help setup build build-tests demo docs test test-more test-all test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py \
-  test-random test-ranks test-includes beside-pytest wheel lint format stubs notebooks bench clean
+  test-random test-ranks test-includes beside-pytest wheel lint format stubs notebooks lock bench clean
 
 help:
 	@echo "make demo | test | test-more | test-all | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs |"
@@ -45,20 +47,23 @@ help:
 
 setup: .venv/.packages
 
-# What a build and the demo need.
-.venv/.demo-packages: pyproject.toml tools/system_packages.sh
+# What a build and the demo need. The lock files in requirements/ pin everything: pip resolves nothing.
+.venv/.demo-packages: requirements/demo.txt tools/system_packages.sh
 	PYTHON="$(PYTHON)" tools/system_packages.sh
 	test -x $(PY) || $(PYTHON) -m venv .venv
-	$(PY) tools/pip_requirements.py build-system demo > .venv/requirements.txt
-	@$(STEP) demo-packages --log -- $(PIP) install --progress-bar off -r .venv/requirements.txt
+	@$(STEP) demo-packages --log -- $(PIP) install --progress-bar off --no-deps -r $<
 	touch $@
 
 # And what tests, examples and docs need.
-.venv/.packages: .venv/.demo-packages
+.venv/.packages: requirements/$(LOCK).txt .venv/.demo-packages
 	PYTHON="$(PYTHON)" tools/system_packages.sh test
-	$(PY) tools/pip_requirements.py build-system test examples docs > .venv/requirements.txt
-	@$(STEP) test-packages --log -- $(PIP) install --progress-bar off -r .venv/requirements.txt
+	@$(STEP) test-packages --log -- $(PIP) install --progress-bar off --no-deps -r $<
 	touch $@
+
+# Writes the lock files; UPGRADE=--upgrade takes the newest versions that pyproject.toml allows.
+lock: .venv/.demo-packages
+	$(PIP) install --quiet uv==0.13.9
+	$(PY) tools/lock_requirements.py $(UPGRADE)
 
 # The extension; it needs no test library.
 build: .venv/.demo-packages
