@@ -2,6 +2,7 @@
 #include "shardwise/ir/module.h"
 
 #include "shardwise/base/error.h"
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 

@@ -98,7 +98,8 @@ NdArray fold(Reducer reducer, std::span<const NdArray> members) {
     const size_t count = std::min(members.size() - done, kMembersPerPass);
     const bool is_first = done == 0;
     const bool is_last = done + count == members.size();
-    const TileProgram& program = program_of({code, dtype, accumulator, count, is_first, is_last});
+    const Pass pass{code, dtype, accumulator, count, is_first, is_last};
+    const TileProgram& program = program_of(pass);
     std::vector<NdArray> inputs;
     if (!is_first) inputs.push_back(partial);
     inputs.insert(inputs.end(), members.begin() + static_cast<std::ptrdiff_t>(done),
