@@ -2,7 +2,6 @@
 #include "shardwise/ir/module.h"
 
 #include "shardwise/base/error.h"
-#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 
@@ -90,7 +89,5 @@ bool Module::holds_whole(ValueId id) const {
   const GlobalPart& held = part(id);
   return !held.placement || (held.type == value(id).type && context_->placement(held.placement).is_fully_replicated());
 }
-
-std::string_view OpView::name() const { return def().name; }
 
 }  // namespace shardwise

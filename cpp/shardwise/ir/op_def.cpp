@@ -119,4 +119,7 @@ bool is_local_collective(const OpView& op) {
   return op.def().traits.collective != CollectiveKind::kNone && op.attrs().find<Symbol>("mesh") != nullptr;
 }
 
+// Here, because module.h does not know OpDef.
+std::string_view OpView::name() const { return def().name; }
+
 }  // namespace shardwise
