@@ -36,7 +36,7 @@ Three differences are not about propagation:
 - By default, Shardwise keeps uneven shardings of arguments and results. `strict_divisible=True` shrinks them like
   Shardy; the comparisons use it.
 - The Shardy in jaxlib does not have the reductions `unreduced=max{...}` and `unreduced=min{...}`.
-- The Shardy in jaxlib crashes on some texts, so there is nothing to compare with.
+- The Shardy in jaxlib crashes on some programs, so there is nothing to compare with.
 
 `python tools/make_differences.py` writes this page from the table that the comparisons use. Tests run every example
 in both Shardy and Shardwise.

@@ -231,7 +231,26 @@ def _on_source_read(app: Any, name: str, source: list[str]) -> None:
     source[0] = expand(source[0])
 
 
+_NEXT_ERROR = re.compile(r"(?<=\.) (?=[A-Z]\w+(?:, [A-Z]\w+)*: )")
+
+
+def one_error_per_line(lines: list[str]) -> list[str]:
+    """A docstring whose section *Raises* has one line for each error: ``A: when. B: when.`` are two lines."""
+    found: list[str] = []
+    inside = False
+    for line in lines:
+        inside = line.startswith("    ") if inside and line else line == "Raises:"
+        entry, *others = _NEXT_ERROR.split(line) if inside else [line]
+        found += [entry, *(f"    {other}" for other in others)]
+    return found
+
+
+def _on_docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = one_error_per_line(lines)
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("source-read", _on_source_read)
+    app.connect("autodoc-process-docstring", _on_docstring, priority=400)  # before Napoleon, which reads the sections
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -212,3 +212,10 @@ def test_the_switches_of_the_compiled_code_are_listed() -> None:
     settings = (pages.ROOT / "cpp" / "shardwise" / "base" / "settings.h").read_text()
     assert listed == list(dict.fromkeys(re.findall(r"^//   (SHARDWISE_\w+)", settings, re.MULTILINE)))
     assert len(listed) >= 4
+
+
+def test_each_error_of_a_docstring_has_a_line() -> None:
+    text = "Do.\n\nRaises:\n    MeshError: none. ShapeError, DTypeError: other\n        types. See.\n\nA: b. C: d."
+    *_, first, second, rest, empty, after = public_api.one_error_per_line(text.splitlines())
+    assert (first, second) == ("    MeshError: none.", "    ShapeError, DTypeError: other")
+    assert (rest, empty, after) == ("        types. See.", "", "A: b. C: d.")
