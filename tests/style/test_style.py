@@ -127,6 +127,19 @@ def test_exceptions_are_few_and_reasoned() -> None:
     assert all(len(reason) > 20 for reason in (*reasons.values(), *allowed.FOLDERS.values()))
 
 
+def test_files_named_in_contributing_exist() -> None:
+    names = re.findall(r"`([\w./]+/[\w./]*|\w+\.(?:py|h|cpp|def|md))`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(names) > 40
+    folders = ("python", "cpp", "tests", "tools", "docs", "examples", "benchmarks")
+    paths = [
+        ROOT / "CHANGELOG.md",
+        *(path for folder in folders for path in (ROOT / folder, *(ROOT / folder).rglob("*"))),
+    ]
+    known = [f"/{relative(path)}{'/' if path.is_dir() else ''}" for path in paths]
+    missing = [name for name in names if not any(f"/{name}" in path for path in known)]
+    assert [name for name in missing if not name.startswith(("build/", "dist/"))] == []  # make writes these
+
+
 def test_every_source_file_says_its_license() -> None:
     files = (*cpp_files(), *cpp_files(CPP_TESTS), *python_files())
     assert [relative(p) for p in files if "SPDX-License-Identifier: Apache-2.0" not in p.read_text()[:200]] == []

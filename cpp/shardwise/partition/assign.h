@@ -8,10 +8,13 @@
 //   %1 = sdy.reshard %0 <@mesh, [{"data"}, {}]> {cause = "reduction in dot_general"}
 //
 // The compute sharding assigns axes to the factors of the op's rule. Each tensor of the op is tried as the leader,
-// whose axes come first. The plans of plan_reshards give the cost of moving the other operands and the results. The
-// cheapest candidate wins (then the least work per device, then the fewest reshards). Factors that need replication and
-// permutation factors get axes only by a method of the op, such as an exchange; by the rule they get none. A factor
-// inside a compound dim gets axes only if everything before it in that dim is fully and evenly sharded.
+// whose axes come first. The plans of plan_reshards give the bytes that a device receives to move the operands, and the
+// results to where propagation has them. The candidate with the fewest bytes wins. Among equal ones, the first criterion
+// that differs decides: a pending reduction stays pending (if no reduced operand becomes unreduced for it), the work of
+// one device is less, the reshards are fewer.
+// Factors that need replication and permutation factors get axes only by a method of the op, such as an exchange; by the
+// rule they get none. A factor inside a compound dim gets axes only if everything before it in that dim is fully and
+// evenly sharded.
 //
 // A value keeps the sharding that its op produced until a user needs another one. Each user's reshard starts from the
 // nearest existing version, and versions are shared. This includes pending reductions. An op that is linear in an
