@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements that are moved and never computed with are told apart by their size alone, whatever their dtype:
+// Elements that are moved and never computed with are told apart only by their size, whatever their dtype:
 //
 //   dispatch_moved(item_size(DType::kC128), [&]<class T>() { copy_all<T>(to, from); });      T has 16 bytes
 #pragma once

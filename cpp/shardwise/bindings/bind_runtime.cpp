@@ -57,7 +57,7 @@ ArrayPtr with_shards(const ShardedArray& array, Shards shards, const DeviceSet& 
   return std::make_shared<ShardedArray>(array.dtype(), array.shape(), array.layout(), std::move(shards), devices);
 }
 
-// A copy of the shards alone: those of a few devices would keep the whole array alive.
+// A copy of only the shards: those of a few devices would keep the whole array alive.
 ArrayPtr with_own_memory(const ShardedArray& array) {
   const Shards& shards = array.shards();
   return with_shards(array, Shards(shards.axes(), owned_copy(shards.stack())), array.devices());

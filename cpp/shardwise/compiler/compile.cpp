@@ -34,7 +34,7 @@ void keep_snapshot(CompileUnit& unit, const Pass& pass, const Pass* step) {
   }
 }
 
-// The mesh under a name that the text gives to no other mesh.
+// `mesh`, renamed if the module already uses its name for another mesh.
 MeshPtr named_apart(const Module& module, const MeshPtr& mesh) {
   std::string name = mesh->name();
   for (int64_t number = 0;; ++number) {

@@ -23,7 +23,7 @@ struct ExchangeCost {
 // across meshes are counted for up to 65,536 devices (mesh_pair.h); beyond, the bound is the tile.
 ExchangeCost exchange_cost(const ExchangeMap& map, int64_t most_positions = 65'536);
 
-// Those that the device receives whose coordinates these are.
+// The elements that the device at these coordinates receives.
 double elements_at(const ExchangeMap& map, const Coordinates& device);
 // The most elements that one device receives in all of `maps` together. Positions are compared at turning points, or
 // all of them. Beyond `most_positions` the result is an upper bound.

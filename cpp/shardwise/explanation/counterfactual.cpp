@@ -166,7 +166,7 @@ Counterfactual without(const PropagatedProgram& program, Counterparts& counterpa
     return found;
   }
   if (const ShardingId id = sharding_without(value, there)) found.sharding = short_text(context.sharding(id));
-  // Only values of the user's program: the others may be there in one of the two runs alone.
+  // Only values of the user's program: the others may be in only one of the two runs.
   found.others = std::ranges::count_if(values_of_main(program.after), [&](ValueId other) {
     return other != value && other.index < program.before.value_count() &&
            sharding_without(other, other) != program.after.value(other).sharding;

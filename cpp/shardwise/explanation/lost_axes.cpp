@@ -18,7 +18,7 @@ AxisSpan behind_common(AxisSpan mine, AxisSpan theirs) {
   return mine.subspan(common);
 }
 
-// Whether the verdict is about the blocking tensor alone.
+// Whether the verdict is only about the blocking tensor.
 bool is_about_one_tensor(Verdict verdict) {
   return verdict == Verdict::kReplicated || verdict == Verdict::kUnreduced || verdict == Verdict::kClosedDim ||
          verdict == Verdict::kUneven;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attributes: a closed set of value kinds, in ordered dictionaries. This file knows no op: an op's OpDef defines the
-// meaning, and the printer and the parser use the kind alone.
+// meaning, and the printer and the parser use only the kind.
 //
 //   Attrs attrs{{"dimensions", IntArray{0, 2}}, {"mesh", Symbol{"mesh"}}};
 //   attrs.get<IntArray>("dimensions")      // {0, 2}; a missing or differently typed one is an InternalError

@@ -150,7 +150,7 @@ struct Method {
 
 // The axes of each dim of a tensor: those of its factors.
 std::vector<AxisList> dims_by_rule(const ShardingRule& rule, size_t tensor, std::span<const AxisList> axes);
-// The placement that the rule alone implies: each tensor has these axes, and reductions stay unreduced.
+// The placement that the rule itself implies: each tensor has these axes, and reductions stay unreduced.
 OpPlacement placement_by_rule(const ShardingRule& rule, std::span<const AxisList> axes);
 void placements_by_rule(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                         std::vector<OpPlacement>& found);

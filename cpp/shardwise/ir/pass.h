@@ -57,7 +57,7 @@ struct ChosenOp {
 };
 
 struct Choices {
-  std::vector<ChosenOp> ops;                    // those that `assign` chooses alone, in its order
+  std::vector<ChosenOp> ops;                    // those that `assign` chooses one by one, in its order
   std::vector<std::vector<std::string>> plans;  // of reshards, in program order
   std::vector<std::string> sources;             // of values that `assign` could bring from several shardings
   std::vector<std::string> carries;             // of accumulators; "" if they are reduced in each trip

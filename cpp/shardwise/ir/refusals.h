@@ -25,7 +25,7 @@ struct Refusal {
   std::string_view condition = {};  // "of complex numbers"; empty: always refused
 };
 
-const Refusal* refusal_of(std::string_view name);  // null for what is not refused, or under a condition alone
+const Refusal* refusal_of(std::string_view name);  // null for what is not refused, or only on a condition
 std::span<const Refusal> all_refusals();           // in the order of the page
 std::string advice(const Refusal& refusal);        // "use floats, because no kernel computes with scales"
 void install_refusals(std::span<const Refusal> refusals);

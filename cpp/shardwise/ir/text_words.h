@@ -33,7 +33,7 @@ constexpr bool is_part_column(std::string_view name) {
 }
 inline constexpr std::string_view kGspmdSharding = "mhlo.sharding";  // of XLA; text/gspmd_sharding.h reads it
 
-// The file of a text without a file name. Its lines are those of that text alone, so they are not printed.
+// The file of a text without a file name. Its lines are only those of that text, so they are not printed.
 inline constexpr std::string_view kProgramText = "program text";
 
 inline constexpr std::string_view kVisibilities[] = {"", "public", "private", "nested"};  // by Visibility

@@ -146,7 +146,7 @@ AxisList axes_from(const Mesh& mesh, const Node& node) {
   AxisList axes;
   for (const Node& item : node.items()) {
     RawAxisRef raw;
-    // As in Shardy's text, a full axis is its name alone.
+    // As in Shardy's text, a full axis is only its name.
     if (item.is_string()) {
       raw.name = item.string();
     } else {

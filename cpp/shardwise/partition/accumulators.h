@@ -26,7 +26,7 @@ struct Accumulator {
   std::vector<OpId> ops;
 };
 
-// Carries that may be accumulators, judging by the ops alone. No op is in two of them.
+// Carries that may be accumulators, judging only by the ops. No op is in two of them.
 std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop);
 
 // The values of the body that reach nothing but accumulators, through linear ops: their reductions can be deferred.

@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-// The constant that a value is made of by movement alone; none for other values.
+// The constant that a value is made of only by movement; none for other values.
 OpId constant_behind(const Module& module, ValueId value) {
   OpId id = module.value(value).op;
   while (id && module.op(id).def->traits.movement && module.op(id).operand_count == 1) {

@@ -230,7 +230,7 @@ Pending OpChooser::pending_at_home(const OpView& op, const ShardingRule& rule) {
   return !pending.axes.empty() && mixes_owned(op, pending) ? Pending{} : pending;
 }
 
-// Whether the op copies elements of owners beside addends: their sum would make signalling NaNs quiet.
+// Whether owned and unowned addends meet in a copying op: their sum would make signalling NaNs quiet.
 bool OpChooser::mixes_owned(const OpView& op, const Pending& pending) const {
   if (!only_copies(op.def()) || !is_inexact(op.result_type().dtype)) return false;
   size_t owned = 0, others = 0;

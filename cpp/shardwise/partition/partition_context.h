@@ -20,7 +20,7 @@
 
 namespace shardwise {
 
-// Appends to the local program. Values that depend on axes alone are created once, in the body of the function; regions
+// Appends to the local program. Values that depend only on axes are created once, in the body of the function; regions
 // capture them.
 class LocalEmitter {
  public:

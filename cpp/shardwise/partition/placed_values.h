@@ -31,7 +31,7 @@
 
 namespace shardwise {
 
-// Whether a device can create its part of a constant alone: the rule has a pass-through factor for each sharded dim.
+// Whether a device can create its part of a constant without the others: the rule has a pass-through factor for each sharded dim.
 bool can_be_made(const ShardingRule& rule, const Placement* wanted);
 
 class PlacedValues {
@@ -94,7 +94,7 @@ class PlacedValues {
     bool is_owned = false;
   };
   const Version* nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes);
-  // As nearest, but null where moving the narrower value (then `narrow`) sends less.
+  // Like nearest(), but returns null and sets `narrow` if moving the narrower value sends less.
   const Version* cheapest(ValueId source, PlacementId need, double& bytes, ValueId& narrow);
   // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
   const Version* chosen(ValueId source, PlacementId need, ValueId& narrow);

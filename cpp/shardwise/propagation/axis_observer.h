@@ -33,7 +33,7 @@ enum class Verdict : uint8_t {
   kPartBefore,    // a factor before this one in the dim is not sharded in full
   kPartialAxis,   // the options allow full axes only
   kResultCannot,  // a result of the elementwise op cannot take the axis, so its operand does not
-  kNotVisited,    // a visit would bring the axis: propagation skipped the op (found by explanations alone)
+  kNotVisited,    // a visit would bring the axis: propagation skipped the op (only explanations find it)
 };
 
 // The tensor that a factor's axes come from, by which conflicts between factors are decided.

@@ -41,7 +41,7 @@ inline constexpr Pass kPropagate{.name = "propagate",
                                  .keeps = Snapshot::kPropagated,
                                  .reads = kAllOptions};
 
-// Propagation alone: open dims stay open, values that nothing reached have no sharding.
+// Only propagates: open dims stay open, and values that nothing reached have no sharding.
 void propagate_shardings(Module& module, PassContext& context, Strategy strategy, Priorities priorities,
                          VisitOrder visit_order = VisitOrder::kPipeline);
 

@@ -27,7 +27,7 @@ PropagationGraph::PropagationGraph(const Module& module, VisitOrder visit_order)
   }
   if (holds_.edges || holds_.flow) edges_ = DataFlowEdges(module);
   index_users();
-  // After index_users, which takes `uses_` for the uses as an operand alone.
+  // After index_users, which uses `uses_` only for the uses as an operand.
   for (RegionId region : regions) {
     for (ValueId result : module.region(region).results) ++uses_[result.index];
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans of movement alone: nothing is reduced.
+// Plans that only move: nothing is reduced.
 //
 //   gather_and_slice        always works: gathers the dims that must change, and slices them
 //

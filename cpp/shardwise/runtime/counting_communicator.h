@@ -6,7 +6,7 @@
 //   executable.run(counter, …)
 //   counter.received()                               // op -> bytes by device
 //
-// It looks at coordinates alone: for each device, at each device that sends to it, and in an exchange at each element
+// It reads only coordinates: for each device, at each device that sends to it, and in an exchange at each element
 // of a dim. It shares no code with the ledger, which predicts these numbers. Reductions are counted as a reduce-scatter
 // and an all-gather of equal parts, whatever `devices` does. Each process counts for all devices. The run must be
 // faithful: other runs may reduce partial results where they are made (early_reduction.h).

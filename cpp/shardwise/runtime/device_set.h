@@ -7,7 +7,7 @@
 //     DeviceSet{}          -                 all 8: the virtual mesh
 //     DeviceSet{{x}, 2}    x pinned at 2     (2, 0) and (2, 1): process 2 of 4
 //
-// The shards of a process are indexed by the free axes alone.
+// The shards of a process are indexed by the free axes only.
 #pragma once
 
 #include <string_view>

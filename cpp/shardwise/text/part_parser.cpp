@@ -8,7 +8,7 @@
 namespace shardwise {
 namespace {
 
-// shardwise.local_blocks gives the blocks alone; the axes are those of the value's sdy.sharding.
+// shardwise.local_blocks gives only the blocks; the axes are those of the value's sdy.sharding.
 Placement with_blocks(const TensorSharding& sharding, const Dims& shape, const Dims& blocks) {
   Placement placement = placement_of(sharding, shape);
   for (size_t d = 0; d < blocks.size(); ++d) placement.dims[d].block = blocks[d];

@@ -8,7 +8,7 @@ namespace shardwise {
 struct PrintOptions {
   bool locations = false;   // loc(...) after every op and argument
   bool generic = false;     // all ops in MLIR's generic form
-  bool placements = false;  // of every value of a local program, not of arguments and results alone
+  bool placements = false;  // of every value of a local program, not only of arguments and results
 };
 
 }  // namespace shardwise

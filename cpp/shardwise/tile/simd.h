@@ -140,7 +140,7 @@ struct Clamp {
         using Bits = RegisterOf<SignedOf<T>>;
         const auto both = [](V p, V q) { return __builtin_bit_cast(Bits, p) & __builtin_bit_cast(Bits, q); };
         const auto either = [](V p, V q) { return __builtin_bit_cast(Bits, p) | __builtin_bit_cast(Bits, q); };
-        // As in Maximum and Minimum: the two differ in equal zeros alone.
+        // As in Maximum and Minimum: the two differ only in equal zeros.
         const V raised = __builtin_bit_cast(V, both(x > low ? x : low, low > x ? low : x));
         const V result = __builtin_bit_cast(V, either(raised < high ? raised : high, high < raised ? high : raised));
         return (x == x) & (low == low) & (high == high) ? result : V{} + canonical_nan<T>();
@@ -365,7 +365,7 @@ constexpr void set_complex(TileTable& table, TileCode code, TileKernel c64, Tile
   at(table, code, kColumnC128) = c128;
 }
 
-// Kernels that depend on the width alone: bool, i8 and u8 share one, and so on.
+// Kernels that depend only on the width: bool, i8 and u8 share one, and so on.
 template <template <class> class Make, class... T>
 constexpr void set_widths(TileTable& table, TileCode code, Types<T...>) {
   ((at(table, code, kColumnOf<T>) = Make<UnsignedOf<T>>::kernel), ...);

@@ -342,7 +342,7 @@ constexpr void set_fold(LineTable& table, FoldCode code) {
   if constexpr (Op::kAnyOrder) ((table.fold_line[code][kColumnOf<T>] = fold_line<Op>), ...);
 }
 
-// Sums, products and bits of all T depend on the width alone: signed items would overflow.
+// Sums, products and bits of all T depend only on the width: signed items would overflow.
 template <class U, class... T>
 constexpr void set_bits(LineTable& table) {
   set_fold<FoldedSum<U>, U, T...>(table, kFoldSum);

@@ -298,7 +298,7 @@ struct Extremum {
     if constexpr (!kIsFloat<T>) {
       return first;
     } else {
-      // One instruction each. They differ in equal zeros alone: +0 over -0.
+      // One instruction each. They differ only in equal zeros: +0 over -0.
       const T second = (kMax ? b > a : b < a) ? b : a;
       const auto bits = kMax ? bits_of(first) & bits_of(second) : bits_of(first) | bits_of(second);
       return __builtin_isunordered(a, b) ? canonical_nan<T>() : from_bits<T>(bits);

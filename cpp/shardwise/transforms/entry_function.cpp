@@ -62,7 +62,7 @@ class EntryChooser {
       waiting.pop_back();
       const auto body = bodies_.find(name);
       if (body == bodies_.end() || !reached_.insert(name).second) continue;
-      // By all symbols, not by calls alone: a reduction may name its combiner, and a composite its decomposition.
+      // By all symbols, not only by calls: a reduction may name its combiner, and a composite its decomposition.
       walk(module_, body->second, [&](OpId op) {
         for (const auto& entry : module_.attrs(op).entries()) append_symbols(entry.second, waiting);
       });

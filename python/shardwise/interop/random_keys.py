@@ -115,7 +115,7 @@ def described_key(x: Any) -> DescribedNode | None:
     names = []
 
     def data_of(key: Any) -> Any:
-        names.append(str(jax.random.key_impl(key)))  # takes keys alone
+        names.append(str(jax.random.key_impl(key)))  # takes only keys
         return jax.random.key_data(key)
 
     data = jax.eval_shape(data_of, x)

@@ -300,7 +300,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     """``numpy.linalg.norm``."""
     by_values = ord in (2, -2, "nuc") and (x.ndim if axis is None else np.size(axis)) == 2
     if is_complex(x.dtype) and not by_values:
-        x = np.abs(x)  # the other norms depend on the sizes alone
+        x = np.abs(x)  # the other norms depend only on the sizes
     elif not (is_float(x.dtype) or is_complex(x.dtype)):
         x = convert(x, np.dtype(np.float64))
     if axis is None and (ord is None or (ord in ("fro",) and x.ndim == 2) or (ord == 2 and x.ndim == 1)):

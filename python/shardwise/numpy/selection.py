@@ -88,7 +88,7 @@ def clip(
 
 
 def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The bounds by either pair of names; the method ``x.clip(0)`` gives ``a_min`` alone."""
+    """The bounds by either pair of names; the method ``x.clip(0)`` gives only ``a_min``."""
     for old, new, name in ((a_min, low, "min"), (a_max, high, "max")):
         if old is not _NO_VALUE and new is not _NO_VALUE:
             raise ValueError(message("np.clip", f"a_{name} and {name} cannot both be given", f"{old!r} and {new!r}"))

@@ -173,7 +173,7 @@ class _Program:
         return is_narrowed
 
     def _stays_in(self, call: int, users: list[Op]) -> bool:
-        """Whether a value with these users is used by one call alone; a result of the program is not."""
+        """Whether a value with these users is used by only one call; a result of the program is not."""
         return bool(users) and all(self.call(user) == call for user in users)
 
 

@@ -16,7 +16,7 @@ namespace shardwise {
 
 bool structurally_equal(const Module& a, const Module& b);
 
-// The same of two regions of one module. A value from around them corresponds to itself alone.
+// The same of two regions of one module. A value from around them corresponds only to itself.
 class SameRegions {
  public:
   explicit SameRegions(const Module& module) : module_(module) {}

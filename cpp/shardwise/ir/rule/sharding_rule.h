@@ -53,7 +53,7 @@ class ShardingRule {
   bool empty() const { return dim_ends_.empty() && tensor_ends_.empty(); }  // no rule: the op does not propagate
   std::span<const Factor> factors() const { return factors_; }
   size_t operand_count() const { return operand_count_; }
-  // Result i is computed from operand i alone, as in an optimization_barrier.
+  // Result i is computed only from operand i, as in an optimization_barrier.
   bool has_independent_pairs() const { return has_independent_pairs_; }
   size_t tensor_count() const { return tensor_ends_.size(); }  // operands, then results
   size_t result_tensor(size_t result) const { return operand_count_ + result; }

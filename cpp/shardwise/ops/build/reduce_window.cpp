@@ -25,7 +25,7 @@ ValueId build_prefix(Builder& builder, ValueId operand, Reducer reducer, int64_t
 
 ValueId build_init_share(Builder& builder, ValueId init, Reducer reducer, const Window& window, DimSpan shape) {
   const DType dtype = builder.module().type(init).dtype;
-  // The same windows over neutral elements: what is left in each result is the init alone.
+  // The same windows over neutral elements: only the init is left in each result.
   const ValueId neutral = build_splat(builder, shape, neutral_element(reducer, dtype));
   return build_reduce_window(builder, neutral, init, reducer, window);
 }

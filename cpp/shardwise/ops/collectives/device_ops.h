@@ -40,7 +40,7 @@ struct DeviceOp {
 void decompose_on_one_device(DecomposeContext& context);
 void verify_on_one_device(const OpView& op);
 
-// Null for an op that computes with its own device alone.
+// Null for an op that uses only values of its own device.
 const DeviceOp* find_device_op(const OpDef& def);
 
 }  // namespace shardwise

@@ -257,7 +257,7 @@ void verify_unreduced(const Sides& sides, const AxisList& axes) {
            axis_list_text(*sides.out.mesh, sides.out.unreduced));
   }
   for (const TensorSharding* side : {&sides.in, &sides.out}) {
-    // The parts that a device does not have become zeros, which are neutral for sums alone.
+    // The parts that a device does not have become zeros, which are neutral only for sums.
     if (side->unreduced.empty() || side->pending_reducer() == Reducer::kSum) continue;
     refuse(sides.op, "what is unreduced must be a sum", name(side->pending_reducer()));
   }

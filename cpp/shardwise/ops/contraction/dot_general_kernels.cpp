@@ -295,7 +295,7 @@ void multiply_into(KernelContext& context, const PreparedDot& dot, const NdArray
 }
 
 // The sum of several products of parts, the leading one last. An infinity or NaN in an operand makes the others NaN:
-// the leading one alone has the result.
+// only the leading one has the result.
 void multiply_parts(KernelContext& context, const PreparedDot& dot, const std::vector<NdArray>& lhs,
                     const std::vector<NdArray>& rhs, const NdArray& result) {
   const NdArray part = NdArray::empty(result.dtype(), result.shape());
@@ -335,7 +335,7 @@ void run_dot(KernelContext& context, const PreparedDot& dot) {
   if (target.data() != result.data()) convert_into(context, result, target);
 }
 
-// An error of the run alone: a program with such a product may be compiled for its cost.
+// Only the run fails: a program with such a product may be compiled for its cost.
 Kernel fail_when_run(std::string types) {
   return [types = std::move(types)](KernelContext&) {
     fail<ShapeError>("stablehlo.dot_general", "the products of free and of contracting sizes must be below 2^31", types,

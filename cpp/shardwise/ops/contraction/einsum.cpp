@@ -95,7 +95,7 @@ ShardingRule rule_einsum(const OpView& op) {
       return std::count(operand.begin(), operand.end(), label) > 1;
     });
     const int64_t size = size_of(label);
-    // Each dim gets a factor of its own: shards of two dims that share one would hold blocks of the diagonal alone.
+    // Each dim gets a factor of its own: shards of two dims that share one would hold only blocks of the diagonal.
     const auto whole = [&] { return rule.need_replication(size); };
     std::optional<FactorId> factor;
     if (!diagonal)
@@ -192,7 +192,7 @@ void decompose_einsum(DecomposeContext& context) {
   Builder& builder = context.builder();
   const auto labels = *einsum_labels(context.op().attrs().get<std::string>("einsum_config"));
   const std::string& kept = labels[2];
-  // A letter of one operand alone is summed before the product, which then has fewer elements.
+  // A letter of only one operand is summed before the product, which then has fewer elements.
   Labelled lhs = prepared_operand(context, 0, labels[0], kept + labels[1]);
   Labelled rhs = prepared_operand(context, 1, labels[1], kept + labels[0]);
   const DType result_dtype = context.op().result_type().dtype;

@@ -29,7 +29,7 @@ void check_depth(const Module& module, OpId call, int depth) {
 CallGraph::CallGraph(const Module& module) : module_(module), calls_(module.functions.size()) {
   for (size_t f = 0; f < module.functions.size(); ++f) indices_.emplace(module.functions[f].name, f);
   if (module.functions.empty()) return;
-  // Main first: then the functions known so far are those that it reaches. The others are counted for the limits alone.
+  // Main first: then the functions known so far are those that it reaches. The others are counted only for the limits.
   visit(indices_.at(module.main().name), 0);
   // Callees are done before their callers, so the reverse order has callers first.
   reached_.assign(callees_first_.rbegin(), callees_first_.rend());

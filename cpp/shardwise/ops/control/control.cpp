@@ -176,7 +176,7 @@ void decompose_map(DecomposeContext& context) {
 
 // ---- data flow -----------------------------------------------------------------------------------------------------
 
-// The condition's argument receives the carry, but is no source of it: a condition returns the predicate alone.
+// The condition's argument receives the carry, but is no source of it: a condition returns only the predicate.
 void flow_while(const OpView& op, std::vector<DataFlowEdge>& edges) {
   for (const LoopParts::Carry& carry : loop_parts(op).carries) {
     edges.push_back({.owner = carry.result,

@@ -5,7 +5,7 @@
 //   while(%x = %a) cond { return %p } do { return %y }   condition, body; predicate: %p; carry: %a, %x, %y, the result
 //   scan %xs, %a { ^bb0(%row, %x): return %z, %y }       no condition; input: %xs, %row; output: %z; the same carry
 //
-// Passes take a loop apart with loop_parts alone: which region is the condition, and which operands, arguments and
+// Passes take a loop apart only with loop_parts: which region is the condition, and which operands, arguments and
 // results belong together, is written nowhere else.
 #pragma once
 

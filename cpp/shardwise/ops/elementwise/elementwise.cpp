@@ -219,7 +219,7 @@ void batch_elementwise(BatchContext& context) {
   const TensorType& type = op.result_type();
   Builder& builder = context.builder();
   const Dims shape = with_leading(context.size(), type.shape);
-  // select and clamp alone have three operands, and scalars beside tensors.
+  // Only select and clamp have three operands, and scalars beside tensors.
   const bool takes_scalars = op.operand_count() == 3;
   std::vector<ValueId> operands;
   for (size_t i = 0; i < op.operand_count(); ++i) {

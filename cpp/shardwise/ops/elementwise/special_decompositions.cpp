@@ -163,7 +163,7 @@ constexpr std::array kBesselAbove{
     -0.00011058893876262371, -0.009761097491361469,   0.7785762350182801,
 };
 
-// Each expansion is computed inside its interval alone, for the sake of its derivative.
+// Each expansion is computed only inside its interval, for the sake of its derivative.
 Term bessel_i1e(Term x) {
   const Term eight = x.splat(8.0), size = x.op("stablehlo.abs");
   const Term low = size.op("stablehlo.minimum", eight), high = size.op("stablehlo.maximum", eight);

@@ -112,7 +112,7 @@ class Binder {
     }
     const TensorType& first = types_.operands[0];
     const auto element = element_index(first.dtype);
-    // A row of JAX's LAPACK calls is for one type alone: its name, lapack_spotrf_ffi, has the letter.
+    // A row of JAX's LAPACK calls is for one type only: its name, lapack_spotrf_ffi, has the letter.
     if (!element || call.solve[*element] == nullptr) {
       return mismatch({str("operand 0 must be of ", element_names(call)), first.text(), true});
     }

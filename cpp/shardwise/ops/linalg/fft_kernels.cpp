@@ -261,7 +261,7 @@ class ChirpedLine : public LinePlan<T> {
 
 template <class T>
 std::unique_ptr<const LinePlan<T>> LinePlan<T>::of_length(int64_t n) {
-  // By n alone, never by the number of lines: see above.
+  // Only by n, never by the number of lines: see above.
   if (!has_small_factors(n)) return std::make_unique<ChirpedLine<T>>(n);
   if (n < kFewElements) return std::make_unique<ShortLines<T>>(n);
   return std::make_unique<LongLine<T>>(n);

@@ -12,7 +12,7 @@
 
 namespace shardwise {
 
-// Judges by the op alone, not by where its operands are. Never kDividend: a division that passes a sum on is kFirst.
+// Judges only by the op, not by where its operands are. Never kDividend: a division that passes a sum on is kFirst.
 Linear linear_in(const OpView& op, const ShardingRule& rule, Reducer reducer);
 
 // Whether the results are copies of operand elements, bit for bit.

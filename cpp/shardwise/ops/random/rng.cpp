@@ -110,7 +110,7 @@ std::optional<Kernel> prepare_rng_bit_generator(const OpView& op, const KernelTy
   };
 }
 
-// A device generates its part of the bits: they depend on the state and on the global index alone.
+// A device generates its part of the bits: they depend only on the state and on the global index.
 void partition_rng_bit_generator(PartitionContext& context) {
   const LocalLayout& layout = context.result_layout(1);
   const auto is_sharded = [](const DimLayout& dim) { return !dim.axes.empty(); };

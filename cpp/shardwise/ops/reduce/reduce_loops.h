@@ -2,7 +2,7 @@
 //
 // The loops of reduce, for any item type and combination. Only reduce_kernels*.cpp include this.
 //
-// The order in which elements are combined depends on the shape and strides alone, never on threads:
+// The order in which elements are combined depends only on the shape and strides, never on threads:
 //
 //   along memory    the innermost stride is reduced: 16 lanes over 128 elements, lanes combined pairwise; then a
 //                   cascade, in which two partial results of the same number of elements combine to one of twice

@@ -131,7 +131,7 @@ class PartialResults {
   // `inside` marks the elements that count; without it, all do. The init values count in the last reduction only.
   Values reduce(const Values& values, const Dims& dims, ValueId inside, bool is_last) {
     Values operands = values;
-    // The init values count in the last reduction alone; in those before it, a false flag keeps them out.
+    // The init values count only in the last reduction; in those before it, a false flag keeps them out.
     const bool counted = !pairs_ && (inside || !is_last);
     if (counted) operands.push_back(inside ? inside : flag(type(values[0]).shape, true));
     for (size_t i = 0; i < values.size(); ++i) operands.push_back(init(i));

@@ -21,7 +21,7 @@ namespace shardwise {
 
 // Operands are tensors of one shape and as many scalars; the region combines two of each. The number of tensors.
 size_t expect_reduction(const InferContext& op);
-// Fails unless the region holds elementwise ops and constants alone, and uses nothing from around it.
+// Fails unless the region has only elementwise ops and constants, and uses nothing from around it.
 void expect_elementwise_region(const InferContext& op);
 
 // The reducer of (value, index) pairs. The larger (smaller) value wins; among equal values, the smaller index wins; a

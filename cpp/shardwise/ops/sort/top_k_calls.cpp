@@ -169,7 +169,7 @@ void decompose_approx_top_k(DecomposeContext& context) {
   const OpView op = context.op();
   const ApproxTopK call = read_approx_top_k(op);
   const std::optional<std::vector<SortKey>> keys = lexicographic_keys(op.module(), call.comparator);
-  // top_k orders by operand 0 alone; any other comparator runs as the sort that the call is defined by.
+  // top_k orders only by operand 0; any other comparator runs as the sort that the call is defined by.
   const bool by_floats = keys && keys->size() == 1 && keys->front().operand == 0 && is_float(op.operand_type(0).dtype);
   by_floats ? decompose_to_top_k(context, call, keys->front().descending) : decompose_to_sort(context, call);
 }

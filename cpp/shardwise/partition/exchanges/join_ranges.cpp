@@ -82,7 +82,7 @@ class RangeJoiner {
       // An exchange that receives nothing is no better as a slice.
       if (!is_chosen(choices_, "sliced", [&] { return exchange_cost(map).elements > 0; })) return false;
       if (gather.exchanges_before > index) {
-        // The gather comes later in the region. It reads the operand of the exchange alone, so it can come first.
+        // The gather comes later in the region. It reads only the operand of the exchange, so it can come first.
         rewrite_.move_before(gather.op, id);
         gather.exchanges_before = index;
       }

@@ -63,7 +63,7 @@ class ExchangeInProgress {
   const ExchangeMap& map() const { return map_; }
 
   // Compares the most that any device receives, if operand `k` is read as `from`, with now. With too many positions and
-  // operands to count, compares operand `k` alone. `saved` is an exchange that becomes unused; it may be null.
+  // operands to count, compares only operand `k`. `saved` is an exchange that becomes unused; it may be null.
   bool costs_no_more(size_t k, const std::vector<ExchangeSource>& from, const ExchangeMap* saved) const {
     if (received_.empty()) {
       ExchangeMap old = alone(map_.from[k]), made = alone(from);

@@ -53,7 +53,7 @@ class Web {
       pending_.pop_back();
       holds = follow_maker(value) && follow_uses(value);
     }
-    // A web without a product starts from neutral values alone, and has nothing to reduce.
+    // A web without a product starts only from neutral values, and has nothing to reduce.
     return holds && !makers_.empty();
   }
 

@@ -35,7 +35,7 @@ class ManualExpander {
   }
 
  private:
-  // A function that is called in manual computations alone is one of their shards, and is inlined there.
+  // A function that is called only in manual computations is one of their shards, and is inlined there.
   void reach(const std::string& function) {
     if (reached_.insert(function).second) waiting_.push_back(bodies_.at(function));
   }

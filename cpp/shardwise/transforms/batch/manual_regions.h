@@ -29,7 +29,7 @@
 
 namespace shardwise {
 
-// Replaces all manual computations that main reaches, and drops functions that these alone called. Throws
+// Replaces all manual computations that main reaches, and drops functions that only these called. Throws
 // UnsupportedError for a collective whose groups no manual axes give.
 void expand_manual_regions(Module& module);
 

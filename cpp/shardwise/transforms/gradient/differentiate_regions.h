@@ -13,7 +13,7 @@
 //
 // The values that the gradient of a body reads (backward_split.h) become results of the op: one row for each trip of a
 // loop, and zeros in the branches that do not make them. Loop invariants are read from around the loop. A cotangent of
-// a row that the body reads is added to that row alone.
+// a row that the body reads is added only to that row.
 #pragma once
 
 #include <vector>

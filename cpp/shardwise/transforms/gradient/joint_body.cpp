@@ -232,7 +232,7 @@ class JointBodyBuilder {
     return build_reshape(builder_, build_dynamic_slice(builder_, argument, starts, sizes), shape);
   }
 
-  // A row that the body reads is a variable of its own, so that its cotangent is added to that row alone.
+  // A row that the body reads is a variable of its own, so that its cotangent is added only to that row.
   void add_captured(ValueId value) {
     Captured captured{.value = value};
     size_t reads = 0;

@@ -95,7 +95,7 @@ def letter(options: Options, name: str) -> str:
 
 
 def widened(scope: Scope, op: Op, function: str, *options: str) -> str:
-    """A call of a function that takes the dtypes of LAPACK alone: others in float32, and rounded once."""
+    """A call of a function that takes only the dtypes of LAPACK: others in float32, and rounded once."""
     dtype = op.results[0].type.dtype
     if dtype in _DTYPES:
         return call(function, *map(scope, op.operands), *options)

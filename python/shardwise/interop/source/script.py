@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled program as a Python script that needs its target and NumPy alone."""
+"""A compiled program as a Python script that needs only its target and NumPy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled program as one `sdy.manual_computation` in StableHLO alone, which jaxlib compiles and runs.
+"""A compiled program as one `sdy.manual_computation` in StableHLO only, which jaxlib compiles and runs.
 
 JAX lowers the handed-over program; then groups of devices become mesh axes, so that the text does not grow with them:
 

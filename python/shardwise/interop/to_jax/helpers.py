@@ -35,7 +35,7 @@ def canonical(x):
 
 
 def generated(state, shape, dtype, algorithm):
-    """The next state, and bits as any dtype: JAX generates unsigned integers alone."""
+    """The next state, and bits as any dtype: JAX generates only unsigned integers."""
     state, bits = lax.rng_bit_generator(state, shape, f"uint{8 * jnp.dtype(dtype).itemsize}", algorithm=algorithm)
     return state, lax.bitcast_convert_type(bits, dtype)
 

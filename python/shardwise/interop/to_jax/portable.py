@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ops of StableHLO in place of calls of LAPACK, which CPUs alone have.
+"""The ops of StableHLO in place of calls of LAPACK, which only CPUs have.
 
     %1:2 = stablehlo.custom_call @lapack_spotrf_ffi(%0) {mhlo.backend_config = {uplo = 76 : ui8}, …}
     becomes

@@ -94,7 +94,7 @@ class JaxProgram:
         """The results of a call as NumPy arrays of the user's shapes.
 
         With several processes, all of them must call it: they gather the parts, and each one returns whole arrays. The
-        parts of one process alone are the ``addressable_shards`` of the results.
+        ``addressable_shards`` of the results are the parts of this process.
         """
         leaves, tree = flatten(results)
         borders = self._script.outputs[: self._script.visible[1]]
