@@ -31,7 +31,7 @@ ExchangeMap exchange_between(const Placement& from, const Placement& to, DimSpan
 ReshardPlan one_exchange(const ReshardProblem& problem);
 
 std::vector<ReshardPlan> named_collectives(const ReshardProblem& problem);
-// The one of fewest bytes.
+// The cheapest one, by ReshardPlan::cost.
 std::optional<ReshardPlan> one_named_collective(const ReshardProblem& problem);
 
 }  // namespace shardwise

@@ -8,7 +8,7 @@
 //   a reduction  an all-reduce; or a reduce-scatter to some of the dims, an all-reduce of what they cannot take, and
 //                movement. It tries the dims where the target has the axes, and each dim for all others.
 //
-// The work does not depend on the size of the axes.
+// The work has a bound that does not depend on the size of the axes.
 #pragma once
 
 #include <optional>

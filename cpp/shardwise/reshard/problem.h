@@ -35,7 +35,7 @@ struct ReshardStep {
 struct ReshardPlan {
   std::vector<ReshardStep> steps;
   double bytes = 0;  // received by one device
-  double cost = 0;   // compares plans: first by bytes, then by collectives, then by slices
+  double cost = 0;   // compares plans: the bytes, one for each collective, a thousandth for each slice
 
   int64_t collective_count() const {  // a slice sends nothing
     return std::ranges::count_if(steps, [](const ReshardStep& step) { return step.move != ReshardMove::kSlice; });

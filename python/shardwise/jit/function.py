@@ -123,7 +123,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 class JitFunction:
     """A function that runs as one SPMD program; made by :func:`jit`.
 
-    Programs are cached by shapes, dtypes, shardings and the rules of :func:`shardwise.axis_rules`.
+    Programs are cached by the tree, shapes, dtypes, shardings and static values of the arguments, by the mesh, and by
+    the rules of :func:`shardwise.axis_rules`.
     """
 
     def __init__(
