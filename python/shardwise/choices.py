@@ -38,7 +38,7 @@ class ChosenOp:
 class Choices:
     """The decisions of one compilation, in program order: :attr:`Program.choices`.
 
-    Shardings are texts without sizes. So choices can be pinned for a mesh with the same axes and other sizes.
+    Shardings are strings without sizes. So choices can be pinned for a mesh with the same axes and other sizes.
 
     Attributes:
         ops: how each op is computed. An accumulation in a loop is chosen as a whole: see ``carries``.

@@ -46,7 +46,7 @@ def register_custom_call(
     vjp: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | str | None = None,
 ) -> None:
-    """Define a custom call by a NumPy function. :func:`custom_call` and ``stablehlo.custom_call`` in texts run it.
+    """Define a custom call by a NumPy function. :func:`custom_call` and a ``stablehlo.custom_call`` run it.
 
     Each device calls ``fn`` on its blocks: a dim whose factor in ``rule`` is split has the size of one block, with
     padding in the last block of an uneven dim. Registering a name again replaces the definition: programs that are
@@ -101,7 +101,7 @@ def custom_call(name: str, result_shape_dtypes: Any, /, *args: Any, **options: A
         result_shape_dtypes: what it returns: a :class:`ShapeDtypeStruct` (or anything with ``shape`` and ``dtype``), or
             a tree of them, with global shapes.
         args: arrays.
-        options: static numbers and texts for the function.
+        options: static numbers and strings for the function.
 
     Returns:
         An array, or a tree of arrays like ``result_shape_dtypes``. NumPy arrays outside :func:`jit` give NumPy arrays.

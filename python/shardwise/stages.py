@@ -252,7 +252,7 @@ class Lowered(Module):
     ) -> Program:
         """Compile the program: propagate shardings, insert collectives, and make the program of one device.
 
-        Args and errors: as :meth:`Traced.compile`.
+        Arguments and errors are those of :meth:`Traced.compile`.
         """
         return self._traced.compile(mesh, func=func, **options)
 
@@ -374,7 +374,7 @@ class Program:
             MeshError: too few devices.
             UnsupportedError: JAX is missing or too old, or the program has an op that JAX cannot run.
 
-        Values of 64 bits stay so, whether x64 is enabled in JAX or not.
+        Values of 64 bits keep their width, whether x64 is enabled in JAX or not.
         """
         return IMPLEMENTATIONS.to_jax(self, devices, mesh)
 

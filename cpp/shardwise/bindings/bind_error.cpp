@@ -101,14 +101,14 @@ void translate(std::exception_ptr pointer) {
 void bind_error(py::module_& module) {
   // An Error of no class of its own, and a bug in shardwise, have no line of the user's.
   add_class<Error>(module, "Error", "Base of all errors of shardwise.", PyExc_Exception, false);
-  add_class<MeshError>(module, "MeshError", "A mesh that cannot be, or that is missing.", PyExc_ValueError);
+  add_class<MeshError>(module, "MeshError", "An invalid or missing mesh.", PyExc_ValueError);
   add_class<ShardingError>(module, "ShardingError", "A sharding that does not fit its mesh or tensor.",
                            PyExc_ValueError);
   add_class<ShapeError>(module, "ShapeError", "Shapes or attributes that do not fit an op.", PyExc_ValueError);
   add_class<DTypeError>(module, "DTypeError", "A dtype that an op does not take.", PyExc_TypeError);
   add_class<ParseError>(module, "ParseError", "Malformed text; has .line and .column.", PyExc_ValueError);
-  add_class<UnsupportedError>(module, "UnsupportedError", "What has no meaning on a traced or sharded array here.",
-                              PyExc_TypeError);
+  add_class<UnsupportedError>(module, "UnsupportedError",
+                              "An operation that is not supported on traced or sharded arrays.", PyExc_TypeError);
   add_class<InternalError>(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError, false);
   add_class<OutOfMemoryError>(module, "OutOfMemoryError", "A buffer that does not fit into memory.", PyExc_MemoryError);
   g_warning = make_type(module, "ShardingWarning", "Legal annotations that are probably not meant.", PyExc_UserWarning);

@@ -11,7 +11,7 @@ class Error(Exception):
     """
 class MeshError(Error, ValueError):
     """
-    A mesh that cannot be, or that is missing.
+    An invalid or missing mesh.
     """
 class ShardingError(Error, ValueError):
     """
@@ -33,7 +33,7 @@ class ParseError(Error, ValueError):
     column: int
 class UnsupportedError(Error, TypeError):
     """
-    What has no meaning on a traced or sharded array here.
+    An operation that is not supported on traced or sharded arrays.
     """
 class InternalError(Error, RuntimeError):
     """

@@ -97,10 +97,10 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3, **kwargs
 
     Args:
         program: a compiled program.
-        function: what :meth:`Program.to_jax` gives, or a `jax.jit` function, which XLA partitions.
+        function: the result of :meth:`Program.to_jax`, or a `jax.jit` function, which XLA partitions.
         args, kwargs: arguments for both. For a function of `jax.jit`, place them first, or give it ``in_shardings``.
             JAX arrays that the function donates are copied for each run.
-        runs: over how many runs the times of JAX are averaged.
+        runs: the number of runs over which JAX's times are averaged.
 
     Returns:
         A report with a row per collective and per class of other ops. "Here" is the program's own ledger; a column
@@ -109,7 +109,7 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3, **kwargs
 
     Raises:
         UnsupportedError: JAX is missing. TypeError: not a compiled program, or not a jitted function.
-        ValueError: the JAX program was made of another program.
+        ValueError: the JAX program was made from another program.
 
     >>> compare(program, program.to_jax(), x)  # doctest: +SKIP
     collective or class  where       ops, here  bytes, here  ms, here  ops, JAX  bytes, JAX  ms, JAX

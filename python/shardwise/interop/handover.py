@@ -79,7 +79,7 @@ def annotate_jax(
     """Make a function of JAX that has the shardings of a program.
 
     Args:
-        fun: the function that the program was made of, with :func:`from_jax`.
+        fun: the JAX function from which :func:`from_jax` made the program.
         program: the compiled program.
         devices: as in :meth:`Program.to_jax`.
         mesh: a `jax.sharding.Mesh`.

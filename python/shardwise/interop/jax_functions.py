@@ -51,9 +51,9 @@ def from_jax(
             transform of JAX.
         mesh: the mesh of the program if the function runs on its own. Default: that of the shardings in ``fun`` and of
             the arguments, else that of :func:`set_mesh`.
-        static_argnums: positional arguments that are Python values, as in `jax.jit`. Static anyway are those of a
-            jitted ``fun``, and single values that are neither arrays nor numbers, such as a string.
-        static_argnames: the same for keyword arguments.
+        static_argnums: positional arguments that are Python values, as in `jax.jit`. Need not be listed: static
+            arguments of a jitted ``fun``, and single values that are neither arrays nor numbers, such as a string.
+        static_argnames: keyword arguments that are Python values.
 
     Returns:
         A :class:`JaxFunction`. In a traced function its ops become part of the program. On its own, it has the stages

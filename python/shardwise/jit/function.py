@@ -60,13 +60,13 @@ def jit(
             that of the first :class:`NamedSharding` that ``fun`` uses.
         in_shardings: a prefix tree of shardings for the positional arguments: :class:`NamedSharding`, ``P(...)`` or
             text. ``UNSPECIFIED``, the default, and None leave an argument to propagation.
-        out_shardings: the same for the result.
+        out_shardings: a prefix tree of shardings for the result.
         static_argnums: positional arguments that are Python values, part of the cache key.
-        static_argnames: the same for keyword arguments.
+        static_argnames: keyword arguments that are Python values.
         donate_argnums: positional arguments whose :class:`Array` leaves are deleted when the run begins. A result may
             take their memory if nothing else holds it. Any later use of them is an error. NumPy arrays are not
             affected. Ignored in nested jitted functions, as in JAX.
-        donate_argnames: the same for keyword arguments.
+        donate_argnames: keyword arguments to donate.
         options: ...
         sharding_rules: your own rules for ops, as :meth:`Module.with_sharding_rule` takes them:
             ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
@@ -75,11 +75,11 @@ def jit(
         objective: what the partitioner minimizes. ``"time"``, the default: the bytes that a device receives, by
             schedules in which no device waits for a chain of others. ``"bytes"``: these bytes alone.
 
-    How to propagate, the rules, the choices and the objective apply to a whole program: a nested jitted function must
+    The options of propagation, rules, choices and objective apply to a whole program: a nested jitted function must
     not specify other values.
 
     Returns:
-        A :class:`JitFunction`: call it with arrays, or call its stages.
+        A :class:`JitFunction`. Call it with arrays, or call its stages.
 
     Raises:
         MeshError: no mesh given. ShardingError: shardings or rules that do not fit, or an unknown option value.

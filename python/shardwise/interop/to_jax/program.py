@@ -33,7 +33,7 @@ class JaxProgram:
     Along a dim that its devices do not divide, the JAX array is padded; :meth:`get` returns the user's shape.
 
     Attributes:
-        mesh: JAX's mesh. An axis of which the program uses parts is several axes there.
+        mesh: JAX's mesh. It has an axis for each sub-axis that the program uses.
         in_shardings, out_shardings: a `NamedSharding` for each argument leaf and each result, as the program's trees.
     """
 
