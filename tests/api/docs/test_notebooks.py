@@ -134,13 +134,14 @@ def test_the_notebook_of_reports_shows_what_it_has_stored() -> None:
     outputs = executed(["".join(cell["source"]) for cell in cells])
     found = [shown_by(out) for out in outputs]
     assert found == [shown_by(cell["outputs"]) for cell in cells]
-    _, array, printed, ledger, why, diff, promotions, error = found
+    _, array, printed, ledger, why, graph, diff, promotions, error = found
     assert "Array([[0., 1.]," in array
     assert "empty: devices 6-7" in array
     assert printed.startswith("largest 2.00\n")
     assert "<td>Cell In[3], line 4</td>" in ledger
     assert "h (Cell In[3], line 4) is tensor" in why
+    assert "<svg" in graph
     assert "<td>-</td><td>all_reduce</td>" in diff
-    assert "<td>Cell In[7], line 1</td><td>multiply</td>" in promotions
+    assert "<td>Cell In[8], line 1</td><td>multiply</td>" in promotions
     assert error.endswith("(at Cell In[3], line 4)\n")
     assert not re.search(r"ipykernel_\d+", json.dumps(notebook) + "".join(found))
