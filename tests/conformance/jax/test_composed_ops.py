@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.op.composed_cases import COMPOSED
+from tests.support.once_per_run import once_per_run
 from tests.support.partitioned import ONE_DEVICE, record, run
 from tests.support.paths import ROOT
 
@@ -33,15 +34,18 @@ LIMITED_IN_XLA = {("chlo.broadcast_power", "int32")}
 
 @pytest.fixture(scope="module")
 def xla(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], dict[str, str]]:
-    folder: Path = tmp_path_factory.mktemp("composed")
-    operands = {}
-    for i, (case, dtype, application) in enumerate(ROWS):
-        for k, array in enumerate(case.operands(application, dtype)):
-            operands[f"{i}_{k}"] = array
-    np.savez(folder / "operands.npz", **operands)
-    (folder / "programs.json").write_text(json.dumps([record(c, a, d).text() for c, d, a in ROWS]))
-    worker = "tests.conformance.jax.composed_worker"
-    subprocess.run([sys.executable, "-m", worker, str(folder)], check=True, capture_output=True, cwd=ROOT)
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        operands = {}
+        for i, (case, dtype, application) in enumerate(ROWS):
+            for k, array in enumerate(case.operands(application, dtype)):
+                operands[f"{i}_{k}"] = array
+        np.savez(folder / "operands.npz", **operands)
+        (folder / "programs.json").write_text(json.dumps([record(c, a, d).text() for c, d, a in ROWS]))
+        worker = "tests.conformance.jax.composed_worker"
+        subprocess.run([sys.executable, "-m", worker, str(folder)], check=True, capture_output=True, cwd=ROOT)
+
+    folder = once_per_run(tmp_path_factory, "composed", write)
     return dict(np.load(folder / "results.npz")), json.loads((folder / "refused.json").read_text())
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import shardwise as sw
 from tests.conformance.jax.control_flow_programs import PROGRAMS, Program
+from tests.support.once_per_run import once_per_run
 from tests.support.paths import ROOT
 
 WORKER = "tests.conformance.jax.control_flow_worker"
@@ -27,13 +28,15 @@ def traced(program: Program) -> Any:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder: Path = tmp_path_factory.mktemp("control_flow")
-    texts = {program.name: traced(program).as_text() for program in PROGRAMS}
-    (folder / "texts.json").write_text(json.dumps(texts))
-    command = [sys.executable, "-m", WORKER, str(folder / "texts.json"), str(folder / "out.npz")]
-    done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return np.load(folder / "out.npz")
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        texts = {program.name: traced(program).as_text() for program in PROGRAMS}
+        (folder / "texts.json").write_text(json.dumps(texts))
+        command = [sys.executable, "-m", WORKER, str(folder / "texts.json"), str(folder / "out.npz")]
+        done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    return np.load(once_per_run(tmp_path_factory, "control_flow", write) / "out.npz")
 
 
 def rows(results: Any, kind: str, program: Program) -> list[np.ndarray]:

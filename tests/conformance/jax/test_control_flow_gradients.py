@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,7 @@ import pytest
 import shardwise as sw
 from tests.conformance.jax.control_flow_losses import LOSSES
 from tests.conformance.jax.control_flow_programs import Program
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.control_flow_gradients_worker"
 MESH = sw.Mesh({"x": 4})
@@ -23,10 +20,7 @@ each_loss = pytest.mark.parametrize("loss", LOSSES, ids=[loss.name for loss in L
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    out: Path = tmp_path_factory.mktemp("gradients") / "out.npz"
-    done = subprocess.run([sys.executable, "-m", WORKER, str(out)], capture_output=True, cwd=ROOT, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return np.load(out)
+    return np.load(written_by(tmp_path_factory, WORKER, "out.npz"))
 
 
 def with_gradients(loss: Program) -> Any:

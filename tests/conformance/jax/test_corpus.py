@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -12,16 +10,14 @@ import pytest
 
 import shardwise as sw
 from tests.conformance.stablehlo.test_text import JAX_PROGRAMS
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.corpus_worker"
 
 
 @pytest.fixture(scope="module")
 def by_jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("jax") / "corpus.npz"
-    subprocess.run([sys.executable, "-m", WORKER, str(path)], check=True, capture_output=True, cwd=ROOT)
-    return np.load(path)
+    return np.load(written_by(tmp_path_factory, WORKER, "out.npz"))
 
 
 @pytest.mark.parametrize("name", JAX_PROGRAMS)

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 
 import shardwise as sw
 from tests.conformance.jax.linalg_losses import losses
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.linalg_worker"
 BATCH = 8
@@ -22,9 +20,7 @@ MESH = sw.Mesh({"d": BATCH})
 
 @pytest.fixture(scope="module")
 def by_jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("jax") / "linalg.npz"
-    subprocess.run([sys.executable, "-m", WORKER, str(path)], check=True, capture_output=True, cwd=ROOT)
-    return np.load(path)
+    return np.load(written_by(tmp_path_factory, WORKER, "out.npz"))
 
 
 def arrays(by_jax: Any, name: str) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.objects_worker"
 CHECKS = re.findall(r"^def (check_\w+)", Path(__file__).with_name("objects_worker.py").read_text(), re.MULTILINE)
@@ -19,9 +19,7 @@ CHECKS = re.findall(r"^def (check_\w+)", Path(__file__).with_name("objects_worke
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    path = tmp_path_factory.mktemp("jax") / "outcomes.json"
-    subprocess.run([sys.executable, "-m", WORKER, str(path)], check=True, capture_output=True, cwd=ROOT)
-    found: dict[str, str] = json.loads(path.read_text())
+    found: dict[str, str] = json.loads(written_by(tmp_path_factory, WORKER, "out.json").read_text())
     return found
 
 

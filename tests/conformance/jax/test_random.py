@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from typing import Any
 
 import ml_dtypes
@@ -21,7 +19,7 @@ from shardwise.random._threefry import counter_dtype, counter_words, elements, r
 from shardwise.sharding import NamedSharding
 from tests.conformance.jax.random_cases import SEEDS, Draw, all_draws
 from tests.support.mesh_strategies import meshes, shardings
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.random_worker"
 DRAWS = all_draws()
@@ -31,9 +29,7 @@ KEY = r.key(SEEDS[2])
 
 @pytest.fixture(scope="module")
 def drawn_by_jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("jax") / "drawn.npz"
-    subprocess.run([sys.executable, "-m", WORKER, str(path)], check=True, capture_output=True, cwd=ROOT)
-    return np.load(path)
+    return np.load(written_by(tmp_path_factory, WORKER, "out.npz"))
 
 
 def assert_drawn(draw: Draw, result: Any, expected: np.ndarray) -> None:

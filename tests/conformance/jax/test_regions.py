@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.regions_worker"
 PROGRAMS = re.findall(r'^    "(\w+)": \(', Path(__file__).with_name("regions_worker.py").read_text(), re.MULTILINE)
@@ -21,9 +19,7 @@ PROGRAMS = re.findall(r'^    "(\w+)": \(', Path(__file__).with_name("regions_wor
 
 @pytest.fixture(scope="module")
 def by_jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("jax") / "regions.npz"
-    subprocess.run([sys.executable, "-m", WORKER, str(path)], check=True, capture_output=True, cwd=ROOT)
-    return np.load(path)
+    return np.load(written_by(tmp_path_factory, WORKER, "out.npz"))
 
 
 MESHES = {"one device": {}, "8 devices": {"x": 8}, "uneven": {"x": 2, "y": 3}}

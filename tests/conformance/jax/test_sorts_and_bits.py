@@ -14,6 +14,7 @@ import pytest
 
 from tests.op.random_cases import BITS
 from tests.op.sort_cases import SORTS
+from tests.support.once_per_run import once_per_run
 from tests.support.partitioned import ONE_DEVICE, record, run, same_bits
 from tests.support.paths import ROOT
 
@@ -28,15 +29,18 @@ ROWS = [
 
 @pytest.fixture(scope="module")
 def xla(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder: Path = tmp_path_factory.mktemp("sorts")
-    operands = {}
-    for i, (case, dtype, application) in enumerate(ROWS):
-        for k, array in enumerate(case.operands(application, dtype)):
-            operands[f"{i}_{k}"] = array if array.dtype.kind != "V" else array.view(np.uint16)
-    np.savez(folder / "operands.npz", **operands)
-    (folder / "programs.json").write_text(json.dumps([record(c, a, d).text() for c, d, a in ROWS]))
-    worker = "tests.conformance.jax.composed_worker"
-    subprocess.run([sys.executable, "-m", worker, str(folder)], check=True, capture_output=True, cwd=ROOT)
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        operands = {}
+        for i, (case, dtype, application) in enumerate(ROWS):
+            for k, array in enumerate(case.operands(application, dtype)):
+                operands[f"{i}_{k}"] = array if array.dtype.kind != "V" else array.view(np.uint16)
+        np.savez(folder / "operands.npz", **operands)
+        (folder / "programs.json").write_text(json.dumps([record(c, a, d).text() for c, d, a in ROWS]))
+        worker = "tests.conformance.jax.composed_worker"
+        subprocess.run([sys.executable, "-m", worker, str(folder)], check=True, capture_output=True, cwd=ROOT)
+
+    folder = once_per_run(tmp_path_factory, "sorts", write)
     return dict(np.load(folder / "results.npz"))
 
 

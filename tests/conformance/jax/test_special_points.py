@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -27,7 +25,7 @@ from tests.conformance.jax.special_points import (
     names_without_row,
     weighted_sum,
 )
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.gradient_worker"
 POINTS = all_points()
@@ -59,9 +57,7 @@ def run(point: Points, dtype: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 @pytest.fixture(scope="module")
 def jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("jax") / "gradients.npz"
-    subprocess.run([sys.executable, "-m", WORKER, str(path)], check=True, capture_output=True, cwd=ROOT)
-    return dict(np.load(path))
+    return dict(np.load(written_by(tmp_path_factory, WORKER, "out.npz")))
 
 
 # ---- completeness ---------------------------------------------------------------------------------------------------

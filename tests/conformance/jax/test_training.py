@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import shardwise as sw
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 WORKER = "tests.conformance.jax.training_worker"
 STEPS = 3
@@ -26,10 +24,7 @@ CASES = [(name, platform, layout) for name in LAYOUTS for platform in ("cpu", "t
 
 @pytest.fixture(scope="module")
 def by_jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("jax") / "training.npz"
-    done = subprocess.run([sys.executable, "-m", WORKER, str(path)], capture_output=True, cwd=ROOT, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return np.load(path)
+    return np.load(written_by(tmp_path_factory, WORKER, "out.npz"))
 
 
 def leaves(by_jax: Any, prefix: str) -> list[Any]:

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +10,7 @@ import pytest
 
 import shardwise as sw
 from tests.conformance.jax.vmapped_programs import MAPPED, Mapped
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 MESH = sw.Mesh({"x": 2, "y": 2})
 MODES: tuple[dict[str, bool], ...] = ({}, {"faithful": True, "poison": True})
@@ -21,11 +18,7 @@ MODES: tuple[dict[str, bool], ...] = ({}, {"faithful": True, "poison": True})
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    out: Path = tmp_path_factory.mktemp("vmap") / "out.npz"
-    command = [sys.executable, "-m", "tests.conformance.jax.vmapped_worker", str(out)]
-    done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return np.load(out)
+    return np.load(written_by(tmp_path_factory, "tests.conformance.jax.vmapped_worker", "out.npz"))
 
 
 @pytest.mark.parametrize("mapped", MAPPED, ids=[mapped.name for mapped in MAPPED])

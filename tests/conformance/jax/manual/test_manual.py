@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from typing import Any
 
@@ -14,18 +12,14 @@ import pytest
 
 import shardwise as sw
 from tests.conformance.jax.manual.cases import CASES, Case
-from tests.support.paths import ROOT
+from tests.support.once_per_run import written_by
 
 MODES: tuple[dict[str, bool], ...] = ({}, {"faithful": True, "poison": True})
 
 
 @pytest.fixture(scope="module")
 def by_jax(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    out = tmp_path_factory.mktemp("manual") / "out.npz"
-    command = [sys.executable, "-m", "tests.conformance.jax.manual.worker", str(out)]
-    done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return np.load(out)
+    return np.load(written_by(tmp_path_factory, "tests.conformance.jax.manual.worker", "out.npz"))
 
 
 def compiled(by_jax: Any, name: str) -> sw.Program:
