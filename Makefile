@@ -133,7 +133,7 @@ test-asan-py: test-asan-cpp build
 	$(CMAKE) --install build/asan --prefix build/asan-site > /dev/null
 	cp -r python/shardwise/. build/asan-site/shardwise/
 	@$(STEP) test-asan-py -- env SKBUILD_EDITABLE_SKIP="$(CURDIR)/build/editable" PYTHONPATH="$(CURDIR)/build/asan-site" \
-	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 LD_PRELOAD="$(ASAN_PRELOAD)" \
+	  SHARDWISE_MATRIX=turn ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 LD_PRELOAD="$(ASAN_PRELOAD)" \
 	  $(FIXED_ADDRESSES) $(PY) -m pytest -q --capture=no -n $(JOBS) --dist worksteal -p no:cacheprovider $(ASAN_PYTEST) \
 	  -k "$(ASAN_SELECT)"
 

@@ -57,15 +57,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail if a program sends more than its bound, or than XLA")
     parser.add_argument("--only", default="", help="programs whose name contains this text")
+    parser.add_argument("--every", type=int, default=1, help="only each n-th program")
+    parser.add_argument("--first", type=int, default=0, help="the program to begin with, modulo --every")
     options = parser.parse_args()
+    wanted = [program for program in PROGRAMS if options.only in program.name]
     rows = [
         {"name": program.name, "bytes": ours(program), "bound": program.bound, "xla": xla(program)}
-        for program in PROGRAMS
-        if options.only in program.name
+        for program in wanted[options.first % options.every :: options.every]
     ]
     shown = [[r["name"], *(_digits(r[key]) for key in ("bytes", "bound", "xla"))] for r in rows]
     table("bytes received by one device", ("program", "shardwise", "bound", "XLA"), shown)
-    if not options.only:
+    if len(rows) == len(PROGRAMS):
         write("communication", rows)
     above = [r["name"] for r in rows if r["bytes"] > r["bound"]]
     known = {name: sent for name, (sent, _) in ABOVE_BOUND.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the checks that import JAX, each file in a process of its own, and one program in two processes.
+"""Runs the checks that import JAX in processes of their own, long files in parts, and one program in two processes.
 
 python -m pytest tests/interop/process/to_jax_checks.py -k movement      one of them by hand, with XLA_FLAGS set
 """
@@ -19,17 +19,25 @@ from tests.support.paths import ROOT
 FOLDER = Path(__file__).parent / "process"
 ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
 FLAGS = "--xla_force_host_platform_device_count={}"
-DEVICES = {"many_devices_checks": 32, "op_checks": 32}  # else 8
+DEVICES = {"many_devices_checks": 32, "op_checks": 22}  # else 8
 # Most of the time of these would be LLVM's.
 HANDED_OVER = (
     "to_jax_checks", "script_checks", "many_devices_checks", "linear_algebra_checks", "narrow_dtypes_checks",
     "transformation_checks", "empty_arrays_checks", "donation_checks",
 )  # fmt: skip
+PARTS = {"to_jax_checks": 3, "from_jax_checks": 3, "op_checks": 2, "comparison_checks": 2}  # else 1
+RUNS = [
+    pytest.param(file, f"{part}/{count}", id=f"{file.stem}-{part}" if count > 1 else file.stem)
+    for file in sorted(FOLDER.glob("*_checks.py"))
+    for count in [PARTS.get(file.stem, 1)]
+    for part in range(1, count + 1)
+]
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*_checks.py")), ids=lambda file: file.stem)
-def test_checks_pass_in_their_process(file: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]
+@pytest.mark.parametrize(("file", "part"), RUNS)
+def test_checks_pass_in_their_process(file: Path, part: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    command += ["-p", "tests.interop.process.parts", "--part", part, str(file)]
     quick = {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"} if file.stem in HANDED_OVER else {}
     environment = {**ENVIRONMENT, **quick, "XLA_FLAGS": FLAGS.format(DEVICES.get(file.stem, 8))}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

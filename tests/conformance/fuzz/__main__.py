@@ -2,6 +2,7 @@
 """Mutated valid texts for the parser and the readers of JSON: no crash, hang or unbounded memory.
 
     python -m tests.conformance.fuzz --minutes 10 --seed 7
+    python -m tests.conformance.fuzz --texts 4000 --seed 7     # the same texts each time
 
 Starts from golden texts, random modules, what JAX lowers, and the texts of corpus/; each mutation goes to a process
 with a limit of memory and time, and ends as a ParseError with line and column or as a program that verifies and reads
@@ -97,6 +98,7 @@ def smallest(reader: Reader, kind: str, text: str, outcome: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--texts", type=int, default=0, help="so many texts, however long they take")
     parser.add_argument("--seed", default="0")
     parser.add_argument("--keep", action="store_true", help="write what ended badly to the corpus")
     args = parser.parse_args()
@@ -105,9 +107,11 @@ def main() -> None:
     groups = [group for group in groups if group]
     counts: Counter[tuple[str, str]] = Counter()
     found: dict[str, tuple[str, str, str]] = {}
-    deadline = time.monotonic() + 60 * args.minutes
+    began = time.monotonic()
+    tried = 0
     with Reader() as reader:
-        while time.monotonic() < deadline:
+        while tried < args.texts if args.texts else time.monotonic() < began + 60 * args.minutes:
+            tried += 1
             kind, text = rng.choice(rng.choice(groups))
             change = varied if kind == "run" and rng.random() < MOSTLY else mutated
             changed = change(text, rng, most=rng.choice((1, 1, 2, 5)))
@@ -117,8 +121,9 @@ def main() -> None:
             if answer["outcome"] not in GOOD and why not in found:
                 small = smallest(reader, kind, changed, answer["outcome"])
                 found[why] = (kind, small, str(reader.read(kind, small).get("why", "")))
+    minutes = (time.monotonic() - began) / 60
     table(
-        f"fuzz: {args.minutes:g} minutes",
+        f"fuzz: {tried} texts in {minutes:.2g} minutes",
         ["reader", "outcome", "texts"],
         [[kind, outcome, count] for (kind, outcome), count in sorted(counts.items())],
     )
@@ -128,7 +133,7 @@ def main() -> None:
             CORPUS.mkdir(exist_ok=True)
             (CORPUS / f"found_{args.seed}_{index}.{kind}").write_text(small)
     rows = [{"reader": kind, "outcome": outcome, "texts": count} for (kind, outcome), count in sorted(counts.items())]
-    write("fuzz", {"minutes": args.minutes, "seed": args.seed, "outcomes": rows, "found": list(found)})
+    write("fuzz", {"minutes": minutes, "seed": args.seed, "outcomes": rows, "found": list(found)})
     raise SystemExit(1 if found else 0)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from tests.conformance.results import table, write
 from tests.op.cases import CASES
 from tests.support.op_matrix import CELLS, failures
+from tests.support.run_seed import add_share, share_of
 
 
 def main() -> int:
@@ -29,9 +30,10 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", default="", help="ops whose name contains this text")
+    add_share(parser)
     options = parser.parse_args()
     wrong = Counter[tuple[str, str]]()
-    cases = [case for case in CASES if options.only in case.id]
+    cases = share_of([case for case in CASES if options.only in case.id], options)
     for case in cases:
         for key, scenario in CELLS.items():
             with np.errstate(all="ignore"):
@@ -41,7 +43,7 @@ def main() -> int:
                 print(text, flush=True)
     rows = [(evenness, way, len(cases), wrong[evenness, way]) for evenness, way in CELLS]
     table("op matrix", ("shards", "split by", "rows of the op table", "wrong"), rows)
-    if not options.only:
+    if len(cases) == len(CASES):
         write("op_matrix", [dict(zip(("shards", "split by", "rows", "wrong"), row)) for row in rows])
     return 1 if wrong.total() else 0
 

@@ -14,6 +14,7 @@ a choice without it can be impossible. The tool exits with 1 if other ops differ
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,7 @@ from tests.conformance.pinned_choices.comparing import (
 )
 from tests.conformance.pinned_choices.programs import Grown, of_ops, of_the_benchmark
 from tests.conformance.results import table, write
+from tests.support.run_seed import add_share
 
 UNEVEN, OTHERWISE = "impossible for an uneven dim", "propagated otherwise"
 REFUSED = "impossible"
@@ -65,11 +67,13 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", default="", help="programs whose name contains this text")
+    add_share(parser)
     options = parser.parse_args()
     counts: dict[str, Counter[str]] = {}
     found: list[str] = []
     wanted = (p for programs in (of_ops(), of_the_benchmark()) for p in programs if options.only in p.name)
-    for program, factor, outcome in outcomes(wanted):
+    share = itertools.islice(wanted, options.first % options.every, None, options.every)
+    for program, factor, outcome in outcomes(share):
         counts.setdefault(program.group, Counter())[outcome] += 1
         if outcome in (DIFFERENT, REFUSED):
             fault = "other ops" if outcome == DIFFERENT else "choices are refused"
@@ -80,7 +84,7 @@ def main() -> int:
         total.update(row)
     table("pinned choices", ("programs", *COLUMNS), [*rows, ("total", *(total[column] for column in COLUMNS))])
     print("\n".join(found[:40]))
-    if not options.only:
+    if not options.only and options.every == 1:
         write("pinned_choices", [dict(zip(("programs", *COLUMNS), row)) for row in rows])
     return 1 if found else 0
 

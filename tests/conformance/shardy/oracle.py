@@ -11,6 +11,7 @@ worker processes; one that dies is counted apart and started again.
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import re
 import time
@@ -30,7 +31,8 @@ from tests.conformance.shardy.random_modules.drawing import random_module
 
 NUMBER = re.compile(r"\d+")
 BATCH = 50
-LEAST_HITS, LEAST_VALID, MOST_EXPLAINED, MOST_MECHANISMS = 200, 0.95, 0.02, 15
+LEAST_HITS, LEAST_VALID, MOST_EXPLAINED, MOST_MECHANISMS = 0.01, 0.95, 0.02, 15
+LUCK = 4  # standard deviations by which a count may be below its mean; there are 300 of them in a run
 MOST_SHRUNK = 10  # unexplained differences of a worker; what follows is printed as it is
 
 
@@ -122,7 +124,8 @@ def problems(tally: Tally, programs: int) -> list[str]:
     valid = tally.outcomes["equal"] + tally.outcomes["differs"]
     valid += tally.outcomes["unread"] + tally.outcomes["misprinted"]
     explained = sum(tally.mechanisms.values())
-    enough = min(LEAST_HITS, programs // 100)
+    mean = LEAST_HITS * programs
+    enough = math.floor(mean - LUCK * math.sqrt(mean))
     rare = [f"{name} ({n})" for counts in (tally.ops, tally.features) for name, n in counts.items() if n < enough]
     checks = {
         f"validity {valid / programs:.3f} below {LEAST_VALID}": valid >= LEAST_VALID * programs,

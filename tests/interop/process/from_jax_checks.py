@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of JAX in programs of Shardwise give JAX's values and gradients. Runs in a process of its own."""
+"""Functions of JAX in programs of Shardwise give JAX's values and gradients. Runs in a process of its own.
+
+Each commit compares a third of the functions in turn: JAX takes a second to compile each with its gradients.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ from jax.sharding import PartitionSpec as Q
 import shardwise as sw
 from shardwise import P
 from tests.interop.process.jax_functions import FUNCTIONS, JaxCase
+from tests.support.run_seed import in_turn
 
 MESHES = {"whole": sw.Mesh({"x": 1}), "8 devices": sw.Mesh({"x": 4, "y": 2})}
-each_function = pytest.mark.parametrize("case", FUNCTIONS, ids=[case.name for case in FUNCTIONS])
+each_function = pytest.mark.parametrize("case", in_turn(FUNCTIONS), ids=lambda case: case.name)
 
 
 def derivatives(function: Any, library: Any, orders: int) -> Any:

@@ -17,6 +17,7 @@ from shardwise.interop.comparison import compiled_texts, sent
 from shardwise.interop.hlo import collectives_of
 from tests.interop.process.export_checks import run
 from tests.support.partitioned import same_values
+from tests.support.run_seed import in_turn
 
 BYTES = ("float8_e8m0fnu", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e5m2", "float8_e4m3fn",
          "float8_e4m3", "float8_e3m4", "float4_e2m1fn")  # fmt: skip
@@ -69,12 +70,15 @@ def compare(functions: dict[str, Callable[[Any], Any]], x: np.ndarray) -> None:
         assert same_values(got, np.asarray(want)), f"{what}\n{got}\n{want}"
 
 
-@pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
+each_dtype = pytest.mark.parametrize("name", in_turn([*FLOATS, *INTEGERS]))
+
+
+@each_dtype
 def test_reductions_over_devices(name: str) -> None:
     compare(REDUCTIONS, numbers(name))
 
 
-@pytest.mark.parametrize("name", BYTES)
+@pytest.mark.parametrize("name", in_turn(BYTES))
 def test_extremes_of_all_values(name: str) -> None:
     """float8_e8m0fnu has no sign and no zero; NaN of the fnuz formats is the pattern of -0."""
     left_out = ("sum", "sum in parts", "product", "running sum")
@@ -161,7 +165,7 @@ func.func @main(%x: {kind} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}) -
         assert same_values(got, want)
 
 
-@pytest.mark.parametrize("name", [*FLOATS, *INTEGERS])
+@each_dtype
 def test_scripts_for_mpi4py_give_the_numbers(name: str) -> None:
     """On one rank; NumPy may take either zero for a maximum or a minimum."""
     x = numbers(name)
