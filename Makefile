@@ -21,6 +21,11 @@ export OPENBLAS_THREAD_TIMEOUT := 4
 STEP := $(PYTHON) tools/step.py
 # Only in CI does a warning stop a build: a new compiler's warning must not stop a user.
 WERROR := $(if $(CI),ON,OFF)
+# A part of a test target: make test-cpp FOLDER=ops; make test-py SELECT="tests/op -k dot".
+FOLDER :=
+SELECT :=
+FOLDER_TARGET := $(if $(FOLDER),--target $(FOLDER)_test)
+FOLDER_TEST := $(if $(FOLDER),-R '^$(FOLDER)$$')
 # Everything whole, where CI takes a part in turn; see `test-all`.
 WHOLE := $(SHARDWISE_WHOLE)
 
@@ -38,8 +43,8 @@ ASAN_PYTEST := tests/op/test_matrix.py tests/partition/test_random_programs.py t
 ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat16)) and \
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
-.PHONY: help setup build build-tests demo docs test test-more test-all test-cpp test-asan test-asan-cpp test-asan-py test-tsan test-py \
-  test-random test-ranks test-includes beside-pytest wheel lint format stubs notebooks lock bench clean
+.PHONY: help setup build build-tests build-asan build-tsan demo docs test test-more test-all test-cpp test-asan test-asan-cpp \
+  test-asan-py test-tsan test-py test-random test-ranks test-includes test-faults beside-pytest wheel lint format stubs notebooks lock bench clean
 
 help:
 	@echo "make demo | test | test-more | test-all | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs |"
@@ -72,7 +77,7 @@ build: .venv/.demo-packages
 # The C++ tests in the same tree.
 build-tests: setup build
 	@$(CMAKE) -DSHARDWISE_TESTS=ON build/editable > /dev/null
-	@$(STEP) build-tests --log -- $(CMAKE) --build build/editable
+	@$(STEP) build-tests --log -- $(CMAKE) --build build/editable $(FOLDER_TARGET)
 
 demo: build
 	@$(STEP) quickstart -- $(PY) examples/quickstart.py
@@ -102,10 +107,14 @@ test-more: test-asan-cpp test-asan-py test-random test-ranks test-includes
 
 # Everything whole, for a release: CI runs a third of some tables, another one at each commit (CONTRIBUTING.md).
 test-all: export SHARDWISE_WHOLE := 1
-test-all: test test-more lint wheel
+test-all: test test-more lint wheel test-faults
+
+# Whether CI finds faults by the part of the tests that it runs in each commit.
+test-faults: setup build
+	@$(STEP) test-faults -- $(PY) tools/try_faults.py
 
 test-cpp: build-tests
-	@$(STEP) test-cpp --log -- $(CTEST) --test-dir build/editable -j $(JOBS)
+	@$(STEP) test-cpp --log -- $(CTEST) --test-dir build/editable -j $(JOBS) $(FOLDER_TEST)
 
 test-asan: test-asan-cpp test-asan-py
 
@@ -121,9 +130,11 @@ build/asan/build.ninja: CMakePresets.json | setup
 build/tsan/build.ninja: CMakePresets.json | setup
 	$(CMAKE) --preset tsan $(SANITIZED) > /dev/null
 
-test-asan-cpp: build/asan/build.ninja
-	@$(STEP) build-asan --log -- $(CMAKE) --build build/asan
-	@$(STEP) test-asan-cpp --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/asan -j $(JOBS)
+build-asan: build/asan/build.ninja
+	@$(STEP) build-asan --log -- $(CMAKE) --build build/asan $(FOLDER_TARGET)
+
+test-asan-cpp: build-asan
+	@$(STEP) test-asan-cpp --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/asan -j $(JOBS) $(FOLDER_TEST)
 
 # The op table and the random programs against an extension with sanitizers. libasan must come first and libstdc++
 # beside it, or the first C++ exception aborts; CPython itself "leaks"; pytest's capture would swallow the report;
@@ -138,12 +149,14 @@ test-asan-py: test-asan-cpp build
 	  -k "$(ASAN_SELECT)"
 
 # The thread pool is the only code with threads of its own; its tests are in base and, through the executor, runtime.
-test-tsan: build/tsan/build.ninja
+build-tsan: build/tsan/build.ninja
 	@$(STEP) build-tsan --log -- $(CMAKE) --build build/tsan --target base_test
+
+test-tsan: build-tsan
 	@$(STEP) test-tsan --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan -R '^base$$'
 
 test-py: setup build
-	@$(STEP) test-py -- $(PY) -m pytest -q -n $(JOBS) --dist worksteal
+	@$(STEP) test-py -- $(PY) -m pytest -q -n $(JOBS) --dist worksteal $(SELECT)
 
 # The oracles leave with 1 where Shardy disagrees and no known mechanism explains it, and at a crash of a mutated text;
 # the benchmark, if a program sends more than its bound and more than is known of it.
@@ -164,7 +177,7 @@ test-random: setup build
 
 # `make test` has the list of programs on 4 ranks; this runs it and 500 random programs on 1, 2, 3, 4 and 8.
 test-ranks: setup build
-	@$(STEP) test-ranks -- $(PY) -m tests.mpi.ranks
+	@$(STEP) test-ranks -- $(PY) -m tests.mpi.ranks $(SELECT)
 
 wheel: setup
 	PYTHON="$(PYTHON)" tools/system_packages.sh wheel

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -177,13 +179,14 @@ TEST(CopyStrided, MovesSixteenByteItems) {
 }
 
 TEST(CopyStrided, TakesUnalignedAddresses) {
-  std::vector<std::byte> from(4 * 35 + 1);
-  std::vector<std::byte> to(4 * 35 + 3);
+  std::vector<std::byte> from(4 * 35 + 3), to(4 * 35 + 3);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i);
-  copy_strided(4, Dims{5, 7}, to.data() + 3, Dims{28, 4}, from.data() + 1, Dims{4, 20});
-  for (size_t r = 0; r < 5; ++r) {
-    for (size_t c = 0; c < 7; ++c) {
-      EXPECT_EQ(std::memcmp(&to[3 + r * 28 + c * 4], &from[1 + r * 4 + c * 20], 4), 0);
+  for (const auto& [shift, start] : std::vector<std::pair<size_t, size_t>>{{3, 1}, {3, 0}, {0, 1}}) {
+    copy_strided(4, Dims{5, 7}, to.data() + shift, Dims{28, 4}, from.data() + start, Dims{4, 20});
+    for (size_t r = 0; r < 5; ++r) {
+      for (size_t c = 0; c < 7; ++c) {
+        EXPECT_EQ(std::memcmp(&to[shift + r * 28 + c * 4], &from[start + r * 4 + c * 20], 4), 0);
+      }
     }
   }
 }
