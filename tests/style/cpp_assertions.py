@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GoogleTests that cannot fail: without EXPECT_ and ASSERT_, or left before the first one.
+"""GoogleTests that cannot fail: without EXPECT_ and ASSERT_, with them under conditions only, or left before the first.
 
 TEST(Dims, AreCounted) {         line 2: returns before any assertion
   if (dims.empty()) return;
@@ -19,7 +19,8 @@ from dataclasses import dataclass
 TEST = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),\s*(\w+)\) \{", re.MULTILINE)
 # Only what returns nothing is called for its assertions; an assertion in another one is about the data that it makes.
 FUNCTION = re.compile(r"\bvoid (?:\w+::)?(\w+)\((?:[^;{}()]|\([^;{}()]*\)|\{\})*\)(?: const| noexcept| override)* \{")
-ASSERTION = re.compile(r"\b(?:(?:EXPECT|ASSERT)_\w+|FAIL|ADD_FAILURE|ADD_FAILURE_AT)\b")
+ASSERTION = r"(?:EXPECT|ASSERT)_\w+|FAIL|ADD_FAILURE|ADD_FAILURE_AT"
+CONDITION = re.compile(r"(?:else|if|while|switch|case)\b")
 # Comments and literals; a literal keeps its quotes, and each keeps its lines.
 TEXTS = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 
@@ -53,20 +54,31 @@ def bodies(source: str, head: re.Pattern[str]) -> Iterator[Body]:
         yield Body(".".join(found.groups()), source.count("\n", 0, found.start()) + 1, body_at(source, found.end() - 1))
 
 
-def first_assertion(text: str, asserting: Iterable[str]) -> int | None:
-    """Where the first assertion or call of an asserting function stands."""
-    calls = "|".join(map(re.escape, asserting))
-    found = [m.start() for m in (ASSERTION.search(text), re.search(rf"\b(?:{calls})\b", text) if calls else None) if m]
-    return min(found, default=None)
+def assertion_of(asserting: Iterable[str]) -> re.Pattern[str]:
+    """Matches an assertion, or the name of a function that asserts."""
+    return re.compile(rf"\b(?:{'|'.join([ASSERTION, *map(re.escape, asserting)])})\b")
 
 
 def asserting_functions(sources: Iterable[str]) -> set[str]:
     """The functions that assert, also through other ones."""
     functions = [body for source in sources for body in bodies(source, FUNCTION)]
     found: set[str] = set()
-    while new := {f.name for f in functions if first_assertion(f.text, found) is not None} - found:
+    while new := {f.name for f in functions if assertion_of(found).search(f.text)} - found:
         found |= new
     return found
+
+
+def is_conditional(text: str, at: int) -> bool:
+    """Whether the statement at this place, or a block around it, follows a condition."""
+    heads: list[str] = []  # of the blocks around
+    start = 0  # of the statement
+    for mark in re.finditer(r"[{};]", text[:at]):
+        if mark[0] == "{":
+            heads.append(text[start : mark.start()])
+        elif mark[0] == "}" and heads:
+            heads.pop()
+        start = mark.end()
+    return any(CONDITION.match(head.strip()) for head in (*heads, text[start:at]))
 
 
 def included_files(path: str, files: Mapping[str, str]) -> set[str]:
@@ -88,11 +100,13 @@ def findings(files: Mapping[str, str]) -> list[str]:
     for path, source in sources.items():
         asserting = asserting_functions(sources[name] for name in {path, *included_files(path, files)})
         for test in bodies(source, TEST):
-            first = first_assertion(test.text, asserting)
+            places = [place.start() for place in assertion_of(asserting).finditer(test.text)]
             left = re.search(r"\breturn;", test.text)
-            if first is None:
+            if not places:
                 found.append(f"{path}:{test.line}: {test.name} asserts nothing")
-            elif left and left.start() < first:
+            elif all(is_conditional(test.text, place) for place in places):
+                found.append(f"{path}:{test.line}: {test.name} asserts under conditions only")
+            elif left and left.start() < places[0]:
                 line = test.line + test.text.count("\n", 0, left.start())
                 found.append(f"{path}:{line}: {test.name} returns before any assertion")
         for number, line in enumerate(source.splitlines(), 1):

@@ -142,6 +142,9 @@ def test_a_skip_is_found(line: str) -> None:
         ("GTEST_SKIP();\n  EXPECT_EQ(x, 1);", ["GTEST_SKIP is for AVX-512 only"]),
         ("if (!has_avx512()) GTEST_SKIP();\n  EXPECT_EQ(x, 1);", []),
         ("EXPECT_EQ(x, 1);\n  if (x) return;", []),
+        ("if (x) EXPECT_EQ(x, 1);", ["Dims.Are asserts under conditions only"]),
+        ("for (int x : xs) {\n    if (x) {\n      twice(x);\n    }\n  }", ["Dims.Are asserts under conditions only"]),
+        ("for (int x : xs) {\n    if (x) run(x);\n    twice(x);\n  }", []),
         ("twice(3);", []),
     ],
 )
@@ -159,6 +162,10 @@ def test_cpp_tests_that_cannot_fail_are_found(body: str, what: list[str]) -> Non
 
 def test_every_test_of_the_repository_can_fail() -> None:
     assert assertions.findings() == []
+
+
+def test_a_table_without_rows_is_an_error(pytestconfig: pytest.Config) -> None:
+    assert pytestconfig.getini("empty_parameter_set_mark") == "fail_at_collect"
 
 
 def test_exceptions_exist_and_have_reasons() -> None:
