@@ -224,7 +224,7 @@ def without(program: ModuleText, origin: str) -> str:
 def compared_counterfactuals(program: ModuleText, names: list[str], others: bool = True) -> int:
     """How many counterfactuals of the program are what these passes give without the annotation.
 
-    `others`: compared is also how many other values change.
+    `others`: compared is also how many other values change. Constants that the whole pipeline copies do not count.
     """
     propagated = _core.passes.propagate_program(_core.ir.parse(program.text()), names=names)
     known = {row["number"]: row["sharding"] for row in rows_of(propagated.explain_all())}
