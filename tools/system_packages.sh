@@ -6,6 +6,7 @@
 #   tools/system_packages.sh            what a build needs
 #   tools/system_packages.sh test       and what the C++ tests need
 #   tools/system_packages.sh wheel      and what a wheel links statically
+#   tools/system_packages.sh arm        and what builds and runs the C++ tests for ARM
 set -eu
 PYTHON="${PYTHON:-python3}"
 missing=""
@@ -35,6 +36,11 @@ if [ "${1:-}" = test ]; then
 fi
 if [ "${1:-}" = wheel ]; then
   ls /usr/lib/*/openblas-serial/libopenblas.a 2> /dev/null | grep -q . || need libopenblas-serial-dev
+fi
+if [ "${1:-}" = arm ]; then
+  command -v aarch64-linux-gnu-g++ > /dev/null || need g++-aarch64-linux-gnu
+  command -v qemu-aarch64 > /dev/null || need qemu-user
+  [ -e /usr/aarch64-linux-gnu/lib/libgfortran.so.5 ] || need libgfortran5-arm64-cross
 fi
 
 [ -n "$missing" ] || exit 0

@@ -192,8 +192,9 @@ void run_tiles(const TileProgram& program, std::span<const NdArray> inputs, std:
 // A view of a one-element array with another shape, all strides 0.
 NdArray broadcast_scalar(const NdArray& scalar, DimSpan shape);
 
-// Instruction sets that this machine supports, best last: "baseline", "scalar_fma", "avx2", "avx512". The best one is
-// used. `use_tile_isa` selects another one for tests (not while tiles run). All but "baseline" give the same bits.
+// Instruction sets that this machine supports, best last: "baseline", "scalar_fma", "avx2", "avx512"; on ARM
+// "scalar_fma", "neon". The best one is used. `use_tile_isa` selects another one for tests (not while tiles run). All
+// but "baseline" give the same bits.
 std::vector<std::string_view> tile_isas();
 void use_tile_isa(std::string_view name);
 

@@ -39,5 +39,6 @@ const ReductionTable* reduction_table_baseline();
 const ReductionTable* reduction_table_scalar_fma();
 const ReductionTable* reduction_table_avx2();
 const ReductionTable* reduction_table_avx512();
+const ReductionTable* reduction_table_neon();
 
 }  // namespace shardwise

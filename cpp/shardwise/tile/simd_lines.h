@@ -4,8 +4,6 @@
 // operations. Included by simd.h; the same restrictions hold.
 #pragma once
 
-#include <immintrin.h>
-
 #include "shardwise/tile/lines.h"
 #include "shardwise/tile/simd_scalar.h"
 
@@ -250,8 +248,14 @@ INLINE uint64_t byte_bits(Mask mask) {
   return _mm512_movepi8_mask(__builtin_bit_cast(__m512i, mask));
 #elif defined(__AVX2__)
   return static_cast<uint32_t>(_mm256_movemask_epi8(__builtin_bit_cast(__m256i, mask)));
-#else
+#elif defined(__SSE2__)
   return static_cast<uint32_t>(_mm_movemask_epi8(__builtin_bit_cast(__m128i, mask)));
+#else
+  // One bit of each byte of a half; a product adds them up in its top byte.
+  constexpr RegisterOf<uint8_t> kPlaces = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto halves = __builtin_bit_cast(RegisterOf<uint64_t>, __builtin_bit_cast(RegisterOf<uint8_t>, mask) & kPlaces);
+  const auto bits = (halves * 0x0101010101010101ULL) >> 56;
+  return bits[0] | bits[1] << 8;
 #endif
 }
 

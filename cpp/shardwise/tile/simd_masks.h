@@ -7,8 +7,6 @@
 // Included by simd.h; the same restrictions hold.
 #pragma once
 
-#include <immintrin.h>
-
 #include "shardwise/tile/simd_lines.h"
 
 namespace shardwise {

@@ -39,11 +39,12 @@ struct TileTable {
   LineTable lines;
 };
 
-// One function per instruction set (simd_*.cpp). The first needs no more than x86-64 offers; the second is the
-// same with scalar FMA, and gives the bits that AVX2 and AVX-512 give.
+// One function per instruction set (simd_*.cpp). The first needs no more than x86-64 offers; the second needs scalar FMA,
+// and gives the bits that AVX2, AVX-512 and NEON give.
 const TileTable* tile_table_baseline();
 const TileTable* tile_table_scalar_fma();
 const TileTable* tile_table_avx2();
 const TileTable* tile_table_avx512();
+const TileTable* tile_table_neon();
 
 }  // namespace shardwise
