@@ -44,7 +44,7 @@ ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
 .PHONY: help setup build build-tests build-asan build-tsan demo docs test test-more test-all test-cpp test-asan test-asan-cpp \
-  test-asan-py test-tsan test-py test-random test-ranks test-includes test-faults beside-pytest wheel lint format stubs notebooks lock bench clean
+  test-asan-py test-tsan test-py test-random test-ranks test-includes test-faults test-debian beside-pytest wheel lint format stubs notebooks lock bench clean
 
 help:
 	@echo "make demo | test | test-more | test-all | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs |"
@@ -107,7 +107,16 @@ test-more: test-asan-cpp test-asan-py test-random test-ranks test-includes
 
 # Everything whole, for a release: CI runs a third of some tables, another one at each commit (CONTRIBUTING.md).
 test-all: export SHARDWISE_WHOLE := 1
-test-all: test test-more lint wheel test-faults
+test-all: test test-more lint wheel test-faults test-debian
+
+# Bare roots made by debootstrap; needs root. Forky is not released: it may fail.
+test-debian:
+	tools/try_debian.sh 12
+	tools/try_debian.sh 12 --lock oldest --steps test-py
+	tools/try_debian.sh 13
+	tools/try_debian.sh 13 --compiler g++-12
+	tools/try_debian.sh 13 --compiler g++-13
+	tools/try_debian.sh forky || echo "note: forky failed; it is Debian's next release, and packages of it may be missing"
 
 # Whether CI finds faults by the part of the tests that it runs in each commit.
 test-faults: setup build

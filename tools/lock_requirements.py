@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the lock files in requirements/ from pyproject.toml, for all supported Python versions. `make lock` runs it.
+"""Writes the lock files in requirements/ from pyproject.toml. `make lock` runs it.
 
 Usage: lock_requirements.py [--upgrade]   without --upgrade, versions change only where pyproject.toml asks for others
 
     requirements/test.txt     all that building, tests, examples and docs need
     requirements/demo.txt     what `make demo` needs: a subset of test.txt, of the same versions
-    requirements/oldest.txt   as test.txt, with the oldest supported versions of oldest.in
+    requirements/oldest.txt   as test.txt, with the oldest supported versions of oldest.in, for the oldest Python alone
 """
 
 from __future__ import annotations
 
 import pathlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -19,11 +20,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 EVERYTHING = ["build", "test", "examples", "docs"]
 LOCKS = {"test": EVERYTHING, "demo": ["build", "demo"], "oldest": EVERYTHING}
-# After test.txt, so that its versions bind.
-OPTIONS = {
-    "demo": ["--constraint", "requirements/test.txt"],
-    "oldest": ["--constraint", "requirements/oldest.in", "--override", "requirements/oldest.in"],
-}
 HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
 # Written by `make lock` from pyproject.toml; `pip install --no-deps -r {file}` installs exactly this.
@@ -40,15 +36,32 @@ def requirements(names: list[str]) -> list[str]:
     return lines
 
 
+def with_pins(lines: list[str], pins: list[str]) -> list[str]:
+    """``lines``, where those of pinned packages are replaced by ``pins``."""
+
+    def name(line: str) -> str:
+        return re.split(r"[^\w.-]", line)[0].replace("_", "-").lower()
+
+    pinned = {name(pin) for pin in pins}
+    return [*(line for line in lines if name(line) not in pinned), *pins]
+
+
 def lock(name: str, options: list[str]) -> None:
     """Resolve the requirements of one lock file with uv, and write it."""
+    lines = requirements(LOCKS[name])
+    scope = ["--universal"]  # for all supported versions of Python
+    if name == "oldest":
+        scope = ["--python-platform", "linux"]
+        pins = (FOLDER / "oldest.in").read_text(encoding="utf-8").splitlines()
+        lines = with_pins(lines, [pin for pin in pins if not pin.startswith("#")])
+    if name == "demo":  # test.txt was written before: its versions bind
+        options = [*options, "--constraint", "requirements/test.txt"]
     path = FOLDER / f"{name}.txt"
-    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11"]
-    command += ["--no-header", "--no-annotate", "--output-file", str(path), *options, "-"]
-    text = "\n".join(requirements(LOCKS[name]))
-    subprocess.run([*command, *OPTIONS.get(name, [])], input=text, text=True, check=True, cwd=ROOT)
-    pins = path.read_text(encoding="utf-8")
-    path.write_text(HEADER.format(file=path.relative_to(ROOT)) + pins, encoding="utf-8")
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--python-version", "3.11"]
+    command += ["--no-header", "--no-annotate", "--output-file", str(path), *scope, *options, "-"]
+    subprocess.run(command, input="\n".join(lines), text=True, check=True, cwd=ROOT)
+    written = path.read_text(encoding="utf-8")
+    path.write_text(HEADER.format(file=path.relative_to(ROOT)) + written, encoding="utf-8")
 
 
 if __name__ == "__main__":
