@@ -42,7 +42,7 @@ double combined(Reducer reducer, double a, double b) {
   }
 }
 
-std::vector<Reducer> reducers_of(DType dtype) {
+std::vector<Reducer> window_reducers_of(DType dtype) {
   if (dtype == DType::kBool) return {Reducer::kAnd, Reducer::kOr};
   if (is_float(dtype)) return {Reducer::kSum, Reducer::kProd, Reducer::kMax, Reducer::kMin};
   return {Reducer::kSum, Reducer::kProd, Reducer::kMax, Reducer::kMin, Reducer::kAnd, Reducer::kOr};
@@ -67,7 +67,7 @@ void expect_scan(const NdArray& x, const NdArray& y, Reducer reducer, bool forwa
 TEST(Window, ScansEveryDTypeAndLayout) {
   for (DType dtype : all_dtypes()) {
     const bool natural = dtype == DType::kBool || is_unsigned_integer(dtype);
-    for (Reducer reducer : reducers_of(dtype)) {
+    for (Reducer reducer : window_reducers_of(dtype)) {
       for (const Dims& shape : {Dims{3, 5, 4}, Dims{20, 6, 1}, Dims{1, 7, 2}, Dims{2, 3, 300}, Dims{0, 3, 2}}) {
         uint32_t seed = 7;
         const NdArray x = make_array(dtype, shape, [&](int64_t) {

@@ -11,22 +11,22 @@ namespace {
 
 using namespace shardwise::testing;
 
-constexpr int64_t kRows = 8, kLeft = 4, kRight = 2;
+constexpr int64_t kAddendRows = 8, kLeft = 4, kRight = 2;
 
 // %a: 8x4 and %b: 8x2, whose rows are sharded along x = 4; %p: the partial products %aT·%b of each device, 4x2.
 class EarlyReduction : public ::testing::Test {
  protected:
   EarlyReduction() : mesh_(std::make_shared<const Mesh>("mesh", std::vector<MeshAxis>{{"x", 4}, {"y", 2}})) {
-    std::vector<int64_t> left(kRows * kLeft), right(kRows * kRight);
+    std::vector<int64_t> left(kAddendRows * kLeft), right(kAddendRows * kRight);
     std::iota(left.begin(), left.end(), -7);
     std::iota(right.begin(), right.end(), -3);
     product_.assign(kLeft * kRight, 0);
-    for (size_t k = 0; k < kRows; ++k) {
+    for (size_t k = 0; k < kAddendRows; ++k) {
       for (size_t i = 0; i < kLeft; ++i) {
         for (size_t j = 0; j < kRight; ++j) product_[i * kRight + j] += left[k * kLeft + i] * right[k * kRight + j];
       }
     }
-    arguments_ = {numbers(DType::kF32, {kRows, kLeft}, left), numbers(DType::kF32, {kRows, kRight}, right)};
+    arguments_ = {numbers(DType::kF32, {kAddendRows, kLeft}, left), numbers(DType::kF32, {kAddendRows, kRight}, right)};
   }
 
   AxisList x() const { return {full_axis(*mesh_, 0)}; }
@@ -67,7 +67,8 @@ class EarlyReduction : public ::testing::Test {
       %ones = stablehlo.constant dense<1.0> : tensor<4x2xf32>
       )",
                                  body, "return ", returned, " : ", type, "}");
-    const LocalText program(mesh_, text, {{{kRows, kLeft}, {x(), {}}}, {{kRows, kRight}, {x(), {}}}}, {result});
+    const LocalText program(mesh_, text, {{{kAddendRows, kLeft}, {x(), {}}}, {{kAddendRows, kRight}, {x(), {}}}},
+                            {result});
     program.expect(arguments_, {numbers(DType::kF32, {kLeft, kRight}, expected)});
     EXPECT_EQ(reductions(make_plan(program.module(), *mesh_, {.faithful = true}).main), 0);
     EXPECT_EQ(reductions(make_plan(program.module(), *mesh_, {.pinned = x()}).main), 0);
