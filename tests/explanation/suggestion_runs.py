@@ -15,6 +15,7 @@ from shardwise.reports.explanations import rows_of
 
 MOST_PER_PROGRAM = 12
 SHARDING = re.compile(r"<@[^<>]*>")
+RESULT = re.compile(r"tensor<(?:[^<>]|<[^<>]*>)*>(?: \{sdy\.sharding = #sdy\.sharding(<@[^<>]*>)\})?")
 
 
 @dataclass
@@ -217,7 +218,7 @@ def annotation_of(lines: list[str], row: dict[str, Any]) -> tuple[int, str, int]
     if not row["op"] and "func.func" in line:
         own = re.compile(re.escape(ssa(row)) + r": [^%]*?(<@[^<>]*>)\}").search(line[: line.index(" -> ")])
         return (at, own[1], own.start(1)) if own else None
-    if not row["op"]:
+    if not row["op"] and "stablehlo.while(" not in line:  # a loop annotates its arguments and its results at once
         begin = line.find("in_shardings=")
     elif "out_shardings=" in line:
         begin = line.index("out_shardings=")
@@ -227,7 +228,17 @@ def annotation_of(lines: list[str], row: dict[str, Any]) -> tuple[int, str, int]
         ends = [i for i in range(at, end_of_op(lines, at) + 1) if indent(lines[i]) == indent(line)]
         at = next((i for i in ends if "sdy.sharding_per_value<[" in lines[i]), at)
         begin = lines[at].find("sdy.sharding_per_value<[")
+        if begin < 0 and row["op"] == "func.call":
+            return annotation_of_result(lines, at, index)
     if begin < 0:
         return None
     match = list(SHARDING.finditer(lines[at], lines[at].find("[", begin) if begin else 0))
     return (at, match[index][0], match[index].start()) if index < len(match) else None
+
+
+def annotation_of_result(lines: list[str], call: int, index: int) -> tuple[int, str, int] | None:
+    """The same for a result of the function that a call names."""
+    (function,) = re.findall(r"call (@[\w.]+)\(", lines[call])
+    at = next(i for i, line in enumerate(lines) if re.search(rf"func\.func (?:\w+ )?{re.escape(function)}\(", line))
+    result = list(RESULT.finditer(lines[at], lines[at].index(" -> ")))[index]
+    return (at, result[1], result.start(1)) if result[1] else None

@@ -18,12 +18,13 @@ from shardwise.interop.comparison import compiled_texts, sent
 from shardwise.interop.hlo import collectives_of, instructions_of, op_class
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.interop.process.to_jax_checks import MESHES, compiled, text_with_calls
+from tests.support.run_seed import in_turn
 
 NAMES = ("mlp", "uneven_product", "extremes", "integer_sums", "narrow_floats", "gradients", "resharded", "exchanges")
 MESH = MESHES["4x2"]
 
 
-@pytest.mark.parametrize("handed", [x for x in PROGRAMS if x.name in NAMES], ids=lambda handed: handed.name)
+@pytest.mark.parametrize("handed", in_turn([x for x in PROGRAMS if x.name in NAMES]), ids=lambda handed: handed.name)
 def test_the_ledger_is_that_of_the_partitioned_hlo(handed: Handed) -> None:
     program = compiled(handed, MESH)
     report = sw.interop.compare(program, program.to_jax(), *handed.arguments, runs=1)

@@ -17,6 +17,7 @@ from shardwise.interop.to_jax.export import _axes_text as axes_text
 from tests.interop.nearness import assert_near, exact_results
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.interop.process.to_jax_checks import MESHES, compiled
+from tests.support.run_seed import in_turn
 
 NAMES = ("mlp", "movement", "integer_sums", "extremes", "scanned", "gradients", "resharded", "mixture_of_experts")
 
@@ -40,7 +41,7 @@ def run(text: str, function: Any, arguments: tuple[Any, ...]) -> list[np.ndarray
     return results
 
 
-@pytest.mark.parametrize("handed", [x for x in PROGRAMS if x.name in NAMES], ids=lambda handed: handed.name)
+@pytest.mark.parametrize("handed", in_turn([x for x in PROGRAMS if x.name in NAMES]), ids=lambda handed: handed.name)
 def test_jaxlib_runs_the_text(handed: Handed) -> None:
     program = compiled(handed, MESHES["permuted 2x2x2" if handed.split_dim else "4x2"])
     text = program.as_text("export")

@@ -20,6 +20,7 @@ from tests.conformance.jax.linalg_programs import ON_TPU, PROGRAMS
 from tests.conformance.jax.test_linalg import results_of, with_split_batch
 from tests.interop.process.export_checks import run as run_exported
 from tests.interop.process.text_checks import emitted
+from tests.support.run_seed import in_turn
 
 MESH = sw.Mesh({"d": 8})
 # The others call the same routines of LAPACK as one of these.
@@ -55,7 +56,7 @@ def assert_close(found: Any, wanted: Any, name: str, is_up_to_phase: bool = Fals
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", in_turn(NAMES))
 def test_a_call_in_jax(name: str, dtype: str) -> None:
     for platform in ("cpu", "tpu") if dtype == "float32" and name in ON_TPU else ("cpu",):
         text, arguments = case(name, dtype, platform)
@@ -93,7 +94,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "complex128"])
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", in_turn(list(FUNCTIONS)))
 def test_functions_of_numpy(name: str, dtype: str) -> None:
     a = S.astype(dtype)
     program = sw.jit(FUNCTIONS[name], mesh=MESH, in_shardings=(P("d"),)).lower(a).compile()

@@ -359,13 +359,13 @@ def on_two_meshes(there: sw.NamedSharding, mine: P) -> Any:
 
 @pytest.mark.parametrize(
     ("mesh", "there", "mine"),
-    [
+    in_turn([
         ("4x2", sw.NamedSharding(SHUFFLED, P("u", "v")), P("y", "x")),
         ("permuted 2x2x2", sw.NamedSharding(SHUFFLED, P("v")), P("x", "z")),
         ("6", sw.NamedSharding(sw.Mesh({"u": 6}, [4, 1, 5, 0, 2, 3], name="mixed"), P("u")), P(None, "x")),
         ("2x3", sw.NamedSharding(TURNED, P("b", "a")), P("y", "x")),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_a_second_mesh_over_the_same_devices(mesh: str, there: sw.NamedSharding, mine: P) -> None:
     """Its collectives take groups of devices, its axis_index a table, and a change of mesh permutes."""
     x = np.random.default_rng(2).standard_normal((13, 7)).astype(np.float32)
@@ -402,7 +402,7 @@ def device_order(sharding: Any) -> list[int]:
     return [device.id for device in sharding.mesh.devices.flat]
 
 
-@pytest.mark.parametrize("name", ON_MESHES)
+@pytest.mark.parametrize("name", in_turn(list(ON_MESHES)))
 def test_results_on_a_second_mesh(name: str) -> None:
     """The jitted function has one mesh; its results are labelled with theirs, and nothing moves."""
     mesh, function, arrays = ON_MESHES[name]
@@ -454,9 +454,11 @@ def test_arguments_on_a_second_mesh() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "to", "given", "wanted"),
-    [((24,), (3, 8), P("x"), P(None, "x")), ((3, 8), (24,), P(None, "x"), P("x")),
-     ((120,), (5, 24), P("x"), P(None, "x")), ((5, 24), (120,), P(None, "x"), P("x")),
-     ((12, 8), (96,), P(None, "x"), P("x")), ((4, 3, 16), (4, 48), P(None, None, "x"), P(None, "x"))],
+    in_turn([
+        ((24,), (3, 8), P("x"), P(None, "x")), ((3, 8), (24,), P(None, "x"), P("x")),
+        ((120,), (5, 24), P("x"), P(None, "x")), ((5, 24), (120,), P(None, "x"), P("x")),
+        ((12, 8), (96,), P(None, "x"), P("x")), ((4, 3, 16), (4, 48), P(None, None, "x"), P(None, "x")),
+    ]),
     ids=str,
 )  # fmt: skip
 def test_a_merging_reshape_is_few_permutes(shape: Any, to: Any, given: Any, wanted: Any) -> None:
@@ -504,14 +506,14 @@ def test_an_exchange_has_the_form_with_the_fewest_bytes(shape: Any, sent: dict[s
 
 @pytest.mark.parametrize(
     ("mesh", "shape", "given", "wanted"),
-    [
+    in_turn([
         ("8", (49, 50), P("x"), COLUMNS),
         ("8", (25, 17), COLUMNS, P("x")),
         ("4x2", (50, 49), P("x"), P("y")),
         ("4x2", (50, 49), P("x"), P(None, ("x", "y"))),
         ("permuted 2x2x2", (13, 29), P("x"), P(None, ("y", "z"))),
-    ],
-)
+    ]),
+)  # fmt: skip
 def test_bytes_of_an_uneven_exchange_are_those_of_the_hlo(mesh: str, shape: Any, given: P, wanted: P) -> None:
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     program = sw.jit(lambda x: x, mesh=MESHES[mesh], in_shardings=given, out_shardings=wanted).lower(x).compile()
@@ -524,7 +526,7 @@ def test_bytes_of_an_uneven_exchange_are_those_of_the_hlo(mesh: str, shape: Any,
     assert ledger.total_bytes <= 1.5 * program.collectives().total_bytes
 
 
-@pytest.mark.parametrize("dtype", ["int4", "float4_e2m1fn", "bfloat16", "float64"])
+@pytest.mark.parametrize("dtype", in_turn(["int4", "float4_e2m1fn", "bfloat16", "float64"]))
 def test_an_all_to_all_of_padded_boxes_keeps_bits(dtype: str) -> None:
     """Of values of less than a byte, of narrow floats, and of those that x64 would narrow."""
     x = (np.arange(49 * 50).reshape(49, 50) % 5 - 2).astype(np.float32).astype(numpy_dtype(dtype))

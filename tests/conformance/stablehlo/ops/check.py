@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from shardwise.dtypes import as_wide, is_inexact, numpy_dtype
-from tests.conformance.stablehlo.ops.comparing import CALL, ROUNDED, Wide, differing, ours, wide_results
+from tests.conformance.stablehlo.ops.comparing import CALL, ROUNDED, Wide, differing, ours, same, wide_results
 from tests.conformance.stablehlo.ops.instance import Instance
 from tests.conformance.stablehlo.ops.invariants import broken
 from tests.conformance.stablehlo.ops.mechanisms import MECHANISMS, Difference
@@ -68,6 +68,8 @@ def _check(instances: Sequence[Instance], xla: Xla) -> list[Outcome]:
             continue
         for k, (got, want) in enumerate(zip(whole[i], answer)):
             bad = differing(instances[i], k, got, want, True, wide.get(i))
+            if i in wide:  # XLA's convolutions in float64 multiply NaN by the holes of a dilation
+                bad &= ~(np.isnan(wide[i].values[k]) & same(got, want) & ~np.isnan(got))
             if np.any(bad):
                 differences.append((i, Difference(instances[i], k, got, want, wide.get(i)), bad))
     _explain(outcomes, differences, xla)

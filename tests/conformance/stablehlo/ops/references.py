@@ -58,6 +58,13 @@ def _atan2(y: Any, x: Any) -> Any:
     return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
 
 
+def _asin_acos_kernel(z: Any) -> Any:
+    z = _wide(z)
+    found = np.sqrt(1 - z) * np.sqrt(1 + z)
+    found.imag = np.abs(np.arccosh(z).real)
+    return found
+
+
 REFERENCES: dict[str, Function] = {
     **{f"stablehlo.{name}": _of_numpy(function) for name, function in {
         "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "abs": np.abs,
@@ -77,6 +84,7 @@ REFERENCES: dict[str, Function] = {
     "stablehlo.sign": _sign,
     "stablehlo.atan2": _atan2,
     "chlo.polygamma": _polygamma,
+    "chlo._asin_acos_kernel": _asin_acos_kernel,
 }  # fmt: skip
 
 
