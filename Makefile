@@ -168,23 +168,12 @@ test-py: setup build
 	@$(STEP) test-py -- $(PY) -m pytest -q -n $(JOBS) --dist worksteal $(SELECT)
 
 # The oracles leave with 1 where Shardy disagrees and no known mechanism explains it, and at a crash of a mutated text;
-# the benchmark, if a program sends more than its bound and more than is known of it.
+# the benchmark, if a program sends more than its bound and more than is known of it. Each commit has another seed.
 test-random: setup build
-	$(PY) -m tests.conformance.shardy.oracle --programs 3000
-	$(PY) -m tests.conformance.shardy.origins --programs 500
-	$(PY) -m tests.conformance.stablehlo.ops --instances 3000
-	$(PY) -m tests.conformance.random_programs --programs 500 --seed 2 --processes $(JOBS)
-	$(PY) -m tests.conformance.random_programs --programs 500 --seed 3 --processes $(JOBS) --several-meshes
-	$(PY) -m tests.conformance.reshards --pairs 2000
-	$(PY) -m tests.conformance.reshards --meshes 200
-	$(PY) -m benchmarks.communication --check
-	$(PY) -m tests.conformance.pinned_choices
-	$(PY) -m tests.conformance.op_matrix
-	$(PY) -m tests.conformance.jax.corpus
-	$(PY) -m tests.conformance.fuzz --minutes 2
-	SHARDWISE_HYPOTHESIS=explore $(PY) -m pytest -q -p no:cacheprovider --hypothesis-seed=11 tests/partition/test_random_programs.py
+	@$(STEP) test-random -- $(PY) -m tests.conformance.run_random --jobs $(JOBS) $(SELECT)
 
-# `make test` has the list of programs on 4 ranks; this runs it and 500 random programs on 1, 2, 3, 4 and 8.
+# `make test` has the list of programs on 4 ranks; this runs it on 1, 2 and 3, in turn on 8, and random programs on 4, 8 and
+# one of 1, 2 and 3 in turn.
 test-ranks: setup build
 	@$(STEP) test-ranks -- $(PY) -m tests.mpi.ranks $(SELECT)
 

@@ -52,6 +52,11 @@ TOOLS = (
     Tool(f"{CONFORMANCE}.fuzz --texts {{count}} --seed {{seed}}a --keep", 12_000),
     Tool(f"{CONFORMANCE}.fuzz --texts {{count}} --seed {{seed}}b --keep", 12_000),
     Tool(f"{CONFORMANCE}.jax.corpus {SHARE}"),
+    Tool(
+        f"JAX_PLATFORMS=cpu {CONFORMANCE}.jax.handover --programs {{count}} --cells {{count}} --seed {{seed}} "
+        "--no-models",
+        60,
+    ),
     Tool(f"{CONFORMANCE}.shardy.oracle --programs {{count}} --seed {{seed}} --workers 1", 3000),
     Tool(f"{CONFORMANCE}.stablehlo.ops --instances {{count}} --start {{seed}}0", 3000),
     Tool(f"{CONFORMANCE}.op_matrix {SHARE}"),
@@ -135,16 +140,21 @@ def keep(lines: Sequence[str], path: Path) -> None:
 def main(arguments: Sequence[str] | None = None, tools: Sequence[Tool] = TOOLS, seeds: Path = SEEDS) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--whole", action="store_true", default=is_whole(), help="also with SHARDWISE_WHOLE=1")
+    parser.add_argument("--only", default="", help="commands that contain this text; failures are not kept")
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("JOBS", "2")), help="tools at a time")
     parser.add_argument("--seed", type=int, default=run_seed(), help="instead of SHARDWISE_SEED or the commit's")
     options = parser.parse_args(arguments)
     print(f"seed {options.seed}; to repeat this run: SHARDWISE_SEED={options.seed} make test-random", flush=True)
-    lines = list(dict.fromkeys([*kept(seeds), *(tool.line(options.seed, options.whole) for tool in tools)]))
-    ended = run_all(lines, options.jobs)
+    lines = dict.fromkeys([*kept(seeds), *(tool.line(options.seed, options.whole) for tool in tools)])
+    wanted = [line for line in lines if options.only in line]
+    if not wanted:
+        parser.error(f"no command contains {options.only}")
+    ended = run_all(wanted, options.jobs)
     failed = [each.line for each in ended if each.status]
     seconds = sum(each.processor for each in ended)
     print(f"{len(ended)} commands, {len(failed)} failed, {seconds:.0f} s of processor time")
-    keep(failed, seeds)
+    if not options.only:
+        keep(failed, seeds)
     return 1 if failed else 0
 
 

@@ -116,6 +116,7 @@ def _subnormal(d: Difference) -> Any:
     for x in d.instance.arguments:
         found = found | (is_subnormal(x) if x.shape == d.ours.shape else np.any(is_subnormal(x)))
     widest = any(x.dtype in (np.float64, np.complex128) for x in (d.ours, *d.instance.arguments))
+    widest = widest or NEXT_AFTER(d)  # wider floats have other neighbors
     if not np.any(found):
         return found
     return found & (_flushed(d) if widest else _wider(d))
@@ -140,7 +141,7 @@ def _flushed(d: Difference) -> Any:
     zeros = [flushed(d.ours), again, flushed(again)]
     if _of_ops("convert")(d):  # XLA converts by way of float32
         zeros.append(ours(_with_operands(d.instance, lambda x: flushed(x, np.float32)))[d.result])
-    if _of_ops("next_after", "broadcast_next_after")(d):  # XLA takes operands that are equal then for the result
+    if NEXT_AFTER(d):  # XLA takes operands that are equal then for the result
         zeros.append(d.operands()[1])
     # A flushed zero may lose its sign in a sum.
     return _is_specified(d) & np.any([_near(d, d.xla, x) | (d.xla == x) for x in zeros], axis=0)
@@ -162,6 +163,8 @@ def _is_specified(d: Difference) -> Any:
         if d.dtype.name == "float8_e8m0fnu":  # the least number is the nearest one to smaller numbers
             x = np.where(x > 0, np.maximum(x, float(ml_dtypes.finfo(d.dtype).smallest_normal)), x)
         expected = x.astype(d.dtype)
+    elif NEXT_AFTER(d):
+        expected = np.nextafter(*d.operands())
     elif reference(d.instance.op) is not None:
         return _reference(d)
     if expected is None:
@@ -195,6 +198,9 @@ def _nothing(d: Difference) -> Any:
 
 def _of_ops(*names: str) -> Callable[[Difference], bool]:
     return lambda d: d.instance.op in {f"stablehlo.{n}" for n in names} | {f"chlo.{n}" for n in names}
+
+
+NEXT_AFTER = _of_ops("next_after", "broadcast_next_after")
 
 
 def _sub_byte(d: Difference) -> Any:
