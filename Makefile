@@ -153,9 +153,9 @@ test-asan-py: test-asan-cpp build
 	$(CMAKE) --install build/asan --prefix build/asan-site > /dev/null
 	cp -r python/shardwise/. build/asan-site/shardwise/
 	@$(STEP) test-asan-py -- env SKBUILD_EDITABLE_SKIP="$(CURDIR)/build/editable" PYTHONPATH="$(CURDIR)/build/asan-site" \
-	  SHARDWISE_MATRIX=turn ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 LD_PRELOAD="$(ASAN_PRELOAD)" \
+	  SHARDWISE_MATRIX=turn SHARDWISE_HYPOTHESIS=$(if $(WHOLE),fixed,turn) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 LD_PRELOAD="$(ASAN_PRELOAD)" \
 	  $(FIXED_ADDRESSES) $(PY) -m pytest -q --capture=no -n $(JOBS) --dist worksteal -p no:cacheprovider $(ASAN_PYTEST) \
-	  -k "$(ASAN_SELECT)"
+	  --hypothesis-seed=$$($(PY) -m tests.support.run_seed) -k "$(ASAN_SELECT)"
 
 # The thread pool is the only code with threads of its own; its tests are in base and, through the executor, runtime.
 build-tsan: build/tsan/build.ninja

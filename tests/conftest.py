@@ -23,6 +23,7 @@ settings.register_profile(
 )
 settings.register_profile("explore", settings.get_profile("fixed"), derandomize=False, max_examples=2000)
 settings.register_profile("explore_third", settings.get_profile("explore"), max_examples=667)
+settings.register_profile("turn", settings.get_profile("explore"), max_examples=20)  # under sanitizers
 settings.register_profile("quick", settings.get_profile("fixed"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile(os.environ.get("SHARDWISE_HYPOTHESIS", "fixed"))
 

@@ -17,6 +17,7 @@ from tests.support.random_programs import Program, programs
 
 STAGES = ("global", "propagated", "resharded", "local")
 PROGRAMS = meshes().flatmap(programs)
+MOST = settings.default.max_examples  # of the profile
 
 
 def check_results(program: Program, compiled: Any, what: str) -> None:
@@ -42,7 +43,7 @@ def test_partitioned_programs_give_the_numbers_of_numpy(program: Program) -> Non
     check_results(program, _core.passes.compile(program.record(), program.mesh), "partitioned")
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, MOST))
 @given(PROGRAMS, st.sampled_from(["basic", "aggressive"]))
 def test_every_stage_round_trips_as_text(program: Program, strategy: str) -> None:
     module = program.record()
@@ -53,7 +54,7 @@ def test_every_stage_round_trips_as_text(program: Program, strategy: str) -> Non
         compiled.stages[stage].verify()
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, MOST))
 @given(PROGRAMS, st.sampled_from(["basic", "aggressive"]))
 def test_localize_takes_what_assign_and_plan_reshards_have_seen(program: Program, strategy: str) -> None:
     """All that they leave is taken, from text too, and nothing else."""
@@ -67,7 +68,7 @@ def test_localize_takes_what_assign_and_plan_reshards_have_seen(program: Program
             _core.passes.run_passes(propagated, to_local)
 
 
-@settings(max_examples=40)
+@settings(max_examples=min(40, MOST))
 @given(PROGRAMS)
 def test_parsed_programs_compile_to_the_same_program(program: Program) -> None:
     """What is read back is the program: it partitions to the same text and runs."""
@@ -79,13 +80,13 @@ def test_parsed_programs_compile_to_the_same_program(program: Program) -> None:
     check_results(program, again, "parsed")
 
 
-@settings(max_examples=30)
+@settings(max_examples=min(30, MOST))
 @given(st.just(ONE_DEVICE).flatmap(programs))
 def test_one_device_gives_the_numbers_of_numpy(program: Program) -> None:
     check_results(program, _core.passes.compile(program.record(), ONE_DEVICE), "one device")
 
 
-@settings(max_examples=60)
+@settings(max_examples=min(60, MOST))
 @given(PROGRAMS)
 def test_aggressive_propagation_gives_the_same_numbers(program: Program) -> None:
     check_results(program, _core.passes.compile(program.record(), program.mesh, strategy="aggressive"), "aggressive")

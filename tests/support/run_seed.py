@@ -3,6 +3,7 @@
 
     SHARDWISE_SEED=1234 pytest      repeats a run; its first lines show the seed
     SHARDWISE_WHOLE=1 pytest        tries all rows, as `make test-all` does
+    python -m tests.support.run_seed     prints the seed
 
 ``in_turn(rows)`` is a third of the rows, and the other thirds in the next two commits. What rotates within a row counts
 with ``rounds()``: with the seed itself, a row would meet only every third of its variants.
@@ -71,3 +72,7 @@ def add_share(parser: argparse.ArgumentParser) -> None:
 def share_of(rows: Sequence[T], options: argparse.Namespace) -> list[T]:
     """The rows that the options of ``add_share`` select."""
     return list(rows[options.first % options.every :: options.every])
+
+
+if __name__ == "__main__":
+    print(run_seed())
