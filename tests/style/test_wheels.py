@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wheels need of libraries, without a wheel."""
+"""What wheels need of libraries and what pages say of them, without a wheel; `make wheel` runs wheel_checks.py, too."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 
 from shardwise import _core
 from tests.style.source_tree import ROOT
@@ -43,3 +44,20 @@ def test_each_wrapped_function_has_a_wrapper_and_an_old_version() -> None:
     assert wrapped()
     assert set(re.findall(r"\b__wrap_(\w+)\(", source)) == wrapped()
     assert set(re.findall(r"\.symver \w+, (\w+)@GLIBC", source)) == wrapped()
+
+
+def test_the_page_has_a_row_for_each_python_of_the_classifiers() -> None:
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    pythons = [found[1] for c in classifiers if (found := re.search(r":: (3\.\d+)$", c))]
+    rows = re.findall(r"^\| CPython (3\.\d+) \|", (ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
+    assert pythons
+    assert rows == pythons
+
+
+def test_no_text_installs_the_package_by_its_name_alone() -> None:
+    # pip would ask PyPI, where it is not.
+    texts = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    texts += (ROOT / "python").rglob("*.py")
+    commands = [line for text in texts for line in re.findall(r"\bpip install [^`\n]*", text.read_text())]
+    assert any("dist/shardwise-" in line for line in commands)
+    assert [line for line in commands if re.search(r"[\s']shardwise(?![-/\w])", line)] == []
