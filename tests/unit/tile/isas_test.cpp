@@ -19,7 +19,7 @@
 namespace shardwise {
 namespace {
 
-constexpr DType kFloats[] = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
+constexpr DType kFloatTypes[] = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
 
 class Isas : public testing::TestWithParam<std::string_view> {
  protected:
@@ -28,11 +28,11 @@ class Isas : public testing::TestWithParam<std::string_view> {
 };
 
 // More than one vector, and a tail.
-constexpr int64_t kCount = 77;
+constexpr int64_t kLanes = 77;
 
 NdArray repeated(DType dtype, std::span<const Scalar> values) {
-  const NdArray array = NdArray::empty(dtype, {kCount});
-  for (int64_t i = 0; i < kCount; ++i) {
+  const NdArray array = NdArray::empty(dtype, {kLanes});
+  for (int64_t i = 0; i < kLanes; ++i) {
     store(values[static_cast<size_t>(i) % values.size()], array.data() + i * item_size(dtype));
   }
   return array;
@@ -40,8 +40,8 @@ NdArray repeated(DType dtype, std::span<const Scalar> values) {
 
 template <class T>
 NdArray repeated(DType dtype, const std::vector<T>& bits) {
-  const NdArray array = NdArray::empty(dtype, {kCount});
-  for (int64_t i = 0; i < kCount; ++i) {
+  const NdArray array = NdArray::empty(dtype, {kLanes});
+  for (int64_t i = 0; i < kLanes; ++i) {
     std::memcpy(array.data() + i * static_cast<int64_t>(sizeof(T)), &bits[static_cast<size_t>(i) % bits.size()],
                 sizeof(T));
   }
@@ -57,7 +57,7 @@ T item(const NdArray& array, int64_t i) {
 
 NdArray run(TileBuilder tiles, const std::vector<NdArray>& inputs) {
   const TileProgram program = std::move(tiles).build();
-  const NdArray out = NdArray::empty(program.output_dtype(0), {kCount});
+  const NdArray out = NdArray::empty(program.output_dtype(0), {kLanes});
   run_tiles(program, inputs, std::array{out}, serial_for());
   return out;
 }
@@ -85,7 +85,7 @@ Scalar saturated(DType to, double value) {
 }
 
 TEST_P(Isas, FloatsSaturateAsIntegers) {
-  for (const DType from : kFloats) {
+  for (const DType from : kFloatTypes) {
     for (const DType to :
          {DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8, DType::kU16, DType::kU32, DType::kU64}) {
       std::vector<Scalar> values;
@@ -100,10 +100,10 @@ TEST_P(Isas, FloatsSaturateAsIntegers) {
           values.push_back(Scalar::of_float(from, -near));
         }
       }
-      for (size_t begin = 0; begin < values.size(); begin += kCount) {
+      for (size_t begin = 0; begin < values.size(); begin += kLanes) {
         const NdArray x = repeated(from, std::span(values).subspan(begin));
         const NdArray got = run(TileCode::kConvert, to, {x});
-        for (int64_t i = 0; i < kCount; ++i) {
+        for (int64_t i = 0; i < kLanes; ++i) {
           const double value = x.scalar_at(i).real;
           ASSERT_EQ(got.scalar_at(i), saturated(to, value)) << mlir_name(from) << " " << value << " " << mlir_name(to);
         }
@@ -128,12 +128,12 @@ void check_nans_that_move(DType dtype) {
   const std::vector<T> nans = nan_bits<T>();
   const NdArray x = repeated(dtype, nans);
   const NdArray truths = repeated<uint8_t>(DType::kBool, {1, 0, 0});
-  const NdArray zeros = NdArray::full(dtype, {kCount}, Scalar::of_float(dtype, 0));
+  const NdArray zeros = NdArray::full(dtype, {kLanes}, Scalar::of_float(dtype, 0));
   const NdArray selected = run(TileCode::kSelect, dtype, {truths, x, zeros}), copied = run(TileCode::kCopy, dtype, {x});
   const NdArray negated = run(TileCode::kNegate, dtype, {x}), absolute = run(TileCode::kAbs, dtype, {x});
   const NdArray sign = run(TileCode::kSign, dtype, {x});
   constexpr T kSign = T{1} << (8 * sizeof(T) - 1);
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLanes; ++i) {
     const T bits = nans[static_cast<size_t>(i) % nans.size()];
     ASSERT_EQ(item<T>(copied, i), bits);
     ASSERT_EQ(item<T>(selected, i), i % 3 == 0 ? bits : T{0});
@@ -151,15 +151,15 @@ TEST_P(Isas, NaNsThatMoveKeepTheirBits) {
 template <class T>
 void check_extrema_of_nans(DType dtype, T canonical) {
   const NdArray nans = repeated(dtype, nan_bits<T>());
-  const NdArray ones = NdArray::full(dtype, {kCount}, Scalar::of_float(dtype, 1));
+  const NdArray ones = NdArray::full(dtype, {kLanes}, Scalar::of_float(dtype, 1));
   for (const TileCode code : {TileCode::kMaximum, TileCode::kMinimum}) {
     for (const auto& [a, b] : {std::pair{nans, ones}, std::pair{ones, nans}, std::pair{nans, nans}}) {
       const NdArray got = run(code, dtype, {a, b});
-      for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(item<T>(got, i), canonical);
+      for (int64_t i = 0; i < kLanes; ++i) ASSERT_EQ(item<T>(got, i), canonical);
     }
   }
   const NdArray clamped = run(TileCode::kClamp, dtype, {ones, nans, ones});
-  for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(item<T>(clamped, i), canonical);
+  for (int64_t i = 0; i < kLanes; ++i) ASSERT_EQ(item<T>(clamped, i), canonical);
 }
 
 TEST_P(Isas, AnExtremumOfANaNIsTheCanonicalOne) {
@@ -171,7 +171,7 @@ TEST_P(Isas, NarrowerNaNsAreQuietAndKeepSignAndUpperPayload) {
   const NdArray x = repeated<uint32_t>(DType::kF32, {0x7F800001U, 0xFF800001U, 0x7FC0A000U, 0xFFABC000U});
   const NdArray half = run(TileCode::kConvert, DType::kF16, {x}), brain = run(TileCode::kConvert, DType::kBF16, {x});
   constexpr std::array<uint16_t, 4> kHalf{0x7E00, 0xFE00, 0x7E05, 0xFF5E}, kBrain{0x7FC0, 0xFFC0, 0x7FC0, 0xFFEB};
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLanes; ++i) {
     ASSERT_EQ(item<uint16_t>(half, i), kHalf[static_cast<size_t>(i) % 4]) << i;
     ASSERT_EQ(item<uint16_t>(brain, i), kBrain[static_cast<size_t>(i) % 4]) << i;
   }
@@ -184,7 +184,7 @@ template <class T>
 void check_products_are_rounded(DType dtype, DType complex) {
   const T e = std::numeric_limits<T>::epsilon() * T(8), x = 1 + e, square = 1 + 2 * e;
   ASSERT_NE(std::fma(x, x, -square), T{0});
-  const auto full = [&](T value) { return NdArray::full(dtype, {kCount}, Scalar::of_float(dtype, value)); };
+  const auto full = [&](T value) { return NdArray::full(dtype, {kLanes}, Scalar::of_float(dtype, value)); };
   const NdArray xs = full(x), minus = full(-square);
   TileBuilder tiles;
   const uint32_t a = tiles.input(dtype), c = tiles.input(dtype);
@@ -194,7 +194,7 @@ void check_products_are_rounded(DType dtype, DType complex) {
   const NdArray left = run(TileCode::kComplex, complex, {xs, full(1)});
   const NdArray right = run(TileCode::kComplex, complex, {xs, full(square)});
   const NdArray packed = run(TileCode::kMultiply, complex, {left, right});
-  for (int64_t i = 0; i < kCount; ++i) {
+  for (int64_t i = 0; i < kLanes; ++i) {
     ASSERT_EQ(item<T>(sum, i), T{0});
     ASSERT_EQ(item<T>(packed, 2 * i), T{0});
   }
