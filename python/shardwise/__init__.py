@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import numpy as _np  # noqa: F401 - its OpenBLAS loads before ours, and makes its own choice
 
-from ._blas import coretype_for_this_cpu as _coretype_for_this_cpu
+from .process.blas import coretype_for_this_cpu as _coretype_for_this_cpu
 
 with _coretype_for_this_cpu():
     from . import _core
@@ -37,7 +37,6 @@ from . import (
     numpy as numpy,
     random as random,
     testing as testing,
-    text_programs as _text_programs,  # noqa: F401 - implements Module.compile
     tree as tree,
 )
 from .annotations import (
@@ -51,7 +50,6 @@ from .annotations import (
     with_sharding_constraint,
 )
 from .array import Array, ShapeDtypeStruct, Shard, block_until_ready, device_get
-from .choices import Choices, ChosenOp
 from .control_flow import (
     associative_scan,
     checkpoint,
@@ -84,16 +82,18 @@ from .errors import (
 from .grad import grad, stop_gradient, value_and_grad
 from .jit import eval_shape, jit
 from .layouts import axis_rules
-from .lazy_names import lazy_names as _lazy_names
 from .manual import manual, shard_map
-from .mesh import Mesh, get_mesh, make_mesh, set_mesh
-from .module import Module, parse as parse
 from .numpy.updates import at as at
-from .op_rules import ShardingRule, sharding_rule
-from .partition_spec import P, PartitionSpec, open as open, priority as priority, sub as sub
 from .placement import device_put, reshard
-from .sharding import UNSPECIFIED, NamedSharding
-from .stages import Lowered, Program, Traced
+from .process.lazy_names import lazy_names as _lazy_names
+from .programs import text_programs as _text_programs  # noqa: F401 - implements Module.compile
+from .programs.choices import Choices, ChosenOp
+from .programs.module import Module, parse as parse
+from .programs.op_rules import ShardingRule, sharding_rule
+from .programs.stages import Lowered, Program, Traced
+from .shardings.mesh import Mesh, get_mesh, make_mesh, set_mesh
+from .shardings.partition_spec import P, PartitionSpec, open as open, priority as priority, sub as sub
+from .shardings.sharding import UNSPECIFIED, NamedSharding
 from .trees.registry import register_dataclass, register_pytree_node, register_pytree_node_class
 from .vmap import vmap
 

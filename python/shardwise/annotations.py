@@ -16,17 +16,17 @@ import numpy as np
 
 from . import _core
 from .array import Array
-from .device_assignment import assignment_sharding, axes_for_parts, mesh_for_parts
 from .errors import ShapeError, ShardingError, is_integer, is_one_of, message, naming, warn
-from .foreign import native
 from .jit import jit
 from .layouts import Layout, current_layout
-from .mesh import Mesh, get_mesh
-from .other_meshes import check_same_devices, on_program_mesh
-from .partition_spec import Axis, PartitionSpec, SubAxis
-from .sharding import UNSPECIFIED, NamedSharding, check_ndim
-from .traceback_filtering import entry_point
-from .tracing import Trace, Tracer, current_trace, recording
+from .process.foreign import native
+from .process.traceback_filtering import entry_point
+from .recording.tracing import Trace, Tracer, current_trace, recording
+from .shardings.device_assignment import assignment_sharding, axes_for_parts, mesh_for_parts
+from .shardings.mesh import Mesh, get_mesh
+from .shardings.other_meshes import check_same_devices, on_program_mesh
+from .shardings.partition_spec import Axis, PartitionSpec, SubAxis
+from .shardings.sharding import UNSPECIFIED, NamedSharding, check_ndim
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 
 __all__ = [

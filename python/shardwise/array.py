@@ -15,16 +15,16 @@ from . import _core
 from ._core.runtime import enter_call, leave_call
 from .dtypes import as_dtype, dtype_name, numpy_dtype
 from .errors import DeletedArrayError, DTypeError, Error, ShardingError, UnsupportedError, message, shown
-from .foreign import native
-from .implementations import IMPLEMENTATIONS
-from .methods import ArrayMethods
 from .numpy._registry import checks
 from .numpy.indexing import without_masks
 from .numpy.subscripts import check_getitem
-from .partition_spec import PartitionSpec
-from .processes import ALONE, Place, place_on
-from .sharding import NamedSharding, shape_of
-from .traceback_filtering import entry_point, entry_points, hide_frames
+from .process.foreign import native
+from .process.implementations import IMPLEMENTATIONS
+from .process.processes import ALONE, Place, place_on
+from .process.traceback_filtering import entry_point, entry_points, hide_frames
+from .recording.methods import ArrayMethods
+from .shardings.partition_spec import PartitionSpec
+from .shardings.sharding import NamedSharding, shape_of
 from .trees import flatten, unflatten
 from .viz import array_html
 

@@ -12,9 +12,9 @@ import numpy as np
 from .array import Array, ShapeDtypeStruct
 from .dtypes import is_dtype, refuse_subclass, way_to_numbers
 from .errors import DTypeError, described, message
-from .foreign import native
-from .sharding import NamedSharding
-from .tracing import Trace, Tracer, WeakTracer, refuse_escaped
+from .process.foreign import native
+from .recording.tracing import Trace, Tracer, WeakTracer, refuse_escaped
+from .shardings.sharding import NamedSharding
 from .trees import flatten, leaf_names
 from .user_code.static_arguments import STATIC_FIELD
 

@@ -20,10 +20,16 @@ from dataclasses import fields
 
 from . import __version__, _core
 from .errors import Error, ParseError, ShardingWarning
-from .mesh import Mesh
-from .module import parse
-from .propagation_options import DEFAULTS, PropagationOptions, checked_options, options_among, options_of_passes
+from .programs.module import parse
+from .programs.propagation_options import (
+    DEFAULTS,
+    PropagationOptions,
+    checked_options,
+    options_among,
+    options_of_passes,
+)
 from .run_command import ArgumentFileError, ArgumentsError, mesh_of_text, results_of_run
+from .shardings.mesh import Mesh
 
 __all__ = ["main"]
 

@@ -24,11 +24,11 @@ from .errors import (
     shown,
 )
 from .jit import JitFunction, run_as_program
-from .mesh import Mesh, default_mesh
 from .numpy.calls import RuleTrace, Value, call, tracers_of, vjp_callback
-from .op_rules import ShardingRule, checked_rule
-from .traceback_filtering import entry_point
-from .tracing import Trace, Tracer, current_trace, recording
+from .process.traceback_filtering import entry_point
+from .programs.op_rules import ShardingRule, checked_rule
+from .recording.tracing import Trace, Tracer, current_trace, recording
+from .shardings.mesh import Mesh, default_mesh
 from .trees import flatten, unflatten
 
 __all__ = ["custom_call", "register_custom_call"]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .array import Array
-from .debug_prints import DebugPrint
 from .errors import UnsupportedError, message
-from .tracing import Tracer, current_trace, refuse_escaped
+from .recording.debug_prints import DebugPrint
+from .recording.tracing import Tracer, current_trace, refuse_escaped
 from .trees import flatten, unflatten
 from .viz.arrays import empty_devices, holders, ranges
 

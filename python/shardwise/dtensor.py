@@ -27,13 +27,13 @@ import numpy as np
 
 from .array import Array
 from .errors import MeshError, ShapeError, ShardingError, is_integer, message, shown
-from .foreign import native
-from .mesh import Mesh, default_mesh, get_mesh, make_mesh
-from .partition_spec import PartitionSpec, SubAxis
 from .placement import device_put, reshard
-from .sharding import NamedSharding
-from .traceback_filtering import entry_point
-from .tracing import Tracer, current_trace
+from .process.foreign import native
+from .process.traceback_filtering import entry_point
+from .recording.tracing import Tracer, current_trace
+from .shardings.mesh import Mesh, default_mesh, get_mesh, make_mesh
+from .shardings.partition_spec import PartitionSpec, SubAxis
+from .shardings.sharding import NamedSharding
 from .unpartitioned import unpartitioned_mesh
 
 __all__ = [

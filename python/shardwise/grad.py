@@ -19,8 +19,8 @@ from .finite_differences import check_gradients, held_constant
 from .jit import JitFunction, run_as_program
 from .jit.options import parameter_positions
 from .numpy._primitives import complex_of, imag_part, real_part
-from .traceback_filtering import entry_point
-from .tracing import Trace, Tracer, WeakTracer, current_trace
+from .process.traceback_filtering import entry_point
+from .recording.tracing import Trace, Tracer, WeakTracer, current_trace
 from .trees import flatten, unflatten
 from .trees.argument_names import names_of_leaves
 from .unpartitioned import as_numpy, unpartitioned_mesh

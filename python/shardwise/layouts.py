@@ -21,8 +21,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from .errors import ShardingError, message
-from .partition_spec import Axis, SubAxis
-from .traceback_filtering import entry_points
+from .process.traceback_filtering import entry_points
+from .shardings.partition_spec import Axis, SubAxis
 
 __all__ = ["Layout", "axis_rules", "both", "current_layout", "data_parallel", "model_parallel"]
 

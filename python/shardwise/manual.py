@@ -13,13 +13,13 @@ from . import _core
 from .array_leaves import lifted_results
 from .dtypes import dtype_name, numpy_dtype
 from .errors import MeshError, ShapeError, ShardingError, message
-from .foreign import native
 from .jit import JitFunction, run_as_program
-from .mesh import Mesh
-from .partition_spec import PartitionSpec
-from .sharding import UNSPECIFIED, NamedSharding, sharding_on
-from .traceback_filtering import entry_point
-from .tracing import Trace, Tracer, current_trace
+from .process.foreign import native
+from .process.traceback_filtering import entry_point
+from .recording.tracing import Trace, Tracer, current_trace
+from .shardings.mesh import Mesh
+from .shardings.partition_spec import PartitionSpec
+from .shardings.sharding import UNSPECIFIED, NamedSharding, sharding_on
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 from .trees.argument_names import names_of_leaves
 

@@ -13,13 +13,13 @@ from .array import Array, ShapeDtypeStruct, put
 from .array_leaves import numbers_of
 from .dtypes import way_to_numbers
 from .errors import DTypeError, MeshError, ShardingError, described, message, naming
-from .mesh import Mesh, default_mesh, get_mesh
-from .partition_spec import PartitionSpec
-from .processes import current_processes, place_on
-from .propagation_options import switch
-from .sharding import UNSPECIFIED, NamedSharding
-from .traceback_filtering import entry_point
-from .tracing import Tracer, current_trace
+from .process.processes import current_processes, place_on
+from .process.traceback_filtering import entry_point
+from .programs.propagation_options import switch
+from .recording.tracing import Tracer, current_trace
+from .shardings.mesh import Mesh, default_mesh, get_mesh
+from .shardings.partition_spec import PartitionSpec
+from .shardings.sharding import UNSPECIFIED, NamedSharding
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
 

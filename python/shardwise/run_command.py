@@ -15,8 +15,8 @@ import numpy as np
 
 from .array import Array
 from .errors import MeshError, message
-from .mesh import Mesh
-from .stages import Program
+from .programs.stages import Program
+from .shardings.mesh import Mesh
 
 __all__ = ["ArgumentFileError", "ArgumentsError", "mesh_of_text", "results_of_run"]
 

@@ -15,11 +15,11 @@ from . import _core
 from .dtypes import as_wide, is_inexact, numpy_dtype
 from .errors import Error, UnsupportedError, is_integer, message, shown
 from .jit import JitFunction, jitted_with
-from .mesh import Mesh
+from .process.traceback_filtering import entry_point
+from .programs.stages import Lowered, Program
 from .reports.collective_rows import COLLECTIVE_KINDS
-from .sharding import UNSPECIFIED
-from .stages import Lowered, Program
-from .traceback_filtering import entry_point
+from .shardings.mesh import Mesh
+from .shardings.sharding import UNSPECIFIED
 from .trees import flatten, leaf_names, unflatten
 from .unpartitioned import as_numpy, unpartitioned
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .mesh import Mesh
+from .shardings.mesh import Mesh
 from .trees import flatten, unflatten
 
 __all__ = ["as_numpy", "unpartitioned", "unpartitioned_mesh"]

@@ -14,8 +14,8 @@ from .array_leaves import lifted_results
 from .dtypes import dtype_name
 from .errors import ShapeError, message, shown
 from .jit import JitFunction, run_as_program
-from .traceback_filtering import entry_point
-from .tracing import Trace, Tracer, current_trace
+from .process.traceback_filtering import entry_point
+from .recording.tracing import Trace, Tracer, current_trace
 from .trees import broadcast, flatten, unflatten
 from .trees.argument_names import names_of_leaves
 from .trees.differences import difference

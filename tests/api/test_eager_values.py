@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise import tracing
+from shardwise.recording import tracing
 
 MESH = sw.Mesh({"d": 2})
 A = np.arange(12.0).reshape(3, 4)

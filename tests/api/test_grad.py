@@ -11,7 +11,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import NamedSharding, P
-from shardwise.tracing import current_trace
+from shardwise.recording.tracing import current_trace
 from tests.api.functions import composed_cases
 
 MESH = sw.Mesh({"x": 4, "y": 2})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise.implementations import IMPLEMENTATIONS, Implementations
+from shardwise.process.implementations import IMPLEMENTATIONS, Implementations
 
 
 def test_the_import_sets_every_operation() -> None:

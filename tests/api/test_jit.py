@@ -12,7 +12,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import NamedSharding, P
-from shardwise.tracing import current_trace
+from shardwise.recording.tracing import current_trace
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 X = np.arange(24, dtype=np.float32).reshape(6, 4)

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 import shardwise as sw
 from shardwise import NamedSharding, P
-from shardwise.sharding import core_sharding, spec_of
+from shardwise.shardings.sharding import core_sharding, spec_of
 from tests.support.mesh_strategies import meshes, shardings
 
 MESH = sw.Mesh({"x": 8, "y": 2, "z": 2})

@@ -13,8 +13,8 @@ import pytest
 
 import shardwise as sw
 from shardwise import NamedSharding, P
-from shardwise.device_assignment import assignment_sharding, axes_for_parts
-from shardwise.other_meshes import on_program_mesh
+from shardwise.shardings.device_assignment import assignment_sharding, axes_for_parts
+from shardwise.shardings.other_meshes import on_program_mesh
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 PERMUTED = sw.Mesh({"x": 4, "y": 2}, [3, 1, 4, 0, 7, 5, 2, 6])

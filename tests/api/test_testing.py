@@ -13,8 +13,8 @@ import pytest
 
 import shardwise as sw
 from shardwise import _core, dtensor
+from shardwise.recording.tracing import Trace, Tracer, current_trace
 from shardwise.testing import assert_matches_unpartitioned
-from shardwise.tracing import Trace, Tracer, current_trace
 from tests.api.planted_faults import FAULTS, HELD, MESH, PROGRAMS, Fault, W, X
 
 

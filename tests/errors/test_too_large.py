@@ -149,7 +149,7 @@ def test_a_position_along_axes_fits_into_31_bits() -> None:
 
 def test_a_program_has_no_op_of_any_number() -> None:
     program = sw.jit(np.sum, mesh=MESH).lower(X).compile()
-    executable = program._on(sw.processes.ALONE).executable
+    executable = program._on(sw.process.processes.ALONE).executable
     for number in (0, 10**6):
         with pytest.raises(IndexError, match="a program has no such op"):
             executable.op_text(number)

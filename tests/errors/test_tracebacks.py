@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise import P, traceback_filtering
+from shardwise import P
+from shardwise.process import traceback_filtering
 
 MESH = sw.Mesh({"x": 2})
 X = np.ones((4, 3), np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 
 import shardwise as sw
 from shardwise import P
-from shardwise.processes import current_processes
+from shardwise.process.processes import current_processes
 
 Check = Callable[[], "str | None"]
 

@@ -20,7 +20,7 @@ import optree
 
 import shardwise as sw
 from shardwise import _core
-from shardwise.processes import place_on
+from shardwise.process.processes import place_on
 from tests.mpi import faults
 from tests.mpi.programs import Program, fits, programs
 from tests.support.draws import SeededDraws

@@ -20,7 +20,7 @@ import shardwise as sw
 from shardwise import P, _core
 from shardwise.cli import main
 from shardwise.jit.options import JitOptions
-from shardwise.propagation_options import STRATEGIES, PropagationKeywords, PropagationOptions
+from shardwise.programs.propagation_options import STRATEGIES, PropagationKeywords, PropagationOptions
 
 MESH = sw.Mesh({"x": 4, "y": 2})
 A = np.arange(40, dtype=np.float32).reshape(10, 4)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shardwise.propagation_options import PropagationOptions
+from shardwise.programs.propagation_options import PropagationOptions
 from tests.style.source_tree import CORE, ROOT, cpp_files, python_files, relative
 
 FACTOR = ["size", "kind", "reducer", "blocked"]
@@ -112,7 +112,7 @@ def test_options_of_propagation_are_listed_twice() -> None:
     names = [option.name for option in fields(PropagationOptions) if option.name != "strategy"]
     files = [*cpp_files(CORE), *(path for path in python_files() if ROOT / "python" in path.parents)]
     lists = [relative(path) for path in files if all(name in path.read_text() for name in names)]
-    assert sorted(lists) == ["cpp/shardwise/ir/compile_options.h", "python/shardwise/propagation_options.py"]
+    assert sorted(lists) == ["cpp/shardwise/ir/compile_options.h", "python/shardwise/programs/propagation_options.py"]
 
 
 def test_an_option_of_propagation_is_in_four_files() -> None:

@@ -21,25 +21,16 @@ FOLDER = ROOT / "python" / PACKAGE
 # entry; inside a package the files must not form a circle. Modules that are imported at their first use count as well.
 # Imports under `if TYPE_CHECKING:` are below.
 LAYERS = {
-    "the process": ["_blas", "traceback_filtering"],
-    "errors, and tables that later modules fill": ["errors", "implementations", "foreign", "lazy_names"],
+    "the process": ["process"],
+    "errors": ["errors"],
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
-    "reports, as plain data": ["choices", "reports", "viz"],
-    "programs as text": ["op_rules", "propagation_options", "module"],
-    "meshes and shardings": [
-        "partition_spec",
-        "mesh",
-        "other_meshes",
-        "sharding",
-        "layouts",
-        "device_assignment",
-        "processes",
-    ],
+    "reports, as plain data": ["reports", "viz"],
+    "meshes and shardings": ["shardings", "layouts"],
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
-    "tracing": ["foreign_names", "methods", "debug_prints", "tracing"],
+    "recording": ["recording"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug"],
-    "compiled functions": ["placed_programs", "stages", "text_programs", "jit"],
+    "compiled functions": ["programs", "jit"],
     "transforms, annotations and placement": [
         "annotations",
         "custom_calls",
@@ -55,10 +46,14 @@ LAYERS = {
 }
 # The types that a module names in annotations though their module stands after it.
 TYPES_FROM_ABOVE = {
-    "user_code.static_arguments": {"tracing"}, "user_code.library_calls": {"tracing"}, "user_code.advice": {"tracing"},
-    "viz.meshes": {"mesh"}, "viz.arrays": {"array"}, "viz.programs": {"stages"}, "viz.graphs": {"stages"},
-    "module": {"mesh", "stages"}, "placed_programs": {"stages"},
-}  # fmt: skip
+    "user_code.static_arguments": {"recording", "recording.tracing"},
+    "user_code.library_calls": {"recording", "recording.tracing"},
+    "user_code.advice": {"recording", "recording.tracing"},
+    "viz.meshes": {"shardings", "shardings.mesh"},
+    "viz.arrays": {"array"},
+    "viz.programs": {"programs", "programs.stages"},
+    "viz.graphs": {"programs", "programs.stages"},
+}
 ORDER = list(chain.from_iterable(LAYERS.values()))
 
 
@@ -160,7 +155,7 @@ def test_no_function_imports_a_module_of_the_package() -> None:
     wrong = [
         f"{FILES[name].relative_to(ROOT)}:{i.line}" for name, each in IMPORTS.items() for i in each if i.in_function
     ]
-    assert not wrong, "move the function to the layer where it belongs, or enter it in implementations.py"
+    assert not wrong, "move the function to the layer where it belongs, or enter it in process/implementations.py"
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
@@ -195,7 +190,7 @@ def test_nothing_imports_a_module_by_its_name_as_text() -> None:
     users = [
         name for name, path in FILES.items() if "importlib" in path.read_text() or "__import__" in path.read_text()
     ]
-    assert users == ["lazy_names"]
+    assert users == ["process.lazy_names"]
 
 
 def test_the_reader_of_imports_finds_each_kind(tmp_path: Path) -> None:

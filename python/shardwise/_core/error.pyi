@@ -3,7 +3,6 @@
 Exceptions
 """
 from __future__ import annotations
-import typing
 __all__: list[str] = ['DTypeError', 'Error', 'InternalError', 'MeshError', 'OutOfMemoryError', 'ParseError', 'ShapeError', 'ShardingError', 'ShardingWarning', 'UnsupportedError']
 class Error(Exception):
     """

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import ShapeError, message
 from ..numpy._primitives import normalize_axis
-from ..traceback_filtering import entry_point
-from ..tracing import Tracer, current_trace, refuse_escaped
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Tracer, current_trace, refuse_escaped
 from ..trees import unflatten
 from .leaf_types import Leaves, check_trees, check_types, expect_bool, expect_function, types_of
 

@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, ShardingError, described, message
 from ..numpy._primitives import convert, splat, truth
 from ..numpy._promote import is_integer, result_dtype
-from ..traceback_filtering import entry_point
-from ..tracing import Trace, Tracer, current_trace, refuse_escaped
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Trace, Tracer, current_trace, refuse_escaped
 from ..trees import flatten, unflatten
 from .host_values import host_values, known_mesh, probe
 from .leaf_types import LeafType, Leaves, check_trees, check_types, expect_function, fits, type_of, types_of

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..dtypes import dtype_name
 from ..errors import message, shown
-from ..traceback_filtering import entry_point
-from ..tracing import Trace, Tracer, WeakTracer, current_trace
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
 from .checkpoint_policies import Policy, everything_saveable, nothing_saveable
 from .leaf_types import expect_function

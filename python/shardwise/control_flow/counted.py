@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..numpy._primitives import compare, convert, splat
-from ..tracing import Trace, Tracer, WeakTracer, current_trace
+from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
 from .carry import Carry, Rows
 from .host_values import host_row, host_values, probe

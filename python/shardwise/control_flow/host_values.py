@@ -10,9 +10,9 @@ import numpy as np
 
 from ..array import Array
 from ..jit import JitFunction
-from ..mesh import Mesh, default_mesh
 from ..numpy._primitives import convert
-from ..tracing import Trace, Tracer, WeakTracer, recording, refuse_escaped
+from ..recording.tracing import Trace, Tracer, WeakTracer, recording, refuse_escaped
+from ..shardings.mesh import Mesh, default_mesh
 from ..trees import flatten, unflatten
 from .leaf_types import LeafType, type_of
 from .regions import index_dtype, read_row

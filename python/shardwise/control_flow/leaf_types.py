@@ -19,7 +19,7 @@ from ..array_leaves import numbers_of
 from ..dtypes import is_float
 from ..errors import DTypeError, ShapeError, described, message, shown
 from ..numpy._promote import result_dtype, weak_kind
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ..trees import flatten, leaf_names
 from ..trees.differences import difference
 

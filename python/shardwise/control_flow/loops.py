@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import DTypeError, ShapeError, described, message
 from ..numpy._primitives import compare, operand
 from ..numpy._promote import is_integer, is_weak, result_dtype
-from ..traceback_filtering import entry_point
-from ..tracing import Trace, Tracer, WeakTracer, current_trace, refuse_escaped
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace, refuse_escaped
 from ..trees import flatten
 from ..trees.argument_names import names_of_leaves
 from .carry import Carry

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dtypes import dtype_name
 from ..numpy._primitives import operand, reshape
-from ..tracing import Trace, Tracer, WeakTracer
+from ..recording.tracing import Trace, Tracer, WeakTracer
 from .leaf_types import LeafType
 
 __all__ = ["OpenRegion", "converted", "emit_while", "index_dtype", "read_row", "region", "weakened", "write_row"]

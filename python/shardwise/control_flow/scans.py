@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import ShapeError, described, message
 from ..numpy._primitives import static_integer
-from ..traceback_filtering import entry_point
-from ..tracing import Tracer, current_trace, refuse_escaped
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Tracer, current_trace, refuse_escaped
 from ..trees import flatten, unflatten
 from ..trees.argument_names import names_of_leaves
 from ..vmap import vmap

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..implementations import IMPLEMENTATIONS
-from ..lazy_names import lazy_module, lazy_names
+from ..process.implementations import IMPLEMENTATIONS
+from ..process.lazy_names import lazy_module, lazy_names
 from . import jax_objects as jax_objects
 
 if TYPE_CHECKING:

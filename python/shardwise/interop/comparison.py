@@ -14,10 +14,10 @@ from typing import Any
 from .._core.ir import Module, Op
 from ..dtypes import numpy_dtype
 from ..errors import UnsupportedError, is_integer, message, shown
+from ..process.traceback_filtering import entry_point
+from ..programs.stages import Program
 from ..reports.ledger import Ledger
 from ..reports.tables import Report, format_bytes, short_location
-from ..stages import Program
-from ..traceback_filtering import entry_point
 from .comparison_rows import CollectiveRows, ComparisonRow, Totals
 from .hlo import HloCollective, collectives_of, instructions_of, op_class
 from .optional import jax, needs_jax

@@ -11,9 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import MeshError, described, is_one_of, message, shown
-from ..implementations import provides
-from ..stages import Program
-from ..traceback_filtering import entry_point
+from ..process.implementations import provides
+from ..process.traceback_filtering import entry_point
+from ..programs.stages import Program
 from .jax_shardings import JaxShardings, annotated, shardings_of
 from .optional import jax, needs_jax
 from .source.script import script_of

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ShardingError, composed, described
-from ..stages import Program
+from ..programs.stages import Program
 from ..trees import flatten, unflatten
 from .jax_arrays import is_jax_array
 from .jax_errors import users_place

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from ..errors import DeletedArrayError, message
-from ..foreign import native
-from ..sharding import NamedSharding
+from ..process.foreign import native
+from ..shardings.sharding import NamedSharding
 
 __all__ = ["expect_alive", "is_jax_array", "sharding_of"]
 

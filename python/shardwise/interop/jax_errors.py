@@ -12,8 +12,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from ..errors import TracerConversionError, UnsupportedError, composed, described, message
-from ..traceback_filtering import HIDDEN
-from ..tracing import Tracer
+from ..process.traceback_filtering import HIDDEN
+from ..recording.tracing import Tracer
 from ..trees import flatten, leaf_names
 from .jaxprs import equations
 from .optional import jax

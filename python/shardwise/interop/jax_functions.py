@@ -14,15 +14,15 @@ from .. import _core
 from ..array import ShapeDtypeStruct
 from ..dtypes import dtype_name, is_dtype
 from ..errors import DTypeError, MeshError, TracerConversionError, described, message
-from ..foreign import native
 from ..jit import JitFunction
 from ..jit.call import Call
 from ..jit.options import Arguments, both_ways
-from ..mesh import Mesh
 from ..placement import device_put
-from ..stages import Lowered, Traced
-from ..traceback_filtering import entry_point, hide_frames
-from ..tracing import Trace, Tracer, WeakTracer, current_trace
+from ..process.foreign import native
+from ..process.traceback_filtering import entry_point, hide_frames
+from ..programs.stages import Lowered, Traced
+from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace
+from ..shardings.mesh import Mesh
 from ..trees import flatten, unflatten
 from ..trees.argument_names import display_name, parameter_names
 from .jax_arrays import expect_alive, is_jax_array, sharding_of

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh import Mesh
+from ..shardings.mesh import Mesh
 from .jax_calls import Origin, with_parameters
 from .jax_errors import export_error, refuse_callbacks, refuse_captured_results, refuse_leaked_tracers
 from .jaxprs import equations, mesh_of, named_call, rewritten

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..array import ShapeDtypeStruct
 from ..errors import ShardingError, message
-from ..foreign import ForeignNode, register_library
-from ..mesh import Mesh
-from ..partition_spec import PartitionSpec
-from ..sharding import NamedSharding
+from ..process.foreign import ForeignNode, register_library
+from ..shardings.mesh import Mesh
+from ..shardings.partition_spec import PartitionSpec
+from ..shardings.sharding import NamedSharding
 from .random_keys import described_key, is_shape_of_key, key_node
 
 __all__ = ["native_of_jax", "node_of_jax"]

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 from ..errors import ShardingError, composed
-from ..stages import Program
+from ..programs.stages import Program
 from ..trees import flatten, unflatten
 from .jax_arguments import ProgramArguments
 from .jax_calls import Origin, with_parameters

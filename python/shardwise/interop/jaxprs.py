@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..foreign import native
-from ..mesh import Mesh
+from ..process.foreign import native
+from ..shardings.mesh import Mesh
 from .optional import jax
 
 __all__ = ["constraint_of_name", "context_mesh", "equations", "mesh_of", "named_call", "rewritten"]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..array import Array, ShapeDtypeStruct
-from ..foreign import DescribedNode, ForeignNode
+from ..process.foreign import DescribedNode, ForeignNode
 from ..trees.registry import register_pytree_node
 
 __all__ = [

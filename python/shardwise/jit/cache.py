@@ -13,9 +13,9 @@ from ..array_leaves import sharding_of
 from ..dtypes import refuse_subclass
 from ..errors import message
 from ..layouts import current_layout
-from ..mesh import Mesh
-from ..stages import Program
-from ..tracing import Tracer, refuse_escaped
+from ..programs.stages import Program
+from ..recording.tracing import Tracer, refuse_escaped
+from ..shardings.mesh import Mesh
 from ..trees.registry import typed
 from .call import NO_STATIC, Call
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..array import Array
 from ..errors import ShapeError, TracerConversionError, message
-from ..implementations import provides
 from ..numpy._registry import CHECKS, FUNCTIONS, function_name
-from ..tracing import Tracer, UserCall, current_trace
+from ..process.implementations import provides
+from ..recording.tracing import Tracer, UserCall, current_trace
 from ..trees import flatten, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
 from .cache import static_leaf_key

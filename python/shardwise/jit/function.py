@@ -11,16 +11,16 @@ from typing import Any, Unpack, overload
 
 from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
-from ..choices import Choices, Objective
 from ..errors import MeshError, ShardingError, message
-from ..foreign import native
-from ..mesh import Mesh
-from ..op_rules import ShardingRule
-from ..propagation_options import PropagationKeywords, check_keywords, takes_options
-from ..sharding import UNSPECIFIED, sharding_on
-from ..stages import Lowered, Program, Traced
-from ..traceback_filtering import entry_point, hide_frames
-from ..tracing import Trace, Tracer, UserCall, current_trace
+from ..process.foreign import native
+from ..process.traceback_filtering import entry_point, hide_frames
+from ..programs.choices import Choices, Objective
+from ..programs.op_rules import ShardingRule
+from ..programs.propagation_options import PropagationKeywords, check_keywords, takes_options
+from ..programs.stages import Lowered, Program, Traced
+from ..recording.tracing import Trace, Tracer, UserCall, current_trace
+from ..shardings.mesh import Mesh
+from ..shardings.sharding import UNSPECIFIED, sharding_on
 from ..trees import flatten, specs_per_leaf, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
 from .cache import ProgramCache

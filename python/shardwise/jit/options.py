@@ -10,13 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..choices import Choices, Objective, checked_choices, checked_objective
 from ..errors import MeshError, ShardingError, message
-from ..foreign import native
-from ..mesh import Mesh
-from ..op_rules import ShardingRule, checked_rule
-from ..propagation_options import DEFAULTS, PropagationKeywords, PropagationOptions, checked_options, options_among
-from ..sharding import UNSPECIFIED, NamedSharding
+from ..process.foreign import native
+from ..programs.choices import Choices, Objective, checked_choices, checked_objective
+from ..programs.op_rules import ShardingRule, checked_rule
+from ..programs.propagation_options import (
+    DEFAULTS,
+    PropagationKeywords,
+    PropagationOptions,
+    checked_options,
+    options_among,
+)
+from ..shardings.mesh import Mesh
+from ..shardings.sharding import UNSPECIFIED, NamedSharding
 from ..trees import flatten, native_specs
 
 __all__ = [

@@ -11,10 +11,10 @@ from ..array import ShapeDtypeStruct
 from ..array_leaves import as_weak, aval_of, lifted_results, sharding_of
 from ..errors import MeshError, ShardingError, composed, message
 from ..host_random import warning_of_draws
-from ..mesh import Mesh, default_mesh, get_mesh
-from ..sharding import sharding_on
-from ..stages import RecordedCall, Traced
-from ..tracing import Trace, Tracer, UserCall, recording
+from ..programs.stages import RecordedCall, Traced
+from ..recording.tracing import Trace, Tracer, UserCall, recording
+from ..shardings.mesh import Mesh, default_mesh, get_mesh
+from ..shardings.sharding import sharding_on
 from ..trees import leaf_names, specs_per_leaf, unflatten
 from ..trees.argument_names import display_name
 from .call import Call

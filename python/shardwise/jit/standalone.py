@@ -8,8 +8,8 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
-from ..mesh import Mesh
-from ..tracing import UserCall
+from ..recording.tracing import UserCall
+from ..shardings.mesh import Mesh
 from ..trees import flatten, unflatten
 from ..trees.argument_names import names_of_leaves
 from ..unpartitioned import unpartitioned_mesh

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, ShardingError, composed
-from ..mesh import Mesh
+from ..shardings.mesh import Mesh
 
 __all__ = ["Axes", "MoEConfig", "TransformerConfig", "axes_of"]
 

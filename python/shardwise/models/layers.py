@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..annotations import replicate, shard, split
-from ..sharding import PartitionSpec
+from ..shardings.sharding import PartitionSpec
 from .configs import Axes, AxisNames, axes_of
 
 __all__ = ["cross_entropy", "embedding", "feed_forward", "layer_norm", "one_hot", "softmax"]

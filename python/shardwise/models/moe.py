@@ -19,7 +19,7 @@ import numpy as np
 from .. import random as sw_random
 from ..dtypes import is_float
 from ..errors import ShapeError
-from ..tracing import current_trace
+from ..recording.tracing import current_trace
 from .configs import Axes, AxisNames, MoEConfig, axes_of, message
 from .layers import einsum, one_hot, replicate_weight, shard_weight, softmax, split_dim
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy_names import lazy_names
+from ..process.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .agreement import RankMismatchError

@@ -9,7 +9,7 @@ import runpy
 import sys
 
 from .. import mpi
-from ..mesh import Mesh, set_mesh, use_as_last_resort
+from ..shardings.mesh import Mesh, set_mesh, use_as_last_resort
 
 
 def _mesh(parser: argparse.ArgumentParser, text: str) -> Mesh:

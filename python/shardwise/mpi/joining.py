@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from ..errors import MeshError, message, shown
-from ..processes import use_processes
-from ..traceback_filtering import entry_point
+from ..process.processes import use_processes
+from ..process.traceback_filtering import entry_point
 from .ranks import Ranks, abort_on_exception
 
 __all__ = ["communicator", "local"]

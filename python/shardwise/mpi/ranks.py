@@ -17,7 +17,7 @@ from .._core.mesh import Mesh as CoreMesh, Sharding
 from .._core.processes import DeviceSet, ProcessCommunicator, process_positions
 from .._core.runtime import Executable, ShardedArray, mpi_timeout, set_threads
 from ..errors import ShapeError, message
-from ..processes import Finish, Processes, set_processes
+from ..process.processes import Finish, Processes, set_processes
 from .agreement import Agreement, compare_replicas, hash_of
 from .watch import Watch
 

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from ..errors import composed
-from ..traceback_filtering import HIDDEN
+from ..process.traceback_filtering import HIDDEN
 
 __all__ = ["Watch"]
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..dtypes import as_dtype, is_dtype
 from ..errors import DTypeError, message
-from ..implementations import provides
-from ..tracing import Tracer
+from ..process.implementations import provides
+from ..recording.tracing import Tracer
 from . import (  # noqa: F401
     advanced_indexing,
     choosing,

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _core
 from ..dtypes import dtype_name, integer_range, is_inexact, is_integer, is_signed, numpy_dtype
 from ..errors import DTypeError, Error, ShapeError, message, shown, warn
-from ..tracing import Trace, Tracer, WeakTracer
+from ..recording.tracing import Trace, Tracer, WeakTracer
 from ._unsupported import unsupported_option
 
 __all__ = [

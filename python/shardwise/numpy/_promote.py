@@ -16,7 +16,7 @@ import numpy as np
 
 from ..dtypes import dtype_name, is_complex, is_float, is_inexact, is_integer, is_signed, is_unsigned
 from ..errors import DTypeError, described, message
-from ..tracing import WeakTracer
+from ..recording.tracing import WeakTracer
 
 __all__ = [
     "is_complex",

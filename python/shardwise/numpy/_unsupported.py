@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, sentence, shown
-from ..tracing import current_trace
+from ..recording.tracing import current_trace
 
 __all__ = [
     "masked",

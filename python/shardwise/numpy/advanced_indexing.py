@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import _core
 from ..errors import ShapeError, message
-from ..tracing import Trace, Tracer
+from ..recording.tracing import Trace, Tracer
 from ._primitives import (
     broadcast,
     broadcast_dims,

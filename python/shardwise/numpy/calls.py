@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from ..dtypes import dtype_name, numpy_dtype
 from ..errors import ShapeError, message, shown
-from ..tracing import Trace, Tracer, current_trace, recording
+from ..recording.tracing import Trace, Tracer, current_trace, recording
 
 __all__ = ["RuleTrace", "call", "gradient_of", "tracers_of", "vjp_callback"]
 

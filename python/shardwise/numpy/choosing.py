@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import broadcast, common_trace, convert, normalize_axis, operand, refuse, reshape
 from ._promote import result_dtype
 from ._registry import checks, implements

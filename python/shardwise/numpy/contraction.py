@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import _core
 from ..errors import ShapeError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import broadcast_dims, compare, convert, iota, reduce, reshape, select, splat, transpose
 from ._promote import is_float
 

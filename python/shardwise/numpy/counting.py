@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import common_trace, convert, expect_real, operand, shape_of, splat, static_integer
 from ._promote import is_float, is_integer, result_dtype
 from ._registry import checks, implements

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import as_dtype
-from ..tracing import Tracer, current_trace
+from ..recording.tracing import Tracer, current_trace
 from ..user_code.advice import conversion_error
 from ._primitives import broadcast, cast, common_trace, iota, operand, refuse, splat
 from ._registry import implements

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import cast, normalize_axis, prefix, refuse, reshape, splat
 from ._promote import sum_dtype
 from ._registry import implements

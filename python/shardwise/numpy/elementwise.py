@@ -16,7 +16,7 @@ import numpy as np
 
 from ..dtypes import integer_range
 from ..errors import UnsupportedError, message
-from ..tracing import Tracer, WeakTracer
+from ..recording.tracing import Tracer, WeakTracer
 from ..user_code.advice import in_place_error
 from ._primitives import (
     bitcast,

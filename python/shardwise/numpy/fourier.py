@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _core
 from ..errors import ShapeError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import convert, expect_real, normalize_axes, normalize_axis, refuse, slice_, transpose
 from ._promote import is_complex, result_dtype
 from ._registry import implements

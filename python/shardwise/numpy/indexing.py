@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, message
-from ..tracing import Tracer, current_trace
+from ..recording.tracing import Tracer, current_trace
 from ..user_code.static_arguments import static_error
 from . import masks
 from ._primitives import reverse, slice_

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..dtypes import as_dtype
 from ..errors import ShapeError, UnsupportedError, message, shown
-from ..tracing import Trace, Tracer, WeakTracer
+from ..recording.tracing import Trace, Tracer, WeakTracer
 from ..user_code.advice import conversion_error
 from ._primitives import (
     broadcast,

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from ..errors import UnsupportedError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import iota
 from .calls import call, gradient_of
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing import Trace, Tracer, current_trace
+from ..recording.tracing import Trace, Tracer, current_trace
 from . import advanced_indexing
 from ._primitives import broadcast, cast, compare, convert, iota, operand, refuse, reshape, splat
 from ._registry import implements

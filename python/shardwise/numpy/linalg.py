@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import common_trace, convert, normalize_axes, operand, refuse, reshape
 from ._promote import is_complex, is_float, loop_dtypes, result_dtype
 from ._registry import implements

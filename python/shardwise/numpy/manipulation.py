@@ -13,8 +13,8 @@ import numpy as np
 
 from ..dtypes import as_dtype, dtype_name
 from ..errors import DTypeError, ShapeError, message, shown
-from ..implementations import provides
-from ..tracing import Tracer
+from ..process.implementations import provides
+from ..recording.tracing import Tracer
 from ._primitives import (
     bitcast,
     common_trace,

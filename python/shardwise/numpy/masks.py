@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 
 __all__ = ["checked", "dims_of", "is_mask", "positions", "traced_mask"]
 

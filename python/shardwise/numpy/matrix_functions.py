@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, UnsupportedError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from . import lapack
 from ._primitives import broadcast, broadcast_shape, common_trace, convert, operand, reshape, transpose
 from ._promote import result_dtype

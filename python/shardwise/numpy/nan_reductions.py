@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import convert, refuse
 from ._promote import is_complex, is_inexact
 from ._registry import implements

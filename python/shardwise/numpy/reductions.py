@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import as_dtype, float_range, integer_range
 from ..errors import DTypeError, ShapeError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import (
     broadcast_shape,
     cast,

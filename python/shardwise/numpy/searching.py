@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, ShapeError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import compare, convert, iota, normalize_axis, reduce_by, refuse, reshape, select, splat
 from ._registry import implements
 from .manipulation import sizes_of

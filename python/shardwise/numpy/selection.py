@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dtypes import as_dtype, integer_range, is_dtype
 from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import (
     broadcast_shape,
     cast,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import dtype_name, numpy_dtype
 from ..errors import DTypeError, ShapeError, message, shown
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 from ._primitives import (
     common_trace,
     compare,

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..implementations import provides
-from ..tracing import Tracer
+from ..process.implementations import provides
+from ..recording.tracing import Tracer
 from ._primitives import convert, reshape, select, splat
 from .advanced_indexing import check_index, get
 from .indexing import Box, expanded, is_array

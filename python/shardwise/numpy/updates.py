@@ -21,8 +21,8 @@ import numpy as np
 from .._core.runtime import enter_call, leave_call
 from ..dtypes import integer_range
 from ..errors import DTypeError, ShapeError, UnsupportedError, message, shown
-from ..implementations import IMPLEMENTATIONS, provides
-from ..tracing import Trace, Tracer, current_trace
+from ..process.implementations import IMPLEMENTATIONS, provides
+from ..recording.tracing import Trace, Tracer, current_trace
 from . import host_updates
 from ._primitives import broadcast_dims, iota, operand, reshape, reverse, select, shape_of, splat
 from ._promote import is_inexact, is_signed

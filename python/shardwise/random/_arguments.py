@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dtypes import as_dtype, dtype_name, is_float
 from ..errors import DTypeError, ShapeError, message
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 
 __all__ = ["checked_shape", "float_dtype", "integer_dtype", "parameter", "shape_with"]
 

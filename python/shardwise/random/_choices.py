@@ -11,8 +11,8 @@ import numpy as np
 from ..dtypes import is_float
 from ..errors import DTypeError, ShapeError, UnsupportedError, is_one_of, message, shown
 from ..numpy._primitives import normalize_axis
-from ..traceback_filtering import entry_point
-from ..tracing import Tracer, WeakTracer
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Tracer, WeakTracer
 from ._arguments import checked_shape, shape_with
 from ._floats import MANTISSA, gumbel, uniform, uniform_in
 from ._integers import randint

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..tracing import Tracer
+from ..recording.tracing import Tracer
 
 __all__ = ["erf", "erf_inv"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import is_one_of, message
-from ..traceback_filtering import entry_point
+from ..process.traceback_filtering import entry_point
 from ._arguments import checked_shape, float_dtype, parameter, shape_with
 from ._erf_inv import erf, erf_inv
 from ._integers import joined

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DTypeError, message
-from ..traceback_filtering import entry_point
-from ..tracing import WeakTracer
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import WeakTracer
 from ._arguments import checked_shape, integer_dtype, shape_with
 from ._keys import split
 from ._threefry import check_key, elements

@@ -11,8 +11,8 @@ import numpy as np
 from ..dtypes import dtype_name
 from ..errors import DTypeError, ShapeError, message
 from ..numpy._primitives import common_trace
-from ..traceback_filtering import entry_point
-from ..tracing import Tracer, WeakTracer
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Tracer, WeakTracer
 from ._arguments import checked_shape
 from ._threefry import check_key, elements, threefry_2x32, words_of
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import DTypeError, ShapeError, message
 from ..numpy._primitives import iota, reshape, slice_, splat
-from ..tracing import Trace, Tracer, current_trace, refuse_escaped
+from ..recording.tracing import Trace, Tracer, current_trace, refuse_escaped
 
 __all__ = ["check_key", "counter_dtype", "counter_words", "elements", "row_major_index", "threefry_2x32", "words_of"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import optree
 
 from ..errors import ShardingError, message
-from ..foreign import described_node_of, native
-from ..partition_spec import PartitionSpec
-from ..sharding import UNSPECIFIED, NamedSharding
+from ..process.foreign import described_node_of, native
+from ..shardings.partition_spec import PartitionSpec
+from ..shardings.sharding import UNSPECIFIED, NamedSharding
 from .differences import difference
 from .registry import NAMESPACE, adopt, are_plain, path_of
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import optree
 
 from ..errors import message, shown
-from ..foreign import native, node_of
-from ..partition_spec import PartitionSpec
-from ..sharding import NamedSharding
+from ..process.foreign import native, node_of
+from ..shardings.partition_spec import PartitionSpec
+from ..shardings.sharding import NamedSharding
 
 __all__ = [
     "NAMESPACE",

@@ -20,13 +20,13 @@ import numpy as np
 
 from ..dtypes import is_float
 from ..errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
-from ..traceback_filtering import HIDDEN
+from ..process.traceback_filtering import HIDDEN
 from .call_sites import UNKNOWN, CallSite, call_site, raising_instruction, running_instruction
 from .library_calls import library_error
 from .static_arguments import is_traced, static_argument, static_error
 
 if TYPE_CHECKING:
-    from ..tracing import Trace, Tracer
+    from ..recording.tracing import Trace, Tracer
 
 __all__ = ["bool_error", "conversion_error", "in_place_error", "restored"]
 
@@ -402,7 +402,11 @@ def restored(trace: Trace, error: BaseException | None) -> Exception | None:
 
     Also the error for a JAX function that was called with a tracer.
     """
-    if type(error) is TypeError and "shardwise.tracing.Tracer'>" in str(error) and "jax" in str(error).lower():
+    if (
+        type(error) is TypeError
+        and "shardwise.recording.tracing.Tracer'>" in str(error)
+        and "jax" in str(error).lower()
+    ):
         return _error_of_jax(error)
     if error is None or trace.refused is None:
         return None

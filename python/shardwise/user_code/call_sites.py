@@ -17,7 +17,7 @@ from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
 from .._core import ir as _ir
-from ..traceback_filtering import HIDDEN
+from ..process.traceback_filtering import HIDDEN
 
 __all__ = [
     "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",

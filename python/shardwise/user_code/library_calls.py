@@ -21,7 +21,7 @@ from .call_sites import CallSite, site_of
 from .sources import shown_file
 
 if TYPE_CHECKING:
-    from ..tracing import Tracer
+    from ..recording.tracing import Tracer
 
 __all__ = ["library_error"]
 

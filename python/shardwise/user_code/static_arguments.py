@@ -16,7 +16,7 @@ from ..errors import TracerConversionError, message
 from .call_sites import CallSite, call_site, local_of
 
 if TYPE_CHECKING:
-    from ..tracing import Trace, Tracer
+    from ..recording.tracing import Trace, Tracer
 
 __all__ = ["STATIC_FIELD", "Static", "is_traced", "static_argument", "static_error"]
 

@@ -21,7 +21,7 @@ from .svg import MARK, arrow, hue, rect, svg, text_at
 if TYPE_CHECKING:
     from .._core.ir import Op, Value
     from .._core.mesh import Placement
-    from ..stages import Program
+    from ..programs.stages import Program
 
 __all__ = ["graph_svg", "is_drawn"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .svg import MOST_PANELS, TITLE, code, figure, hue, rect, svg, text_at
 
 if TYPE_CHECKING:
-    from ..mesh import Mesh
+    from ..shardings.mesh import Mesh
 
 __all__ = ["mesh_html"]
 

@@ -12,7 +12,7 @@ from .graphs import graph_svg, is_drawn
 from .svg import MARK, code
 
 if TYPE_CHECKING:
-    from ..stages import Program
+    from ..programs.stages import Program
 
 __all__ = ["program_html"]
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise.processes import set_processes
+from shardwise.process.processes import set_processes
 from tests.support.oracles import oracle
 from tools import pages, public_api
 
@@ -23,7 +23,17 @@ DOCS = pages.DOCS
 PAGES = pages.pages()
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 # Every public name of these modules is a term of shardings.
-MODULES = ["annotations", "dtensor", "layouts", "manual", "mesh", "op_rules", "partition_spec", "placement", "sharding"]
+MODULES = [
+    "annotations",
+    "dtensor",
+    "layouts",
+    "manual",
+    "shardings.mesh",
+    "programs.op_rules",
+    "shardings.partition_spec",
+    "placement",
+    "shardings.sharding",
+]
 _COMMANDS = ("pip ", "make ", "git ", "cd ", "mpirun ", "srun ", "gcloud ", "COORDINATOR=", "python train.py")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from shardwise.numpy import linalg
 from shardwise.numpy._registry import FUNCTIONS
 from shardwise.numpy.elementwise import RULES
-from shardwise.tracing import Tracer
+from shardwise.recording.tracing import Tracer
 from tests.conformance.jax.special_arrays import (
     REDUCED,
     ROWS,

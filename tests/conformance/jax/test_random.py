@@ -13,10 +13,10 @@ from hypothesis import given, settings, strategies as st
 
 import shardwise as sw
 from shardwise import P, random as r
-from shardwise.mesh import Mesh
 from shardwise.random._erf_inv import erf_inv
 from shardwise.random._threefry import counter_dtype, counter_words, elements, row_major_index, threefry_2x32
-from shardwise.sharding import NamedSharding
+from shardwise.shardings.mesh import Mesh
+from shardwise.shardings.sharding import NamedSharding
 from tests.conformance.jax.random_cases import SEEDS, Draw, all_draws
 from tests.support.mesh_strategies import meshes, shardings
 from tests.support.once_per_run import written_by

@@ -11,7 +11,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
-from shardwise.tracing import current_trace
+from shardwise.recording.tracing import current_trace
 from tests.op.control_flow.test_control_flow import MESHES, MODES
 
 SHAPE = (4, 3, 5)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from shardwise import _blas, _core
+from shardwise import _core
+from shardwise.process import blas
 
 SKYLAKEX = "fpu avx2 fma avx512f avx512cd avx512dq avx512bw avx512vl"
 
@@ -37,7 +38,7 @@ OTHER_FLAGS = """
     import shardwise
     print(shardwise._core.runtime.blas_core_name())
 """
-has_avx512 = pytest.mark.skipif(_blas.coretype_for(_blas.cpu_flags()) is None, reason="a CPU with AVX-512 only")
+has_avx512 = pytest.mark.skipif(blas.coretype_for(blas.cpu_flags()) is None, reason="a CPU with AVX-512 only")
 
 
 @pytest.mark.parametrize(
@@ -53,21 +54,21 @@ has_avx512 = pytest.mark.skipif(_blas.coretype_for(_blas.cpu_flags()) is None, r
     ],
 )
 def test_coretype_follows_from_the_flags(flags: str, coretype: str | None) -> None:
-    assert _blas.coretype_for(flags.split()) == coretype
+    assert blas.coretype_for(flags.split()) == coretype
 
 
 def test_flags_are_those_of_cpuid_that_the_system_enabled() -> None:
-    assert (_blas.coretype_for(_blas.cpu_flags()) is not None) == _core.runtime.cpu_has_avx512()
+    assert (blas.coretype_for(blas.cpu_flags()) is not None) == _core.runtime.cpu_has_avx512()
 
 
 def test_flags_of_a_file_that_is_none(tmp_path: Path) -> None:
-    assert _blas.cpu_flags(str(tmp_path / "none")) == []
+    assert blas.cpu_flags(str(tmp_path / "none")) == []
     (tmp_path / "cpuinfo").write_text("processor : 0\nBogoMIPS : 108.00\n")
-    assert _blas.cpu_flags(str(tmp_path / "cpuinfo")) == []
+    assert blas.cpu_flags(str(tmp_path / "cpuinfo")) == []
 
 
 def test_kernels_of_this_cpu() -> None:
-    expected = _blas.coretype_for(_blas.cpu_flags())
+    expected = blas.coretype_for(blas.cpu_flags())
     assert expected is None or run(NAME) == expected
 
 

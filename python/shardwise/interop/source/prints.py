@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...debug_prints import DebugPrint
 from ...errors import UnsupportedError, composed
-from ...stages import Program
+from ...programs.stages import Program
+from ...recording.debug_prints import DebugPrint
 from ...trees import unflatten
 
 __all__ = ["prints_of"]

@@ -14,8 +14,8 @@ import numpy as np
 
 from ...dtypes import numpy_dtype
 from ...errors import UnsupportedError, message
-from ...stages import Program
-from ...tracing import Limit
+from ...programs.stages import Program
+from ...recording.tracing import Limit
 from .collectives import refs_used
 from .library import helpers_of
 from .literals import axes_text, embedded, wrapped

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..._core.ir import Module
 from ...errors import UnsupportedError, message
-from ...stages import Program
+from ...programs.stages import Program
 from ..optional import jax
 from ..source.script import script_of
 from .portable import walk, with_ops_for_calls

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import MeshError, described, message
-from ...mesh import Mesh
+from ...shardings.mesh import Mesh
 from ..optional import jax
 from ..source.mesh_axes import MeshAxes
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError, UnsupportedError, described, message
+from ...process.traceback_filtering import entry_points
+from ...programs.stages import Program
 from ...reports.ledger import CollectiveRow, Ledger
-from ...stages import Program
-from ...traceback_filtering import entry_points
 from ...trees import flatten, unflatten
 from ..optional import jax
 from ..source.literals import identifier

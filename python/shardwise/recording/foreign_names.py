@@ -6,7 +6,7 @@ x.unsqueeze(0)    AttributeError: array: has no attribute 'unsqueeze'; use np.ex
 
 from __future__ import annotations
 
-from .errors import message
+from ..errors import message
 
 __all__ = ["missing_attribute"]
 

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._core.mesh import Mesh as CoreMesh, Sharding
-from ._core.processes import DeviceSet, ProcessCommunicator
-from ._core.runtime import Executable, ShardedArray
+from .._core.mesh import Mesh as CoreMesh, Sharding
+from .._core.processes import DeviceSet, ProcessCommunicator
+from .._core.runtime import Executable, ShardedArray
 
 __all__ = [
     "ALONE", "Finish", "Place", "Processes", "current_processes", "place_on", "set_processes", "use_processes",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
-from .errors import ShardingError, is_one_of, message, shown
+from ..errors import ShardingError, is_one_of, message, shown
 
 __all__ = ["Choices", "ChosenOp", "Objective", "checked_choices", "checked_objective", "choices_of", "rows_of"]
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Union
 
-from .errors import ShardingError, is_integer, is_one_of, message
-from .foreign import native
-from .traceback_filtering import entry_point, entry_points
+from ..errors import ShardingError, is_integer, is_one_of, message
+from ..process.foreign import native
+from ..process.traceback_filtering import entry_point, entry_points
 
 __all__ = ["Axis", "OpenDim", "P", "PartitionSpec", "PriorityDim", "SubAxis", "open", "priority", "sub"]
 

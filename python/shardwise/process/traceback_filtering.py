@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import numpy as np
 import optree
 
-from ._core import error as _error, ir as _ir, runtime as _runtime
+from .._core import error as _error, ir as _ir, runtime as _runtime
 
 __all__ = ["HIDDEN", "entry_point", "entry_points", "hide_frames"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
-_HERE = os.path.dirname(__file__)
+_HERE = os.path.dirname(os.path.dirname(__file__))  # the package
 
 # Files and folders without user code. The models are example programs: their lines count as the user's.
 HIDDEN = (

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from . import _core
-from .errors import ShardingError, expect_text, message
-from .implementations import IMPLEMENTATIONS
+from .. import _core
+from ..errors import ShardingError, expect_text, message
+from ..process.implementations import IMPLEMENTATIONS
+from ..process.traceback_filtering import entry_point, entry_points
+from ..reports.explanations import Explanation, explanation_of
+from ..reports.promotions import Promotions, promotions_of
 from .op_rules import ShardingRule, checked_rule
 from .propagation_options import (
     DEFAULTS,
@@ -24,12 +27,9 @@ from .propagation_options import (
     switch,
     takes_options,
 )
-from .reports.explanations import Explanation, explanation_of
-from .reports.promotions import Promotions, promotions_of
-from .traceback_filtering import entry_point, entry_points
 
 if TYPE_CHECKING:
-    from .mesh import Mesh
+    from ..shardings.mesh import Mesh
     from .stages import Program
 
 __all__ = ["Module", "parse"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core
-from .array import Array, ShapeDtypeStruct, put
-from .dtypes import numpy_dtype
-from .errors import DTypeError, ShapeError, message
-from .processes import ALONE, Finish, Place, place_on
+from .. import _core
+from ..array import Array, ShapeDtypeStruct, put
+from ..dtypes import numpy_dtype
+from ..errors import DTypeError, ShapeError, message
+from ..process.processes import ALONE, Finish, Place, place_on
 
 if TYPE_CHECKING:
     from .stages import Traced

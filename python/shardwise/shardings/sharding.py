@@ -18,13 +18,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from . import _core
-from .errors import MeshError, ShapeError, ShardingError, is_integer, message, naming, shown
-from .foreign import native
+from .. import _core
+from ..errors import MeshError, ShapeError, ShardingError, is_integer, message, naming, shown
+from ..process.foreign import native
+from ..process.traceback_filtering import entry_points
 from .mesh import Mesh
 from .other_meshes import check_same_devices, on_program_mesh
 from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, open
-from .traceback_filtering import entry_points
 
 __all__ = ["UNSPECIFIED", "NamedSharding", "P", "PartitionSpec", "open"]
 

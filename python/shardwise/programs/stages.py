@@ -12,19 +12,29 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from . import _core
-from ._core.runtime import enter_call, leave_call
-from .array import ShapeDtypeStruct
+from .. import _core
+from .._core.runtime import enter_call, leave_call
+from ..array import ShapeDtypeStruct
+from ..dtypes import numpy_dtype
+from ..errors import MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
+from ..process.foreign import native
+from ..process.implementations import IMPLEMENTATIONS
+from ..process.processes import ALONE, Place, Processes, current_processes, place_on
+from ..process.traceback_filtering import entry_points, hide_frames
+from ..recording.debug_prints import DebugPrint
+from ..recording.tracing import Limit
+from ..reports.explanations import Explanation, explanation_of
+from ..reports.ledger import Ledger, ledger_of
+from ..reports.memory import MemoryReport, memory_of
+from ..reports.promotions import Promotions
+from ..shardings.mesh import Mesh
+from ..shardings.sharding import NamedSharding
+from ..trees import flatten, unflatten
+from ..trees.registry import path_of
+from ..viz import program_html
 from .choices import Choices, Objective, choices_of, rows_of
-from .debug_prints import DebugPrint
-from .dtypes import numpy_dtype
-from .errors import MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
-from .foreign import native
-from .implementations import IMPLEMENTATIONS
-from .mesh import Mesh
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
 from .placed_programs import PlacedProgram
-from .processes import ALONE, Place, Processes, current_processes, place_on
 from .propagation_options import (
     PropagationKeywords,
     PropagationOptions,
@@ -33,16 +43,6 @@ from .propagation_options import (
     switch,
     takes_options,
 )
-from .reports.explanations import Explanation, explanation_of
-from .reports.ledger import Ledger, ledger_of
-from .reports.memory import MemoryReport, memory_of
-from .reports.promotions import Promotions
-from .sharding import NamedSharding
-from .traceback_filtering import entry_points, hide_frames
-from .tracing import Limit
-from .trees import flatten, unflatten
-from .trees.registry import path_of
-from .viz import program_html
 
 __all__ = ["Lowered", "Program", "RecordedCall", "Traced"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .trees import unflatten
+from ..trees import unflatten
 
 __all__ = ["DebugPrint", "DebugPrints"]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .errors import UnsupportedError, message, shown
+from ..errors import UnsupportedError, message, shown
+from ..process.implementations import IMPLEMENTATIONS
+from ..process.traceback_filtering import entry_point, hide_frames
 from .foreign_names import missing_attribute
-from .implementations import IMPLEMENTATIONS
-from .traceback_filtering import entry_point, hide_frames
 
 __all__ = ["ArrayMethods"]
 

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from .errors import ShardingError, expect_text, message, shown
-from .traceback_filtering import entry_point
+from ..errors import ShardingError, expect_text, message, shown
+from ..process.traceback_filtering import entry_point
 
 __all__ = ["ShardingRule", "sharding_rule"]
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .array import ShapeDtypeStruct
-from .dtypes import integer_range, is_complex, is_float, is_inexact, is_integer, numpy_dtype
-from .errors import UnsupportedError, message
-from .implementations import provides
-from .mesh import Mesh, default_mesh
+from .. import _core
+from ..array import ShapeDtypeStruct
+from ..dtypes import integer_range, is_complex, is_float, is_inexact, is_integer, numpy_dtype
+from ..errors import UnsupportedError, message
+from ..process.implementations import provides
+from ..reports.explanations import Explanation
+from ..shardings.mesh import Mesh, default_mesh
+from ..trees import flatten
 from .module import Module, Step, origin_of_text
 from .propagation_options import PropagationOptions
-from .reports.explanations import Explanation
 from .stages import Program, RecordedCall, Traced, checked_target
-from .trees import flatten
 
 __all__ = ["compiled_module"]
 

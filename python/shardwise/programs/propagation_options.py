@@ -20,8 +20,8 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 import numpy as np
 
-from . import _core
-from .errors import ShardingError, message
+from .. import _core
+from ..errors import ShardingError, message
 
 __all__ = [
     "DEFAULTS",

@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from .errors import ShardingError, message
+from ..errors import ShardingError, message
 from .mesh import Mesh
 from .partition_spec import Axis, PartitionSpec, SubAxis
 from .sharding import NamedSharding

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from . import _core
-from .debug_prints import DebugPrints
-from .dtypes import dtype_name, is_dtype, numpy_dtype, refuse_subclass
-from .errors import (
+from .. import _core
+from ..dtypes import dtype_name, is_dtype, numpy_dtype, refuse_subclass
+from ..errors import (
     DTypeError,
     MeshError,
     ShardingError,
@@ -27,12 +26,13 @@ from .errors import (
     UnsupportedError,
     message,
 )
-from .implementations import IMPLEMENTATIONS
-from .mesh import Mesh, begin_trace, default_mesh, end_trace
+from ..process.implementations import IMPLEMENTATIONS
+from ..process.traceback_filtering import hide_frames
+from ..shardings.mesh import Mesh, begin_trace, default_mesh, end_trace
+from ..user_code.advice import bool_error, conversion_error, restored
+from ..user_code.call_sites import Instruction
+from .debug_prints import DebugPrints
 from .methods import ArrayMethods
-from .traceback_filtering import hide_frames
-from .user_code.advice import bool_error, conversion_error, restored
-from .user_code.call_sites import Instruction
 
 __all__ = ["GivenDerivatives", "Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import zlib
 
-from . import _core
-from .errors import MeshError, message
+from .. import _core
+from ..errors import MeshError, message
 from .mesh import Mesh
 
 __all__ = ["check_same_devices", "on_program_mesh"]

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
-from .errors import MeshError, expect_text, message
-from .foreign import native
-from .traceback_filtering import entry_point, entry_points
-from .viz import mesh_html
+from .. import _core
+from ..errors import MeshError, expect_text, message
+from ..process.foreign import native
+from ..process.traceback_filtering import entry_point, entry_points
+from ..viz import mesh_html
 
 __all__ = ["Mesh", "get_mesh", "make_mesh", "set_mesh"]
 
