@@ -157,12 +157,13 @@ test-asan-py: test-asan-cpp build
 	  $(FIXED_ADDRESSES) $(PY) -m pytest -q --capture=no -n $(JOBS) --dist worksteal -p no:cacheprovider $(ASAN_PYTEST) \
 	  --hypothesis-seed=$$($(PY) -m tests.support.run_seed) -k "$(ASAN_SELECT)"
 
-# The thread pool is the only code with threads of its own; its tests are in base and, through the executor, runtime.
+# The thread pool is the only code with threads of its own; its tests are in base and, through the executor, runtime. They
+# are repeated: a race does not show in every run.
 build-tsan: build/tsan/build.ninja
 	@$(STEP) build-tsan --log -- $(CMAKE) --build build/tsan --target base_test
 
 test-tsan: build-tsan
-	@$(STEP) test-tsan --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan -R '^base$$'
+	@$(STEP) test-tsan --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan -R '^base$$' --repeat until-fail:3
 
 test-py: setup build
 	@$(STEP) test-py -- $(PY) -m pytest -q -n $(JOBS) --dist worksteal $(SELECT)

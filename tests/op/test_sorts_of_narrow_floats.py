@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""np.sort, argsort and median of narrow floats: NaN last, also where its bits have a sign."""
+"""np.sort, argsort and median of narrow floats: NaN last, also where its bits have a sign; infinity is no NaN."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ def test_nan_is_last(dtype: str, function: str) -> None:
         got = np.asarray(program.run(x, **mode))
         expected = np.asarray(FUNCTIONS[function](x.astype(np.float32)))
         np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "bfloat16"])
+def test_the_largest_numbers_are_before_infinity_and_nan(dtype: str) -> None:
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    largest = float(ml_dtypes.finfo(kind).max)
+    numbers = np.array([np.inf, np.nan, largest, 1, -np.inf, -largest])
+    x = (np.abs(numbers) if dtype == "float8_e8m0fnu" else numbers).astype(kind)
+    got = np.asarray(sw.jit(np.sort, mesh=sw.Mesh({"d": 3}), in_shardings=(sw.P("d"),))(x))
+    np.testing.assert_array_equal(got.astype(np.float64), np.sort(x.astype(np.float32)).astype(np.float64))

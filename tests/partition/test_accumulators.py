@@ -207,6 +207,15 @@ def test_a_loop_without_trips_gives_the_entry_value() -> None:
         assert np.asarray(program(start, XS[:0])).tobytes() == start.tobytes()
 
 
+@pytest.mark.parametrize("start", [0.0, 3.0])
+def test_a_carry_that_starts_from_a_constant_has_it_once(start: float) -> None:
+    def f(x: Any) -> Any:
+        return sw.fori_loop(0, TRIPS, lambda i, sum: sum + (x * i).sum(axis=0), np.full_like(x[0], start))
+
+    assert rows(compiled(f, EIGHT, (P("x"),), H)) == [("all_reduce", 1, f"float32[{WIDTH}]")]
+    check_numbers(f, lambda axes: (P(axes),), (H,))
+
+
 def test_a_loop_of_unknown_length_is_reduced_once() -> None:
     def f(n: Any, x: Any) -> Any:
         def body(carry: Any) -> Any:

@@ -179,13 +179,16 @@ TEST(CopyStrided, MovesSixteenByteItems) {
 }
 
 TEST(CopyStrided, TakesUnalignedAddresses) {
-  std::vector<std::byte> from(4 * 35 + 3), to(4 * 35 + 3);
+  std::vector<std::byte> from(5 * 56 + 3), to(4 * 35 + 3);
   for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i);
   for (const auto& [shift, start] : std::vector<std::pair<size_t, size_t>>{{3, 1}, {3, 0}, {0, 1}}) {
-    copy_strided(4, Dims{5, 7}, to.data() + shift, Dims{28, 4}, from.data() + start, Dims{4, 20});
-    for (size_t r = 0; r < 5; ++r) {
-      for (size_t c = 0; c < 7; ++c) {
-        EXPECT_EQ(std::memcmp(&to[shift + r * 28 + c * 4], &from[start + r * 4 + c * 20], 4), 0);
+    for (const Dims& source : {Dims{4, 20}, Dims{56, 8}}) {  // a transpose, and every other item
+      copy_strided(4, Dims{5, 7}, to.data() + shift, Dims{28, 4}, from.data() + start, source);
+      for (size_t r = 0; r < 5; ++r) {
+        for (size_t c = 0; c < 7; ++c) {
+          const size_t at = start + r * static_cast<size_t>(source[0]) + c * static_cast<size_t>(source[1]);
+          EXPECT_EQ(std::memcmp(&to[shift + r * 28 + c * 4], &from[at], 4), 0);
+        }
       }
     }
   }
