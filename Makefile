@@ -44,11 +44,11 @@ ASAN_SELECT := not (int16 or int64 or uint or float64 or (float16 and not bfloat
   not ((scatter or gather or window or argm or affine or ends) and (int8 or bfloat16))
 
 .PHONY: help setup build build-tests build-asan build-tsan demo docs test test-more test-all test-cpp test-asan test-asan-cpp \
-  test-asan-py test-tsan test-py test-random test-ranks test-includes test-faults test-debian beside-pytest wheel lint format stubs notebooks lock bench clean
+  test-asan-py test-tsan test-arm test-py test-random test-ranks test-includes test-faults test-debian beside-pytest wheel lint format stubs notebooks lock bench clean
 
 help:
-	@echo "make demo | test | test-more | test-all | docs | build | test-cpp | test-asan | test-tsan | test-py | wheel | lint | format | stubs |"
-	@echo "     notebooks | clean"
+	@echo "make demo | test | test-more | test-all | docs | build | test-cpp | test-asan | test-tsan | test-arm | test-py | wheel | lint | format |"
+	@echo "     stubs | notebooks | clean"
 
 setup: .venv/.packages
 
@@ -107,7 +107,7 @@ test-more: test-asan-cpp test-asan-py test-random test-ranks test-includes
 
 # Everything whole, for a release: CI runs a third of some tables, another one at each commit (CONTRIBUTING.md).
 test-all: export SHARDWISE_WHOLE := 1
-test-all: test test-more lint wheel test-faults test-debian
+test-all: test test-more test-arm lint wheel test-faults test-debian
 
 # Bare roots made by debootstrap; needs root. Forky is not released: it may fail.
 test-debian:
@@ -139,6 +139,11 @@ build/asan/build.ninja: CMakePresets.json | setup
 build/tsan/build.ninja: CMakePresets.json | setup
 	$(CMAKE) --preset tsan $(SANITIZED) > /dev/null
 
+build/arm/build.ninja: CMakePresets.json tools/arm_toolchain.cmake tools/arm_sysroot.sh | setup
+	PYTHON="$(PYTHON)" tools/system_packages.sh arm
+	tools/arm_sysroot.sh build/arm/sysroot
+	$(CMAKE) --preset arm -DSHARDWISE_WERROR=$(WERROR) > /dev/null
+
 build-asan: build/asan/build.ninja
 	@$(STEP) build-asan --log -- $(CMAKE) --build build/asan $(FOLDER_TARGET)
 
@@ -164,6 +169,11 @@ build-tsan: build/tsan/build.ninja
 
 test-tsan: build-tsan
 	@$(STEP) test-tsan --log -- $(FIXED_ADDRESSES) $(CTEST) --test-dir build/tsan -R '^base$$' --repeat until-fail:3
+
+# A cross build; an emulator (qemu-aarch64) runs the tests.
+test-arm: build/arm/build.ninja
+	@$(STEP) build-arm --log -- $(CMAKE) --build build/arm
+	@$(STEP) test-arm --log -- $(CTEST) --test-dir build/arm -j $(JOBS)
 
 test-py: setup build
 	@$(STEP) test-py -- $(PY) -m pytest -q -n $(JOBS) --dist worksteal $(SELECT)
