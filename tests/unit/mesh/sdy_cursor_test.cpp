@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/base/error.h"
+#include "shardwise/mesh/mesh.h"
 
 namespace shardwise {
 namespace {
@@ -80,6 +81,21 @@ TEST(SdyCursorError, NamesTokenAndPosition) {
             R"(1:1: sharding text: expected a number as a size, got "-")");
   EXPECT_EQ(error_of("9223372036854775808", [](SdyCursor& c) { c.take_integer("a size"); }),
             "1:1: sharding text: a size must fit in 64 bits, got 9223372036854775808");
+}
+
+// A char has a sign on x86, and none on ARM.
+TEST(SdyCursor, BytesOfAnyValueAreReadBack) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string name(1, static_cast<char>(byte));
+    const std::string text = quote(name);
+    SdyCursor cursor(text);
+    EXPECT_EQ(cursor.take_string(), name) << text;
+    EXPECT_TRUE(cursor.at_end()) << text;
+    const bool is_letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_';
+    EXPECT_EQ(SdyCursor(name).take_word(), is_letter ? name : "") << byte;
+    const bool is_plain = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+    EXPECT_EQ(text.size(), is_plain ? 3U : byte == '\\' ? 4U : 5U) << text;
+  }
 }
 
 }  // namespace
