@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.partitioned import SCENARIOS
 from tests.support.paths import ROOT
 
 FOLDER = Path(__file__).parent / "process"
 ENVIRONMENT = {**os.environ, "JAX_PLATFORMS": "cpu"}
 FLAGS = "--xla_force_host_platform_device_count={}"
-DEVICES = {"many_devices_checks": 32, "op_checks": 22}  # else 8
+LARGEST_MESH = max(scenario.mesh().size for scenario in SCENARIOS)
+DEVICES = {"many_devices_checks": 32, "op_checks": LARGEST_MESH}  # else 8
 # Most of the time of these would be LLVM's.
 HANDED_OVER = (
     "to_jax_checks", "script_checks", "many_devices_checks", "linear_algebra_checks", "narrow_dtypes_checks",
