@@ -272,13 +272,15 @@ def _partly_outside(d: Difference) -> Any:
 
 
 def _padding(d: Difference) -> Any:
-    """NaN where a NaN or an infinity of the kernel meets padding."""
+    """NaN where a NaN or an infinity of the kernel meets padding; in a dtype without NaN, what NaN becomes there."""
     if not _of_ops("convolution", "dynamic_conv")(d) or not is_float(d.dtype) or d.wide is None:
         return _nothing(d)
     if np.isfinite(as_wide(d.instance.arguments[1])).all():
         return _nothing(d)
     with np.errstate(all="ignore"):
-        return np.isnan(d.ours.astype(np.float64)) & np.isnan(convolved(d.instance))
+        has_nan = np.isnan(np.asarray(np.nan).astype(d.dtype).astype(np.float64))
+        is_nan = np.isnan(d.ours.astype(np.float64)) if has_nan else True
+        return is_nan & np.isnan(convolved(d.instance))
 
 
 def _digamma(d: Difference) -> Any:
