@@ -10,7 +10,7 @@ import tomllib
 from shardwise import _core
 from tests.style.source_tree import ROOT
 
-# What manylinux_2_34 allows, and what Debian 12, where wheels are built, has.
+# The newest symbol versions that manylinux_2_34 allows, and those of Debian 12, where wheels are built.
 ALLOWED = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13)}
 BUILT_WITH = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
 

@@ -61,3 +61,17 @@ def test_a_batch_of_products_of_no_elements() -> None:
     function = sw.jit(lambda x, y: np.einsum("bmk,nkb->bmn", x, y), mesh=mesh, in_shardings=(P("y", "x"), P()))
     handed = function.lower(x, y).compile().to_jax()
     np.testing.assert_array_equal(handed.get(handed(x, y)), np.zeros((2, 3, 4), np.float32))
+
+
+def test_a_result_without_elements_has_its_cut_on_the_other_mesh() -> None:
+    """Axes cut otherwise are another mesh in JAX, where XLA has replicated what has no elements."""
+    text = """
+sdy.mesh @mesh = <["z"=6]>
+func.func @main(%a: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z":(1)2}, {}]>})
+    -> (tensor<3x0xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"z":(3)2}]>}) {
+  %0 = stablehlo.slice %a [1:4, 0:0] : (tensor<8x2xf32>) -> tensor<3x0xf32>
+  return %0 : tensor<3x0xf32>
+}"""
+    handed = sw.parse(text).compile().to_jax()
+    (result,) = [handed.get(x) for x in sw.tree.leaves(handed(np.ones((8, 2), np.float32)))]
+    assert result.shape == (3, 0)

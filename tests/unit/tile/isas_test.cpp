@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What x86 and ARM do differently in hardware, and kernels must not: conversions beyond the range of an integer, the bits
-// of a NaN, and fused multiplications.
+// Hardware differences between x86 and ARM that kernels must hide: conversions beyond the range of an integer, the bits of
+// a NaN, and fused multiplications.
 #include "shardwise/tile/isas.h"
 
 #include <array>

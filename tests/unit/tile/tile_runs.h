@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the tile evaluator share: run a program over whole arrays, and compare bits.
+// Helpers of the tile evaluator's tests: run a program over whole arrays, and read the bits of an array.
 #pragma once
 
 #include <array>

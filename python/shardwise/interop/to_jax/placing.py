@@ -96,6 +96,9 @@ def whole(x: Any, mesh: Any, needs_x64: bool) -> np.ndarray:
 
 def relabelled(x: Any, shape: tuple[int, ...], sharding: Any) -> Any:
     """The same tile on each device as another array; nothing moves."""
+    if x.size == 0:  # XLA replicates an array without elements, whatever its sharding
+        empty = np.zeros(shape, x.dtype)
+        return jax.make_array_from_callback(shape, sharding, lambda index: empty[index])
     tiles = {shard.device: shard.data for shard in x.addressable_shards}
     own = [tiles[device] for device in sharding.addressable_devices_indices_map(shape)]
     return jax.make_array_from_single_device_arrays(shape, sharding, own)

@@ -129,7 +129,7 @@ def _is_literal(d: Difference) -> Any:
     if bits is None:
         return _nothing(d)
     value = np.frombuffer(int(bits[1], 16).to_bytes(d.dtype.itemsize, "little"), d.dtype)
-    return same_bits(d.ours, np.broadcast_to(value, d.ours.shape))
+    return same_bits(d.ours, np.broadcast_to(value.reshape(()), d.ours.shape))
 
 
 def _any_subnormal(d: Difference) -> Any:
