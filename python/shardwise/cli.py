@@ -21,13 +21,8 @@ from dataclasses import fields
 from . import __version__, _core
 from .errors import Error, ParseError, ShardingWarning
 from .programs.module import parse
-from .programs.propagation_options import (
-    DEFAULTS,
-    PropagationOptions,
-    checked_options,
-    options_among,
-    options_of_passes,
-)
+from .programs.options import checked_options, options_among
+from .programs.propagation_options import DEFAULTS, PropagationOptions, options_of_passes
 from .run_command import ArgumentFileError, ArgumentsError, mesh_of_text, results_of_run
 from .shardings.mesh import Mesh
 
@@ -108,7 +103,7 @@ def _opt(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = _core.ir.parse(source.text, source.name)
-        how = options_of_passes("opt", options.passes, DEFAULTS, **options_among(vars(options)))
+        how = options_of_passes("opt", options.passes, DEFAULTS, **options_among(PropagationOptions, vars(options)))
         changed = _core.passes.run_passes(module, options.passes, **how.as_arguments())
         return str(changed.text(locations=options.locations, generic=options.generic))
     except Error as error:
@@ -120,7 +115,7 @@ def _why(options: argparse.Namespace) -> str:
     name = " ".join(options.value)
     try:
         module = parse(source.text, source.name)
-        given = options_among(vars(options))
+        given = options_among(PropagationOptions, vars(options))
         if options.compiled:
             how = checked_options("why", DEFAULTS, **given)
             explanation = module._why_compiled(name, options.counterfactual, how)
@@ -137,7 +132,7 @@ def _run(options: argparse.Namespace) -> str:
     source = _Source(options.file)
     try:
         module = parse(source.text, source.name)
-        program = module.compile(options.mesh, func=options.func, **options_among(vars(options)))
+        program = module.compile(options.mesh, func=options.func, **options_among(PropagationOptions, vars(options)))
         return results_of_run(program, options.arg, options.out)
     except ArgumentFileError as error:
         raise _RefusedError(str(error)) from None

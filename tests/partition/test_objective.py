@@ -146,7 +146,7 @@ def test_elements_are_those_of_numpy(scenario: Scenario) -> None:
             found = trace.emit("stablehlo.reduce_window", operands, attrs, None, None, f"stablehlo.{combine}")[0]
             module = trace.finish([found], [held])
             want = reduce_window(x, init, combine, (size, 1), padding, (1, 1), (1, 1), (1, 1)).astype(dtype)
-            unit = _core.passes.compile(module, mesh, None, "bytes")
+            unit = _core.passes.compile(module, mesh, objective="bytes")
             methods |= {method for _, method, _, _ in unit.choices()[0]}
             for got in execute(unit, [x, init]):
                 np.testing.assert_array_equal(got[0], want)

@@ -14,7 +14,7 @@ FOLDERS: dict[str, str] = {  # path → reason; a folder that has become small l
 CLASSES: dict[str, int] = {
     "cpp/shardwise/compiler/trace.h:Trace": 340,
     "cpp/shardwise/partition/accumulator_choice.h:AccumulatorChooser": 220,
-    "cpp/shardwise/partition/compute_sharding.h:ComputeShardings": 240,
+    "cpp/shardwise/choice/compute_sharding.h:ComputeShardings": 240,
     "cpp/shardwise/partition/op_choice.h:OpChooser": 340,
     "cpp/shardwise/partition/placed_values.h:PlacedValues": 320,
     "cpp/shardwise/reshard/tile_in_progress.h:TileInProgress": 220,

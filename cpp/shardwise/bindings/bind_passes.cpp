@@ -17,8 +17,8 @@
 #include "shardwise/compiler/passes.h"
 #include "shardwise/compiler/value_queries.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/partition/collective_ledger.h"
-#include "shardwise/partition/device_bytes.h"
+#include "shardwise/analysis/collective_ledger.h"
+#include "shardwise/analysis/device_bytes.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/reshard/across_meshes.h"
@@ -45,7 +45,7 @@ CompileOptions options_from(const py::kwargs& given) {
     if (known->flag != nullptr) {
       options.*known->flag = value.cast<bool>();
     } else {
-      options.strategy = strategy_from_name(value.cast<std::string>());
+      known->set(options, value.cast<std::string>());
     }
   }
   return options;
@@ -82,10 +82,8 @@ ChoiceRows choices_of(const CompileUnit& unit) {
 }
 
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
-                       const std::optional<ChoiceRows>& choices, const std::string& objective,
-                       const py::kwargs& given) {
-  CompileOptions options = options_from(given);
-  options.objective = objective_from_name(objective);
+                       const std::optional<ChoiceRows>& choices, const py::kwargs& given) {
+  const CompileOptions options = options_from(given);
   // The GIL is back before warn(), which may raise.
   auto unit = without_gil(
       [&] { return std::make_shared<CompileUnit>(compile(module, options, mesh, choices_from_python(choices))); });
@@ -291,7 +289,7 @@ void bind_passes(py::module_& module) {
   module.def("plan_reshard", &plan_of_reshard, py::arg("shape"), py::arg("item_size"), py::arg("from_sharding"),
              py::arg("to_sharding"));
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"),
-             py::arg("choices") = std::optional<ChoiceRows>(), py::arg("objective") = "time");
+             py::arg("choices") = std::optional<ChoiceRows>());
 }
 
 }  // namespace shardwise

@@ -20,7 +20,7 @@
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/choice/program_placements.h"
 
 namespace py = pybind11;
 

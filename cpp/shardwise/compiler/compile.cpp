@@ -2,7 +2,6 @@
 #include "shardwise/compiler/compile.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -15,9 +14,6 @@
 
 namespace shardwise {
 namespace {
-
-// In the order of Strategy and of Objective.
-constexpr std::string_view kStrategies[] = {"basic", "aggressive"}, kObjectives[] = {"time", "bytes"};
 
 void keep_snapshot(CompileUnit& unit, const Pass& pass, const Pass* step) {
   // Snapshots are of whole passes. Each one makes the next pass copy the module.
@@ -130,22 +126,6 @@ std::vector<TensorSharding> argument_shardings(const CompileUnit& unit) {
 std::vector<TensorSharding> result_shardings(const CompileUnit& unit) {
   const Module& module = *unit.propagated;
   return border_shardings(module, module.region(module.main().body).results, module.main().result_shardings);
-}
-
-std::string_view name(Strategy strategy) { return kStrategies[static_cast<size_t>(strategy)]; }
-
-Strategy strategy_from_name(std::string_view name) {
-  const auto* known = std::ranges::find(kStrategies, name);
-  if (known == std::end(kStrategies)) {
-    fail<ShardingError>("propagate", "strategy must be 'basic' or 'aggressive'", name);
-  }
-  return static_cast<Strategy>(known - kStrategies);
-}
-
-Objective objective_from_name(std::string_view name) {
-  const auto* known = std::ranges::find(kObjectives, name);
-  if (known == std::end(kObjectives)) fail<ShardingError>("compile", "objective must be 'time' or 'bytes'", name);
-  return static_cast<Objective>(known - kObjectives);
 }
 
 }  // namespace shardwise

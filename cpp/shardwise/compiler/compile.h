@@ -30,13 +30,8 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, con
 void run_to_explain(std::span<const std::string> names, CompileUnit& unit);
 
 // Return the shardings that arguments and results of main have in the partitioned program
-// (partition/program_placements.h). They name axes of the mesh on which it runs, if their own axes are digits of those.
+// (choice/program_placements.h). They name axes of the mesh on which it runs, if their own axes are digits of those.
 std::vector<TensorSharding> argument_shardings(const CompileUnit& unit);
 std::vector<TensorSharding> result_shardings(const CompileUnit& unit);
-
-// The options that are no flags, by name; ShardingError for another name.
-std::string_view name(Strategy strategy);
-Strategy strategy_from_name(std::string_view name);
-Objective objective_from_name(std::string_view name);
 
 }  // namespace shardwise

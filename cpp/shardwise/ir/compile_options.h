@@ -27,15 +27,22 @@ struct CompileOptions {
   Objective objective = Objective::kTime;
 };
 
-// The options of propagation. A new one is a field above, a row here, and a field of Python's PropagationOptions.
+// The names of values. The second functions throw ShardingError for another name.
+std::string_view name(Strategy strategy);
+void set_strategy(CompileOptions& options, std::string_view name);
+void set_objective(CompileOptions& options, std::string_view name);
+
+// A new option is a field above, a row here, and a field of Python's PropagationOptions or PartitionOptions.
 struct CompileOption {
   std::string_view name;
-  bool CompileOptions::* flag = nullptr;  // null for the strategy
+  bool CompileOptions::* flag = nullptr;                              // of a switch
+  void (*set)(CompileOptions&, std::string_view value) = nullptr;     // of other options
 };
 inline constexpr CompileOption kCompileOptions[] = {
-    {"strategy"},
-    {"conservative", &CompileOptions::conservative},
-    {"strict_divisible", &CompileOptions::strict_divisible},
+    {.name = "strategy", .set = set_strategy},
+    {.name = "conservative", .flag = &CompileOptions::conservative},
+    {.name = "strict_divisible", .flag = &CompileOptions::strict_divisible},
+    {.name = "objective", .set = set_objective},
 };
 
 // Options that a pass reads: bit i is for kCompileOptions[i].

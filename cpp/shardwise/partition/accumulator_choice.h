@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/partition/accumulators.h"
-#include "shardwise/partition/choices_in_progress.h"
+#include "shardwise/choice/accumulators.h"
+#include "shardwise/choice/choices_in_progress.h"
 #include "shardwise/partition/op_choice.h"
 
 namespace shardwise {

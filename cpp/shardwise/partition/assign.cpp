@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/choice/unify_meshes.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"

@@ -20,10 +20,11 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/partitioning/owned_rows.h"
 #include "shardwise/ops/partitioning/padding.h"
-#include "shardwise/partition/compute_sharding.h"
-#include "shardwise/partition/localize_collectives.h"
-#include "shardwise/partition/partition_context.h"
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/choice/compute_sharding.h"
+#include "shardwise/emission/localize_collectives.h"
+#include "shardwise/emission/partition_context.h"
+#include "shardwise/emission/working_mesh.h"
+#include "shardwise/choice/program_placements.h"
 
 namespace shardwise {
 namespace {

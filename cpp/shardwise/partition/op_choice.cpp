@@ -7,6 +7,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/emission/working_mesh.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/shared/reducers.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "shardwise/ir/pass.h"
-#include "shardwise/partition/compute_sharding.h"
-#include "shardwise/partition/dry_run.h"
+#include "shardwise/choice/compute_sharding.h"
+#include "shardwise/choice/dry_run.h"
 #include "shardwise/partition/placed_values.h"
 
 namespace shardwise {

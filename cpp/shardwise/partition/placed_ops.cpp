@@ -4,7 +4,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ops/partitioning/addends.h"
 #include "shardwise/ops/partitioning/owned_rows.h"
-#include "shardwise/partition/partition_context.h"
+#include "shardwise/emission/partition_context.h"
 
 namespace shardwise {
 namespace {

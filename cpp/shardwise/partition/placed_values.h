@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "shardwise/ir/builder.h"
-#include "shardwise/partition/cause.h"
-#include "shardwise/partition/choices_in_progress.h"
-#include "shardwise/partition/plan_reshards.h"
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/emission/cause.h"
+#include "shardwise/choice/choices_in_progress.h"
+#include "shardwise/choice/reshard_planner.h"
+#include "shardwise/choice/program_placements.h"
 
 namespace shardwise {
 

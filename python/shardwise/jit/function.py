@@ -14,9 +14,11 @@ from ..array import ShapeDtypeStruct
 from ..errors import MeshError, ShardingError, message
 from ..process.foreign import native
 from ..process.traceback_filtering import entry_point, hide_frames
-from ..programs.choices import Choices, Objective
+from ..programs.choices import Choices
 from ..programs.op_rules import ShardingRule
-from ..programs.propagation_options import PropagationKeywords, check_keywords, takes_options
+from ..programs.options import check_keywords, takes_options
+from ..programs.partition_options import PartitionOptions
+from ..programs.propagation_options import PropagationOptions
 from ..programs.stages import Lowered, Program, Traced
 from ..recording.tracing import Trace, Tracer, UserCall, current_trace
 from ..shardings.mesh import Mesh
@@ -25,7 +27,7 @@ from ..trees import flatten, specs_per_leaf, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
 from .cache import ProgramCache
 from .call import Call
-from .options import JitOptions, checked_jit_options
+from .options import CompileKeywords, JitOptions, checked_jit_options
 from .recorder import Recorder
 
 __all__ = ["JitFunction", "eval_shape", "jit"]
@@ -36,7 +38,7 @@ def jit(fun: Callable[..., Any], **options: Unpack[JitOptions]) -> JitFunction: 
 @overload
 def jit(fun: None = None, **options: Unpack[JitOptions]) -> Callable[[Callable[..., Any]], JitFunction]: ...
 @entry_point
-@takes_options
+@takes_options(PropagationOptions, PartitionOptions)
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -49,8 +51,7 @@ def jit(
     donate_argnames: str | Sequence[str] | None = (),
     sharding_rules: Mapping[str, ShardingRule | str] | None = None,
     choices: Choices | None = None,
-    objective: Objective | None = None,
-    **options: Unpack[PropagationKeywords],
+    **options: Unpack[CompileKeywords],
 ) -> Any:
     """Compile a NumPy function to one SPMD program for the devices of a mesh. Also a decorator factory.
 
@@ -72,11 +73,9 @@ def jit(
             ``{"dot_general[0]": "... i j, ... j k -> ... i k"}``. They change shardings, never numbers.
         choices: how to compute each op and do each reshard: :attr:`Program.choices` of the same program, on a mesh with
             the same axes. By default, the partitioner chooses. ShardingError if they do not fit.
-        objective: what the partitioner minimizes. ``"time"``, the default: the bytes that a device receives, by
-            schedules in which no device waits for a chain of others. ``"bytes"``: these bytes alone.
 
-    The options of propagation, rules, choices and objective apply to a whole program: a nested jitted function must
-    not specify other values.
+    The options of propagation and of the partitioner, rules and choices apply to a whole program: a nested jitted
+    function must not specify other values.
 
     Returns:
         A :class:`JitFunction`. Call it with arrays, or call its stages.
@@ -90,7 +89,7 @@ def jit(
     >>> np.asarray(double(np.arange(4)))
     array([0, 2, 4, 6])
     """
-    check_keywords("jit", options)
+    check_keywords("jit", options, PropagationOptions, PartitionOptions)
     given: Any = {name: value for name, value in locals().items() if name not in ("fun", "options")} | options
     if fun is None:
         return lambda f: JitFunction(f, **given)

@@ -12,15 +12,11 @@ import numpy as np
 
 from ..errors import MeshError, ShardingError, message
 from ..process.foreign import native
-from ..programs.choices import Choices, Objective, checked_choices, checked_objective
+from ..programs.choices import Choices, checked_choices
 from ..programs.op_rules import ShardingRule, checked_rule
-from ..programs.propagation_options import (
-    DEFAULTS,
-    PropagationKeywords,
-    PropagationOptions,
-    checked_options,
-    options_among,
-)
+from ..programs.options import checked_options, options_among
+from ..programs.partition_options import PartitionKeywords, PartitionOptions
+from ..programs.propagation_options import DEFAULTS, PropagationKeywords, PropagationOptions
 from ..shardings.mesh import Mesh
 from ..shardings.sharding import UNSPECIFIED, NamedSharding
 from ..trees import flatten, native_specs
@@ -28,13 +24,18 @@ from ..trees import flatten, native_specs
 __all__ = [
     "Arguments",
     "CheckedOptions",
+    "CompileKeywords",
     "JitOptions",
     "checked_jit_options",
     "parameter_positions",
 ]
 
 
-class JitOptions(PropagationKeywords, total=False):
+class CompileKeywords(PropagationKeywords, PartitionKeywords, total=False):
+    """The options of propagation and of the partitioner as keyword arguments."""
+
+
+class JitOptions(CompileKeywords, total=False):
     """The keyword arguments of :func:`shardwise.jit`."""
 
     mesh: Mesh | None
@@ -46,7 +47,6 @@ class JitOptions(PropagationKeywords, total=False):
     donate_argnames: str | Sequence[str] | None
     sharding_rules: Mapping[str, ShardingRule | str] | None
     choices: Choices | None
-    objective: Objective | None
 
 
 class Arguments(NamedTuple):
@@ -67,7 +67,7 @@ class CheckedOptions:
         static, donated: positions and names of arguments.
         propagation, rules: how the program is propagated.
         choices: how it is partitioned; None lets the partitioner choose.
-        objective: what the partitioner minimizes.
+        partition: the options of the partitioner.
         stated: the options that the user specified. An enclosing program must have equal ones.
     """
 
@@ -80,7 +80,7 @@ class CheckedOptions:
     propagation: PropagationOptions
     rules: dict[str, ShardingRule]
     choices: Choices | None
-    objective: Objective
+    partition: PartitionOptions
     stated: JitOptions
 
 
@@ -102,7 +102,7 @@ def checked_jit_options(fun: Callable[..., Any], given: JitOptions) -> CheckedOp
     static = both_ways("static", fun, given["static_argnums"], given["static_argnames"])
     donated = both_ways("donate", fun, given["donate_argnums"], given["donate_argnames"])
     check_disjoint(static, donated)
-    asked = options_among(given)
+    asked = options_among(PropagationOptions, given)
     propagation = checked_options("jit", DEFAULTS, **asked)
     rules = {} if given["sharding_rules"] is None else checked_rules(given["sharding_rules"])
     stated: Any = {name: getattr(propagation, name) for name, value in asked.items() if value is not None}
@@ -111,25 +111,32 @@ def checked_jit_options(fun: Callable[..., Any], given: JitOptions) -> CheckedOp
     choices = checked_choices("jit", given["choices"])
     if choices is not None:
         stated["choices"] = choices
-    objective = objective_of(choices, given["objective"])
-    if choices is not None or given["objective"] is not None:
-        stated["objective"] = objective
+    partition = partition_of(choices, options_among(PartitionOptions, given))
+    stated |= {
+        name: value
+        for name, value in vars(partition).items()
+        if choices is not None or given.get(name) is not None
+    }
     stated["mesh"] = mesh
     meshes = (*([] if mesh is None else [mesh]), *named)
     return CheckedOptions(
-        mesh, in_shardings, out_shardings, meshes, static, donated, propagation, rules, choices, objective, stated
+        mesh, in_shardings, out_shardings, meshes, static, donated, propagation, rules, choices, partition, stated
     )
 
 
-def objective_of(choices: Choices | None, objective: Any) -> Objective:
-    """``objective``; by default that of the choices. ShardingError if it is unknown, or another one."""
-    usual: Objective = "time" if choices is None else choices.objective
-    own = usual if objective is None else checked_objective("jit", objective)
-    if choices is not None and own != usual:
-        raise ShardingError(
-            message("jit", f"objective must be that of the choices, {usual!r}", repr(own), "leave it out")
-        )
-    return own
+def partition_of(choices: Choices | None, asked: Mapping[str, Any]) -> PartitionOptions:
+    """The options of the partitioner that a user gave; by default those of the choices, and none may differ from them.
+
+    Raises:
+        ShardingError: an unknown value, or another than that of the choices.
+    """
+    usual = PartitionOptions() if choices is None else choices.options
+    partition = checked_options("jit", usual, **asked)
+    for name, value in vars(usual).items():
+        if choices is not None and getattr(partition, name) != value:
+            rule = f"{name} must be that of the choices, {value!r}"
+            raise ShardingError(message("jit", rule, repr(getattr(partition, name)), "leave it out"))
+    return partition
 
 
 def parameter_positions(what: str, option: str, value: Any, option_of_names: str = "") -> tuple[int, ...]:

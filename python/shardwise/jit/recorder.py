@@ -89,7 +89,7 @@ class Recorder:
             donated=call.leaves_of(self.options.donated),
             prints=trace.prints,
             choices=self.options.choices,
-            objective=self.options.objective,
+            partition=self.options.partition,
         )
         traced = Traced(module, self.options.propagation, mesh, recorded)
         for op, rule in self.options.rules.items():
@@ -125,9 +125,9 @@ class Recorder:
         trace = Trace(getattr(self.fun, "__name__", "f"), mesh, user_call)
         trace.propagation = {
             **vars(self.options.propagation),
+            **vars(self.options.partition),
             "sharding_rules": self.options.rules,
             "choices": self.options.choices,
-            "objective": self.options.objective,
         }
         with recording(trace):
             tracers = [

@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
-from ..errors import ShardingError, is_one_of, message, shown
+from ..errors import ShardingError, message, shown
+from .options import checked_options, options_among
+from .partition_options import Objective, PartitionOptions
 
-__all__ = ["Choices", "ChosenOp", "Objective", "checked_choices", "checked_objective", "choices_of", "rows_of"]
+__all__ = ["Choices", "ChosenOp", "checked_choices", "choices_of", "rows_of"]
 
-Objective = Literal["time", "bytes"]
-OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 TEXTS: Final = ("sources", "carries", "exchanges")  # the fields that are lists of texts
 
 
@@ -44,7 +44,7 @@ class Choices:
         ops: how each op is computed. An accumulation in a loop is chosen as a whole: see ``carries``.
         plans: the collectives of each reshard, by name, with ``"all_slice"`` for a slice; nothing for a reshard that
             moves nothing.
-        objective: what the partitioner minimized, as :func:`jit` takes it.
+        options: the options of the partitioner that it was given, as :func:`jit` takes them.
         sources: the sharding from which a value is resharded, for each reshard that could start from several;
             ``"operand"`` if the elementwise op that made it is computed again, on a narrower dtype that moved.
         carries: the sharding of each carry into which a loop accumulates what is unreduced; ``""`` if the sum is
@@ -68,10 +68,15 @@ class Choices:
 
     ops: tuple[ChosenOp, ...]
     plans: tuple[tuple[str, ...], ...]
-    objective: Objective = "time"
+    options: PartitionOptions = PartitionOptions()
     sources: tuple[str, ...] = ()
     carries: tuple[str, ...] = ()
     exchanges: tuple[str, ...] = ()
+
+    @property
+    def objective(self) -> Objective:
+        """What the partitioner minimized."""
+        return self.options.objective
 
     def to_dict(self) -> dict[str, Any]:
         """``{"ops": [{"op": …, "method": …, "operands": […], "results": […]}, …], "plans": [[…], …],
@@ -80,7 +85,7 @@ class Choices:
         ops = [{**asdict(op), "operands": list(op.operands), "results": list(op.results)} for op in self.ops]
         plans = [list(plan) for plan in self.plans]
         texts = {name: list(getattr(self, name)) for name in TEXTS}
-        return {"ops": ops, "plans": plans, "objective": self.objective, **texts}
+        return {"ops": ops, "plans": plans, **vars(self.options), **texts}
 
     def to_json(self) -> str:
         """The same as JSON; :meth:`from_json` reads it."""
@@ -101,18 +106,19 @@ class Choices:
             ]
             plans = tuple(tuple(map(str, plan)) for plan in read["plans"])
             texts = {name: tuple(map(str, read.get(name, ()))) for name in TEXTS}
-            return cls(tuple(ops), plans, checked_objective("from_json", read.get("objective", "time")), **texts)
+            options = checked_options("from_json", PartitionOptions(), **options_among(PartitionOptions, read))
+            return cls(tuple(ops), plans, options, **texts)
         except (AttributeError, KeyError, ShardingError, TypeError, ValueError) as error:
             raise ValueError(
                 message("from_json", "takes the JSON of choices", shown(text), "write it by choices.to_json()")
             ) from error
 
 
-def choices_of(rows: tuple[Any, ...], objective: Objective) -> Choices:
+def choices_of(rows: tuple[Any, ...], options: PartitionOptions) -> Choices:
     """The choices of the extension's rows."""
     ops, plans, *texts = rows
     chosen = (ChosenOp(op, method, tuple(operands), tuple(results)) for op, method, operands, results in ops)
-    return Choices(tuple(chosen), tuple(map(tuple, plans)), objective, *map(tuple, texts))
+    return Choices(tuple(chosen), tuple(map(tuple, plans)), options, *map(tuple, texts))
 
 
 def rows_of(
@@ -124,14 +130,6 @@ def rows_of(
     ops = [(op.op, op.method, list(op.operands), list(op.results)) for op in choices.ops]
     plans = [list(plan) for plan in choices.plans]
     return ops, plans, list(choices.sources), list(choices.carries), list(choices.exchanges)
-
-
-def checked_objective(what: str, objective: Any) -> Objective:
-    """``objective``. Raises ShardingError if it is none."""
-    if not is_one_of(objective, OBJECTIVES):
-        raise ShardingError(message(what, f"objective must be {' or '.join(map(repr, OBJECTIVES))}", shown(objective)))
-    known: Objective = objective
-    return known
 
 
 def checked_choices(what: str, choices: Any) -> Choices | None:

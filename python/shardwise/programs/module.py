@@ -15,17 +15,14 @@ from ..process.traceback_filtering import entry_point, entry_points
 from ..reports.explanations import Explanation, explanation_of
 from ..reports.promotions import Promotions, promotions_of
 from .op_rules import ShardingRule, checked_rule
+from .options import check_keywords, checked_options, switch, takes_options
 from .propagation_options import (
     DEFAULTS,
     PropagationKeywords,
     PropagationOptions,
     PropagationSwitches,
     Strategy,
-    check_keywords,
-    checked_options,
     options_of_passes,
-    switch,
-    takes_options,
 )
 
 if TYPE_CHECKING:
@@ -168,7 +165,7 @@ class Module:
         """
         return promotions_of(self._core.ops)
 
-    @takes_options
+    @takes_options(PropagationOptions)
     def propagate(
         self,
         strategy: Strategy | None = None,
@@ -194,11 +191,11 @@ class Module:
         >>> print(parse(text).propagate().as_text().splitlines()[3].strip())
         %0 = stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
         """
-        check_keywords("propagate", options)
+        check_keywords("propagate", options, PropagationOptions)
         how = checked_options("propagate", self._options, strategy=strategy, **options)
         return self._apply(("propagate",), how)
 
-    @takes_options
+    @takes_options(PropagationOptions)
     def why(
         self,
         name: str,
@@ -237,7 +234,7 @@ class Module:
         '[{}]'
         """
         check_question(name, counterfactual)
-        check_keywords("why", options)
+        check_keywords("why", options, PropagationOptions)
         origin = self._origin or origin_of_text(self._core.text(locations=True))
         run = origin.propagation
         how = checked_options("why", self._options if run is None else run.how, **options)
@@ -266,7 +263,7 @@ class Module:
                 return found
             raise
 
-    @takes_options
+    @takes_options(PropagationOptions)
     def apply(
         self,
         *passes: str,
@@ -286,14 +283,14 @@ class Module:
         >>> parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }").apply("simplify")
         <module of 0 ops>
         """
-        check_keywords("apply", options)
+        check_keywords("apply", options, PropagationOptions)
         for name in passes:
             if not isinstance(name, str):
                 raise ShardingError(message("apply", "takes names of passes", repr(name), "see shardwise opt --help"))
         how = options_of_passes("apply", passes, self._options, **options)
         return self._apply(passes, how)
 
-    @takes_options
+    @takes_options(PropagationOptions)
     def compile(
         self,
         mesh: Mesh | None = None,
@@ -332,7 +329,7 @@ class Module:
         >>> np.asarray(program(np.ones((4, 2), np.float32), zero=0.0))
         array([4., 4.], dtype=float32)
         """
-        check_keywords("compile", options)
+        check_keywords("compile", options, PropagationOptions)
         how = checked_options("compile", self._options, **options)
         program: Program = IMPLEMENTATIONS.compile_module(self, mesh, func, how)
         return program

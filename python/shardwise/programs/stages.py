@@ -32,17 +32,12 @@ from ..shardings.sharding import NamedSharding
 from ..trees import flatten, unflatten
 from ..trees.registry import path_of
 from ..viz import program_html
-from .choices import Choices, Objective, choices_of, rows_of
+from .choices import Choices, choices_of, rows_of
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
+from .options import check_keywords, checked_options, switch, takes_options
+from .partition_options import PartitionOptions
 from .placed_programs import PlacedProgram
-from .propagation_options import (
-    PropagationKeywords,
-    PropagationOptions,
-    check_keywords,
-    checked_options,
-    switch,
-    takes_options,
-)
+from .propagation_options import PropagationKeywords, PropagationOptions
 
 __all__ = ["Lowered", "Program", "RecordedCall", "Traced"]
 
@@ -77,7 +72,7 @@ class RecordedCall:
         donated: the leaves that the call donates.
         prints: of ``debug.print``. Their results follow those of ``out_tree``.
         choices: pinned ones, or None.
-        objective: what the partitioner minimizes.
+        partition: the options of the partitioner.
     """
 
     in_tree: Any
@@ -90,7 +85,7 @@ class RecordedCall:
     donated: tuple[int, ...] = ()
     prints: Sequence[DebugPrint] = ()
     choices: Choices | None = None
-    objective: Objective = "time"
+    partition: PartitionOptions = PartitionOptions()
 
 
 @entry_points
@@ -197,7 +192,7 @@ class Traced(Module):
         """What ``why`` of the compiled program answers."""
         return explanation_of(compiled, name, counterfactual)
 
-    @takes_options
+    @takes_options(PropagationOptions)
     def compile(
         self,
         mesh: Mesh | None = None,
@@ -210,7 +205,7 @@ class Traced(Module):
         Raises:
             MeshError: another mesh than that of the program. UnsupportedError: another function than ``"main"``.
         """
-        check_keywords("compile", options)
+        check_keywords("compile", options, PropagationOptions)
         mesh = checked_target(mesh, func)
         if mesh is not None and mesh != self.mesh:
             rule = f"the mesh must be that of the traced program, {self.mesh!r}"
@@ -242,7 +237,7 @@ class Lowered(Module):
     def _changed(self, step: Step) -> Lowered:
         return Lowered(self._traced._changed(step))
 
-    @takes_options
+    @takes_options(PropagationOptions)
     def compile(
         self,
         mesh: Mesh | None = None,
@@ -276,7 +271,11 @@ class Program:
         how = traced._options if options is None else options
         choices = rows_of(traced._call.choices)
         self._compiled = _core.passes.compile(
-            traced._core, traced.mesh._core, choices, traced._call.objective, **how.as_arguments()
+            traced._core,
+            traced.mesh._core,
+            choices,
+            **how.as_arguments(),
+            **traced._call.partition.as_arguments(),
         )
         self._placed: dict[Place, PlacedProgram] = {}
         self._last: tuple[Processes | None, PlacedProgram] | None = None
@@ -294,7 +293,7 @@ class Program:
     @property
     def choices(self) -> Choices:
         """How each op is computed and each reshard is done; ``jit(choices=...)`` pins them."""
-        return choices_of(self._compiled.choices(), self._traced._call.objective)
+        return choices_of(self._compiled.choices(), self._traced._call.partition)
 
     @property
     def op_count(self) -> int:

@@ -9,7 +9,7 @@
 #include "shardwise/ir/verifier.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/partition/assign.h"
-#include "shardwise/partition/collective_ledger.h"
+#include "shardwise/analysis/collective_ledger.h"
 #include "shardwise/partition/optimize_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/propagate.h"

@@ -9,7 +9,7 @@
 #include "shardwise/cost/collective_cost.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/partition/permute_axes.h"
+#include "shardwise/emission/permute_axes.h"
 #include "shardwise/reshard/movement.h"
 #include "shardwise/reshard/plan.h"
 

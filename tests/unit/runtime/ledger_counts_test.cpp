@@ -10,7 +10,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/cost/exchange_cost.h"
-#include "shardwise/partition/collective_ledger.h"
+#include "shardwise/analysis/collective_ledger.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/text/parser.h"
 

@@ -5,7 +5,7 @@
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/partition/cause.h"
+#include "shardwise/emission/cause.h"
 
 namespace shardwise {
 

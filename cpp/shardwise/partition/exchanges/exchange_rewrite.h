@@ -11,7 +11,7 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/exchange.h"
-#include "shardwise/partition/choices_in_progress.h"
+#include "shardwise/choice/choices_in_progress.h"
 
 namespace shardwise {
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "shardwise/ir/module.h"
-#include "shardwise/partition/choices_in_progress.h"
+#include "shardwise/choice/choices_in_progress.h"
 
 namespace shardwise {
 

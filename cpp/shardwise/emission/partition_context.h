@@ -16,7 +16,7 @@
 
 #include "shardwise/ir/builder.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/partition/cause.h"
+#include "shardwise/emission/cause.h"
 
 namespace shardwise {
 

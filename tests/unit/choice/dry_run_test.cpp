@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/dry_run.h"
+#include "shardwise/choice/dry_run.h"
 
 #include <algorithm>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/choice/program_placements.h"
 #include "support/program_text.h"
 
 namespace shardwise {

@@ -1,33 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/choice/program_placements.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "shardwise/mesh/other_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
-#include "shardwise/propagation/map_shardings.h"
 #include "shardwise/propagation/program_mesh.h"
 
 namespace shardwise {
-
-void unify_meshes(Module& module) {
-  const MeshPtr main = main_mesh(module);
-  if (main == nullptr) return;
-  map_shardings(module, [&](const TensorSharding& sharding) {
-    const MeshPtr& mesh = sharding.mesh;
-    const bool is_of_main = mesh == nullptr || mesh == main || mesh->is_empty() || mesh->same_devices(*main);
-    return is_of_main ? sharding : on_mesh(sharding, main).value_or(sharding);
-  });
-}
-
-const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId> tensors) {
-  static const MeshPtr kNone;
-  for (const PlacementId id : tensors) {
-    if (id && !context.placement(id).is_fully_replicated()) return context.placement(id).mesh;
-  }
-  return tensors.empty() || !tensors[0] ? kNone : context.placement(tensors[0]).mesh;
-}
 
 std::optional<Placement> placement_of_value(const Module& module, ValueId value) {
   if (module.stage < Stage::kAssigned) return std::nullopt;

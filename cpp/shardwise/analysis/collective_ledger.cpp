@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/collective_ledger.h"
+#include "shardwise/analysis/collective_ledger.h"
 
 #include <limits>
 #include <unordered_set>
@@ -13,7 +13,6 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
-#include "shardwise/partition/plan_reshards.h"
 
 namespace shardwise {
 namespace {

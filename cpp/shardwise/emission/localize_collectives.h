@@ -10,7 +10,7 @@
 //   %4 = stablehlo.dynamic_slice %1, %3, sizes = [5]           tensor<5xf32>
 #pragma once
 
-#include "shardwise/partition/partition_context.h"
+#include "shardwise/emission/partition_context.h"
 
 namespace shardwise {
 

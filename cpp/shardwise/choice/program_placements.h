@@ -11,7 +11,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,17 +19,6 @@
 #include "shardwise/mesh/placement.h"
 
 namespace shardwise {
-
-// Writes shardings of other meshes with the axes of the program's mesh, where these are digits of it:
-//
-//   @mesh x=4, y=2; @other p=2, q=4         <@other, [{"q"}, {}]>     <@mesh, [{"x":(2)2, "y"}, {}]>
-//
-// Shardings that have no digits there stay as they are.
-void unify_meshes(Module& module);
-
-// The mesh of the tensors of an op: that of the first which is not replicated, or else of the first. None are on
-// others.
-const MeshPtr& working_mesh(const Context& context, std::span<const PlacementId> tensors);
 
 // The placement of a value as a user sees it, on the mesh of its own sharding. None before the assigned stage, and for
 // a value with neither a part nor a sharding, which is whole on every device.

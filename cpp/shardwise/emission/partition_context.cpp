@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/partition_context.h"
+#include "shardwise/emission/partition_context.h"
 
 #include <limits>
 
@@ -11,7 +11,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/partition/cause.h"
+#include "shardwise/emission/cause.h"
 
 namespace shardwise {
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/dry_run.h"
+#include "shardwise/choice/dry_run.h"
 
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/partitioning/padding.h"
-#include "shardwise/partition/collective_ledger.h"
-#include "shardwise/partition/partition_context.h"
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/analysis/collective_ledger.h"
+#include "shardwise/emission/partition_context.h"
+#include "shardwise/emission/working_mesh.h"
+
 
 namespace shardwise {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/cause.h"
+#include "shardwise/emission/cause.h"
 
 #include "shardwise/base/text.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/choice/program_placements.h"
 
 #include <gtest/gtest.h>
 

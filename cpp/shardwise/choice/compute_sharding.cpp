@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/compute_sharding.h"
+#include "shardwise/choice/compute_sharding.h"
 
 #include <algorithm>
 

@@ -28,7 +28,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/partitioning/linearity.h"
-#include "shardwise/partition/program_placements.h"
+#include "shardwise/choice/program_placements.h"
 #include "shardwise/propagation/factor_projection.h"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/accumulators.h"
+#include "shardwise/choice/accumulators.h"
 
 #include <algorithm>
 #include <array>

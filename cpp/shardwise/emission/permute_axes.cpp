@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/permute_axes.h"
+#include "shardwise/emission/permute_axes.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/localize_collectives.h"
+#include "shardwise/emission/localize_collectives.h"
 
 #include <algorithm>
 
@@ -13,8 +13,8 @@
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/partition/cause.h"
-#include "shardwise/partition/permute_axes.h"
+#include "shardwise/emission/cause.h"
+#include "shardwise/emission/permute_axes.h"
 #include "shardwise/reshard/movement.h"
 
 namespace shardwise {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/device_bytes.h"
+#include "shardwise/analysis/device_bytes.h"
 
 #include <algorithm>
 #include <functional>

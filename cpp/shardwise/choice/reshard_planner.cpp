@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/choice/reshard_planner.h"
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/mesh/other_mesh.h"
+#include "shardwise/reshard/across_meshes.h"
+#include "shardwise/reshard/plan.h"
+#include "shardwise/reshard/plan_cache.h"
+
+namespace shardwise {
+
+size_t ReshardPlanner::KeyHash::operator()(const Key& key) const {
+  return hash_combine(hash_combine(key.type.index, key.from.index), key.to.index);
+}
+
+const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, PlacementId to) {
+  std::unique_ptr<ReshardPlan>& cached = plans_[{type, from, to}];
+  if (cached) return *cached;
+  // Ids are unique per placement, so equal ids need no plan.
+  cached = std::make_unique<ReshardPlan>();
+  if (from == to) return *cached;
+  PlanCache::Found found = plans_of_process().plan(problem(type, from, to));
+  *cached = std::move(found.plan);
+  new_plans_ += found.is_new ? 1 : 0;
+  return *cached;
+}
+
+std::optional<ReshardPlan> ReshardPlanner::plan_with_moves(TypeId type, PlacementId from, PlacementId to,
+                                                           std::span<const std::string> moves) const {
+  if (from == to) return moves.empty() ? std::optional(ReshardPlan()) : std::nullopt;
+  return shardwise::plan_with_moves(problem(type, from, to), moves);
+}
+
+ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementId to) const {
+  const TensorType& tensor = context_.type(type);
+  const Placement& source = context_.placement(from);
+  const Placement& target = context_.placement(to);
+  if (source.mesh != target.mesh && !source.mesh->same_devices(*target.mesh) &&
+      !are_over_same_devices(*source.mesh, *target.mesh)) {
+    fail<ShardingError>("reshard", "both shardings must be of meshes over the same devices",
+                        str(source.mesh->reference(), " ", source.mesh->text(), " and ", target.mesh->reference(), " ",
+                            target.mesh->text()),
+                        "give both as many devices, or use one of them");
+  }
+  // A replicated side takes the mesh of the other one, so that most pairs of meshes need no exchange across them.
+  return with_common_mesh({.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target});
+}
+
+}  // namespace shardwise
