@@ -132,7 +132,7 @@ def sharded(example: Example, operand: int, dim: int) -> Sharded:
         operand,
         dim,
         str(program.output_shardings.spec),
-        list(dict.fromkeys(op.method or "rule" for op in program.choices.ops)),
+        list(dict.fromkeys(op.method or "rule" for op in program.choices.ops.values())),
         [row.kind for row in rows],
         list(dict.fromkeys(row.cause for row in rows)),
         float(program.collectives().total_bytes),

@@ -15,7 +15,7 @@ from .dtypes import way_to_numbers
 from .errors import DTypeError, MeshError, ShardingError, described, message, naming
 from .process.processes import current_processes, place_on
 from .process.traceback_filtering import entry_point
-from .programs.propagation_options import switch
+from .programs.options import switch
 from .recording.tracing import Tracer, current_trace
 from .shardings.mesh import Mesh, default_mesh, get_mesh
 from .shardings.partition_spec import PartitionSpec

@@ -274,7 +274,7 @@ def test_the_work_of_assignment_does_not_grow_with_the_calls() -> None:
         return program("8", f"{calls}\n  return %{count - 1} : {X}")
 
     few, many = compiled(chain(2)), compiled(chain(36))
-    assert many.counters["assign.plans"] == few.counters["assign.plans"]
+    assert many.counters["choose.plans"] == few.counters["choose.plans"]
     assert len(many._compiled.stages["local"].ops) == len(few._compiled.stages["local"].ops) + 34
     assert [row.count for row in many.collectives()] == [18 * row.count for row in few.collectives()]
 

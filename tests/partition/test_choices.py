@@ -84,36 +84,36 @@ def leaves(results: Any) -> tuple[Any, ...]:
 def test_ranges_are_joined_on_another_mesh_only_if_that_is_pinned() -> None:
     """On 16 devices, a tile that holds three ranges of 4 rows would be larger than they are."""
     small, _ = compiled("three ranges", 4)
-    assert small.choices.exchanges == ("joined",)
+    [at] = small.choices.exchanges
+    assert small.choices.exchanges == {at: "joined"}
     assert small.collectives().by_kind() == {"exchange": 1}
     large, _ = compiled("three ranges", 16)
-    assert large.choices.exchanges == ("kept",)
+    assert large.choices.exchanges == {at: "kept"}
     assert large.collectives().by_kind() == {"exchange": 2}  # x[0:54] is where it is needed: blocks of 4 rows
     assert compiled("three ranges", 16, small.choices)[0].collectives().by_kind() == {"exchange": 1}
-    apart = replace(small.choices, exchanges=("kept",))
+    apart = replace(small.choices, exchanges={at: "kept"})
     assert compiled("three ranges", 4, apart)[0].collectives().by_kind() == {"exchange": 3}
 
 
 def test_the_carry_of_an_accumulation_is_a_choice() -> None:
     program, arrays = compiled("accumulation", 4)
-    assert program.choices.carries == ('[{}], unreduced={"x"}',)
+    [(carry, placement)] = program.choices.carries.items()
+    assert placement == '[{}], unreduced={"x"}'
     assert program.collectives().by_kind() == {"all_reduce": 1}
-    # Reduced in each trip: the ops are chosen alone then.
-    reduced = sw.Choices(
-        (*program.choices.ops, sw.ChosenOp("stablehlo.add", "", ("[{}]", "[{}]"), ("[{}]",))),
-        (("all_reduce",),),
-        carries=("",),
-    )
+    # Reduced in each trip: the op that adds is chosen alone then.
+    reduced = sw.Choices(carries={carry: ""}, program=program.choices.program)
     again, _ = compiled("accumulation", 4, reduced)
+    assert again.choices.ops.items() > program.choices.ops.items()
     assert again.collectives().by_kind() == {"all_reduce": 3}
     np.testing.assert_allclose(again(*arrays), program(*arrays), rtol=1e-5, atol=1e-5)
 
 
 def test_the_placement_that_a_reshard_starts_from_is_a_choice() -> None:
     program, arrays = compiled("two placements", 4)
-    assert program.choices.sources == ("[{}, {}]",)
+    [(source, start)] = program.choices.sources.items()
+    assert (source.partition(" -> ")[2], start) == ('[{}, {"x"}]', "[{}, {}]")
     assert program.collectives().by_kind() == {"all_gather": 1}
-    other = replace(program.choices, sources=('[{"x"}, {}]',), plans=(("all_gather",), ("all_to_all",)))
+    other = replace(program.choices, sources={source: '[{"x"}, {}]'}, plans={})
     again, _ = compiled("two placements", 4, other)
     assert again.collectives().by_kind() == {"all_gather": 1, "all_to_all": 1}
     for got, want in zip(again(*arrays), program(*arrays), strict=True):
@@ -121,31 +121,42 @@ def test_the_placement_that_a_reshard_starts_from_is_a_choice() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ops", "plans", "sources", "carries", "exchanges"])
-def test_choices_of_a_longer_program_are_refused(kind: str) -> None:
+def test_an_entry_for_what_the_program_does_not_have_is_refused(kind: str) -> None:
     program, _ = compiled("window", 2)
-    known = getattr(program.choices, kind)
-    extra = program.choices.ops[0] if kind == "ops" else ("all_gather",) if kind == "plans" else "kept"
+    extra: Any = {"ops": sw.ChosenOp("stablehlo.add", "", ("[]",), ("[]",)), "plans": ("all_gather",)}.get(kind, "kept")
     with pytest.raises(
         sw.ShardingError,
-        match=rf"jit: choices must be of this program, got choices of {len(known) + 1} "
-        rf"{'reshards' if kind == 'plans' else kind} where it has {len(known)}; compile without choices",
+        match=rf"jit: choices must be of this program, got {kind} has an entry for 99, where it has nothing to choose; "
+        "compile without choices",
     ):
-        compiled("window", 2, replace(program.choices, **{kind: (*known, extra)}))
+        compiled("window", 2, replace(program.choices, **{kind: {**getattr(program.choices, kind), "99": extra}}))
 
 
 def test_impossible_choices_are_refused() -> None:
-    for name, kind, choice in (
-        ("three ranges", "exchanges", "sliced"),
-        ("accumulation", "carries", '[{"x"}]'),
-        ("two placements", "sources", '[{}, {"y"}]'),
-    ):
+    """By an error that names the op, what is pinned, and what the partitioner would choose."""
+    for name, kind, choice, error in (
+        ("three ranges", "exchanges", "sliced", "exchange: {rule}, got sliced, where the partitioner would choose joined"),
+        ("accumulation", "carries", '[{"x"}]', r'stablehlo.while: {rule}, got carry 1 as \[{{"x"}}\], where the '
+         r'partitioner would choose \[{{}}\], unreduced={{"x"}}'),
+        ("two placements", "sources", '[{}, {"y"}]', r'reshard: {rule}, got to \[{{}}, {{"x"}}\] from \[{{}}, {{"y"}}\], '
+         r"where the partitioner would choose \[{{}}, {{}}\]"),
+    ):  # fmt: skip
         program, _ = compiled(name, 4)
-        with pytest.raises(
-            sw.ShardingError, match=rf"choices must be possible for the program on this mesh, got {kind} 0: "
-        ):
-            compiled(name, 4, replace(program.choices, **{kind: (choice,)}))
-        with pytest.raises(sw.ShardingError, match=rf"choices must be of this program, got choices of 0 {kind};"):
-            compiled(name, 4, replace(program.choices, **{kind: ()}))
+        [at] = getattr(program.choices, kind)
+        rule = "choices must be possible for the program on this mesh"
+        with pytest.raises(sw.ShardingError, match=error.format(rule=rule)):
+            compiled(name, 4, replace(program.choices, **{kind: {at: choice}}))
+
+
+def test_what_has_no_entry_is_chosen_freely() -> None:
+    program, arrays = compiled("layer", 4)
+    for kind in ("ops", "plans", "sources", "carries", "exchanges"):
+        assert compiled("layer", 4, replace(program.choices, **{kind: {}}))[0].choices == program.choices
+    [at] = [at for at, op in program.choices.ops.items() if op.op == "stablehlo.dot_general"]
+    rows = sw.ChosenOp("stablehlo.dot_general", "", ('[{"x"}, {}]', "[{}, {}]"), ('[{"x"}, {}]',))
+    pinned, _ = compiled("layer", 4, sw.Choices({at: rows}))
+    assert pinned.choices.ops[at] == rows != program.choices.ops[at]
+    np.testing.assert_allclose(pinned(*arrays), program(*arrays), rtol=1e-4, atol=1e-4)
 
 
 def test_argmax_has_the_same_ops_where_the_devices_do_not_divide_its_rows() -> None:
@@ -222,16 +233,16 @@ def test_wrong_placements_in_choices_are_refused(text: str) -> None:
     mesh = sw.Mesh({"x": 2})
     jit = partial(sw.jit, lambda x: np.tanh(x), mesh=mesh, in_shardings=X, out_shardings=X)
     x = sw.ShapeDtypeStruct((8, 4, 2), np.float32)
-    [op] = jit().lower(x).compile().choices.ops
+    [(at, op)] = jit().lower(x).compile().choices.ops.items()
     with pytest.raises(sw.ShardingError, match="possible for the program on this mesh, got stablehlo"):
-        jit(choices=sw.Choices((replace(op, operands=(text,)),), ())).lower(x).compile()
+        jit(choices=sw.Choices({at: replace(op, operands=(text,))})).lower(x).compile()
 
 
 def test_a_choice_states_the_method_and_the_shardings() -> None:
     program, _ = compiled("layer", 4)
-    [dot] = [op for op in program.choices.ops if op.op == "stablehlo.dot_general"]
+    [dot] = [op for op in program.choices.ops.values() if op.op == "stablehlo.dot_general"]
     assert (dot.method, dot.operands, dot.results) == ("", ('[{"x"}, {}]', '[{}, {"y"}]'), ('[{"x"}, {"y"}]',))
-    [joined] = [op for op in program.choices.ops if op.op == "stablehlo.concatenate"]
+    [joined] = [op for op in program.choices.ops.values() if op.op == "stablehlo.concatenate"]
     assert joined.method == "exchange"
 
 
@@ -244,32 +255,59 @@ def test_another_plan_can_be_pinned() -> None:
         jitted = sw.jit(lambda x: x, mesh=mesh, in_shardings=X, out_shardings=P(None, "x"), choices=choices)
         return jitted.lower(x).compile()
 
-    assert program(None).choices.plans == (("all_to_all",),)
-    pinned = program(sw.Choices((), (("exchange",),)))
+    [(at, plan)] = program(None).choices.plans.items()
+    assert plan == ("all_to_all",)
+    pinned = program(sw.Choices(plans={at: ("exchange",)}))
     assert [row.kind for row in pinned.collectives()] == ["exchange"]
     np.testing.assert_array_equal(pinned(x), x)
     with pytest.raises(
         sw.ShardingError,
-        match=r"reshard: choices must be possible for the program on this mesh, got reshard 0 of 1; compile without",
+        match=r"reshard: choices must be possible for the program on this mesh, got all_reduce, "
+        r"where the partitioner would choose all_to_all; leave this entry out",
     ):
-        program(sw.Choices((), (("all_reduce",),)))
+        program(sw.Choices(plans={at: ("all_reduce",)}))
 
 
 def test_choices_of_another_program_are_refused() -> None:
     program, _ = compiled("window", 2)
-    with pytest.raises(sw.ShardingError, match=r"choices must be possible for the program on this mesh, got stablehlo"):
-        compiled("cumulative sum", 2, program.choices)
+    own = compiled("cumulative sum", 2)[0].choices.program
     with pytest.raises(
-        sw.ShardingError, match=r"choices must be of this program, got choices of 0 ops; compile without"
+        sw.ShardingError,
+        match=rf"jit: choices must be of this program, {own}, got choices of program {program.choices.program}; "
+        "compile without choices",
     ):
-        compiled("window", 2, sw.Choices((), ()))
+        compiled("cumulative sum", 2, program.choices)
+
+
+def test_the_fingerprint_is_of_the_program_and_not_of_sizes() -> None:
+    def fingerprint(function: Callable[..., Any], *shape: int, axis: str = "x", dtype: Any = np.float32) -> str:
+        jitted = sw.jit(function, mesh=sw.Mesh({axis: shape[0] // 4}), in_shardings=P(axis))
+        return jitted.lower(sw.ShapeDtypeStruct(shape, dtype)).compile().choices.program
+
+    own = fingerprint(np.tanh, 8, 6)
+    assert own == fingerprint(np.tanh, 64, 2)
+    others = [
+        fingerprint(np.sin, 8, 6),
+        fingerprint(np.tanh, 8, 6, 2),
+        fingerprint(np.tanh, 8, 6, axis="y"),
+        fingerprint(np.tanh, 8, 6, dtype=np.float64),
+        fingerprint(lambda x: np.tanh(np.tanh(x)), 8, 6),
+    ]
+    assert len({own, *others}) == 6
 
 
 def test_wrong_choices() -> None:
     with pytest.raises(TypeError, match=r"jit: choices must be those of a program, got .*; pass program\.choices"):
         sw.jit(np.sin, choices=3)
-    with pytest.raises(ValueError, match=r"from_json: takes the JSON of choices, got .*; write it by choices\.to_json"):
-        sw.Choices.from_json("[]")
+    text = sw.Choices().to_json()
+    assert sw.Choices.from_json(text) == sw.Choices()
+    for wrong in ("[]", "", text.replace("shardwise.choices", "shardwise.mesh"), text.replace('"ops": {}', '"ops": []')):
+        with pytest.raises(
+            ValueError, match=r"from_json: takes the JSON of choices, got .*; write it by choices\.to_json"
+        ):
+            sw.Choices.from_json(wrong)
+    with pytest.raises(ValueError, match="from_json: choices must be of version 1, got version 2; write them again"):
+        sw.Choices.from_json(text.replace('"version": 1', '"version": 2'))
 
 
 def test_a_nested_function_has_the_choices_of_the_program() -> None:

@@ -12,6 +12,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/gil.h"
+#include "shardwise/choice/choice_text.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/compiler/explanation_json.h"
 #include "shardwise/compiler/passes.h"
@@ -60,25 +61,48 @@ py::typing::Dict<py::str, py::int_> counters_dict(const Counters& counters) {
   return counts;
 }
 
-// (op, method, operands, results) of each op, the moves of each reshard, then sources, carries and exchanges.
+// The fingerprint of the program; (at, op, method, operands, results) of each op; (at, moves) of each reshard; and
+// (at, text) of sources, carries and exchanges.
 using Texts = std::vector<std::string>;
-using ChosenOpRow = std::tuple<std::string, std::string, Texts, Texts>;
-using ChoiceRows = std::tuple<std::vector<ChosenOpRow>, std::vector<Texts>, Texts, Texts, Texts>;
+using ChosenOpRow = std::tuple<std::string, std::string, std::string, Texts, Texts>;
+using ChosenPlanRows = std::vector<std::pair<std::string, Texts>>;
+using ChosenTextRows = std::vector<std::pair<std::string, std::string>>;
+using ChoiceRows = std::tuple<std::string, std::vector<ChosenOpRow>, ChosenPlanRows, ChosenTextRows, ChosenTextRows,
+                              ChosenTextRows>;
+
+std::vector<ChosenText> texts_from(const ChosenTextRows& rows) {
+  std::vector<ChosenText> texts;
+  for (const auto& [at, chosen] : rows) texts.push_back({at, chosen});
+  return texts;
+}
+
+ChosenTextRows rows_of(const std::vector<ChosenText>& texts) {
+  ChosenTextRows rows;
+  for (const ChosenText& text : texts) rows.emplace_back(text.at, text.chosen);
+  return rows;
+}
 
 std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows) {
   if (!rows) return nullptr;
   auto choices = std::make_shared<Choices>();
-  std::vector<ChosenOpRow> ops;
-  std::tie(ops, choices->plans, choices->sources, choices->carries, choices->exchanges) = *rows;
-  for (const auto& [op, method, operands, results] : ops) choices->ops.push_back({op, method, operands, results});
+  const auto& [program, ops, plans, sources, carries, exchanges] = *rows;
+  choices->program = program;
+  for (const auto& [at, op, method, operands, results] : ops) choices->ops.push_back({at, op, method, operands, results});
+  for (const auto& [at, moves] : plans) choices->plans.push_back({at, moves});
+  choices->sources = texts_from(sources);
+  choices->carries = texts_from(carries);
+  choices->exchanges = texts_from(exchanges);
   return choices;
 }
 
-ChoiceRows choices_of(const CompileUnit& unit) {
-  const Choices& made = unit.context.choices;
+ChoiceRows choices_of_unit(const CompileUnit& unit) {
+  const Choices made = choices_of(*unit.context.choice, unit.module->context());
   std::vector<ChosenOpRow> ops;
-  for (const ChosenOp& op : made.ops) ops.emplace_back(op.op, op.method, op.operands, op.results);
-  return {std::move(ops), made.plans, made.sources, made.carries, made.exchanges};
+  for (const ChosenOp& op : made.ops) ops.emplace_back(op.at, op.op, op.method, op.operands, op.results);
+  ChosenPlanRows plans;
+  for (const ChosenPlan& plan : made.plans) plans.emplace_back(plan.at, plan.moves);
+  return {made.program, std::move(ops), std::move(plans), rows_of(made.sources), rows_of(made.carries),
+          rows_of(made.exchanges)};
 }
 
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
@@ -269,7 +293,7 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
-      .def("choices", &choices_of)
+      .def("choices", &choices_of_unit)
       .def("with_local_stage", &with_local_stage);
   bind_explanations(units);
   module.def("pass_names", &pass_names);

@@ -102,6 +102,8 @@ void run_pass(CompileUnit& unit, const Pass& pass, const Hooks& hooks) {
   if (unit.dump_folder.empty()) unit.dump_folder = new_dump_folder(*unit.module);
   const std::string dump_name = numbered(static_cast<int>(unit.log.size()) + 1, pass.name);
   unit.log.push_back(pass.steps != nullptr ? run_steps(unit, pass, hooks, dump_name) : run_timed(unit, pass));
+  // The ids of a choice are those of the program that it was made for.
+  if (unit.module->stage < Stage::kAssigned && !pass.chooses) unit.context.choice = nullptr;
   dump(*unit.module, unit.dump_folder, dump_name);
   if (hooks.verify || settings().verify) verify(*unit.module);
   print_log(unit.log.back(), unit.context.counters);

@@ -40,29 +40,8 @@ class Counters {
   std::vector<std::pair<std::string, int64_t>> entries_;
 };
 
-// How a program is partitioned, as text without sizes: read from one compilation, pinned in another, also on a mesh
-// whose axes have other sizes.
-//
-//   ops         stablehlo.dot_general   [{"x"}, {}]  [{}, {"y"}]  ->  [{"x"}, {"y"}]
-//               stablehlo.slice         by exchange: [{"x"}]      ->  [{"x"}]
-//   sources     [{"x"}]                 a value that is there in several shardings is resharded from this one
-//   carries     [{}], unreduced={"x"}   of an accumulator in a loop
-//   plans       {all_gather}, {}, {reduce_scatter, exchange}
-//   exchanges   merged, kept, joined
-struct ChosenOp {
-  std::string op;
-  std::string method;  // "" by the rule
-  std::vector<std::string> operands, results;
-  friend bool operator==(const ChosenOp&, const ChosenOp&) = default;
-};
-
-struct Choices {
-  std::vector<ChosenOp> ops;                    // those that `assign` chooses one by one, in its order
-  std::vector<std::vector<std::string>> plans;  // of reshards, in program order
-  std::vector<std::string> sources;             // of values that `assign` could bring from several shardings
-  std::vector<std::string> carries;             // of accumulators; "" if they are reduced in each trip
-  std::vector<std::string> exchanges;           // what became of those that `optimize_collectives` could replace
-};
+struct Choice;   // how the program is partitioned, by ids (choice/choice.h)
+struct Choices;  // as text (choice/choice_text.h)
 
 // The inputs and outputs of passes, apart from the module.
 struct PassContext {
@@ -70,8 +49,8 @@ struct PassContext {
   Provenance provenance = {};  // of the propagated module: who put which axis where
   Counters counters = {};
   std::vector<std::string> warnings = {};      // for the user: legal, but probably unintended; with source locations
-  Choices choices = {};                        // made by `assign`, `plan_reshards`, `optimize_collectives`
-  std::shared_ptr<const Choices> pinned = {};  // that they must make; none: the cheapest
+  std::shared_ptr<Choice> choice = {};         // made by `choose`; later passes add their decisions
+  std::shared_ptr<const Choices> pinned = {};  // entries that they must follow; none: the cheapest
 };
 
 struct StageRange {
@@ -93,6 +72,7 @@ struct Pass {
   std::optional<Stage> makes = {};
   bool checks_input = false;         // after it, a compilation checks what a text or an annotation may violate
   Snapshot keeps = Snapshot::kNone;  // the snapshot that a compilation takes after it
+  bool chooses = false;              // PassContext::choice is by the ids of the program that it leaves
   OptionSet reads = 0;
   std::optional<Strategy> strategy = {};  // by which it propagates, whatever the options are
 

@@ -20,7 +20,7 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/partitioning/owned_rows.h"
 #include "shardwise/ops/partitioning/padding.h"
-#include "shardwise/choice/compute_sharding.h"
+#include "shardwise/choice/candidates/compute_sharding.h"
 #include "shardwise/emission/localize_collectives.h"
 #include "shardwise/emission/partition_context.h"
 #include "shardwise/emission/working_mesh.h"

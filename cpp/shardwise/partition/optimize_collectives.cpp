@@ -9,13 +9,13 @@
 namespace shardwise {
 
 Module optimize_collectives(Module module, PassContext& context) {
-  ChoicesInProgress exchanges("exchanges", &Choices::exchanges, context);
+  ExchangeChoices exchanges(context);
   const int64_t merged = merge_exchanges(module, exchanges);
   // If every user starts from the unannotated version, the annotation's collective is dead.
   context.counters.add("optimize_collectives.removed", dce(module));
   // After dce: exchanges that the merge left unused would widen the tiles that are joined.
   const int64_t joined = join_ranges(module, exchanges);
-  check_all_made("exchanges", &Choices::exchanges, context);
+  exchanges.check_pins();
   context.counters.add("optimize_collectives.merged", merged + joined + cse(module));
   return module;
 }

@@ -4,7 +4,8 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/rewrite.h"
-#include "shardwise/choice/choices_in_progress.h"
+#include "shardwise/choice/choice_key.h"
+#include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/program_placements.h"
 #include "shardwise/choice/reshard_planner.h"
 #include "shardwise/reshard/plan.h"
@@ -40,21 +41,35 @@ std::vector<std::string> moves_of(const ReshardPlan& plan) {
   return moves;
 }
 
-using PlanChoices = ChoicesInProgress<std::vector<std::string>>;
-
-// The plan of the next reshard of the program: the best one, or the one that is pinned. Reshards are numbered in the
-// order of the program, which is the same on the mesh that the choices come from.
-ReshardPlan next_plan(PlanChoices& choices, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
-  std::optional<ReshardPlan> plan;
-  if (!choices.is_pinned()) {
-    plan = planner.plan(type, from, to);
-  } else if (choices.made_count() < choices.pinned_count()) {  // on a mesh with uneven dims, there may be more reshards
-    plan = planner.plan_with_moves(type, from, to, *choices.next_pinned());
+// The plans of reshards while they are chosen: the best one each, or the one that is pinned.
+class PlanChoices {
+ public:
+  explicit PlanChoices(PassContext& context)
+      : made_(choice_of(context).plans), pinned_(pinned_entries("plans", &Choices::plans, context)) {
+    made_.clear();
   }
-  if (!plan) fail_as_impossible("reshard", str("reshard ", choices.made_count(), " of ", choices.pinned_count()));
-  choices.add(moves_of(*plan));
-  return std::move(*plan);
-}
+
+  ReshardPlan next(OpId origin, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
+    const std::string at = keys_.next(origin);
+    const ChosenPlan* pinned = pinned_.take(at);
+    std::optional<ReshardPlan> plan =
+        pinned == nullptr ? planner.plan(type, from, to) : planner.plan_with_moves(type, from, to, pinned->moves);
+    if (!plan) {
+      const auto text = [](const std::vector<std::string>& moves) {
+        return moves.empty() ? std::string("no collective") : join(moves, ", ");
+      };
+      fail_as_impossible("reshard", text(pinned->moves), text(moves_of(planner.plan(type, from, to))));
+    }
+    made_.push_back({at, moves_of(*plan)});
+    return *std::move(plan);
+  }
+  void check_pins() const { pinned_.check_all_taken(); }
+
+ private:
+  std::vector<ChosenPlan>& made_;
+  PinnedEntries<ChosenPlan> pinned_;
+  DecisionKeys keys_;
+};
 
 // Emits the steps of the plan for one reshard; returns the resharded value.
 ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, ProgramPlacements& placements,
@@ -63,8 +78,8 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
   Context& context = module.context();
   const ValueId operand = reshard.operand(0);
   const Value result = module.value(reshard.result());
-  const ReshardPlan plan =
-      next_plan(choices, planner, result.type, placements.at(operand), placements.at(reshard.result()));
+  const ReshardPlan plan = choices.next(module.op(reshard.id()).origin, planner, result.type, placements.at(operand),
+                                        placements.at(reshard.result()));
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
@@ -86,7 +101,7 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
 Module plan_reshards(Module module, PassContext& context) {
   ReshardPlanner planner(module.context());
   ProgramPlacements placements(module);
-  ChoicesInProgress choices("reshards", &Choices::plans, context);
+  PlanChoices choices(context);
   Rewrite rewrite(module);
   for (const OpId id : find_ops(module, [&](OpId op) { return module.op(op).def->traits.reshard; })) {
     const OpView op(module, id);
@@ -97,7 +112,7 @@ Module plan_reshards(Module module, PassContext& context) {
     rewrite.replace(id, std::span(&moved, 1));
   }
   rewrite.commit();
-  check_all_made("reshards", &Choices::plans, context);
+  choices.check_pins();
   context.counters.add("plan_reshards.plans", planner.plans());
   context.counters.add("plan_reshards.new_plans", planner.new_plans());
   if (module.stage == Stage::kAssigned) module.stage = Stage::kResharded;

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ..errors import ShardingError, message, shown
@@ -14,7 +14,9 @@ from .partition_options import Objective, PartitionOptions
 
 __all__ = ["Choices", "ChosenOp", "checked_choices", "choices_of", "rows_of"]
 
-TEXTS: Final = ("sources", "carries", "exchanges")  # the fields that are lists of texts
+FORMAT: Final = "shardwise.choices"
+VERSION: Final = 1
+TEXTS: Final = ("sources", "carries", "exchanges")  # the fields that map keys to texts
 
 
 @dataclass(frozen=True)
@@ -36,42 +38,49 @@ class ChosenOp:
 
 @dataclass(frozen=True)
 class Choices:
-    """The decisions of one compilation, in program order: :attr:`Program.choices`.
+    """The decisions of one compilation: :attr:`Program.choices`.
 
-    Shardings are strings without sizes. So choices can be pinned for a mesh with the same axes and other sizes.
+    Keys name what a decision is about in the traced program: ``"12"`` is its op 12, and ``"12.1"`` the second op that the
+    compiler made for it; values have numbers of their own. Shardings are strings without sizes. So choices can be pinned
+    for a mesh with the same axes and other sizes. What has no entry is chosen freely: a few entries can be pinned alone.
 
     Attributes:
         ops: how each op is computed. An accumulation in a loop is chosen as a whole: see ``carries``.
         plans: the collectives of each reshard, by name, with ``"all_slice"`` for a slice; nothing for a reshard that
             moves nothing.
-        options: the options of the partitioner that it was given, as :func:`jit` takes them.
-        sources: the sharding from which a value is resharded, for each reshard that could start from several;
-            ``"operand"`` if the elementwise op that made it is computed again, on a narrower dtype that moved.
+        sources: the sharding from which a value is resharded, where it could start from several:
+            ``{'20 -> [{}]': '[{"x"}]'}``; ``"operand"`` if the elementwise op that made it is computed again, on a
+            narrower dtype that moved.
         carries: the sharding of each carry into which a loop accumulates what is unreduced; ``""`` if the sum is
             reduced in each trip.
-        exchanges: what became of each exchange that could be ``"merged"`` into its user, ``"joined"`` with others of
-            the same value, or ``"sliced"`` from a value that all devices gather; ``"kept"`` if it was not.
+        exchanges: what became of each exchange that could be ``"merged"`` into its user or ``"sliced"`` from a value
+            that all devices gather, and of those of one value that could be ``"joined"`` (key ``"of 20"``); ``"kept"``
+            if they were not.
+        program: the fingerprint of the program: its ops, ranks, dtypes and names of axes, not its sizes. With "", the
+            choices are tried on any program.
+        options: the options of the partitioner that it was given, as :func:`jit` takes them.
 
     >>> import numpy as np
     >>> import shardwise as sw
     >>> x = np.ones((8, 4), np.float32)
     >>> shardings = {"in_shardings": sw.P("x"), "out_shardings": sw.P(None, "x")}
     >>> program = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2}), **shardings).lower(x).compile()
-    >>> program.choices.ops[0]
-    ChosenOp(op='stablehlo.add', method='', operands=('[{"x"}, {}]', '[{"x"}, {}]'), results=('[{"x"}, {}]',))
+    >>> program.choices.ops
+    {'2': ChosenOp(op='stablehlo.add', method='', operands=('[{"x"}, {}]', '[{"x"}, {}]'), results=('[{"x"}, {}]',))}
     >>> program.choices.plans
-    (('all_to_all',),)
+    {'2': ('all_to_all',)}
     >>> larger = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 4}), choices=program.choices, **shardings)
     >>> larger.lower(x).compile().choices == program.choices
     True
     """
 
-    ops: tuple[ChosenOp, ...]
-    plans: tuple[tuple[str, ...], ...]
+    ops: Mapping[str, ChosenOp] = field(default_factory=dict)
+    plans: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    carries: Mapping[str, str] = field(default_factory=dict)
+    exchanges: Mapping[str, str] = field(default_factory=dict)
+    program: str = ""
     options: PartitionOptions = PartitionOptions()
-    sources: tuple[str, ...] = ()
-    carries: tuple[str, ...] = ()
-    exchanges: tuple[str, ...] = ()
 
     @property
     def objective(self) -> Objective:
@@ -79,13 +88,15 @@ class Choices:
         return self.options.objective
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"ops": [{"op": …, "method": …, "operands": […], "results": […]}, …], "plans": [[…], …],
-        "objective": …, "sources": […], "carries": […], "exchanges": […]}``.
+        """``{"format": "shardwise.choices", "version": 1, "program": …, "objective": …, "ops": {key: {"op": …,
+        "method": …, "operands": […], "results": […]}, …}, "plans": {key: […], …}, "sources": {key: …, …},
+        "carries": …, "exchanges": …}``.
         """
-        ops = [{**asdict(op), "operands": list(op.operands), "results": list(op.results)} for op in self.ops]
-        plans = [list(plan) for plan in self.plans]
-        texts = {name: list(getattr(self, name)) for name in TEXTS}
-        return {"ops": ops, "plans": plans, **vars(self.options), **texts}
+        ops = {at: {**asdict(op), "operands": list(op.operands), "results": list(op.results)} for at, op in self.ops.items()}
+        plans = {at: list(moves) for at, moves in self.plans.items()}
+        texts = {name: dict(getattr(self, name)) for name in TEXTS}
+        head = {"format": FORMAT, "version": VERSION, "program": self.program}
+        return {**head, **vars(self.options), "ops": ops, "plans": plans, **texts}
 
     def to_json(self) -> str:
         """The same as JSON; :meth:`from_json` reads it."""
@@ -96,40 +107,57 @@ class Choices:
         """The choices that :meth:`to_json` wrote.
 
         Raises:
-            ValueError: the text is not JSON of choices.
+            ValueError: the text is not JSON of choices, or of choices of a newer version.
         """
         try:
             read = json.loads(text)
-            ops = [
-                ChosenOp(op["op"], op["method"], tuple(map(str, op["operands"])), tuple(map(str, op["results"])))
-                for op in read["ops"]
-            ]
-            plans = tuple(tuple(map(str, plan)) for plan in read["plans"])
-            texts = {name: tuple(map(str, read.get(name, ()))) for name in TEXTS}
-            options = checked_options("from_json", PartitionOptions(), **options_among(PartitionOptions, read))
-            return cls(tuple(ops), plans, options, **texts)
+            if read["format"] != FORMAT:
+                raise KeyError("format")
+            version = int(read["version"])
+            if version == VERSION:
+                return cls._of_dict(read)
         except (AttributeError, KeyError, ShardingError, TypeError, ValueError) as error:
             raise ValueError(
                 message("from_json", "takes the JSON of choices", shown(text), "write it by choices.to_json()")
             ) from error
+        rule = f"choices must be of version {VERSION}"
+        raise ValueError(message("from_json", rule, f"version {version}", "write them again with this shardwise"))
+
+    @classmethod
+    def _of_dict(cls, read: Mapping[str, Any]) -> Choices:
+        ops = {
+            str(at): ChosenOp(
+                str(op["op"]), str(op["method"]), tuple(map(str, op["operands"])), tuple(map(str, op["results"]))
+            )
+            for at, op in read["ops"].items()
+        }
+        plans = {str(at): tuple(map(str, moves)) for at, moves in read["plans"].items()}
+        texts = {name: {str(at): str(text) for at, text in read[name].items()} for name in TEXTS}
+        options = checked_options("from_json", PartitionOptions(), **options_among(PartitionOptions, read))
+        return cls(ops, plans, **texts, program=str(read["program"]), options=options)
 
 
 def choices_of(rows: tuple[Any, ...], options: PartitionOptions) -> Choices:
     """The choices of the extension's rows."""
-    ops, plans, *texts = rows
-    chosen = (ChosenOp(op, method, tuple(operands), tuple(results)) for op, method, operands, results in ops)
-    return Choices(tuple(chosen), tuple(map(tuple, plans)), options, *map(tuple, texts))
+    program, ops, plans, *texts = rows
+    chosen = {at: ChosenOp(op, method, tuple(operands), tuple(results)) for at, op, method, operands, results in ops}
+    return Choices(chosen, {at: tuple(moves) for at, moves in plans}, *map(dict, texts), program=program, options=options)
+
+
+_Texts = list[tuple[str, str]]
+_Ops = list[tuple[str, str, str, list[str], list[str]]]
 
 
 def rows_of(
     choices: Choices | None,
-) -> tuple[list[tuple[str, str, list[str], list[str]]], list[list[str]], list[str], list[str], list[str]] | None:
+) -> tuple[str, _Ops, list[tuple[str, list[str]]], _Texts, _Texts, _Texts] | None:
     """The choices as the extension takes them."""
     if choices is None:
         return None
-    ops = [(op.op, op.method, list(op.operands), list(op.results)) for op in choices.ops]
-    plans = [list(plan) for plan in choices.plans]
-    return ops, plans, list(choices.sources), list(choices.carries), list(choices.exchanges)
+    ops = [(at, op.op, op.method, list(op.operands), list(op.results)) for at, op in choices.ops.items()]
+    plans = [(at, list(moves)) for at, moves in choices.plans.items()]
+    sources, carries, exchanges = (list(getattr(choices, name).items()) for name in TEXTS)
+    return choices.program, ops, plans, sources, carries, exchanges
 
 
 def checked_choices(what: str, choices: Any) -> Choices | None:

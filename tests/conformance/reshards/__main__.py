@@ -113,15 +113,17 @@ def sum_of_parts(pair: Pair, moves: list[str]) -> str:
           ({tensor(parts.shape, "float32")}, tensor<f32>) -> {tensor(pair.shape, "float32")}
         return %1 : {tensor(pair.shape, "float32")} }} }}"""
     short = [str(sharding).removeprefix("<@mesh, ").removesuffix(">") for sharding in (held, before)]
-    reduce = ("stablehlo.reduce", "", [short[0], "[]"], [short[1]])
-    has_names = all(size > 1 for _, size in pair.mesh)  # an axis of one device is removed from programs
-    choices = ([reduce], [moves], [], [], []) if has_names else None
-    unit = _core.passes.compile(_core.ir.parse(text), mesh, choices=choices)
+    module = _core.ir.parse(text)
+    unit = _core.passes.compile(module, mesh)
+    if all(size > 1 for _, size in pair.mesh):  # an axis of one device is removed from programs
+        program, [(at, op, _, _, _)], _, *texts = unit.choices()
+        reduce = (at, op, "", [short[0], "[]"], [short[1]])
+        unit = _core.passes.compile(module, mesh, choices=(program, [reduce], [(at, moves)], *texts))
     return difference_in_run(pair, unit, parts, parts.sum(0), moves)
 
 
 def difference_in_run(pair: Pair, unit: Any, argument: Array, values: Array, moves: list[str]) -> str:
-    plans = unit.choices()[1]
+    plans = [moves for _, moves in unit.choices()[2]]
     has_names = all(size > 1 for _, size in pair.mesh)  # an axis of one device is removed from programs
     if has_names and plans != [moves] and (moves or plans):
         return f"runs {plans}"

@@ -8,10 +8,11 @@
 #include <string_view>
 #include <utility>
 
+#include "shardwise/choice/choice_key.h"
+#include "shardwise/choice/choice_text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/mesh/exchange.h"
-#include "shardwise/choice/choices_in_progress.h"
 
 namespace shardwise {
 
@@ -19,14 +20,43 @@ bool is_collective(const Module& module, OpId id, CollectiveKind kind);  // fals
 ValueId fill_of(const OpView& exchange);                                 // none: zeros
 bool same_fill(const Module& module, DType dtype, ValueId a, ValueId b);
 
-// Whether a rewrite of exchanges is made, which is possible: if it sends less, or if it is pinned.
-template <class IsBetter>
-bool is_chosen(TextChoices& choices, std::string_view rewrite, IsBetter&& is_better) {
-  constexpr std::string_view kKept = "kept";
-  const std::string text = choices.next([&] { return is_better() ? rewrite : kKept; });
-  if (text != rewrite && text != kKept) choices.refuse();
-  return text == rewrite;
-}
+// What becomes of exchanges that could be replaced: they are where that sends less, or where it is pinned.
+class ExchangeChoices {
+ public:
+  explicit ExchangeChoices(PassContext& context)
+      : made_(choice_of(context).exchanges), pinned_(pinned_entries("exchanges", &Choices::exchanges, context)) {
+    made_.clear();
+  }
+
+  // Whether this rewrite of an exchange is made, which is possible: "merged", "joined", "sliced".
+  template <class IsBetter>
+  bool is_chosen(const OpView& exchange, std::string_view rewrite, IsBetter&& is_better) {
+    return is_chosen(keys_.next(exchange.module().op(exchange.id()).origin), rewrite, is_better);
+  }
+  // Of several exchanges of one value. Which of them there are depends on the sizes of axes.
+  template <class IsBetter>
+  bool is_chosen(const Module& module, ValueId exchanged, std::string_view rewrite, IsBetter&& is_better) {
+    return is_chosen(keys_.next(str("of ", module.value(exchanged).origin.index)), rewrite, is_better);
+  }
+  void check_pins() const { pinned_.check_all_taken(); }
+
+ private:
+  template <class IsBetter>
+  bool is_chosen(std::string at, std::string_view rewrite, IsBetter&& is_better) {
+    constexpr std::string_view kKept = "kept";
+    const ChosenText* pinned = pinned_.take(at);
+    const std::string text = pinned != nullptr ? pinned->chosen : std::string(is_better() ? rewrite : kKept);
+    if (text != rewrite && text != kKept) {
+      fail_as_impossible("exchange", text, str(rewrite, " or ", kKept));
+    }
+    made_.push_back({std::move(at), text});
+    return text == rewrite;
+  }
+
+  std::vector<ChosenText>& made_;
+  PinnedEntries<ChosenText> pinned_;
+  DecisionKeys keys_;
+};
 
 class ExchangeRewrite {
  public:

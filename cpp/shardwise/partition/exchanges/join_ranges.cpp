@@ -41,7 +41,7 @@ struct Ranges {
 
 class RangeJoiner {
  public:
-  RangeJoiner(Module& module, TextChoices& choices) : module_(module), choices_(choices), rewrite_(module) {}
+  RangeJoiner(Module& module, ExchangeChoices& choices) : module_(module), choices_(choices), rewrite_(module) {}
 
   int64_t run() {
     walk(module_, [&](OpId id) {
@@ -80,7 +80,7 @@ class RangeJoiner {
       // A hull that equals the gather's map: the gathered tile has all rows that the exchange needs.
       if (module_.op(gather.op).parent != module_.op(id).parent || !hull || hull->map != maps[0]) continue;
       // An exchange that receives nothing is no better as a slice.
-      if (!is_chosen(choices_, "sliced", [&] { return exchange_cost(map).elements > 0; })) return false;
+      if (!choices_.is_chosen(op, "sliced", [&] { return exchange_cost(map).elements > 0; })) return false;
       if (gather.exchanges_before > index) {
         // The gather comes later in the region. It reads only the operand of the exchange, so it can come first.
         rewrite_.move_before(gather.op, id);
@@ -135,7 +135,7 @@ class RangeJoiner {
     const auto sends_less = [&] {
       return tile_elements(hull->map) <= elements && most_elements({&hull->map, 1}) < most_elements(distinct);
     };
-    if (!hull || !is_chosen(choices_, "joined", sends_less)) return;
+    if (!hull || !choices_.is_chosen(module_, module_.operands(ranges.ops[0])[0], "joined", sends_less)) return;
     const OpView first(module_, ranges.ops[0]);
     const ValueId operand = first.operand(0);
     const ValueId tile = rewrite_.create(first.id(), {&operand, 1}, fill_of(first), hull->map);
@@ -143,7 +143,7 @@ class RangeJoiner {
   }
 
   Module& module_;
-  TextChoices& choices_;
+  ExchangeChoices& choices_;
   ExchangeRewrite rewrite_;
   std::vector<OpId> exchanges_;
   std::unordered_map<ValueId, std::vector<Gather>> gathers_;              // by operand
@@ -152,6 +152,6 @@ class RangeJoiner {
 
 }  // namespace
 
-int64_t join_ranges(Module& module, TextChoices& choices) { return RangeJoiner(module, choices).run(); }
+int64_t join_ranges(Module& module, ExchangeChoices& choices) { return RangeJoiner(module, choices).run(); }
 
 }  // namespace shardwise

@@ -9,11 +9,11 @@
 #pragma once
 
 #include "shardwise/ir/module.h"
-#include "shardwise/choice/choices_in_progress.h"
+#include "shardwise/partition/exchanges/exchange_rewrite.h"
 
 namespace shardwise {
 
 // Returns the number of exchanges that became local, and records the decisions in `choices`.
-int64_t join_ranges(Module& module, TextChoices& choices);
+int64_t join_ranges(Module& module, ExchangeChoices& choices);
 
 }  // namespace shardwise

@@ -120,7 +120,7 @@ class ExchangeInProgress {
 // exchange that makes it.
 class OperandMerger {
  public:
-  OperandMerger(Module& module, TextChoices& choices, OpId id)
+  OperandMerger(Module& module, ExchangeChoices& choices, OpId id)
       : module_(module), choices_(choices), op_(module, id), fill_(fill_of(op_)) {
     ExchangeMap map = exchange_map(op_);
     AxisList axes;
@@ -161,7 +161,7 @@ class OperandMerger {
         goes_[k] && only_use(module_, maker.result()) && module_.op(id).parent == module_.op(op_.id()).parent;
     const ExchangeMap inner = exchange_map(maker);
     const auto costs_no_more = [&] { return exchange_->costs_no_more(k, read->from, goes ? &inner : nullptr); };
-    if (!is_chosen(choices_, "merged", costs_no_more)) return false;
+    if (!choices_.is_chosen(op_, "merged", costs_no_more)) return false;
     exchange_->replace(k, std::move(read->from));
     operands_[k] = maker.operand(0);
     fill_ = read->fill;
@@ -170,7 +170,7 @@ class OperandMerger {
   }
 
   Module& module_;
-  TextChoices& choices_;
+  ExchangeChoices& choices_;
   OpView op_;
   std::vector<ValueId> operands_;
   std::vector<bool> goes_;  // by operand: whether all exchanges that were merged into it are unused now
@@ -180,7 +180,7 @@ class OperandMerger {
 
 class ExchangeMerger {
  public:
-  ExchangeMerger(Module& module, TextChoices& choices)
+  ExchangeMerger(Module& module, ExchangeChoices& choices)
       : module_(module),
         choices_(choices),
         rewrite_(module),
@@ -244,7 +244,7 @@ class ExchangeMerger {
       if (const auto hull = hull_of(after)) elements = std::min(elements, most_elements({&hull->map, 1}));
       return elements <= most_elements(before);
     };
-    if (!is_chosen(choices_, "merged", costs_no_more)) return;
+    if (!choices_.is_chosen(OpView(module_, id), "merged", costs_no_more)) return;
     for (const Composition& next : found) apply(next);
   }
 
@@ -264,13 +264,13 @@ class ExchangeMerger {
   }
 
   Module& module_;
-  TextChoices& choices_;
+  ExchangeChoices& choices_;
   ExchangeRewrite rewrite_;
   std::vector<OpId> exchanges_;
 };
 
 }  // namespace
 
-int64_t merge_exchanges(Module& module, TextChoices& choices) { return ExchangeMerger(module, choices).run(); }
+int64_t merge_exchanges(Module& module, ExchangeChoices& choices) { return ExchangeMerger(module, choices).run(); }
 
 }  // namespace shardwise

@@ -8,11 +8,11 @@
 #pragma once
 
 #include "shardwise/ir/module.h"
-#include "shardwise/choice/choices_in_progress.h"
+#include "shardwise/partition/exchanges/exchange_rewrite.h"
 
 namespace shardwise {
 
 // Returns the number of merged exchanges, and records the decisions in `choices`. Their operands may be unused now.
-int64_t merge_exchanges(Module& module, TextChoices& choices);
+int64_t merge_exchanges(Module& module, ExchangeChoices& choices);
 
 }  // namespace shardwise

@@ -10,7 +10,7 @@
 //
 // Every op that depends on the carry is linear in it, and the body returns it as the same carry. So it may stay
 // unreduced over the axes of its addends: each device accumulates its own part, and one reduction after the loop
-// replaces one per iteration (accumulator_choice.h decides that).
+// replaces one per iteration (accumulator_chooser.h decides that).
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/choice/accumulators.h"
+#include "shardwise/choice/greedy/accumulators.h"
 
 #include <algorithm>
 #include <array>

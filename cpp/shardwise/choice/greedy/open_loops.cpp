@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/open_loops.h"
+#include "shardwise/choice/greedy/open_loops.h"
 
 #include <algorithm>
 
@@ -19,14 +19,15 @@ const Accumulator* OpenLoop::accumulator_with(OpId id) const {
 }
 
 void OpenLoops::enter(const OpView& op, double trips, ProgramPlacements& placements) {
-  OpenLoop loop{.op = op, .trips = trips, .accumulators = {}, .carries = {}};
+  OpenLoop loop{.op = op, .trips = trips, .accumulators = {}, .carries = {}, .addends = {}};
   // Nothing is ever unreduced in a program without a mesh.
-  if (placements.mesh() != nullptr) loop.accumulators = find_accumulators(source_, op);
+  if (placements.mesh() != nullptr) loop.accumulators = find_accumulators(module_, op);
   for (size_t i = 0; i < op.result_count(); ++i) {
     // The placement of the result, which has the same sharding as the arguments: they are targets of one data-flow
     // edge.
-    loop.carries.push_back({.placement = placements.declared(op.result(i)), .pending_cause = {}, .pending_loc = {}});
+    loop.carries.push_back(placements.declared(op.result(i)));
   }
+  loop.addends.resize(op.result_count());
   loops_.push_back(std::move(loop));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/choice/compute_sharding.h"
+#include "shardwise/choice/candidates/compute_sharding.h"
 
 #include <algorithm>
 
@@ -167,7 +167,15 @@ void ComputeShardings::add(const FactorProjection& projection, std::span<const P
   }
   // Using fewer axes can save a reshard, at the price of more work per device.
   for (size_t leader = 0; leader < tensors; ++leader) add(request, std::span(&leader, 1));
-  add_where_they_are(request, placements);
+  add_where_they_are(placements, passed, passed_reducer);
+}
+
+void ComputeShardings::add_assigned(const std::vector<AxisList>& factors, const AxisList& passed,
+                                    Reducer passed_reducer) {
+  keep(assigned(factors, passed, passed_reducer, usable_));
+  if (usable_by_methods_.empty()) return;
+  const ComputeSharding chosen = assigned(factors, passed, passed_reducer, usable_by_methods_);
+  if (needs_method(chosen)) add_by_methods(chosen);
 }
 
 void ComputeShardings::add(const Request& request, std::span<const size_t> order) {
@@ -211,7 +219,8 @@ bool ComputeShardings::has_dims_of(size_t tensor, size_t other) const {
   return same;
 }
 
-void ComputeShardings::add_where_they_are(const Request& request, std::span<const Placement* const> placements) {
+void ComputeShardings::add_where_they_are(std::span<const Placement* const> placements, const AxisList& passed,
+                                          Reducer passed_reducer) {
   for (size_t m = 0; m < methods_.size(); ++m) {
     const Method& method = op_.def().methods[m];
     if (method.placements != nullptr || methods_[m].empty()) continue;
@@ -220,7 +229,7 @@ void ComputeShardings::add_where_they_are(const Request& request, std::span<cons
       tensors[t].resize(rule_.ndim(t));
       for (size_t d = 0; placements[t] != nullptr && d < tensors[t].size(); ++d) {
         // Another tensor may be sharded along an axis over which the op passes a reduction on.
-        tensors[t][d] = truncate_at_overlap(placements[t]->dims[d].axes, request.passed);
+        tensors[t][d] = truncate_at_overlap(placements[t]->dims[d].axes, passed);
       }
     }
     // Nothing would be exchanged: the rule does the same.
@@ -232,17 +241,17 @@ void ComputeShardings::add_where_they_are(const Request& request, std::span<cons
       for (size_t t = rule_.operand_count(); t < placed.size(); ++t) {
         if (has_dims_of(t, model)) placed[t] = tensors[model];
       }
-      add_placed(request, method, std::move(placed));
+      add_placed(method, std::move(placed), passed, passed_reducer);
     }
   }
 }
 
 // A factor has the axes that it has in the result: they share the work.
-void ComputeShardings::add_placed(const Request& request, const Method& method,
-                                  std::vector<std::vector<AxisList>> tensors) {
+void ComputeShardings::add_placed(const Method& method, std::vector<std::vector<AxisList>> tensors,
+                                  const AxisList& passed, Reducer passed_reducer) {
   ComputeSharding candidate{.factors = std::vector<AxisList>(usable_.size()),
-                            .passed = request.passed,
-                            .reducer = request.passed.empty() ? Reducer::kNone : request.reducer,
+                            .passed = passed,
+                            .reducer = passed.empty() ? Reducer::kNone : passed_reducer,
                             .reduced = {},
                             .method = &method,
                             .tensors = std::move(tensors)};
@@ -274,43 +283,67 @@ void ComputeShardings::add_by_methods(const ComputeSharding& chosen) {
   }
 }
 
+// The axes that an op's factors use so far, by pair.
+std::vector<AxisList> ComputeShardings::nothing_used(const AxisList& passed) const {
+  return std::vector<AxisList>(rule_.has_independent_pairs() ? rule_.operand_count() : 1, passed);
+}
+
 ComputeSharding ComputeShardings::choose(const Request& request, std::span<const size_t> order,
                                          const std::vector<bool>& usable) const {
   ComputeSharding chosen{.factors = std::vector<AxisList>(usable_.size()),
                          .passed = request.passed,
                          .reducer = request.reducer,
                          .reduced = {}};
-  std::vector<AxisList> used(rule_.has_independent_pairs() ? rule_.operand_count() : 1, request.passed);  // by pair
+  std::vector<AxisList> used = nothing_used(request.passed);
   for (const size_t tensor : order) {
     for (size_t f = 0; f < usable.size(); ++f) {
-      const auto id = static_cast<FactorId>(f);
-      const FactorSharding* wanted = request.projection.find(tensor, id);
-      if (!usable[f] || wanted == nullptr || wanted->axes.empty() || !chosen.factors[f].empty()) continue;
-      const Factor& factor = rule_.factors()[f];
-      if (leaves_pending(factor)) {
-        // All pending reductions of a value must have the same reducer.
-        if (chosen.reducer != Reducer::kNone && chosen.reducer != factor.reducer) continue;
-        chosen.reducer = factor.reducer;
-      }
-      // An axis can shard only one factor of an op: otherwise devices would hold only the diagonal tiles.
-      AxisList axes = truncate_at_overlap(wanted->axes, used[pairs_[f]]);
-      if (compound_[f]) axes = dividing_prefix(axes, factor.size);
-      // A permutation factor that only a method shards is not usable by the rule; the method reads what its range
-      // needs.
-      const bool moves = factor.kind == FactorKind::kPermutation && usable_[f];
-      if (moves && !stays_local(op_, rule_, id, product(axes))) continue;
-      used[pairs_[f]].insert(used[pairs_[f]].end(), axes.begin(), axes.end());
-      chosen.factors[f] = std::move(axes);
+      const FactorSharding* wanted = request.projection.find(tensor, static_cast<FactorId>(f));
+      if (usable[f] && wanted != nullptr) take_axes(chosen, used, static_cast<FactorId>(f), wanted->axes);
     }
   }
-  respect_compound_dims(chosen.factors);
+  finish(chosen);
+  return chosen;
+}
+
+ComputeSharding ComputeShardings::assigned(const std::vector<AxisList>& factors, const AxisList& passed,
+                                           Reducer passed_reducer, const std::vector<bool>& usable) const {
+  ComputeSharding chosen{
+      .factors = std::vector<AxisList>(usable_.size()), .passed = passed, .reducer = passed_reducer, .reduced = {}};
+  std::vector<AxisList> used = nothing_used(passed);
   for (size_t f = 0; f < usable.size(); ++f) {
-    if (!leaves_pending(rule_.factors()[f])) continue;
-    chosen.reduced.insert(chosen.reduced.end(), chosen.factors[f].begin(), chosen.factors[f].end());
+    if (usable[f]) take_axes(chosen, used, static_cast<FactorId>(f), factors[f]);
+  }
+  finish(chosen);
+  return chosen;
+}
+
+// Gives a factor as many of the axes as it may have, if it has none yet.
+void ComputeShardings::take_axes(ComputeSharding& chosen, std::vector<AxisList>& used, FactorId id,
+                                 const AxisList& wanted) const {
+  if (wanted.empty() || !chosen.factors[id].empty()) return;
+  const Factor& factor = rule_.factors()[id];
+  if (leaves_pending(factor)) {
+    // All pending reductions of a value must have the same reducer.
+    if (chosen.reducer != Reducer::kNone && chosen.reducer != factor.reducer) return;
+    chosen.reducer = factor.reducer;
+  }
+  // An axis can shard only one factor of an op: otherwise devices would hold only the diagonal tiles.
+  AxisList axes = truncate_at_overlap(wanted, used[pairs_[id]]);
+  if (compound_[id]) axes = dividing_prefix(axes, factor.size);
+  // A permutation factor that only a method shards is not usable by the rule; the method reads what its range needs.
+  const bool moves = factor.kind == FactorKind::kPermutation && usable_[id];
+  if (moves && !stays_local(op_, rule_, id, product(axes))) return;
+  append(used[pairs_[id]], axes);
+  chosen.factors[id] = std::move(axes);
+}
+
+void ComputeShardings::finish(ComputeSharding& chosen) const {
+  respect_compound_dims(chosen.factors);
+  for (size_t f = 0; f < chosen.factors.size(); ++f) {
+    if (leaves_pending(rule_.factors()[f])) append(chosen.reduced, chosen.factors[f]);
   }
   chosen.reduced = sort_and_merge(chosen.reduced);
   if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
-  return chosen;
 }
 
 void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) const {

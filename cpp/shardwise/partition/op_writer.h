@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Creates ops of the assigned program, with their operands resharded to where the choice needs them:
+// Creates ops of the assigned program, with their operands where the Choice takes them:
 //
-//   ops.add_by_rule(dot, rule, choice)      %1 = sdy.reshard %w … {cause = "operand 1 of dot_general"}
-//                                           %2 = stablehlo.dot_general %x, %1
+//   ops.add(dot, rule, choice)      %1 = sdy.reshard %w … {cause = "operand 1 of dot_general"}
+//                                   %2 = stablehlo.dot_general %x, %1
 #pragma once
 
+#include "shardwise/choice/choice.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/partition/op_choice.h"
+#include "shardwise/partition/version_writer.h"
 
 namespace shardwise {
 
@@ -15,25 +16,25 @@ inline Cause operand_cause(const OpView& op, size_t i) {
   return {.kind = Cause::kOperand, .of = op.name(), .index = i};
 }
 
-class PlacedOps {
+class OpWriter {
  public:
-  PlacedOps(const Module& source, Builder& builder, PlacedValues& values, ProgramPlacements& placements)
+  OpWriter(const Module& source, Builder& builder, VersionWriter& values, ProgramPlacements& placements)
       : builder_(builder), copy_(source, builder.module()), values_(values), placements_(placements) {}
 
-  void add_by_rule(const OpView& op, const ShardingRule& rule, const OpChoice& choice);
-  void add_replicated(const OpView& op);
+  void add(const OpView& op, const OpChoice& choice);
   // An op with regions that are made already. Its results are not added.
   OpId create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions);
 
  private:
-  bool is_owned(const OpView& op, const OpChoice& choice) const;
+  std::vector<ValueId> operands_of(const OpView& op, const OpChoice& choice);
+  Cause cause_of_operand(const OpView& op, size_t i, PlacementId need);
+  Cause cause_of_results(const OpView& op, const OpChoice& choice);
   void add_narrowed(const OpView& op, size_t i, ValueId sum, PlacementId placement, const Cause& cause);
-  Cause cause_of_operand(const OpView& op, const ShardingRule& rule, size_t i, PlacementId need);
   Module& target() { return builder_.module(); }
 
   Builder& builder_;
   GraphCopy copy_;
-  PlacedValues& values_;
+  VersionWriter& values_;
   ProgramPlacements& placements_;
 };
 

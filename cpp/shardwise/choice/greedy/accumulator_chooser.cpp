@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/accumulator_choice.h"
+#include "shardwise/choice/greedy/accumulator_chooser.h"
 
 #include <algorithm>
 
@@ -69,10 +69,10 @@ bool AccumulatorChooser::is_addend(ValueId value) const {
 void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Placed& dependents) {
   addends_.clear();
   for (const OpId id : accumulator.ops) {
-    const OpView op(source_, id);
+    const OpView op(module_, id);
     for (size_t i = 0; i < op.operand_count(); ++i) {
       if (dependents.contains(op.operand(i))) continue;
-      const Placement* home = placements_.find(values_.home(op.operand(i), {}));
+      const Placement* home = placements_.find(versions_.home(op.operand(i), {}));
       if (home == nullptr || home->unreduced.empty()) continue;
       const Linear kind = linear_in(op, sharding_rule(op), home->reducer);
       // The other operand of a multiply (kEach) scales the carry. It is not an addend, and must be reduced.
@@ -91,7 +91,7 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
 // The carry sharded as propagation has it, or as an addend is.
 std::vector<PlacementId> AccumulatorChooser::carry_placements(ValueId carry) const {
   std::vector<PlacementId> found;
-  const TypeId type = source_.value(carry).type;
+  const TypeId type = module_.value(carry).type;
   const auto add = [&](std::vector<AxisList> dims) {
     // An axis of a pending reduction cannot shard a dim as well.
     for (AxisList& axes : dims) axes = truncate_at_overlap(axes, axes_);
@@ -101,9 +101,9 @@ std::vector<PlacementId> AccumulatorChooser::carry_placements(ValueId carry) con
   const Placement& declared = *placements_.find(placements_.declared(carry));
   if (declared.is_fully_replicated() || declared.mesh == addends_[0].home->mesh) add(declared.dim_axes());
   for (const Addend& addend : addends_) {
-    const OpView op(source_, addend.op);
+    const OpView op(module_, addend.op);
     const ShardingRule& rule = sharding_rule(op);
-    if (source_.value(op.result()).type != type) continue;
+    if (module_.value(op.result()).type != type) continue;
     const auto operand = static_cast<size_t>(std::ranges::find(op.operands(), addend.value) - op.operands().begin());
     ComputeSharding compute{.factors = std::vector<AxisList>(rule.factors().size()), .passed = {}, .reduced = {}};
     if (!add_factor_axes(op, rule, operand, *addend.home, compute.factors)) continue;
@@ -118,39 +118,37 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
   std::vector<bool> dependent;
   for (const ValueId operand : op.operands()) dependent.push_back(placed.contains(operand));
   const MeshPtr& mesh = addends_[0].home->mesh;
-  OpChoice choice{{.mesh = mesh,
-                   .factors = std::vector<AxisList>(rule.factors().size()),
-                   .passed = axes_,
-                   .reducer = reducer_,
-                   .reduced = {}},
-                  {.axes = axes_, .reducer = reducer_, .operands = {}, .mesh = mesh}};
-  choice.pending.operands = pending_operands(op, linear_in(op, rule, reducer_), reducer_, dependent);
-  if (choice.pending.operands.empty()) return std::nullopt;
+  ComputeSharding compute{.mesh = mesh,
+                          .factors = std::vector<AxisList>(rule.factors().size()),
+                          .passed = axes_,
+                          .reducer = reducer_,
+                          .reduced = {}};
+  Pending pending{.axes = axes_, .reducer = reducer_, .operands = {}, .mesh = mesh};
+  pending.operands = pending_operands(op, linear_in(op, rule, reducer_), reducer_, dependent);
+  if (pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);
     // Each device would add a replicated operand once.
-    if (choice.pending.operands[i] && !dependent[i] && !is_addend(operand)) return std::nullopt;
+    if (pending.operands[i] && !dependent[i] && !is_addend(operand)) return std::nullopt;
     if (!dependent[i]) continue;
-    if (!add_factor_axes(op, rule, i, *placements_.find(placed.at(operand)), choice.compute.factors))
-      return std::nullopt;
+    if (!add_factor_axes(op, rule, i, *placements_.find(placed.at(operand)), compute.factors)) return std::nullopt;
   }
-  return choice;
+  return candidate_of(placements_, op, rule, compute, pending).choice;
 }
 
 bool AccumulatorChooser::place_ops(const Accumulator& accumulator, Placed& placed,
                                    std::vector<OpChoice>& choices) const {
   for (const OpId id : accumulator.ops) {
-    const OpView op(source_, id);
+    const OpView op(module_, id);
     const auto choice = place_op(op, placed);
     if (!choice) return false;
-    const ShardingRule& rule = sharding_rule(op);
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const auto found = placed.find(op.operand(i));
       if (found == placed.end()) continue;
       // The carry, or a value that depends on it, would be resharded in each iteration.
-      if (operand_placement(placements_, op, rule, choice->compute, choice->pending, i) != found->second) return false;
+      if (choice->operands[i] != found->second) return false;
     }
-    placed[op.result()] = result_placement(placements_, op, rule, choice->compute, 0);
+    placed[op.result()] = choice->results[0];
     choices.push_back(*choice);
   }
   return true;
@@ -161,12 +159,9 @@ double AccumulatorChooser::bytes_in_trip(const Accumulator& accumulator, const P
                                          const std::vector<OpChoice>& choices) {
   double bytes = 0;
   for (size_t k = 0; k < choices.size(); ++k) {
-    const OpView op(source_, accumulator.ops[k]);
-    const ShardingRule& rule = sharding_rule(op);
+    const OpView op(module_, accumulator.ops[k]);
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      if (placed.contains(op.operand(i))) continue;
-      bytes += values_.bytes(op.operand(i),
-                             operand_placement(placements_, op, rule, choices[k].compute, choices[k].pending, i));
+      if (!placed.contains(op.operand(i))) bytes += versions_.bytes(op.operand(i), choices[k].operands[i]);
     }
   }
   return bytes;
@@ -175,19 +170,19 @@ double AccumulatorChooser::bytes_in_trip(const Accumulator& accumulator, const P
 double AccumulatorChooser::bytes_if_reduced() {
   double bytes = 0;
   for (const Addend& addend : addends_) {
-    const double sharers = ops_.sharers(addend.value, OpView(source_, addend.op), reducer_);
+    const double count = sharers(module_, addend.value, OpView(module_, addend.op), reducer_);
     // No sharers: another user needs the addend reduced anyway, so its reduction costs the loop nothing more.
-    if (sharers != 0) bytes += values_.bytes(addend.value, placements_.declared(addend.value)) / sharers;
+    if (count != 0) bytes += versions_.bytes(addend.value, placements_.declared(addend.value)) / count;
   }
   return bytes;
 }
 
-std::vector<AccumulatorChooser::Candidate> AccumulatorChooser::candidates(const Region& body,
+std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(const Region& body,
                                                                           const Accumulator& accumulator) const {
-  std::vector<Candidate> found;
+  std::vector<PlacedCarry> found;
   const ValueId argument = body.arguments[accumulator.carry];
   for (const PlacementId carry : carry_placements(argument)) {
-    Candidate candidate{{carry, {}, addends_[0].value}, {{argument, carry}}};
+    PlacedCarry candidate{{carry, {}, addends_[0].value}, {{argument, carry}}};
     if (!place_ops(accumulator, candidate.placed, candidate.choice.ops)) continue;
     // The body must return the carry as it takes it, for the next trip.
     if (candidate.placed[body.results[accumulator.carry]] == carry) found.push_back(std::move(candidate));
@@ -195,19 +190,19 @@ std::vector<AccumulatorChooser::Candidate> AccumulatorChooser::candidates(const 
   return found;
 }
 
-const AccumulatorChooser::Candidate* AccumulatorChooser::cheapest(std::span<const Candidate> candidates,
+const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<const PlacedCarry> candidates,
                                                                   const Accumulator& accumulator,
                                                                   const AccumulatorSite& site) {
-  const TypeId type = source_.value(site.result).type;
+  const TypeId type = module_.value(site.result).type;
   const PlacementId declared = placements_.declared(site.result);
   // A loop around this one may defer the reduction of the result further.
-  const double after = source_.uses(site.result).empty() ? 0 : ops_.share(site.result);
+  const double after = module_.uses(site.result).empty() ? 0 : deferred_.share(site.result);
   // PlacedValues::bytes spreads a reshard before the loop over its trips, so that the product counts it once.
-  double best = site.trips * (bytes_if_reduced() + values_.bytes(site.entry, declared));
-  const Candidate* found = nullptr;
-  for (const Candidate& candidate : candidates) {
+  double best = site.trips * (bytes_if_reduced() + versions_.bytes(site.entry, declared));
+  const PlacedCarry* found = nullptr;
+  for (const PlacedCarry& candidate : candidates) {
     const PlacementId carry = candidate.choice.carry;
-    const double entry = values_.bytes(site.entry, values_.entry(site.entry, carry));
+    const double entry = versions_.bytes(site.entry, versions_.entry(site.entry, carry));
     const double in_trip = entry + bytes_in_trip(accumulator, candidate.placed, candidate.choice.ops);
     const double bytes = site.trips * in_trip + after * planner_.bytes(type, carry, declared);
     const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
@@ -221,23 +216,27 @@ const AccumulatorChooser::Candidate* AccumulatorChooser::cheapest(std::span<cons
 
 std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, const Accumulator& accumulator,
                                                             const AccumulatorSite& site) {
-  const Region& body = source_.region(loop_parts(loop).body);
+  const Region& body = module_.region(loop_parts(loop).body);
   Placed dependents{{body.arguments[accumulator.carry], {}}};
-  for (const OpId op : accumulator.ops) dependents[source_.result(op)] = {};
+  for (const OpId op : accumulator.ops) dependents[module_.result(op)] = {};
   read_addends(accumulator, dependents);
   if (axes_.empty()) return std::nullopt;
 
-  const std::vector<Candidate> possible = candidates(body, accumulator);
-  const auto text_of = [&](const Candidate& candidate) -> const std::string& {
+  const std::vector<PlacedCarry> possible = candidates(body, accumulator);
+  const auto text_of = [&](const PlacedCarry& candidate) -> const std::string& {
     return placements_.text(candidate.choice.carry);
   };
-  const std::string carry = carries_.next([&] {
-    const Candidate* best = cheapest(possible, accumulator, site);
+  const std::string carry = choice_.carry(loop.result(accumulator.carry), [&] {
+    const PlacedCarry* best = cheapest(possible, accumulator, site);
     return best == nullptr ? std::string() : text_of(*best);
   });
   if (carry.empty()) return std::nullopt;
   const auto found = std::ranges::find(possible, carry, text_of);
-  if (found == possible.end()) carries_.refuse();
+  if (found == possible.end()) {
+    const PlacedCarry* best = cheapest(possible, accumulator, site);
+    fail_as_impossible(loop.name(), str("carry ", accumulator.carry, " as ", carry),
+                       best == nullptr ? "to reduce it in each trip" : text_of(*best));
+  }
   return found->choice;
 }
 

@@ -61,6 +61,15 @@ class ComputeShardings {
   // were projected, null if replicated.
   void add(const FactorProjection& projection, std::span<const Placement* const> tensors, const AxisList& passed,
            Reducer passed_reducer);
+  // Adds the candidates that have these axes along the factors, as far as the rule or a method can use them.
+  void add_assigned(const std::vector<AxisList>& factors, const AxisList& passed, Reducer passed_reducer);
+  // Adds methods that take each tensor where it is, as `tensors` are placed.
+  void add_where_they_are(std::span<const Placement* const> tensors, const AxisList& passed, Reducer passed_reducer);
+  // Whether the rule or a method may shard the factor.
+  bool may_shard(FactorId factor) const {
+    return usable_[factor] || (!usable_by_methods_.empty() && usable_by_methods_[factor]);
+  }
+  size_t pair_of(FactorId factor) const { return pairs_[factor]; }  // of a rule of independent pairs; else 0
   const std::vector<ComputeSharding>& candidates() const { return candidates_; }
 
  private:
@@ -71,12 +80,17 @@ class ComputeShardings {
   };
   void add(const Request& request, std::span<const size_t> order);
   ComputeSharding choose(const Request& request, std::span<const size_t> order, const std::vector<bool>& usable) const;
+  ComputeSharding assigned(const std::vector<AxisList>& factors, const AxisList& passed, Reducer passed_reducer,
+                           const std::vector<bool>& usable) const;
+  void take_axes(ComputeSharding& chosen, std::vector<AxisList>& used, FactorId factor, const AxisList& axes) const;
+  void finish(ComputeSharding& chosen) const;
+  std::vector<AxisList> nothing_used(const AxisList& passed) const;
   bool needs_method(const ComputeSharding& chosen) const;
   void add_by_methods(const ComputeSharding& chosen);
   bool has_dims_of(size_t tensor, size_t other) const;
-  void add_where_they_are(const Request& request, std::span<const Placement* const> tensors);
   bool is_sharded_along(const std::vector<std::vector<AxisList>>& tensors, const std::vector<FactorId>& factors) const;
-  void add_placed(const Request& request, const Method& method, std::vector<std::vector<AxisList>> tensors);
+  void add_placed(const Method& method, std::vector<std::vector<AxisList>> tensors, const AxisList& passed,
+                  Reducer passed_reducer);
   void keep(ComputeSharding candidate);
   void respect_compound_dims(std::vector<AxisList>& factors) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops around the op that `assign` is at, innermost last:
+// The loops around the op that the walk is at, innermost last:
 //
 //   while(%a = %0) do {            %0 is the entry of the accumulator %b, 4 · 3 its trips
 //     %1 = while(%b = %a) do { … return add %b, %x }
@@ -11,21 +11,16 @@
 #include <vector>
 
 #include "shardwise/ir/module.h"
-#include "shardwise/partition/accumulator_choice.h"
+#include "shardwise/choice/greedy/accumulator_chooser.h"
 
 namespace shardwise {
 
 struct OpenLoop {
-  struct Carry {
-    PlacementId placement;
-    Cause pending_cause;  // of an accumulator that stays unreduced
-    LocId pending_loc;
-  };
-
   OpView op;
   double trips = 1;
   std::vector<Accumulator> accumulators;
-  std::vector<Carry> carries;
+  std::vector<PlacementId> carries;
+  std::vector<ValueId> addends;  // by carry: why it stays unreduced
 
   bool accumulates(size_t carry) const;
   const Accumulator* accumulator_with(OpId op) const;  // null for an op of no accumulator
@@ -33,7 +28,7 @@ struct OpenLoop {
 
 class OpenLoops {
  public:
-  explicit OpenLoops(Module& source) : source_(source) {}
+  explicit OpenLoops(Module& module) : module_(module) {}
 
   void enter(const OpView& op, double trips, ProgramPlacements& placements);
   OpenLoop leave();
@@ -53,7 +48,7 @@ class OpenLoops {
   // Whether the loop passes the value, which is one of its carries, on to an inner loop. Sets that carry.
   bool find_relay(const OpenLoop& loop, ValueId value, size_t& carry) const;
 
-  Module& source_;
+  Module& module_;
   std::vector<OpenLoop> loops_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides whether an accumulator (accumulators.h) stays unreduced over the axes of its addends:
+// Chooses whether an accumulator (accumulators.h) stays unreduced over the axes of its addends:
 //
 //   %3 = add %dw, %2        %2 unreduced over {"data"}, 10 trips
 //
@@ -16,9 +16,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/choice/accumulators.h"
-#include "shardwise/choice/choices_in_progress.h"
-#include "shardwise/partition/op_choice.h"
+#include "shardwise/choice/candidates/candidate.h"
+#include "shardwise/choice/greedy/accumulators.h"
+#include "shardwise/choice/greedy/heuristics.h"
+#include "shardwise/choice/versions.h"
 
 namespace shardwise {
 
@@ -37,9 +38,14 @@ struct AccumulatorSite {
 
 class AccumulatorChooser {
  public:
-  AccumulatorChooser(Module& source, PlacedValues& values, ProgramPlacements& placements, ReshardPlanner& planner,
-                     const OpChooser& ops, TextChoices carries)
-      : source_(source), values_(values), placements_(placements), planner_(planner), ops_(ops), carries_(carries) {}
+  AccumulatorChooser(Module& module, Versions& versions, ProgramPlacements& placements, ReshardPlanner& planner,
+                     ChoiceInProgress& choice, const DeferredReductions& deferred)
+      : module_(module),
+        versions_(versions),
+        placements_(placements),
+        planner_(planner),
+        choice_(choice),
+        deferred_(deferred) {}
 
   // At the last op of the accumulator. None: the addends are reduced in each trip.
   std::optional<AccumulatorChoice> choose(const OpView& loop, const Accumulator& accumulator,
@@ -52,16 +58,16 @@ class AccumulatorChooser {
     const Placement* home;
   };
   using Placed = std::unordered_map<ValueId, PlacementId>;  // the carry, and what depends on it
-  struct Candidate {
+  struct PlacedCarry {
     AccumulatorChoice choice;
     Placed placed;
   };
 
   void read_addends(const Accumulator& accumulator, const Placed& dependents);
   std::vector<PlacementId> carry_placements(ValueId carry) const;
-  std::vector<Candidate> candidates(const Region& body, const Accumulator& accumulator) const;
+  std::vector<PlacedCarry> candidates(const Region& body, const Accumulator& accumulator) const;
   // None: reducing in each trip sends less.
-  const Candidate* cheapest(std::span<const Candidate> candidates, const Accumulator& accumulator,
+  const PlacedCarry* cheapest(std::span<const PlacedCarry> candidates, const Accumulator& accumulator,
                             const AccumulatorSite& site);
   bool place_ops(const Accumulator& accumulator, Placed& placed, std::vector<OpChoice>& choices) const;
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
@@ -69,12 +75,12 @@ class AccumulatorChooser {
   double bytes_if_reduced();
   bool is_addend(ValueId value) const;
 
-  Module& source_;
-  PlacedValues& values_;
+  Module& module_;
+  Versions& versions_;
   ProgramPlacements& placements_;
   ReshardPlanner& planner_;
-  const OpChooser& ops_;
-  TextChoices carries_;
+  ChoiceInProgress& choice_;
+  const DeferredReductions& deferred_;
   // These describe the accumulator that choose() was asked about:
   std::vector<Addend> addends_;
   AxisList axes_;  // over which all of them are unreduced

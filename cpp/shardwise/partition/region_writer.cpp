@@ -1,16 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/partition/regions_in_progress.h"
+#include "shardwise/partition/region_writer.h"
+
+#include "shardwise/ir/value_names.h"
 
 namespace shardwise {
 
-void RegionsInProgress::enter_function(const Function& source, const Function& made) {
+void RegionWriter::enter_function(const Function& source, const Function& made) {
   builder_ = Builder(builder_.module(), made.body);
-  values_.enter_function();
+  values_.enter_function(source.body);
   const bool is_main = &source == &source_.main();
-  for (const ValueId argument : source_.region(source.body).arguments) values_.add_argument(argument, is_main);
+  for (const ValueId argument : source_.region(source.body).arguments) {
+    const Value& known = source_.value(argument);
+    const PlacementId home = is_main ? placements_.of(known.sharding, known.type) : placements_.declared(argument);
+    values_.add(argument, copied_argument(argument), home,
+                {.kind = Cause::kMainArgument, .detail = argument_text(source_, argument)});
+  }
 }
 
-void RegionsInProgress::leave_function(const Function& source, Function& made) {
+ValueId RegionWriter::copied_argument(ValueId source) {
+  Module& target = builder_.module();
+  const Value& known = source_.value(source);
+  const ValueId made = target.add_argument(builder_.region(), known.type, known.loc);
+  target.value(made).origin = known.origin;
+  return made;
+}
+
+void RegionWriter::leave_function(const Function& source, Function& made) {
   const std::vector<ValueId>& results = source_.region(source.body).results;
   const std::string_view owner = &source == &source_.main() ? std::string_view() : source.name;
   // The shardings that are written down are those that the results now have, closed and without priorities.
@@ -24,22 +39,17 @@ void RegionsInProgress::leave_function(const Function& source, Function& made) {
   }
 }
 
-void RegionsInProgress::enter(const OpView& op, RegionId source, double trips) {
+void RegionWriter::enter(RegionId source, std::span<const PlacementId> carries) {
   Module& target = builder_.module();
   // A copy of the builder remembers the region and the location to come back to.
   outside_.push_back(builder_);
   builder_ = Builder(target, target.add_region());
-  values_.enter(trips);
+  values_.enter(source);
   const std::vector<ValueId>& arguments = source_.region(source).arguments;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Value& argument = source_.value(arguments[i]);
-    const ValueId made = target.add_argument(builder_.region(), argument.type, argument.loc);
-    target.value(made).origin = argument.origin;
-    values_.add(arguments[i], made, placements_.declared(op.result(i)));
-  }
+  for (size_t i = 0; i < arguments.size(); ++i) values_.add(arguments[i], copied_argument(arguments[i]), carries[i]);
 }
 
-RegionId RegionsInProgress::leave(const OpView& op, RegionId source, std::span<const PlacementId> placements) {
+RegionId RegionWriter::leave(const OpView& op, RegionId source, std::span<const PlacementId> placements) {
   builder_.set_loc(op.loc(), source_.op(op.id()).origin);
   const std::vector<ValueId>& results = source_.region(source).results;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -48,7 +58,7 @@ RegionId RegionsInProgress::leave(const OpView& op, RegionId source, std::span<c
   return close();
 }
 
-RegionId RegionsInProgress::leave_condition(const OpView& op, RegionId source) {
+RegionId RegionWriter::leave_condition(const OpView& op, RegionId source) {
   builder_.set_loc(op.loc(), source_.op(op.id()).origin);
   const ValueId predicate = source_.region(source).results[0];
   // Whole, so that all devices leave the loop together: a collective in it waits for each of them.
@@ -57,12 +67,12 @@ RegionId RegionsInProgress::leave_condition(const OpView& op, RegionId source) {
   return close();
 }
 
-void RegionsInProgress::add_result(ValueId result, PlacementId placement, const Cause& cause) {
+void RegionWriter::add_result(ValueId result, PlacementId placement, const Cause& cause) {
   const ValueId made = values_.get(result, placement, cause);
   builder_.module().region(builder_.region()).results.push_back(made);
 }
 
-RegionId RegionsInProgress::close() {
+RegionId RegionWriter::close() {
   values_.leave();
   const RegionId made = builder_.region();
   builder_ = outside_.back();

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a program is partitioned, as data by ids. `choose` makes it and leaves the module as it is; `assign` writes it down:
+//
+//   %0 = dot_general %x, %w     ops[dot_general]   operands <[{"data"}, {}]>, <[{}, {}]>   results <[{"data"}, {}]>
+//                               versions           %w as <[{}, {}]> in main, from <[{}, {"model"}]>
+//
+// Its public text is `Choices` (choice_text.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "shardwise/ir/op_def.h"
+#include "shardwise/ir/pass.h"
+
+namespace shardwise {
+
+// Where the tensors of an op are while it is computed, and by what.
+struct OpChoice {
+  const Method* method = nullptr;  // instead of the rule
+  std::vector<PlacementId> operands, results;
+  bool method_reduces = false;  // the results are unreduced by the method, not by a reduction of the op
+
+  // The op is not computed by its rule. A method without a partition only places it differently.
+  bool has_own_partition() const { return method != nullptr && method->partition != nullptr; }
+};
+
+// The name of an op for choices that outlive a compilation: the op of the traced module that it was made for, and how
+// many ops of the legalized program that were made for the same one come before it.
+struct OpKey {
+  OpId origin;
+  uint32_t ordinal = 0;
+  std::string text() const;  // "12", "12.1"
+};
+
+// A value in a placement, in a region: that of the value, or one inside it where a user needs it.
+struct VersionKey {
+  ValueId value;
+  PlacementId placement;
+  RegionId region;
+  friend bool operator==(const VersionKey&, const VersionKey&) = default;
+};
+
+struct VersionChoice {
+  enum Kind : uint8_t {
+    kReshard,  // from another version
+    kAgain,    // the elementwise op that made the value is computed again, on its narrower operand in this placement
+    kMade,     // a constant that is made in this placement
+  };
+  Kind kind = kReshard;
+  PlacementId from;  // of kReshard
+};
+
+struct CarryChoice {
+  bool accumulates = false;  // the body only adds to it; its entry is brought to its place after the body
+  ValueId addend;            // the reason why it stays unreduced; none: it is reduced in each trip
+};
+
+// Decisions that could have gone another way, as text: what pins name.
+struct ChosenText {
+  std::string at;
+  std::string chosen;
+  friend bool operator==(const ChosenText&, const ChosenText&) = default;
+};
+struct ChosenPlan {
+  std::string at;
+  std::vector<std::string> moves;
+  friend bool operator==(const ChosenPlan&, const ChosenPlan&) = default;
+};
+
+struct Choice {
+  struct HashOfKey {
+    size_t operator()(const VersionKey& key) const;
+  };
+  // An op that is chosen one by one, for the text.
+  struct NamedOp {
+    OpId op;
+    OpKey key;
+    std::string_view name;
+  };
+
+  // By OpId: every op of the program but constants, which are made where they are used.
+  std::vector<OpChoice> ops;
+  std::unordered_map<VersionKey, VersionChoice, HashOfKey> versions;  // all but the home of a value
+  std::unordered_map<OpId, std::vector<CarryChoice>> loops;           // by loop, of each carry
+  std::vector<ChosenPlan> plans;                                      // of reshards
+  std::vector<ChosenText> exchanges;                                  // what became of those that could be replaced
+
+  bool is_written = false;   // assign has used it
+  MeshPtr mesh;              // of the program
+  uint64_t fingerprint = 0;  // of the program (choice_key.h)
+  std::vector<NamedOp> named_ops;
+  std::vector<ChosenText> sources, carries;
+};
+
+// That of a compilation, which the first pass that decides anything makes.
+Choice& choice_of(PassContext& context);
+
+}  // namespace shardwise

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/choice/greedy/greedy_walk.h"
+
+#include <algorithm>
+
+#include "shardwise/choice/greedy/op_chooser.h"
+#include "shardwise/choice/greedy/open_loops.h"
+#include "shardwise/ops/control/call_graph.h"
+#include "shardwise/ops/control/control.h"
+#include "shardwise/ops/control/counted_loop.h"
+#include "shardwise/ops/control/loop_parts.h"
+#include "shardwise/ops/partitioning/owned_rows.h"
+
+namespace shardwise {
+namespace {
+
+// The trips of a loop that does not count: enough for a reshard before it to be worth more than one in it.
+constexpr int64_t kAssumedTrips = 16;
+
+class GreedyWalk {
+ public:
+  GreedyWalk(Module& module, PassContext& context)
+      : module_(module),
+        calls_(module),
+        planner_(module.context()),
+        placements_(module),
+        choice_(module, calls_, placements_, context),
+        versions_(module, planner_, placements_, choice_),
+        deferred_(module),
+        chooser_(module, versions_, placements_, planner_, choice_, deferred_, context.options.objective),
+        accumulators_(module, versions_, placements_, planner_, choice_, deferred_),
+        loops_(module) {}
+
+  void run(Counters& counters) {
+    for (const size_t f : calls_.reached()) add_function(module_.functions[f]);
+    choice_.check_pins();
+    counters.add("choose.plans", planner_.plans());
+    counters.add("choose.new_plans", planner_.new_plans());
+  }
+
+ private:
+  // The arguments and results of a function have the placements that propagation gave to them. The caller of main may
+  // pass unreduced values; a call reduces its operands.
+  void add_function(const Function& function) {
+    versions_.enter_function(function.body);
+    chooser_.enter_function(function);
+    for (const ValueId argument : module_.region(function.body).arguments) {
+      const Value& known = module_.value(argument);
+      const bool is_of_main = &function == &module_.main();
+      versions_.add(argument, is_of_main ? placements_.of(known.sharding, known.type) : placements_.declared(argument));
+    }
+    add_ops(function.body);
+    const std::vector<ValueId>& results = module_.region(function.body).results;
+    for (size_t i = 0; i < results.size(); ++i) versions_.need(results[i], placements_.result(function, i));
+  }
+
+  void add_ops(RegionId region) {
+    for (const OpId id : module_.region(region).ops) add_op(OpView(module_, id));
+  }
+
+  void add_op(const OpView& op) {
+    const Traits& traits = op.def().traits;
+    if (is_call(module_, op.id())) return add_call(op);
+    if (op.def().regions == Regions::kLoop) return add_loop(op);
+    if (op.def().regions == Regions::kBranches) return add_branches(op);
+    if (traits.constraint || traits.reshard) return add_annotation(op);
+    // Made where it is used, in the placement that the user needs: that sends nothing.
+    if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) return versions_.add_constant(op);
+    const ShardingRule& rule = sharding_rule(op);
+    // Nothing is known about the dims of an op without a rule, so each device computes all of it.
+    if (rule.empty()) return place(op, replicated_choice(placements_, op));
+    choice_.add_name(op.id());
+    place(op, chooser_.choose(op, rule));
+  }
+
+  // The operands come to where the op takes them, and its results are where it makes them.
+  void place(const OpView& op, OpChoice choice) {
+    for (size_t i = 0; i < op.operand_count(); ++i) versions_.need(op.operand(i), choice.operands[i]);
+    // A wide sum ends here: a narrow value that stayed unreduced would round its addends.
+    const bool is_wide = has_wide_addends(placements_, op, choice);
+    const bool is_owned = !is_wide && leaves_owned(op, choice);
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      versions_.add(op.result(i), is_wide ? placements_.declared(op.result(i)) : choice.results[i]);
+      if (is_owned) versions_.set_owned(op.result(i));
+    }
+    choice_.add(op.id(), std::move(choice));
+  }
+
+  bool leaves_owned(const OpView& op, const OpChoice& choice) const {
+    const Placement* made = op.result_count() == 0 ? nullptr : placements_.find(choice.results[0]);
+    if (made == nullptr || made->unreduced.empty() || made->reducer != Reducer::kSum) return false;
+    std::vector<AddendOperand> addends;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      const Placement* taken = placements_.find(choice.operands[i]);
+      const bool passes = taken != nullptr && !taken->unreduced.empty();
+      addends.push_back({passes, passes && versions_.is_owned(op.operand(i))});
+    }
+    return gives_owned(op.def(), choice.has_own_partition() ? choice.method->name : std::string_view(), addends);
+  }
+
+  // A user of the annotated value may start from the version before the annotation, if that is nearer.
+  void add_annotation(const OpView& op) {
+    const PlacementId placement = placement_of_annotation(op.result(), op.operand(0));
+    versions_.add_alias(op.result(), op.operand(0), placement);
+    choice_.add(op.id(), {.operands = {placement}, .results = {placement}});
+  }
+
+  // Annotated unreduced axes stay if the value is unreduced over them. An annotation alone makes nothing unreduced.
+  PlacementId placement_of_annotation(ValueId value, ValueId original) {
+    const Value& column = module_.value(value);
+    const PlacementId reduced = placements_.declared(value);
+    const Placement* written = placements_.find(placements_.of(column.sharding, column.type));
+    const Placement* at_home = placements_.find(versions_.home(original, {}));
+    const bool stays = written != nullptr && at_home != nullptr && !written->unreduced.empty() &&
+                       !at_home->unreduced.empty() && written->mesh == at_home->mesh;
+    if (!stays) return reduced;
+    Placement kept = *placements_.find(reduced);
+    kept.mesh = at_home->mesh;
+    kept.unreduced = difference(at_home->unreduced, difference(at_home->unreduced, written->unreduced));
+    kept.reducer = kept.unreduced.empty() ? Reducer::kNone : at_home->reducer;
+    return module_.context().intern(kept);
+  }
+
+  void add_call(const OpView& op) {
+    const Function& called = module_.functions[calls_.callee(op.id())];
+    OpChoice choice;
+    for (const ValueId argument : module_.region(called.body).arguments) {
+      choice.operands.push_back(placements_.declared(argument));
+    }
+    for (size_t i = 0; i < op.result_count(); ++i) choice.results.push_back(placements_.result(called, i));
+    place(op, std::move(choice));
+  }
+
+  // The predicate is replicated: all devices take the same branch. The result of every branch has the placement that
+  // propagation gave to the result of the op.
+  void add_branches(const OpView& op) {
+    OpChoice choice{.operands = {placements_.replicated(module_.value(op.operand(0)).type)}, .results = {}};
+    versions_.need(op.operand(0), choice.operands[0]);
+    for (size_t i = 0; i < op.result_count(); ++i) choice.results.push_back(placements_.declared(op.result(i)));
+    for (const RegionId branch : op.regions()) {
+      versions_.enter_branch(branch);
+      add_ops(branch);
+      leave(branch, choice.results);
+    }
+    for (size_t i = 0; i < op.result_count(); ++i) versions_.add(op.result(i), choice.results[i]);
+    choice_.add(op.id(), std::move(choice));
+  }
+
+  // The results of a region have these placements.
+  void leave(RegionId region, const std::vector<PlacementId>& placements) {
+    const std::vector<ValueId>& results = module_.region(region).results;
+    for (size_t i = 0; i < results.size(); ++i) versions_.need(results[i], placements[i]);
+    versions_.leave();
+  }
+
+  // A carry has the placement that propagation gave to the result of the loop, unless it stays unreduced.
+  void add_loop(const OpView& op) {
+    const auto trips = trip_count(op);
+    loops_.enter(op, std::max(static_cast<double>(trips.value_or(kAssumedTrips)), 2.0), placements_);
+    defer_reductions();
+    OpChoice choice{.operands = std::vector<PlacementId>(op.operand_count()), .results = {}};
+    const auto bring_entry = [&](size_t i, PlacementId carry) {
+      choice.operands[i] = versions_.entry(op.operand(i), carry);
+      versions_.need(op.operand(i), choice.operands[i]);
+    };
+    const std::vector<PlacementId> declared = loops_.innermost().carries;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      // The entries of accumulators come after the body, which decides how they are placed.
+      if (!loops_.innermost().accumulates(i)) bring_entry(i, declared[i]);
+    }
+    add_condition(op);
+    add_body(op);
+    const OpenLoop loop = loops_.leave();
+    std::vector<CarryChoice>& carries = choice_.loop(op.id());
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      if (loop.accumulates(i)) bring_entry(i, loop.carries[i]);
+      carries.push_back({.accumulates = loop.accumulates(i), .addend = loop.addends[i]});
+      versions_.add(op.result(i), loop.carries[i]);
+    }
+    choice.results = loop.carries;
+    choice_.add(op.id(), std::move(choice));
+  }
+
+  // A reduction after the loop serves all of its trips.
+  void defer_reductions() {
+    const OpenLoop& loop = loops_.innermost();
+    double share = 0;
+    for (const Accumulator& accumulator : loop.accumulators) {
+      const AccumulatorSite site = loops_.site(accumulator.carry);
+      share = std::max(share, deferred_.share(site.result) / site.trips);
+    }
+    deferred_.add_loop(loop.op, loop.accumulators, share);
+  }
+
+  void enter(const OpView& loop, RegionId region) {
+    versions_.enter_loop(region, loops_.innermost().trips);
+    const std::vector<ValueId>& arguments = module_.region(region).arguments;
+    for (size_t i = 0; i < arguments.size(); ++i) versions_.add(arguments[i], placements_.declared(loop.result(i)));
+  }
+
+  void add_condition(const OpView& op) {
+    const RegionId condition = loop_parts(op).condition;
+    enter(op, condition);
+    add_ops(condition);
+    const ValueId predicate = module_.region(condition).results[0];
+    // Whole, so that all devices leave the loop together: a collective in it waits for each of them.
+    leave(condition, {placements_.replicated(module_.value(predicate).type)});
+  }
+
+  void add_body(const OpView& op) {
+    const RegionId body = loop_parts(op).body;
+    enter(op, body);
+    for (const OpId id : module_.region(body).ops) {
+      const Accumulator* accumulator = loops_.innermost().accumulator_with(id);
+      if (accumulator == nullptr) {
+        add_op(OpView(module_, id));
+      } else if (accumulator->ops.back() == id) {
+        add_accumulator(*accumulator);
+      }
+    }
+    const std::vector<PlacementId> carries = loops_.innermost().carries;
+    leave(body, carries);
+  }
+
+  // All of its ops together: the placement of the carry depends on those of all addends.
+  void add_accumulator(const Accumulator& accumulator) {
+    const OpView loop = loops_.innermost().op;
+    const auto choice = accumulators_.choose(loop, accumulator, loops_.site(accumulator.carry));
+    if (choice) place_carry(accumulator.carry, *choice);
+    for (size_t i = 0; i < accumulator.ops.size(); ++i) {
+      const OpView op(module_, accumulator.ops[i]);
+      choice ? place(op, choice->ops[i]) : add_op(op);
+    }
+  }
+
+  void place_carry(size_t carry, const AccumulatorChoice& choice) {
+    loops_.visit_relays(carry, [&](OpenLoop& loop, size_t of_loop) {
+      loop.carries[of_loop] = choice.carry;
+      loop.addends[of_loop] = choice.addend;
+      for (const RegionId region : loop.op.regions()) {
+        versions_.move_home(module_.region(region).arguments[of_loop], choice.carry);
+      }
+    });
+  }
+
+  Module& module_;
+  const CallGraph calls_;
+  ReshardPlanner planner_;
+  ProgramPlacements placements_;
+  ChoiceInProgress choice_;
+  Versions versions_;
+  DeferredReductions deferred_;
+  OpChooser chooser_;
+  AccumulatorChooser accumulators_;
+  OpenLoops loops_;
+};
+
+}  // namespace
+
+void greedy_choice(Module& module, PassContext& context) { GreedyWalk(module, context).run(context.counters); }
+
+}  // namespace shardwise

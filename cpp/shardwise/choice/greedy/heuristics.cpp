@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/choice/greedy/heuristics.h"
+
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/shared/reducers.h"
+
+namespace shardwise {
+
+PlacementId wanted_placement(Module& module, ProgramPlacements& placements, const Function& function, const OpView& op,
+                             size_t i) {
+  const ValueId result = op.result(i);
+  const PlacementId declared = placements.declared(result);
+  if (!op.def().traits.movement) return declared;
+  const std::vector<ShardingId>& shardings = function.result_shardings;
+  PlacementId found;
+  for (const Use use : module.uses(result)) {
+    PlacementId at = declared;
+    if (use.op) {
+      const Traits& traits = module.op(use.op).def->traits;
+      if (!traits.constraint && !traits.reshard) return declared;
+      at = placements.declared(module.result(use.op));
+    } else if (use.region == function.body && use.index < shardings.size() && shardings[use.index]) {
+      at = placements.reduced(shardings[use.index], module.value(result).type);
+    }
+    if (found && found != at) return declared;
+    found = at;
+  }
+  return found ? found : declared;
+}
+
+double sharers(Module& module, ValueId value, const OpView& user, Reducer reducer) {
+  const RegionId region = module.op(user.id()).parent;
+  double count = 0;
+  for (const Use use : module.uses(value)) {
+    // A region takes and returns reduced values, so another user reduces this one in any case.
+    if (!use.op || module.op(use.op).parent != region) return 0;
+    const OpView op(module, use.op);
+    if (use.op != user.id() && !may_pass(op, sharding_rule(op), reducer)) return 0;
+    ++count;
+  }
+  return count;
+}
+
+bool is_summed_on(Module& module, const OpView& op, Reducer reducer) {
+  const auto use = only_use(module, op.result());
+  // If there is one user, in the same region, the parts are added there and reduced once.
+  return use && use->op && module.op(use->op).parent == module.op(op.id()).parent &&
+         combines_by(*module.op(use->op).def, reducer) && op.result_count() == 1;
+}
+
+bool mixes_owned(const Versions& versions, const OpView& op, const Pending& pending) {
+  if (!only_copies(op.def()) || !is_inexact(op.result_type().dtype)) return false;
+  size_t owned = 0, others = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (pending.operands[i]) ++(versions.is_owned(op.operand(i)) ? owned : others);
+  }
+  return owned > 0 && others > 0;
+}
+
+Pending pending_at_home(Module& module, const Versions& versions, ProgramPlacements& placements, const OpView& op,
+                        const ShardingRule& rule) {
+  std::vector<const Placement*> homes;
+  for (const ValueId operand : op.operands()) homes.push_back(placements.find(versions.home(operand, {})));
+  Pending pending = pending_of(op, rule, homes);
+  const bool may_have_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint;
+  bool has_parts = false;
+  for (size_t i = 0; may_have_parts && i < op.operand_count(); ++i) {
+    const bool is_whole = op.def().is_joint(i) && !pending.operands[i];
+    has_parts = has_parts || (is_whole && !is_free_addend(op, i, pending.reducer));
+  }
+  pending.only_if_less = has_parts && !is_summed_on(module, op, pending.reducer);
+  return !pending.axes.empty() && mixes_owned(versions, op, pending) ? Pending{} : pending;
+}
+
+bool is_brought_before(const OpView& op, const std::vector<PlacementId>& needs) {
+  for (size_t i = 0; i + 1 < needs.size(); ++i) {
+    if (op.operand(i) == op.operand(needs.size() - 1) && needs[i] == needs.back()) return true;
+  }
+  return false;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Chooses how one op is computed by the bytes that each candidate moves, inside methods too (choose.h has the rules):
+//
+//   OpChooser chooser(module, versions, placements, planner, choice, deferred, objective);
+//   const OpChoice best = chooser.choose(dot, rule);
+//   best.operands[0]      // the placement in which it takes operand 0
+//
+// The greedy walk asks it for one op after another, each time with its operands where they are by then.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardwise/choice/candidates/candidate.h"
+#include "shardwise/choice/dry_run.h"
+#include "shardwise/choice/greedy/heuristics.h"
+
+namespace shardwise {
+
+class OpChooser {
+ public:
+  // The module's use lists are built, so it is not const.
+  OpChooser(Module& module, Versions& versions, ProgramPlacements& placements, ReshardPlanner& planner,
+            ChoiceInProgress& choice, const DeferredReductions& deferred, Objective objective)
+      : module_(module),
+        versions_(versions),
+        placements_(placements),
+        planner_(planner),
+        choice_(choice),
+        deferred_(deferred),
+        objective_(objective),
+        dry_runs_(module) {}
+
+  void enter_function(const Function& function) { function_ = &function; }
+  // For an op of that function: the cheapest candidate, or the one that is pinned.
+  OpChoice choose(const OpView& op, const ShardingRule& rule);
+
+ private:
+  struct Price;
+  Candidate cheapest(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings, const Pending& pending);
+  // The candidate that reads like `pinned`. Throws ShardingError if there is none.
+  OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
+  std::optional<PlacementId> placement_of(std::string text, TypeId type) const;
+  bool add_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned, const Pending& pending,
+                  ComputeShardings& shardings);
+  ChosenOp described(const OpView& op, const OpChoice& choice) const;
+  // All candidates, and the pending reduction of those that pass it on.
+  Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
+  // Leaves tensors out that are on another mesh; null: none is.
+  void add_projected(std::span<const PlacementId> tensors, const MeshPtr& mesh, const ShardingRule& rule,
+                     ComputeShardings& shardings);
+  std::vector<MeshPtr> meshes_of(std::span<const PlacementId> declared, std::span<const PlacementId> current) const;
+  Price price(const OpView& op, const ShardingRule& rule, const Candidate& candidate, const Pending& pending);
+  void add_operands(const OpView& op, const Candidate& candidate, const Pending& pending, Price& price);
+  void add_results(const OpView& op, const OpChoice& choice, Price& price);
+  void add_method(const OpView& op, const ShardingRule& rule, const OpChoice& choice, Price& price);
+  TypeId type_of(ValueId value) const { return module_.value(value).type; }
+
+  Module& module_;
+  const Function* function_ = nullptr;
+  Versions& versions_;
+  ProgramPlacements& placements_;
+  ReshardPlanner& planner_;
+  ChoiceInProgress& choice_;
+  const DeferredReductions& deferred_;
+  Objective objective_;
+  DryRuns dry_runs_;
+  FactorProjection projection_;
+  std::vector<const Placement*> tensors_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/choice/versions.h"
+
+#include <algorithm>
+
+#include "shardwise/base/error.h"
+#include "shardwise/ir/op_def.h"
+
+namespace shardwise {
+
+void Versions::leave() {
+  const size_t left = depth();
+  for (const ValueId value : scopes_.back().versioned) {
+    // Ops after the region cannot use its values.
+    std::erase_if(placed_[value.index].versions, [&](const Version& version) { return version.depth == left; });
+  }
+  scopes_.pop_back();
+}
+
+void Versions::add(ValueId value, PlacementId home) {
+  placed_[value.index] = {.depth = depth(), .versions = {{home, depth()}}};
+}
+
+void Versions::move_home(ValueId value, PlacementId home) {
+  Placed& placed = placed_[value.index];
+  check_internal(placed.versions.size() == 1, "a value that was read keeps its home");
+  placed.versions[0].placement = home;
+}
+
+void Versions::add_constant(const OpView& op) {
+  placed_[op.result().index] = {.depth = depth(), .versions = {}, .constant = op.id()};
+}
+
+void Versions::add_alias(ValueId value, ValueId original, PlacementId placement) {
+  need(original, placement);
+  Placed placed = placed_[original.index];
+  const auto made = std::ranges::find(placed.versions, placement, &Version::placement);
+  std::rotate(placed.versions.begin(), made, made + 1);  // the home comes first
+  placed_[value.index] = std::move(placed);
+}
+
+PlacementId Versions::home(ValueId value, PlacementId of_constants) const {
+  const Placed& placed = placed_[value.index];
+  if (placed.versions.empty() || placed.constant) return of_constants;
+  const PlacementId home = placed.versions[0].placement;
+  const Placement* found = placements_.find(home);
+  const bool is_pending = found != nullptr && !found->unreduced.empty();
+  // A region takes no pending reduction from around it: the value counts as completed.
+  return is_pending && placed.depth < depth() ? placements_.declared(value) : home;
+}
+
+PlacementId Versions::entry(ValueId value, PlacementId carry) const {
+  const Placement* placement = placements_.find(carry);
+  if (placement == nullptr || placement->unreduced.empty()) return carry;
+  const auto& versions = placed_[value.index].versions;
+  // Otherwise the reduced entry value becomes unreduced when the loop is localized, which sends nothing.
+  if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
+  return placements_.of(module_.value(value).type, placement->dim_axes(), {}, Reducer::kNone, placement->mesh);
+}
+
+// Only reductions that are already pending can stay pending.
+bool Versions::can_reach(PlacementId from, PlacementId need) const {
+  const Placement* to = placements_.find(need);
+  if (to == nullptr || to->unreduced.empty()) return true;
+  const Placement* placement = placements_.find(from);
+  return placement != nullptr && placement->reducer == to->reducer && placement->mesh == to->mesh &&
+         difference(to->unreduced, placement->unreduced).empty();
+}
+
+const Versions::Version* Versions::nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes) {
+  const Version* best = nullptr;
+  for (const Version& version : placed.versions) {
+    if (version.placement == need) {
+      bytes = 0;
+      return &version;
+    }
+    if (!can_reach(version.placement, need)) continue;
+    const double cost = planner_.bytes(type, version.placement, need);
+    if (best != nullptr && cost >= bytes) continue;
+    best = &version;
+    bytes = cost;
+  }
+  return best;
+}
+
+bool Versions::is_pending(const Placed& placed) const {
+  const Placement* home = placements_.find(placed.versions[0].placement);
+  return home != nullptr && !home->unreduced.empty();
+}
+
+// The operand, for a result that one elementwise op made of fewer bytes; none for other values.
+ValueId Versions::narrower(ValueId value) const {
+  const OpId id = module_.value(value).op;
+  if (!id || !module_.op(id).def->traits.elementwise || module_.op(id).operand_count != 1) return {};
+  const ValueId operand = module_.operands(id)[0];
+  const TensorType &from_type = module_.type(operand), &type = module_.type(value);
+  if (item_size(from_type.dtype) >= item_size(type.dtype)) return {};
+  if (from_type.shape != type.shape) return {};  // a bitcast of several elements to one
+  const Placed& placed = placed_[value.index];
+  const Placed& from = placed_[operand.index];
+  // The operand must be visible wherever a version of the result may be made.
+  const bool is_movement = !from.versions.empty() && !from.constant && from.depth <= placed.depth;
+  return is_movement && !is_pending(placed) && !is_pending(from) ? operand : ValueId{};
+}
+
+const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, double& bytes, ValueId& narrow) {
+  const Placed& placed = placed_[value.index];
+  const Version* from = nearest(placed, module_.value(value).type, need, bytes);
+  check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
+  if (bytes == 0) return from;
+  const ValueId operand = narrower(value);
+  if (!operand) return from;
+  double narrow_bytes = 0;
+  ValueId further;
+  // The operand may itself be made again from a narrower one.
+  cheapest(operand, need, narrow_bytes, further);
+  if (narrow_bytes >= bytes) return from;
+  bytes = narrow_bytes;
+  narrow = operand;
+  return nullptr;
+}
+
+const Versions::Version* Versions::chosen(ValueId value, PlacementId need, ValueId& narrow) {
+  constexpr std::string_view kOperand = "operand";  // the op is computed again
+  const std::vector<Version>& versions = placed_[value.index].versions;
+  std::vector<const Version*> possible;
+  for (const Version& version : versions) {
+    if (version.placement == need) return &version;
+    if (can_reach(version.placement, need)) possible.push_back(&version);
+  }
+  const ValueId operand = narrower(value);
+  double bytes = 0;
+  if (possible.size() < 2 && !operand) return cheapest(value, need, bytes, narrow);
+  const std::string text = choice_.source(value, need, [&] {
+    const Version* best = cheapest(value, need, bytes, narrow);
+    return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
+  });
+  narrow = text == kOperand ? operand : ValueId{};
+  if (narrow) return nullptr;
+  const auto found = std::ranges::find_if(
+      possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
+  if (found == possible.end()) {
+    const Version* best = cheapest(value, need, bytes, narrow);
+    fail_as_impossible("reshard", str("to ", placements_.text(need), " from ", text),
+                       best == nullptr ? "to compute the operand again" : placements_.text(best->placement));
+  }
+  return *found;
+}
+
+double Versions::bytes(ValueId value, PlacementId need) {
+  const Placed& placed = placed_[value.index];
+  if (placed.constant) return 0;
+  double bytes = 0;
+  ValueId narrow;
+  cheapest(value, need, bytes, narrow);
+  // A version before a loop serves all of its trips; the caller counts by trip.
+  for (size_t d = depth_of_version(placed) + 1; d <= depth(); ++d) bytes /= scopes_[d].loop_trips.value_or(1);
+  return bytes;
+}
+
+// A new version of a value is made here, or before the outermost loop between the value and here.
+size_t Versions::depth_of_version(const Placed& placed) const {
+  for (size_t d = placed.depth + 1; d <= depth(); ++d) {
+    if (scopes_[d].loop_trips) return d - 1;
+  }
+  return depth();
+}
+
+// Constants of a loop are created before it, once.
+size_t Versions::depth_outside_loops(const Placed& placed) const {
+  for (size_t d = 1; d <= depth(); ++d) {
+    if (scopes_[d].loop_trips) return d - 1;
+  }
+  return placed.depth;
+}
+
+void Versions::keep(ValueId value, PlacementId placement, size_t depth, VersionChoice version) {
+  choice_.add_version({value, placement, scopes_[depth].region}, version);
+  placed_[value.index].versions.push_back({placement, depth});
+  if (depth > placed_[value.index].depth) scopes_[depth].versioned.push_back(value);
+}
+
+void Versions::need(ValueId value, PlacementId need) {
+  const Placed& placed = placed_[value.index];
+  if (placed.constant) make_constant(value, need);
+  ValueId narrow;
+  const Version* from = chosen(value, need, narrow);
+  if (from == nullptr) return compute_again(value, narrow, need);
+  if (from->placement == need) return;
+  const Placement* before = placements_.find(from->placement);
+  const Placement* after = placements_.find(need);
+  const bool reduces = before != nullptr && before->unreduced.size() > (after == nullptr ? 0 : after->unreduced.size());
+  // A pending reduction is completed where the value is, whatever region needs it first.
+  const size_t at = std::max(reduces ? placed.depth : depth_of_version(placed), from->depth);
+  keep(value, need, at, {VersionChoice::kReshard, from->placement});
+}
+
+void Versions::compute_again(ValueId value, ValueId narrow, PlacementId placement) {
+  need(narrow, placement);
+  const std::vector<Version>& versions = placed_[narrow.index].versions;
+  const size_t at = std::max(depth_of_version(placed_[value.index]),
+                             std::ranges::find(versions, placement, &Version::placement)->depth);
+  keep(value, placement, at, {VersionChoice::kAgain, {}});
+}
+
+// The constant is made with the needed placement, or replicated and then sliced.
+void Versions::make_constant(ValueId value, PlacementId need) {
+  const Placed& placed = placed_[value.index];
+  const OpView op(module_, placed.constant);
+  const ShardingRule& rule = sharding_rule(op);
+  const PlacementId made_in =
+      can_be_made(rule, placements_.find(need)) ? need : placements_.replicated(module_.value(value).type);
+  for (const Version& version : placed.versions) {
+    if (version.placement == made_in) return;
+  }
+  keep(value, made_in, depth_outside_loops(placed), {VersionChoice::kMade, {}});
+}
+
+bool can_be_made(const ShardingRule& rule, const Placement* wanted) {
+  bool direct = !rule.empty() || wanted == nullptr || wanted->is_fully_replicated();
+  for (size_t d = 0; direct && wanted != nullptr && d < wanted->dims.size(); ++d) {
+    if (wanted->dims[d].axes.empty()) continue;
+    const auto factors = rule.dim(rule.result_tensor(0), d);
+    direct = factors.size() == 1 && rule.factors()[factors[0]].kind == FactorKind::kPassThrough;
+  }
+  return direct;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the values of a program are, as the walk over its ops has chosen so far: each value's home, which is the placement
+// that its op makes, and the versions that users need. There are placements and depths of regions, and no values: all that
+// prices read. How each version is made goes to the Choice.
+//
+//   versions.add(%0, <[{"x"}: 4]>)
+//   versions.bytes(%0, <[{}: 16]>)     what a device receives to have it like that
+//   versions.need(%0, <[{}: 16]>)      from now on it is there, and bytes() is 0
+//
+// A version is made from the nearest one by bytes, or from the one that is pinned. The result of an elementwise op on a
+// narrower value is computed again where it is needed, if moving the narrower value sends less:
+//
+//   %1 = convert %0 : bf16 -> f32      need(%1, replicated)  ->  need(%0, replicated), convert again
+//
+// Inside a region, values from around it keep their versions. A version that a loop needs of such a value is made before
+// the loop, once for all trips; one that a branch needs is made in the branch. A region never takes a pending reduction
+// from around it: that would be reduced in every trip. Constants are made for each needed placement, outside all loops.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "shardwise/choice/choice_in_progress.h"
+#include "shardwise/choice/program_placements.h"
+#include "shardwise/choice/reshard_planner.h"
+
+namespace shardwise {
+
+class Versions {
+ public:
+  Versions(const Module& module, ReshardPlanner& planner, ProgramPlacements& placements, ChoiceInProgress& choice)
+      : module_(module), planner_(planner), placements_(placements), choice_(choice), placed_(module.value_count()) {}
+
+  // The values of other functions are not used in this one.
+  void enter_function(RegionId body) { scopes_ = {{.region = body, .loop_trips = {}, .versioned = {}}}; }
+  void enter_branch(RegionId region) { scopes_.push_back({.region = region, .loop_trips = {}, .versioned = {}}); }
+  void enter_loop(RegionId region, double trips) {
+    scopes_.push_back({.region = region, .loop_trips = trips, .versioned = {}});
+  }
+  void leave();  // drops the values of the region
+
+  void add(ValueId value, PlacementId home);
+  // The value is unreduced at home, and one device has each element (ops/partitioning/owned_rows.h).
+  void set_owned(ValueId value) { placed_[value.index].is_owned = true; }
+  bool is_owned(ValueId value) const { return placed_[value.index].is_owned; }
+  void move_home(ValueId value, PlacementId home);  // of a value that nothing has read yet
+  void add_constant(const OpView& op);
+  // `value` is `original`, resharded to this placement. Its versions hold the same elements.
+  void add_alias(ValueId value, ValueId original, PlacementId placement);
+
+  PlacementId home(ValueId value, PlacementId of_constants) const;
+  // The placement of the entry value of a loop's carry: that of the carry if the value is unreduced like it already,
+  // otherwise without unreduced axes.
+  PlacementId entry(ValueId value, PlacementId carry) const;
+  // Received by one device in each run of the op at hand, to have the value like that. The bytes of a version that is
+  // made before a loop count for all its trips together.
+  double bytes(ValueId value, PlacementId need);
+  void need(ValueId value, PlacementId need);
+
+ private:
+  struct Version {
+    PlacementId placement;
+    size_t depth;  // of its region in scopes_
+  };
+  struct Placed {
+    size_t depth = 0;               // of the region where the value is defined
+    std::vector<Version> versions;  // home first
+    OpId constant = {};             // instead of a home
+    bool is_owned = false;
+  };
+  struct Scope {
+    RegionId region;
+    std::optional<double> loop_trips;  // none: it is no region of a loop
+    std::vector<ValueId> versioned;    // values from around, with versions in this region
+  };
+
+  const Version* nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes);
+  // Like nearest(), but returns null and sets `narrow` if moving the narrower value sends less.
+  const Version* cheapest(ValueId value, PlacementId need, double& bytes, ValueId& narrow);
+  // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
+  const Version* chosen(ValueId value, PlacementId need, ValueId& narrow);
+  ValueId narrower(ValueId value) const;
+  bool is_pending(const Placed& placed) const;
+  void compute_again(ValueId value, ValueId narrow, PlacementId need);
+  bool can_reach(PlacementId from, PlacementId need) const;
+  void make_constant(ValueId value, PlacementId need);
+  size_t depth() const { return scopes_.size() - 1; }
+  size_t depth_of_version(const Placed& placed) const;
+  size_t depth_outside_loops(const Placed& placed) const;
+  void keep(ValueId value, PlacementId placement, size_t depth, VersionChoice version);
+
+  const Module& module_;
+  ReshardPlanner& planner_;
+  ProgramPlacements& placements_;
+  ChoiceInProgress& choice_;
+  std::vector<Scope> scopes_;   // the body of the function first
+  std::vector<Placed> placed_;  // by value
+};
+
+// Whether a device can create its part of a constant without the others: the rule has a pass-through factor for each
+// sharded dim.
+bool can_be_made(const ShardingRule& rule, const Placement* wanted);
+
+}  // namespace shardwise
