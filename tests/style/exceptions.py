@@ -13,10 +13,9 @@ FOLDERS: dict[str, str] = {  # path → reason; a folder that has become small l
 # that has become small leaves this list.
 CLASSES: dict[str, int] = {
     "cpp/shardwise/compiler/trace.h:Trace": 340,
-    "cpp/shardwise/partition/accumulator_choice.h:AccumulatorChooser": 220,
-    "cpp/shardwise/choice/compute_sharding.h:ComputeShardings": 240,
-    "cpp/shardwise/partition/op_choice.h:OpChooser": 340,
-    "cpp/shardwise/partition/placed_values.h:PlacedValues": 320,
+    "cpp/shardwise/choice/greedy/accumulator_chooser.h:AccumulatorChooser": 220,
+    "cpp/shardwise/choice/candidates/compute_sharding.h:ComputeShardings": 240,
+    "cpp/shardwise/choice/greedy/op_chooser.h:OpChooser": 340,
     "cpp/shardwise/reshard/tile_in_progress.h:TileInProgress": 220,
     "cpp/shardwise/runtime/executor.h:Executable": 230,
     "cpp/shardwise/runtime/processes/process_communicator.h:ProcessCommunicator": 350,

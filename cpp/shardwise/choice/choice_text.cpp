@@ -2,7 +2,7 @@
 #include "shardwise/choice/choice_text.h"
 
 #include "shardwise/choice/choice_key.h"
-#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/choice/program_placements.h"
 
 namespace shardwise {
 
@@ -27,12 +27,6 @@ Choices choices_of(const Choice& choice, const Context& context) {
                            .results = texts_of(op.results)});
   }
   return choices;
-}
-
-std::string placement_text(const Context& context, PlacementId id, const MeshPtr& mesh) {
-  if (!id) return {};
-  const Placement& placement = context.placement(id);
-  return (placement.mesh->same_devices(*mesh) ? "" : placement.mesh->reference()) + short_text(sharding_of(placement));
 }
 
 std::string choice_text(const ChosenOp& choice) {

@@ -44,8 +44,6 @@ struct Choices {
 
 Choices choices_of(const Choice& choice, const Context& context);
 
-// The form of a placement in choices: without sizes, and with the name of any mesh other than `mesh`; "" for none.
-std::string placement_text(const Context& context, PlacementId placement, const MeshPtr& mesh);
 std::string choice_text(const ChosenOp& choice);  // for messages
 
 // Pinned entries of one kind while a pass follows them.

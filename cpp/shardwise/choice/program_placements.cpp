@@ -19,6 +19,12 @@ std::optional<Placement> placement_of_value(const Module& module, ValueId value)
   return sharding ? std::optional(placement_of(context.sharding(sharding), module.type(value).shape)) : std::nullopt;
 }
 
+std::string placement_text(const Context& context, PlacementId id, const MeshPtr& mesh) {
+  if (!id) return {};
+  const Placement& placement = context.placement(id);
+  return (placement.mesh->same_devices(*mesh) ? "" : placement.mesh->reference()) + short_text(sharding_of(placement));
+}
+
 ProgramPlacements::ProgramPlacements(const Module& module)
     : module_(module), context_(module.context()), mesh_(main_mesh(module)) {
   const MeshPtr* last = &mesh_;
@@ -105,11 +111,7 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
 
 const std::string& ProgramPlacements::text(PlacementId id) {
   const auto [entry, is_new] = texts_.try_emplace(id);
-  if (const Placement* placement = find(id); is_new && placement != nullptr) {
-    // The program's mesh is left out, so that the choices also hold for one of other sizes.
-    const std::string mesh = placement->mesh->same_devices(*mesh_) ? "" : placement->mesh->reference();
-    entry->second = mesh + short_text(sharding_of(*placement));
-  }
+  if (is_new) entry->second = placement_text(context_, id, mesh_);
   return entry->second;
 }
 

@@ -24,6 +24,10 @@ namespace shardwise {
 // a value with neither a part nor a sharding, which is whole on every device.
 std::optional<Placement> placement_of_value(const Module& module, ValueId value);
 
+// The form of a placement in choices: without sizes, and with the name of any mesh other than `mesh`, that of the
+// program; "" for none.
+std::string placement_text(const Context& context, PlacementId placement, const MeshPtr& mesh);
+
 class ProgramPlacements {
  public:
   explicit ProgramPlacements(const Module& module);
@@ -42,8 +46,7 @@ class ProgramPlacements {
   // `unreduced` is sorted. A mesh over the same devices; null is that of the program.
   PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
                  const MeshPtr& mesh = nullptr) const;
-  // The form used in choices: without sizes, and with the name of any mesh other than the program's; "" for none.
-  const std::string& text(PlacementId placement);
+  const std::string& text(PlacementId placement);  // placement_text
   // Closed, for the module's sharding column; none for none.
   ShardingId sharding(PlacementId placement);
 
