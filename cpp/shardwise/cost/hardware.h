@@ -4,9 +4,9 @@
 // from nothing else.
 //
 //   const Hardware& h100 = *builtin_hardware("h100_sxm");
-//   h100.peak(ComputeUnit::kMatrix, DType::kBF16).flops       // 989'400'000'000'000 in a second
-//   h100.compute_time(ComputeUnit::kMatrix, DType::kBF16, 1'000'000'000)   // 1'010'714 ps, without launch
-//   h100.memory_time(1 << 20)                                 // 313'008 ps at 3.35 TB/s
+//   h100.peak(ComputeUnit::kMatrix, DType::kBF16).flops       // 989'170'291'507'200 in a second
+//   h100.compute_time(ComputeUnit::kMatrix, DType::kBF16, 1'000'000'000)   // 1'010'949 ps, without launch
+//   h100.memory_time(1 << 20)                                 // 312'792 ps at 3.35 TB/s
 //   h100.tiers[0].name                                        // "nvlink": 8 devices, 450 GB/s each way
 //
 // Rates are per device and second, as integers: a device is what a mesh has, such as one core of a TPU v3. Times are

@@ -65,6 +65,23 @@ class FormChecks {
   std::vector<std::set<std::string>> keys_;  // of the objects around the position
 };
 
+void merge(OrderedJson& base, const OrderedJson& patch, std::initializer_list<std::string_view> whole) {
+  const bool is_merged =
+      patch.is_object() && base.is_object() &&
+      std::ranges::none_of(whole, [&](std::string_view key) { return patch.contains(std::string(key)); });
+  if (!is_merged) {
+    base = patch;
+    return;
+  }
+  for (const auto& item : patch.items()) {
+    if (item.value().is_null()) {
+      base.erase(item.key());
+    } else {
+      merge(base[item.key()], item.value(), whole);
+    }
+  }
+}
+
 }  // namespace
 
 struct JsonNode::Document {
@@ -96,9 +113,9 @@ JsonNode JsonNode::parse(std::string_view text, std::string subject) {
   }
 }
 
-JsonNode JsonNode::merged_onto(const JsonNode& base) const {
+JsonNode JsonNode::merged_onto(const JsonNode& base, std::initializer_list<std::string_view> whole) const {
   OrderedJson merged = Access::json(base);
-  merged.merge_patch(Access::json(*this));
+  merge(merged, Access::json(*this), whole);
   return Access::root(std::move(merged), document_->subject);
 }
 

@@ -25,8 +25,8 @@ class JsonNode {
   // `subject` begins each message: "JSON", or the name of a file.
   static JsonNode parse(std::string_view text, std::string subject);
   // This document in place of the parts of `base` that it has, as in RFC 7396: objects are merged, null removes a key,
-  // anything else replaces. Errors have this document's subject.
-  JsonNode merged_onto(const JsonNode& base) const;
+  // anything else replaces; so does an object with one of the keys `whole`. Errors have this document's subject.
+  JsonNode merged_onto(const JsonNode& base, std::initializer_list<std::string_view> whole) const;
   std::string text() const;  // indented by two
 
   bool is_object() const;
