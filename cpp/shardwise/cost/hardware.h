@@ -47,7 +47,7 @@ struct Efficiency {
     friend bool operator==(const Point&, const Point&) = default;
   };
   bool is_linear = false;
-  std::vector<Point> points;  // by size
+  std::vector<Point> points = {};  // by size
 
   // At `rate` per second where the share is 1.
   int64_t time(int64_t size, int64_t rate) const;
@@ -73,15 +73,15 @@ std::string_view name(Topology topology);  // "fat_tree"
 // Links that join units: devices in the innermost tier, groups of the tier inside in the others.
 struct Tier {
   static constexpr int64_t kUnlimited = 0;
-  std::string name;  // "nvlink"
+  std::string name = {};  // "nvlink"
   Topology topology = Topology::kSwitch;
   int64_t size = kUnlimited;  // units that it joins at most; the last tier joins any number
   // Bytes in a second, one way. Of a switch or a fat tree: of each device. Of a ring or a torus: of each link between
   // two units; the devices of a unit share it.
   int64_t bandwidth = 1;
-  int64_t latency_ps = 0;  // of one message between neighbors
-  Efficiency efficiency;   // by the bytes that a device receives over this tier
-  Dims shape;              // of a torus, at most: {16, 20, 28}
+  int64_t latency_ps = 0;      // of one message between neighbors
+  Efficiency efficiency = {};  // by the bytes that a device receives over this tier
+  Dims shape = {};             // of a torus, at most: {16, 20, 28}
   // A ring closes only if its length is a multiple of this number (TPU v4: 4) and, if the second is not zero, equal to
   // it (TPU v5e: 16). 0: no ring of a torus closes.
   int64_t wrap_multiple = 1;
