@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/moved_item.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/builder.h"
