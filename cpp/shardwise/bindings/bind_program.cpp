@@ -129,8 +129,8 @@ void bind_ops(py::class_<OpOf>& ops) {
       .def_property_readonly("cost",
                              [](const OpOf& self) {
                                const OpView op(*self.module, self.id);
-                               const OpCost cost = op.def().cost(op);
-                               return std::pair(cost.flops, cost.bytes);
+                               const OpCost cost = own_cost(op);
+                               return std::pair(static_cast<double>(cost.flops()), static_cast<double>(cost.bytes()));
                              })
       .def_property_readonly("sender_steps", &sender_steps_of)
       .def_property_readonly(

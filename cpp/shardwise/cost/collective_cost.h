@@ -13,6 +13,18 @@
 
 namespace shardwise {
 
+// How the devices of a group exchange data, whatever op asks for it.
+enum class TransferKind : uint8_t {
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kAllToAll,
+  kShift,     // to the next device of the group
+  kPermute,   // to any other device, one from each
+  kExchange,  // parts from any devices; `bytes` is what a device receives
+  kChain,     // a running total, from the first device to the last
+};
+
 constexpr double all_gather_bytes(double bytes, int64_t group) { return bytes * static_cast<double>(group - 1); }
 constexpr double reduce_scatter_bytes(double bytes, int64_t group) {
   return bytes * static_cast<double>(group - 1) / static_cast<double>(group);
@@ -27,5 +39,22 @@ constexpr double most_all_reduce_bytes(double bytes, int64_t group, int64_t item
   return static_cast<double>((elements + (group - 2) * part) * item_size);
 }
 constexpr double collective_permute_bytes(double bytes, int64_t group) { return group > 1 ? bytes : 0; }
+
+constexpr double received_bytes(TransferKind kind, double bytes, int64_t group) {
+  switch (kind) {
+    case TransferKind::kAllGather: return all_gather_bytes(bytes, group);
+    case TransferKind::kReduceScatter: return reduce_scatter_bytes(bytes, group);
+    case TransferKind::kAllReduce: return all_reduce_bytes(bytes, group);
+    case TransferKind::kAllToAll: return all_to_all_bytes(bytes, group);
+    default: return collective_permute_bytes(bytes, group);
+  }
+}
+
+// Messages that wait for each other, by the schedules with the fewest.
+constexpr int64_t transfer_rounds(TransferKind kind, int64_t group) {
+  if (group <= 1) return 0;
+  if (kind == TransferKind::kChain) return group - 1;
+  return kind == TransferKind::kAllReduce ? 2 : 1;
+}
 
 }  // namespace shardwise

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/context.h"
 
+#include "shardwise/base/quantity.h"
+
 #include "shardwise/ir/place.h"
 
 namespace shardwise {
+int64_t TensorType::element_quantity() const {
+  int64_t count = 1;
+  for (const int64_t dim : shape) count = saturated_product(count, dim);
+  return count;
+}
+
+int64_t TensorType::byte_quantity() const { return saturated_product(element_quantity(), item_size(dtype)); }
+
 std::string TensorType::text() const {
   if (dtype == DType::kToken) return std::string(mlir_name(dtype));
   std::string out = "tensor<";

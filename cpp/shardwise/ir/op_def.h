@@ -31,6 +31,7 @@
 #include <string_view>
 
 #include "shardwise/ir/module.h"
+#include "shardwise/ir/op_cost.h"
 #include "shardwise/ir/rule/sharding_rule.h"
 
 namespace shardwise {
@@ -205,10 +206,6 @@ class DecomposeContext {
 //   kManual     runs once, on the shards of the operands                                          manual_computation
 enum class Regions : uint8_t { kNone, kCombiner, kBranches, kLoop, kInline, kCall, kManual };
 
-struct OpCost {
-  double flops = 0;
-  double bytes = 0;  // bytes read and written by one execution on the given types
-};
 
 // ---- data flow ----------------------------------------------------------------------------------------------------
 
@@ -293,7 +290,7 @@ using PartitionFn = void (*)(PartitionContext& context);
 // Reads the attributes and regions once. None where they do not suit the types: the sizes of a slice name those of one
 // shard. They always suit the op's own types.
 using PrepareFn = std::optional<Kernel> (*)(const OpView& op, const KernelTypes& types);
-using CostFn = OpCost (*)(const OpView& op);
+using CostFn = OpCost (*)(const OpView& op, const LocalTypes& types);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
 using DecomposeFn = void (*)(DecomposeContext& context);
@@ -317,7 +314,11 @@ inline constexpr std::string_view kAfterGradients = "created by passes that run 
 ShardingRule no_rule(const OpView& op);  // does not propagate; computed replicated
 void partition_by_rule(PartitionContext& context);
 void partition_by_rule(PartitionContext& context, AttrsId local_attrs);  // that suit the local types
-OpCost cost_by_rule(const OpView& op);
+OpCost cost_by_rule(const OpView& op, const LocalTypes& types);
+// As cost_by_rule, by the unit for transcendental functions if the elements are floats or complex numbers.
+OpCost cost_of_function(const OpView& op, const LocalTypes& types);
+// Of ops that are names for their operands, and of those whose regions or functions are counted op by op.
+OpCost costs_nothing(const OpView& op, const LocalTypes& types);
 // For an op that is parsed and propagated, but has no kernel yet: an UnsupportedError.
 std::optional<Kernel> propagation_only(const OpView& op, const KernelTypes& types);
 void propagation_only(VjpContext& context);
@@ -389,6 +390,9 @@ struct OpDef {
 
 // The op's own rule, from the cache of its context: equal ops share one.
 const ShardingRule& sharding_rule(const OpView& op);
+
+// Whether an op sums up products of two operands along a factor that both have.
+bool is_contraction(const OpDef& def, const ShardingRule& rule);
 
 // Whether `op` is a collective of one device's program; Shardy's collectives on global values are identities.
 bool is_local_collective(const OpView& op);

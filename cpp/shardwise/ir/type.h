@@ -17,6 +17,9 @@ struct TensorType {
   int64_t ndim() const { return static_cast<int64_t>(shape.size()); }
   int64_t size() const { return element_count(shape); }
   int64_t nbytes() const { return size() * item_size(dtype); }
+  // As `size` and `nbytes`, for types that no array has: they saturate (base/quantity.h).
+  int64_t element_quantity() const;
+  int64_t byte_quantity() const;
   std::string text() const;  // "tensor<4x8xf32>"
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/mesh/mesh_json.h"
 
-#include <algorithm>
-#include <initializer_list>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,90 +9,13 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/mesh/sdy_cursor.h"
+#include "shardwise/mesh/read_json.h"
 
 namespace shardwise {
 namespace {
 
 // Keys keep the order in which they are added: the default type would sort "axes" before "name".
 using Json = nlohmann::ordered_json;
-
-// A value of a document with its path, so that an error can name it: `axes[0].size`.
-class Node {
- public:
-  Node(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
-
-  bool is_string() const { return json_.is_string(); }
-
-  Node at(const std::string& key) const {
-    if (!json_.contains(key)) fail_form("must have \"" + key + "\"", {});
-    return {json_[key], path_.empty() ? key : path_ + "." + key};
-  }
-  bool has(const std::string& key) const { return json_.contains(key); }
-
-  // Rejects keys outside `keys`, so that a misspelled key is not ignored.
-  void expect_object(std::initializer_list<std::string_view> keys) const {
-    if (!json_.is_object()) fail_form("must be an object", json_.type_name());
-    for (const auto& item : json_.items()) {
-      if (std::find(keys.begin(), keys.end(), item.key()) != keys.end()) continue;
-      fail_form(str("must have no other keys than ", join(keys, ", ")), quote(item.key()));
-    }
-  }
-  std::vector<Node> items() const {
-    if (!json_.is_array()) fail_form("must be an array", json_.type_name());
-    std::vector<Node> nodes;
-    for (size_t i = 0; i < json_.size(); ++i) nodes.emplace_back(json_[i], str(path_, "[", i, "]"));
-    return nodes;
-  }
-  std::string string() const {
-    if (!json_.is_string()) fail_form("must be a string", json_.type_name());
-    return json_.get<std::string>();
-  }
-  bool boolean() const {
-    if (!json_.is_boolean()) fail_form("must be true or false", json_.type_name());
-    return json_.get<bool>();
-  }
-  int64_t integer() const {
-    if (!json_.is_number_integer()) fail_form("must be an integer", json_.type_name());
-    // The library would wrap such a number to a negative one.
-    if (json_.is_number_unsigned() && json_.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) {
-      fail_form("must fit in 64 bits", json_.dump());
-    }
-    return json_.get<int64_t>();
-  }
-  [[noreturn]] void fail_form(std::string_view must_hold, std::string_view got) const {
-    // The parsed document has no positions, so the path is the most precise location.
-    throw ParseError(error_message("JSON", str(path_.empty() ? "the document" : path_, " ", must_hold), got, {}), 1, 1);
-  }
-
- private:
-  const Json& json_;
-  std::string path_;
-};
-
-// The reason in an error of the JSON library, "[id] parse error at line 1, column 2: reason; last read: 'bytes'".
-// Shardwise prints the position itself, and the bytes may not be valid text.
-std::string reason_of(std::string_view what) {
-  std::string_view reason = what.substr(0, what.find("; last read"));
-  const size_t start = reason.find(": ");
-  return std::string(start == std::string_view::npos ? reason : reason.substr(start + 2));
-}
-
-// The position of a number that is past the range of a double: the message quotes the number, but has no position.
-size_t place_of_large_number(std::string_view json, std::string_view what) {
-  const size_t open = what.find('\'');
-  const size_t close = what.rfind('\'');
-  if (open == std::string_view::npos || close <= open) return 0;
-  return std::min(json.find(what.substr(open + 1, close - open - 1)), json.size());
-}
-
-Json parse_document(std::string_view text) {
-  try {
-    return Json::parse(text.begin(), text.end());
-  } catch (const Json::exception&) {
-    translate_json_error(text, "JSON", "expected a JSON document");
-  }
-}
 
 std::string dump_document(const Json& json) {
   try {
@@ -116,16 +36,16 @@ Json to_json(const Mesh& mesh) {
   return json;
 }
 
-Mesh mesh_from(const Node& node) {
+Mesh mesh_from(const JsonNode& node) {
   node.expect_object({"name", "axes", "device_ids"});
   std::vector<MeshAxis> axes;
-  for (const Node& axis : node.at("axes").items()) {
+  for (const JsonNode& axis : node.at("axes").items()) {
     axis.expect_object({"name", "size"});
     axes.push_back({axis.at("name").string(), axis.at("size").integer()});
   }
   Dims device_ids;
   if (node.has("device_ids")) {
-    for (const Node& id : node.at("device_ids").items()) device_ids.push_back(id.integer());
+    for (const JsonNode& id : node.at("device_ids").items()) device_ids.push_back(id.integer());
   }
   return Mesh(node.has("name") ? node.at("name").string() : "", std::move(axes), std::move(device_ids));
 }
@@ -142,9 +62,9 @@ Json to_json(const Mesh& mesh, const AxisList& axes) {
   return json;
 }
 
-AxisList axes_from(const Mesh& mesh, const Node& node) {
+AxisList axes_from(const Mesh& mesh, const JsonNode& node) {
   AxisList axes;
-  for (const Node& item : node.items()) {
+  for (const JsonNode& item : node.items()) {
     RawAxisRef raw;
     // As in Shardy's text, a full axis is only its name.
     if (item.is_string()) {
@@ -159,7 +79,7 @@ AxisList axes_from(const Mesh& mesh, const Node& node) {
   return axes;
 }
 
-DimSharding dim_from(const Mesh& mesh, const Node& node) {
+DimSharding dim_from(const Mesh& mesh, const JsonNode& node) {
   node.expect_object({"axes", "open", "priority"});
   DimSharding dim;
   dim.axes = axes_from(mesh, node.at("axes"));
@@ -168,15 +88,15 @@ DimSharding dim_from(const Mesh& mesh, const Node& node) {
   return dim;
 }
 
-TensorSharding sharding_from(const Node& node) {
+TensorSharding sharding_from(const JsonNode& node) {
   node.expect_object({"mesh", "dims", "replicated", "unreduced", "reducer"});
   TensorSharding sharding;
   sharding.mesh = std::make_shared<const Mesh>(mesh_from(node.at("mesh")));
-  for (const Node& dim : node.at("dims").items()) sharding.dims.push_back(dim_from(*sharding.mesh, dim));
+  for (const JsonNode& dim : node.at("dims").items()) sharding.dims.push_back(dim_from(*sharding.mesh, dim));
   if (node.has("replicated")) sharding.replicated = axes_from(*sharding.mesh, node.at("replicated"));
   if (node.has("unreduced")) sharding.unreduced = axes_from(*sharding.mesh, node.at("unreduced"));
   if (node.has("reducer")) {
-    const Node reducer = node.at("reducer");
+    const JsonNode reducer = node.at("reducer");
     const auto found = reducer_from_name(reducer.string());
     if (!found) reducer.fail_form("must be sum, prod, max, min, and or or", quote(reducer.string()));
     sharding.reducer = *found;
@@ -190,10 +110,7 @@ TensorSharding sharding_from(const Node& node) {
 
 std::string mesh_to_json(const Mesh& mesh) { return dump_document(to_json(mesh)); }
 
-Mesh mesh_from_json(std::string_view json) {
-  const Json document = parse_document(json);
-  return mesh_from(Node(document, ""));
-}
+Mesh mesh_from_json(std::string_view json) { return mesh_from(JsonNode::parse(json, "JSON")); }
 
 std::string sharding_to_json(const TensorSharding& sharding) {
   const Mesh& mesh = *sharding.mesh;
@@ -217,24 +134,6 @@ std::string sharding_to_json(const TensorSharding& sharding) {
   return dump_document(json);
 }
 
-TensorSharding sharding_from_json(std::string_view json) {
-  const Json document = parse_document(json);
-  return sharding_from(Node(document, ""));
-}
-
-void translate_json_error(std::string_view text, std::string_view subject, std::string_view must_hold) {
-  const SdyCursor cursor(text);
-  try {
-    throw;
-  } catch (const Json::parse_error& error) {
-    // The library counts bytes from 1, and reports an unexpected end after the text.
-    const size_t at = std::min(error.byte > 0 ? error.byte - 1 : 0, text.size());
-    throw ParseError(error_message(subject, must_hold, reason_of(error.what()), {}), cursor.line(at),
-                     cursor.column(at));
-  } catch (const Json::out_of_range& error) {
-    const size_t at = place_of_large_number(text, error.what());
-    throw ParseError(error_message(subject, "a number must fit 64 bits", {}, {}), cursor.line(at), cursor.column(at));
-  }
-}
+TensorSharding sharding_from_json(std::string_view json) { return sharding_from(JsonNode::parse(json, "JSON")); }
 
 }  // namespace shardwise

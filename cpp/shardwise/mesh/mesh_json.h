@@ -25,8 +25,4 @@ Mesh mesh_from_json(std::string_view json);
 std::string sharding_to_json(const TensorSharding& sharding);
 TensorSharding sharding_from_json(std::string_view json);
 
-// In a handler of an error of the JSON library: the same as ParseError of `subject`, with its place. `must_hold` is for a
-// text that is no JSON.
-[[noreturn]] void translate_json_error(std::string_view text, std::string_view subject, std::string_view must_hold);
-
 }  // namespace shardwise

@@ -5,7 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/mesh/mesh_json.h"
+#include "shardwise/mesh/read_json.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/text/printer.h"
 

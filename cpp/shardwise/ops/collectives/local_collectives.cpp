@@ -222,9 +222,11 @@ void batch_collective(BatchContext& context) {
   check_internal(false, std::string(context.op().name()).append(" is created after batching"));
 }
 
-OpCost collective_cost(const OpView& op) {
+OpCost collective_cost(const OpView& op, const LocalTypes& types) {
   // The bytes that are written. Communication is priced by the kind of the collective, not here.
-  return {.bytes = static_cast<double>(op.result_count() == 0 ? 0 : op.result_type().nbytes())};
+  OpCost cost = costs_nothing(op, types);
+  for (size_t t = op.operand_count(); t < types.count(); ++t) cost.touched[t] = types.tensor(t).byte_quantity();
+  return cost;
 }
 
 MeshPtr collective_mesh(const OpView& op) { return CollectiveAttrs(op).mesh(); }

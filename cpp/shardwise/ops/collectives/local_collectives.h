@@ -32,7 +32,7 @@ std::span<const OpDef> local_collective_ops();
 
 // Fields that all collectives share.
 void batch_collective(BatchContext& context);
-OpCost collective_cost(const OpView& op);
+OpCost collective_cost(const OpView& op, const LocalTypes& types);
 constexpr OpDef collective_op(std::string_view name, CollectiveKind kind, std::string_view doc) {
   return OpDef{.name = name,
                .cost = collective_cost,

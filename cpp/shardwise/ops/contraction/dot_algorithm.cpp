@@ -126,6 +126,17 @@ std::vector<NdArray> split(KernelContext& context, const NdArray& operand, int c
   return parts;
 }
 
+// HIGH or HIGHEST of an operand; null where there is none.
+const std::string* precision_above_default(const Attrs& attrs) {
+  const auto* precisions = attrs.find<AttrArray>("precision_config");
+  if (precisions == nullptr) return nullptr;
+  for (const Attribute& item : *precisions) {
+    const auto* precision = std::get_if<EnumAttr>(&item.base());
+    if (precision != nullptr && precision->value != "DEFAULT") return &precision->value;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 DotAlgorithm dot_algorithm(const OpView& op) {
@@ -160,14 +171,13 @@ DotAlgorithm dot_algorithm(const OpView& op) {
 void verify_dot_algorithm(const OpView& op) { dot_algorithm(op); }
 
 void expect_one_precision(const InferContext& op) {
-  const auto* precisions = op.attrs().find<AttrArray>("precision_config");
-  if (precisions == nullptr || op.attrs().find(kAttribute) == nullptr) return;
-  for (const Attribute& item : *precisions) {
-    const auto* precision = std::get_if<EnumAttr>(&item.base());
-    if (precision == nullptr || precision->value == "DEFAULT") continue;
-    op.fail_shape("the precision must be DEFAULT where an algorithm is given", precision->value,
-                  "leave one of them out");
-  }
+  const std::string* precision = precision_above_default(op.attrs());
+  if (precision == nullptr || op.attrs().find(kAttribute) == nullptr) return;
+  op.fail_shape("the precision must be DEFAULT where an algorithm is given", *precision, "leave one of them out");
+}
+
+bool has_default_precision(const OpView& op) {
+  return precision_above_default(op.attrs()) == nullptr && op.attrs().find(kAttribute) == nullptr;
 }
 
 std::vector<NdArray> dot_parts(KernelContext& context, const NdArray& operand, const DotAlgorithm& algorithm) {

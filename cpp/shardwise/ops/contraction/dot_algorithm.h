@@ -33,6 +33,10 @@ struct DotAlgorithm {
 DotAlgorithm dot_algorithm(const OpView& op);
 void verify_dot_algorithm(const OpView& op);  // OpDef::verify_runnable
 
+// Whether the hardware decides how precise a product is (also of a convolution): no algorithm, no precision_config but
+// DEFAULT.
+bool has_default_precision(const OpView& op);
+
 // Throws ShapeError for an algorithm together with a precision other than DEFAULT, as in StableHLO.
 void expect_one_precision(const InferContext& op);
 

@@ -10,6 +10,7 @@
 #include "shardwise/ops/contraction/dot_algorithm.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/op_kinds.h"
+#include "shardwise/ops/shared/operation_counts.h"
 
 namespace shardwise {
 namespace {
@@ -79,13 +80,14 @@ ShardingRule rule_dot_general(const OpView& op) {
   return rule.build();
 }
 
-OpCost cost_dot_general(const OpView& op) {
-  double contracted = 1;
+OpCost cost_dot_general(const OpView& op, const LocalTypes& types) {
+  int64_t products = types.result().element_quantity();
   for (int64_t dim : dot_dims(op.attrs()).lhs_contracting) {
-    contracted *= static_cast<double>(size_at(op.operand_type(0), dim));
+    products = saturated_product(products, size_at(types.operand(0), dim));
   }
-  const int64_t bytes = op.operand_type(0).nbytes() + op.operand_type(1).nbytes() + op.result_type().nbytes();
-  return {2 * contracted * static_cast<double>(op.result_type().size()), static_cast<double>(bytes)};
+  return {.matrix = contraction_flops(products, types.result().dtype),
+          .touched = {types.operand(0).byte_quantity(), types.operand(1).byte_quantity(),
+                      types.result().byte_quantity()}};
 }
 
 // ---- vjp -----------------------------------------------------------------------------------------------------------

@@ -255,6 +255,7 @@ constexpr OpDef composite() {
                   "$name operands attr-dict `:` functional-type",
                   "A named op that a function of the module defines (StableHLO composite).", {.side_effect = true});
   def.regions = Regions::kCall;
+  def.cost = costs_nothing;  // its function's ops are counted
   return runnable_if(def, verify_composite);
 }
 
@@ -275,6 +276,7 @@ constexpr OpDef kControlOps[] = {
      .rule = rule_barrier,
      .partition = partition_barrier,
      .prepare = prepare_barrier,
+     .cost = costs_nothing,
      .vjp = vjp_barrier,
      .batch = batch_by_leading_dim,
      .flow = flow_barrier,

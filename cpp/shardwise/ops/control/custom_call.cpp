@@ -57,9 +57,9 @@ std::optional<Kernel> prepare_custom_call(const OpView& op, const KernelTypes& t
   return call->prepare ? call->prepare(op, types) : std::nullopt;
 }
 
-OpCost cost_custom_call(const OpView& op) {
+OpCost cost_custom_call(const OpView& op, const LocalTypes& types) {
   const CustomCallPtr call = find_custom_call(custom_call_target(op));
-  return call == nullptr || !call->cost ? cost_by_rule(op) : call->cost(op);
+  return call == nullptr || !call->cost ? cost_by_rule(op, types) : call->cost(op, types);
 }
 
 void vjp_custom_call(VjpContext& context) {
@@ -131,6 +131,7 @@ CustomCallDef identity_call(std::string_view target) {
           .check = check_identity,
           .rule = rule_identity,
           .prepare = prepare_identity_call,
+          .cost = costs_nothing,
           .vjp = vjp_identity,
           .batch = batch_by_leading_dim};
 }

@@ -94,12 +94,16 @@ void batch_iota(BatchContext& context) {
   context.set_result(0, build_iota(context.builder(), type.dtype, type.shape, dim));
 }
 
+// Its bytes: no element is computed.
+OpCost cost_constant(const OpView&, const LocalTypes& types) { return {.touched = {types.result().byte_quantity()}}; }
+
 constexpr OpDef kCreateOps[] = {
     {.name = "stablehlo.constant",
      .infer = infer_constant,
      .rule = rule_constant,
      .partition = partition_constant,
      .prepare = prepare_constant,
+     .cost = cost_constant,
      .vjp = not_differentiable,
      .batch = batch_constant,
      .no_vjp_reason = "it has no operands",

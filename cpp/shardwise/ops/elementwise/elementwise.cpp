@@ -150,15 +150,27 @@ void verify_function(const OpView& op) {
   }
 }
 
+// Those that SLEEF computes, as their rows state: a series each, where others are an instruction or two.
+constexpr bool is_transcendental(TileCode code) {
+  // clang-format off
+  switch (code) {
+#define FUNCTION(Code, operands, accepts, loops, ...) case TileCode::k##Code: return std::string_view(#loops).starts_with("sleef");
+#include "shardwise/tile/functions.def"
+    default: return false;
+  }
+  // clang-format on
+}
+
 template <TileCode Code>
 constexpr OpDef function(const MathFunction& op) {
   // The result of is_finite has another dtype, so its text has both types.
   const std::string_view format = Code == TileCode::kIsFinite    ? kFunctionalFormat
                                   : op.name.starts_with("chlo.") ? kUnaryFormat
                                                                  : kSameFormat;
-  return runnable_if(elementwise_row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format,
-                                     op.doc, op.linear, op.commutative),
-                     verify_function);
+  OpDef def = elementwise_row(op.name, infer_code<Code>, tile_code<Code>, op.vjp, op.no_vjp_reason, format, op.doc,
+                              op.linear, op.commutative);
+  if (is_transcendental(Code)) def.cost = cost_of_function;
+  return runnable_if(def, verify_function);
 }
 
 using enum TileCode;

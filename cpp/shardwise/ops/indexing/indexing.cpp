@@ -5,6 +5,7 @@
 #include <array>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/partitioning/owned_rows.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -35,6 +36,30 @@ StructAttr write(const IndexingDims& dims, const IndexingNames& names) {
   return numbers;
 }
 
+// What it takes of the operand, not all of it.
+OpCost cost_gather(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
+  cost.touched[0] = std::min(cost.touched[0], cost.touched[2]);
+  return cost;
+}
+
+// An operation for each element of the updates, in place: inputs are read where the updates are written. Updates that
+// only replace elements read none.
+OpCost cost_scatter(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
+  cost.vector = 0;
+  const size_t inputs = op.result_count();
+  const bool replaces = scatter_combiner(op).replaces;
+  for (size_t i = 0; i < inputs; ++i) {
+    const TensorType& updates = types.operand(inputs + 1 + i);
+    const int64_t written = std::min(types.result(i).byte_quantity(), updates.byte_quantity());
+    cost.touched[i] = replaces ? 0 : written;
+    cost.touched[2 * inputs + 1 + i] = written;
+    if (!replaces) cost.vector = saturated_sum(cost.vector, updates.element_quantity());
+  }
+  return cost;
+}
+
 constexpr Method kGatherMethods[] = {{kOwnedRows, gathered_factors, placements_by_rule, partition_gather}};
 constexpr Method kScatterMethods[] = {
     {kOwnedRows, scattered_factors, placements_by_rule, partition_scatter},
@@ -47,6 +72,7 @@ constexpr OpDef kIndexingOps[] = {
             .partition = partition_gather,
             .methods = kGatherMethods,
             .prepare = prepare_gather,
+            .cost = cost_gather,
             .vjp = vjp_gather,
             .batch = batch_gather,
             .doc = "Slices at computed places, which are clamped (StableHLO gather)."}),
@@ -56,6 +82,7 @@ constexpr OpDef kIndexingOps[] = {
      .partition = partition_scatter,
      .methods = kScatterMethods,
      .prepare = prepare_scatter,
+     .cost = cost_scatter,
      .vjp = vjp_scatter,
      .batch = batch_scatter,
      .linear = {Linear::kJoint, kAllReducers},

@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/moved_item.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/base/strided_copy.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/builder.h"
@@ -356,18 +357,18 @@ ShardingRule rule(const BatchedCall& call, const OpView& op) {
   return rule.build();
 }
 
-OpCost cost(const BatchedCall& call, const OpView& op) {
+OpCost cost(const BatchedCall& call, const OpView& op, const LocalTypes& types) {
   OpCost cost;
   const std::optional<Binding> binding = bind(call, op);
-  for (const TensorType& type : types_of(op, false)) cost.bytes += static_cast<double>(type.nbytes());
-  for (const TensorType& type : types_of(op, true)) cost.bytes += static_cast<double>(type.nbytes());
+  for (size_t t = 0; t < types.count(); ++t) cost.touched.push_back(types.tensor(t).byte_quantity());
   if (!binding) return cost;
   // n³ for one matrix, n²·columns for a solver.
   int64_t largest = 1;
   for (const TensorPattern& pattern : binding->signature.operands) {
     for (const char letter : pattern.dims) largest = std::max(largest, binding->sizes[letter]);
   }
-  cost.flops = static_cast<double>(op.operand_type(0).size()) * static_cast<double>(largest);
+  // A matrix is whole on each device, so that its dims are those of the op; the columns of a solver may be fewer.
+  cost.vector = saturated_product(types.operand(0).element_quantity(), largest);
   return cost;
 }
 
@@ -376,7 +377,7 @@ std::optional<Kernel> prepare(const BatchedCall& call, const OpView& op, const K
   if (!bound) return std::nullopt;
   int64_t count = 1;
   for (size_t d = 0; d < bound->batch_rank; ++d) count *= types.operands[0].shape[d];
-  const double flops = cost(call, op).flops / static_cast<double>(std::max<int64_t>(count, 1));
+  const double flops = static_cast<double>(own_cost(op).flops()) / static_cast<double>(std::max<int64_t>(count, 1));
   // Several small problems to a task.
   const auto grain = static_cast<int64_t>(kParallelFlops / std::max(flops, 1.0)) + 1;
   return [solve = call.solve[bound->element], binding = std::move(*bound), count, grain](KernelContext& context) {

@@ -137,7 +137,7 @@ struct BatchedCall {
 void check(const BatchedCall& call, const OpView& op);  // ShapeError for types and options that do not fit
 ShardingRule rule(const BatchedCall& call, const OpView& op);
 std::optional<Kernel> prepare(const BatchedCall& call, const OpView& op, const KernelTypes& types);
-OpCost cost(const BatchedCall& call, const OpView& op);
+OpCost cost(const BatchedCall& call, const OpView& op, const LocalTypes& types);
 
 // A row for the four types, of a lambda `[]<class T>(const Problem&)`.
 template <auto solve>

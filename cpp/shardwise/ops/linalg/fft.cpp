@@ -12,6 +12,7 @@
 #include "shardwise/ops/build/term.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/op_kinds.h"
+#include "shardwise/ops/shared/operation_counts.h"
 
 namespace shardwise {
 namespace {
@@ -103,14 +104,16 @@ void batch_fft(BatchContext& context) {
   context.set_result(0, build_fft(context.builder(), context.batched(0), fft_type(context.op().attrs()), length));
 }
 
-// 5 n log2 n for each transform of n complex numbers, half of it for real ones.
-OpCost cost_fft(const OpView& op) {
-  OpCost cost = cost_by_rule(op);
+// 5 n log2 n for each transform of n complex numbers, half of it for real ones. The transformed dims are whole on each
+// device.
+OpCost cost_fft(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
   const FftType type = fft_type(op.attrs());
   const bool is_real = type == FftType::kRfft || type == FftType::kIrfft;
-  const double n = static_cast<double>(element_count(op.attrs().get<IntArray>("fft_length")));
-  const double numbers = static_cast<double>((type == FftType::kIrfft ? op.result_type() : op.operand_type(0)).size());
-  cost.flops = (is_real ? 2.5 : 5.0) * numbers * std::log2(std::max(n, 2.0));
+  const int64_t steps = ceil_log2(element_count(op.attrs().get<IntArray>("fft_length")));
+  const TensorType& numbers = type == FftType::kIrfft ? types.result() : types.operand(0);
+  const int64_t complex_flops = saturated_product(numbers.element_quantity(), 5 * steps);
+  cost.vector = is_real ? ceil_div(complex_flops, 2) : complex_flops;
   return cost;
 }
 

@@ -77,7 +77,7 @@ constexpr OpDef batched_op(std::string_view name, InferFn infer, VjpFn vjp, std:
                .rule = [](const OpView& op) { return rule(call, op); },
                .decompose = decompose_narrow,
                .prepare = [](const OpView& op, const KernelTypes& types) { return prepare(call, op, types); },
-               .cost = [](const OpView& op) { return cost(call, op); },
+               .cost = [](const OpView& op, const LocalTypes& types) { return cost(call, op, types); },
                .vjp = vjp,
                .batch = batch_by_leading_dim,
                // infer accepts what StableHLO allows; the kernel takes fewer dtypes.
@@ -104,7 +104,7 @@ void add_calls(std::span<const BatchedCall> rows, bool propagates, std::string_v
          .check = [call](const OpView& op) { check(*call, op); },
          .rule = [call](const OpView& op) { return rule(*call, op); },
          .prepare = [call](const OpView& op, const KernelTypes& types) { return prepare(*call, op, types); },
-         .cost = [call](const OpView& op) { return cost(*call, op); },
+         .cost = [call](const OpView& op, const LocalTypes& types) { return cost(*call, op, types); },
          .no_vjp_reason = std::string(no_vjp_reason),
          .batch = batch_by_leading_dim,
          .propagates = propagates});

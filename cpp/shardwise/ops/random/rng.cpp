@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -271,6 +272,16 @@ void decompose_rng(DecomposeContext& context) {
 
 // ---- the family ----------------------------------------------------------------------------------------------------
 
+// Of Threefry: 20 rounds of an addition, a rotation and an xor, and 5 additions of keys, for two words. Philox takes
+// fewer.
+OpCost cost_of_bits(const OpView& op, const LocalTypes& types) {
+  constexpr int64_t kOperationsPerWord = (20 * 3 + 5 * 3) / 2;
+  OpCost cost = cost_by_rule(op, types);
+  const int64_t words = ceil_div(types.result(1).byte_quantity(), 4);
+  cost.vector = saturated_product(words, kOperationsPerWord);
+  return cost;
+}
+
 constexpr OpDef kRng =
     composed_op("stablehlo.rng", infer_rng, no_rule, decompose_rng,
                 "operands `,` `distribution` `=` $rng_distribution attr-dict `:` functional-type",
@@ -283,6 +294,7 @@ constexpr OpDef kRngOps[] = {
      .rule = rule_rng_bit_generator,
      .partition = partition_rng_bit_generator,
      .prepare = prepare_rng_bit_generator,
+     .cost = cost_of_bits,
      .vjp = not_differentiable,
      .batch = batch_rng_bit_generator,
      .verify_runnable = verify_state,
@@ -293,6 +305,7 @@ constexpr OpDef kRngOps[] = {
      .infer = infer_random_bits,
      .rule = no_rule,
      .prepare = prepare_random_bits,
+     .cost = cost_of_bits,
      .vjp = not_differentiable,
      .batch = propagation_only,
      .no_vjp_reason = "random bits have no derivative",

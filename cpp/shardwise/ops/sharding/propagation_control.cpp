@@ -49,6 +49,7 @@ constexpr OpDef kPropagationControlOps[] = {
      .infer = infer_group,
      .rule = no_rule,
      .prepare = prepare_nothing,
+     .cost = costs_nothing,
      .vjp = not_differentiable,
      .batch = batch_by_leading_dim,
      .no_vjp_reason = "it has no result",

@@ -29,7 +29,7 @@ struct CustomCallDef {
   std::function<std::optional<Kernel>(const OpView&, const KernelTypes&)> prepare = {};
   // In place of a kernel: other ops, which replace the call together with the calls of the module's functions.
   std::function<void(DecomposeContext&)> decompose = {};
-  std::function<OpCost(const OpView&)> cost = {};  // empty: by the rule
+  std::function<OpCost(const OpView&, const LocalTypes&)> cost = {};  // empty: by the rule
   std::function<void(VjpContext&)> vjp = {};
   std::string no_vjp_reason = {};  // what to do, where vjp is empty
   std::function<void(BatchContext&)> batch = {};

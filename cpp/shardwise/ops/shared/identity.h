@@ -39,6 +39,7 @@ constexpr OpDef identity_op(std::string_view name, InferFn infer, VjpFn vjp, Bat
                .rule = rule_like_first_result,
                .partition = partition_identity,
                .prepare = prepare_identity,
+               .cost = costs_nothing,
                .vjp = vjp,
                .batch = batch,
                .format = format,

@@ -73,6 +73,7 @@ constexpr OpDef region_op(std::string_view name, InferFn infer, Regions regions,
                           std::string_view format, std::string_view doc) {
   OpDef def = propagation_only_op(name, infer, no_rule, format, doc);
   def.regions = regions;
+  def.cost = costs_nothing;  // what its regions or its function hold is counted op by op
   def.flow = flow;
   def.verify = verify;
   return def;

@@ -297,6 +297,14 @@ void vjp_dynamic_update_slice(VjpContext& context) {
   if (context.needs(1)) context.set(1, build_dynamic_slice(builder, context.cotangent(), starts, update.shape));
 }
 
+// The update alone: the op writes it into its first operand, in place.
+OpCost cost_dynamic_update_slice(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
+  cost.touched.front() = 0;
+  cost.touched.back() = cost.touched[1];
+  return cost;
+}
+
 // ---- the family ----------------------------------------------------------------------------------------------------
 
 constexpr Method kDynamicSliceMethods[] = {
@@ -323,6 +331,7 @@ constexpr OpDef kDynamicSlicingOps[] = {
             .partition = partition_dynamic_update_slice,
             .methods = kDynamicUpdateSliceMethods,
             .prepare = prepare_dynamic_update_slice,
+            .cost = cost_dynamic_update_slice,
             .vjp = vjp_dynamic_update_slice,
             .batch = batch_dynamic_update_slice,
             .joint = 0b011,

@@ -15,6 +15,7 @@
 #include "shardwise/ops/partitioning/moved_axes.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/op_kinds.h"
+#include "shardwise/ops/shared/operation_counts.h"
 #include "shardwise/ops/shared/region_tiles.h"
 #include "shardwise/ops/sort/comparators.h"
 
@@ -66,12 +67,12 @@ void placements_of_sort(const OpView& op, const ShardingRule& rule, std::span<co
   placements_along_other_dims(rule, sorted_factors(op, rule), axes, found);
 }
 
-OpCost cost_sort(const OpView& op) {
-  OpCost cost = cost_by_rule(op);
-  const auto n = static_cast<double>(
-      op.operand_type(0).shape[static_cast<size_t>(sorted_dim(op.attrs(), op.operand_type(0).ndim()))]);
+OpCost cost_sort(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
+  const TensorType& keys = types.operand(0);
+  const int64_t row = keys.shape[static_cast<size_t>(sorted_dim(op.attrs(), keys.ndim()))];
   // n log n comparisons for each row.
-  cost.flops = static_cast<double>(op.operand_type(0).size()) * std::log2(std::max(n, 2.0));
+  cost.vector = saturated_product(keys.element_quantity(), ceil_log2(row));
   return cost;
 }
 

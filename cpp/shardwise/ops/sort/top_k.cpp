@@ -11,6 +11,7 @@
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/op_kinds.h"
+#include "shardwise/ops/shared/operation_counts.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/sort/sort.h"
 
@@ -95,6 +96,13 @@ void batch_top_k(BatchContext& context) {
   context.set_result(1, found.places);
 }
 
+// Each element goes through a heap of the k largest ones.
+OpCost cost_top_k(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
+  cost.vector = saturated_product(types.operand(0).element_quantity(), ceil_log2(types.result().shape.back()));
+  return cost;
+}
+
 constexpr Method kTopKMethods[] = {{"winners", taken_factors, placements_of_winners, partition_by_winners}};
 
 constexpr OpDef kTopKOps[] = {{
@@ -103,6 +111,7 @@ constexpr OpDef kTopKOps[] = {{
     .rule = rule_top_k,
     .methods = kTopKMethods,
     .prepare = prepare_top_k,
+    .cost = cost_top_k,
     .vjp = vjp_top_k,
     .batch = batch_top_k,
     .format = "`(` operands `,` `k` `=` $k `)` attr-dict `:` operand-type `->` `(` result-type `)`",

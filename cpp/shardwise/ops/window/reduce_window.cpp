@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/window/reduce_window.h"
 
+#include "shardwise/base/quantity.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -153,14 +154,14 @@ void partition_by_windows(PartitionContext& context) {
   set_local_windows(context, std::move(inputs), context.builder().context().intern(window_attrs(window)));
 }
 
-OpCost cost_reduce_window(const OpView& op) {
-  OpCost cost = cost_by_rule(op);
+OpCost cost_reduce_window(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
   const Window window = Window::of(op);
-  cost.flops = static_cast<double>(op.result_count()) * static_cast<double>(op.result_type().size());
+  cost.vector = saturated_product(static_cast<int64_t>(op.result_count()), types.result().element_quantity());
   for (size_t dim = 0; dim < window.sizes.size(); ++dim) {
     // A cumulative op reuses the previous window, so its cost does not grow with the window.
     const bool linear = window.prefix(dim, op.operand_type(0).shape[dim]) != Prefix::kNone && op_reducer(op);
-    if (!linear) cost.flops *= static_cast<double>(window.sizes[dim]);
+    if (!linear) cost.vector = saturated_product(cost.vector, window.sizes[dim]);
   }
   return cost;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "shardwise/base/quantity.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/build/along_last_dim.h"
@@ -127,6 +128,14 @@ void decompose_select_and_scatter(DecomposeContext& context) {
                                                   .windows_inside = all}));
 }
 
+// A comparison for each element of a window, and an addition for each window.
+OpCost cost_select_and_scatter(const OpView& op, const LocalTypes& types) {
+  OpCost cost = cost_by_rule(op, types);
+  const int64_t elements = saturated_sum(element_count(Window::of(op).sizes), 1);
+  cost.vector = saturated_product(types.operand(1).element_quantity(), elements);
+  return cost;
+}
+
 constexpr Method kSelectAndScatterMethods[] = {
     {kExchange, moved_factors_of_select_and_scatter, placements_of_select_and_scatter, partition_select_and_scatter}};
 
@@ -137,6 +146,7 @@ constexpr OpDef kSelectAndScatterOps[] = {{
     .decompose = decompose_select_and_scatter,
     .partition = partition_select_and_scatter,
     .methods = kSelectAndScatterMethods,
+    .cost = cost_select_and_scatter,
     .regions = Regions::kCombiner,
     .doc = "Adds to the place that each window selects (StableHLO select_and_scatter).",
 }};

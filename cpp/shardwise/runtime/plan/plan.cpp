@@ -149,8 +149,9 @@ class BlockMaker {
   }
 
   KernelCall make_kernel_call(const OpView& op) const {
-    const OpCost cost = op.def().cost(op);
-    KernelCall call{.kernel = {}, .results = {}, .work = cost.flops + cost.bytes};
+    const OpCost cost = own_cost(op);
+    const double work = static_cast<double>(cost.flops()) + static_cast<double>(cost.bytes());
+    KernelCall call{.kernel = {}, .results = {}, .work = work};
     const auto found = reductions_.find(op.id());
     const Reduction reduction = found == reductions_.end() ? Reduction{} : found->second;
     call.reduced = variation_.digits.axes(reduction.digits);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/analysis/mergeable_groups.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardwise {
+namespace {
+
+// A group with more neighbors stays as it is: each attempt to merge it looks at them all.
+constexpr size_t kMostNeighbors = 256;
+
+bool fit(const GroupFacts& a, const GroupFacts& b, bool joins_products) {
+  if (a.core == GroupCore::kBorder || b.core == GroupCore::kBorder) return false;
+  if (a.core == GroupCore::kNothing || b.core == GroupCore::kNothing) return true;
+  return joins_products && a.core == GroupCore::kProduct && b.core == GroupCore::kProduct;
+}
+
+GroupFacts joined(const GroupFacts& a, const GroupFacts& b) {
+  const GroupFacts& with_core = a.core == GroupCore::kNothing ? b : a;
+  GroupFacts all = with_core;
+  all.reduces_rows = a.reduces_rows || b.reduces_rows;
+  all.products = a.products + b.products;
+  return all;
+}
+
+}  // namespace
+
+MergeableGroups::Id MergeableGroups::add(GroupFacts facts) {
+  const auto id = static_cast<Id>(groups_.size());
+  groups_.push_back({.parent = id, .place = id, .facts = facts, .reads = {}, .readers = {}});
+  return id;
+}
+
+MergeableGroups::Id MergeableGroups::find(Id group) {
+  while (groups_[group].parent != group) {
+    groups_[group].parent = groups_[groups_[group].parent].parent;
+    group = groups_[group].parent;
+  }
+  return group;
+}
+
+void MergeableGroups::add_read(Id reader, Id read) {
+  reader = find(reader), read = find(read);
+  if (reader == read) return;
+  groups_[reader].reads.push_back(read);
+  groups_[read].readers.push_back(reader);
+}
+
+// Whether the readers of `low`, apart from `high`, stand behind `high`.
+bool MergeableGroups::may_rise(Id low, Id high) {
+  return groups_[low].readers.size() <= kMostNeighbors && std::ranges::all_of(groups_[low].readers, [&](Id id) {
+           const Id reader = find(id);
+           return reader == high || reader == low || groups_[reader].place > groups_[high].place;
+         });
+}
+
+// Whether what `high` reads, apart from `low`, stands before `low`.
+bool MergeableGroups::may_sink(Id low, Id high) {
+  return groups_[high].reads.size() <= kMostNeighbors && std::ranges::all_of(groups_[high].reads, [&](Id id) {
+           const Id read = find(id);
+           return read == low || read == high || groups_[read].place < groups_[low].place;
+         });
+}
+
+bool MergeableGroups::merge(Id a, Id b, bool joins_products) {
+  Id low = find(a), high = find(b);
+  if (low == high) return true;
+  if (groups_[low].place > groups_[high].place) std::swap(low, high);
+  if (!fit(groups_[low].facts, groups_[high].facts, joins_products)) return false;
+  const bool sinks = may_sink(low, high);
+  if (!sinks && !may_rise(low, high)) return false;
+  Group &kept = groups_[low], &gone = groups_[high];
+  kept.facts = joined(kept.facts, gone.facts);
+  if (!sinks) kept.place = gone.place;
+  kept.reads.insert(kept.reads.end(), gone.reads.begin(), gone.reads.end());
+  kept.readers.insert(kept.readers.end(), gone.readers.begin(), gone.readers.end());
+  gone.parent = low;
+  gone.reads.clear(), gone.readers.clear();
+  return true;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Groups of ops that grow and merge while no group waits for itself:
+//
+//   %0 = dot …             A
+//   %1 = sort %0           B reads A
+//   %2 = add %0, %1        C reads A and B. A and C do not merge: B would wait for the group, and the group for B.
+//
+// Each group has a place; it reads only groups of lower places. Two groups merge at the place of either of them, if this
+// still holds then.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace shardwise {
+
+// What a group is built around. kNothing: elementwise ops and row reductions alone.
+enum class GroupCore : uint8_t { kNothing, kReduction, kProduct, kOther, kBorder };
+
+struct GroupFacts {
+  GroupCore core = GroupCore::kNothing;
+  bool has_batch = false;         // its first product has
+  bool reduces_rows = false;
+  int products = 0;
+  int64_t scores = 0;             // elements of the result of the first product
+
+  // A product, the reduction of its rows, and another product of them.
+  bool is_attention() const { return products > 1 && reduces_rows; }
+};
+
+class MergeableGroups {
+ public:
+  using Id = uint32_t;
+
+  Id add(GroupFacts facts);
+  // The group that it is in by now.
+  Id find(Id group);
+  GroupFacts& facts(Id group) { return groups_[find(group)].facts; }
+  size_t place(Id group) { return groups_[find(group)].place; }
+  void add_read(Id reader, Id read);
+  // Whether they are one group now. Two products merge only if `joins_products`.
+  bool merge(Id a, Id b, bool joins_products);
+
+ private:
+  struct Group {
+    Id parent;
+    size_t place;
+    GroupFacts facts;
+    std::vector<Id> reads, readers;
+  };
+  bool may_rise(Id low, Id high);
+  bool may_sink(Id low, Id high);
+
+  std::vector<Group> groups_;
+};
+
+}  // namespace shardwise
