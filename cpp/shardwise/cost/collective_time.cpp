@@ -194,14 +194,18 @@ CollectiveTime collective_time(TransferKind kind, int64_t bytes, const TierCut& 
   return {};
 }
 
-Price collective_price(TransferKind kind, const Mesh& mesh, const AxisList& axes, int64_t bytes,
+Price collective_price(TransferKind kind, const DeviceTiers& tiers, const AxisList& axes, int64_t bytes,
                        const Hardware& hardware) {
   const int64_t size = product(axes);
   if (size <= 1) return {};
-  const TierCut cut = device_tiers(mesh, hardware)->cut(axes);
-  return {.ps = collective_time(kind, bytes, cut, hardware).total(),
+  return {.ps = collective_time(kind, bytes, tiers.cut(axes), hardware).total(),
           .bytes = whole_quantity(received_bytes(kind, static_cast<double>(bytes), size)),
           .rounds = transfer_rounds(kind, size)};
+}
+
+Price collective_price(TransferKind kind, const Mesh& mesh, const AxisList& axes, int64_t bytes,
+                       const Hardware& hardware) {
+  return collective_price(kind, *device_tiers(mesh, hardware), axes, bytes, hardware);
 }
 
 }  // namespace shardwise

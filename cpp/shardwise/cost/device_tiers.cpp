@@ -53,11 +53,10 @@ Dims prime_factors(int64_t size) {
   return factors;
 }
 
+// The hash of a mesh covers its ids: to compare a million of them would take longer than the rest of a price.
 struct TiersKey {
   size_t mesh_hash = 0, hardware_hash = 0;
-  std::vector<MeshAxis> axes;
-  bool has_ids = false;
-  // The hash covers the ids: comparing a million of them would take longer than the rest of a price.
+  int64_t devices = 0;
   friend bool operator==(const TiersKey&, const TiersKey&) = default;
 };
 size_t hash_value(const TiersKey& key) { return hash_combine(key.mesh_hash, key.hardware_hash); }
@@ -210,7 +209,7 @@ TierCut DeviceTiers::cut(AxisSpan axes) const {
 
 std::shared_ptr<const DeviceTiers> device_tiers(const Mesh& mesh, const Hardware& hardware) {
   static RecentlyUsed<TiersKey, DeviceTiers> kept(64);
-  const TiersKey key{mesh.hash(), hardware.hash, mesh.axes(), !mesh.device_ids().empty()};
+  const TiersKey key{mesh.hash(), hardware.hash, mesh.device_count()};
   if (auto known = kept.find(key)) return known;
   auto made = std::make_shared<const DeviceTiers>(mesh, hardware);
   kept.keep(key, made);

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/analysis/collective_price.h"
+
+#include "shardwise/cost/collective_time.h"
+#include "shardwise/cost/exchange_cost.h"
+#include "shardwise/ops/collectives/exchange.h"
+
+namespace shardwise {
+namespace {
+
+void read_axes(const OpView& op, LocalCollective& found) {
+  found.axes = collective_axes(op);
+  found.group_size = product(found.axes);
+}
+
+void read_moves(const OpView& op, LocalCollective& found) {
+  found.moves = all_to_all_moves(op);
+  for (const AllToAllMove& move : found.moves) append(found.axes, move.axes);
+  found.group_size = product(found.axes);
+}
+
+void read_permute(const OpView& op, LocalCollective& found) {
+  found.permute = permute_attrs(op);
+  const bool is_shift = !found.permute.axes.empty();
+  found.axes = is_shift ? found.permute.axes : found.permute.from;
+  found.group_size = product(found.axes);
+  // A permute with a reducer passes a running total on, from neighbor to neighbor.
+  found.is_chain = is_shift && found.permute.reducer != Reducer::kNone;
+}
+
+void read_exchange(const OpView& op, LocalCollective& found) {
+  const ExchangeMap map = exchange_map(op);
+  if (map.is_across_meshes()) {
+    found.mesh = map.to_mesh;
+    found.from_mesh = map.from_mesh;
+    for (const ExchangeTarget& dim : map.to) append_merged(found.axes, dim.axes);
+    for (const ExchangeSource& dim : map.from[0]) append_merged(found.from_axes, dim.axes);
+    found.group_size = map.to_mesh->device_count();
+  } else {
+    // The group is all devices along the axes of the operands and the result.
+    for (const AxisRef& axis : Coordinates(map.axes()).grid()) {
+      if (axis.size > 1) found.axes.push_back(axis);
+    }
+    found.group_size = product(found.axes);
+  }
+  const ExchangeCost cost = exchange_cost(map);
+  found.bytes = cost.elements * static_cast<double>(item_size(op.operand_type(0).dtype));
+  found.is_exact = cost.exact;
+}
+
+// The kind of transfer on links, and the bytes that its time follows from (collective_time.h).
+TransferKind transfer_of(const LocalCollective& collective) {
+  switch (collective.kind) {
+    case CollectiveKind::kAllGather: return TransferKind::kAllGather;
+    case CollectiveKind::kReduceScatter: return TransferKind::kReduceScatter;
+    case CollectiveKind::kAllReduce: return TransferKind::kAllReduce;
+    case CollectiveKind::kAllToAll: return TransferKind::kAllToAll;
+    case CollectiveKind::kExchange: return TransferKind::kExchange;
+    default: break;
+  }
+  if (collective.is_chain) return TransferKind::kChain;
+  const int64_t shift = collective.permute.shift < 0 ? -collective.permute.shift : collective.permute.shift;
+  const bool is_next = shift == 1 || (collective.permute.wrap && shift == collective.group_size - 1);
+  return !collective.permute.axes.empty() && is_next ? TransferKind::kShift : TransferKind::kPermute;
+}
+
+}  // namespace
+
+bool moves_data(CollectiveKind kind) {
+  return kind != CollectiveKind::kNone && kind != CollectiveKind::kAllSlice && kind != CollectiveKind::kAxisIndex &&
+         kind != CollectiveKind::kToUnreduced;
+}
+
+LocalCollective read_collective(const OpView& op) {
+  LocalCollective found{.kind = op.def().traits.collective, .mesh = nullptr, .axes = {}};
+  if (!moves_data(found.kind)) return found;
+  found.mesh = collective_mesh(op);
+  found.operand_bytes = op.operand_type(0).nbytes();
+  const auto bytes = static_cast<double>(found.operand_bytes);
+  switch (found.kind) {
+    case CollectiveKind::kAllReduce:
+      read_axes(op, found);
+      found.bytes = most_all_reduce_bytes(bytes, found.group_size, item_size(op.operand_type(0).dtype));
+      break;
+    case CollectiveKind::kReduceScatter:
+      read_axes(op, found);
+      found.dims = collective_dim_axes(op, "scatter");
+      found.bytes = reduce_scatter_bytes(bytes, found.group_size);
+      break;
+    case CollectiveKind::kAllGather:
+      found.dims = collective_dim_axes(op, "gather");
+      found.axes = joined(found.dims);
+      found.group_size = product(found.axes);
+      found.bytes = all_gather_bytes(bytes, found.group_size);
+      break;
+    case CollectiveKind::kAllToAll:
+      read_moves(op, found);
+      found.bytes = all_to_all_bytes(bytes, found.group_size);
+      break;
+    case CollectiveKind::kCollectivePermute:
+      read_permute(op, found);
+      found.bytes = collective_permute_bytes(bytes, found.group_size);
+      break;
+    case CollectiveKind::kExchange: read_exchange(op, found); break;
+    default: break;
+  }
+  return found;
+}
+
+Price collective_price(const LocalCollective& collective, const Hardware& hardware) {
+  if (collective.group_size <= 1) return {};
+  const TransferKind kind = transfer_of(collective);
+  const int64_t received = whole_quantity(collective.bytes);
+  const AxisList axes = collective.from_mesh ? all_axes(*collective.mesh) : collective.axes;
+  Price price = collective_price(kind, *collective.mesh, axes,
+                                 kind == TransferKind::kExchange ? received : collective.operand_bytes, hardware);
+  price.bytes = received;
+  return price;
+}
+
+}  // namespace shardwise
