@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shardwise/cost/hardware.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/pass.h"
 
@@ -91,6 +92,7 @@ struct Choice {
 
   bool is_written = false;   // assign has used it
   MeshPtr mesh;              // of the program
+  HardwarePtr hardware;      // that prices are of
   uint64_t fingerprint = 0;  // of the program (choice_key.h)
   std::vector<NamedOp> named_ops;
   std::vector<ChosenText> sources, carries;

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/choice_in_progress.h"
 
+#include "shardwise/cost/hardware_json.h"
+
 namespace shardwise {
+namespace {
+
+HardwarePtr hardware_called(const std::string& text) {
+  HardwarePtr hardware = text.starts_with("{") ? hardware_from_json(text, "hardware") : builtin_hardware(text);
+  if (hardware != nullptr) return hardware;
+  fail<ShardingError>("compile", str("hardware must be one of ", join(builtin_hardware_names(), ", "), ", or JSON"), text);
+}
+
+}  // namespace
 
 ChoiceInProgress::ChoiceInProgress(const Module& module, const CallGraph& calls, ProgramPlacements& placements,
                                    PassContext& context)
@@ -14,6 +25,7 @@ ChoiceInProgress::ChoiceInProgress(const Module& module, const CallGraph& calls,
       carries_(pinned_entries("carries", &Choices::carries, context)) {
   choice_ = {};
   choice_.mesh = placements.mesh();
+  choice_.hardware = hardware_called(context.options.hardware);
   choice_.fingerprint = keys_.fingerprint();
   choice_.ops.resize(module.op_count());
   if (context.pinned == nullptr || context.pinned->program.empty()) return;

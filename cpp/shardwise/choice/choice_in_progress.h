@@ -26,6 +26,7 @@ class ChoiceInProgress {
 
   // The entry that is pinned for an op; null: none.
   const ChosenOp* pinned(OpId op) { return ops_.is_empty() ? nullptr : ops_.take(keys_.of(op).text()); }
+  const Hardware& hardware() const { return *choice_.hardware; }
   const OpKey& key(OpId op) const { return keys_.of(op); }
 
   void add(OpId op, OpChoice choice) { choice_.ops[op.index] = std::move(choice); }

@@ -3,8 +3,10 @@
 
 #include "shardwise/ir/rewrite/dce.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/partitioning/padding.h"
-#include "shardwise/analysis/collective_ledger.h"
+#include "shardwise/analysis/collective_price.h"
+#include "shardwise/analysis/group_time.h"
 #include "shardwise/emission/partition_context.h"
 #include "shardwise/emission/working_mesh.h"
 
@@ -72,9 +74,16 @@ MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method
   // A method may emit collectives for results that nothing uses.
   dce(scratch);
   MethodCost cost;
-  for (const LedgerRow& row : collective_ledger(scratch)) {
-    cost.bytes += row.bytes;
-    cost.is_chain = cost.is_chain || row.is_chain;
+  // Methods emit no loops: each collective runs once.
+  walk(scratch, [&](OpId id) {
+    const LocalCollective collective = read_collective(OpView(scratch, id));
+    cost.bytes += collective.bytes;
+    cost.is_chain = cost.is_chain || collective.is_chain;
+    cost.price += collective_price(collective, hardware_);
+  });
+  for (const FusionGroup& group : fuse(scratch, {.fused_attention = hardware_.fused_attention}).groups) {
+    const OpTime time = group_time(scratch, group, hardware_);
+    cost.price += {.ps = time.ps(), .work = time.flops};
   }
   return cost;
 }

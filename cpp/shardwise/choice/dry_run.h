@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prices the collectives of a method by making its ops in a scratch program and reading their ledger:
+// Prices a method by making its ops in a scratch program:
 //
-//   DryRuns runs(module);
-//   runs.cost(argmax, rule, method, {<[{}: 8, {"x"}: 8]>, …, <[{}: 8]>, <[{}: 8]>})  // 168 bytes: prog.collectives()
+//   DryRuns runs(module, *default_hardware());
+//   runs.cost(argmax, rule, method, {<[{}: 8, {"x"}: 8]>, …, <[{}: 8]>, <[{}: 8]>}).bytes  // 168: prog.collectives()
 #pragma once
 
 #include <map>
 #include <tuple>
 #include <vector>
 
+#include "shardwise/cost/hardware.h"
+#include "shardwise/cost/price.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
@@ -17,11 +19,12 @@ namespace shardwise {
 struct MethodCost {
   double bytes = 0;       // received by one device
   bool is_chain = false;  // the devices wait for each other, one after another
+  Price price;            // of the ops and collectives that it emits, one after another
 };
 
 class DryRuns {
  public:
-  explicit DryRuns(const Module& source) : source_(source) {}
+  DryRuns(const Module& source, const Hardware& hardware) : source_(source), hardware_(hardware) {}
 
   // `placements` are those of operands and results; collectives for unused results do not
   // count. Equal ops are run once: they share their rule and their constant operands, such as the starts of a slice.
@@ -35,6 +38,7 @@ class DryRuns {
   using Key = std::tuple<const ShardingRule*, const Method*, std::vector<PlacementId>, std::vector<bool>,
                          std::vector<std::pair<size_t, AttrsId>>>;  // constants by operand
   const Module& source_;
+  const Hardware& hardware_;
   std::map<Key, MethodCost> known_;
 };
 

@@ -7,6 +7,7 @@
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
 #include "shardwise/reshard/plan_cache.h"
+#include "shardwise/reshard/plan_price.h"
 
 namespace shardwise {
 
@@ -24,6 +25,10 @@ const ReshardPlan& ReshardPlanner::plan(TypeId type, PlacementId from, Placement
   *cached = std::move(found.plan);
   new_plans_ += found.is_new ? 1 : 0;
   return *cached;
+}
+
+Price ReshardPlanner::price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware) {
+  return from == to ? Price{} : price_of(plan(type, from, to), problem(type, from, to), hardware);
 }
 
 std::optional<ReshardPlan> ReshardPlanner::plan_with_moves(TypeId type, PlacementId from, PlacementId to,

@@ -12,6 +12,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "shardwise/cost/hardware.h"
+#include "shardwise/cost/price.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/reshard/problem.h"
 
@@ -28,6 +30,7 @@ class ReshardPlanner {
   std::optional<ReshardPlan> plan_with_moves(TypeId type, PlacementId from, PlacementId to,
                                              std::span<const std::string> moves) const;
   double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
+  Price price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware);
   int64_t plans() const { return static_cast<int64_t>(plans_.size()); }
   int64_t new_plans() const { return new_plans_; }  // that no compilation had asked for
 

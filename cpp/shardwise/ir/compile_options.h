@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <string>
 #include <string_view>
 
 namespace shardwise {
@@ -25,12 +26,14 @@ struct CompileOptions {
   bool conservative = false;      // propagate full axes only, and nothing along dims whose elements are exchanged
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
   Objective objective = Objective::kTime;
+  std::string hardware = "default";  // the name of a file, or its JSON (cost/hardware_json.h)
 };
 
 // The names of values. The second functions throw ShardingError for another name.
 std::string_view name(Strategy strategy);
 void set_strategy(CompileOptions& options, std::string_view name);
 void set_objective(CompileOptions& options, std::string_view name);
+inline void set_hardware(CompileOptions& options, std::string_view text) { options.hardware = text; }
 
 // A new option is a field above, a row here, and a field of Python's PropagationOptions or PartitionOptions.
 struct CompileOption {
@@ -43,6 +46,7 @@ inline constexpr CompileOption kCompileOptions[] = {
     {.name = "conservative", .flag = &CompileOptions::conservative},
     {.name = "strict_divisible", .flag = &CompileOptions::strict_divisible},
     {.name = "objective", .set = set_objective},
+    {.name = "hardware", .set = set_hardware},
 };
 
 // Options that a pass reads: bit i is for kCompileOptions[i].

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/analysis/executions.h"
 #include "shardwise/choice/greedy/op_chooser.h"
 #include "shardwise/choice/greedy/open_loops.h"
 #include "shardwise/ops/control/call_graph.h"
@@ -14,9 +15,6 @@
 namespace shardwise {
 namespace {
 
-// The trips of a loop that does not count: enough for a reshard before it to be worth more than one in it.
-constexpr int64_t kAssumedTrips = 16;
-
 class GreedyWalk {
  public:
   GreedyWalk(Module& module, PassContext& context)
@@ -27,7 +25,7 @@ class GreedyWalk {
         choice_(module, calls_, placements_, context),
         versions_(module, planner_, placements_, choice_),
         deferred_(module),
-        chooser_(module, versions_, placements_, planner_, choice_, deferred_, context.options.objective),
+        chooser_(module, versions_, placements_, planner_, choice_, deferred_, context.options),
         accumulators_(module, versions_, placements_, planner_, choice_, deferred_),
         loops_(module) {}
 

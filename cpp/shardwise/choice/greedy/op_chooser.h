@@ -2,7 +2,7 @@
 //
 // Chooses how one op is computed by the bytes that each candidate moves, inside methods too (choose.h has the rules):
 //
-//   OpChooser chooser(module, versions, placements, planner, choice, deferred, objective);
+//   OpChooser chooser(module, versions, placements, planner, choice, deferred, options);
 //   const OpChoice best = chooser.choose(dot, rule);
 //   best.operands[0]      // the placement in which it takes operand 0
 //
@@ -23,15 +23,15 @@ class OpChooser {
  public:
   // The module's use lists are built, so it is not const.
   OpChooser(Module& module, Versions& versions, ProgramPlacements& placements, ReshardPlanner& planner,
-            ChoiceInProgress& choice, const DeferredReductions& deferred, Objective objective)
+            ChoiceInProgress& choice, const DeferredReductions& deferred, const CompileOptions& options)
       : module_(module),
         versions_(versions),
         placements_(placements),
         planner_(planner),
         choice_(choice),
         deferred_(deferred),
-        objective_(objective),
-        dry_runs_(module) {}
+        objective_(options.objective),
+        dry_runs_(module, choice.hardware()) {}
 
   void enter_function(const Function& function) { function_ = &function; }
   // For an op of that function: the cheapest candidate, or the one that is pinned.
