@@ -58,8 +58,8 @@ struct TiersKey {
   size_t mesh_hash = 0, hardware_hash = 0;
   int64_t devices = 0;
   friend bool operator==(const TiersKey&, const TiersKey&) = default;
+  friend size_t hash_value(const TiersKey& key) { return hash_combine(key.mesh_hash, key.hardware_hash); }
 };
-size_t hash_value(const TiersKey& key) { return hash_combine(key.mesh_hash, key.hardware_hash); }
 
 }  // namespace
 
