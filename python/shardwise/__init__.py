@@ -30,6 +30,7 @@ from . import (
     debug as debug,
     dtensor,
     errors as errors,
+    hardware as hardware,
     interop as interop,
     layouts,
     models as models,
@@ -103,7 +104,7 @@ if _TYPE_CHECKING:
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {"annotate_jax": ".interop", "from_jax": ".interop"},
-    {"checkpoint_policies", "debug", "dtensor", "errors", "interop", "layouts"}
+    {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "layouts"}
     | {"models", "mpi", "numpy", "random", "testing", "tree"},
 )
 

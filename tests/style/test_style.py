@@ -76,6 +76,7 @@ def test_ir_and_runtime_name_no_op() -> None:
         for line in path.read_text().splitlines()
         for found in OP_NAME.findall(line.split("//")[0])
         if not (path.name.startswith("custom_") or "reduce_directive" in path.name or path.name == "text_words.h")
+        and found != '"shardwise.hardware"'  # a format of files
     ]
     assert not wrong
 

@@ -19,17 +19,51 @@ void read_moves(const OpView& op, LocalCollective& found) {
   found.group_size = product(found.axes);
 }
 
+TransferKind transfer_of_permute(const PermuteAttrs& permute, int64_t group_size) {
+  if (permute.axes.empty()) return TransferKind::kPermute;
+  if (permute.reducer != Reducer::kNone) return TransferKind::kChain;
+  const int64_t shift = permute.shift < 0 ? -permute.shift : permute.shift;
+  const bool is_next = shift == 1 || (permute.wrap && shift == group_size - 1);
+  return is_next ? TransferKind::kShift : TransferKind::kPermute;
+}
+
 void read_permute(const OpView& op, LocalCollective& found) {
   found.permute = permute_attrs(op);
   const bool is_shift = !found.permute.axes.empty();
   found.axes = is_shift ? found.permute.axes : found.permute.from;
   found.group_size = product(found.axes);
+  found.transfer = transfer_of_permute(found.permute, found.group_size);
   // A permute with a reducer passes a running total on, from neighbor to neighbor.
-  found.is_chain = is_shift && found.permute.reducer != Reducer::kNone;
+  found.is_chain = found.transfer == TransferKind::kChain;
+}
+
+// Whether each tile of a dim comes from its own shard and the two beside it. The distance to a sender changes evenly from
+// the first tile to the last.
+bool is_from_neighbors(const ExchangeTarget& to, const ExchangeSource& from) {
+  const int64_t last = product(to.axes) - 1;
+  for (const int64_t tile : {int64_t{0}, last / 2, last}) {
+    const auto [first_sender, last_sender] = senders(to, from, tile);
+    if (first_sender <= last_sender && (first_sender < tile - 1 || last_sender > tile + 1)) return false;
+  }
+  return true;
+}
+
+// A dim that keeps its axes is moved along them; another placement comes from all devices of the group.
+TransferKind transfer_of_exchange(const ExchangeMap& map) {
+  if (map.is_across_meshes()) return TransferKind::kPermute;
+  TransferKind kind = TransferKind::kShift;
+  for (const std::vector<ExchangeSource>& operand : map.from) {
+    for (size_t d = 0; d < map.to.size(); ++d) {
+      if (operand[d].axes != map.to[d].axes) return TransferKind::kExchange;
+      if (!is_from_neighbors(map.to[d], operand[d])) kind = TransferKind::kPermute;
+    }
+  }
+  return kind;
 }
 
 void read_exchange(const OpView& op, LocalCollective& found) {
   const ExchangeMap map = exchange_map(op);
+  found.transfer = transfer_of_exchange(map);
   if (map.is_across_meshes()) {
     found.mesh = map.to_mesh;
     found.from_mesh = map.from_mesh;
@@ -48,22 +82,6 @@ void read_exchange(const OpView& op, LocalCollective& found) {
   found.is_exact = cost.exact;
 }
 
-// The kind of transfer on links, and the bytes that its time follows from (collective_time.h).
-TransferKind transfer_of(const LocalCollective& collective) {
-  switch (collective.kind) {
-    case CollectiveKind::kAllGather: return TransferKind::kAllGather;
-    case CollectiveKind::kReduceScatter: return TransferKind::kReduceScatter;
-    case CollectiveKind::kAllReduce: return TransferKind::kAllReduce;
-    case CollectiveKind::kAllToAll: return TransferKind::kAllToAll;
-    case CollectiveKind::kExchange: return TransferKind::kExchange;
-    default: break;
-  }
-  if (collective.is_chain) return TransferKind::kChain;
-  const int64_t shift = collective.permute.shift < 0 ? -collective.permute.shift : collective.permute.shift;
-  const bool is_next = shift == 1 || (collective.permute.wrap && shift == collective.group_size - 1);
-  return !collective.permute.axes.empty() && is_next ? TransferKind::kShift : TransferKind::kPermute;
-}
-
 }  // namespace
 
 bool moves_data(CollectiveKind kind) {
@@ -79,21 +97,25 @@ LocalCollective read_collective(const OpView& op) {
   const auto bytes = static_cast<double>(found.operand_bytes);
   switch (found.kind) {
     case CollectiveKind::kAllReduce:
+      found.transfer = TransferKind::kAllReduce;
       read_axes(op, found);
       found.bytes = most_all_reduce_bytes(bytes, found.group_size, item_size(op.operand_type(0).dtype));
       break;
     case CollectiveKind::kReduceScatter:
+      found.transfer = TransferKind::kReduceScatter;
       read_axes(op, found);
       found.dims = collective_dim_axes(op, "scatter");
       found.bytes = reduce_scatter_bytes(bytes, found.group_size);
       break;
     case CollectiveKind::kAllGather:
+      found.transfer = TransferKind::kAllGather;
       found.dims = collective_dim_axes(op, "gather");
       found.axes = joined(found.dims);
       found.group_size = product(found.axes);
       found.bytes = all_gather_bytes(bytes, found.group_size);
       break;
     case CollectiveKind::kAllToAll:
+      found.transfer = TransferKind::kAllToAll;
       read_moves(op, found);
       found.bytes = all_to_all_bytes(bytes, found.group_size);
       break;
@@ -109,11 +131,12 @@ LocalCollective read_collective(const OpView& op) {
 
 Price collective_price(const LocalCollective& collective, const Hardware& hardware) {
   if (collective.group_size <= 1) return {};
-  const TransferKind kind = transfer_of(collective);
   const int64_t received = whole_quantity(collective.bytes);
   const AxisList axes = collective.from_mesh ? all_axes(*collective.mesh) : collective.axes;
-  Price price = collective_price(kind, *collective.mesh, axes,
-                                 kind == TransferKind::kExchange ? received : collective.operand_bytes, hardware);
+  // An exchange has no other size than what it receives.
+  const bool is_exchange = collective.kind == CollectiveKind::kExchange;
+  Price price = collective_price(collective.transfer, *collective.mesh, axes,
+                                 is_exchange ? received : collective.operand_bytes, hardware);
   price.bytes = received;
   return price;
 }

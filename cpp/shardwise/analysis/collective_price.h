@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "shardwise/cost/collective_cost.h"
 #include "shardwise/cost/hardware.h"
 #include "shardwise/cost/price.h"
 #include "shardwise/ir/op_def.h"
@@ -24,13 +25,14 @@ namespace shardwise {
 
 struct LocalCollective {
   CollectiveKind kind = CollectiveKind::kNone;
+  TransferKind transfer = TransferKind::kExchange;  // how the devices of a group exchange data
   MeshPtr mesh;
   AxisList axes;              // the devices of a group differ along these
   int64_t group_size = 1;     // devices that take part
   int64_t operand_bytes = 0;  // on one device, padding included
   double bytes = 0;           // received by the device that receives most
-  bool is_exact = true;   // false: `bytes` is an upper bound, because an exchange is among too many devices to count
-  bool is_chain = false;  // a message is passed on from device to device
+  bool is_exact = true;       // false: `bytes` is an upper bound, as of an exchange among too many devices to count
+  bool is_chain = false;      // a message is passed on from device to device
   // What else the kind has.
   std::vector<AxisList> dims = {};       // by dim, of an all_gather and a reduce_scatter
   std::vector<AllToAllMove> moves = {};  // of an all_to_all
@@ -45,8 +47,8 @@ bool moves_data(CollectiveKind kind);
 // Of an op of a local program. An op that moves no data has a group of one device, and no mesh.
 LocalCollective read_collective(const OpView& op);
 
-// Time, bytes and rounds of one execution. A shift by more than one place counts as a permutation that crosses the whole
-// group.
+// Time, bytes and rounds of one execution. A shift by more than one place, and an exchange along the axes of a dim from
+// farther than its neighbors, count as a permutation that crosses the whole group.
 Price collective_price(const LocalCollective& collective, const Hardware& hardware);
 
 }  // namespace shardwise

@@ -12,6 +12,7 @@ namespace shardwise {
 
 void bind_error(pybind11::module_& module);
 void bind_mesh(pybind11::module_& module);
+void bind_hardware(pybind11::module_& module);
 void bind_ir(pybind11::module_& module);
 void bind_passes(pybind11::module_& module);
 void bind_runtime(pybind11::module_& module);

@@ -8,12 +8,14 @@ PYBIND11_MODULE(_core, module) {
   shardwise::register_ops();
   auto error = module.def_submodule("error", "Exceptions");
   auto mesh = module.def_submodule("mesh", "Meshes, axes, shardings");
+  auto hardware = module.def_submodule("hardware", "Rates and links of machines");
   auto ir = module.def_submodule("ir", "Graphs and their text");
   auto passes = module.def_submodule("passes", "The compiler pipeline");
   auto processes = module.def_submodule("processes", "Runs in several processes");
   auto runtime = module.def_submodule("runtime", "Arrays and execution on a virtual mesh");
   shardwise::bind_error(error);
   shardwise::bind_mesh(mesh);
+  shardwise::bind_hardware(hardware);
   shardwise::bind_ir(ir);
   shardwise::bind_passes(passes);
   shardwise::bind_processes(processes);

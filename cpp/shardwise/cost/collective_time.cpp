@@ -101,15 +101,15 @@ class TimeOfTransfer {
     return std::move(time_);
   }
 
-  CollectiveTime all_to_all(int64_t operand) {
+  // Each device gets bytes / parts from each other one.
+  CollectiveTime all_to_all(int64_t bytes, int64_t parts) {
     int64_t inside = 1;
     for (const TierStage& stage : cut_) {
       const int64_t before = inside;
       inside = saturated_product(inside, stage.size);
-      const int64_t rate = all_to_all_rate(stage, tier_of(stage));
-      // The load of a torus is by what all inside it exchange, itself included.
-      const int64_t load = scaled(operand, inside, size_);
-      add(stage, scaled(operand, inside - before, size_), rate, stage.spans.empty() ? 0 : load);
+      // The load of a torus is by what all inside it exchange, the part that stays on a device included.
+      const int64_t load = stage.spans.empty() ? 0 : scaled(bytes, inside, parts);
+      add(stage, scaled(bytes, inside - before, parts), all_to_all_rate(stage, tier_of(stage)), load);
       add_latency(stage, hops(TransferKind::kAllToAll, stage));
     }
     return std::move(time_);
@@ -184,9 +184,8 @@ CollectiveTime collective_time(TransferKind kind, int64_t bytes, const TierCut& 
     case TransferKind::kAllGather: return time.gather(kind, saturated_product(bytes, size));
     case TransferKind::kReduceScatter: return time.gather(kind, bytes);
     case TransferKind::kAllReduce: return twice(time.gather(TransferKind::kReduceScatter, bytes));
-    case TransferKind::kAllToAll: return time.all_to_all(bytes);
-    // A device receives from all others alike: operand (p - 1) / p.
-    case TransferKind::kExchange: return time.all_to_all(scaled(bytes, size, size - 1));
+    case TransferKind::kAllToAll: return time.all_to_all(bytes, size);
+    case TransferKind::kExchange: return time.all_to_all(bytes, size - 1);
     case TransferKind::kShift:
     case TransferKind::kPermute: return time.permute(kind, bytes);
     case TransferKind::kChain: return time.chain(bytes);

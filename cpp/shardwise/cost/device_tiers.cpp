@@ -6,6 +6,7 @@
 #include <set>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/base/recently_used.h"
 #include "shardwise/base/text.h"
 #include "shardwise/cost/torus_slice.h"
@@ -58,8 +59,8 @@ struct TiersKey {
   size_t mesh_hash = 0, hardware_hash = 0;
   int64_t devices = 0;
   friend bool operator==(const TiersKey&, const TiersKey&) = default;
+  friend size_t hash_value(const TiersKey& key) { return hash_combine(key.mesh_hash, key.hardware_hash); }
 };
-size_t hash_value(const TiersKey& key) { return hash_combine(key.mesh_hash, key.hardware_hash); }
 
 }  // namespace
 
@@ -88,7 +89,7 @@ void DeviceTiers::add_blocks(const Mesh& mesh, const Hardware& hardware) {
   }
   if (begin == devices) return;
   int64_t most = 1;
-  for (const Tier& tier : hardware.tiers) most *= tier.size;
+  for (const Tier& tier : hardware.tiers) most = saturated_product(most, tier.size);
   fail<MeshError>("hardware " + hardware.name, str("its tiers of links join at most ", most, " devices"),
                   str(devices, " devices of ", mesh.reference()), "add a tier without size to the file");
 }

@@ -42,32 +42,12 @@ JsonNode with_base(const JsonNode& document) {
   return document.merged_onto(with_base(JsonNode::parse(file->json, std::string(file->name))), {"value", "points"});
 }
 
-class HardwareReader {
+// Reads single values, and their sources.
+class ValueReader {
  public:
-  explicit HardwareReader(JsonNode document) : document_(std::move(document)) {}
-
-  Hardware read() {
-    document_.expect_object({"format", "version", "name", "description", "base", "sources", "peak_flops", "default_dot",
-                             "memory", "launch", "fused_attention", "efficiency", "tiers"});
-    read_sources();
-    Hardware hardware;
-    hardware.name = document_.at("name").string();
-    if (document_.has("description")) hardware.description = document_.at("description").string();
-    read_peaks(hardware);
-    read_memory(hardware);
-    if (document_.has("launch")) hardware.launch_ps = seconds(document_.at("launch"));
-    if (document_.has("fused_attention")) hardware.fused_attention = flag(document_.at("fused_attention"));
-    read_efficiencies(hardware);
-    read_tiers(hardware);
-    hardware.json = document_.text();
-    hardware.hash = std::hash<std::string>{}(hardware.json);
-    return hardware;
-  }
-
- private:
-  void read_sources() {
-    if (!document_.has("sources")) return;
-    for (const auto& [key, source] : document_.at("sources").members()) {
+  explicit ValueReader(const JsonNode& document) {
+    if (!document.has("sources")) return;
+    for (const auto& [key, source] : document.at("sources").members()) {
       source.expect_object({"title", "url", "license"});
       for (const char* text : {"title", "license"}) static_cast<void>(source.at(text).string());
       if (source.has("url")) static_cast<void>(source.at("url").string());
@@ -83,16 +63,6 @@ class HardwareReader {
     if (node.has("source")) expect_source(node.at("source"));
     return node.at("value");
   }
-  void expect_source(const JsonNode& source) const {
-    if (!sources_.contains(source.string())) source.fail_form("must be a key of sources", quote(source.string()));
-  }
-
-  double at_least(const JsonNode& node, double least, std::string_view must_hold) const {
-    const JsonNode value = value_of(node);
-    const double number = value.number();
-    if (!(number >= least)) value.fail_form(must_hold, float_text(number));
-    return number;
-  }
   // Of flops or bytes in a second.
   int64_t rate(const JsonNode& node) const {
     return whole_quantity(std::round(at_least(node, 1, "must be at least 1 per second")));
@@ -105,56 +75,11 @@ class HardwareReader {
   }
   bool flag(const JsonNode& node) const { return value_of(node).boolean(); }
 
-  void read_peaks(Hardware& hardware) const {
-    const JsonNode peaks = document_.at("peak_flops");
-    peaks.expect_object({"matrix", "vector", "transcendental"});
-    for (int unit = 0; unit < kComputeUnitCount; ++unit) {
-      const std::string key(name(static_cast<ComputeUnit>(unit)));
-      if (static_cast<ComputeUnit>(unit) == ComputeUnit::kTranscendental && !peaks.has(key)) continue;
-      read_rows(peaks.at(key), hardware.peaks[static_cast<size_t>(unit)]);
-    }
-    if (!document_.has("default_dot")) return;
-    const JsonNode row = value_of(document_.at("default_dot"));
-    hardware.default_dot = row.string();
-    if (!peaks.at("matrix").has(hardware.default_dot)) {
-      row.fail_form("must be a key of peak_flops.matrix", quote(hardware.default_dot));
-    }
-  }
-
-  void read_rows(const JsonNode& table, std::vector<PeakRow>& rows) const {
-    bool has_dtype = false;
-    for (const auto& [key, value] : table.members()) {
-      const auto dtype = dtype_from_mlir(key);
-      if ((!dtype || bit_width(*dtype) == 0 || is_complex(*dtype)) && key != "tf32") {
-        table.fail_form("must have dtypes as keys, such as bf16, f32, i8, or tf32", quote(key));
-      }
-      has_dtype = has_dtype || dtype.has_value();
-      rows.push_back({key, rate(value)});
-    }
-    if (!has_dtype) table.fail_form("must have the peak of one dtype at least");
-  }
-
-  void read_memory(Hardware& hardware) const {
-    const JsonNode memory = document_.at("memory");
-    memory.expect_object({"bandwidth", "capacity", "reserved"});
-    hardware.memory_bandwidth = rate(memory.at("bandwidth"));
-    hardware.memory_bytes = byte_count(memory.at("capacity"));
-    if (!memory.has("reserved")) return;
-    hardware.reserved_bytes = byte_count(memory.at("reserved"));
-    if (hardware.reserved_bytes > hardware.memory_bytes) {
-      memory.at("reserved").fail_form("must be at most memory.capacity", std::to_string(hardware.reserved_bytes));
-    }
-  }
-
-  void read_efficiencies(Hardware& hardware) const {
-    if (!document_.has("efficiency")) return;
-    const JsonNode tables = document_.at("efficiency");
-    tables.expect_object({"matrix", "vector", "transcendental", "memory"});
-    for (int unit = 0; unit < kComputeUnitCount; ++unit) {
-      const std::string key(name(static_cast<ComputeUnit>(unit)));
-      if (tables.has(key)) hardware.efficiency[static_cast<size_t>(unit)] = efficiency(tables.at(key));
-    }
-    if (tables.has("memory")) hardware.memory_efficiency = efficiency(tables.at("memory"));
+  int64_t unit_count(const JsonNode& node) const {
+    const JsonNode value = value_of(node);
+    const int64_t count = value.integer();
+    if (count < 1 || count > kSaturated) value.fail_form("must be a number of units of at least 1", str(count));
+    return count;
   }
 
   Efficiency efficiency(const JsonNode& node) const {
@@ -171,6 +96,17 @@ class HardwareReader {
     return table;
   }
 
+ private:
+  void expect_source(const JsonNode& source) const {
+    if (!sources_.contains(source.string())) source.fail_form("must be a key of sources", quote(source.string()));
+  }
+
+  double at_least(const JsonNode& node, double least, std::string_view must_hold) const {
+    const JsonNode value = value_of(node);
+    const double number = value.number();
+    if (!(number >= least)) value.fail_form(must_hold, float_text(number));
+    return number;
+  }
   void add_point(const JsonNode& node, Efficiency& table) const {
     const std::vector<JsonNode> pair = node.items();
     if (pair.size() != 2) node.fail_form("must be [size, share]", str(pair.size(), " elements"));
@@ -191,25 +127,21 @@ class HardwareReader {
     table.points.push_back(point);
   }
 
-  void read_tiers(Hardware& hardware) const {
-    const std::vector<JsonNode> tiers = document_.at("tiers").items();
-    if (tiers.empty()) document_.at("tiers").fail_form("must have a tier at least", {});
-    for (size_t i = 0; i < tiers.size(); ++i) {
-      hardware.tiers.push_back(tier(tiers[i]));
-      if (hardware.tiers[i].size == Tier::kUnlimited && i + 1 < tiers.size()) {
-        tiers[i].fail_form("must have \"size\", because a tier without size joins any number and is the last");
-      }
-    }
-  }
+  std::set<std::string> sources_;
+};
 
-  Tier tier(const JsonNode& node) const {
+class TierReader {
+ public:
+  explicit TierReader(const ValueReader& values) : values_(values) {}
+
+  Tier read(const JsonNode& node) const {
     node.expect_object({"name", "topology", "size", "shape", "wraparound", "bandwidth", "latency", "efficiency"});
     Tier tier;
     tier.name = node.at("name").string();
     tier.topology = topology(node.at("topology"));
-    tier.bandwidth = rate(node.at("bandwidth"));
-    if (node.has("latency")) tier.latency_ps = seconds(node.at("latency"));
-    if (node.has("efficiency")) tier.efficiency = efficiency(node.at("efficiency"));
+    tier.bandwidth = values_.rate(node.at("bandwidth"));
+    if (node.has("latency")) tier.latency_ps = values_.seconds(node.at("latency"));
+    if (node.has("efficiency")) tier.efficiency = values_.efficiency(node.at("efficiency"));
     if (tier.topology == Topology::kTorus) {
       read_torus(node, tier);
       return tier;
@@ -217,7 +149,7 @@ class HardwareReader {
     for (const char* key : {"shape", "wraparound"}) {
       if (node.has(key)) node.fail_form(str("must have \"", key, "\" only if its topology is torus"));
     }
-    if (node.has("size") || tier.topology == Topology::kRing) tier.size = unit_count(node.at("size"));
+    if (node.has("size") || tier.topology == Topology::kRing) tier.size = values_.unit_count(node.at("size"));
     return tier;
   }
 
@@ -229,19 +161,12 @@ class HardwareReader {
     node.fail_form("must be switch, fat_tree, ring or torus", quote(text));
   }
 
-  int64_t unit_count(const JsonNode& node) const {
-    const JsonNode value = value_of(node);
-    const int64_t count = value.integer();
-    if (count < 1 || count > kSaturated) value.fail_form("must be a number of units of at least 1", str(count));
-    return count;
-  }
-
   void read_torus(const JsonNode& node, Tier& tier) const {
     if (node.has("size")) node.fail_form("must have no \"size\" as a torus: the product of its shape is the size");
-    const JsonNode shape = value_of(node.at("shape"));
+    const JsonNode shape = values_.value_of(node.at("shape"));
     tier.size = 1;
     for (const JsonNode& dim : shape.items()) {
-      tier.shape.push_back(unit_count(dim));
+      tier.shape.push_back(values_.unit_count(dim));
       tier.size = saturated_product(tier.size, tier.shape.back());
     }
     if (tier.shape.empty() || tier.shape.size() > kMostTorusDims || tier.size > kMostTorusUnits) {
@@ -252,13 +177,13 @@ class HardwareReader {
   }
 
   // An object may be the rule itself: {"multiple_of": 4}.
-  JsonNode value_of_wraparound(const JsonNode& node) const { return node.has("value") ? value_of(node) : node; }
+  JsonNode value_of_wraparound(const JsonNode& node) const { return node.has("value") ? values_.value_of(node) : node; }
 
   void read_wraparound(const JsonNode& node, Tier& tier) const {
     if (node.is_object()) {
       node.expect_object({"multiple_of", "length"});
-      if (node.has("multiple_of")) tier.wrap_multiple = unit_count(node.at("multiple_of"));
-      if (node.has("length")) tier.wrap_length = unit_count(node.at("length"));
+      if (node.has("multiple_of")) tier.wrap_multiple = values_.unit_count(node.at("multiple_of"));
+      if (node.has("length")) tier.wrap_length = values_.unit_count(node.at("length"));
       return;
     }
     const std::string rule = node.string();
@@ -268,8 +193,97 @@ class HardwareReader {
     tier.wrap_multiple = rule == "always" ? 1 : 0;
   }
 
+  const ValueReader& values_;
+};
+
+class HardwareReader {
+ public:
+  explicit HardwareReader(JsonNode document) : document_(std::move(document)), values_(document_) {}
+
+  Hardware read() {
+    document_.expect_object({"format", "version", "name", "description", "base", "sources", "peak_flops", "default_dot",
+                             "memory", "launch", "fused_attention", "efficiency", "tiers"});
+    Hardware hardware;
+    hardware.name = document_.at("name").string();
+    if (document_.has("description")) hardware.description = document_.at("description").string();
+    read_peaks(hardware);
+    read_memory(hardware);
+    if (document_.has("launch")) hardware.launch_ps = values_.seconds(document_.at("launch"));
+    if (document_.has("fused_attention")) hardware.fused_attention = values_.flag(document_.at("fused_attention"));
+    read_efficiencies(hardware);
+    read_tiers(hardware);
+    hardware.json = document_.text();
+    hardware.hash = std::hash<std::string>{}(hardware.json);
+    return hardware;
+  }
+
+ private:
+  void read_peaks(Hardware& hardware) const {
+    const JsonNode peaks = document_.at("peak_flops");
+    peaks.expect_object({"matrix", "vector", "transcendental"});
+    for (int unit = 0; unit < kComputeUnitCount; ++unit) {
+      const std::string key(name(static_cast<ComputeUnit>(unit)));
+      if (static_cast<ComputeUnit>(unit) == ComputeUnit::kTranscendental && !peaks.has(key)) continue;
+      read_rows(peaks.at(key), hardware.peaks[static_cast<size_t>(unit)]);
+    }
+    if (!document_.has("default_dot")) return;
+    const JsonNode row = values_.value_of(document_.at("default_dot"));
+    hardware.default_dot = row.string();
+    if (!peaks.at("matrix").has(hardware.default_dot)) {
+      row.fail_form("must be a key of peak_flops.matrix", quote(hardware.default_dot));
+    }
+  }
+
+  void read_rows(const JsonNode& table, std::vector<PeakRow>& rows) const {
+    bool has_dtype = false;
+    for (const auto& [key, value] : table.members()) {
+      const auto dtype = dtype_from_mlir(key);
+      if ((!dtype || bit_width(*dtype) == 0 || is_complex(*dtype)) && key != "tf32") {
+        table.fail_form("must have dtypes as keys, such as bf16, f32, i8, or tf32", quote(key));
+      }
+      has_dtype = has_dtype || dtype.has_value();
+      rows.push_back({key, values_.rate(value)});
+    }
+    if (!has_dtype) table.fail_form("must have the peak of one dtype at least");
+  }
+
+  void read_memory(Hardware& hardware) const {
+    const JsonNode memory = document_.at("memory");
+    memory.expect_object({"bandwidth", "capacity", "reserved"});
+    hardware.memory_bandwidth = values_.rate(memory.at("bandwidth"));
+    hardware.memory_bytes = values_.byte_count(memory.at("capacity"));
+    if (!memory.has("reserved")) return;
+    hardware.reserved_bytes = values_.byte_count(memory.at("reserved"));
+    if (hardware.reserved_bytes > hardware.memory_bytes) {
+      memory.at("reserved").fail_form("must be at most memory.capacity", std::to_string(hardware.reserved_bytes));
+    }
+  }
+
+  void read_efficiencies(Hardware& hardware) const {
+    if (!document_.has("efficiency")) return;
+    const JsonNode tables = document_.at("efficiency");
+    tables.expect_object({"matrix", "vector", "transcendental", "memory"});
+    for (int unit = 0; unit < kComputeUnitCount; ++unit) {
+      const std::string key(name(static_cast<ComputeUnit>(unit)));
+      if (tables.has(key)) hardware.efficiency[static_cast<size_t>(unit)] = values_.efficiency(tables.at(key));
+    }
+    if (tables.has("memory")) hardware.memory_efficiency = values_.efficiency(tables.at("memory"));
+  }
+
+  void read_tiers(Hardware& hardware) const {
+    const std::vector<JsonNode> tiers = document_.at("tiers").items();
+    const TierReader reader(values_);
+    if (tiers.empty()) document_.at("tiers").fail_form("must have a tier at least", {});
+    for (size_t i = 0; i < tiers.size(); ++i) {
+      hardware.tiers.push_back(reader.read(tiers[i]));
+      if (hardware.tiers[i].size == Tier::kUnlimited && i + 1 < tiers.size()) {
+        tiers[i].fail_form("must have \"size\", because a tier without size joins any number and is the last");
+      }
+    }
+  }
+
   const JsonNode document_;
-  std::set<std::string> sources_;
+  const ValueReader values_;
 };
 
 void expect_format(const JsonNode& document) {

@@ -5,8 +5,9 @@ The compiled core of shardwise: one submodule per layer. Private: use the shardw
 from __future__ import annotations
 from . import error
 from . import mesh
+from . import hardware
 from . import ir
 from . import passes
 from . import processes
 from . import runtime
-__all__: list[str] = ['error', 'ir', 'mesh', 'passes', 'processes', 'runtime']
+__all__: list[str] = ['error', 'hardware', 'ir', 'mesh', 'passes', 'processes', 'runtime']

@@ -53,6 +53,10 @@ TEST(LocalCollective, IsReadAsNumbers) {
       {R"(exchange"(%arg0) <{from = [[{axes = #sdy<axis_ref_list{"y"}>, offset = 1 : i64}]], mesh = @mesh, to = [{axes = )"
        R"(#sdy<axis_ref_list{"y"}>, rows = 3 : i64, size = 11 : i64}]}>)",
        "tensor<3xf32>", "tensor<3xf32>", R"({"y"} 4 devices 4 B)", "9 ps, 4 B, 1 round"},
+      // From {"y"} on dim 0 to {"y"} on dim 1: from all devices.
+      {R"(exchange"(%arg0) <{from = [[{axes = #sdy<axis_ref_list{"y"}>}, {}]], mesh = @mesh, to = [{rows = 8 : i64}, )"
+       R"({axes = #sdy<axis_ref_list{"y"}>, rows = 3 : i64}]}>)",
+       "tensor<2x12xf32>", "tensor<8x3xf32>", R"({"y"} 4 devices 72 B)", "160 ps, 72 B, 1 round"},
   };
   for (const Row& row : rows) {
     const LocalCollective found = read(program_of(row.op, row.type, row.result));
@@ -91,6 +95,21 @@ TEST(CollectivePrice, FollowsTheTiersOfTheMesh) {
       R"(collective_permute"(%arg0) <{axes = #sdy<axis_ref_list{"x"}>, mesh = @mesh, shift = 1 : i64, wrap = true}>)",
       "tensor<250xf32>", "tensor<250xf32>", mesh));
   EXPECT_EQ(collective_price(found, *default_hardware()), (Price{20'000, 1000, 1}));
+}
+
+// 64 rows in blocks of 4 on 16 devices: a halo comes from the neighbor, the reverse from the other end.
+TEST(LocalCollective, ExchangesComeFromNeighborsOrFromFarther) {
+  const auto transfer = [](std::string_view from, std::string_view rows) {
+    const Module module = program_of(str("exchange\"(%arg0) <{from = [[{axes = #sdy<axis_ref_list{\"x\"}>, ", from,
+                                         "}]], mesh = @mesh, to = [{axes = #sdy<axis_ref_list{\"x\"}>, rows = ", rows,
+                                         " : i64, size = 64 : i64, step = 4 : i64}]}>"),
+                                     "tensor<4xf32>", str("tensor<", rows, "xf32>"), R"(sdy.mesh @mesh = <["x"=16]>)");
+    return read(module).transfer;
+  };
+  EXPECT_EQ(transfer("offset = -1 : i64", "6"), TransferKind::kShift);
+  EXPECT_EQ(transfer("offset = 4 : i64", "4"), TransferKind::kShift);
+  EXPECT_EQ(transfer("offset = 5 : i64", "4"), TransferKind::kPermute);
+  EXPECT_EQ(transfer("offset = 63 : i64, scale = -1 : i64", "4"), TransferKind::kPermute);
 }
 
 TEST(CollectivePrice, OfAnExchangeAcrossMeshes) {

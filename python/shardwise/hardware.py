@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hardware: the rates and links of machines, from which times are computed.
+
+Built-in files describe TPUs, GPUs and a CPU host. A file of your own states what differs from one of them. Each number
+has its source and its license.
+
+>>> h100 = load("h100_sxm")
+>>> h100
+Hardware('h100_sxm': bf16 989 TFLOP/s, memory 3.35 TB/s and 79.11 GiB, nvlink 8 x 450 GB/s, infiniband 50 GB/s)
+>>> h100.peak("matrix", "float8_e4m3fn") / h100.peak("matrix", "bfloat16")
+2.0
+>>> from shardwise import Mesh
+>>> mesh = Mesh({"data": 2, "model": 8})
+>>> h100.collective_time("all_gather", 2**26, mesh, ["model"])
+CollectiveTime(1.05 ms: nvlink 448 MiB in 1.04 ms, latency 1.8 us)
+"""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ._core import hardware as _hardware
+from .dtypes import as_dtype, dtype_name
+from .errors import described, is_integer, message, shown
+from .process.traceback_filtering import entry_point, entry_points
+from .reports.tables import format_bytes
+from .shardings.mesh import Mesh
+from .shardings.partition_spec import Axis, SubAxis
+
+__all__ = ["CollectiveTime", "Hardware", "Number", "Tier", "TierTime", "list", "load"]
+
+_UNITS = ("matrix", "vector", "transcendental")
+_KINDS = (
+    "all_gather",
+    "reduce_scatter",
+    "all_reduce",
+    "all_to_all",
+    "collective_permute",
+    "exchange",
+    "shift",
+    "chain",
+)
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a hardware file, and where it is from.
+
+    Attributes:
+        path: its place in the file, ``"memory.bandwidth"``.
+        value: the number, in bytes, flops or seconds; for a torus also its shape and its rule of wraparound.
+        source: the title of the source; "" if the file does not state it.
+        license: the license of the source.
+        note: how the number follows from the source, or "".
+    """
+
+    path: str
+    value: Any
+    source: str
+    license: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Links that join devices, or groups of the tier inside.
+
+    Attributes:
+        name: ``"nvlink"``.
+        topology: ``"switch"``, ``"fat_tree"``, ``"ring"`` or ``"torus"``.
+        size: units that it joins at most; None for any number.
+        bandwidth: bytes per second, one way: of each device of a switch or a fat tree, of each link of a ring or torus.
+        latency: seconds of one message between neighbors.
+        shape: the dims of a torus; empty otherwise.
+    """
+
+    name: str
+    topology: str
+    size: int | None
+    bandwidth: float
+    latency: float
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class TierTime:
+    """What a collective does to one tier: the bytes that a device receives over it, and the seconds that this takes."""
+
+    name: str
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class CollectiveTime:
+    """The time of a collective on some hardware.
+
+    Attributes:
+        latency: seconds that pass however few bytes there are.
+        tiers: what happens in each tier of links, from the inside out.
+    """
+
+    latency: float
+    tiers: tuple[TierTime, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Latency, and the times of the tiers one after the other: an estimate."""
+        return self.latency + sum(tier.seconds for tier in self.tiers)
+
+    @property
+    def overlapped(self) -> float:
+        """Latency, and the time of the slowest tier: a lower bound, which messages in many pieces come close to."""
+        return self.latency + max((tier.seconds for tier in self.tiers), default=0.0)
+
+    def __repr__(self) -> str:
+        parts = [f"{tier.name} {format_bytes(tier.bytes)} in {_duration(tier.seconds)}" for tier in self.tiers]
+        parts += [f"latency {_duration(self.latency)}"] if self.latency else []
+        return f"CollectiveTime({_duration(self.seconds)}{': ' if parts else ''}{', '.join(parts)})"
+
+
+@entry_points
+class Hardware:
+    """The rates and links of one kind of machine; :func:`load` reads it.
+
+    Two of them are equal if their files state the same.
+    """
+
+    __slots__ = ("_core",)
+    _core: _hardware.Hardware
+
+    def __init__(self) -> None:
+        raise TypeError(message("Hardware", "is read from a file", None, 'sw.hardware.load("h100_sxm") reads one'))
+
+    @classmethod
+    def _wrap(cls, core: _hardware.Hardware) -> Hardware:
+        hardware = cls.__new__(cls)
+        hardware._core = core
+        return hardware
+
+    @property
+    def name(self) -> str:
+        """The name in the file."""
+        return self._core.name
+
+    @property
+    def description(self) -> str:
+        """What it is, in one line."""
+        return self._core.description
+
+    @property
+    def memory_bandwidth(self) -> float:
+        """Bytes per second of a device's memory."""
+        return float(self._core.memory_bandwidth)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The capacity of a device's memory, in bytes."""
+        return self._core.memory_bytes
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes of the memory that programs do not get."""
+        return self._core.reserved_bytes
+
+    @property
+    def launch(self) -> float:
+        """Seconds that it takes to start one kernel."""
+        return self._core.launch_ps / 1e12
+
+    @property
+    def fused_attention(self) -> bool:
+        """Whether a product, a softmax and a product run as one kernel, which does not store the scores."""
+        return self._core.fused_attention
+
+    @property
+    def default_dot(self) -> str:
+        """The format of a float32 product of precision DEFAULT: ``"tf32"``, ``"bf16"`` or ``"f32"``."""
+        return self._core.default_dot
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """The tiers of links, from the inside out."""
+        return tuple(_tier(tier) for tier in self.to_dict()["tiers"])
+
+    @property
+    def numbers(self) -> tuple[Number, ...]:
+        """Every number of the file with its source and license."""
+        document = self.to_dict()
+        sources = document.pop("sources", {})
+        return tuple(_numbers("", document, sources))
+
+    def peak(self, unit: str, dtype: Any) -> float:
+        """Operations per second of a unit for one dtype.
+
+        A dtype that the file does not list has the rate of the narrowest listed one that is as wide, and one wider than
+        all of them a rate that is lower by the ratio of their bits.
+
+        Args:
+            unit: ``"matrix"`` for products, ``"vector"``, or ``"transcendental"`` for functions such as ``exp``.
+            dtype: a NumPy dtype or its name.
+
+        Raises:
+            ValueError: an unknown unit. DTypeError: an unknown dtype.
+        """
+        if unit not in _UNITS:
+            raise ValueError(message("Hardware.peak", f"unit must be {_words(_UNITS)}", shown(unit)))
+        return float(self._core.peak(unit, dtype_name(as_dtype("Hardware.peak", dtype)))[0])
+
+    def collective_time(self, kind: str, nbytes: int, mesh: Mesh, axes: Sequence[Axis] | str) -> CollectiveTime:
+        """The time of one collective by groups of devices along some axes of a mesh.
+
+        Args:
+            kind: ``"all_gather"``, ``"reduce_scatter"``, ``"all_reduce"``, ``"all_to_all"``, ``"collective_permute"``,
+                ``"exchange"``, ``"shift"`` (to the next device) or ``"chain"`` (from the first device to the last).
+            nbytes: the size of the operand on one device, in bytes; of an exchange, what a device receives.
+            mesh: the devices. Their ids fill the tiers from the inside out.
+            axes: an axis, or several; the devices of a group differ along these.
+
+        Raises:
+            ValueError: an unknown kind, or a negative size. ShardingError: an unknown axis, or one that comes twice.
+            MeshError: the hardware joins fewer devices than the mesh has.
+
+        >>> from shardwise import Mesh
+        >>> load("tpu_v5e").collective_time("all_gather", 2**23, Mesh({"x": 8, "y": 4}), "y")
+        CollectiveTime(562 us: ici 24 MiB in 559 us, latency 3 us)
+        """
+        if kind not in _KINDS:
+            raise ValueError(message("collective_time", f"kind must be {_words(_KINDS)}", shown(kind)))
+        if not is_integer(nbytes, 0) or nbytes >= 2**63:
+            raise ValueError(message("collective_time", "nbytes must be an integer from 0 to 2^63", shown(nbytes)))
+        if not isinstance(mesh, Mesh):
+            raise TypeError(message("collective_time", "mesh must be a Mesh", described(mesh)))
+        names = [axes] if isinstance(axes, (str, SubAxis)) else [*axes]
+        rows = [(axis.name, (axis.pre, axis.size)) if isinstance(axis, SubAxis) else (axis, None) for axis in names]
+        if not all(isinstance(name, str) for name, _ in rows):
+            raise TypeError(message("collective_time", "axes must be names of mesh axes", shown(axes)))
+        latency, tiers = self._core.collective_time(kind, int(nbytes), mesh._core, rows)
+        return CollectiveTime(latency / 1e12, tuple(TierTime(name, size, ps / 1e12) for name, size, ps in tiers))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The file as values that JSON supports, with everything that its base has; :func:`load` reads them back."""
+        document: dict[str, Any] = json.loads(self._core.json)
+        return document
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hardware) and self._core == other._core
+
+    def __hash__(self) -> int:
+        return hash(self._core)
+
+    def __repr__(self) -> str:
+        peak, row = self._core.peak("matrix", "bfloat16")
+        memory = f"memory {_rate(self.memory_bandwidth, 'B/s')} and {format_bytes(self.memory_bytes)}"
+        parts = [f"{row} {_rate(peak, 'FLOP/s')}", memory, *map(_tier_text, self.tiers)]
+        return f"Hardware({self.name!r}: {', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<tr><td>{escape(each.path)}</td><td style='text-align:right'>{escape(_value_text(each.value))}</td>"
+            f"<td>{escape(', '.join(filter(None, (each.source, each.note))))}</td><td>{escape(each.license)}</td></tr>"
+            for each in self.numbers
+        ]
+        head = "<tr><th>number</th><th>value</th><th>source</th><th>license</th></tr>"
+        return f"<div><code>{escape(repr(self))}</code><table>{head}{''.join(rows)}</table></div>"
+
+
+@entry_point
+def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Hardware:
+    """Read hardware: a built-in file by its name, a file of your own by its path, or a dict of the same form.
+
+    Raises:
+        ParseError: a file that is not of the form in :doc:`/hardware`; the message names the place in the file.
+        FileNotFoundError: neither a built-in name nor a file.
+
+    >>> load("tpu_v5p").tiers[0]
+    Tier(name='ici', topology='torus', size=8960, bandwidth=90000000000.0, latency=1e-06, shape=(16, 20, 28))
+    >>> slow = load({**load("h100_sxm").to_dict(), "name": "slow", "launch": 5e-6})
+    >>> slow.launch
+    5e-06
+    """
+    if isinstance(source, Mapping):
+        return Hardware._wrap(_hardware.from_json(_json_of(source), "hardware"))
+    try:
+        path = os.fsdecode(source)
+    except TypeError:
+        raise TypeError(message("hardware.load", "takes a name, a path or a dict", described(source))) from None
+    found = _hardware.builtin(path)
+    if found is not None:
+        return Hardware._wrap(found)
+    if not os.path.isfile(path):
+        names = _hardware.builtin_names()
+        near = [name for name in names if path and name.startswith(path)]
+        near = near or difflib.get_close_matches(path, names, n=1, cutoff=0.4)
+        way_out = f"did you mean {near[0]!r}? " if near else ""
+        rule = "must be a built-in name or the path of a file"
+        raise FileNotFoundError(
+            message("hardware.load", rule, repr(path), f"{way_out}sw.hardware.list() returns the names")
+        )
+    with open(path, "rb") as file:
+        return Hardware._wrap(_hardware.from_json(file.read(), path))
+
+
+@entry_point
+def list() -> builtins.list[str]:
+    """The names of the built-in files; ``"default"`` comes first.
+
+    >>> list()[:3]
+    ['default', 'a100_40', 'a100_80']
+    """
+    return _hardware.builtin_names()
+
+
+def _json_of(document: Mapping[str, Any]) -> bytes:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(message("hardware.load", "a dict must have values that JSON supports", described(value)))
+
+    return json.dumps(dict(document), default=plain).encode()
+
+
+def _plain(number: Any) -> Any:
+    return number["value"] if isinstance(number, dict) and "value" in number else number
+
+
+def _tier(tier: Mapping[str, Any]) -> Tier:
+    shape = tuple(_plain(tier.get("shape", ())))
+    size = int(np.prod(shape)) if shape else _plain(tier.get("size"))
+    bandwidth, latency = float(_plain(tier["bandwidth"])), float(_plain(tier.get("latency", 0)))
+    return Tier(tier["name"], tier["topology"], size, bandwidth, latency, shape)
+
+
+def _tier_text(tier: Tier) -> str:
+    size = "x".join(map(str, tier.shape)) or (str(tier.size) if tier.size else "")
+    return f"{tier.name} {size}{' x ' if size else ''}{_rate(tier.bandwidth, 'B/s')}"
+
+
+def _numbers(path: str, node: Any, sources: Mapping[str, Any]) -> Iterator[Number]:
+    """The numbers below a node of a file, in its order; a number is alone, or has its source beside it."""
+    is_stated = isinstance(node, dict) and ("value" in node or "points" in node)
+    if is_stated or (isinstance(node, (int, float)) and not isinstance(node, bool)):
+        row = node if isinstance(node, dict) else {"value": node}
+        source = sources.get(str(row.get("source")), {})
+        value = row["value"] if "value" in row else row["points"]
+        yield Number(path, value, source.get("title", ""), source.get("license", ""), row.get("note", ""))
+    elif isinstance(node, dict):
+        for key, child in node.items():
+            if path or key != "version":
+                yield from _numbers(f"{path}.{key}" if path else key, child, sources)
+    elif isinstance(node, builtins.list):
+        for child in node:
+            name = child.get("name") if isinstance(child, dict) else None
+            yield from _numbers(f"{path}.{name}", child, sources)
+
+
+def _words(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _three_digits(value: float, units: Sequence[str]) -> str:
+    """``value`` with three digits, in the largest of ``units`` that leaves at least 1; each is 1000 of the last."""
+    unit = 0
+    while unit + 1 < len(units) and value >= 999.5:
+        value, unit = value / 1000, unit + 1
+    text = f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"
+    return f"{text} {units[unit]}"
+
+
+def _rate(value: float, unit: str) -> str:
+    return _three_digits(value, [f"{prefix}{unit}" for prefix in ("", "k", "M", "G", "T", "P")])
+
+
+def _duration(seconds: float) -> str:
+    return _three_digits(seconds * 1e12, ["ps", "ns", "us", "ms", "s"])
+
+
+def _value_text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, (int, float)) else str(value)
