@@ -10,12 +10,14 @@ PYBIND11_MODULE(_core, module) {
   auto mesh = module.def_submodule("mesh", "Meshes, axes, shardings");
   auto ir = module.def_submodule("ir", "Graphs and their text");
   auto passes = module.def_submodule("passes", "The compiler pipeline");
+  auto analysis = module.def_submodule("analysis", "Times of ops, how often they run");
   auto processes = module.def_submodule("processes", "Runs in several processes");
   auto runtime = module.def_submodule("runtime", "Arrays and execution on a virtual mesh");
   shardwise::bind_error(error);
   shardwise::bind_mesh(mesh);
   shardwise::bind_ir(ir);
   shardwise::bind_passes(passes);
+  shardwise::bind_analysis(analysis);
   shardwise::bind_processes(processes);
   shardwise::bind_runtime(runtime);
 }
