@@ -133,8 +133,7 @@ class Grouping {
     const OpId maker = module_.value(value).op;
     if (roles_.of(maker) != FusionRole::kOther) return true;
     const OpView op(module_, maker);
-    return own_cost(op).touched[op.operand_count() + module_.value(value).index] >=
-           module_.type(value).byte_quantity();
+    return own_cost(op).touched[op.operand_count() + module_.value(value).index] >= module_.type(value).byte_quantity();
   }
 
   // What reads the scores of an attention behind it is its gradient, which makes them again: one group.

@@ -20,10 +20,10 @@ enum class GroupCore : uint8_t { kNothing, kReduction, kProduct, kOther, kBorder
 
 struct GroupFacts {
   GroupCore core = GroupCore::kNothing;
-  bool has_batch = false;         // its first product has
+  bool has_batch = false;  // its first product has
   bool reduces_rows = false;
   int products = 0;
-  int64_t scores = 0;             // elements of the result of the first product
+  int64_t scores = 0;  // elements of the result of the first product
 
   // A product, the reduction of its rows, and another product of them.
   bool is_attention() const { return products > 1 && reduces_rows; }

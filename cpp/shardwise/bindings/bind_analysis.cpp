@@ -75,8 +75,7 @@ std::vector<py::dict> group_times(const Module& module, const std::string& hardw
     py::list ops, again;
     for (const OpId op : group.ops) ops.append(OpView(module, op).name());
     for (const OpId op : group.computed_again) again.append(OpView(module, op).name());
-    py::dict row(py::arg("ops") = ops, py::arg("computed_again") = again,
-                 py::arg("is_attention") = group.is_attention);
+    py::dict row(py::arg("ops") = ops, py::arg("computed_again") = again, py::arg("is_attention") = group.is_attention);
     add_time(row, group_time(module, group, *hardware));
     add_executions(row, executions.of(group.ops.front()));
     rows.push_back(std::move(row));

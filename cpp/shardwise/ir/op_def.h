@@ -206,7 +206,6 @@ class DecomposeContext {
 //   kManual     runs once, on the shards of the operands                                          manual_computation
 enum class Regions : uint8_t { kNone, kCombiner, kBranches, kLoop, kInline, kCall, kManual };
 
-
 // ---- data flow ----------------------------------------------------------------------------------------------------
 
 // Values that correspond to each other across the regions of an op:

@@ -7,6 +7,7 @@ from . import error
 from . import mesh
 from . import ir
 from . import passes
+from . import analysis
 from . import processes
 from . import runtime
-__all__: list[str] = ['error', 'ir', 'mesh', 'passes', 'processes', 'runtime']
+__all__: list[str] = ['analysis', 'error', 'ir', 'mesh', 'passes', 'processes', 'runtime']

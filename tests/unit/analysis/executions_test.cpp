@@ -67,8 +67,8 @@ std::string branches(const std::string& attributes = "") {
       stablehlo.return %t : tensor<4xf32>
     }, {
       stablehlo.return %x : tensor<4xf32>
-    }))" + attributes +
-         " : (tensor<i32>) -> tensor<4xf32>";
+    }))" +
+         attributes + " : (tensor<i32>) -> tensor<4xf32>";
 }
 
 TEST(Executions, ABranchCountsAsIfItRanWithItsShareAsTheFactor) {
@@ -117,7 +117,7 @@ TEST(Executions, AFunctionThatNothingCallsNeverRuns) {
 }
 
 TEST(Executions, TimesRoundsUpOnce) {
-  EXPECT_EQ((Executions{.count = 10, .factor = {1, 3}}).times(7), 24);    // 70 / 3
+  EXPECT_EQ((Executions{.count = 10, .factor = {1, 3}}).times(7), 24);  // 70 / 3
   EXPECT_EQ((Executions{.count = 1, .factor = {0, 1}}).times(7), 0);
   EXPECT_EQ((Executions{.count = 1, .factor = {}}).times(kHuge), kHuge);
   EXPECT_EQ((Executions{.count = kHuge, .factor = {16, 1}}).times(1), kHuge);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/analysis/fusion.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
+
+#include <gtest/gtest.h>
 
 #include "analysis/timed.h"
 #include "shardwise/analysis/group_time.h"
@@ -209,8 +209,9 @@ std::string attention(bool has_mask) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %low = stablehlo.constant dense<-1.0e30> : tensor<8x64x128xf32>
   %maskb = stablehlo.broadcast_in_dim %mask, dims = [1, 2] : (tensor<64x128xi1>) -> tensor<8x64x128xi1>
-)") + (has_mask ? "%s = stablehlo.select %maskb, %s0, %low : tensor<8x64x128xi1>, tensor<8x64x128xf32>\n"
-                : "%s = stablehlo.negate %s0 : tensor<8x64x128xf32>\n") +
+)") +
+         (has_mask ? "%s = stablehlo.select %maskb, %s0, %low : tensor<8x64x128xi1>, tensor<8x64x128xf32>\n"
+                   : "%s = stablehlo.negate %s0 : tensor<8x64x128xf32>\n") +
          R"(%m = stablehlo.reduce(%s init: %ninf) applies stablehlo.maximum across dimensions = [2]
       : (tensor<8x64x128xf32>, tensor<f32>) -> tensor<8x64xf32>
   %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<8x64xf32>) -> tensor<8x64x128xf32>
@@ -253,7 +254,8 @@ TEST(Fusion, ProductsWithoutRowsThatAreReducedAreApart) {
 // A normalized layer between two products with weights has the same shape, but no batch: no kernel keeps the weights.
 TEST(Fusion, ProductsWithWeightsAreApart) {
   const std::string text = groups_of(R"(%s = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
-      : (tensor<64x32xf32>, tensor<32x256xf32>) -> tensor<64x256xf32>)" + kSoftmax.substr(0, kSoftmax.rfind("%r")) +
+      : (tensor<64x32xf32>, tensor<32x256xf32>) -> tensor<64x256xf32>)" +
+                                         kSoftmax.substr(0, kSoftmax.rfind("%r")) +
                                          R"(%n = stablehlo.divide %e, %zb : tensor<64x256xf32>
     %r = stablehlo.dot_general %n, %c, contracting_dims = [1] x [0]
       : (tensor<64x256xf32>, tensor<256x32xf32>) -> tensor<64x32xf32>)",
@@ -296,13 +298,13 @@ struct Placements {
 };
 
 TEST(Fusion, PlacementsCutWhereTheRuleDisagrees) {
-  const Module module = parse_program("sdy.mesh @mesh = <[\"x\"=2]>\n" + main_text(R"(
+  const Module module =
+      parse_program("sdy.mesh @mesh = <[\"x\"=2]>\n" + main_text(R"(
     %0 = stablehlo.tanh %a : tensor<8x16xf32>
     %1 = stablehlo.negate %0 : tensor<8x16xf32>
     %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
     %r = stablehlo.exponential %2 : tensor<16x8xf32>)",
-                                                                                   "%a: tensor<8x16xf32>",
-                                                                                   "tensor<16x8xf32>"));
+                                                                 "%a: tensor<8x16xf32>", "tensor<16x8xf32>"));
   Placements placements(module);
   const std::vector<OpId>& ops = module.region(module.main().body).ops;
   const auto cuts = cuts_between(placements.ids);

@@ -45,10 +45,7 @@ TEST(OpTime, ADotTakesTwoOperationsForEachProduct) {
   expect(Timed("%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
                "(tensor<4096x8192xbf16>, tensor<8192x4096xbf16>) -> tensor<4096x4096xbf16>",
                "%a: tensor<4096x8192xbf16>, %b: tensor<8192x4096xbf16>", "tensor<4096x4096xbf16>"),
-         {.matrix = 274877906944,
-          .touched = {67108864, 67108864, 33554432},
-          .ps = 274878907,
-          .bound = Bound::kMatrix});
+         {.matrix = 274877906944, .touched = {67108864, 67108864, 33554432}, .ps = 274878907, .bound = Bound::kMatrix});
 }
 
 TEST(OpTime, ABatchedDotCountsEachBatch) {
@@ -113,9 +110,9 @@ TEST(OpTime, DefaultPrecisionIsThatOfTheHardware) {
     const Timed op(text(precision), arguments, "tensor<64x64xf32>");
     return op_time(OpView(op.module, op.op), hardware).unit_ps[0];
   };
-  EXPECT_EQ(product_ps(""), 525);                                    // 2·64³ = 524288 at 1000 a ps
-  EXPECT_EQ(product_ps(", precision = [DEFAULT, DEFAULT]"), 525);    // the same
-  EXPECT_EQ(product_ps(", precision = [HIGHEST, HIGHEST]"), 1049);   // at 500 a ps
+  EXPECT_EQ(product_ps(""), 525);                                   // 2·64³ = 524288 at 1000 a ps
+  EXPECT_EQ(product_ps(", precision = [DEFAULT, DEFAULT]"), 525);   // the same
+  EXPECT_EQ(product_ps(", precision = [HIGHEST, HIGHEST]"), 1049);  // at 500 a ps
   // bf16_bf16_f32_x3: three products of parts, 3·524288 at 1000 a ps
   EXPECT_EQ(product_ps(", algorithm = <lhs_precision_type = bf16, rhs_precision_type = bf16, accumulation_type = f32, "
                        "lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 3, "
@@ -124,11 +121,13 @@ TEST(OpTime, DefaultPrecisionIsThatOfTheHardware) {
 }
 
 TEST(OpTime, AGlobalOpHasTheCostOfItsLocalTypes) {
-  Timed op("%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
-           "(tensor<64x128xbf16>, tensor<128x256xbf16>) -> tensor<64x256xbf16>",
-           "%a: tensor<64x128xbf16>, %b: tensor<128x256xbf16>", "tensor<64x256xbf16>");
+  Timed op(
+      "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
+      "(tensor<64x128xbf16>, tensor<128x256xbf16>) -> tensor<64x256xbf16>",
+      "%a: tensor<64x128xbf16>, %b: tensor<128x256xbf16>", "tensor<64x256xbf16>");
   Context& context = op.module.context();
-  const std::vector<TypeId> types{context.tensor(DType::kBF16, Dims{64, 32}), context.tensor(DType::kBF16, Dims{32, 86}),
+  const std::vector<TypeId> types{context.tensor(DType::kBF16, Dims{64, 32}),
+                                  context.tensor(DType::kBF16, Dims{32, 86}),
                                   context.tensor(DType::kBF16, Dims{64, 86})};
   const OpTime time = op_time(OpView(op.module, op.op), types, round_hardware());
   EXPECT_EQ(time.flops, 352256);  // 2·64·32·86: a quarter of the rows, a third of the columns with padding
@@ -161,8 +160,8 @@ TEST(OpTime, AConvolutionMultipliesEachTapOfEachFeature) {
 
 TEST(OpTime, AConvolutionOfGroupsMultipliesTheFeaturesOfOne) {
   // 2·(8·32·32·64)·(3·3·4): a group has 4 of the 16 features
-  expect(convolution("", "batch_group_count = 1 : i64, feature_group_count = 4 : i64", "8x34x34x16xf32",
-                     "3x3x4x64xf32", "8x32x32x64xf32"),
+  expect(convolution("", "batch_group_count = 1 : i64, feature_group_count = 4 : i64", "8x34x34x16xf32", "3x3x4x64xf32",
+                     "8x32x32x64xf32"),
          {.matrix = 37748736, .touched = {591872, 9216, 2097152}, .ps = 2699240});
   // depthwise: 2·(8·32·32·16)·(3·3·1)
   expect(convolution("", "batch_group_count = 1 : i64, feature_group_count = 16 : i64", "8x34x34x16xf32",
@@ -202,8 +201,8 @@ TEST(OpTime, AnElementwiseOpTakesOneOperationForEachElement) {
                "tensor<1000xbf16>"),
          {.vector = 1000, .touched = {4000, 2000}, .ps = 7000});
   // a scalar predicate
-  expect(Timed("%r = stablehlo.select %p, %a, %a : tensor<i1>, tensor<1000xf32>", "%p: tensor<i1>, %a: tensor<1000xf32>",
-               "tensor<1000xf32>"),
+  expect(Timed("%r = stablehlo.select %p, %a, %a : tensor<i1>, tensor<1000xf32>",
+               "%p: tensor<i1>, %a: tensor<1000xf32>", "tensor<1000xf32>"),
          {.vector = 1000, .touched = {1, 4000, 4000, 4000}, .ps = 13001});
 }
 
@@ -256,15 +255,17 @@ TEST(OpTime, AMovementTouchesWhatItReadsAndWrites) {
 
 TEST(OpTime, SlicesAtComputedPlacesTouchTheSliceAlone) {
   // one layer of 36 stacked ones
-  expect(Timed("%r = stablehlo.dynamic_slice %a, %i, %i, sizes = [1, 64] : (tensor<36x64xf32>, tensor<i32>, tensor<i32>)"
-               " -> tensor<1x64xf32>",
-               "%a: tensor<36x64xf32>, %i: tensor<i32>", "tensor<1x64xf32>"),
-         {.touched = {256, 4, 4, 256}, .ps = 1520});
+  expect(
+      Timed("%r = stablehlo.dynamic_slice %a, %i, %i, sizes = [1, 64] : (tensor<36x64xf32>, tensor<i32>, tensor<i32>)"
+            " -> tensor<1x64xf32>",
+            "%a: tensor<36x64xf32>, %i: tensor<i32>", "tensor<1x64xf32>"),
+      {.touched = {256, 4, 4, 256}, .ps = 1520});
   // in place: the update is read and written
-  expect(Timed("%r = stablehlo.dynamic_update_slice %a, %b, %i, %i : (tensor<36x64xf32>, tensor<1x64xf32>, tensor<i32>, "
-               "tensor<i32>) -> tensor<36x64xf32>",
-               "%a: tensor<36x64xf32>, %b: tensor<1x64xf32>, %i: tensor<i32>", "tensor<36x64xf32>"),
-         {.touched = {0, 256, 4, 4, 256}, .ps = 1520});
+  expect(
+      Timed("%r = stablehlo.dynamic_update_slice %a, %b, %i, %i : (tensor<36x64xf32>, tensor<1x64xf32>, tensor<i32>, "
+            "tensor<i32>) -> tensor<36x64xf32>",
+            "%a: tensor<36x64xf32>, %b: tensor<1x64xf32>, %i: tensor<i32>", "tensor<36x64xf32>"),
+      {.touched = {0, 256, 4, 4, 256}, .ps = 1520});
 }
 
 TEST(OpTime, AGatherOfALargeTableTouchesTheRowsThatItTakes) {
@@ -281,7 +282,8 @@ Timed scatter(const std::string& combined) {
       update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
     ^bb0(%p: tensor<f32>, %q: tensor<f32>):
       %s = stablehlo.add %p, %q : tensor<f32>
-      stablehlo.return )" + combined + R"( : tensor<f32>
+      stablehlo.return )" +
+                   combined + R"( : tensor<f32>
     }) : (tensor<50000x32xf32>, tensor<64x1xi32>, tensor<64x32xf32>) -> tensor<50000x32xf32>)",
                "%a: tensor<50000x32xf32>, %i: tensor<64x1xi32>, %u: tensor<64x32xf32>", "tensor<50000x32xf32>");
 }
@@ -308,7 +310,8 @@ Timed window(const std::string& attributes, const std::string& result) {
     ^bb0(%p: tensor<f32>, %q: tensor<f32>):
       %s = stablehlo.add %p, %q : tensor<f32>
       stablehlo.return %s : tensor<f32>
-    }) : (tensor<100x64xf32>, tensor<f32>) -> tensor<)" + result + ">",
+    }) : (tensor<100x64xf32>, tensor<f32>) -> tensor<)" +
+                   result + ">",
                "%a: tensor<100x64xf32>", "tensor<" + result + ">");
 }
 
@@ -362,9 +365,10 @@ TEST(OpTime, AFourierTransformTakesFiveNLogN) {
                "%a: tensor<4x1024xcomplex<f32>>", "tensor<4x1024xcomplex<f32>>"),
          {.vector = 204800, .touched = {32768, 32768}, .ps = 66536});
   // half of it for real ones, whose spectrum is half
-  expect(Timed("%r = stablehlo.fft %a, type = RFFT, length = [1024] : (tensor<4x1024xf32>) -> tensor<4x513xcomplex<f32>>",
-               "%a: tensor<4x1024xf32>", "tensor<4x513xcomplex<f32>>"),
-         {.vector = 102400, .touched = {16384, 16416}, .ps = 33800});
+  expect(
+      Timed("%r = stablehlo.fft %a, type = RFFT, length = [1024] : (tensor<4x1024xf32>) -> tensor<4x513xcomplex<f32>>",
+            "%a: tensor<4x1024xf32>", "tensor<4x513xcomplex<f32>>"),
+      {.vector = 102400, .touched = {16384, 16416}, .ps = 33800});
 }
 
 TEST(OpTime, AFactorizationIsCubicInItsMatrix) {
