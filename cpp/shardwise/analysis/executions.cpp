@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
+#include "shardwise/base/quantity.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/call_graph.h"
-#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
 
 namespace shardwise {

@@ -6,7 +6,6 @@
 #include "shardwise/analysis/product_format.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {

@@ -7,7 +7,7 @@
 #include <pybind11/stl.h>
 
 #include "shardwise/analysis/executions.h"
-#include "shardwise/analysis/fusion.h"
+#include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
 #include "shardwise/analysis/op_time.h"
 #include "shardwise/bindings/bind_program.h"

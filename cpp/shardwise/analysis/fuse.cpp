@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/analysis/fusion.h"
+#include "shardwise/analysis/fuse.h"
 
 #include <algorithm>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/analysis/fusion.h"
+#include "shardwise/analysis/fuse.h"
 
 #include <algorithm>
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "analysis/timed.h"
 #include "shardwise/analysis/group_time.h"
+#include "shardwise/analysis/placement_cuts.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
