@@ -252,6 +252,11 @@ class Hardware:
         document: dict[str, Any] = json.loads(self._core.json)
         return document
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is the built-in file of its name."""
+        return bool(_hardware.builtin(self.name) == self._core)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hardware) and self._core == other._core
 

@@ -44,12 +44,11 @@ void BorderAccesses::add_region(RegionId region, const std::function<GroupFacts(
       if (op.def().regions == Regions::kCombiner) continue;
       for (const RegionId inner : op.regions()) add_region(inner, facts);
     } else if (shared_[id.index] != Fusion::kNoGroup) {
-      const auto [known, is_new] =
-          numbers.try_emplace(shared_[id.index], static_cast<uint32_t>(fusion_.groups.size()));
+      const auto [known, is_new] = numbers.try_emplace(shared_[id.index], static_cast<uint32_t>(fusion_.groups.size()));
       if (is_new) {
         facts_.push_back(facts(shared_[id.index]));
-        fusion_.groups.push_back({.ops = {}, .reads = {}, .writes = {}, .computed_again = {},
-                                  .is_attention = facts_.back().is_attention()});
+        fusion_.groups.push_back(
+            {.ops = {}, .reads = {}, .writes = {}, .computed_again = {}, .is_attention = facts_.back().is_attention()});
       }
       fusion_.group_of[id.index] = known->second;
       fusion_.groups[known->second].ops.push_back(id);

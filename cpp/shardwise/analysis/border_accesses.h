@@ -45,10 +45,10 @@ class BorderAccesses {
   const Module& module_;
   const FusionOptions& options_;
   const FusionRoles& roles_;
-  const std::vector<uint32_t>& shared_;      // by op
-  const std::vector<bool>& is_row_;          // by value
-  std::vector<GroupFacts> facts_;            // by group
-  std::vector<bool> is_in_memory_;           // by value
+  const std::vector<uint32_t>& shared_;  // by op
+  const std::vector<bool>& is_row_;      // by value
+  std::vector<GroupFacts> facts_;        // by group
+  std::vector<bool> is_in_memory_;       // by value
   std::vector<ScoresRead> scores_reads_;
   Fusion fusion_;
 };

@@ -2,12 +2,12 @@
 #include "shardwise/analysis/executions.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <utility>
 
+#include "shardwise/base/quantity.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/call_graph.h"
-#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
 
 namespace shardwise {
@@ -30,22 +30,31 @@ Fraction operator*(const Fraction& a, const Fraction& b) {
   return fraction_of(widened(a.numerator) * widened(b.numerator), widened(a.denominator) * widened(b.denominator));
 }
 
-// Below 2^31, so that a product of four such terms fits: of a count beyond that, the leading bits are enough to weigh it.
-std::pair<int64_t, int64_t> scaled_down(int64_t a, int64_t b) {
-  while (std::max(a, b) >= int64_t{1} << 31) a >>= 1, b >>= 1;
-  return {a, b};
+Fraction fraction_near(double value) {
+  const bool is_large = value >= 1;
+  const double rounded = std::round(is_large ? value : 1 / value);
+  const int64_t term = rounded < static_cast<double>(kSaturated) ? static_cast<int64_t>(rounded) : kSaturated;
+  return is_large ? Fraction{term, 1} : Fraction{1, term};
+}
+
+double number(const Fraction& fraction) {
+  return static_cast<double>(fraction.numerator) / static_cast<double>(fraction.denominator);
 }
 
 // The mean of two factors, weighted by the counts that they go with.
 Fraction mean(const Executions& a, const Executions& b) {
   if (a.factor == b.factor || b.count == 0) return a.factor;
   if (a.count == 0) return b.factor;
-  const auto [x, y] = scaled_down(a.count, b.count);
-  const auto [p, q] = scaled_down(a.factor.numerator, a.factor.denominator);
-  const auto [r, s] = scaled_down(b.factor.numerator, b.factor.denominator);
-  // x p/q + y r/s, over x + y
+  const int64_t x = a.count, y = b.count;
+  const auto [p, q] = a.factor;
+  const auto [r, s] = b.factor;
+  // Beyond these sizes, which no program has, products of three terms might not fit.
+  if (std::max({x, y, p, q, r, s}) >= int64_t{1} << 40) {
+    const double sum = static_cast<double>(x) * number(a.factor) + static_cast<double>(y) * number(b.factor);
+    return fraction_near(sum / (static_cast<double>(x) + static_cast<double>(y)));
+  }
   const Wide128 sum = widened(x) * widened(p) * widened(s) + widened(y) * widened(r) * widened(q);
-  return fraction_of(sum, widened(x + y) * widened(std::max<int64_t>(q, 1)) * widened(std::max<int64_t>(s, 1)));
+  return fraction_of(sum, widened(x + y) * widened(q) * widened(s));
 }
 
 // What the user declares, or an equal share.

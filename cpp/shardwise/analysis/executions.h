@@ -16,7 +16,6 @@
 #include <string_view>
 #include <vector>
 
-#include "shardwise/base/quantity.h"
 #include "shardwise/ir/module.h"
 
 namespace shardwise {

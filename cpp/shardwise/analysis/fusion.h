@@ -64,11 +64,5 @@ struct Fusion {
   // By op. None for views, annotations, constants, and what makes its own time: collectives, loops, branches, calls.
   std::vector<uint32_t> group_of;
 };
-Fusion fuse(const Module& module, const FusionOptions& options);
-
-// FusionOptions::is_cut for a placement per value: by the rule of the op, a factor is sharded along other axes in the
-// operand than in the results, or the operand is a sum of sharded terms, which a collective completes. `placements` is
-// indexed by value and must outlive the function.
-std::function<bool(const OpView&, size_t)> cuts_between(const std::vector<PlacementId>& placements);
 
 }  // namespace shardwise

@@ -6,7 +6,6 @@
 #include "shardwise/analysis/product_format.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -118,8 +117,9 @@ bool FusionRoles::is_free(ValueId value) const {
 
 bool FusionRoles::is_alias(OpId view) const {
   const OpView op(module_, view);
-  return is_name(op) || (!is_widening(op) && op.operand_type(0).element_quantity() == op.result_type().element_quantity() &&
-                         keeps_order(op));
+  return is_name(op) ||
+         (!is_widening(op) && op.operand_type(0).element_quantity() == op.result_type().element_quantity() &&
+          keeps_order(op));
 }
 
 bool FusionRoles::has_batch(OpId product) const {

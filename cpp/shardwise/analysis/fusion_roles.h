@@ -19,16 +19,7 @@
 
 namespace shardwise {
 
-enum class FusionRole : uint8_t {
-  kView,
-  kFree,
-  kElementwise,
-  kRowReduction,
-  kReduction,
-  kProduct,
-  kOther,
-  kBorder
-};
+enum class FusionRole : uint8_t { kView, kFree, kElementwise, kRowReduction, kReduction, kProduct, kOther, kBorder };
 
 // What an operand is a view of. Broadcasts make a kEnlarged view, slices a kPart.
 enum class ViewKind : uint8_t { kWhole, kEnlarged, kPart };

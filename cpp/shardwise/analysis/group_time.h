@@ -20,6 +20,7 @@ namespace shardwise {
 // `type_of`: the type of a value on one device, padding included. Of a global module: by its placement.
 using LocalTypeOf = std::function<TypeId(ValueId)>;
 OpTime group_time(const Module& module, const FusionGroup& group, const LocalTypeOf& type_of, const Hardware& hardware);
-OpTime group_time(const Module& module, const FusionGroup& group, const Hardware& hardware);  // on the values' own types
+OpTime group_time(const Module& module, const FusionGroup& group,
+                  const Hardware& hardware);  // on the values' own types
 
 }  // namespace shardwise

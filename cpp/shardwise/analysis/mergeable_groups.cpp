@@ -28,7 +28,7 @@ GroupFacts joined(const GroupFacts& a, const GroupFacts& b) {
 
 MergeableGroups::Id MergeableGroups::add(GroupFacts facts) {
   const auto id = static_cast<Id>(groups_.size());
-  groups_.push_back({.parent = id, .place = id, .facts = facts, .reads = {}, .readers = {}});
+  groups_.push_back({.parent = id, .place = id, .facts = facts, .reads = {}, .readers = {}, .apart = {}});
   return id;
 }
 
@@ -40,11 +40,28 @@ MergeableGroups::Id MergeableGroups::find(Id group) {
   return group;
 }
 
-void MergeableGroups::add_read(Id reader, Id read) {
+void MergeableGroups::add_read(Id reader, Id read, bool is_from_memory) {
   reader = find(reader), read = find(read);
   if (reader == read) return;
   groups_[reader].reads.push_back(read);
   groups_[read].readers.push_back(reader);
+  if (!is_from_memory) return;
+  groups_[reader].apart.push_back(read);
+  groups_[read].apart.push_back(reader);
+}
+
+// And what has become the group itself.
+void MergeableGroups::drop_repeated(Id group, std::vector<Id>& list) {
+  for (Id& id : list) id = find(id);
+  std::ranges::sort(list);
+  const auto [first, last] = std::ranges::unique(list);
+  list.erase(first, last);
+  std::erase(list, group);
+}
+
+bool MergeableGroups::are_apart(Id a, Id b) {
+  if (groups_[a].apart.size() > groups_[b].apart.size()) std::swap(a, b);
+  return std::ranges::any_of(groups_[a].apart, [&](Id id) { return find(id) == b; });
 }
 
 // Whether the readers of `low`, apart from `high`, stand behind `high`.
@@ -67,16 +84,18 @@ bool MergeableGroups::merge(Id a, Id b, bool joins_products) {
   Id low = find(a), high = find(b);
   if (low == high) return true;
   if (groups_[low].place > groups_[high].place) std::swap(low, high);
-  if (!fit(groups_[low].facts, groups_[high].facts, joins_products)) return false;
+  if (!fit(groups_[low].facts, groups_[high].facts, joins_products) || are_apart(low, high)) return false;
   const bool sinks = may_sink(low, high);
   if (!sinks && !may_rise(low, high)) return false;
   Group &kept = groups_[low], &gone = groups_[high];
   kept.facts = joined(kept.facts, gone.facts);
   if (!sinks) kept.place = gone.place;
-  kept.reads.insert(kept.reads.end(), gone.reads.begin(), gone.reads.end());
-  kept.readers.insert(kept.readers.end(), gone.readers.begin(), gone.readers.end());
   gone.parent = low;
-  gone.reads.clear(), gone.readers.clear();
+  for (const auto list : {&Group::reads, &Group::readers, &Group::apart}) {
+    (kept.*list).insert((kept.*list).end(), (gone.*list).begin(), (gone.*list).end());
+    (gone.*list).clear();
+    if ((kept.*list).size() > kMostNeighbors) drop_repeated(low, kept.*list);
+  }
   return true;
 }
 

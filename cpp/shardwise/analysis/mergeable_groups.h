@@ -7,7 +7,7 @@
 //   %2 = add %0, %1        C reads A and B. A and C do not merge: B would wait for the group, and the group for B.
 //
 // Each group has a place; it reads only groups of lower places. Two groups merge at the place of either of them, if this
-// still holds then.
+// still holds then. They never merge if one reads the other's result from memory, as the sort does.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ enum class GroupCore : uint8_t { kNothing, kReduction, kProduct, kOther, kBorder
 
 struct GroupFacts {
   GroupCore core = GroupCore::kNothing;
-  bool has_batch = false;         // its first product has
+  bool has_batch = false;  // its first product has
   bool reduces_rows = false;
   int products = 0;
-  int64_t scores = 0;             // elements of the result of the first product
+  int64_t scores = 0;  // elements of the result of the first product
 
   // A product, the reduction of its rows, and another product of them.
   bool is_attention() const { return products > 1 && reduces_rows; }
@@ -38,7 +38,7 @@ class MergeableGroups {
   Id find(Id group);
   GroupFacts& facts(Id group) { return groups_[find(group)].facts; }
   size_t place(Id group) { return groups_[find(group)].place; }
-  void add_read(Id reader, Id read);
+  void add_read(Id reader, Id read, bool is_from_memory);
   // Whether they are one group now. Two products merge only if `joins_products`.
   bool merge(Id a, Id b, bool joins_products);
 
@@ -48,7 +48,10 @@ class MergeableGroups {
     size_t place;
     GroupFacts facts;
     std::vector<Id> reads, readers;
+    std::vector<Id> apart;  // of the reads and readers, those through memory
   };
+  void drop_repeated(Id group, std::vector<Id>& list);
+  bool are_apart(Id a, Id b);
   bool may_rise(Id low, Id high);
   bool may_sink(Id low, Id high);
 

@@ -55,9 +55,7 @@ std::string_view name(Bound bound) {
   return {};
 }
 
-int64_t OpTime::ps() const {
-  return saturated_sum(launch_ps, std::max(memory_ps, *std::ranges::max_element(unit_ps)));
-}
+int64_t OpTime::ps() const { return saturated_sum(launch_ps, std::max(memory_ps, *std::ranges::max_element(unit_ps))); }
 
 Bound OpTime::bound() const {
   const auto unit = std::ranges::max_element(unit_ps);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardwise/analysis/placement_cuts.h"
+
 #include <algorithm>
 
-#include "shardwise/analysis/fusion.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {

@@ -10,6 +10,7 @@
 
 namespace shardwise {
 
+void bind_analysis(pybind11::module_& module);
 void bind_error(pybind11::module_& module);
 void bind_mesh(pybind11::module_& module);
 void bind_hardware(pybind11::module_& module);

@@ -2,7 +2,6 @@
 #include "shardwise/ir/context.h"
 
 #include "shardwise/base/quantity.h"
-
 #include "shardwise/ir/place.h"
 
 namespace shardwise {

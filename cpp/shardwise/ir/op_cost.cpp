@@ -2,7 +2,6 @@
 #include "shardwise/ir/op_cost.h"
 
 #include "shardwise/base/quantity.h"
-#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 
@@ -20,11 +19,6 @@ std::vector<TypeId> own_types(const OpView& op) {
   for (const ValueId operand : op.operands()) types.push_back(op.module().value(operand).type);
   for (size_t i = 0; i < op.result_count(); ++i) types.push_back(op.module().value(op.result(i)).type);
   return types;
-}
-
-OpCost own_cost(const OpView& op) {
-  const std::vector<TypeId> types = own_types(op);
-  return op.def().cost(op, LocalTypes(op, types));
 }
 
 }  // namespace shardwise

@@ -50,8 +50,7 @@ struct OpCost {
   int64_t bytes() const;
 };
 
-// The op's own types, operands first, and its cost on them.
+// The op's own types, operands first.
 std::vector<TypeId> own_types(const OpView& op);
-OpCost own_cost(const OpView& op);
 
 }  // namespace shardwise

@@ -18,6 +18,11 @@ Dims LocalLayout::local_shape() const {
 
 bool LocalLayout::uneven() const { return std::ranges::any_of(dims, &DimLayout::uneven); }
 
+OpCost own_cost(const OpView& op) {
+  const std::vector<TypeId> types = own_types(op);
+  return op.def().cost(op, LocalTypes(op, types));
+}
+
 LocalLayout layout_of(DimSpan global_shape, const Placement& placement) {
   LocalLayout layout{.dims = {}, .unreduced = placement.unreduced, .reducer = placement.reducer};
   layout.dims.reserve(global_shape.size());

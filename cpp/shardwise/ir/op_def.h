@@ -206,7 +206,6 @@ class DecomposeContext {
 //   kManual     runs once, on the shards of the operands                                          manual_computation
 enum class Regions : uint8_t { kNone, kCombiner, kBranches, kLoop, kInline, kCall, kManual };
 
-
 // ---- data flow ----------------------------------------------------------------------------------------------------
 
 // Values that correspond to each other across the regions of an op:
@@ -390,6 +389,8 @@ struct OpDef {
 
 // The op's own rule, from the cache of its context: equal ops share one.
 const ShardingRule& sharding_rule(const OpView& op);
+
+OpCost own_cost(const OpView& op);  // on the op's own types
 
 // Whether an op sums up products of two operands along a factor that both have.
 bool is_contraction(const OpDef& def, const ShardingRule& rule);

@@ -8,6 +8,7 @@ from . import mesh
 from . import hardware
 from . import ir
 from . import passes
+from . import analysis
 from . import processes
 from . import runtime
-__all__: list[str] = ['error', 'hardware', 'ir', 'mesh', 'passes', 'processes', 'runtime']
+__all__: list[str] = ['analysis', 'error', 'hardware', 'ir', 'mesh', 'passes', 'processes', 'runtime']

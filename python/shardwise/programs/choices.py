@@ -96,7 +96,7 @@ class Choices:
         plans = {at: list(moves) for at, moves in self.plans.items()}
         texts = {name: dict(getattr(self, name)) for name in TEXTS}
         head = {"format": FORMAT, "version": VERSION, "program": self.program}
-        return {**head, **vars(self.options), "ops": ops, "plans": plans, **texts}
+        return {**head, **self.options.to_dict(), "ops": ops, "plans": plans, **texts}
 
     def to_json(self) -> str:
         """The same as JSON; :meth:`from_json` reads it."""

@@ -2,7 +2,8 @@
 """Options as dataclasses: one class for propagation, one for the partitioner.
 
 A field of such a class is an option: signatures, docstrings, checks and the command line follow from it. Its metadata
-may have ``"choices"``, the values of an option that is no switch, and ``"help"``, for the command line.
+may have ``"choices"``, the values of an option that is no switch, or ``"check"``, a function that returns the checked
+value, and ``"help"``, for the command line.
 
 >>> from shardwise.programs.propagation_options import PropagationOptions
 >>> checked_options("opt", PropagationOptions(), strategy="basic", conservative=None, strict_divisible=True)
@@ -89,14 +90,15 @@ def checked_options(what: str, default: _O, **given: Any) -> _O:
     """
     kinds = {option.name: option for option in fields(default)}  # type: ignore[arg-type]
     checked = {
-        name: _checked(what, name, value, kinds[name].metadata.get("choices"))
-        for name, value in given.items()
-        if value is not None
+        name: _checked(what, name, value, kinds[name].metadata) for name, value in given.items() if value is not None
     }
     return replace(default, **checked)  # type: ignore[type-var]
 
 
-def _checked(what: str, name: str, value: Any, choices: tuple[str, ...] | None) -> Any:
+def _checked(what: str, name: str, value: Any, metadata: Mapping[str, Any]) -> Any:
+    if "check" in metadata:
+        return metadata["check"](what, value)
+    choices = metadata.get("choices")
     if choices is None:
         return switch(what, name, value, False)
     if not isinstance(value, str) or value not in choices:

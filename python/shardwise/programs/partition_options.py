@@ -6,19 +6,34 @@ and its row in ``kCompileOptions`` (cpp/shardwise/ir/compile_options.h). Signatu
 :class:`Choices` have it from there.
 
 >>> PartitionOptions(objective="bytes").as_arguments()
-{'objective': 'bytes'}
+{'objective': 'bytes', 'hardware': 'default'}
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict, get_args
+
+from .. import hardware
+from ..errors import described, message
 
 __all__ = ["OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
+DEFAULT_HARDWARE: Final = hardware.load("default")
+
+
+def checked_hardware(what: str, given: Any) -> hardware.Hardware:
+    """``given``, or the hardware that it names. Errors are those of ``hardware.load``; TypeError for other values."""
+    if isinstance(given, hardware.Hardware):
+        return given
+    if not isinstance(given, (str, os.PathLike, Mapping)):
+        rule = "hardware must be that of hardware.load, a name or a path"
+        raise TypeError(message(what, rule, described(given)))
+    return hardware.load(given)
 
 
 @dataclass(frozen=True)
@@ -28,16 +43,28 @@ class PartitionOptions:
     Attributes:
         objective: what the partitioner minimizes. ``"time"``, the default: the bytes that a device receives, by
             schedules in which no device waits for a chain of others. ``"bytes"``: these bytes alone.
+        hardware: what times are of: a :class:`shardwise.hardware.Hardware`, a built-in name or the path of a file;
+            by default the file ``default``. It is kept with the choices; no choice depends on it yet.
     """
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
+    hardware: hardware.Hardware = field(default=DEFAULT_HARDWARE, metadata={"check": checked_hardware})
 
     def as_arguments(self) -> Mapping[str, Any]:
         """The options by name, as the extension takes them."""
-        return vars(self)
+        return {**vars(self), "hardware": self._hardware_text()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options by name, as JSON has them: hardware that is built in by its name, other as a dict."""
+        is_built_in = self.hardware.is_built_in
+        return {**vars(self), "hardware": self.hardware.name if is_built_in else self.hardware.to_dict()}
+
+    def _hardware_text(self) -> str:
+        return self.hardware.name if self.hardware.is_built_in else self.hardware._core.json
 
 
 class PartitionKeywords(TypedDict, total=False):
     """All options as keyword arguments; None leaves one unspecified."""
 
     objective: Objective | None
+    hardware: hardware.Hardware | str | os.PathLike[str] | None

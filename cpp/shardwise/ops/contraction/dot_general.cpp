@@ -85,9 +85,9 @@ OpCost cost_dot_general(const OpView& op, const LocalTypes& types) {
   for (int64_t dim : dot_dims(op.attrs()).lhs_contracting) {
     products = saturated_product(products, size_at(types.operand(0), dim));
   }
-  return {.matrix = contraction_flops(products, types.result().dtype),
-          .touched = {types.operand(0).byte_quantity(), types.operand(1).byte_quantity(),
-                      types.result().byte_quantity()}};
+  return {
+      .matrix = contraction_flops(products, types.result().dtype),
+      .touched = {types.operand(0).byte_quantity(), types.operand(1).byte_quantity(), types.result().byte_quantity()}};
 }
 
 // ---- vjp -----------------------------------------------------------------------------------------------------------

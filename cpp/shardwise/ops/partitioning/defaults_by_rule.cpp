@@ -51,8 +51,8 @@ ValueId masked_for_reductions(PartitionContext& context, size_t operand) {
 int64_t indices_read(const Range& range, int64_t count, int64_t size) {
   if (count <= 0) return 0;
   const int64_t scale = range.scale < 0 ? -range.scale : range.scale;
-  const int64_t steps = saturated_sum(saturated_product(scale, count - 1),
-                                      saturated_product(range.dilation, range.window - 1));
+  const int64_t steps =
+      saturated_sum(saturated_product(scale, count - 1), saturated_product(range.dilation, range.window - 1));
   const int64_t span = steps / range.holes + 1;
   return std::min({size, saturated_product(count, range.window), range.is_static() ? span : size});
 }

@@ -19,8 +19,6 @@ inline int64_t contraction_flops(int64_t products, DType dtype) {
 }
 
 // At least 1, so that sorting single elements is not free.
-constexpr int64_t ceil_log2(int64_t count) {
-  return count <= 2 ? 1 : std::bit_width(static_cast<uint64_t>(count - 1));
-}
+constexpr int64_t ceil_log2(int64_t count) { return count <= 2 ? 1 : std::bit_width(static_cast<uint64_t>(count - 1)); }
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/quantity.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/located.h"
@@ -150,8 +151,7 @@ class BlockMaker {
 
   KernelCall make_kernel_call(const OpView& op) const {
     const OpCost cost = own_cost(op);
-    const double work = static_cast<double>(cost.flops()) + static_cast<double>(cost.bytes());
-    KernelCall call{.kernel = {}, .results = {}, .work = work};
+    KernelCall call{.kernel = {}, .results = {}, .work = static_cast<double>(saturated_sum(cost.flops(), cost.bytes()))};
     const auto found = reductions_.find(op.id());
     const Reduction reduction = found == reductions_.end() ? Reduction{} : found->second;
     call.reduced = variation_.digits.axes(reduction.digits);

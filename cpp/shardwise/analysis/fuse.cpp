@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/analysis/fusion.h"
+#include "shardwise/analysis/fuse.h"
 
 #include <algorithm>
 #include <span>
@@ -53,7 +53,7 @@ class Grouping {
   void add_border(const OpView& op) {
     const Id own = groups_[op.id().index] = sets_.add({.core = GroupCore::kBorder});
     visit_reads(module_, op.id(), [&](ValueId value) {
-      if (const auto made = group_of(op, roles_.viewed(value).value)) sets_.add_read(own, *made);
+      if (const auto made = group_of(op, roles_.viewed(value).value)) sets_.add_read(own, *made, true);
     });
     if (op.def().regions == Regions::kCombiner) return;
     for (const RegionId inner : op.regions()) add_region(inner);
@@ -61,17 +61,20 @@ class Grouping {
 
   void add_op(const OpView& op, FusionRole role) {
     const Id own = groups_[op.id().index] = sets_.add(facts_of(op, role));
-    std::vector<Id> joined, apart;
+    std::vector<Id> joined;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const ViewedValue read = roles_.viewed(op.operand(i));
       const auto made = group_of(op, read.value);
       if (!made) continue;
-      sets_.add_read(own, *made);
-      (joins(op, role, i, read, *made) ? joined : apart).push_back(*made);
+      const bool is_joined = joins(op, role, i, read, *made);
+      sets_.add_read(own, *made, !is_joined);
+      if (is_joined) joined.push_back(*made);
       is_row_[op.result().index] = is_row_[op.result().index] || (keeps_rows(role) && is_whole_row(read));
     }
     if (role == FusionRole::kRowReduction) mark_rows(op);
-    join(own, joined, apart, role == FusionRole::kProduct);
+    // The nearest groups first: they stand before fewer others.
+    std::ranges::sort(joined, [&](Id a, Id b) { return sets_.place(a) > sets_.place(b); });
+    for (const Id group : joined) sets_.merge(group, own, role == FusionRole::kProduct);
     if (options_.fused_attention) join_gradients(op, role, own);
   }
 
@@ -81,16 +84,6 @@ class Grouping {
   }
   void mark_rows(const OpView& op) {
     for (size_t i = 0; i < op.result_count(); ++i) is_row_[op.result(i).index] = true;
-  }
-
-  // The nearest groups first: they stand before fewer others.
-  void join(Id own, std::vector<Id>& joined, const std::vector<Id>& apart, bool joins_products) {
-    std::ranges::sort(joined, [&](Id a, Id b) { return sets_.place(a) > sets_.place(b); });
-    for (const Id group : joined) {
-      // What is read from memory anyway is another kernel.
-      const bool is_apart = std::ranges::any_of(apart, [&](Id id) { return sets_.find(id) == sets_.find(group); });
-      if (!is_apart) sets_.merge(group, own, joins_products);
-    }
   }
 
   GroupFacts facts_of(const OpView& op, FusionRole role) {
@@ -140,8 +133,7 @@ class Grouping {
     const OpId maker = module_.value(value).op;
     if (roles_.of(maker) != FusionRole::kOther) return true;
     const OpView op(module_, maker);
-    return own_cost(op).touched[op.operand_count() + module_.value(value).index] >=
-           module_.type(value).byte_quantity();
+    return own_cost(op).touched[op.operand_count() + module_.value(value).index] >= module_.type(value).byte_quantity();
   }
 
   // What reads the scores of an attention behind it is its gradient, which makes them again: one group.
