@@ -16,24 +16,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict, get_args
 
-from .. import hardware
 from ..errors import described, message
+from ..hardware import Hardware, load
 
 __all__ = ["OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
-DEFAULT_HARDWARE: Final = hardware.load("default")
+DEFAULT_HARDWARE: Final = load("default")
 
 
-def checked_hardware(what: str, given: Any) -> hardware.Hardware:
+def checked_hardware(what: str, given: Any) -> Hardware:
     """``given``, or the hardware that it names. Errors are those of ``hardware.load``; TypeError for other values."""
-    if isinstance(given, hardware.Hardware):
+    if isinstance(given, Hardware):
         return given
     if not isinstance(given, (str, os.PathLike, Mapping)):
         rule = "hardware must be that of hardware.load, a name or a path"
         raise TypeError(message(what, rule, described(given)))
-    return hardware.load(given)
+    return load(given)
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PartitionOptions:
     """
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
-    hardware: hardware.Hardware = field(default=DEFAULT_HARDWARE, metadata={"check": checked_hardware})
+    hardware: Hardware = field(default=DEFAULT_HARDWARE, metadata={"check": checked_hardware})
 
     def as_arguments(self) -> Mapping[str, Any]:
         """The options by name, as the extension takes them."""
@@ -67,4 +67,4 @@ class PartitionKeywords(TypedDict, total=False):
     """All options as keyword arguments; None leaves one unspecified."""
 
     objective: Objective | None
-    hardware: hardware.Hardware | str | os.PathLike[str] | None
+    hardware: Hardware | str | os.PathLike[str] | None
