@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/cost/device_tiers.h"
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
