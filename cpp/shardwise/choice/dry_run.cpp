@@ -6,6 +6,7 @@
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/analysis/collective_price.h"
+#include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
 #include "shardwise/emission/partition_context.h"
 #include "shardwise/emission/working_mesh.h"
