@@ -5,9 +5,13 @@ A field of such a class is an option: signatures, docstrings, checks and the com
 may have ``"choices"``, the values of an option that is no switch, or ``"check"``, a function that returns the checked
 value, and ``"help"``, for the command line.
 
->>> from shardwise.programs.propagation_options import PropagationOptions
->>> checked_options("opt", PropagationOptions(), strategy="basic", conservative=None, strict_divisible=True)
-PropagationOptions(strategy='basic', conservative=False, strict_divisible=True)
+>>> from dataclasses import dataclass
+>>> @dataclass(frozen=True)
+... class Options:
+...     whole: bool = False
+...     deep: bool = False
+>>> checked_options("opt", Options(), whole=None, deep=True)
+Options(whole=False, deep=True)
 """
 
 from __future__ import annotations
@@ -34,11 +38,11 @@ def takes_options(*kinds: type) -> Callable[[_F], _F]:
 
     The line ``options: ...`` of its docstring becomes the description of each.
 
-    >>> from shardwise.programs.propagation_options import PropagationOptions
-    >>> @takes_options(PropagationOptions)
-    ... def propagate(module, **options): ...
-    >>> list(inspect.signature(propagate).parameters)
-    ['module', 'strategy', 'conservative', 'strict_divisible']
+    >>> from shardwise.programs.partition_options import PartitionOptions
+    >>> @takes_options(PartitionOptions)
+    ... def partition(module, **options): ...
+    >>> "hardware" in inspect.signature(partition).parameters
+    True
     """
 
     def with_options(function: _F) -> _F:
