@@ -6,18 +6,19 @@
 #include <tuple>
 
 #include "shardwise/base/error.h"
+#include "shardwise/choice/candidates/op_candidates.h"
 #include "shardwise/emission/working_mesh.h"
 #include "shardwise/mesh/sharding_text.h"
 
 namespace shardwise {
 
-// The criteria for candidates, most important first. A later reduction may be combined with others.
-struct OpChooser::Price {
+// What the walk compares candidates by, most important first. A later reduction may be combined with others.
+struct OpChooser::Rank {
   double bytes = 0;
   bool reduces_early = false;
   double work = 0;
   int reshards = 0;
-  friend bool operator<(const Price& a, const Price& b) {
+  friend bool operator<(const Rank& a, const Rank& b) {
     return std::tie(a.bytes, a.reduces_early, a.work, a.reshards) <
            std::tie(b.bytes, b.reduces_early, b.work, b.reshards);
   }
@@ -91,14 +92,14 @@ Candidate OpChooser::cheapest(const OpView& op, const ShardingRule& rule, Comput
   };
   Candidate best = placed(0);
   const size_t count = shardings.candidates().size();
-  Price best_price = count > 1 ? price(op, rule, best, pending) : Price{};
+  Rank best_rank = count > 1 ? rank_of(op, rule, best, pending) : Rank{};
   for (size_t i = 1; i < count; ++i) {
     Candidate candidate = placed(i);
-    const Price candidate_price = price(op, rule, candidate, pending);
+    const Rank candidate_rank = rank_of(op, rule, candidate, pending);
     // The first of equal candidates stays, so that the choice does not depend on more than their order.
-    if (!(candidate_price < best_price)) continue;
+    if (!(candidate_rank < best_rank)) continue;
     best = std::move(candidate);
-    best_price = candidate_price;
+    best_rank = candidate_rank;
   }
   return best;
 }
@@ -106,7 +107,6 @@ Candidate OpChooser::cheapest(const OpView& op, const ShardingRule& rule, Comput
 OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned) {
   ComputeShardings shardings(op, rule);
   const Pending pending = add_candidates(op, rule, shardings);
-  const size_t own = shardings.candidates().size();
   size_t tried = 0;
   const auto find = [&]() -> std::optional<OpChoice> {
     for (; tried < shardings.candidates().size(); ++tried) {
@@ -116,11 +116,31 @@ OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, co
     return std::nullopt;
   };
   std::optional<OpChoice> found = find();
-  if (!found && add_pinned(op, rule, pinned, pending, shardings)) found = find();
+  const std::optional<std::vector<PlacementId>> placed = placements_of(op, pinned);
+  if (!found && placed) {
+    add_pinned(*placed, rule, pending, shardings);
+    found = find();
+  }
+  if (!found && placed) found = find_in_all(op, rule, pinned, *placed, pending);
   if (found) return *std::move(found);
-  check_internal(own > 0, "every op has a candidate");
   fail_as_impossible(op.name(), choice_text(pinned),
                      choice_text(described(op, cheapest(op, rule, shardings, pending).choice)));
+}
+
+// Among all candidates that the tensors suggest, where they are pinned too: the walk itself looks at fewer.
+std::optional<OpChoice> OpChooser::find_in_all(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned,
+                                               const std::vector<PlacementId>& placed, const Pending& pending) {
+  std::vector<TensorPlacements> tensors;
+  for (size_t t = 0; t < placed.size(); ++t) {
+    const bool is_operand = t < op.operand_count();
+    const PlacementId declared = placements_.declared(is_operand ? op.operand(t) : op.result(t - op.operand_count()));
+    tensors.push_back({declared, placed[t]});
+    if (is_operand) tensors.back().push_back(versions_.home(op.operand(t), declared));
+  }
+  for (Candidate& candidate : op_candidates(placements_, op, rule, tensors, pending).candidates) {
+    if (described(op, candidate.choice) == pinned) return std::move(candidate.choice);
+  }
+  return std::nullopt;
 }
 
 // The placement that choices write as `text`, its reductions completed; nothing if it is of no mesh of this program.
@@ -144,28 +164,29 @@ std::optional<PlacementId> OpChooser::placement_of(std::string text, TypeId type
   return placements_.of(type, std::move(dims), {}, Reducer::kNone, mesh);
 }
 
+// Of operands and results; nothing if one is no placement of this program.
+std::optional<std::vector<PlacementId>> OpChooser::placements_of(const OpView& op, const ChosenOp& pinned) const {
+  if (pinned.operands.size() != op.operand_count() || pinned.results.size() != op.result_count()) return std::nullopt;
+  std::vector<PlacementId> ids;
+  for (size_t t = 0; t < op.operand_count() + op.result_count(); ++t) {
+    const bool is_operand = t < op.operand_count();
+    const size_t i = is_operand ? t : t - op.operand_count();
+    const auto id = placement_of(is_operand ? pinned.operands[i] : pinned.results[i],
+                                 type_of(is_operand ? op.operand(i) : op.result(i)));
+    if (!id) return std::nullopt;
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
 // Adds the candidates that the pinned placements lead to, as if propagation had given them. Where an axis is as large
 // as a dim, propagation leads to others than on the mesh that the choices are of.
-bool OpChooser::add_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned, const Pending& pending,
+void OpChooser::add_pinned(const std::vector<PlacementId>& placed, const ShardingRule& rule, const Pending& pending,
                            ComputeShardings& shardings) {
-  if (pinned.operands.size() != op.operand_count() || pinned.results.size() != op.result_count()) return false;
-  std::vector<PlacementId> ids;
-  const auto add = [&](const std::string& text, ValueId value) {
-    const auto id = placement_of(text, type_of(value));
-    if (id) ids.push_back(*id);
-    return id.has_value();
-  };
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (!add(pinned.operands[i], op.operand(i))) return false;
-  }
-  for (size_t i = 0; i < op.result_count(); ++i) {
-    if (!add(pinned.results[i], op.result(i))) return false;
-  }
-  const MeshPtr mesh = placements_.has_several_meshes() ? working_mesh(module_.context(), ids) : nullptr;
+  const MeshPtr mesh = placements_.has_several_meshes() ? working_mesh(module_.context(), placed) : nullptr;
   shardings.set_mesh(mesh);
-  add_projected(ids, mesh, rule, shardings);
+  add_projected(placed, mesh, rule, shardings);
   if (!pending.axes.empty()) shardings.add(projection_, tensors_, pending.axes, pending.reducer);
-  return true;
 }
 
 ChosenOp OpChooser::described(const OpView& op, const OpChoice& choice) const {
@@ -181,7 +202,7 @@ ChosenOp OpChooser::described(const OpView& op, const OpChoice& choice) const {
           .results = texts_of(choice.results)};
 }
 
-// ---- prices --------------------------------------------------------------------------------------------------------
+// ---- ranks  --------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -192,20 +213,20 @@ double written(const Placement* placement) {
 
 }  // namespace
 
-OpChooser::Price OpChooser::price(const OpView& op, const ShardingRule& rule, const Candidate& candidate,
+OpChooser::Rank OpChooser::rank_of(const OpView& op, const ShardingRule& rule, const Candidate& candidate,
                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && !candidate.passes;
-  Price price{.bytes = 0,
+  Rank rank{.bytes = 0,
               .reduces_early = reduces_early != pending.only_if_less,
               .work = candidate.work,
               .reshards = 0};
-  add_operands(op, candidate, pending, price);
-  add_results(op, candidate.choice, price);
-  if (candidate.choice.has_own_partition()) add_method(op, rule, candidate.choice, price);
-  return price;
+  add_operands(op, candidate, pending, rank);
+  add_results(op, candidate.choice, rank);
+  if (candidate.choice.has_own_partition()) add_method(op, rule, candidate.choice, rank);
+  return rank;
 }
 
-void OpChooser::add_operands(const OpView& op, const Candidate& candidate, const Pending& pending, Price& price) {
+void OpChooser::add_operands(const OpView& op, const Candidate& candidate, const Pending& pending, Rank& rank) {
   const bool reduces_early = !pending.axes.empty() && !candidate.passes;
   std::vector<PlacementId> needs;
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -218,28 +239,28 @@ void OpChooser::add_operands(const OpView& op, const Candidate& candidate, const
       // No sharers: another user pays for the reduction in any case.
       bytes = count == 0 ? 0 : bytes / count;
     }
-    price.bytes += bytes;
-    price.reshards += need == versions_.home(op.operand(i), need) ? 0 : 1;
+    rank.bytes += bytes;
+    rank.reshards += need == versions_.home(op.operand(i), need) ? 0 : 1;
   }
 }
 
 // Moving each result to its propagated placement; its users are chosen later.
-void OpChooser::add_results(const OpView& op, const OpChoice& choice, Price& price) {
+void OpChooser::add_results(const OpView& op, const OpChoice& choice, Rank& rank) {
   for (size_t i = 0; i < op.result_count(); ++i) {
     const PlacementId made = choice.results[i], wanted = wanted_placement(module_, placements_, *function_, op, i);
     if (module_.uses(op.result(i)).empty() || made == wanted) continue;
     // A wide sum is reduced at once, in each iteration of a loop.
     const TypeId type = type_made(placements_, op, i, made);
     const double runs = type == type_of(op.result(i)) ? deferred_.share(op.result(i)) : 1;
-    price.bytes += runs * planner_.bytes(type, made, wanted);
-    ++price.reshards;
+    rank.bytes += runs * planner_.bytes(type, made, wanted);
+    ++rank.reshards;
     // A reshard writes the elements again.
-    if (op.def().traits.movement) price.work += written(placements_.find(wanted));
+    if (op.def().traits.movement) rank.work += written(placements_.find(wanted));
   }
 }
 
-void OpChooser::add_method(const OpView& op, const ShardingRule& rule, const OpChoice& choice, Price& price) {
-  if (choice.method->placements == nullptr) ++price.reshards;  // the method is one
+void OpChooser::add_method(const OpView& op, const ShardingRule& rule, const OpChoice& choice, Rank& rank) {
+  if (choice.method->placements == nullptr) ++rank.reshards;  // the method is one
   std::vector<PlacementId> tensors = choice.operands;
   tensors.insert(tensors.end(), choice.results.begin(), choice.results.end());
   std::vector<bool> is_used;
@@ -247,7 +268,7 @@ void OpChooser::add_method(const OpView& op, const ShardingRule& rule, const OpC
   const MethodCost cost = dry_runs_.cost(op, rule, *choice.method, tensors, is_used);
   // The time of a chain grows with the devices.
   const bool is_too_long = cost.is_chain && objective_ == Objective::kTime;
-  price.bytes += is_too_long ? std::numeric_limits<double>::infinity() : cost.bytes;
+  rank.bytes += is_too_long ? std::numeric_limits<double>::infinity() : cost.bytes;
 }
 
 }  // namespace shardwise

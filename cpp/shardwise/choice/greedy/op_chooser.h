@@ -38,13 +38,16 @@ class OpChooser {
   OpChoice choose(const OpView& op, const ShardingRule& rule);
 
  private:
-  struct Price;
+  struct Rank;
   Candidate cheapest(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings, const Pending& pending);
   // The candidate that reads like `pinned`. Throws ShardingError if there is none.
   OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
   std::optional<PlacementId> placement_of(std::string text, TypeId type) const;
-  bool add_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned, const Pending& pending,
+  std::optional<std::vector<PlacementId>> placements_of(const OpView& op, const ChosenOp& pinned) const;
+  void add_pinned(const std::vector<PlacementId>& placed, const ShardingRule& rule, const Pending& pending,
                   ComputeShardings& shardings);
+  std::optional<OpChoice> find_in_all(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned,
+                                      const std::vector<PlacementId>& placed, const Pending& pending);
   ChosenOp described(const OpView& op, const OpChoice& choice) const;
   // All candidates, and the pending reduction of those that pass it on.
   Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
@@ -52,10 +55,10 @@ class OpChooser {
   void add_projected(std::span<const PlacementId> tensors, const MeshPtr& mesh, const ShardingRule& rule,
                      ComputeShardings& shardings);
   std::vector<MeshPtr> meshes_of(std::span<const PlacementId> declared, std::span<const PlacementId> current) const;
-  Price price(const OpView& op, const ShardingRule& rule, const Candidate& candidate, const Pending& pending);
-  void add_operands(const OpView& op, const Candidate& candidate, const Pending& pending, Price& price);
-  void add_results(const OpView& op, const OpChoice& choice, Price& price);
-  void add_method(const OpView& op, const ShardingRule& rule, const OpChoice& choice, Price& price);
+  Rank rank_of(const OpView& op, const ShardingRule& rule, const Candidate& candidate, const Pending& pending);
+  void add_operands(const OpView& op, const Candidate& candidate, const Pending& pending, Rank& rank);
+  void add_results(const OpView& op, const OpChoice& choice, Rank& rank);
+  void add_method(const OpView& op, const ShardingRule& rule, const OpChoice& choice, Rank& rank);
   TypeId type_of(ValueId value) const { return module_.value(value).type; }
 
   Module& module_;
