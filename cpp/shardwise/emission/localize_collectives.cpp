@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
+#include "shardwise/mesh/permute_axes.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -14,7 +15,6 @@
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/emission/cause.h"
-#include "shardwise/emission/permute_axes.h"
 #include "shardwise/reshard/movement.h"
 
 namespace shardwise {
