@@ -39,11 +39,32 @@ MethodCost DryRuns::cost(const OpView& op, const ShardingRule& rule, const Metho
                          const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
   const auto [found, is_new] =
       known_.try_emplace(Key{&rule, &method, placements, is_used, constant_operands(op)}, MethodCost{});
-  if (is_new) found->second = run(op, rule, method, placements, is_used);
-  return found->second;
+  MethodCost& cost = found->second;
+  if (!is_new) return cost;
+  const Module program = emitted(op, rule, method, placements, is_used);
+  // Methods emit no loops: each collective runs once.
+  walk(program, [&](OpId id) {
+    const LocalCollective collective = read_collective(OpView(program, id));
+    cost.bytes += collective.bytes;
+    cost.is_chain = cost.is_chain || collective.is_chain;
+  });
+  return cost;
 }
 
-MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
+Price DryRuns::price(const OpView& op, const ShardingRule& rule, const Method& method,
+                     const std::vector<PlacementId>& placements, const std::vector<bool>& is_used,
+                     const Hardware& hardware) const {
+  const Module program = emitted(op, rule, method, placements, is_used);
+  Price price;
+  walk(program, [&](OpId id) { price += collective_price(read_collective(OpView(program, id)), hardware); });
+  for (const FusionGroup& group : fuse(program, {.fused_attention = hardware.fused_attention}).groups) {
+    const OpTime time = group_time(program, group, hardware);
+    price += {.ps = time.ps(), .work = time.flops};
+  }
+  return price;
+}
+
+Module DryRuns::emitted(const OpView& op, const ShardingRule& rule, const Method& method,
                         const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const {
   // It shares the context, so that types and placements have the same ids.
   Module scratch = empty_copy(source_);
@@ -74,19 +95,7 @@ MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method
   }
   // A method may emit collectives for results that nothing uses.
   dce(scratch);
-  MethodCost cost;
-  // Methods emit no loops: each collective runs once.
-  walk(scratch, [&](OpId id) {
-    const LocalCollective collective = read_collective(OpView(scratch, id));
-    cost.bytes += collective.bytes;
-    cost.is_chain = cost.is_chain || collective.is_chain;
-    cost.price += collective_price(collective, hardware_);
-  });
-  for (const FusionGroup& group : fuse(scratch, {.fused_attention = hardware_.fused_attention}).groups) {
-    const OpTime time = group_time(scratch, group, hardware_);
-    cost.price += {.ps = time.ps(), .work = time.flops};
-  }
-  return cost;
+  return scratch;
 }
 
 }  // namespace shardwise

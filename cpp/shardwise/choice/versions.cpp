@@ -131,18 +131,22 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Value
   const ValueId operand = narrower(value);
   double bytes = 0;
   if (possible.size() < 2 && !operand) return cheapest(value, need, bytes, narrow);
-  const std::string text = choice_.source(value, need, [&] {
+  const ChosenText& decided = choice_.source(value, need, [&] {
     const Version* best = cheapest(value, need, bytes, narrow);
     return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
   });
+  const std::string& text = decided.chosen;
   narrow = text == kOperand ? operand : ValueId{};
   if (narrow) return nullptr;
   const auto found = std::ranges::find_if(
       possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
   if (found == possible.end()) {
     const Version* best = cheapest(value, need, bytes, narrow);
-    fail_as_impossible("reshard", str("to ", placements_.text(need), " from ", text),
-                       best == nullptr ? "to compute the operand again" : placements_.text(best->placement));
+    fail_as_impossible(module_, module_.value(value).op,
+                       {.kind = "sources",
+                        .at = decided.at,
+                        .pinned = str("to ", placements_.text(need), " from ", text),
+                        .possible = best == nullptr ? std::string(kOperand) : placements_.text(best->placement)});
   }
   return *found;
 }

@@ -49,8 +49,11 @@ class PlanChoices {
     made_.clear();
   }
 
-  ReshardPlan next(OpId origin, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
-    const std::string at = keys_.next(origin);
+  ReshardPlan next(const OpView& reshard, ReshardPlanner& planner, ProgramPlacements& placements) {
+    const Module& module = reshard.module();
+    const std::string at = keys_.next(module.op(reshard.id()).origin);
+    const TypeId type = module.value(reshard.result()).type;
+    const PlacementId from = placements.at(reshard.operand(0)), to = placements.at(reshard.result());
     const ChosenPlan* pinned = pinned_.take(at);
     std::optional<ReshardPlan> plan =
         pinned == nullptr ? planner.plan(type, from, to) : planner.plan_with_moves(type, from, to, pinned->moves);
@@ -58,7 +61,11 @@ class PlanChoices {
       const auto text = [](const std::vector<std::string>& moves) {
         return moves.empty() ? std::string("no collective") : join(moves, ", ");
       };
-      fail_as_impossible("reshard", text(pinned->moves), text(moves_of(planner.plan(type, from, to))));
+      fail_as_impossible(module, reshard.id(),
+                         {.kind = "plans",
+                          .at = at,
+                          .pinned = str(text(pinned->moves), " from ", placements.text(from), " to ", placements.text(to)),
+                          .possible = text(moves_of(planner.plan(type, from, to)))});
     }
     made_.push_back({at, moves_of(*plan)});
     return *std::move(plan);
@@ -78,8 +85,7 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
   Context& context = module.context();
   const ValueId operand = reshard.operand(0);
   const Value result = module.value(reshard.result());
-  const ReshardPlan plan = choices.next(module.op(reshard.id()).origin, planner, result.type, placements.at(operand),
-                                        placements.at(reshard.result()));
+  const ReshardPlan plan = choices.next(reshard, planner, placements);
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {

@@ -185,9 +185,27 @@ void ComputeShardings::add(const Request& request, std::span<const size_t> order
   if (needs_method(chosen)) add_by_methods(chosen);
 }
 
+namespace {
+
+size_t hash_of(const ComputeSharding& candidate) {
+  size_t hash = std::hash<const Method*>{}(candidate.method);
+  for (const AxisList& axes : candidate.factors) hash = hash_combine(hash, hash_value(AxisSpan(axes)));
+  for (const std::vector<AxisList>& dims : candidate.tensors) {
+    for (const AxisList& axes : dims) hash = hash_combine(hash, hash_value(AxisSpan(axes)));
+  }
+  return hash;
+}
+
+}  // namespace
+
 void ComputeShardings::keep(ComputeSharding candidate) {
   candidate.mesh = mesh_;
-  if (std::ranges::find(candidates_, candidate) == candidates_.end()) candidates_.push_back(std::move(candidate));
+  const size_t hash = hash_of(candidate);
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (hashes_[i] == hash && candidates_[i] == candidate) return;
+  }
+  candidates_.push_back(std::move(candidate));
+  hashes_.push_back(hash);
 }
 
 bool ComputeShardings::needs_method(const ComputeSharding& chosen) const {

@@ -103,6 +103,7 @@ class ComputeShardings {
   std::vector<std::vector<FactorId>> methods_;  // the factors of each method
   std::vector<bool> compound_;                  // by factor: part of a dim with several
   std::vector<ComputeSharding> candidates_;
+  std::vector<size_t> hashes_;  // of the candidates
 };
 
 // Whether the rule gives a read range for some operand along `factor`.

@@ -226,16 +226,20 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
   const auto text_of = [&](const PlacedCarry& candidate) -> const std::string& {
     return placements_.text(candidate.choice.carry);
   };
-  const std::string carry = choice_.carry(loop.result(accumulator.carry), [&] {
+  const ChosenText& decided = choice_.carry(loop.result(accumulator.carry), [&] {
     const PlacedCarry* best = cheapest(possible, accumulator, site);
     return best == nullptr ? std::string() : text_of(*best);
   });
+  const std::string& carry = decided.chosen;
   if (carry.empty()) return std::nullopt;
   const auto found = std::ranges::find(possible, carry, text_of);
   if (found == possible.end()) {
     const PlacedCarry* best = cheapest(possible, accumulator, site);
-    fail_as_impossible(loop.name(), str("carry ", accumulator.carry, " as ", carry),
-                       best == nullptr ? "to reduce it in each trip" : text_of(*best));
+    fail_as_impossible(module_, loop.id(),
+                       {.kind = "carries",
+                        .at = decided.at,
+                        .pinned = str("carry ", accumulator.carry, " as ", carry),
+                        .possible = best == nullptr ? "to reduce it in each trip" : text_of(*best)});
   }
   return found->choice;
 }

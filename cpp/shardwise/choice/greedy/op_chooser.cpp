@@ -123,8 +123,11 @@ OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, co
   }
   if (!found && placed) found = find_in_all(op, rule, pinned, *placed, pending);
   if (found) return *std::move(found);
-  fail_as_impossible(op.name(), choice_text(pinned),
-                     choice_text(described(op, cheapest(op, rule, shardings, pending).choice)));
+  fail_as_impossible(module_, op.id(),
+                     {.kind = "ops",
+                      .at = pinned.at,
+                      .pinned = choice_text(pinned),
+                      .possible = choice_text(described(op, cheapest(op, rule, shardings, pending).choice))});
 }
 
 // Among all candidates that the tensors suggest, where they are pinned too: the walk itself looks at fewer.

@@ -31,7 +31,7 @@ class OpChooser {
         choice_(choice),
         deferred_(deferred),
         objective_(options.objective),
-        dry_runs_(module, choice.hardware()) {}
+        dry_runs_(module) {}
 
   void enter_function(const Function& function) { function_ = &function; }
   // For an op of that function: the cheapest candidate, or the one that is pinned.
