@@ -154,6 +154,7 @@ class GreedyWalk {
   // A carry has the placement that propagation gave to the result of the loop, unless it stays unreduced.
   void add_loop(const OpView& op) {
     const auto trips = trip_count(op);
+    // A loop of one trip counts as two, so that what may stand before it does.
     loops_.enter(op, std::max(static_cast<double>(trips.value_or(kAssumedTrips)), 2.0), placements_);
     defer_reductions();
     OpChoice choice{.operands = std::vector<PlacementId>(op.operand_count()), .results = {}};

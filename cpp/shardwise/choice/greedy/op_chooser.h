@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwise/choice/candidates/candidate.h"
@@ -42,7 +43,9 @@ class OpChooser {
   Candidate cheapest(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings, const Pending& pending);
   // The candidate that reads like `pinned`. Throws ShardingError if there is none.
   OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
-  std::optional<PlacementId> placement_of(std::string text, TypeId type) const;
+  std::optional<TensorSharding> sharding_of_text(std::string_view text) const;
+  ChosenOp as_printed(ChosenOp entry) const;
+  std::optional<PlacementId> placement_of(const std::string& text, TypeId type) const;
   std::optional<std::vector<PlacementId>> placements_of(const OpView& op, const ChosenOp& pinned) const;
   void add_pinned(const std::vector<PlacementId>& placed, const ShardingRule& rule, const Pending& pending,
                   ComputeShardings& shardings);
