@@ -151,7 +151,8 @@ class BlockMaker {
 
   KernelCall make_kernel_call(const OpView& op) const {
     const OpCost cost = own_cost(op);
-    KernelCall call{.kernel = {}, .results = {}, .work = static_cast<double>(saturated_sum(cost.flops(), cost.bytes()))};
+    KernelCall call{
+        .kernel = {}, .results = {}, .work = static_cast<double>(saturated_sum(cost.flops(), cost.bytes()))};
     const auto found = reductions_.find(op.id());
     const Reduction reduction = found == reductions_.end() ? Reduction{} : found->second;
     call.reduced = variation_.digits.axes(reduction.digits);
