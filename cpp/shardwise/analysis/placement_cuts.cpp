@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/analysis/product_format.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
@@ -56,8 +57,9 @@ class PlacementCuts {
     const OpView producer(op.module(), maker);
     if (is_reduced_between(producer, op.operand(operand))) return true;
     // Through views, which are in no group.
-    const bool is_view = producer.def().traits.movement && producer.operand_count() == 1;
-    return is_view && (*this)(producer, 0);
+    const Traits& traits = producer.def().traits;
+    const bool is_view = traits.movement || traits.constraint || is_widening(producer);
+    return is_view && producer.operand_count() == 1 && (*this)(producer, 0);
   }
 
  private:
