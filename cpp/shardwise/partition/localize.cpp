@@ -5,10 +5,14 @@
 #include <deque>
 #include <limits>
 #include <optional>
-#include <unordered_map>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/choice/candidates/compute_sharding.h"
+#include "shardwise/choice/program_placements.h"
+#include "shardwise/emission/local_partition_context.h"
+#include "shardwise/emission/localize_collectives.h"
+#include "shardwise/emission/working_mesh.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
@@ -20,11 +24,6 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/partitioning/owned_rows.h"
 #include "shardwise/ops/partitioning/padding.h"
-#include "shardwise/choice/candidates/compute_sharding.h"
-#include "shardwise/emission/localize_collectives.h"
-#include "shardwise/emission/partition_context.h"
-#include "shardwise/emission/working_mesh.h"
-#include "shardwise/choice/program_placements.h"
 
 namespace shardwise {
 namespace {
@@ -36,13 +35,13 @@ void check_left_unreduced(const PartitionContext& context) {
     if (rule.factors()[f].kind != FactorKind::kReduction) continue;
     const auto factor = static_cast<FactorId>(f);
     for (size_t i = 0; i < context.op().operand_count(); ++i) {
-      const LocalLayout& operand = context.operand_layout(i);
-      for (size_t d = 0; d < operand.dims.size(); ++d) {
+      const LayoutView operand = context.operand_layout(i);
+      for (size_t d = 0; d < operand.ndim(); ++d) {
         const auto factors = rule.dim(i, d);
         if (factors.size() != 1 || factors[0] != factor) continue;
-        for (const AxisRef& axis : operand.dims[d].axes) {
+        for (const AxisRef& axis : operand.axes(d)) {
           const auto has = [&](const AxisRef& left) { return contains(left, axis); };
-          if (context.op().result_count() == 0 || std::ranges::any_of(context.result_layout(0).unreduced, has))
+          if (context.op().result_count() == 0 || std::ranges::any_of(context.result_layout(0).unreduced(), has))
             continue;
           fail<ShardingError>(context.op().name(), "a reduced dim must be unsharded, or the result must be unreduced",
                               str("dim ", d, " of operand ", i, " over ", axis_text(context.mesh(), axis)));
@@ -52,7 +51,7 @@ void check_left_unreduced(const PartitionContext& context) {
   }
 }
 
-const LocalLayout& layout_of_tensor(const PartitionContext& context, size_t tensor) {
+LayoutView layout_of_tensor(const PartitionContext& context, size_t tensor) {
   const size_t operands = context.op().operand_count();
   return tensor < operands ? context.operand_layout(tensor) : context.result_layout(tensor - operands);
 }
@@ -60,13 +59,13 @@ const LocalLayout& layout_of_tensor(const PartitionContext& context, size_t tens
 std::string dim_text(const PartitionContext& context, size_t tensor, size_t dim) {
   const size_t operands = context.op().operand_count();
   return str(tensor_text(operands, tensor, dim), " over ",
-             axis_list_text(context.mesh(), layout_of_tensor(context, tensor).dims[dim].axes));
+             axis_list_text(context.mesh(), layout_of_tensor(context, tensor).axes(dim)));
 }
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
 void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
-  const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
+  const DimLayout layout = layout_of_tensor(context, tensor).dim(dim);
   if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
   // Each shard reads only its own block, so nothing has to move.
   if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
@@ -88,8 +87,8 @@ void check_sharded_alike(const PartitionContext& context) {
       known_dim = dim;
       return check_local(context, factors[0], tensor, dim);
     }
-    const AxisList& known = layout_of_tensor(context, known_tensor).dims[known_dim].axes;
-    const AxisList& axes = layout_of_tensor(context, tensor).dims[dim].axes;
+    const AxisList& known = layout_of_tensor(context, known_tensor).axes(known_dim);
+    const AxisList& axes = layout_of_tensor(context, tensor).axes(dim);
     if (known == axes) return;
     fail<ShardingError>(context.op().name(), "its operands and results must be sharded alike along each factor",
                         str(dim_text(context, known_tensor, known_dim), ", ", dim_text(context, tensor, dim)),
@@ -107,7 +106,7 @@ std::vector<AxisList> factor_axes(const PartitionContext& context) {
   for (const bool is_compound : {false, true}) {
     rule.for_each_dim([&](size_t tensor, size_t dim, std::span<const FactorId> factors) {
       if ((factors.size() > 1) != is_compound) return;
-      AxisList axes = layout_of_tensor(context, tensor).dims[dim].axes;
+      AxisList axes = layout_of_tensor(context, tensor).axes(dim);
       for (const FactorId id : factors) {
         if (!is_known[id]) found[id] = is_compound ? dividing_prefix(axes, rule.factors()[id].size) : axes;
         is_known[id] = true;
@@ -122,14 +121,14 @@ std::vector<AxisList> factor_axes(const PartitionContext& context) {
 bool is_placed(const PartitionContext& context, const Method& method, std::span<const AxisList> axes) {
   std::vector<OpPlacement> placements;
   method.placements(context.op(), context.rule(), axes, placements);
-  const LocalLayout& result = context.result_layout(0);
+  const LayoutView result = context.result_layout(0);
   return std::ranges::any_of(placements, [&](const OpPlacement& placement) {
     for (size_t tensor = 0; tensor < placement.tensors.size(); ++tensor) {
-      const LocalLayout& layout = layout_of_tensor(context, tensor);
-      if (!std::ranges::equal(layout.dims, placement.tensors[tensor], {}, &DimLayout::axes)) return false;
+      const LayoutView layout = layout_of_tensor(context, tensor);
+      if (!std::ranges::equal(layout.dims(), placement.tensors[tensor], {}, &DimLayout::axes)) return false;
     }
     return placement.unreduced.empty() ||
-           (result.reducer == placement.reducer && difference(placement.unreduced, result.unreduced).empty());
+           (result.reducer() == placement.reducer && difference(placement.unreduced, result.unreduced()).empty());
   });
 }
 
@@ -156,50 +155,48 @@ const Method* chosen_method(const PartitionContext& context) {
 }
 
 // The axes of the result's reduction over which the op itself reduces: they shard its reduction factors.
-AxisList own_reduction(const ShardingRule& rule, const std::vector<const LocalValue*>& operands) {
+AxisList own_reduction(const Context& context, const ShardingRule& rule, const std::vector<LocalValue>& operands) {
   AxisList axes;
   for (size_t i = 0; i < operands.size(); ++i) {
+    const LayoutView layout = operands[i].layout(context);
     for (size_t d = 0; d < rule.ndim(i); ++d) {
       const auto factors = rule.dim(i, d);
       if (factors.size() != 1 || rule.factors()[factors[0]].kind != FactorKind::kReduction) continue;
-      const AxisList& sharded = operands[i]->layout->dims[d].axes;
-      axes.insert(axes.end(), sharded.begin(), sharded.end());
+      axes.insert(axes.end(), layout.axes(d).begin(), layout.axes(d).end());
     }
   }
   return axes;
 }
 
-// If an op passes on a reduction jointly, its reduced operands become parts of the reduction. Returns these parts.
-std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
-                                  std::vector<const LocalValue*>& operands) {
-  std::vector<LocalValue> parts;
-  if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
-  const Reducer reducer = results[0].layout->reducer;
+// If an op passes on a reduction jointly, its reduced operands become parts of the reduction.
+void make_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
+                std::vector<LocalValue>& operands) {
+  const Context& context = emitter.builder().context();
+  if (results.size() != 1) return;
+  const LayoutView result = results[0].layout(context);
   const ShardingRule& rule = sharding_rule(op);
-  if (linear_in(op, rule, reducer) != Linear::kJoint) return parts;
-  const AxisList passed = difference(results[0].layout->unreduced, own_reduction(rule, operands));
-  if (passed.empty()) return parts;
-  // `operands` will point to its elements, so it must not move them.
-  parts.reserve(operands.size());
+  if (result.unreduced().empty() || linear_in(op, rule, result.reducer()) != Linear::kJoint) return;
+  const AxisList passed = difference(result.unreduced(), own_reduction(context, rule, operands));
+  if (passed.empty()) return;
   for (size_t i = 0; i < operands.size(); ++i) {
-    const LocalValue& operand = *operands[i];
-    if (!op.def().is_joint(i) || !operand.layout->unreduced.empty()) continue;
-    LocalValue part = operand;
-    part.value = emitter.as_parts(operand.value, passed, reducer, results[0].is_owned);
-    if (part.value != operand.value) part.part.padding = result_padding(*part.layout);
-    parts.push_back(std::move(part));
-    operands[i] = &parts.back();
+    LocalValue& operand = operands[i];
+    const LayoutView layout = operand.layout(context);
+    if (!op.def().is_joint(i) || !layout.unreduced().empty()) continue;
+    const ValueId part = emitter.as_parts(operand.value, passed, result.reducer(), results[0].is_owned);
+    if (part != operand.value) operand.part.padding = result_padding(layout);
+    operand.value = part;
   }
-  return parts;
 }
 
 // Whether one device has each element of the result, until it is reduced.
-bool is_owned(const OpView& op, const LocalValue& result, const std::vector<const LocalValue*>& operands) {
-  if (result.layout->unreduced.empty() || result.layout->reducer != Reducer::kSum) return false;
+bool is_owned(const Context& context, const OpView& op, const LocalValue& result,
+              const std::vector<LocalValue>& operands) {
+  const LayoutView layout = result.layout(context);
+  if (layout.unreduced().empty() || layout.reducer() != Reducer::kSum) return false;
   const auto* method = op.attrs().find<std::string>(kMethodAttr);
   std::vector<AddendOperand> addends;
-  for (const LocalValue* operand : operands)
-    addends.push_back({!operand->layout->unreduced.empty(), operand->is_owned});
+  for (const LocalValue& operand : operands)
+    addends.push_back({!operand.layout(context).unreduced().empty(), operand.is_owned});
   return gives_owned(op.def(), method == nullptr ? std::string_view() : std::string_view(*method), addends);
 }
 
@@ -209,10 +206,10 @@ void check_results(const Module& source, const Function& function, const std::ve
   const std::vector<ValueId>& results = source.region(function.body).results;
   for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
     if (!declared[i]) continue;
-    const LocalLayout& layout = *values[results[i].index].layout;
+    const LayoutView layout = values[results[i].index].layout(source.context());
     const TensorSharding& wanted = source.context().sharding(declared[i]);
-    const bool is_there = layout.unreduced.empty() &&
-                          std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
+    const bool is_there = layout.unreduced().empty() &&
+                          std::ranges::equal(layout.dims(), wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
     if (is_there) continue;
     const ShardingId found = source.value(results[i]).sharding;
     const std::string got = found ? short_text(source.context().sharding(found)) : "no sharding";
@@ -252,11 +249,11 @@ class Emitters {
                                  [&](const LocalEmitter& emitter) { return emitter.mesh()->same_devices(*mesh); });
   }
 
-  LocalEmitter& of(const std::vector<const LocalValue*>& operands, const std::vector<LocalValue>& results) {
+  LocalEmitter& of(const std::vector<LocalValue>& operands, const std::vector<LocalValue>& results) {
     if (emitters_.size() == 1) return emitters_.front();
     std::vector<PlacementId> tensors;
     for (const LocalValue& result : results) tensors.push_back(result.part.placement);
-    for (const LocalValue* operand : operands) tensors.push_back(operand->part.placement);
+    for (const LocalValue& operand : operands) tensors.push_back(operand.part.placement);
     return of(tensors);
   }
 
@@ -272,8 +269,7 @@ bool is_same(const Placement& a, const Placement& b) {
 
 // A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each
 // function has emitters of its own, because the offsets and masks that they keep are values of its body. Local values
-// point to their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of
-// shardings.
+// have parts in place of shardings.
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -305,16 +301,9 @@ class Localization {
     made.result_shardings.assign(made.result_shardings.size(), ShardingId{});
   }
 
-  // The local form of a value of the source, before it is created. Its padding, if any, is garbage.
+  // The local form of a value of the source, before it is created.
   LocalValue expected(ValueId global) {
-    const TypeId type = source_.value(global).type;
-    const PlacementId placement = placements_.at(global);
-    std::optional<LocalLayout>& layout = layouts_[uint64_t{placement.index} << 32 | type.index];
-    if (!layout) {
-      const Dims& shape = source_.type(global).shape;
-      layout = layout_of(shape, placement ? context().placement(placement) : replicated_placement(nullptr, shape));
-    }
-    return {.value = {}, .layout = &*layout, .part = {type, placement, result_padding(*layout)}};
+    return local_value(context(), {source_.value(global).type, placements_.at(global)});
   }
 
   std::vector<LocalValue> expected_results(const OpView& op) {
@@ -323,12 +312,9 @@ class Localization {
     return results;
   }
 
-  TypeId local_type(ValueId global, const LocalValue& local) {
-    return context().tensor(source_.type(global).dtype, local.layout->local_shape());
-  }
-
   void add_argument(ValueId global, LocalValue local) {
-    local.value = target_.add_argument(builder_.region(), local_type(global, local), source_.value(global).loc);
+    const TypeId type = local_type(context(), local.part.placed());
+    local.value = target_.add_argument(builder_.region(), type, source_.value(global).loc);
     keep(global, local);
   }
 
@@ -348,11 +334,11 @@ class Localization {
     }
     check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
     std::vector<LocalValue> results = expected_results(op);
-    std::vector<const LocalValue*> operands;
-    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
-    for (LocalValue& result : results) result.is_owned = is_owned(op, result, operands);
+    std::vector<LocalValue> operands;
+    for (const ValueId operand : op.operands()) operands.push_back(values_[operand.index]);
+    for (LocalValue& result : results) result.is_owned = is_owned(context(), op, result, operands);
     LocalEmitter& emitter = emitters_->of(operands, results);
-    const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
+    make_parts(emitter, op, results, operands);
     LocalPartitionContext partition(emitter, op, sharding_rule(op), std::move(operands), std::move(results));
     located(source_, op.id(), [&] {
       const Method* method = chosen_method(partition);
@@ -405,7 +391,7 @@ class Localization {
   void create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions,
               std::vector<LocalValue> results) {
     std::vector<TypeId> types;
-    for (size_t i = 0; i < results.size(); ++i) types.push_back(local_type(op.result(i), results[i]));
+    for (size_t i = 0; i < results.size(); ++i) types.push_back(local_type(context(), results[i].part.placed()));
     const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
     for (size_t i = 0; i < results.size(); ++i) {
       results[i].value = target_.result(made, static_cast<uint32_t>(i));
@@ -461,9 +447,8 @@ class Localization {
   Module target_;
   ProgramPlacements placements_;
   Builder builder_;
-  std::optional<Emitters> emitters_;                                  // of the function at hand
-  std::vector<LocalValue> values_;                                    // by global value
-  std::unordered_map<uint64_t, std::optional<LocalLayout>> layouts_;  // by placement and global type
+  std::optional<Emitters> emitters_;  // of the function at hand
+  std::vector<LocalValue> values_;    // by global value
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/choice/candidates/candidate.h"
-#include "shardwise/emission/partition_context.h"
+#include "shardwise/emission/local_partition_context.h"
 #include "shardwise/ops/partitioning/addends.h"
 
 namespace shardwise {

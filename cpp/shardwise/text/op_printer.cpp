@@ -256,7 +256,7 @@ std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_bo
   if (!options_.placements && (!at_border || module_.holds_whole(id))) return {};
   if (column == text_words::kPlacement) {
     const TensorType& type = context.type(part.type);
-    return layout_of(type.shape, placement).uneven() ? str(text(placement), " : ", type.text()) : text(placement);
+    return LayoutView(context, part.placed()).is_uneven() ? str(text(placement), " : ", type.text()) : text(placement);
   }
   // Garbage needs no text: the parser assumes it for uneven dims without a fill.
   if (column != text_words::kPadding || part.padding.kind != Padding::Kind::kFill) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/placement/placed_type.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/text/attribute_parser.h"
 #include "shardwise/text/op_parser.h"
@@ -105,8 +105,7 @@ void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position
   module().set_part(value, part);
   located(position, [&] { verify_part(module(), value); });
   // An uneven dim ends in padding. Without a fill in the text nothing is known of its contents.
-  if (part.type && !is_filled &&
-      layout_of(module().global_type(value).shape, context().placement(part.placement)).uneven()) {
+  if (part.type && !is_filled && LayoutView(context(), part.placed()).is_uneven()) {
     part.padding.kind = Padding::Kind::kGarbage;
     module().set_part(value, part);
   }
