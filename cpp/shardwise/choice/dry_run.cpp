@@ -56,8 +56,7 @@ MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method
     (is_operand ? operands : results).push_back(local);
   }
   LocalEmitter emitter(builder, working_mesh(context, placements));
-  LocalPartitionContext partition(emitter, op, rule, std::move(operands), std::move(results));
-  partition.set_method(&method);
+  LocalPartitionContext partition(emitter, op, rule, &method, std::move(operands), std::move(results));
   const std::vector<LocalValue> made = partition.run();
   for (size_t i = 0; i < made.size(); ++i) {
     if (is_used[i]) scratch.region(builder.region()).results.push_back(made[i].value);

@@ -2,8 +2,7 @@
 //
 // Emits the local form of one op by OpDef::partition, or by one of its methods:
 //
-//   LocalPartitionContext partition(emitter, op, rule, {%x}, {local_value(context, placed)});
-//   partition.set_method(&method);
+//   LocalPartitionContext partition(emitter, op, rule, &method, {%x}, {local_value(context, placed)});
 //   partition.run()        // the results with their values: each holds the part that it came with
 #pragma once
 
@@ -25,11 +24,14 @@ class LocalPartitionContext : public PartitionContext {
  public:
   // `results` come with the parts that the op must produce; run() adds the values. `method` is null if the op is
   // computed by its rule.
-  LocalPartitionContext(LocalEmitter& emitter, const OpView& op, const ShardingRule& rule,
+  LocalPartitionContext(LocalEmitter& emitter, const OpView& op, const ShardingRule& rule, const Method* method,
                         std::vector<LocalValue> operands, std::vector<LocalValue> results)
-      : emitter_(emitter), op_(op), rule_(rule), operands_(std::move(operands)), results_(std::move(results)) {}
-
-  void set_method(const Method* method) { method_ = method; }
+      : emitter_(emitter),
+        op_(op),
+        rule_(rule),
+        method_(method),
+        operands_(std::move(operands)),
+        results_(std::move(results)) {}
 
   std::vector<LocalValue> run();
 
@@ -55,7 +57,7 @@ class LocalPartitionContext : public PartitionContext {
   LocalEmitter& emitter_;
   OpView op_;
   const ShardingRule& rule_;
-  const Method* method_ = nullptr;
+  const Method* method_;  // null: by the rule
   std::vector<LocalValue> operands_;
   std::vector<LocalValue> results_;
   std::unordered_map<size_t, ValueId> masked_;

@@ -115,8 +115,8 @@ struct OpPlacement {
 //
 //   reduce_window, in prefix form    "totals"    each shard combines its rows, and the totals of the shards before it
 //
-// The choice (choice/greedy/op_chooser.h) prices a method by a dry run: the collectives of the ops that `partition` makes.
-// It knows nothing else about it.
+// The choice (choice/greedy/op_chooser.h) prices a method by a dry run: the collectives of the ops that `partition`
+// makes. It knows nothing else about it.
 struct Method {
   std::string_view name;  // in reports: "totals of reduce_window along dim 0"
   // The factors that the op may keep sharded only by a method.
