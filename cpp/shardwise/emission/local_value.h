@@ -13,8 +13,6 @@ namespace shardwise {
 struct LocalValue {
   ValueId value = {};  // none: not emitted yet
   GlobalPart part = {};
-  // The value is unreduced, and one device has each element, so that the others may receive its bits.
-  bool is_owned = false;
 
   LayoutView layout(const Context& context) const { return {context, part.placed()}; }
 };

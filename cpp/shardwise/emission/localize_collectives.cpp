@@ -237,8 +237,7 @@ struct Localizer {
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
     // Among the bits, −0 is 0: the integer sum is the element of the owner, NaNs included.
-    const bool moves_bits =
-        is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer() == Reducer::kSum && source.is_owned;
+    const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.is_owned();
     if (moves_bits) value = build_bits(builder(), value);
     value = with_cause(reduce(value));
     return moves_bits ? build_from_bits(builder(), value, dtype) : value;
@@ -278,9 +277,15 @@ void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalVal
     case CollectiveKind::kAllReduce: return set(localizer.all_reduce());
     case CollectiveKind::kReduceScatter: return set(localizer.reduce_scatter());
     case CollectiveKind::kExchange: return set(localizer.exchange());
-    case CollectiveKind::kToUnreduced:
-      result.is_owned = operand.is_owned || localizer.from.unreduced().empty();
-      return set(localizer.to_unreduced(result.is_owned));
+    case CollectiveKind::kToUnreduced: {
+      // One device keeps each element, whether the text says so or not.
+      const bool is_owned = localizer.from.unreduced().empty() || localizer.from.is_owned();
+      set(localizer.to_unreduced(is_owned));
+      Placement placement = localizer.placement(result.part.placement);
+      placement.is_owned = is_owned && placement.reducer == Reducer::kSum;
+      result.part.placement = emitter.builder().context().intern(placement);
+      return;
+    }
     case CollectiveKind::kNone:
     case CollectiveKind::kAxisIndex: break;
   }

@@ -26,8 +26,9 @@
 
 namespace shardwise {
 
-// The part of a global value that a value of the local program holds. In the resharded stage only the placement is set,
-// and only where blocks are not ceil(size / shards).
+// The part of a global value that a value of the local program holds. In the assigned and resharded stages only the
+// placement is set, and only if the value's sharding does not tell it: blocks are not ceil(size / shards), or the value
+// is owned.
 struct GlobalPart {
   TypeId type = {};            // of the global value; none: the value's own type
   PlacementId placement = {};  // none: replicated, or as the value's sharding

@@ -16,7 +16,6 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/ops/partitioning/linearity.h"
-#include "shardwise/ops/partitioning/owned_rows.h"
 
 namespace shardwise {
 namespace {
@@ -58,22 +57,10 @@ void make_parts(LocalEmitter& emitter, const OpView& op, const std::vector<Local
     LocalValue& operand = operands[i];
     const LayoutView layout = operand.layout(context);
     if (!op.def().is_joint(i) || !layout.unreduced().empty()) continue;
-    const ValueId part = emitter.as_parts(operand.value, passed, result.reducer(), results[0].is_owned);
+    const ValueId part = emitter.as_parts(operand.value, passed, result.reducer(), result.is_owned());
     if (part != operand.value) operand.part.padding = result_padding(layout);
     operand.value = part;
   }
-}
-
-// Whether one device has each element of the result, until it is reduced.
-bool is_owned(const Context& context, const OpView& op, const LocalValue& result,
-              const std::vector<LocalValue>& operands) {
-  const LayoutView layout = result.layout(context);
-  if (layout.unreduced().empty() || layout.reducer() != Reducer::kSum) return false;
-  const auto* method = op.attrs().find<std::string>(kMethodAttr);
-  std::vector<AddendOperand> addends;
-  for (const LocalValue& operand : operands)
-    addends.push_back({!operand.layout(context).unreduced().empty(), operand.is_owned});
-  return gives_owned(op.def(), method == nullptr ? std::string_view() : std::string_view(*method), addends);
 }
 
 // The emitters of a function, one for each mesh.
@@ -167,7 +154,6 @@ class Localization {
       LocalValue result = expected(op.result());
       const LocalValue& operand = values_[op.operand(0).index];
       const PlacementId tensors[] = {result.part.placement, operand.part.placement};
-      result.is_owned = operand.is_owned;  // until it is reduced
       localize_collective(emitters_->of(tensors), op, operand, result);
       keep(op.result(), result);
       return;
@@ -176,7 +162,6 @@ class Localization {
     std::vector<LocalValue> results = expected_results(op);
     std::vector<LocalValue> operands;
     for (const ValueId operand : op.operands()) operands.push_back(values_[operand.index]);
-    for (LocalValue& result : results) result.is_owned = is_owned(context(), op, result, operands);
     LocalEmitter& emitter = emitters_->of(operands, results);
     make_parts(emitter, op, results, operands);
     LocalPartitionContext partition(emitter, op, sharding_rule(op), method_of(op), std::move(operands),

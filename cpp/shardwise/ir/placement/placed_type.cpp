@@ -43,6 +43,8 @@ bool LayoutView::is_uneven() const {
 
 const AxisList& LayoutView::unreduced() const { return placement_ == nullptr ? kNoAxes : placement_->unreduced; }
 
+bool LayoutView::is_owned() const { return placement_ != nullptr && placement_->is_owned; }
+
 Reducer LayoutView::reducer() const { return placement_ == nullptr ? Reducer::kNone : placement_->reducer; }
 
 }  // namespace shardwise

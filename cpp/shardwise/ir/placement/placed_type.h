@@ -49,6 +49,7 @@ class LayoutView {
   bool is_uneven() const;    // some dim is: there is padding
   const AxisList& unreduced() const;
   Reducer reducer() const;  // kNone exactly when nothing is unreduced
+  bool is_owned() const;    // unreduced, and one device has each element (mesh/placement.h)
 
  private:
   const Dims* shape_;

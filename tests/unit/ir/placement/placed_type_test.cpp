@@ -45,6 +45,14 @@ TEST(LayoutView, AddendsHaveTheirReducer) {
   EXPECT_EQ(layout.reducer(), Reducer::kMax);
 }
 
+TEST(LayoutView, OwnedElementsAreThoseOfASum) {
+  Context context;
+  const LayoutView layout(context, placed(context, R"(<@mesh, [{"x"}: 2], unreduced=owned{"y"}>)", {8}));
+  EXPECT_TRUE(layout.is_owned());
+  EXPECT_EQ(layout.reducer(), Reducer::kSum);
+  EXPECT_FALSE(LayoutView(context, placed(context, R"(<@mesh, [{"x"}: 2], unreduced={"y"}>)", {8})).is_owned());
+}
+
 TEST(LayoutView, WithoutAPlacementAValueIsWhole) {
   Context context;
   const PlacedType type{.type = context.tensor(DType::kF32, Dims{17, 4})};
