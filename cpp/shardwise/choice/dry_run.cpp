@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/dry_run.h"
 
-#include "shardwise/ir/rewrite/dce.h"
-#include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
-#include "shardwise/emission/partition_context.h"
+#include "shardwise/emission/local_partition_context.h"
 #include "shardwise/emission/working_mesh.h"
-
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 namespace {
@@ -70,25 +68,16 @@ Module DryRuns::emitted(const OpView& op, const ShardingRule& rule, const Method
   Module scratch = empty_copy(source_);
   Context& context = scratch.context();
   Builder builder(scratch, scratch.main().body);
-  std::vector<LocalLayout> layouts;
-  std::vector<LocalValue> values(placements.size());
+  std::vector<LocalValue> operands, results;
   for (size_t t = 0; t < placements.size(); ++t) {
     const bool is_operand = t < op.operand_count();
     const ValueId global = is_operand ? op.operand(t) : op.result(t - op.operand_count());
-    layouts.push_back(layout_of(op.module().type(global).shape, context.placement(placements[t])));
-    values[t].part = {op.module().value(global).type, placements[t], result_padding(layouts[t])};
-    if (!is_operand) continue;
-    const TypeId type = context.tensor(op.module().type(global).dtype, layouts[t].local_shape());
-    values[t].value = scratch.add_argument(builder.region(), type);
+    LocalValue local = local_value(context, {op.module().value(global).type, placements[t]});
+    if (is_operand) local.value = scratch.add_argument(builder.region(), local_type(context, local.part.placed()));
+    (is_operand ? operands : results).push_back(local);
   }
-  // Only now: the vector of layouts does not move any more.
-  for (size_t t = 0; t < values.size(); ++t) values[t].layout = &layouts[t];
-  std::vector<const LocalValue*> operands;
-  for (size_t t = 0; t < op.operand_count(); ++t) operands.push_back(&values[t]);
-  const std::vector<LocalValue> results(values.begin() + static_cast<std::ptrdiff_t>(op.operand_count()), values.end());
   LocalEmitter emitter(builder, working_mesh(context, placements));
-  LocalPartitionContext partition(emitter, op, rule, std::move(operands), results);
-  partition.set_method(&method);
+  LocalPartitionContext partition(emitter, op, rule, &method, std::move(operands), std::move(results));
   const std::vector<LocalValue> made = partition.run();
   for (size_t i = 0; i < made.size(); ++i) {
     if (is_used[i]) scratch.region(builder.region()).results.push_back(made[i].value);

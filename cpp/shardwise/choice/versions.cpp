@@ -52,9 +52,12 @@ PlacementId Versions::home(ValueId value, PlacementId of_constants) const {
 PlacementId Versions::entry(ValueId value, PlacementId carry) const {
   const Placement* placement = placements_.find(carry);
   if (placement == nullptr || placement->unreduced.empty()) return carry;
-  const auto& versions = placed_[value.index].versions;
+  Placement owned = *placement;
+  owned.is_owned = placement->reducer == Reducer::kSum;
   // Otherwise the reduced entry value becomes unreduced when the loop is localized, which sends nothing.
-  if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
+  for (const Version& version : placed_[value.index].versions) {
+    if (version.placement == carry || *placements_.find(version.placement) == owned) return version.placement;
+  }
   return placements_.of(module_.value(value).type, placement->dim_axes(), {}, Reducer::kNone, placement->mesh);
 }
 

@@ -3,11 +3,11 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/choice/choice_key.h"
 #include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/program_placements.h"
 #include "shardwise/choice/reshard_planner.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/reshard/plan.h"
 
 namespace shardwise {
@@ -87,6 +87,7 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
   const Value result = module.value(reshard.result());
   const ReshardPlan plan = choices.next(reshard, planner, placements);
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
+  const Placement* before = placements.find(placements.at(operand));
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
     CollectiveForm form = form_of(*step.after.mesh, step);
@@ -94,9 +95,11 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = context.intern(sharding_of(step.after));
     module.value(value).origin = result.origin;
+    Placement after = step.after;
+    after.is_owned = before->is_owned && !after.unreduced.empty();
     // Later steps and localization must use the same blocks as the plan.
-    if (!step.after.has_default_blocks(context.type(result.type).shape)) {
-      module.set_part(value, {.type = {}, .placement = context.intern(step.after), .padding = {}});
+    if (after.is_owned || !after.has_default_blocks(context.type(result.type).shape)) {
+      module.set_part(value, {.type = {}, .placement = context.intern(after), .padding = {}});
     }
   }
   return value;

@@ -123,13 +123,15 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
                           .passed = axes_,
                           .reducer = reducer_,
                           .reduced = {}};
-  Pending pending{.axes = axes_, .reducer = reducer_, .operands = {}, .mesh = mesh};
+  Pending pending{.axes = axes_, .reducer = reducer_, .operands = {}, .owned = {}, .mesh = mesh};
   pending.operands = pending_operands(op, linear_in(op, rule, reducer_), reducer_, dependent);
   if (pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);
     // Each device would add a replicated operand once.
     if (pending.operands[i] && !dependent[i] && !is_addend(operand)) return std::nullopt;
+    const PlacementId home = dependent[i] ? placed.at(operand) : versions_.home(operand, {});
+    pending.owned.push_back(pending.operands[i] && placements_.find(home)->is_owned);
     if (!dependent[i]) continue;
     if (!add_factor_axes(op, rule, i, *placements_.find(placed.at(operand)), compute.factors)) return std::nullopt;
   }
