@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/analysis/border_accesses.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -80,8 +79,7 @@ void BorderAccesses::add_reads(const OpView& op) {
 
 void BorderAccesses::read(uint32_t group, const BorderAccess& access) {
   is_in_memory_[access.memory.index] = true;
-  std::vector<BorderAccess>& reads = fusion_.groups[group].reads;
-  if (std::ranges::find(reads, access) == reads.end()) reads.push_back(access);
+  if (known_reads_.insert({group, access.op, access.tensor}).second) fusion_.groups[group].reads.push_back(access);
 }
 
 bool BorderAccesses::may_be_made_again(uint32_t group, ValueId value) const {
@@ -93,7 +91,7 @@ bool BorderAccesses::may_be_made_again(uint32_t group, ValueId value) const {
 // A value that a border or the end of a region reads. A view of what a group makes is written in place of it; other views
 // are copies.
 void BorderAccesses::keep_in_memory(ValueId value) {
-  value = before_aliases(value);
+  value = roles_.before_aliases(value);
   if (is_in_memory_[value.index]) return;
   const OpId maker = module_.value(value).op;
   const FusionRole role = maker ? roles_.of(maker) : FusionRole::kBorder;
@@ -109,15 +107,6 @@ void BorderAccesses::keep_in_memory(ValueId value) {
   is_in_memory_[value.index] = true;
 }
 
-ValueId BorderAccesses::before_aliases(ValueId value) const {
-  OpId maker = module_.value(value).op;
-  while (maker && roles_.of(maker) == FusionRole::kView && roles_.is_alias(maker)) {
-    value = module_.operands(maker)[module_.value(value).index];
-    maker = module_.value(value).op;
-  }
-  return value;
-}
-
 // A group of a view or a constant, which is otherwise of none.
 uint32_t BorderAccesses::add_copy(OpId view) {
   const auto group = static_cast<uint32_t>(fusion_.groups.size());
@@ -127,19 +116,34 @@ uint32_t BorderAccesses::add_copy(OpId view) {
   return group;
 }
 
-// The op and what it needs of its group. Numbers of rows are read: an attention leaves them in memory for its gradient.
-void BorderAccesses::make_again(uint32_t group, OpId id) {
-  std::vector<OpId>& again = fusion_.groups[group].computed_again;
-  if (std::ranges::find(again, id) != again.end()) return;
-  again.push_back(id);
-  const OpView op(module_, id);
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (roles_.is_free(op.operand(i))) continue;
-    const ValueId memory = roles_.viewed(op.operand(i)).value;
-    if (maker_group(memory) == fusion_.group_of[id.index] && !is_row_[memory.index]) {
-      make_again(group, module_.value(memory).op);
+// The op and what it needs of its group, in depth-first order. Numbers of rows are read: an attention leaves them in
+// memory for its gradient.
+void BorderAccesses::make_again(uint32_t group, OpId op) {
+  struct Visit {
+    OpId op;
+    size_t next = 0;  // operand
+  };
+  std::vector<Visit> open;
+  const auto add = [&](OpId id) {
+    if (!made_again_.insert({group, id, 0}).second) return;
+    fusion_.groups[group].computed_again.push_back(id);
+    open.push_back({id});
+  };
+  add(op);
+  while (!open.empty()) {
+    Visit& visit = open.back();
+    const OpView user(module_, visit.op);
+    if (visit.next == user.operand_count()) {
+      open.pop_back();
+      continue;
+    }
+    const size_t i = visit.next++;
+    if (roles_.is_free(user.operand(i))) continue;
+    const ValueId memory = roles_.viewed(user.operand(i)).value;
+    if (maker_group(memory) == fusion_.group_of[user.id().index] && !is_row_[memory.index]) {
+      add(module_.value(memory).op);
     } else {
-      read(group, {.op = id, .tensor = i, .memory = memory});
+      read(group, {.op = user.id(), .tensor = i, .memory = memory});
     }
   }
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_set>
 #include <vector>
 
 #include "shardwise/analysis/fusion.h"
@@ -30,12 +31,25 @@ class BorderAccesses {
     BorderAccess access;
   };
 
+  // A tensor of an op, as a group reads it.
+  struct Known {
+    uint32_t group;
+    OpId op;
+    size_t tensor;
+    friend bool operator==(const Known&, const Known&) = default;
+  };
+  struct KnownHash {
+    size_t operator()(const Known& known) const {
+      return hash_combine(hash_combine(known.group, known.op.index), known.tensor);
+    }
+  };
+  using KnownSet = std::unordered_set<Known, KnownHash>;
+
   void add_region(RegionId region, const std::function<GroupFacts(uint32_t)>& facts);
   void add_reads(const OpView& op);
   void read(uint32_t group, const BorderAccess& access);
   bool may_be_made_again(uint32_t group, ValueId value) const;
   void keep_in_memory(ValueId value);
-  ValueId before_aliases(ValueId value) const;
   uint32_t add_copy(OpId view);
   void make_again(uint32_t group, OpId op);
   void make_again_or_read();
@@ -50,6 +64,8 @@ class BorderAccesses {
   std::vector<GroupFacts> facts_;        // by group
   std::vector<bool> is_in_memory_;       // by value
   std::vector<ScoresRead> scores_reads_;
+  KnownSet known_reads_;
+  KnownSet made_again_;  // of tensor 0
   Fusion fusion_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "shardwise/cost/collective_time.h"
 #include "shardwise/cost/exchange_cost.h"
+#include "shardwise/cost/exchange_transfer.h"
 #include "shardwise/ops/collectives/exchange.h"
 
 namespace shardwise {
@@ -37,33 +38,10 @@ void read_permute(const OpView& op, LocalCollective& found) {
   found.is_chain = found.transfer == TransferKind::kChain;
 }
 
-// Whether each tile of a dim comes from its own shard and the two beside it. The distance to a sender changes evenly from
-// the first tile to the last.
-bool is_from_neighbors(const ExchangeTarget& to, const ExchangeSource& from) {
-  const int64_t last = product(to.axes) - 1;
-  for (const int64_t tile : {int64_t{0}, last / 2, last}) {
-    const auto [first_sender, last_sender] = senders(to, from, tile);
-    if (first_sender <= last_sender && (first_sender < tile - 1 || last_sender > tile + 1)) return false;
-  }
-  return true;
-}
-
-// A dim that keeps its axes is moved along them; another placement comes from all devices of the group.
-TransferKind transfer_of_exchange(const ExchangeMap& map) {
-  if (map.is_across_meshes()) return TransferKind::kPermute;
-  TransferKind kind = TransferKind::kShift;
-  for (const std::vector<ExchangeSource>& operand : map.from) {
-    for (size_t d = 0; d < map.to.size(); ++d) {
-      if (operand[d].axes != map.to[d].axes) return TransferKind::kExchange;
-      if (!is_from_neighbors(map.to[d], operand[d])) kind = TransferKind::kPermute;
-    }
-  }
-  return kind;
-}
-
 void read_exchange(const OpView& op, LocalCollective& found) {
   const ExchangeMap map = exchange_map(op);
-  found.transfer = transfer_of_exchange(map);
+  found.transfer = transfer_of(map);
+  found.moving_axes = moving_axes(map);
   if (map.is_across_meshes()) {
     found.mesh = map.to_mesh;
     found.from_mesh = map.from_mesh;
@@ -71,7 +49,7 @@ void read_exchange(const OpView& op, LocalCollective& found) {
     for (const ExchangeSource& dim : map.from[0]) append_merged(found.from_axes, dim.axes);
     found.group_size = map.to_mesh->device_count();
   } else {
-    // The group is all devices along the axes of the operands and the result.
+    // The ledger's group: all devices along the axes of the operands and the result.
     for (const AxisRef& axis : Coordinates(map.axes()).grid()) {
       if (axis.size > 1) found.axes.push_back(axis);
     }
@@ -93,7 +71,7 @@ LocalCollective read_collective(const OpView& op) {
   LocalCollective found{.kind = op.def().traits.collective, .mesh = nullptr, .axes = {}};
   if (!moves_data(found.kind)) return found;
   found.mesh = collective_mesh(op);
-  found.operand_bytes = op.operand_type(0).nbytes();
+  found.operand_bytes = op.operand_type(0).byte_quantity();
   const auto bytes = static_cast<double>(found.operand_bytes);
   switch (found.kind) {
     case CollectiveKind::kAllReduce:
@@ -130,11 +108,11 @@ LocalCollective read_collective(const OpView& op) {
 }
 
 Price collective_price(const LocalCollective& collective, const Hardware& hardware) {
-  if (collective.group_size <= 1) return {};
-  const int64_t received = whole_quantity(collective.bytes);
-  const AxisList axes = collective.from_mesh ? all_axes(*collective.mesh) : collective.axes;
   // An exchange has no other size than what it receives.
   const bool is_exchange = collective.kind == CollectiveKind::kExchange;
+  const AxisList& axes = is_exchange ? collective.moving_axes : collective.axes;
+  if (product(axes) <= 1) return {};
+  const int64_t received = whole_quantity(collective.bytes);
   Price price = collective_price(collective.transfer, *collective.mesh, axes,
                                  is_exchange ? received : collective.operand_bytes, hardware);
   price.bytes = received;

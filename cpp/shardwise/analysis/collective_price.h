@@ -39,6 +39,7 @@ struct LocalCollective {
   PermuteAttrs permute = {};             // of a collective_permute
   MeshPtr from_mesh = nullptr;           // of an exchange across meshes: where its operand is
   AxisList from_axes = {};               // along which the operand is sharded there
+  AxisList moving_axes = {};             // of an exchange: along which elements move, for the price
 };
 
 // Whether devices send anything: not for all_slice, axis_index and to_unreduced.

@@ -43,6 +43,13 @@ bool is_view(const OpView& op) {
   return (op.def().traits.movement && op.operand_count() == 1 && op.result_count() == 1) || is_widening(op);
 }
 
+// Of a view: whether it is the same memory.
+bool is_alias(const OpView& op) {
+  return is_name(op) ||
+         (!is_widening(op) && op.operand_type(0).element_quantity() == op.result_type().element_quantity() &&
+          keeps_order(op));
+}
+
 // A constant of several numbers is read from memory, as an argument is.
 bool is_made_where_used(const OpView& op) {
   const auto* dense = op.attrs().find<DenseAttr>("value");
@@ -77,8 +84,31 @@ bool reduces_rows(const OpView& op, const ShardingRule& rule) {
 
 }  // namespace
 
-FusionRoles::FusionRoles(const Module& module) : module_(module), roles_(module.op_count(), FusionRole::kBorder) {
-  walk(module, [&](OpId op) { roles_[op.index] = find(OpView(module, op)); });
+FusionRoles::FusionRoles(const Module& module)
+    : module_(module),
+      roles_(module.op_count(), FusionRole::kBorder),
+      viewed_(module.value_count()),
+      before_aliases_(module.value_count()) {
+  for (uint32_t i = 0; i < viewed_.size(); ++i) viewed_[i].value = before_aliases_[i] = ValueId{i};
+  walk(module, [&](OpId id) {
+    const OpView op(module, id);
+    roles_[id.index] = find(op);
+    if (of(id) == FusionRole::kView) add_view(op);
+  });
+}
+
+void FusionRoles::add_view(const OpView& op) {
+  const bool aliases = is_alias(op);
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    const ValueId from = op.operand(i), to = op.result(i);
+    ViewedValue viewed = viewed_[from.index];
+    viewed.is_widened = viewed.is_widened || module_.type(from).dtype != module_.type(to).dtype;
+    const int64_t before = module_.type(from).element_quantity(), after = module_.type(to).element_quantity();
+    if (after < before) viewed.kind = ViewKind::kPart;
+    if (after > before && viewed.kind == ViewKind::kWhole) viewed.kind = ViewKind::kEnlarged;
+    viewed_[to.index] = viewed;
+    if (aliases) before_aliases_[to.index] = before_aliases_[from.index];
+  }
 }
 
 FusionRole FusionRoles::find(const OpView& op) const {
@@ -96,30 +126,9 @@ FusionRole FusionRoles::find(const OpView& op) const {
   return reduces_rows(op, rule) ? FusionRole::kRowReduction : FusionRole::kReduction;
 }
 
-ViewedValue FusionRoles::viewed(ValueId value) const {
-  ViewedValue viewed{.value = value};
-  for (OpId id = module_.value(value).op; id && of(id) == FusionRole::kView; id = module_.value(value).op) {
-    const OpView op(module_, id);
-    const ValueId from = op.operand(module_.value(value).index);
-    viewed.is_widened = viewed.is_widened || module_.type(from).dtype != module_.type(value).dtype;
-    const int64_t before = module_.type(from).element_quantity(), after = module_.type(value).element_quantity();
-    if (after < before) viewed.kind = ViewKind::kPart;
-    if (after > before && viewed.kind == ViewKind::kWhole) viewed.kind = ViewKind::kEnlarged;
-    viewed.value = value = from;
-  }
-  return viewed;
-}
-
 bool FusionRoles::is_free(ValueId value) const {
   const OpId maker = module_.value(viewed(value).value).op;
   return maker && of(maker) == FusionRole::kFree;
-}
-
-bool FusionRoles::is_alias(OpId view) const {
-  const OpView op(module_, view);
-  return is_name(op) ||
-         (!is_widening(op) && op.operand_type(0).element_quantity() == op.result_type().element_quantity() &&
-          keeps_order(op));
 }
 
 bool FusionRoles::has_batch(OpId product) const {

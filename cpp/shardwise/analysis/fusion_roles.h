@@ -35,18 +35,22 @@ class FusionRoles {
 
   FusionRole of(OpId op) const { return roles_[op.index]; }
   // Through all views and names.
-  ViewedValue viewed(ValueId value) const;
+  const ViewedValue& viewed(ValueId value) const { return viewed_[value.index]; }
+  // Through the views that are the same memory, as an annotation or a reshape is, and not a transpose.
+  ValueId before_aliases(ValueId value) const { return before_aliases_[value.index]; }
   bool is_free(ValueId value) const;
-  // Of a kView: whether it is the same memory, as an annotation or a reshape is, and not a transpose.
-  bool is_alias(OpId view) const;
   // Of a product: a dim that both operands and the result have, such as the heads of an attention.
   bool has_batch(OpId product) const;
 
  private:
   FusionRole find(const OpView& op) const;
+  void add_view(const OpView& op);
 
   const Module& module_;
   std::vector<FusionRole> roles_;  // by op
+  // By value, made in the order of the program: a chain of views is never walked.
+  std::vector<ViewedValue> viewed_;
+  std::vector<ValueId> before_aliases_;
 };
 
 }  // namespace shardwise

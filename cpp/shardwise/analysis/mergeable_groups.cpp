@@ -43,30 +43,44 @@ MergeableGroups::Id MergeableGroups::find(Id group) {
 void MergeableGroups::add_read(Id reader, Id read, bool is_from_memory) {
   reader = find(reader), read = find(read);
   if (reader == read) return;
-  groups_[reader].reads.push_back(read);
-  groups_[read].readers.push_back(reader);
+  groups_[reader].reads.ids.push_back(read);
+  groups_[read].readers.ids.push_back(reader);
   if (!is_from_memory) return;
-  groups_[reader].apart.push_back(read);
-  groups_[read].apart.push_back(reader);
+  groups_[reader].apart.ids.push_back(read);
+  groups_[read].apart.ids.push_back(reader);
 }
 
 // And what has become the group itself.
-void MergeableGroups::drop_repeated(Id group, std::vector<Id>& list) {
-  for (Id& id : list) id = find(id);
-  std::ranges::sort(list);
-  const auto [first, last] = std::ranges::unique(list);
-  list.erase(first, last);
-  std::erase(list, group);
+void MergeableGroups::drop_repeated(Id group, Neighbors& list) {
+  std::vector<Id>& ids = list.ids;
+  steps_ += static_cast<int64_t>(ids.size());
+  for (Id& id : ids) id = find(id);
+  std::ranges::sort(ids);
+  const auto [first, last] = std::ranges::unique(ids);
+  ids.erase(first, last);
+  std::erase(ids, group);
+  list.distinct = ids.size();
+}
+
+// The shorter list is copied. Repetitions of a long list are dropped when it has grown to twice its size.
+void MergeableGroups::append(Id group, Neighbors& list, Neighbors& more) {
+  if (list.ids.size() < more.ids.size()) std::swap(list, more);
+  steps_ += static_cast<int64_t>(more.ids.size());
+  list.ids.insert(list.ids.end(), more.ids.begin(), more.ids.end());
+  more = {};
+  const bool is_long = list.distinct > kMostNeighbors;
+  if (list.ids.size() > (is_long ? 2 * list.distinct : kMostNeighbors)) drop_repeated(group, list);
 }
 
 bool MergeableGroups::are_apart(Id a, Id b) {
-  if (groups_[a].apart.size() > groups_[b].apart.size()) std::swap(a, b);
-  return std::ranges::any_of(groups_[a].apart, [&](Id id) { return find(id) == b; });
+  if (groups_[a].apart.ids.size() > groups_[b].apart.ids.size()) std::swap(a, b);
+  steps_ += static_cast<int64_t>(groups_[a].apart.ids.size());
+  return std::ranges::any_of(groups_[a].apart.ids, [&](Id id) { return find(id) == b; });
 }
 
 // Whether the readers of `low`, apart from `high`, stand behind `high`.
 bool MergeableGroups::may_rise(Id low, Id high) {
-  return groups_[low].readers.size() <= kMostNeighbors && std::ranges::all_of(groups_[low].readers, [&](Id id) {
+  return groups_[low].readers.ids.size() <= kMostNeighbors && std::ranges::all_of(groups_[low].readers.ids, [&](Id id) {
            const Id reader = find(id);
            return reader == high || reader == low || groups_[reader].place > groups_[high].place;
          });
@@ -74,7 +88,7 @@ bool MergeableGroups::may_rise(Id low, Id high) {
 
 // Whether what `high` reads, apart from `low`, stands before `low`.
 bool MergeableGroups::may_sink(Id low, Id high) {
-  return groups_[high].reads.size() <= kMostNeighbors && std::ranges::all_of(groups_[high].reads, [&](Id id) {
+  return groups_[high].reads.ids.size() <= kMostNeighbors && std::ranges::all_of(groups_[high].reads.ids, [&](Id id) {
            const Id read = find(id);
            return read == low || read == high || groups_[read].place < groups_[low].place;
          });
@@ -91,11 +105,7 @@ bool MergeableGroups::merge(Id a, Id b, bool joins_products) {
   kept.facts = joined(kept.facts, gone.facts);
   if (!sinks) kept.place = gone.place;
   gone.parent = low;
-  for (const auto list : {&Group::reads, &Group::readers, &Group::apart}) {
-    (kept.*list).insert((kept.*list).end(), (gone.*list).begin(), (gone.*list).end());
-    (gone.*list).clear();
-    if ((kept.*list).size() > kMostNeighbors) drop_repeated(low, kept.*list);
-  }
+  for (const auto list : {&Group::reads, &Group::readers, &Group::apart}) append(low, kept.*list, gone.*list);
   return true;
 }
 

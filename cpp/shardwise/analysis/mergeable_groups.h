@@ -41,21 +41,29 @@ class MergeableGroups {
   void add_read(Id reader, Id read, bool is_from_memory);
   // Whether they are one group now. Two products merge only if `joins_products`.
   bool merge(Id a, Id b, bool joins_products);
+  // Neighbors looked at or copied so far: linear in the groups and reads, but for a logarithm.
+  int64_t steps() const { return steps_; }
 
  private:
+  struct Neighbors {
+    std::vector<Id> ids;  // with repetitions
+    size_t distinct = 0;  // when these were dropped the last time
+  };
   struct Group {
     Id parent;
     size_t place;
     GroupFacts facts;
-    std::vector<Id> reads, readers;
-    std::vector<Id> apart;  // of the reads and readers, those through memory
+    Neighbors reads, readers;
+    Neighbors apart;  // of the reads and readers, those through memory
   };
-  void drop_repeated(Id group, std::vector<Id>& list);
+  void drop_repeated(Id group, Neighbors& list);
+  void append(Id group, Neighbors& list, Neighbors& more);
   bool are_apart(Id a, Id b);
   bool may_rise(Id low, Id high);
   bool may_sink(Id low, Id high);
 
   std::vector<Group> groups_;
+  int64_t steps_ = 0;
 };
 
 }  // namespace shardwise

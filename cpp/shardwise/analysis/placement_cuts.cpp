@@ -2,6 +2,8 @@
 #include "shardwise/analysis/placement_cuts.h"
 
 #include <algorithm>
+#include <memory>
+#include <unordered_map>
 
 #include "shardwise/analysis/product_format.h"
 #include "shardwise/ir/op_def.h"
@@ -50,19 +52,37 @@ class PlacementCuts {
  public:
   explicit PlacementCuts(const std::vector<PlacementId>& placements) : placements_(placements) {}
 
-  bool operator()(const OpView& op, size_t operand) const {
-    if (differs(op, operand)) return true;
-    const OpId maker = op.module().value(op.operand(operand)).op;
-    if (!maker) return false;
-    const OpView producer(op.module(), maker);
-    if (is_reduced_between(producer, op.operand(operand))) return true;
-    // Through views, which are in no group.
-    const Traits& traits = producer.def().traits;
-    const bool is_view = traits.movement || traits.constraint || is_widening(producer);
-    return is_view && producer.operand_count() == 1 && (*this)(producer, 0);
+  bool operator()(const OpView& op, size_t operand) {
+    return differs(op, operand) || is_cut_before(op.module(), op.operand(operand));
   }
 
  private:
+  // Between the value and what it is a view of. Views are in no group. Each view is looked at once.
+  bool is_cut_before(const Module& module, ValueId value) {
+    std::vector<ValueId> views;
+    bool is_cut = false;
+    while (true) {
+      if (const auto known = is_cut_before_.find(value); known != is_cut_before_.end()) {
+        is_cut = known->second;
+        break;
+      }
+      views.push_back(value);
+      const OpId maker = module.value(value).op;
+      if (!maker) break;
+      const OpView producer(module, maker);
+      is_cut = is_reduced_between(producer, value);
+      const Traits& traits = producer.def().traits;
+      const bool is_view =
+          (traits.movement || traits.constraint || is_widening(producer)) && producer.operand_count() == 1;
+      if (is_cut || !is_view) break;
+      is_cut = differs(producer, 0);
+      if (is_cut) break;
+      value = producer.operand(0);
+    }
+    for (const ValueId view : views) is_cut_before_.emplace(view, is_cut);
+    return is_cut;
+  }
+
   const Placement* placement(const Module& module, ValueId value) const {
     const PlacementId id = value.index < placements_.size() ? placements_[value.index] : PlacementId{};
     return id ? &module.context().placement(id) : nullptr;
@@ -97,12 +117,15 @@ class PlacementCuts {
   }
 
   const std::vector<PlacementId>& placements_;
+  std::unordered_map<ValueId, bool> is_cut_before_;
 };
 
 }  // namespace
 
 std::function<bool(const OpView&, size_t)> cuts_between(const std::vector<PlacementId>& placements) {
-  return PlacementCuts(placements);
+  // Copies of the function share what is known.
+  const auto cuts = std::make_shared<PlacementCuts>(placements);
+  return [cuts](const OpView& op, size_t operand) { return (*cuts)(op, operand); };
 }
 
 }  // namespace shardwise

@@ -16,7 +16,7 @@ namespace shardwise {
 
 // FusionOptions::is_cut for a placement per value: by the rule of the op, a factor is sharded along other axes in the
 // operand than in the results, or the operand is a sum of sharded terms, which a collective completes. `placements` is
-// indexed by value and must outlive the function.
+// indexed by value, stays as it is, and must outlive the function. For one module and one thread.
 std::function<bool(const OpView&, size_t)> cuts_between(const std::vector<PlacementId>& placements);
 
 }  // namespace shardwise

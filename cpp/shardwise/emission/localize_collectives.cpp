@@ -7,7 +7,7 @@
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
 #include "shardwise/emission/cause.h"
-#include "shardwise/emission/permute_axes.h"
+#include "shardwise/mesh/permute_axes.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"

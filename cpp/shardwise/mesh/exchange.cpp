@@ -113,6 +113,15 @@ std::pair<int64_t, int64_t> senders(const ExchangeTarget& to, const ExchangeSour
   return {std::min(first, last), std::max(first, last)};
 }
 
+std::pair<int64_t, int64_t> range_from(const ExchangeTarget& to, const ExchangeSource& from) {
+  const Progression line = progression_of(from);
+  ExchangeTarget whole = to;
+  whole.rows = whole.step = to.size;
+  const Span span = elements_in(line, whole, from, 0, 0, from.size);
+  if (span.count() == 0) return {0, -1};
+  return {line.to + line.to_step * span.begin, line.to + line.to_step * (span.end - 1)};
+}
+
 Coordinates::Coordinates(AxisSpan used) {
   for (const AxisRef& ref : used) {
     const auto known = std::ranges::find(axes_, ref.axis, &Axis::axis);

@@ -73,6 +73,8 @@ int64_t rows_needed(const ExchangeTarget& to, const ExchangeSource& from, int64_
 int64_t real_rows(const ExchangeTarget& to, int64_t i);
 // The first and the last shard of the operand that may have rows of tile i. Returns {0, -1} if none has.
 std::pair<int64_t, int64_t> senders(const ExchangeTarget& to, const ExchangeSource& from, int64_t i);
+// The first and the last index of the result that comes from the operand. Returns {0, -1} if none does.
+std::pair<int64_t, int64_t> range_from(const ExchangeTarget& to, const ExchangeSource& from);
 
 // The elements of all operands that a device receives: those that it needs and does not hold. tile_at(axes) and
 // shard_at(axes) are its positions on the mesh of the result and on that of the operands.

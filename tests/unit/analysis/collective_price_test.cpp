@@ -112,6 +112,39 @@ TEST(LocalCollective, ExchangesComeFromNeighborsOrFromFarther) {
   EXPECT_EQ(transfer("offset = 63 : i64, scale = -1 : i64", "4"), TransferKind::kPermute);
 }
 
+// On data=2, model=8, a node holds the 8 devices along "model": 450 GB/s. Over both axes, it would be 50 GB/s.
+TEST(CollectivePrice, OfAnExchangeIsAmongTheDevicesThatItMovesBetween) {
+  struct Moved {
+    std::string_view from, to, result, price;
+    TransferKind transfer;
+  };
+  // 4 rows of a device stay; each row has 64 columns on 8 devices.
+  const Moved rows[] = {
+      // a column from each side: 2 * 4 * 4 B
+      {"offset = -1 : i64", "rows = 10 : i64, size = 66 : i64, step = 8 : i64", "4x10", "72 ps, 32 B, 1 round",
+       TransferKind::kShift},
+      // columns [40, 50) on the device that has [32, 40): 10 * 4 * 4 B
+      {"size = 60 : i64", "rows = 10 : i64, size = 60 : i64", "4x10", "356 ps, 160 B, 1 round", TransferKind::kPermute},
+      // 8 * 4 * 4 B
+      {"offset = 63 : i64, scale = -1 : i64", "rows = 8 : i64", "4x8", "285 ps, 128 B, 1 round",
+       TransferKind::kPermute},
+  };
+  for (const Moved& row : rows) {
+    const std::string data = R"({axes = #sdy<axis_ref_list{"data"}>})";
+    const std::string op = str(
+        R"(exchange"(%arg0) <{from = [[)", data, R"(, {axes = #sdy<axis_ref_list{"model"}>, )", row.from,
+        R"(}]], mesh = @mesh, to = [{axes = #sdy<axis_ref_list{"data"}>, rows = 4 : i64}, {axes = #sdy<axis_ref_list{"model"}>, )",
+        row.to, "}]}>");
+    const LocalCollective found = read(program_of(op, "tensor<4x8xf32>", str("tensor<", row.result, "xf32>"),
+                                                  R"(sdy.mesh @mesh = <["data"=2, "model"=8]>)"));
+    EXPECT_EQ(found.transfer, row.transfer) << row.from;
+    EXPECT_EQ(to_text(collective_price(found, *default_hardware())), row.price) << row.from;
+    // The ledger shows the axes of all dims.
+    EXPECT_EQ(axis_list_text(*found.mesh, found.axes), R"({"data", "model"})");
+    EXPECT_EQ(found.group_size, 16);
+  }
+}
+
 TEST(CollectivePrice, OfAnExchangeAcrossMeshes) {
   const LocalCollective found = read(program_of(
       R"(exchange"(%arg0) <{from = [[{axes = #sdy<axis_ref_list{"x"}>}]], from_mesh = @mesh, mesh = @other, to = [{axes = )"

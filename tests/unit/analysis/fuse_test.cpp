@@ -8,6 +8,7 @@
 
 #include "analysis/timed.h"
 #include "shardwise/analysis/group_time.h"
+#include "shardwise/analysis/mergeable_groups.h"
 #include "shardwise/analysis/placement_cuts.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
@@ -285,6 +286,55 @@ TEST(Fusion, ProductsWithWeightsAreApart) {
   EXPECT_EQ(std::ranges::count(text, '\n'), 2);
 }
 
+// ---- size ----------------------------------------------------------------------------------------------------------
+
+constexpr int kMany = 100'000;
+
+TEST(Fusion, ReadsOfManyOpsStayDistinct) {
+  std::string body, arguments = "%a: tensor<8xf32>";
+  for (int i = 0; i < kMany; ++i) {
+    arguments += str(", %a", i, ": tensor<8xf32>");
+    body += str(i + 1 == kMany ? "%r" : str("%", i), " = stablehlo.add %", i == 0 ? "a" : str(i - 1), ", %a", i,
+                " : tensor<8xf32>\n");
+  }
+  const Fusion fusion = fuse(parse_program(main_text(body, arguments, "tensor<8xf32>")), {});
+  ASSERT_EQ(fusion.groups.size(), 1);
+  EXPECT_EQ(fusion.groups[0].ops.size(), kMany);
+  EXPECT_EQ(fusion.groups[0].reads.size(), kMany + 1);
+}
+
+// Without recursion, and each view once, although each is read.
+TEST(Fusion, AChainOfManyViewsIsSeenThrough) {
+  std::string body;
+  for (int i = 0; i < kMany; ++i) {
+    body += str("%v", i, " = stablehlo.reverse %", i == 0 ? "a" : str("v", i - 1), ", dims = [0] : tensor<8xf32>\n");
+    body += str("%t", i, " = stablehlo.add %v", i, ", %", i == 0 ? "a" : str("t", i - 1), " : tensor<8xf32>\n");
+  }
+  body += str("%r = stablehlo.negate %t", kMany - 1, " : tensor<8xf32>");
+  const Module module = parse_program(main_text(body, "%a: tensor<8xf32>", "tensor<8xf32>"));
+  const std::vector<PlacementId> placements(module.value_count());
+  const Fusion fusion = fuse(module, {.is_cut = cuts_between(placements)});
+  ASSERT_EQ(fusion.groups.size(), 1);
+  EXPECT_EQ(fusion.groups[0].ops.size(), kMany + 1);
+  EXPECT_EQ(fusion.groups[0].reads.front().memory, module.operands(module.region(module.main().body).ops[0])[0]);
+}
+
+// A chain of elementwise groups that join one by one, each of which reads another sort from memory.
+TEST(MergeableGroups, NeighborsAreLookedAtAFewTimes) {
+  MergeableGroups groups;
+  MergeableGroups::Id chain = groups.add({});
+  for (int i = 0; i < kMany; ++i) {
+    const MergeableGroups::Id sort = groups.add({.core = GroupCore::kOther});
+    const MergeableGroups::Id next = groups.add({});
+    groups.add_read(next, chain, false);
+    groups.add_read(next, sort, true);
+    groups.merge(chain, next, false);
+    chain = groups.find(next);
+  }
+  // Lists are copied into longer ones and halve when repetitions are dropped: far from kMany * kMany.
+  EXPECT_LT(groups.steps(), int64_t{kMany} * 1000);
+}
+
 // ---- placements ----------------------------------------------------------------------------------------------------
 
 TEST(Fusion, AGroupIsCutWhereAnOpReadsAnotherPlacement) {
@@ -328,7 +378,7 @@ TEST(Fusion, PlacementsCutWhereTheRuleDisagrees) {
                                                                  "%a: tensor<8x16xf32>", "tensor<16x8xf32>"));
   Placements placements(module);
   const std::vector<OpId>& ops = module.region(module.main().body).ops;
-  const auto cuts = cuts_between(placements.ids);
+  const auto cuts = [&](const OpView& op, size_t operand) { return cuts_between(placements.ids)(op, operand); };
   EXPECT_FALSE(cuts(OpView(module, ops[1]), 0));
   placements.set(module.result(ops[0]), {true, false});
   EXPECT_TRUE(cuts(OpView(module, ops[1]), 0));
@@ -352,7 +402,7 @@ TEST(Fusion, PlacementsCutBehindASumOverShards) {
                                                                                    "tensor<8x4xf32>"));
   Placements placements(module);
   const std::vector<OpId>& ops = module.region(module.main().body).ops;
-  const auto cuts = cuts_between(placements.ids);
+  const auto cuts = [&](const OpView& op, size_t operand) { return cuts_between(placements.ids)(op, operand); };
   EXPECT_FALSE(cuts(OpView(module, ops[1]), 0));
   placements.set(module.operands(ops[0])[0], {false, true});
   placements.set(module.operands(ops[0])[1], {true, false});

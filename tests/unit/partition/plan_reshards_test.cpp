@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "shardwise/cost/collective_cost.h"
+#include "shardwise/mesh/permute_axes.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/emission/permute_axes.h"
 #include "shardwise/reshard/movement.h"
 #include "shardwise/reshard/plan.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/emission/permute_axes.h"
+#include "shardwise/mesh/permute_axes.h"
 
 #include <algorithm>
 
