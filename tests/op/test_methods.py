@@ -293,3 +293,10 @@ def test_an_unknown_method_in_a_text_is_an_error() -> None:
         _core.passes.run_passes(
             _core.ir.parse(text.replace('method = "owned rows"', 'method = "magic"')), ["plan_reshards", "localize"]
         )
+
+
+def test_assign_forgets_the_method_that_a_text_names() -> None:
+    whole = dynamic_program(64, 1, True).replace(SHARDED, "")
+    named = whole.replace("(%x, %u, %i, %j) :", '(%x, %u, %i, %j) {method = "owned rows"} :')
+    assert named != whole
+    assert assigned(named) == assigned(whole)

@@ -126,26 +126,37 @@ def test_an_entry_for_what_the_program_does_not_have_is_refused(kind: str) -> No
     extra: Any = {"ops": sw.ChosenOp("stablehlo.add", "", ("[]",), ("[]",)), "plans": ("all_gather",)}.get(kind, "kept")
     with pytest.raises(
         sw.ShardingError,
-        match=rf"jit: choices must be of this program, got {kind} has an entry for 99, where it has nothing to choose; "
-        "compile without choices",
+        match=rf"jit: choices must be of this program, got an entry for what it does not choose, choices\.{kind}\['99'\]; "
+        "remove the entry",
     ):
         compiled("window", 2, replace(program.choices, **{kind: {**getattr(program.choices, kind), "99": extra}}))
 
 
 def test_impossible_choices_are_refused() -> None:
     """By an error that names the op, what is pinned, and what the partitioner would choose."""
-    for name, kind, choice, error in (
-        ("three ranges", "exchanges", "sliced", "exchange: {rule}, got sliced, where the partitioner would choose joined"),
-        ("accumulation", "carries", '[{"x"}]', r'stablehlo.while: {rule}, got carry 1 as \[{{"x"}}\], where the '
-         r'partitioner would choose \[{{}}\], unreduced={{"x"}}'),
-        ("two placements", "sources", '[{}, {"y"}]', r'reshard: {rule}, got to \[{{}}, {{"x"}}\] from \[{{}}, {{"y"}}\], '
-         r"where the partitioner would choose \[{{}}, {{}}\]"),
+    for name, kind, choice, subject, got in (
+        ("three ranges", "exchanges", "sliced", "shardwise.exchange|jit", "sliced, where the partitioner would choose joined"),
+        ("accumulation", "carries", '[{"x"}]', "stablehlo.while",
+         'carry 1 as [{"x"}], where the partitioner would choose [{}], unreduced={"x"}'),
+        ("two placements", "sources", '[{}, {"y"}]', "sdy.sharding_constraint|jit",
+         'to [{}, {"x"}] from [{}, {"y"}], where the partitioner would choose [{}, {}]'),
     ):  # fmt: skip
         program, _ = compiled(name, 4)
         [at] = getattr(program.choices, kind)
         rule = "choices must be possible for the program on this mesh"
-        with pytest.raises(sw.ShardingError, match=error.format(rule=rule)):
+        with pytest.raises(sw.ShardingError) as error:
             compiled(name, 4, replace(program.choices, **{kind: {at: choice}}))
+        entry = re.escape(f": {rule}, got choices.{kind}['{at}']: {got}; remove the entry")
+        assert re.match(f"({subject}){entry}", str(error.value))
+
+
+def test_an_error_about_a_pin_has_the_line_of_the_op() -> None:
+    program, _ = compiled("layer", 4)
+    [at] = [at for at, op in program.choices.ops.items() if op.op == "stablehlo.dot_general"]
+    wrong = replace(program.choices.ops[at], operands=("[{}, {}]", "[{}, {}]"), results=('[{}, {"x"}]',))
+    line = hidden.__code__.co_firstlineno + 1
+    with pytest.raises(sw.ShardingError, match=rf"^stablehlo\.dot_general: .*choices\.ops\['{at}'\].*test_choices\.py:{line}\)$"):
+        compiled("layer", 4, sw.Choices({at: wrong}))
 
 
 def test_what_has_no_entry_is_chosen_freely() -> None:
@@ -234,7 +245,7 @@ def test_wrong_placements_in_choices_are_refused(text: str) -> None:
     jit = partial(sw.jit, lambda x: np.tanh(x), mesh=mesh, in_shardings=X, out_shardings=X)
     x = sw.ShapeDtypeStruct((8, 4, 2), np.float32)
     [(at, op)] = jit().lower(x).compile().choices.ops.items()
-    with pytest.raises(sw.ShardingError, match="possible for the program on this mesh, got stablehlo"):
+    with pytest.raises(sw.ShardingError, match=r"possible for the program on this mesh, got choices\.ops"):
         jit(choices=sw.Choices({at: replace(op, operands=(text,))})).lower(x).compile()
 
 
@@ -262,8 +273,8 @@ def test_another_plan_can_be_pinned() -> None:
     np.testing.assert_array_equal(pinned(x), x)
     with pytest.raises(
         sw.ShardingError,
-        match=r"reshard: choices must be possible for the program on this mesh, got all_reduce, "
-        r"where the partitioner would choose all_to_all; leave this entry out",
+        match=rf"sdy\.reshard: choices must be possible for the program on this mesh, got choices\.plans\['{at}'\]: all_reduce "
+        r"from \[{\"x\"}, {}\] to \[{}, {\"x\"}\], where the partitioner would choose all_to_all; remove the entry",
     ):
         program(sw.Choices(plans={at: ("all_reduce",)}))
 
@@ -296,18 +307,58 @@ def test_the_fingerprint_is_of_the_program_and_not_of_sizes() -> None:
     assert len({own, *others}) == 6
 
 
+PAIRS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "the dim of a concatenation": (lambda x: np.concatenate([x, x], 0), lambda x: np.concatenate([x, x], 1)),
+    "the dim of a sum": (lambda x: x.sum(0), lambda x: x.sum(1)),
+    "the contraction": (lambda x: x @ x, lambda x: np.einsum("km,kn->mn", x, x)),
+    "the order of operands": (lambda x: x - x.T, lambda x: x.T - x),
+    "which value is read": (lambda x: np.sin(np.cos(x)) + np.cos(x), lambda x: np.sin(np.cos(x)) + np.sin(np.cos(x))),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_fingerprint_tells_programs_apart_that_differ_in(pair: str) -> None:
+    one, other = (
+        sw.jit(function, mesh=sw.Mesh({"x": 4}), in_shardings=P("x")).lower(floats(16, 16)).compile().choices.program
+        for function in PAIRS[pair]
+    )
+    assert one != other
+
+
 def test_wrong_choices() -> None:
     with pytest.raises(TypeError, match=r"jit: choices must be those of a program, got .*; pass program\.choices"):
         sw.jit(np.sin, choices=3)
     text = sw.Choices().to_json()
     assert sw.Choices.from_json(text) == sw.Choices()
-    for wrong in ("[]", "", text.replace("shardwise.choices", "shardwise.mesh"), text.replace('"ops": {}', '"ops": []')):
+    for wrong in (
+        "[]", "", "[" * 100_000, text[:-20], text.replace("shardwise.choices", "shardwise.mesh"),
+        text.replace('"ops": {}', '"ops": []'), text.replace('"ops": {}', '"ops": {"2": 5}'),
+        text.replace('"plans": {}', '"plans": {"2": "all_reduce"}'), text.replace('"default"', '"/etc/hostname"'),
+        text.replace('"default"', '"h300"'), text.replace('"time"', '"latency"'), text.replace('"program": ""', '"program": []'),
+    ):  # fmt: skip
         with pytest.raises(
             ValueError, match=r"from_json: takes the JSON of choices, got .*; write it by choices\.to_json"
         ):
             sw.Choices.from_json(wrong)
-    with pytest.raises(ValueError, match="from_json: choices must be of version 1, got version 2; write them again"):
-        sw.Choices.from_json(text.replace('"version": 1', '"version": 2'))
+    for version in ("2", "99", "1.0", "true", "Infinity", '"1"', "null"):
+        with pytest.raises(ValueError, match="from_json: choices must be of version 1, got version .*; write them with this"):
+            sw.Choices.from_json(text.replace('"version": 1', f'"version": {version}'))
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        sw.Choices({1: sw.ChosenOp("stablehlo.add", "", (), ())}),  # type: ignore[dict-item]
+        sw.Choices({"1": {"op": "stablehlo.add"}}),  # type: ignore[dict-item]
+        sw.Choices(None),  # type: ignore[arg-type]
+        sw.Choices(plans={"2": None}),  # type: ignore[dict-item]
+        sw.Choices(plans={"2": "all_reduce"}),  # type: ignore[dict-item]
+        sw.Choices(options=None),  # type: ignore[arg-type]
+    ],
+)
+def test_entries_of_other_types_are_refused(choices: sw.Choices) -> None:
+    with pytest.raises(TypeError, match=r"^jit: choices\.(ops|plans|options) must "):
+        sw.jit(np.sin, choices=choices)
 
 
 def test_a_nested_function_has_the_choices_of_the_program() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from shardwise import P
+from shardwise import P, _core
 
 RNG = np.random.default_rng(21)
 LINE = sw.Mesh({"x": 8})
@@ -85,6 +86,25 @@ def test_elements_beside_addends_keep_their_bits(place: Callable[..., Any]) -> N
     split = (P("x"), P(), P(None, "x"), P("x"))
     got = sw.jit(function, mesh=LINE, in_shardings=split, out_shardings=P())(x, IDS, a, b)
     assert np.asarray(got).tobytes() == function(x, IDS, a, b).tobytes()
+
+
+def test_a_text_says_which_values_are_owned() -> None:
+    """A text that is read continues as the program that was printed."""
+
+    def function(x: Any, i: Any) -> Any:
+        return x[i][::-1] + 1
+
+    lowered = sw.jit(function, mesh=LINE, in_shardings=(P("x"), P())).lower(patterns("float32", 64, 17), np.int32(3))
+    stages = lowered.compile()._compiled.stages
+    text = stages["resharded"].text()
+    owned = [line for line in text.splitlines() if "shardwise.owned = true" in line]
+    assert re.findall(r"= stablehlo\.(\w+)", "".join(owned)) == ["dynamic_slice", "reshape", "reverse"]
+    passes = ["localize", "optimize_collectives", "form_scans"]
+    assert _core.passes.run_passes(_core.ir.parse(text), passes).text() == stages["local"].text()
+    assert "stablehlo.bitcast_convert" in stages["local"].text()
+    # A text without it has addends.
+    addends = _core.passes.run_passes(_core.ir.parse(text.replace(", shardwise.owned = true", "")), passes)
+    assert "stablehlo.bitcast_convert" not in addends.text()
 
 
 def test_an_element_is_an_addend_where_a_sum_follows() -> None:

@@ -67,7 +67,8 @@ class ModuleExecutions {
   std::vector<Executions> regions_;    // by region
 };
 
-// The executions of region number `region` of an op that runs `outside`: "one trip of 16 assumed", "one of 3 branches".
+// The executions of a region of an op, where the op has those of `outside`: times the trips of a loop, or the share of a
+// branch.
 Executions executions_inside(const OpView& op, size_t region, const Executions& outside);
 
 }  // namespace shardwise

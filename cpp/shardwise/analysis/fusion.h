@@ -34,7 +34,8 @@
 
 namespace shardwise {
 
-// A tensor of an op (operands first) at the border of its group, and the value in memory that it is, or is a view of.
+// A tensor of an op (operands first) at the border of its group, and the value in memory that it is, or is a view of. The
+// bytes of a group are those of its accesses, so that each op has its share.
 struct BorderAccess {
   OpId op;
   size_t tensor = 0;

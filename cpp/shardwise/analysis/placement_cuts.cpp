@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "shardwise/analysis/product_format.h"
 #include "shardwise/ir/op_def.h"
 
 namespace shardwise {
@@ -70,7 +71,9 @@ class PlacementCuts {
       if (!maker) break;
       const OpView producer(module, maker);
       is_cut = is_reduced_between(producer, value);
-      const bool is_view = producer.def().traits.movement && producer.operand_count() == 1;
+      const Traits& traits = producer.def().traits;
+      const bool is_view =
+          (traits.movement || traits.constraint || is_widening(producer)) && producer.operand_count() == 1;
       if (is_cut || !is_view) break;
       is_cut = differs(producer, 0);
       if (is_cut) break;

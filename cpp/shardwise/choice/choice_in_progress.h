@@ -34,14 +34,15 @@ class ChoiceInProgress {
   std::vector<CarryChoice>& loop(OpId id) { return choice_.loops[id]; }
   void add_version(const VersionKey& key, const VersionChoice& version) { choice_.versions.emplace(key, version); }
 
-  // Where a value is brought from to a placement, and the placement of a carry with this result, as text.
+  // Where a value is brought from to a placement, and the placement of a carry with this result, as text. The entry has
+  // its key.
   template <class Best>
-  std::string source(ValueId value, PlacementId need, Best&& best) {
+  const ChosenText& source(ValueId value, PlacementId need, Best&& best) {
     const std::string about = str(module_.value(value).origin.index, " -> ", placements_.text(need));
     return decided(sources_, choice_.sources, decisions_.next(about), best);
   }
   template <class Best>
-  std::string carry(ValueId result, Best&& best) {
+  const ChosenText& carry(ValueId result, Best&& best) {
     return decided(carries_, choice_.carries, decisions_.next(str(module_.value(result).origin.index)), best);
   }
 
@@ -50,10 +51,11 @@ class ChoiceInProgress {
 
  private:
   template <class Best>
-  static std::string decided(PinnedEntries<ChosenText>& pinned, std::vector<ChosenText>& made, std::string at, Best&& best) {
+  static const ChosenText& decided(PinnedEntries<ChosenText>& pinned, std::vector<ChosenText>& made, std::string at,
+                                   Best&& best) {
     const ChosenText* entry = pinned.take(at);
     made.push_back({std::move(at), entry == nullptr ? std::string(best()) : entry->chosen});
-    return made.back().chosen;
+    return made.back();
   }
 
   const Module& module_;

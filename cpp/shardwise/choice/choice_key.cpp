@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/choice_key.h"
 
+#include <algorithm>
+#include <bit>
+#include <iterator>
 #include <string_view>
 
 #include "shardwise/ir/rewrite/walk.h"
@@ -24,19 +27,37 @@ uint64_t add_text(uint64_t hash, std::string_view text) {
 
 uint64_t add_attribute(uint64_t hash, const Attribute& attribute);
 
+// Attributes of StableHLO ops whose numbers are sizes, or positions along dims: they change with the shapes.
+constexpr std::string_view kSizes[] = {
+    "edge_padding_high", "edge_padding_low", "fft_length",    "limit_indices", "output_shape",
+    "padding",           "shape",            "slice_sizes",   "start_indices", "window_dimensions",
+};
+
 uint64_t add_fields(uint64_t hash, const std::vector<NamedAttribute>& fields) {
-  for (const auto& [name, value] : fields) hash = add_attribute(add_text(hash, name), value);
+  for (const auto& [name, value] : fields) {
+    hash = add_text(hash, name);
+    if (std::ranges::find(kSizes, name) == std::end(kSizes)) hash = add_attribute(hash, value);
+  }
   return hash;
 }
 
-// Numbers are left out: they may be sizes. Those in #stablehlo.dot and the like are numbers of dims.
+template <class Numbers>
+uint64_t add_numbers(uint64_t hash, const Numbers& numbers) {
+  for (const auto number : numbers) hash = add_number(hash, static_cast<uint64_t>(number));
+  return add_number(hash, numbers.size());
+}
+
+// All but the elements of constants, which may be sizes, too.
 uint64_t add_attribute(uint64_t hash, const Attribute& attribute) {
   hash = add_number(hash, attribute.index());
+  if (const auto* number = std::get_if<IntAttr>(&attribute)) return add_number(hash, static_cast<uint64_t>(number->value));
+  if (const auto* number = std::get_if<FloatAttr>(&attribute)) return add_number(hash, std::bit_cast<uint64_t>(number->value));
+  if (const auto* numbers = std::get_if<NarrowIntArray>(&attribute)) return add_numbers(hash, numbers->values);
   if (const auto* flag = std::get_if<bool>(&attribute)) return add_number(hash, *flag ? 1 : 0);
   if (const auto* text = std::get_if<std::string>(&attribute)) return add_text(hash, *text);
   if (const auto* value = std::get_if<EnumAttr>(&attribute)) return add_text(hash, value->value);
   if (const auto* symbol = std::get_if<Symbol>(&attribute)) return add_text(hash, symbol->name);
-  if (const auto* numbers = std::get_if<IntArray>(&attribute)) return add_number(hash, numbers->size());
+  if (const auto* numbers = std::get_if<IntArray>(&attribute)) return add_numbers(hash, *numbers);
   if (const auto* fields = std::get_if<StructAttr>(&attribute)) return add_fields(add_text(hash, fields->name), fields->fields);
   if (const auto* fields = std::get_if<AttrDict>(&attribute)) return add_fields(hash, fields->fields);
   if (const auto* array = std::get_if<AttrArray>(&attribute)) {
@@ -47,7 +68,7 @@ uint64_t add_attribute(uint64_t hash, const Attribute& attribute) {
 
 }  // namespace
 
-OpKeys::OpKeys(const Module& module, const CallGraph& calls) : module_(module), keys_(module.op_count()) {
+OpKeys::OpKeys(const Module& module, const CallGraph& calls) : module_(module), keys_(module.op_count()), numbers_(module.value_count()) {
   fingerprint_ = kStart;
   if (const MeshPtr mesh = main_mesh(module); mesh != nullptr) {
     for (const MeshAxis& axis : mesh->axes()) fingerprint_ = add_text(fingerprint_, axis.name);
@@ -61,11 +82,20 @@ void OpKeys::add(const OpView& op) {
   const Operation& known = module_.op(op.id());
   keys_[op.id().index] = {known.origin, counts_[known.origin]++};
   uint64_t hash = add_number(add_text(fingerprint_, op.name()), of_attrs(known.attrs));
+  for (const ValueId operand : op.operands()) hash = add_number(hash, number_of(operand));
   for (size_t i = 0; i < op.result_count(); ++i) {
+    hash = add_number(hash, number_of(op.result(i)));
     const TensorType& type = op.result_type(i);
     hash = add_number(add_number(hash, static_cast<uint64_t>(type.dtype)), type.shape.size());
   }
   fingerprint_ = hash;
+}
+
+// In the order in which the walk meets them, which does not depend on ids.
+uint32_t OpKeys::number_of(ValueId value) {
+  uint32_t& number = numbers_[value.index];
+  if (number == 0) number = ++values_;
+  return number;
 }
 
 uint64_t OpKeys::of_attrs(AttrsId attrs) {

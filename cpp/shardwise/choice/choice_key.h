@@ -4,7 +4,7 @@
 //
 //   OpKeys keys(module, calls);
 //   keys.of(op).text()        // "12.1": the second op of the legalized program that was made for op 12 of the traced one
-//   keys.fingerprint()        // of ops, attributes without sizes, ranks, dtypes and names of axes
+//   keys.fingerprint()        // of ops and what they read, attributes without sizes, ranks, dtypes and names of axes
 #pragma once
 
 #include <string>
@@ -26,11 +26,14 @@ class OpKeys {
  private:
   void add(const OpView& op);
   uint64_t of_attrs(AttrsId attrs);
+  uint32_t number_of(ValueId value);
 
   const Module& module_;
   std::vector<OpKey> keys_;
   std::unordered_map<OpId, uint32_t> counts_;         // by origin
   std::unordered_map<AttrsId, uint64_t> attr_hashes_;
+  std::vector<uint32_t> numbers_;  // by value; 0: not met yet
+  uint32_t values_ = 0;
   uint64_t fingerprint_ = 0;
 };
 

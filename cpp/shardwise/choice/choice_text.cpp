@@ -3,6 +3,7 @@
 
 #include "shardwise/choice/choice_key.h"
 #include "shardwise/choice/program_placements.h"
+#include "shardwise/ir/rewrite/located.h"
 
 namespace shardwise {
 
@@ -37,9 +38,15 @@ std::string choice_text(const ChosenOp& choice) {
   return text;
 }
 
-void fail_as_impossible(std::string_view subject, const std::string& pinned, const std::string& possible) {
-  fail<ShardingError>(subject, "choices must be possible for the program on this mesh",
-                      str(pinned, ", where the partitioner would choose ", possible), "leave this entry out");
+std::string entry_text(std::string_view kind, std::string_view at) { return str("choices.", kind, "['", at, "']"); }
+
+void fail_as_impossible(const Module& module, OpId op, const ImpossibleEntry& entry) {
+  const std::string_view subject = op ? OpView(module, op).name() : std::string_view("jit");
+  const std::string got =
+      str(entry_text(entry.kind, entry.at), ": ", entry.pinned, ", where the partitioner would choose ", entry.possible);
+  fail_at<ShardingError>(module, op ? module.op(op).loc : LocId{},
+                         error_message(subject, "choices must be possible for the program on this mesh", got,
+                                       "remove the entry"));
 }
 
 }  // namespace shardwise

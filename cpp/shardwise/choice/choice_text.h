@@ -46,7 +46,9 @@ Choices choices_of(const Choice& choice, const Context& context);
 
 std::string choice_text(const ChosenOp& choice);  // for messages
 
-// Pinned entries of one kind while a pass follows them.
+std::string entry_text(std::string_view kind, std::string_view at);  // choices.plans['12']
+
+// Pinned entries of one kind while a pass follows them. Of several with one key, the first counts.
 template <class Entry>
 class PinnedEntries {
  public:
@@ -67,8 +69,8 @@ class PinnedEntries {
   void check_all_taken() const {
     if (left_.empty()) return;
     fail<ShardingError>("jit", "choices must be of this program",
-                        str(kind_, " has an entry for ", left_.begin()->first, ", where it has nothing to choose"),
-                        "compile without choices");
+                        str("an entry for what it does not choose, ", entry_text(kind_, left_.begin()->first)),
+                        "remove the entry");
   }
 
  private:
@@ -83,7 +85,13 @@ PinnedEntries<Entry> pinned_entries(std::string_view kind, std::vector<Entry> Ch
   return {kind, context.pinned == nullptr ? nullptr : &((*context.pinned).*list)};
 }
 
-// `possible` is what the partitioner would choose.
-[[noreturn]] void fail_as_impossible(std::string_view subject, const std::string& pinned, const std::string& possible);
+// An entry that cannot be followed, at the op that it is about.
+struct ImpossibleEntry {
+  std::string_view kind;  // "plans"
+  std::string at;
+  std::string pinned;
+  std::string possible;  // what the partitioner would choose
+};
+[[noreturn]] void fail_as_impossible(const Module& module, OpId op, const ImpossibleEntry& entry);
 
 }  // namespace shardwise

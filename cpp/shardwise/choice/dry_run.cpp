@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/dry_run.h"
 
-#include "shardwise/ir/rewrite/dce.h"
-#include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
-#include "shardwise/emission/partition_context.h"
+#include "shardwise/emission/local_partition_context.h"
 #include "shardwise/emission/working_mesh.h"
-
+#include "shardwise/ir/rewrite/dce.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
 namespace {
@@ -39,54 +37,54 @@ MethodCost DryRuns::cost(const OpView& op, const ShardingRule& rule, const Metho
                          const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
   const auto [found, is_new] =
       known_.try_emplace(Key{&rule, &method, placements, is_used, constant_operands(op)}, MethodCost{});
-  if (is_new) found->second = run(op, rule, method, placements, is_used);
-  return found->second;
+  MethodCost& cost = found->second;
+  if (!is_new) return cost;
+  const Module program = emitted(op, rule, method, placements, is_used);
+  // Methods emit no loops: each collective runs once.
+  walk(program, [&](OpId id) {
+    const LocalCollective collective = read_collective(OpView(program, id));
+    cost.bytes += collective.bytes;
+    cost.is_chain = cost.is_chain || collective.is_chain;
+  });
+  return cost;
 }
 
-MethodCost DryRuns::run(const OpView& op, const ShardingRule& rule, const Method& method,
+Price DryRuns::price(const OpView& op, const ShardingRule& rule, const Method& method,
+                     const std::vector<PlacementId>& placements, const std::vector<bool>& is_used,
+                     const Hardware& hardware) const {
+  const Module program = emitted(op, rule, method, placements, is_used);
+  Price price;
+  walk(program, [&](OpId id) { price += collective_price(read_collective(OpView(program, id)), hardware); });
+  for (const FusionGroup& group : fuse(program, {.fused_attention = hardware.fused_attention}).groups) {
+    const OpTime time = group_time(program, group, hardware);
+    price += {.ps = time.ps(), .work = time.flops};
+  }
+  return price;
+}
+
+Module DryRuns::emitted(const OpView& op, const ShardingRule& rule, const Method& method,
                         const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) const {
   // It shares the context, so that types and placements have the same ids.
   Module scratch = empty_copy(source_);
   Context& context = scratch.context();
   Builder builder(scratch, scratch.main().body);
-  std::vector<LocalLayout> layouts;
-  std::vector<LocalValue> values(placements.size());
+  std::vector<LocalValue> operands, results;
   for (size_t t = 0; t < placements.size(); ++t) {
     const bool is_operand = t < op.operand_count();
     const ValueId global = is_operand ? op.operand(t) : op.result(t - op.operand_count());
-    layouts.push_back(layout_of(op.module().type(global).shape, context.placement(placements[t])));
-    values[t].part = {op.module().value(global).type, placements[t], result_padding(layouts[t])};
-    if (!is_operand) continue;
-    const TypeId type = context.tensor(op.module().type(global).dtype, layouts[t].local_shape());
-    values[t].value = scratch.add_argument(builder.region(), type);
+    LocalValue local = local_value(context, {op.module().value(global).type, placements[t]});
+    if (is_operand) local.value = scratch.add_argument(builder.region(), local_type(context, local.part.placed()));
+    (is_operand ? operands : results).push_back(local);
   }
-  // Only now: the vector of layouts does not move any more.
-  for (size_t t = 0; t < values.size(); ++t) values[t].layout = &layouts[t];
-  std::vector<const LocalValue*> operands;
-  for (size_t t = 0; t < op.operand_count(); ++t) operands.push_back(&values[t]);
-  const std::vector<LocalValue> results(values.begin() + static_cast<std::ptrdiff_t>(op.operand_count()), values.end());
   LocalEmitter emitter(builder, working_mesh(context, placements));
-  LocalPartitionContext partition(emitter, op, rule, std::move(operands), results);
-  partition.set_method(&method);
+  LocalPartitionContext partition(emitter, op, rule, &method, std::move(operands), std::move(results));
   const std::vector<LocalValue> made = partition.run();
   for (size_t i = 0; i < made.size(); ++i) {
     if (is_used[i]) scratch.region(builder.region()).results.push_back(made[i].value);
   }
   // A method may emit collectives for results that nothing uses.
   dce(scratch);
-  MethodCost cost;
-  // Methods emit no loops: each collective runs once.
-  walk(scratch, [&](OpId id) {
-    const LocalCollective collective = read_collective(OpView(scratch, id));
-    cost.bytes += collective.bytes;
-    cost.is_chain = cost.is_chain || collective.is_chain;
-    cost.price += collective_price(collective, hardware_);
-  });
-  for (const FusionGroup& group : fuse(scratch, {.fused_attention = hardware_.fused_attention}).groups) {
-    const OpTime time = group_time(scratch, group, hardware_);
-    cost.price += {.ps = time.ps(), .work = time.flops};
-  }
-  return cost;
+  return scratch;
 }
 
 }  // namespace shardwise

@@ -93,7 +93,7 @@ PlacementId ProgramPlacements::of(ShardingId sharding, TypeId type) {
 }
 
 PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
-                                  const MeshPtr& mesh) const {
+                                  const MeshPtr& mesh, bool is_owned) const {
   if (mesh_ == nullptr) return {};
   const Dims& shape = context_.type(type).shape;
   const bool is_replicated = unreduced.empty() && std::ranges::all_of(dims, &AxisList::empty);
@@ -106,6 +106,7 @@ PlacementId ProgramPlacements::of(TypeId type, std::vector<AxisList> dims, AxisL
     placement.dims.push_back({std::move(dims[d]), block});
   }
   if (!placement.unreduced.empty()) placement.reducer = reducer;
+  placement.is_owned = is_owned && !placement.unreduced.empty();
   return context_.intern(placement);
 }
 

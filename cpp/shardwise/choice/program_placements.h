@@ -45,7 +45,7 @@ class ProgramPlacements {
   PlacementId replicated(TypeId type) { return reduced({}, type); }
   // `unreduced` is sorted. A mesh over the same devices; null is that of the program.
   PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
-                 const MeshPtr& mesh = nullptr) const;
+                 const MeshPtr& mesh = nullptr, bool is_owned = false) const;
   const std::string& text(PlacementId placement);  // placement_text
   // Closed, for the module's sharding column; none for none.
   ShardingId sharding(PlacementId placement);

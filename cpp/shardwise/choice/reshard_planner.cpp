@@ -49,7 +49,10 @@ ReshardProblem ReshardPlanner::problem(TypeId type, PlacementId from, PlacementI
                         "give both as many devices, or use one of them");
   }
   // A replicated side takes the mesh of the other one, so that most pairs of meshes need no exchange across them.
-  return with_common_mesh({.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target});
+  ReshardProblem problem{.shape = tensor.shape, .item_size = item_size(tensor.dtype), .from = source, .to = target};
+  // Owned elements move like addends, so that both have the same plans.
+  problem.from.is_owned = problem.to.is_owned = false;
+  return with_common_mesh(std::move(problem));
 }
 
 }  // namespace shardwise

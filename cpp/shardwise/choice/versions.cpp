@@ -52,9 +52,12 @@ PlacementId Versions::home(ValueId value, PlacementId of_constants) const {
 PlacementId Versions::entry(ValueId value, PlacementId carry) const {
   const Placement* placement = placements_.find(carry);
   if (placement == nullptr || placement->unreduced.empty()) return carry;
-  const auto& versions = placed_[value.index].versions;
+  Placement owned = *placement;
+  owned.is_owned = placement->reducer == Reducer::kSum;
   // Otherwise the reduced entry value becomes unreduced when the loop is localized, which sends nothing.
-  if (std::ranges::find(versions, carry, &Version::placement) != versions.end()) return carry;
+  for (const Version& version : placed_[value.index].versions) {
+    if (version.placement == carry || *placements_.find(version.placement) == owned) return version.placement;
+  }
   return placements_.of(module_.value(value).type, placement->dim_axes(), {}, Reducer::kNone, placement->mesh);
 }
 
@@ -131,18 +134,22 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Value
   const ValueId operand = narrower(value);
   double bytes = 0;
   if (possible.size() < 2 && !operand) return cheapest(value, need, bytes, narrow);
-  const std::string text = choice_.source(value, need, [&] {
+  const ChosenText& decided = choice_.source(value, need, [&] {
     const Version* best = cheapest(value, need, bytes, narrow);
     return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
   });
+  const std::string& text = decided.chosen;
   narrow = text == kOperand ? operand : ValueId{};
   if (narrow) return nullptr;
   const auto found = std::ranges::find_if(
       possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
   if (found == possible.end()) {
     const Version* best = cheapest(value, need, bytes, narrow);
-    fail_as_impossible("reshard", str("to ", placements_.text(need), " from ", text),
-                       best == nullptr ? "to compute the operand again" : placements_.text(best->placement));
+    fail_as_impossible(module_, module_.value(value).op,
+                       {.kind = "sources",
+                        .at = decided.at,
+                        .pinned = str("to ", placements_.text(need), " from ", text),
+                        .possible = best == nullptr ? std::string(kOperand) : placements_.text(best->placement)});
   }
   return *found;
 }

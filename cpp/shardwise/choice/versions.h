@@ -41,17 +41,14 @@ class Versions {
   void leave();  // drops the values of the region
 
   void add(ValueId value, PlacementId home);
-  // The value is unreduced at home, and one device has each element (ops/partitioning/owned_rows.h).
-  void set_owned(ValueId value) { placed_[value.index].is_owned = true; }
-  bool is_owned(ValueId value) const { return placed_[value.index].is_owned; }
   void move_home(ValueId value, PlacementId home);  // of a value that nothing has read yet
   void add_constant(const OpView& op);
   // `value` is `original`, resharded to this placement. Its versions hold the same elements.
   void add_alias(ValueId value, ValueId original, PlacementId placement);
 
   PlacementId home(ValueId value, PlacementId of_constants) const;
-  // The placement of the entry value of a loop's carry: that of the carry if the value is unreduced like it already,
-  // otherwise without unreduced axes.
+  // The placement of the entry value of a loop's carry: that of the carry, or its owned form, if the value is unreduced
+  // like it already, otherwise without unreduced axes.
   PlacementId entry(ValueId value, PlacementId carry) const;
   // Received by one device in each run of the op at hand, to have the value like that. The bytes of a version that is
   // made before a loop count for all its trips together.
@@ -67,7 +64,6 @@ class Versions {
     size_t depth = 0;               // of the region where the value is defined
     std::vector<Version> versions;  // home first
     OpId constant = {};             // instead of a home
-    bool is_owned = false;
   };
   struct Scope {
     RegionId region;

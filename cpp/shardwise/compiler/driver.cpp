@@ -12,6 +12,7 @@
 #include "shardwise/compiler/checks.h"
 #include "shardwise/compiler/program_dump.h"
 #include "shardwise/ir/verifier.h"
+#include "shardwise/partition/verify_assigned.h"
 
 namespace shardwise {
 namespace {
@@ -99,6 +100,10 @@ void run_pass(CompileUnit& unit, const Pass& pass, const Hooks& hooks) {
   if (pass.needs_runnable && !unit.is_runnable) check_runnable(*unit.module);
   unit.is_runnable = unit.is_runnable || pass.needs_runnable;
   check_stage(pass.name, pass.takes, *unit.module);
+  // A text may claim that it has been assigned.
+  const bool relies_on_placements = pass.takes.first == Stage::kResharded;
+  if (relies_on_placements && !unit.is_assigned) verify_assigned(*unit.module);
+  unit.is_assigned = unit.is_assigned || relies_on_placements || pass.makes == Stage::kAssigned;
   if (unit.dump_folder.empty()) unit.dump_folder = new_dump_folder(*unit.module);
   const std::string dump_name = numbered(static_cast<int>(unit.log.size()) + 1, pass.name);
   unit.log.push_back(pass.steps != nullptr ? run_steps(unit, pass, hooks, dump_name) : run_timed(unit, pass));

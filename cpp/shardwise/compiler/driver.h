@@ -51,6 +51,7 @@ struct CompileUnit {
   const Pass* propagated_by = nullptr;     // what made `propagated` of `global`
   std::filesystem::path dump_folder = {};  // empty: not chosen yet, or no dumps
   bool is_runnable = false;                // check_runnable has passed
+  bool is_assigned = false;                // by a pass of this unit, or verify_assigned has passed
   bool has_origins = false;                // ops and values name those of the program that the first pass was given
 };
 

@@ -27,14 +27,9 @@ int64_t size_of(const TierCut& cut) {
 // Links into a device along a span: from both sides of a ring, and of two devices at opposite ends of one.
 int64_t links(const TorusSpan& span) { return span.closes && (span.size > 2 || span.spacing > 1) ? 2 : 1; }
 
-// The rate at which one device receives, if all links of a stage work, in bytes per second.
-int64_t gather_rate(const TierStage& stage, const Tier& tier) {
-  if (stage.spans.empty()) return tier.bandwidth;
-  int64_t rate = 0;
-  for (const TorusSpan& span : stage.spans) {
-    rate = saturated_sum(rate, saturated_product(tier.bandwidth, links(span)) / span.spacing);
-  }
-  return std::max<int64_t>(1, rate / stage.sharers);
+// The rate at which one device receives over the links of a span, in bytes per second.
+int64_t span_rate(const Tier& tier, const TorusSpan& span) {
+  return saturated_product(tier.bandwidth, links(span)) / span.spacing;
 }
 
 // The rate at which a device receives where the links of a span carry `over / under` bytes for each byte that it
@@ -95,7 +90,8 @@ class TimeOfTransfer {
     for (const TierStage& stage : cut_) {
       inside = saturated_product(inside, stage.size);
       // whole (n - 1) / P
-      add(stage, scaled(whole, stage.size - 1, inside), gather_rate(stage, tier_of(stage)));
+      time_.tiers.push_back(
+          {stage.tier, scaled(whole, stage.size - 1, inside), gather_time(stage, whole, inside)});
       add_latency(stage, hops(kind, stage));
     }
     return std::move(time_);
@@ -138,6 +134,25 @@ class TimeOfTransfer {
 
  private:
   const Tier& tier_of(const TierStage& stage) const { return hardware_.tiers[stage.tier]; }
+
+  // Of a torus, the links of each set of dims must carry what the members that differ in these dims lack of each other:
+  // m members receive whole (m - 1) / P. A slow dim alone may take longer than all dims together.
+  int64_t gather_time(const TierStage& stage, int64_t whole, int64_t inside) const {
+    const Tier& tier = tier_of(stage);
+    if (stage.spans.empty()) return tier.efficiency.time(scaled(whole, stage.size - 1, inside), tier.bandwidth);
+    int64_t most = 0;
+    for (size_t dims = 1; dims < size_t{1} << stage.spans.size(); ++dims) {
+      int64_t members = 1, rate = 0;
+      for (size_t d = 0; d < stage.spans.size(); ++d) {
+        if ((dims >> d & 1) == 0) continue;
+        members = saturated_product(members, stage.spans[d].size);
+        rate = saturated_sum(rate, span_rate(tier, stage.spans[d]));
+      }
+      const int64_t bytes = scaled(whole, members - 1, inside);
+      most = std::max(most, tier.efficiency.time(bytes, std::max<int64_t>(1, rate / stage.sharers)));
+    }
+    return most;
+  }
 
   // `load` is what the time follows from, if not the bytes.
   void add(const TierStage& stage, int64_t bytes, int64_t rate, int64_t load = 0) {

@@ -15,7 +15,9 @@
 //
 //   all_gather, reduce_scatter   bytes(tier) = whole (n - 1) / P: outer tiers move the few bytes that inner ones multiply.
 //                                On a torus all dims work at once, both ways of a ring, one way of a line: a device
-//                                receives at (2 per ring + 1 per line) x bandwidth.
+//                                receives at (2 per ring + 1 per line) x bandwidth. What must cross a slow dim, or any
+//                                set of dims, may take longer: for each set, the m members that differ in its dims
+//                                receive whole (m - 1) / P over the links of these dims. The slowest set counts.
 //   all_reduce                   reduce_scatter, then all_gather
 //   all_to_all                   each pair sends directly: bytes(tier) = operand (P - P/n) / p; a torus is limited by its
 //                                bisection: the links in the middle of a ring of n carry operand n/8, of a line n/4
@@ -23,6 +25,9 @@
 //   chain                        p - 1 messages, one after the other
 //
 // Links that several groups share, because their members alternate, are slower by that factor.
+//
+// A group that is part of another one never gathers longer than it, from the same operand. A reduction may: of 16 GPUs in
+// two nodes, all 16 sum inside the nodes first, so that less crosses between the nodes than if pairs sum across.
 #pragma once
 
 #include <cstdint>

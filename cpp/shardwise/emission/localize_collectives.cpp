@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/narrow_float.h"
 #include "shardwise/base/text.h"
+#include "shardwise/emission/cause.h"
 #include "shardwise/mesh/permute_axes.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/build/constants.h"
@@ -14,7 +15,6 @@
 #include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/reducers.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/emission/cause.h"
 #include "shardwise/reshard/movement.h"
 
 namespace shardwise {
@@ -22,9 +22,9 @@ namespace {
 
 // ---- shapes --------------------------------------------------------------------------------------------------------
 
-std::vector<AxisList> dim_axes(const LocalLayout& layout) {
+std::vector<AxisList> dim_axes(const LayoutView& layout) {
   std::vector<AxisList> dims;
-  for (const DimLayout& dim : layout.dims) dims.push_back(dim.axes);
+  for (size_t d = 0; d < layout.ndim(); ++d) dims.push_back(layout.axes(d));
   return dims;
 }
 
@@ -45,11 +45,11 @@ ValueId padded(Builder& builder, ValueId value, const Dims& shape) {
 }
 
 // The padding of `to` when it contains copies of the padding of `from` and, if `with_zeros`, new zeros.
-Padding moved_padding(const LocalValue& from, const LocalValue& to, bool with_zeros, DType dtype) {
-  if (!to.layout->uneven()) return {};
-  const Padding& given = from.part.padding;
+Padding moved_padding(const LayoutView& from, const LayoutView& to, const Padding& given, bool with_zeros,
+                      DType dtype) {
+  if (!to.is_uneven()) return {};
   const Padding zeros{Padding::Kind::kFill, scalar_of(dtype, 0)};
-  const bool had_padding = from.layout->uneven();
+  const bool had_padding = from.is_uneven();
   if (!had_padding && with_zeros) return zeros;
   // Old and new padding may be in one dim, so they must have the same fill for the result to have one.
   if (had_padding && given.kind == Padding::Kind::kFill && (!with_zeros || given == zeros)) return given;
@@ -118,8 +118,8 @@ struct Localizer {
   const LocalValue& source;
   const LocalValue& result;
   ValueId operand = source.value;
-  const LocalLayout& from = *source.layout;
-  const LocalLayout& to = *result.layout;
+  const LayoutView from = source.layout(emitter.builder().context());
+  const LayoutView to = result.layout(emitter.builder().context());
 
   Builder& builder() const { return emitter.builder(); }
   const Mesh& mesh() const { return *emitter.mesh(); }
@@ -136,7 +136,7 @@ struct Localizer {
     Dims shape = module().type(operand).shape;
     for (size_t d = 0; d < shape.size(); ++d) {
       // 17 rows split over x=4 are padded to 20: four blocks of 5.
-      if (!axes[d].empty()) shape[d] = to.dims[d].block * product(axes[d]);
+      if (!axes[d].empty()) shape[d] = to.block(d) * product(axes[d]);
     }
     return padded(builder(), operand, shape);
   }
@@ -165,13 +165,12 @@ struct Localizer {
   }
 
   ValueId start_of(const AxisList& axes, size_t d) const {
-    return emitter.shard_offset(
-        {.size = to.dims[d].size, .axes = axes, .shards = product(axes), .block = to.dims[d].block});
+    return emitter.shard_offset({.size = to.dim(d).size, .axes = axes, .shards = product(axes), .block = to.block(d)});
   }
 
   ValueId all_to_all() const {
     std::vector<AllToAllMove> moves;
-    std::vector<AxisList> split(to.dims.size());
+    std::vector<AxisList> split(to.ndim());
     for (const Attribute& entry : op.attrs().get<AttrArray>("params")) {
       moves.push_back(*move_of(mesh(), entry));  // verified
       // The dim that is split must have equal parts; the one that is gathered is trimmed afterwards.
@@ -201,15 +200,15 @@ struct Localizer {
   // The operand as addends. Along axes that shard it, each device has its shard at its place, and neutral elements
   // elsewhere; along others, one device keeps its copy.
   ValueId to_unreduced(bool owned) const {
-    AxisList copies = difference(to.unreduced, from.unreduced);
+    AxisList copies = difference(to.unreduced(), from.unreduced());
     bool has_shards = false;
-    for (size_t d = 0; d < to.dims.size(); ++d) {
-      const AxisList axes = difference(from.dims[d].axes, to.dims[d].axes);
+    for (size_t d = 0; d < to.ndim(); ++d) {
+      const AxisList axes = difference(from.axes(d), to.axes(d));
       has_shards = has_shards || !axes.empty();
       copies = difference(copies, axes);
     }
     const ValueId value = has_shards ? spread_shard() : operand;
-    return copies.empty() ? value : emitter.as_parts(value, copies, to.reducer, owned);
+    return copies.empty() ? value : emitter.as_parts(value, copies, to.reducer(), owned);
   }
 
   ValueId spread_shard() const {
@@ -218,18 +217,17 @@ struct Localizer {
     Dims shape = type.shape;
     std::vector<ValueId> starts(shape.size(), zero);
     for (size_t d = 0; d < shape.size(); ++d) {
-      const AxisList axes = difference(from.dims[d].axes, to.dims[d].axes);
+      const AxisList axes = difference(from.axes(d), to.axes(d));
       if (axes.empty()) continue;
-      const DimLayout shards{
-          .size = to.dims[d].size, .axes = axes, .shards = product(axes), .block = from.dims[d].block};
+      const DimLayout shards{.size = to.dim(d).size, .axes = axes, .shards = product(axes), .block = from.block(d)};
       shape[d] = shards.block * shards.shards;
-      if (!to.dims[d].axes.empty() && shape[d] != to.dims[d].block) {
+      if (!to.axes(d).empty() && shape[d] != to.block(d)) {
         fail<ShardingError>(op.name(), "shards of an uneven dim must become addends along all of its axes",
-                            str("dim ", d, " in blocks of ", shards.block, " and ", to.dims[d].block));
+                            str("dim ", d, " in blocks of ", shards.block, " and ", to.block(d)));
       }
       starts[d] = build_convert(builder(), emitter.shard_offset(shards), DType::kI64);
     }
-    const ValueId neutral = build_splat(builder(), shape, exact_neutral(to.reducer, type.dtype));
+    const ValueId neutral = build_splat(builder(), shape, exact_neutral(to.reducer(), type.dtype));
     return trimmed(builder(), build_dynamic_update_slice(builder(), neutral, operand, starts), to.local_shape());
   }
 
@@ -239,8 +237,7 @@ struct Localizer {
   ValueId reduced(ValueId value, Reduce&& reduce) const {
     const DType dtype = module().type(value).dtype;
     // Among the bits, −0 is 0: the integer sum is the element of the owner, NaNs included.
-    const bool moves_bits =
-        is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.reducer == Reducer::kSum && source.is_owned;
+    const bool moves_bits = is_inexact(dtype) && bit_width(dtype) % 8 == 0 && from.is_owned();
     if (moves_bits) value = build_bits(builder(), value);
     value = with_cause(reduce(value));
     return moves_bits ? build_from_bits(builder(), value, dtype) : value;
@@ -249,7 +246,7 @@ struct Localizer {
   ValueId all_reduce() const {
     const AxisList axes = resolve(mesh(), op.attrs().get<AxesAttr>("reduction_axes").axes);
     return reduced(operand,
-                   [&](ValueId value) { return create_all_reduce(builder(), mesh(), value, axes, from.reducer); });
+                   [&](ValueId value) { return create_all_reduce(builder(), mesh(), value, axes, from.reducer()); });
   }
 
   ValueId reduce_scatter() const {
@@ -257,7 +254,7 @@ struct Localizer {
     return reduced(padded_to_split(scatter), [&](ValueId value) {
       std::vector<AxisList> dims = scatter;
       dims.resize(module().type(value).shape.size());  // the bits of a complex value have one more
-      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(joined(scatter)), dims, from.reducer);
+      return create_reduce_scatter(builder(), mesh(), value, sort_and_merge(joined(scatter)), dims, from.reducer());
     });
   }
 };
@@ -269,7 +266,8 @@ void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalVal
   const auto set = [&](ValueId value) { result.value = value; };
   const auto set_moved = [&](ValueId value, bool with_zeros) {
     result.value = value;
-    result.part.padding = moved_padding(operand, result, with_zeros, op.operand_type(0).dtype);
+    result.part.padding =
+        moved_padding(localizer.from, localizer.to, operand.part.padding, with_zeros, op.operand_type(0).dtype);
   };
   switch (op.def().traits.collective) {
     case CollectiveKind::kAllGather: return set_moved(localizer.all_gather(), false);
@@ -279,9 +277,15 @@ void localize_collective(LocalEmitter& emitter, const OpView& op, const LocalVal
     case CollectiveKind::kAllReduce: return set(localizer.all_reduce());
     case CollectiveKind::kReduceScatter: return set(localizer.reduce_scatter());
     case CollectiveKind::kExchange: return set(localizer.exchange());
-    case CollectiveKind::kToUnreduced:
-      result.is_owned = operand.is_owned || operand.layout->unreduced.empty();
-      return set(localizer.to_unreduced(result.is_owned));
+    case CollectiveKind::kToUnreduced: {
+      // One device keeps each element, whether the text says so or not.
+      const bool is_owned = localizer.from.unreduced().empty() || localizer.from.is_owned();
+      set(localizer.to_unreduced(is_owned));
+      Placement placement = localizer.placement(result.part.placement);
+      placement.is_owned = is_owned && placement.reducer == Reducer::kSum;
+      result.part.placement = emitter.builder().context().intern(placement);
+      return;
+    }
     case CollectiveKind::kNone:
     case CollectiveKind::kAxisIndex: break;
   }

@@ -10,7 +10,9 @@
 //   %4 = stablehlo.dynamic_slice %1, %3, sizes = [5]           tensor<5xf32>
 #pragma once
 
-#include "shardwise/emission/partition_context.h"
+#include "shardwise/emission/local_emitter.h"
+#include "shardwise/emission/local_value.h"
+#include "shardwise/ir/op_def.h"
 
 namespace shardwise {
 

@@ -80,9 +80,11 @@ void Module::set_part(ValueId id, GlobalPart part) {
   parts_[id.index] = part;
 }
 
-const TensorType& Module::global_type(ValueId id) const {
-  const TypeId type = part(id).type;
-  return context_->type(type ? type : value(id).type);
+const TensorType& Module::global_type(ValueId id) const { return context_->type(placed_type(id).type); }
+
+PlacedType Module::placed_type(ValueId id) const {
+  const GlobalPart& held = part(id);
+  return {held.type ? held.type : value(id).type, held.placement};
 }
 
 bool Module::holds_whole(ValueId id) const {

@@ -19,18 +19,21 @@
 #include "shardwise/ir/context.h"
 #include "shardwise/ir/graph.h"
 #include "shardwise/ir/ids.h"
-#include "shardwise/ir/padding.h"
+#include "shardwise/ir/placement/padding.h"
+#include "shardwise/ir/placement/placed_type.h"
 #include "shardwise/ir/stage.h"
 #include "shardwise/ir/use_lists.h"
 
 namespace shardwise {
 
-// The part of a global value that a value of the local program holds. In the resharded stage only the placement is set,
-// and only where blocks are not ceil(size / shards).
+// The part of a global value that a value of the local program holds. In the assigned and resharded stages only the
+// placement is set, and only if the value's sharding does not tell it: blocks are not ceil(size / shards), or the value
+// is owned.
 struct GlobalPart {
   TypeId type = {};            // of the global value; none: the value's own type
   PlacementId placement = {};  // none: replicated, or as the value's sharding
   Padding padding = {};
+  PlacedType placed() const { return {type, placement}; }
   friend bool operator==(const GlobalPart&, const GlobalPart&) = default;
 };
 
@@ -69,7 +72,8 @@ class Module : public Graph {
   const GlobalPart& part(ValueId id) const;
   void set_part(ValueId id, GlobalPart part);
   const TensorType& global_type(ValueId id) const;
-  bool holds_whole(ValueId id) const;  // every device holds the entire global value, as without a part
+  PlacedType placed_type(ValueId id) const;  // the global type with the placement of the part
+  bool holds_whole(ValueId id) const;        // every device holds the entire global value, as without a part
 
  private:
   struct Uses {  // a copy has none

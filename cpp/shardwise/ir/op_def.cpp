@@ -1,36 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ir/op_def.h"
 
-#include <algorithm>
-
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/located.h"
 
 namespace shardwise {
 
-Dims LocalLayout::local_shape() const {
-  Dims shape;
-  shape.reserve(dims.size());
-  for (const DimLayout& dim : dims) shape.push_back(dim.block);
-  return shape;
-}
-
-bool LocalLayout::uneven() const { return std::ranges::any_of(dims, &DimLayout::uneven); }
-
 OpCost own_cost(const OpView& op) {
   const std::vector<TypeId> types = own_types(op);
   return op.def().cost(op, LocalTypes(op, types));
-}
-
-LocalLayout layout_of(DimSpan global_shape, const Placement& placement) {
-  LocalLayout layout{.dims = {}, .unreduced = placement.unreduced, .reducer = placement.reducer};
-  layout.dims.reserve(global_shape.size());
-  for (size_t d = 0; d < global_shape.size(); ++d) {
-    const DimPlacement& dim = placement.dims[d];
-    layout.dims.push_back({.size = global_shape[d], .axes = dim.axes, .shards = product(dim.axes), .block = dim.block});
-  }
-  return layout;
 }
 
 std::vector<AxisList> dims_by_rule(const ShardingRule& rule, size_t tensor, std::span<const AxisList> axes) {

@@ -32,6 +32,7 @@
 
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_cost.h"
+#include "shardwise/ir/placement/placed_type.h"
 #include "shardwise/ir/rule/sharding_rule.h"
 
 namespace shardwise {
@@ -75,26 +76,6 @@ struct KernelTypes {
 
 // ---- partitioning --------------------------------------------------------------------------------------------------
 
-// The layout of one dim of a global value: shard i of `axes` holds rows [i·block, min((i+1)·block, size)).
-struct DimLayout {
-  int64_t size = 0;    // global
-  AxisList axes;       // major to minor; empty: not sharded
-  int64_t shards = 1;  // product of axes
-  int64_t block = 0;   // the local size: ≥ ceil(size / shards), or size when not sharded
-  bool uneven() const { return size % shards != 0 || size / shards != block; }
-  friend bool operator==(const DimLayout&, const DimLayout&) = default;
-};
-
-// A placement beside the global shape.
-struct LocalLayout {
-  std::vector<DimLayout> dims;
-  AxisList unreduced;
-  Reducer reducer = Reducer::kNone;
-  Dims local_shape() const;
-  bool uneven() const;  // some dim is: there is padding
-};
-LocalLayout layout_of(DimSpan global_shape, const Placement& placement);
-
 // Turns one global op into local ops. All operand and result layouts agree with the op's sharding rule, factor by
 // factor (the compute sharding that `assign` chose). Factors that need replication are not sharded.
 class PartitionContext {
@@ -107,8 +88,8 @@ class PartitionContext {
   // Names the method, and the dim that it is for, as the cause of a collective: "totals of reduce_window along dim 0".
   // Returns the collective.
   virtual ValueId explain(ValueId collective, int64_t dim) = 0;
-  virtual const LocalLayout& operand_layout(size_t i) const = 0;
-  virtual const LocalLayout& result_layout(size_t i) const = 0;
+  virtual LayoutView operand_layout(size_t i) const = 0;
+  virtual LayoutView result_layout(size_t i) const = 0;
   virtual const Padding& operand_padding(size_t i) const = 0;
   virtual TypeId local_result_type(size_t i) const = 0;
   virtual ValueId operand(size_t i) = 0;  // the local operand, with its padding unchanged
@@ -134,8 +115,8 @@ struct OpPlacement {
 //
 //   reduce_window, in prefix form    "totals"    each shard combines its rows, and the totals of the shards before it
 //
-// The choice (choice/greedy/op_chooser.h) prices a method by a dry run: the collectives of the ops that `partition` makes.
-// It knows nothing else about it.
+// The choice (choice/greedy/op_chooser.h) prices a method by a dry run: the collectives of the ops that `partition`
+// makes. It knows nothing else about it.
 struct Method {
   std::string_view name;  // in reports: "totals of reduce_window along dim 0"
   // The factors that the op may keep sharded only by a method.

@@ -25,9 +25,10 @@ inline constexpr std::string_view kShardingRule = "sdy.sharding_rule";
 inline constexpr std::string_view kPropagationEdges = "sdy.propagation_edges";
 inline constexpr std::string_view kStage = "shardwise.stage";
 inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
+inline constexpr std::string_view kOwned = "shardwise.owned";
 inline constexpr std::string_view kPlacement = "shardwise.placement";
 inline constexpr std::string_view kPadding = "shardwise.padding";
-inline constexpr std::string_view kPartColumns[] = {kLocalBlocks, kPlacement, kPadding};  // of Module::part
+inline constexpr std::string_view kPartColumns[] = {kLocalBlocks, kOwned, kPlacement, kPadding};  // of Module::part
 constexpr bool is_part_column(std::string_view name) {
   return std::ranges::find(kPartColumns, name) != std::end(kPartColumns);
 }

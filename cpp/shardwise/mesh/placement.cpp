@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "shardwise/base/error.h"
 #include "shardwise/mesh/tiling.h"
 
 namespace shardwise {
@@ -37,7 +38,8 @@ bool Placement::has_default_blocks(DimSpan shape) const {
 
 bool operator==(const Placement& a, const Placement& b) {
   // The mesh last: its comparison may read many device ids.
-  return a.dims == b.dims && a.unreduced == b.unreduced && a.reducer == b.reducer && equal(a.mesh, b.mesh);
+  return a.dims == b.dims && a.unreduced == b.unreduced && a.reducer == b.reducer && a.is_owned == b.is_owned &&
+         equal(a.mesh, b.mesh);
 }
 
 size_t hash_value(const Placement& placement) {
@@ -47,7 +49,8 @@ size_t hash_value(const Placement& placement) {
     hash = hash_combine(hash, std::hash<int64_t>{}(dim.block));
   }
   hash = hash_combine(hash, hash_value(placement.unreduced));
-  return hash_combine(hash, static_cast<size_t>(placement.reducer));
+  hash = hash_combine(hash, static_cast<size_t>(placement.reducer));
+  return hash_combine(hash, placement.is_owned ? 1 : 0);
 }
 
 Placement placement_of(const TensorSharding& sharding, DimSpan shape, DimSpan blocks) {
@@ -84,6 +87,10 @@ TensorSharding sharding_of(const Placement& placement) {
 void verify(const Placement& placement, DimSpan shape) {
   const TensorSharding sharding = sharding_of(placement);
   verify(sharding, shape);
+  if (placement.is_owned && placement.reducer != Reducer::kSum) {
+    fail<ShardingError>("placement", "an owned value must be an unreduced sum", name(placement.reducer),
+                        "leave out that it is owned");
+  }
   // Called for its check that the blocks cover the dims.
   local_shape(sharding, shape, placement.local_shape());
 }

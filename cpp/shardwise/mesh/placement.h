@@ -11,7 +11,11 @@
 //
 // Any block of at least ceil(size / shards) is possible. Keeping 6 makes the gather one collective; going on to 5 would
 // move rows between neighbours. Devices that differ only along axes that are in no dim hold copies, unless the value is
-// unreduced over these axes: then each holds an addend (or another reducer's part) of the block.
+// unreduced over these axes: then each holds an addend (or another reducer's part) of the block. If one device has each
+// element and the others have the exact neutral element of a sum, the value is owned:
+//
+//   %1 = stablehlo.dynamic_slice %0, %i, sizes = [1]      one of x=8 devices has the row, the others have -0
+//   <@mesh, [{}: 1], unreduced=owned{"x"}>                it may be received as bits, so that NaNs keep their payload
 #pragma once
 
 #include <vector>
@@ -32,6 +36,7 @@ struct Placement {
   std::vector<DimPlacement> dims;
   AxisList unreduced;                // in mesh order
   Reducer reducer = Reducer::kNone;  // kNone exactly when nothing is unreduced
+  bool is_owned = false;             // only of sums
 
   int64_t ndim() const { return static_cast<int64_t>(dims.size()); }
   int64_t shard_count(size_t dim) const { return product(dims[dim].axes); }

@@ -2,6 +2,7 @@
 #include "shardwise/mesh/sharding_text.h"
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "shardwise/base/error.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::string_view kShardingPrefix = "#sdy.sharding";
 constexpr std::string_view kPlacementPrefix = "#shardwise.placement";
+constexpr std::string_view kOwned = "owned";  // in place of a reducer: a sum of one element and neutral ones
 
 int64_t parse_priority(SdyCursor& cursor, size_t start, std::string_view word) {
   const std::string_view number = word.substr(1);
@@ -60,6 +62,7 @@ std::vector<RawAxisRef> parse_some_axes(SdyCursor& cursor) {
 template <class Sharding>
 void parse_unreduced(SdyCursor& cursor, Sharding& sharding) {
   const size_t start = cursor.token_start();
+  if constexpr (std::is_same_v<Sharding, Placement>) sharding.is_owned = cursor.take_keyword(kOwned);
   const std::string_view word = cursor.take_word();
   if (!word.empty()) {
     const auto reducer = reducer_from_name(word);
@@ -253,7 +256,9 @@ std::string text(const Placement& placement) {
   const Mesh& mesh = *placement.mesh;
   const auto text_of_dim = [&](const auto& dim) { return str(axis_list_text(mesh, dim.axes), ": ", dim.block); };
   return str(kPlacementPrefix, "<", mesh.reference(), ", [", join(placement.dims, ", ", text_of_dim), "]",
-             unreduced_text(mesh, placement.unreduced, placement.reducer), ">");
+             placement.is_owned ? str(", unreduced=", kOwned, axis_list_text(mesh, placement.unreduced))
+                                : unreduced_text(mesh, placement.unreduced, placement.reducer),
+             ">");
 }
 
 std::string per_value_text(const std::vector<TensorSharding>& shardings) {

@@ -8,6 +8,7 @@
 //   #sdy.sharding_per_value<[<@mesh, [{}]>, <@mesh, [{?}]>]>                 of several results
 //   [{"x":(1)2, ?}p1, {}], replicated={"y"}                                  short: the caller knows the mesh
 //   #shardwise.placement<@mesh, [{"a"}: 6, {}: 4], unreduced=max{"b"}>       a placement: each dim with its block
+//   #shardwise.placement<@mesh, [{}: 24], unreduced=owned{"b"}>              … of an owned value
 //
 // `?` marks an open dim, and `pN` its priority. unreduced={...} is a sum. The reducers prod, and, or are extensions;
 // the others are Shardy's. Parsing and printing are inverse to each other, except for white space, the order of

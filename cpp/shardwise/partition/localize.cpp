@@ -3,236 +3,65 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <optional>
-#include <unordered_map>
 
 #include "shardwise/base/error.h"
-#include "shardwise/base/text.h"
+#include "shardwise/choice/program_placements.h"
+#include "shardwise/emission/local_partition_context.h"
+#include "shardwise/emission/localize_collectives.h"
+#include "shardwise/emission/working_mesh.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
-#include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ir/value_names.h"
-#include "shardwise/mesh/digits.h"
-#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
-#include "shardwise/ops/partitioning/owned_rows.h"
-#include "shardwise/ops/partitioning/padding.h"
-#include "shardwise/choice/candidates/compute_sharding.h"
-#include "shardwise/emission/localize_collectives.h"
-#include "shardwise/emission/partition_context.h"
-#include "shardwise/emission/working_mesh.h"
-#include "shardwise/choice/program_placements.h"
+#include "shardwise/ops/partitioning/linearity.h"
 
 namespace shardwise {
 namespace {
 
-// A reduction over a sharded factor must leave its result unreduced.
-void check_left_unreduced(const PartitionContext& context) {
-  const ShardingRule& rule = context.rule();
-  for (size_t f = 0; f < rule.factors().size(); ++f) {
-    if (rule.factors()[f].kind != FactorKind::kReduction) continue;
-    const auto factor = static_cast<FactorId>(f);
-    for (size_t i = 0; i < context.op().operand_count(); ++i) {
-      const LocalLayout& operand = context.operand_layout(i);
-      for (size_t d = 0; d < operand.dims.size(); ++d) {
-        const auto factors = rule.dim(i, d);
-        if (factors.size() != 1 || factors[0] != factor) continue;
-        for (const AxisRef& axis : operand.dims[d].axes) {
-          const auto has = [&](const AxisRef& left) { return contains(left, axis); };
-          if (context.op().result_count() == 0 || std::ranges::any_of(context.result_layout(0).unreduced, has))
-            continue;
-          fail<ShardingError>(context.op().name(), "a reduced dim must be unsharded, or the result must be unreduced",
-                              str("dim ", d, " of operand ", i, " over ", axis_text(context.mesh(), axis)));
-        }
-      }
-    }
-  }
-}
-
-const LocalLayout& layout_of_tensor(const PartitionContext& context, size_t tensor) {
-  const size_t operands = context.op().operand_count();
-  return tensor < operands ? context.operand_layout(tensor) : context.result_layout(tensor - operands);
-}
-
-std::string dim_text(const PartitionContext& context, size_t tensor, size_t dim) {
-  const size_t operands = context.op().operand_count();
-  return str(tensor_text(operands, tensor, dim), " over ",
-             axis_list_text(context.mesh(), layout_of_tensor(context, tensor).dims[dim].axes));
-}
-
-constexpr size_t kNone = std::numeric_limits<size_t>::max();
-
-void check_local(const PartitionContext& context, FactorId factor, size_t tensor, size_t dim) {
-  const DimLayout& layout = layout_of_tensor(context, tensor).dims[dim];
-  if (layout.axes.empty() || context.rule().factors()[factor].kind != FactorKind::kPermutation) return;
-  // Each shard reads only its own block, so nothing has to move.
-  if (has_range(context.rule(), factor) && stays_local(context.op(), context.rule(), factor, layout.shards)) return;
-  fail<ShardingError>(context.op().name(), "a shifted dim must be unsharded", dim_text(context, tensor, dim),
-                      "run assign on the program before");
-}
-
-// A text may claim that it has been assigned: along each factor, all tensors of an op must be sharded alike, and a dim
-// with a range must stay local.
-void check_sharded_alike(const PartitionContext& context) {
-  const ShardingRule& rule = context.rule();
-  std::vector<std::pair<size_t, size_t>> first(rule.factors().size(), {kNone, 0});  // tensor and dim, by factor
-  rule.for_each_dim([&](size_t tensor, size_t dim, std::span<const FactorId> factors) {
-    // The axes of a compound dim may belong to any of its factors, so that it is not compared.
-    if (factors.size() != 1) return;
-    auto& [known_tensor, known_dim] = first[factors[0]];
-    if (known_tensor == kNone) {
-      known_tensor = tensor;
-      known_dim = dim;
-      return check_local(context, factors[0], tensor, dim);
-    }
-    const AxisList& known = layout_of_tensor(context, known_tensor).dims[known_dim].axes;
-    const AxisList& axes = layout_of_tensor(context, tensor).dims[dim].axes;
-    if (known == axes) return;
-    fail<ShardingError>(context.op().name(), "its operands and results must be sharded alike along each factor",
-                        str(dim_text(context, known_tensor, known_dim), ", ", dim_text(context, tensor, dim)),
-                        "run assign on the program before");
-  });
-}
-
-// The axes of each factor: those of the first dim that has no other factor, or its part of the first dim, whose first
-// factors are fully sharded before the next: [{"x", "y"}] of factors 4·6 with x=4, y=2 has "x" and "y".
-std::vector<AxisList> factor_axes(const PartitionContext& context) {
-  const ShardingRule& rule = context.rule();
-  std::vector<AxisList> found(rule.factors().size());
-  std::vector<bool> is_known(found.size());
-  // Dims of one factor first, since they have exactly its axes, even if these do not divide it.
-  for (const bool is_compound : {false, true}) {
-    rule.for_each_dim([&](size_t tensor, size_t dim, std::span<const FactorId> factors) {
-      if ((factors.size() > 1) != is_compound) return;
-      AxisList axes = layout_of_tensor(context, tensor).dims[dim].axes;
-      for (const FactorId id : factors) {
-        if (!is_known[id]) found[id] = is_compound ? dividing_prefix(axes, rule.factors()[id].size) : axes;
-        is_known[id] = true;
-        axes = difference(axes, found[id]);
-      }
-    });
-  }
-  return found;
-}
-
-// A text may claim that it has been assigned: the tensors must be where the method can be for these axes.
-bool is_placed(const PartitionContext& context, const Method& method, std::span<const AxisList> axes) {
-  std::vector<OpPlacement> placements;
-  method.placements(context.op(), context.rule(), axes, placements);
-  const LocalLayout& result = context.result_layout(0);
-  return std::ranges::any_of(placements, [&](const OpPlacement& placement) {
-    for (size_t tensor = 0; tensor < placement.tensors.size(); ++tensor) {
-      const LocalLayout& layout = layout_of_tensor(context, tensor);
-      if (!std::ranges::equal(layout.dims, placement.tensors[tensor], {}, &DimLayout::axes)) return false;
-    }
-    return placement.unreduced.empty() ||
-           (result.reducer == placement.reducer && difference(placement.unreduced, result.unreduced).empty());
-  });
-}
-
-// The method that `assign` wrote down; none: the op is computed by its rule, and no method's factor is sharded.
-const Method* chosen_method(const PartitionContext& context) {
-  const OpView op = context.op();
-  if (op.def().methods.empty()) return nullptr;
+// The method that `assign` wrote down; null: the op is computed by its rule.
+const Method* method_of(const OpView& op) {
   const auto* name = op.attrs().find<std::string>(kMethodAttr);
-  bool is_needed = name != nullptr;
-  std::vector<AxisList> axes;
-  for (const Method& method : op.def().methods) {
-    const std::vector<FactorId> factors = method.factors(op, context.rule());
-    const bool is_anywhere = method.placements == nullptr;  // each tensor may be
-    if (!is_anywhere && axes.empty()) axes = factor_axes(context);
-    if (name != nullptr && *name == method.name && method.partition != nullptr) {
-      if (is_anywhere ? !factors.empty() : is_placed(context, method, axes)) return &method;
-    }
-    const auto is_sharded = [&](FactorId id) { return !axes[id].empty(); };
-    is_needed = is_needed || (!is_anywhere && std::ranges::any_of(factors, is_sharded));
-  }
-  if (!is_needed) return nullptr;
-  fail<ShardingError>(op.name(), "its operands and results must be sharded as one of its methods needs them",
-                      name != nullptr ? "method " + *name : "none", "run assign on the program before");
+  if (name == nullptr) return nullptr;
+  const std::span<const Method> methods = op.def().methods;
+  const auto found = std::ranges::find(methods, *name, &Method::name);
+  return found == methods.end() ? nullptr : &*found;
 }
 
 // The axes of the result's reduction over which the op itself reduces: they shard its reduction factors.
-AxisList own_reduction(const ShardingRule& rule, const std::vector<const LocalValue*>& operands) {
+AxisList own_reduction(const Context& context, const ShardingRule& rule, const std::vector<LocalValue>& operands) {
   AxisList axes;
   for (size_t i = 0; i < operands.size(); ++i) {
+    const LayoutView layout = operands[i].layout(context);
     for (size_t d = 0; d < rule.ndim(i); ++d) {
       const auto factors = rule.dim(i, d);
       if (factors.size() != 1 || rule.factors()[factors[0]].kind != FactorKind::kReduction) continue;
-      const AxisList& sharded = operands[i]->layout->dims[d].axes;
-      axes.insert(axes.end(), sharded.begin(), sharded.end());
+      axes.insert(axes.end(), layout.axes(d).begin(), layout.axes(d).end());
     }
   }
   return axes;
 }
 
-// If an op passes on a reduction jointly, its reduced operands become parts of the reduction. Returns these parts.
-std::vector<LocalValue> add_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
-                                  std::vector<const LocalValue*>& operands) {
-  std::vector<LocalValue> parts;
-  if (results.size() != 1 || results[0].layout->unreduced.empty()) return parts;
-  const Reducer reducer = results[0].layout->reducer;
+// If an op passes on a reduction jointly, its reduced operands become parts of the reduction.
+void make_parts(LocalEmitter& emitter, const OpView& op, const std::vector<LocalValue>& results,
+                std::vector<LocalValue>& operands) {
+  const Context& context = emitter.builder().context();
+  if (results.size() != 1) return;
+  const LayoutView result = results[0].layout(context);
   const ShardingRule& rule = sharding_rule(op);
-  if (linear_in(op, rule, reducer) != Linear::kJoint) return parts;
-  const AxisList passed = difference(results[0].layout->unreduced, own_reduction(rule, operands));
-  if (passed.empty()) return parts;
-  // `operands` will point to its elements, so it must not move them.
-  parts.reserve(operands.size());
+  if (result.unreduced().empty() || linear_in(op, rule, result.reducer()) != Linear::kJoint) return;
+  const AxisList passed = difference(result.unreduced(), own_reduction(context, rule, operands));
+  if (passed.empty()) return;
   for (size_t i = 0; i < operands.size(); ++i) {
-    const LocalValue& operand = *operands[i];
-    if (!op.def().is_joint(i) || !operand.layout->unreduced.empty()) continue;
-    LocalValue part = operand;
-    part.value = emitter.as_parts(operand.value, passed, reducer, results[0].is_owned);
-    if (part.value != operand.value) part.part.padding = result_padding(*part.layout);
-    parts.push_back(std::move(part));
-    operands[i] = &parts.back();
-  }
-  return parts;
-}
-
-// Whether one device has each element of the result, until it is reduced.
-bool is_owned(const OpView& op, const LocalValue& result, const std::vector<const LocalValue*>& operands) {
-  if (result.layout->unreduced.empty() || result.layout->reducer != Reducer::kSum) return false;
-  const auto* method = op.attrs().find<std::string>(kMethodAttr);
-  std::vector<AddendOperand> addends;
-  for (const LocalValue* operand : operands)
-    addends.push_back({!operand->layout->unreduced.empty(), operand->is_owned});
-  return gives_owned(op.def(), method == nullptr ? std::string_view() : std::string_view(*method), addends);
-}
-
-// A text may claim that it has been assigned: its results must be where the function declares them.
-void check_results(const Module& source, const Function& function, const std::vector<LocalValue>& values) {
-  const std::vector<ShardingId>& declared = function.result_shardings;
-  const std::vector<ValueId>& results = source.region(function.body).results;
-  for (size_t i = 0; i < std::min(declared.size(), results.size()); ++i) {
-    if (!declared[i]) continue;
-    const LocalLayout& layout = *values[results[i].index].layout;
-    const TensorSharding& wanted = source.context().sharding(declared[i]);
-    const bool is_there = layout.unreduced.empty() &&
-                          std::ranges::equal(layout.dims, wanted.dims, {}, &DimLayout::axes, &DimSharding::axes);
-    if (is_there) continue;
-    const ShardingId found = source.value(results[i]).sharding;
-    const std::string got = found ? short_text(source.context().sharding(found)) : "no sharding";
-    fail<ShardingError>("localize", str("result ", i, " must be sharded as declared, ", short_text(wanted)), got,
-                        "run assign on the program before");
+    LocalValue& operand = operands[i];
+    const LayoutView layout = operand.layout(context);
+    if (!op.def().is_joint(i) || !layout.unreduced().empty()) continue;
+    const ValueId part = emitter.as_parts(operand.value, passed, result.reducer(), result.is_owned());
+    if (part != operand.value) operand.part.padding = result_padding(layout);
+    operand.value = part;
   }
 }
-
-void expect_placed(const OpView& op, const LocalValue& found, const LocalValue& wanted, const std::string& rule) {
-  if (found.part.placement == wanted.part.placement) return;
-  const Context& context = op.module().context();
-  const auto text = [&](const LocalValue& value) {
-    return value.part.placement ? shardwise::text(context.placement(value.part.placement)) : std::string("whole");
-  };
-  fail_at<ShardingError>(
-      op.module(), op.loc(),
-      error_message(op.name(), str(rule, ", ", text(wanted)), text(found), "run assign on the program before"));
-}
-
-constexpr std::string_view kLikeResult = " must be placed like the result";
 
 // The emitters of a function, one for each mesh.
 class Emitters {
@@ -252,11 +81,11 @@ class Emitters {
                                  [&](const LocalEmitter& emitter) { return emitter.mesh()->same_devices(*mesh); });
   }
 
-  LocalEmitter& of(const std::vector<const LocalValue*>& operands, const std::vector<LocalValue>& results) {
+  LocalEmitter& of(const std::vector<LocalValue>& operands, const std::vector<LocalValue>& results) {
     if (emitters_.size() == 1) return emitters_.front();
     std::vector<PlacementId> tensors;
     for (const LocalValue& result : results) tensors.push_back(result.part.placement);
-    for (const LocalValue* operand : operands) tensors.push_back(operand->part.placement);
+    for (const LocalValue& operand : operands) tensors.push_back(operand.part.placement);
     return of(tensors);
   }
 
@@ -265,15 +94,10 @@ class Emitters {
   std::deque<LocalEmitter> emitters_;
 };
 
-// A replicated value is on every mesh.
-bool is_same(const Placement& a, const Placement& b) {
-  return a == b || (a.is_fully_replicated() && b.is_fully_replicated());
-}
-
 // A function is made local once for all of its calls, so that a call cannot choose where its operands are. Each
 // function has emitters of its own, because the offsets and masks that they keep are values of its body. Local values
-// point to their layouts: an unordered_map keeps its entries in place when it grows. They have parts in place of
-// shardings.
+// have parts in place of shardings. A program is taken as it is placed: `assign` makes no other, and of a text
+// verify_assigned checks it.
 class Localization {
  public:
   explicit Localization(const Module& source)
@@ -298,23 +122,15 @@ class Localization {
     const Region& body = source_.region(function.body);
     for (const ValueId argument : body.arguments) add_argument(argument, expected(argument));
     for (const OpId id : body.ops) add_op(OpView(source_, id));
-    check_results(source_, function, values_);
     for (const ValueId result : body.results) {
       target_.region(made.body).results.push_back(values_[result.index].value);
     }
     made.result_shardings.assign(made.result_shardings.size(), ShardingId{});
   }
 
-  // The local form of a value of the source, before it is created. Its padding, if any, is garbage.
+  // The local form of a value of the source, before it is created.
   LocalValue expected(ValueId global) {
-    const TypeId type = source_.value(global).type;
-    const PlacementId placement = placements_.at(global);
-    std::optional<LocalLayout>& layout = layouts_[uint64_t{placement.index} << 32 | type.index];
-    if (!layout) {
-      const Dims& shape = source_.type(global).shape;
-      layout = layout_of(shape, placement ? context().placement(placement) : replicated_placement(nullptr, shape));
-    }
-    return {.value = {}, .layout = &*layout, .part = {type, placement, result_padding(*layout)}};
+    return local_value(context(), {source_.value(global).type, placements_.at(global)});
   }
 
   std::vector<LocalValue> expected_results(const OpView& op) {
@@ -323,12 +139,9 @@ class Localization {
     return results;
   }
 
-  TypeId local_type(ValueId global, const LocalValue& local) {
-    return context().tensor(source_.type(global).dtype, local.layout->local_shape());
-  }
-
   void add_argument(ValueId global, LocalValue local) {
-    local.value = target_.add_argument(builder_.region(), local_type(global, local), source_.value(global).loc);
+    const TypeId type = local_type(context(), local.part.placed());
+    local.value = target_.add_argument(builder_.region(), type, source_.value(global).loc);
     keep(global, local);
   }
 
@@ -341,46 +154,27 @@ class Localization {
       LocalValue result = expected(op.result());
       const LocalValue& operand = values_[op.operand(0).index];
       const PlacementId tensors[] = {result.part.placement, operand.part.placement};
-      result.is_owned = operand.is_owned;  // until it is reduced
       localize_collective(emitters_->of(tensors), op, operand, result);
       keep(op.result(), result);
       return;
     }
     check_internal(!traits.reshard && !traits.constraint, "a program that is made local has collectives alone");
     std::vector<LocalValue> results = expected_results(op);
-    std::vector<const LocalValue*> operands;
-    for (const ValueId operand : op.operands()) operands.push_back(&values_[operand.index]);
-    for (LocalValue& result : results) result.is_owned = is_owned(op, result, operands);
+    std::vector<LocalValue> operands;
+    for (const ValueId operand : op.operands()) operands.push_back(values_[operand.index]);
     LocalEmitter& emitter = emitters_->of(operands, results);
-    const std::vector<LocalValue> parts = add_parts(emitter, op, results, operands);
-    LocalPartitionContext partition(emitter, op, sharding_rule(op), std::move(operands), std::move(results));
-    located(source_, op.id(), [&] {
-      const Method* method = chosen_method(partition);
-      partition.set_method(method);
-      if (method == nullptr) check_left_unreduced(partition);
-      if (method == nullptr) check_sharded_alike(partition);
-    });
+    make_parts(emitter, op, results, operands);
+    LocalPartitionContext partition(emitter, op, sharding_rule(op), method_of(op), std::move(operands),
+                                    std::move(results));
     const std::vector<LocalValue> made = partition.run();
     for (size_t i = 0; i < made.size(); ++i) keep(op.result(i), made[i]);
   }
 
   // Operands and results are placed like the arguments and results of the function.
   void add_call(const OpView& op) {
-    const Function& called = source_.functions[calls_.callee(op.id())];
-    const Region& body = source_.region(called.body);
     std::vector<ValueId> operands;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      const LocalValue& operand = values_[op.operand(i).index];
-      expect_placed(op, operand, expected(body.arguments[i]),
-                    str("operand ", i, " must be placed like the argument of @", called.name));
-      operands.push_back(operand.value);
-    }
-    const std::vector<LocalValue> results = expected_results(op);
-    for (size_t i = 0; i < results.size(); ++i) {
-      expect_placed(op, results[i], expected(body.results[i]),
-                    str("result ", i, " must be placed like that of @", called.name));
-    }
-    create(op, operands, {}, results);
+    for (const ValueId operand : op.operands()) operands.push_back(values_[operand.index].value);
+    create(op, operands, {}, expected_results(op));
   }
 
   // Every carry, and every result of branches, is placed like the result of the op.
@@ -390,13 +184,10 @@ class Localization {
     std::vector<ValueId> operands;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const LocalValue& operand = values_[op.operand(i).index];
-      operands.push_back(condition ? entry_value(op, i, operand, results[i]) : operand.value);
+      operands.push_back(condition ? entry_value(operand, results[i]) : operand.value);
     }
     std::vector<RegionId> regions;
-    for (const RegionId region : op.regions()) {
-      const bool is_condition = region == condition;
-      regions.push_back(add_region(op, source_.region(region), results, is_condition));
-    }
+    for (const RegionId region : op.regions()) regions.push_back(add_region(source_.region(region), results));
     builder_.set_loc(op.loc(), source_.op(op.id()).origin);  // the ops of the regions have set others
     create(op, operands, regions, results);
   }
@@ -405,7 +196,7 @@ class Localization {
   void create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions,
               std::vector<LocalValue> results) {
     std::vector<TypeId> types;
-    for (size_t i = 0; i < results.size(); ++i) types.push_back(local_type(op.result(i), results[i]));
+    for (size_t i = 0; i < results.size(); ++i) types.push_back(local_type(context(), results[i].part.placed()));
     const OpId made = builder_.create_op(op.def(), operands, source_.op(op.id()).attrs, types, regions);
     for (size_t i = 0; i < results.size(); ++i) {
       results[i].value = target_.result(made, static_cast<uint32_t>(i));
@@ -414,31 +205,20 @@ class Localization {
   }
 
   // The entry value of an unreduced carry may be reduced: then one device counts it.
-  ValueId entry_value(const OpView& op, size_t i, const LocalValue& entry, const LocalValue& carry) {
-    const Placement* placement = placements_.find(carry.part.placement);
-    if (placement != nullptr && !placement->unreduced.empty() && placements_.find(entry.part.placement) != nullptr) {
-      Placement whole = *placement;
-      whole.unreduced.clear();
-      whole.reducer = Reducer::kNone;
-      if (is_same(*placements_.find(entry.part.placement), whole)) {
-        return emitters_->of({&carry.part.placement, 1})
-            .as_parts(entry.value, placement->unreduced, placement->reducer, false);
-      }
-    }
-    expect_placed(op, entry, carry, str("operand ", i, kLikeResult));
-    return entry.value;
+  ValueId entry_value(const LocalValue& entry, const LocalValue& carry) {
+    const LayoutView layout = carry.layout(context());
+    if (layout.unreduced().empty() || !entry.layout(context()).unreduced().empty()) return entry.value;
+    LocalEmitter& emitter = emitters_->of({&carry.part.placement, 1});
+    return emitter.as_parts(entry.value, layout.unreduced(), layout.reducer(), false);
   }
 
-  RegionId add_region(const OpView& op, const Region& region, const std::vector<LocalValue>& carries,
-                      bool is_condition) {
+  RegionId add_region(const Region& region, const std::vector<LocalValue>& carries) {
     const Builder outside = builder_;
     builder_ = Builder(target_, target_.add_region());
     for (size_t i = 0; i < region.arguments.size(); ++i) add_argument(region.arguments[i], carries[i]);
     for (const OpId id : region.ops) add_op(OpView(source_, id));
-    for (size_t i = 0; i < region.results.size(); ++i) {
-      const LocalValue& result = values_[region.results[i].index];
-      if (!is_condition) expect_placed(op, result, carries[i], str("result ", i, " of a region", kLikeResult));
-      target_.region(builder_.region()).results.push_back(result.value);
+    for (const ValueId result : region.results) {
+      target_.region(builder_.region()).results.push_back(values_[result.index].value);
     }
     const RegionId made = builder_.region();
     builder_ = outside;
@@ -461,9 +241,8 @@ class Localization {
   Module target_;
   ProgramPlacements placements_;
   Builder builder_;
-  std::optional<Emitters> emitters_;                                  // of the function at hand
-  std::vector<LocalValue> values_;                                    // by global value
-  std::unordered_map<uint64_t, std::optional<LocalLayout>> layouts_;  // by placement and global type
+  std::optional<Emitters> emitters_;  // of the function at hand
+  std::vector<LocalValue> values_;    // by global value
 };
 
 }  // namespace

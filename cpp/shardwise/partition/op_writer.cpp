@@ -3,7 +3,7 @@
 
 #include "shardwise/base/text.h"
 #include "shardwise/choice/candidates/candidate.h"
-#include "shardwise/emission/partition_context.h"
+#include "shardwise/emission/local_partition_context.h"
 #include "shardwise/ops/partitioning/addends.h"
 
 namespace shardwise {
@@ -38,8 +38,7 @@ void OpWriter::add(const OpView& op, const OpChoice& choice) {
   const bool is_wide = has_wide_addends(placements_, op, choice);
   const OpId made =
       is_wide ? create_with_wide_addends(builder_, op, operands) : copy_.op(op.id(), builder_.region(), operands);
-  // `localize` reads the method's name, since placements alone may fit several methods.
-  if (choice.has_own_partition()) target().set_attribute(made, kMethodAttr, std::string(choice.method->name));
+  if (!op.def().methods.empty()) write_method(made, choice);
   for (size_t i = 0; i < op.result_count(); ++i) {
     const ValueId result = target().result(made, static_cast<uint32_t>(i));
     if (is_wide) {
@@ -48,6 +47,15 @@ void OpWriter::add(const OpView& op, const OpChoice& choice) {
       values_.add(op.result(i), result, choice.results[i], cause);
     }
   }
+}
+
+// `localize` reads the method's name, since placements alone may fit several methods. A text may have named another one.
+void OpWriter::write_method(OpId made, const OpChoice& choice) {
+  if (choice.has_own_partition()) return target().set_attribute(made, kMethodAttr, std::string(choice.method->name));
+  if (target().attrs(made).find(kMethodAttr) == nullptr) return;
+  Attrs attrs = target().attrs(made);
+  attrs.erase(kMethodAttr);
+  target().op(made).attrs = target().context().intern(attrs);
 }
 
 std::vector<ValueId> OpWriter::operands_of(const OpView& op, const OpChoice& choice) {

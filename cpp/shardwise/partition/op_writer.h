@@ -26,6 +26,7 @@ class OpWriter {
   OpId create(const OpView& op, std::span<const ValueId> operands, std::span<const RegionId> regions);
 
  private:
+  void write_method(OpId made, const OpChoice& choice);
   std::vector<ValueId> operands_of(const OpView& op, const OpChoice& choice);
   Cause cause_of_operand(const OpView& op, size_t i, PlacementId need);
   Cause cause_of_results(const OpView& op, const OpChoice& choice);

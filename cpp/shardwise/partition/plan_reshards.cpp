@@ -3,11 +3,11 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
-#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/choice/choice_key.h"
 #include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/program_placements.h"
 #include "shardwise/choice/reshard_planner.h"
+#include "shardwise/ir/rewrite/rewrite.h"
 #include "shardwise/reshard/plan.h"
 
 namespace shardwise {
@@ -49,8 +49,11 @@ class PlanChoices {
     made_.clear();
   }
 
-  ReshardPlan next(OpId origin, ReshardPlanner& planner, TypeId type, PlacementId from, PlacementId to) {
-    const std::string at = keys_.next(origin);
+  ReshardPlan next(const OpView& reshard, ReshardPlanner& planner, ProgramPlacements& placements) {
+    const Module& module = reshard.module();
+    const std::string at = keys_.next(module.op(reshard.id()).origin);
+    const TypeId type = module.value(reshard.result()).type;
+    const PlacementId from = placements.at(reshard.operand(0)), to = placements.at(reshard.result());
     const ChosenPlan* pinned = pinned_.take(at);
     std::optional<ReshardPlan> plan =
         pinned == nullptr ? planner.plan(type, from, to) : planner.plan_with_moves(type, from, to, pinned->moves);
@@ -58,7 +61,11 @@ class PlanChoices {
       const auto text = [](const std::vector<std::string>& moves) {
         return moves.empty() ? std::string("no collective") : join(moves, ", ");
       };
-      fail_as_impossible("reshard", text(pinned->moves), text(moves_of(planner.plan(type, from, to))));
+      fail_as_impossible(module, reshard.id(),
+                         {.kind = "plans",
+                          .at = at,
+                          .pinned = str(text(pinned->moves), " from ", placements.text(from), " to ", placements.text(to)),
+                          .possible = text(moves_of(planner.plan(type, from, to)))});
     }
     made_.push_back({at, moves_of(*plan)});
     return *std::move(plan);
@@ -78,9 +85,9 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
   Context& context = module.context();
   const ValueId operand = reshard.operand(0);
   const Value result = module.value(reshard.result());
-  const ReshardPlan plan = choices.next(module.op(reshard.id()).origin, planner, result.type, placements.at(operand),
-                                        placements.at(reshard.result()));
+  const ReshardPlan plan = choices.next(reshard, planner, placements);
   const std::string* cause = reshard.attrs().find<std::string>(kCauseAttr);
+  const Placement* before = placements.find(placements.at(operand));
   ValueId value = operand;
   for (const ReshardStep& step : plan.steps) {
     CollectiveForm form = form_of(*step.after.mesh, step);
@@ -88,9 +95,11 @@ ValueId emit(Builder& builder, PlanChoices& choices, ReshardPlanner& planner, Pr
     value = builder.create(form.name, {value}, form.attrs);
     module.value(value).sharding = context.intern(sharding_of(step.after));
     module.value(value).origin = result.origin;
+    Placement after = step.after;
+    after.is_owned = before->is_owned && !after.unreduced.empty();
     // Later steps and localization must use the same blocks as the plan.
-    if (!step.after.has_default_blocks(context.type(result.type).shape)) {
-      module.set_part(value, {.type = {}, .placement = context.intern(step.after), .padding = {}});
+    if (after.is_owned || !after.has_default_blocks(context.type(result.type).shape)) {
+      module.set_part(value, {.type = {}, .placement = context.intern(after), .padding = {}});
     }
   }
   return value;

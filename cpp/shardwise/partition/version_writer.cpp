@@ -19,7 +19,7 @@ void VersionWriter::leave() {
 }
 
 void VersionWriter::add(ValueId source, ValueId made, PlacementId home, Cause pending_cause, LocId pending_loc) {
-  target().value(made).sharding = placements_.sharding(home);
+  write_placement(made, home);
   const OpId op = source_.value(source).op;
   if (!pending_loc) pending_loc = op ? source_.op(op).loc : source_.value(source).loc;
   placed_[source.index] = {.depth = depth(),
@@ -110,8 +110,18 @@ ValueId VersionWriter::make_again(ValueId source, std::span<const ValueId> opera
   return target().result(GraphCopy(source_, target()).op(op, scopes_[at].made, operands));
 }
 
-void VersionWriter::keep(ValueId source, PlacementId placement, ValueId made, size_t depth) {
+// The part has what the sharding does not tell.
+void VersionWriter::write_placement(ValueId made, PlacementId placement) {
   target().value(made).sharding = placements_.sharding(placement);
+  const Placement* found = placements_.find(placement);
+  const bool is_owned = found != nullptr && found->is_owned;
+  const GlobalPart part{.type = {}, .placement = is_owned ? placement : PlacementId{}, .padding = {}};
+  // set_part makes the whole column, which most modules do not have.
+  if (target().part(made) != part) target().set_part(made, part);
+}
+
+void VersionWriter::keep(ValueId source, PlacementId placement, ValueId made, size_t depth) {
+  write_placement(made, placement);
   placed_[source.index].versions.push_back({placement, made, depth});
   if (depth > placed_[source.index].depth) scopes_[depth].versioned.push_back(source);
 }

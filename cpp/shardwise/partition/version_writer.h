@@ -73,6 +73,7 @@ class VersionWriter {
   ValueId reshard(ValueId source, const Version& from, PlacementId need, const Cause& cause, size_t depth);
   ValueId make_again(ValueId source, std::span<const ValueId> operands, size_t depth);
   void keep(ValueId source, PlacementId placement, ValueId made, size_t depth);
+  void write_placement(ValueId made, PlacementId placement);
   Module& target() const { return builder_.module(); }
 
   const Module& source_;

@@ -156,9 +156,9 @@ Shards poisoned(Shards shards, uint32_t slot, const Module& module, const Plan& 
   const ValueId value = plan.slots[slot];
   const GlobalPart& part = module.part(value);
   if (part.padding.kind == Padding::Kind::kNone) return shards;
-  const LocalLayout layout = layout_of(module.global_type(value).shape, module.context().placement(part.placement));
+  const std::vector<DimLayout> dims = LayoutView(module.context(), module.placed_type(value)).dims();
   AxisList uneven;
-  for (const DimLayout& dim : layout.dims) {
+  for (const DimLayout& dim : dims) {
     if (dim.uneven()) uneven.insert(uneven.end(), dim.axes.begin(), dim.axes.end());
   }
   const auto order = plan.orders.find(module.context().placement(part.placement).mesh.get());
@@ -171,7 +171,7 @@ Shards poisoned(Shards shards, uint32_t slot, const Module& module, const Plan& 
   if (!is_filled) shards = copy_apart(shards);
   for (int64_t k = 0; k < shards.count(); ++k) {
     std::vector<int64_t> real;
-    for (const DimLayout& dim : layout.dims) real.push_back(real_rows(dim, other, devices, shards.axes(), k));
+    for (const DimLayout& dim : dims) real.push_back(real_rows(dim, other, devices, shards.axes(), k));
     if (!is_filled) {
       write_poison(shards[k], real);
     } else if (const auto found = other_than(part.padding.fill, shards[k], real)) {

@@ -23,6 +23,7 @@ namespace shardwise {
 struct PartSyntax {
   GlobalPart part;
   std::optional<Dims> blocks;
+  bool is_owned = false;
 };
 
 // The parsed syntax of one op, before the op is created.

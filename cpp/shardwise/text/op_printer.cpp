@@ -250,13 +250,17 @@ std::string OpPrinter::part_text(std::string_view column, ValueId id, bool at_bo
   if (!part.placement) return {};
   const Context& context = module_.context();
   const Placement& placement = context.placement(part.placement);
-  // A part without a type belongs to a global value: its blocks are all that the sharding does not tell.
-  if (!part.type) return column == text_words::kLocalBlocks ? attribute_text(placement.local_shape()) : "";
+  // A part without a type belongs to a global value: its blocks and its owners are all that the sharding does not tell.
+  if (!part.type) {
+    if (column == text_words::kOwned) return placement.is_owned ? "true" : "";
+    const bool has_blocks = !placement.has_default_blocks(module_.type(id).shape);
+    return column == text_words::kLocalBlocks && has_blocks ? attribute_text(placement.local_shape()) : "";
+  }
   // At the border of a function a placement tells the caller which part to pass; inside, it is printed on request only.
   if (!options_.placements && (!at_border || module_.holds_whole(id))) return {};
   if (column == text_words::kPlacement) {
     const TensorType& type = context.type(part.type);
-    return layout_of(type.shape, placement).uneven() ? str(text(placement), " : ", type.text()) : text(placement);
+    return LayoutView(context, part.placed()).is_uneven() ? str(text(placement), " : ", type.text()) : text(placement);
   }
   // Garbage needs no text: the parser assumes it for uneven dims without a fill.
   if (column != text_words::kPadding || part.padding.kind != Padding::Kind::kFill) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/op_verifier.h"
+#include "shardwise/ir/placement/placed_type.h"
 #include "shardwise/ir/text_words.h"
 #include "shardwise/text/attribute_parser.h"
 #include "shardwise/text/op_parser.h"
@@ -8,10 +8,11 @@
 namespace shardwise {
 namespace {
 
-// shardwise.local_blocks gives only the blocks; the axes are those of the value's sdy.sharding.
-Placement with_blocks(const TensorSharding& sharding, const Dims& shape, const Dims& blocks) {
+// shardwise.local_blocks and shardwise.owned give what the value's sdy.sharding does not tell.
+Placement placement_of_global(const TensorSharding& sharding, const Dims& shape, const PartSyntax& syntax) {
   Placement placement = placement_of(sharding, shape);
-  for (size_t d = 0; d < blocks.size(); ++d) placement.dims[d].block = blocks[d];
+  for (size_t d = 0; syntax.blocks && d < syntax.blocks->size(); ++d) placement.dims[d].block = (*syntax.blocks)[d];
+  placement.is_owned = syntax.is_owned;
   return placement;
 }
 
@@ -69,6 +70,12 @@ void OpParser::parse_part(PartSyntax& syntax, std::string_view name) {
     syntax.blocks = *blocks;
     return;
   }
+  if (name == text_words::kOwned) {
+    const auto* flag = std::get_if<bool>(&value.base());
+    if (flag == nullptr || !*flag) fail_at(start, "owned must be true, or left out");
+    syntax.is_owned = true;
+    return;
+  }
   const auto* fill = std::get_if<DenseAttr>(&value.base());
   if (fill == nullptr || !fill->data.shape().empty()) fail_at(start, "padding must be dense<...> of one element");
   const Scalar element = located(start, [&] { return load(fill->data.dtype(), fill->data.data()); });
@@ -79,25 +86,30 @@ void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position
   GlobalPart part = syntax.part;
   const Dims& shape = module().type(value).shape;
   const bool is_filled = part.padding.kind == Padding::Kind::kFill;
-  if (syntax.blocks && part.placement) fail_at(position, "local blocks and a placement must not be given together");
+  const bool is_global = syntax.blocks || syntax.is_owned;
+  const std::string_view given = syntax.blocks ? "local blocks" : "owned";
+  if (is_global && part.placement) fail_at(position, str(given, " and a placement must not be given together"));
   if (is_filled && !part.placement) fail_at(position, "padding must be given with a placement");
   // A conversion of the fill would print as another text than the one that was read.
   if (is_filled && part.padding.fill.dtype != module().type(value).dtype) {
     fail_at(position, "padding must be of the value's dtype");
   }
-  if (syntax.blocks) {
+  if (is_global) {
     const ShardingId sharding = module().value(value).sharding;
-    if (!sharding) fail_at(position, "local blocks must be given with a sharding");
-    if (syntax.blocks->size() != shape.size()) fail_at(position, "there must be one block size per dim");
-    const Placement placement = with_blocks(context().sharding(sharding), shape, *syntax.blocks);
+    if (!sharding) fail_at(position, str(given, " must be given with a sharding"));
+    if (syntax.blocks && syntax.blocks->size() != shape.size()) {
+      fail_at(position, "there must be one block size per dim");
+    }
+    const Placement placement = placement_of_global(context().sharding(sharding), shape, syntax);
     // Default blocks follow from the sharding. Without a part the value prints, and
     // compares, like one without the attribute.
-    if (!placement.has_default_blocks(shape))
+    if (placement.is_owned || !placement.has_default_blocks(shape)) {
       part = {.type = {}, .placement = context().intern(placement), .padding = {}};
+    }
   }
   if (!part.placement) return;
-  // Local blocks describe a value that still has its global type; only a placement describes a local value.
-  if (!part.type && !syntax.blocks) {
+  // Local blocks and owners describe a value that still has its global type; only a placement describes a local value.
+  if (!part.type && !is_global) {
     part.type = type_without_padding(module().type(value).dtype, context().placement(part.placement), position);
   }
   // The part is stored before it is verified because verify_part reads it from the module.
@@ -105,8 +117,7 @@ void OpParser::set_part(ValueId value, const PartSyntax& syntax, size_t position
   module().set_part(value, part);
   located(position, [&] { verify_part(module(), value); });
   // An uneven dim ends in padding. Without a fill in the text nothing is known of its contents.
-  if (part.type && !is_filled &&
-      layout_of(module().global_type(value).shape, context().placement(part.placement)).uneven()) {
+  if (part.type && !is_filled && LayoutView(context(), part.placed()).is_uneven()) {
     part.padding.kind = Padding::Kind::kGarbage;
     module().set_part(value, part);
   }

@@ -147,8 +147,9 @@ void OpPrinter::border_attributes(ValueId id, ShardingId sharding, bool with_blo
   enclosed(" {", "}", [&] {
     if (sharding) add(text_words::kSharding, text(module_.context().sharding(sharding)));
     for (const std::string_view column : text_words::kPartColumns) {
-      // The blocks of a returned value are printed at its op or argument.
-      if (column != text_words::kLocalBlocks || with_blocks) add(column, part_text(column, id, true));
+      // The blocks and owners of a returned value are printed at its op or argument.
+      const bool is_of_global = column == text_words::kLocalBlocks || column == text_words::kOwned;
+      if (!is_of_global || with_blocks) add(column, part_text(column, id, true));
     }
   });
 }

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ..errors import ShardingError, message, shown
+from ..hardware import list as hardware_names
 from .options import checked_options, options_among
 from .partition_options import Objective, PartitionOptions
 
@@ -88,9 +89,9 @@ class Choices:
         return self.options.objective
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"format": "shardwise.choices", "version": 1, "program": …, "objective": …, "ops": {key: {"op": …,
-        "method": …, "operands": […], "results": […]}, …}, "plans": {key: […], …}, "sources": {key: …, …},
-        "carries": …, "exchanges": …}``.
+        """``{"format": "shardwise.choices", "version": 1, "program": …, "objective": …, "hardware": …, "ops": {key:
+        {"op": …, "method": …, "operands": […], "results": […]}, …}, "plans": {key: […], …}, "sources": {key: …, …},
+        "carries": …, "exchanges": …}``. Built-in hardware is its name, other hardware the whole file.
         """
         ops = {at: {**asdict(op), "operands": list(op.operands), "results": list(op.results)} for at, op in self.ops.items()}
         plans = {at: list(moves) for at, moves in self.plans.items()}
@@ -111,30 +112,53 @@ class Choices:
         """
         try:
             read = json.loads(text)
-            if read["format"] != FORMAT:
-                raise KeyError("format")
-            version = int(read["version"])
-            if version == VERSION:
-                return cls._of_dict(read)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise not_choices(text, str(error) or type(error).__name__) from error
+        if not isinstance(read, dict) or read.get("format") != FORMAT:
+            raise not_choices(text, f'no object with "format": "{FORMAT}"')
+        version = read.get("version")
+        if type(version) is not int or version != VERSION:
+            rule, way_out = f"choices must be of version {VERSION}", "write them with this version of shardwise"
+            raise ValueError(message("from_json", rule, f"version {shown(version)}", way_out))
+        try:
+            return cls._of_dict(read)
         except (AttributeError, KeyError, ShardingError, TypeError, ValueError) as error:
-            raise ValueError(
-                message("from_json", "takes the JSON of choices", shown(text), "write it by choices.to_json()")
-            ) from error
-        rule = f"choices must be of version {VERSION}"
-        raise ValueError(message("from_json", rule, f"version {version}", "write them again with this shardwise"))
+            raise not_choices(text, f"{type(error).__name__}: {error}") from error
 
     @classmethod
     def _of_dict(cls, read: Mapping[str, Any]) -> Choices:
         ops = {
-            str(at): ChosenOp(
-                str(op["op"]), str(op["method"]), tuple(map(str, op["operands"])), tuple(map(str, op["results"]))
-            )
+            at: ChosenOp(str_of(op["op"]), str_of(op["method"]), texts_of(op["operands"]), texts_of(op["results"]))
             for at, op in read["ops"].items()
         }
-        plans = {str(at): tuple(map(str, moves)) for at, moves in read["plans"].items()}
-        texts = {name: {str(at): str(text) for at, text in read[name].items()} for name in TEXTS}
-        options = checked_options("from_json", PartitionOptions(), **options_among(PartitionOptions, read))
-        return cls(ops, plans, **texts, program=str(read["program"]), options=options)
+        plans = {at: texts_of(moves) for at, moves in read["plans"].items()}
+        texts = {name: {at: str_of(text) for at, text in read[name].items()} for name in TEXTS}
+        given = options_among(PartitionOptions, read)
+        # A name or a whole file: a path in a text would open any file.
+        if isinstance(given["hardware"], str) and given["hardware"] not in hardware_names():
+            raise ValueError(f"no built-in hardware is called {given['hardware']!r}")
+        options = checked_options("from_json", PartitionOptions(), **given)
+        return cls(ops, plans, **texts, program=str_of(read["program"]), options=options)
+
+
+def not_choices(text: Any, why: str) -> ValueError:
+    """The error for a text that is not JSON of choices."""
+    got = f"{shown(text[:60] if isinstance(text, str) else text)}: {why[:200]}"
+    return ValueError(message("from_json", "takes the JSON of choices", got, "write it by choices.to_json()"))
+
+
+def str_of(value: Any) -> str:
+    """``value``, which must be a str."""
+    if not isinstance(value, str):
+        raise TypeError(f"must be a string, got {shown(value)}")
+    return value
+
+
+def texts_of(values: Any) -> tuple[str, ...]:
+    """The strings of a list."""
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"must be a list of strings, got {shown(values)}")
+    return tuple(map(str_of, values))
 
 
 def choices_of(rows: tuple[Any, ...], options: PartitionOptions) -> Choices:
@@ -161,8 +185,21 @@ def rows_of(
 
 
 def checked_choices(what: str, choices: Any) -> Choices | None:
-    """``choices``, or None. Raises TypeError for anything else."""
-    if choices is not None and not isinstance(choices, Choices):
+    """``choices``, or None. Raises TypeError for anything else, and for entries of other types than they should have."""
+    if choices is None:
+        return None
+    if not isinstance(choices, Choices):
         hint = "read them by Choices.from_json()" if isinstance(choices, (str, Mapping)) else "pass program.choices"
         raise TypeError(message(what, "choices must be those of a program", shown(choices), hint))
+    kinds = {"ops": ChosenOp, "plans": (tuple, list), **dict.fromkeys(TEXTS, str)}
+    for name, kind in kinds.items():
+        entries = getattr(choices, name)
+        if not isinstance(entries, Mapping):
+            raise TypeError(message(what, f"choices.{name} must be a mapping", shown(entries)))
+        for at, entry in entries.items():
+            if not isinstance(at, str) or not isinstance(entry, kind):
+                rule = f"choices.{name} must map strings to {'a ChosenOp' if name == 'ops' else 'texts'}"
+                raise TypeError(message(what, rule, f"{shown(at)}: {shown(entry)}"))
+    if not isinstance(choices.options, PartitionOptions):
+        raise TypeError(message(what, "choices.options must be PartitionOptions", shown(choices.options)))
     return choices

@@ -307,9 +307,22 @@ tensor<17xf32>
   }
 }
 """
+# One device has the row, the others have -0.
+OWNED = """module @m attributes {shardwise.stage = "resharded"} {
+  sdy.mesh @m = <["x"=4]>
+  func.func @main(%arg0: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}, %arg1: tensor<i32>) -> \
+tensor<1xf32> {
+    %0 = stablehlo.dynamic_slice %arg0, %arg1, sizes = [1] {method = "owned rows", \
+sdy.sharding = #sdy.sharding_per_value<[<@m, [{}], unreduced={"x"}>]>, shardwise.owned = true} : \
+(tensor<16xf32>, tensor<i32>) -> tensor<1xf32>
+    %1 = sdy.all_reduce {"x"} %0 out_sharding=<@m, [{}]> : tensor<1xf32>
+    return %1 : tensor<1xf32>
+  }
+}
+"""
 
 
-@pytest.mark.parametrize("text", [PLACED, BLOCKS], ids=["local", "resharded"])
+@pytest.mark.parametrize("text", [PLACED, BLOCKS, OWNED], ids=["local", "resharded", "owned"])
 def test_placements_are_read_in_every_form(shardy: ShardyOracle, text: str) -> None:
     module = sw.parse(text)
     module.verify()
@@ -384,6 +397,11 @@ WHOLE_ROWS = f"{{shardwise.placement = {ROWS}}}"
          "3:19: program text: local blocks and a placement must not be given together"),
         (BLOCKS, 'sdy.sharding = #sdy.sharding<@m, [{"x", "y"}]>', "shardwise.local_blocks = array<i64: 3>",
          "3:19: program text: local blocks must be given with a sharding"),
+        (OWNED, "owned = true", "owned = false", "4:173: program text: owned must be true, or left out"),
+        (OWNED, 'unreduced={"x"}', 'unreduced=max{"x"}',
+         "4:10: placement: an owned value must be an unreduced sum, got max; leave out that it is owned"),
+        (OWNED, "tensor<i32>)", "tensor<i32> {shardwise.owned = true})",
+         "3:86: program text: owned must be given with a sharding"),
     ],
 )  # fmt: skip
 def test_a_placement_that_does_not_fit_is_refused_with_its_place(text: str, old: str, new: str, message: str) -> None:

@@ -107,6 +107,26 @@ TEST(Fusion, AValueThatOtherGroupsReadIsWrittenOnce) {
             "tanh: 8192\ndot_general: 8192\ndot_general add: 12288\n");
 }
 
+// A residual: the product reads %0 from memory, and so does the add behind it.
+TEST(Fusion, AProducerOfAProductIsAnotherKernel) {
+  EXPECT_EQ(groups_of(R"(%0 = stablehlo.tanh %a : tensor<32x32xf32>
+    %1 = stablehlo.dot_general %0, %b, contracting_dims = [1] x [0]
+        : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>
+    %r = stablehlo.add %0, %1 : tensor<32x32xf32>)",
+                      "%a: tensor<32x32xf32>, %b: tensor<32x32xf32>", "tensor<32x32xf32>"),
+            "tanh: 8192\ndot_general add: 12288\n");
+}
+
+// A mask that is made of positions is made where it is used.
+TEST(Fusion, ValuesOfPositionsAreMadeWhereTheyAreUsed) {
+  EXPECT_EQ(groups_of(R"(%i = stablehlo.iota dim = 0 : tensor<32x32xi32>
+    %j = stablehlo.iota dim = 1 : tensor<32x32xi32>
+    %m = stablehlo.compare GE, %i, %j : (tensor<32x32xi32>, tensor<32x32xi32>) -> tensor<32x32xi1>
+    %r = stablehlo.select %m, %a, %b : tensor<32x32xi1>, tensor<32x32xf32>)",
+                      "%a: tensor<32x32xf32>, %b: tensor<32x32xf32>", "tensor<32x32xf32>"),
+            "select: 12288\n");
+}
+
 // An add of %0 and of what is sorted from it: the sort would wait for a group that waits for it.
 TEST(Fusion, NoGroupWaitsForItself) {
   EXPECT_EQ(groups_of(R"(%0 = stablehlo.tanh %a : tensor<64xf32>

@@ -26,7 +26,7 @@ func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 }
 )");
   ProgramPlacements placements(module);
-  DryRuns runs(module, *default_hardware());
+  DryRuns runs(module);
   const auto bytes = [&](size_t position) {
     const OpView op(module, module.region(module.main().body).ops[position]);
     const auto methods = op.def().methods;

@@ -107,6 +107,54 @@ TEST(OpCandidates, BeyondTheMostTheNearestToPropagationStay) {
             R"([{"a", "b"}, {"c"}] [{"c"}, {"d", "e"}] -> [{"a", "b"}, {"d", "e"}], unreduced={"c"})");
 }
 
+// An operand whose sum is pending: each way to compute the op with it reduced, and each that passes it on.
+TEST(OpCandidates, APendingSumIsPassedOnOrReducedFirst) {
+  const Module module = parse_program(R"(
+sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2, "d"=2, "e"=2]>
+func.func @main(%arg0: tensor<64x64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}, {"c"}], unreduced={"d"}>},
+                %arg1: tensor<64x64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {"b"}, {"c"}], unreduced={"d"}>})
+    -> tensor<64x64x64xf32> {
+  %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"e"}, {"b"}, {"c"}]>]>} : tensor<64x64x64xf32>
+  return %0 : tensor<64x64x64xf32>
+}
+)");
+  ProgramPlacements placements(module);
+  const OpView op(module, module.region(module.main().body).ops.front());
+  const Value& x = module.value(op.operand(0));
+  const PlacementId pending_at = placements.of(x.sharding, x.type), reduced = placements.declared(op.operand(0));
+  const TensorPlacements operand{reduced, pending_at};
+  const Placement* home[] = {placements.find(pending_at), placements.find(pending_at)};
+  const Pending pending = pending_of(op, sharding_rule(op), home);
+  ASSERT_FALSE(pending.axes.empty());
+  const CandidateSet set = op_candidates(placements, op, sharding_rule(op),
+                                         {operand, operand, {placements.declared(op.result())}}, pending);
+  // More than kMost: those that pass the sum on are among the nearest, as those that do not.
+  EXPECT_EQ(set.candidates.size(), CandidateSet::kMost);
+  EXPECT_GT(set.left_out, 0);
+  const auto passing = std::ranges::count_if(set.candidates, &Candidate::passes);
+  EXPECT_GT(passing, 16);
+  EXPECT_LT(passing, 240);
+  const auto first = std::ranges::find_if(set.candidates, &Candidate::passes);
+  EXPECT_LT(first - set.candidates.begin(), 4);
+  EXPECT_EQ(first->choice.operands[0], first->choice.operands[1]);
+  EXPECT_EQ(placements.find(first->choice.results[0])->unreduced, pending.axes);
+}
+
+TEST(OpCandidates, EachVersionOfAnOperandGivesAxes) {
+  const Module module = parse_program(projection(R"("t"=8)", "[{}, {}]", "[{}, {}]", "[{}, {}]"));
+  ProgramPlacements placements(module);
+  const OpView op(module, module.region(module.main().body).ops.back());
+  const AxisList t{full_axis(*placements.mesh(), 0)};
+  const TypeId type = module.value(op.operand(0)).type;
+  const auto count = [&](TensorPlacements x) {
+    const TensorPlacements w{placements.declared(op.operand(1))}, result{placements.declared(op.result())};
+    return op_candidates(placements, op, sharding_rule(op), {std::move(x), w, result}, {}).candidates.size();
+  };
+  const PlacementId whole = placements.declared(op.operand(0)), rows = placements.of(type, {t, {}}, {}, Reducer::kNone);
+  EXPECT_EQ(count({whole}), 1u);        // no tensor has an axis
+  EXPECT_EQ(count({whole, rows}), 4u);  // a version has one: rows, contraction, columns, none
+}
+
 TEST(OpCandidates, AMethodThatExchangesTakesItsTensorsWhereTheyAre) {
   Candidates found(R"(
 sdy.mesh @mesh = <["x"=4]>

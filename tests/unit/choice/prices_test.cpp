@@ -87,14 +87,14 @@ func.func @main(%arg0: tensor<16x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   const auto rows = [&](ValueId value) {
     return placements.of(module.value(value).type, {x, {}}, {}, Reducer::kNone);
   };
-  DryRuns runs(module, *default_hardware());
-  const MethodCost cost =
-      runs.cost(op, sharding_rule(op), op.def().methods[0], {rows(op.operand(0)), rows(op.result())}, {true});
+  DryRuns runs(module);
+  const std::vector<PlacementId> placed{rows(op.operand(0)), rows(op.result())};
+  const Price price = runs.price(op, sharding_rule(op), op.def().methods[0], placed, {true}, *default_hardware());
   // Two rows of 4 KiB: each device holds other rows than it gives.
-  EXPECT_EQ(cost.price.bytes, 2 * 4096);
-  EXPECT_EQ(cost.bytes, 2 * 4096);
-  EXPECT_EQ(cost.price.rounds, 1);
-  EXPECT_GE(cost.price.ps, picoseconds(2 * 4096, 450'000'000'000));
+  EXPECT_EQ(price.bytes, 2 * 4096);
+  EXPECT_EQ(runs.cost(op, sharding_rule(op), op.def().methods[0], placed, {true}).bytes, 2 * 4096);
+  EXPECT_EQ(price.rounds, 1);
+  EXPECT_GE(price.ps, picoseconds(2 * 4096, 450'000'000'000));
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ TEST(Placement, TextIsReadBack) {
   for (const std::string_view one : {R"(#shardwise.placement<@mesh, []>)", R"(#shardwise.placement<@mesh, [{}: 0]>)",
                                      R"(#shardwise.placement<@mesh, [{"y", "x":(2)2}: 6, {}: 4]>)",
                                      R"(#shardwise.placement<@mesh, [{}: 1], unreduced=max{"x", "y"}>)",
+                                     R"(#shardwise.placement<@mesh, [{}: 1], unreduced=owned{"x"}>)",
                                      R"(#shardwise.placement<mesh<["a"=2]>, [{}: 6], unreduced={"a"}>)"}) {
     EXPECT_EQ(text(parsed(one)), one);
   }
@@ -94,6 +95,7 @@ TEST(Placement, EqualPlacementsHaveEqualHashes) {
       parsed(R"(<@mesh, [{"y"}: 5]>)"),
       parsed(R"(<@mesh, [{"x"}: 5], unreduced={"y"}>)"),
       parsed(R"(<@mesh, [{"x"}: 5], unreduced=max{"y"}>)"),
+      parsed(R"(<@mesh, [{"x"}: 5], unreduced=owned{"y"}>)"),
       parsed(R"(<@mesh, [{"x"}: 5, {}: 5]>)"),
       parsed(R"(<mesh<["x"=4, "y"=2]>, [{"x"}: 5]>)"),
   };
@@ -104,6 +106,15 @@ TEST(Placement, EqualPlacementsHaveEqualHashes) {
     }
     EXPECT_EQ(hash_value(Placement(all[a])), hash_value(all[a]));
   }
+}
+
+TEST(Placement, OnlySumsAreOwned) {
+  Placement placement = parsed(R"(<@mesh, [{}: 17], unreduced=owned{"x"}>)");
+  EXPECT_EQ(placement.reducer, Reducer::kSum);
+  EXPECT_EQ(message_of<ShardingError>([&] { verify(placement, Dims{17}); }), "no error");
+  placement.reducer = Reducer::kMax;
+  EXPECT_EQ(message_of<ShardingError>([&] { verify(placement, Dims{17}); }),
+            "placement: an owned value must be an unreduced sum, got max; leave out that it is owned");
 }
 
 TEST(Placement, IsVerifiedAgainstTheShape) {

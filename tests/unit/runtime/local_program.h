@@ -22,11 +22,10 @@ inline void set_part(Module& module, const MeshPtr& mesh, ValueId value, const D
                      const std::vector<AxisList>& axes) {
   Placement placement = replicated_placement(mesh, shape);
   for (size_t d = 0; d < shape.size(); ++d) placement.dims[d] = {axes[d], block_size(shape[d], product(axes[d]))};
-  const TypeId global = module.context().tensor(module.type(value).dtype, shape);
-  const bool uneven = layout_of(shape, placement).uneven();
-  module.set_part(
-      value,
-      {global, module.context().intern(placement), {uneven ? Padding::Kind::kGarbage : Padding::Kind::kNone, {}}});
+  const PlacedType placed{module.context().tensor(module.type(value).dtype, shape), module.context().intern(placement)};
+  const bool uneven = LayoutView(module.context(), placed).is_uneven();
+  module.set_part(value,
+                  {placed.type, placed.placement, {uneven ? Padding::Kind::kGarbage : Padding::Kind::kNone, {}}});
 }
 
 // A permute that moves each shard `shift` positions along `axes`; without `wrap`, the first ones receive zeros.

@@ -17,7 +17,7 @@ Candidate candidate_of(const ProgramPlacements& placements, const OpView& op, co
     choice.operands.push_back(operand_placement(placements, op, rule, compute, pending, i));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
-    choice.results.push_back(result_placement(placements, op, rule, compute, i));
+    choice.results.push_back(result_placement(placements, op, rule, compute, pending, i));
   }
   if (compute.method == nullptr || compute.reduced.empty()) return candidate;
   choice.method_reduces = std::ranges::any_of(compute.method->factors(op, rule), [&](FactorId id) {

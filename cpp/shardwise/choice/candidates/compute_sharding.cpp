@@ -5,6 +5,7 @@
 
 #include "shardwise/mesh/digits.h"
 #include "shardwise/ops/partitioning/addends.h"
+#include "shardwise/ops/partitioning/owned_rows.h"
 
 namespace shardwise {
 
@@ -185,9 +186,27 @@ void ComputeShardings::add(const Request& request, std::span<const size_t> order
   if (needs_method(chosen)) add_by_methods(chosen);
 }
 
+namespace {
+
+size_t hash_of(const ComputeSharding& candidate) {
+  size_t hash = std::hash<const Method*>{}(candidate.method);
+  for (const AxisList& axes : candidate.factors) hash = hash_combine(hash, hash_value(AxisSpan(axes)));
+  for (const std::vector<AxisList>& dims : candidate.tensors) {
+    for (const AxisList& axes : dims) hash = hash_combine(hash, hash_value(AxisSpan(axes)));
+  }
+  return hash;
+}
+
+}  // namespace
+
 void ComputeShardings::keep(ComputeSharding candidate) {
   candidate.mesh = mesh_;
-  if (std::ranges::find(candidates_, candidate) == candidates_.end()) candidates_.push_back(std::move(candidate));
+  const size_t hash = hash_of(candidate);
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    if (hashes_[i] == hash && candidates_[i] == candidate) return;
+  }
+  candidates_.push_back(std::move(candidate));
+  hashes_.push_back(hash);
 }
 
 bool ComputeShardings::needs_method(const ComputeSharding& chosen) const {
@@ -381,11 +400,27 @@ bool pass_together(const OpView& op, Linear linear, const std::vector<bool>& pen
   return count > 0;
 }
 
+// Whether owned and other addends meet in an op that copies elements.
+bool mixes_owned(const OpView& op, const Pending& pending) {
+  return only_copies(op.def()) && is_inexact(op.result_type().dtype) && std::ranges::count(pending.owned, true) != 0 &&
+         pending.owned != pending.operands;
+}
+
+// Whether one device has each element of the results.
+bool leaves_owned(const OpView& op, const ComputeSharding& compute, const Pending& pending) {
+  if (compute.reducer != Reducer::kSum) return false;
+  const bool is_of_owners =
+      op.def().traits.movement && compute.has_own_partition() && compute.method->name == kOwnedRows;
+  if (compute.passed.empty()) return is_of_owners && !compute.reduced.empty();
+  return only_copies(op.def()) && pending.owned == pending.operands;
+}
+
 }  // namespace
 
 Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands) {
   Pending pending;
   pending.operands.assign(op.operand_count(), false);
+  pending.owned.assign(op.operand_count(), false);
   size_t count = 0;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
@@ -397,24 +432,26 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
     pending.axes = operands[i]->unreduced;
     pending.reducer = operands[i]->reducer;
     pending.operands[i] = true;
+    pending.owned[i] = operands[i]->is_owned;
     ++count;
   }
-  return count != 0 && pass_together(op, linear_in(op, rule, pending.reducer), pending.operands) ? pending : Pending{};
+  const bool passes = count != 0 && pass_together(op, linear_in(op, rule, pending.reducer), pending.operands);
+  return passes && !mixes_owned(op, pending) ? pending : Pending{};
 }
 
 PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
                               const ComputeSharding& compute, const Pending& pending, size_t i) {
   const bool passes = !compute.passed.empty() && pending.operands[i];
   return placements.of(op.module().value(op.operand(i)).type, compute.dims(rule, i),
-                       passes ? compute.passed : AxisList{}, compute.reducer, compute.mesh);
+                       passes ? compute.passed : AxisList{}, compute.reducer, compute.mesh, passes && pending.owned[i]);
 }
 
 PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
-                             const ComputeSharding& compute, size_t i) {
+                             const ComputeSharding& compute, const Pending& pending, size_t i) {
   AxisList unreduced = compute.passed;
   unreduced.insert(unreduced.end(), compute.reduced.begin(), compute.reduced.end());
   return placements.of(op.module().value(op.result(i)).type, compute.dims(rule, rule.result_tensor(i)),
-                       sort_and_merge(unreduced), compute.reducer, compute.mesh);
+                       sort_and_merge(unreduced), compute.reducer, compute.mesh, leaves_owned(op, compute, pending));
 }
 
 TypeId type_made(const ProgramPlacements& placements, const OpView& op, size_t i, PlacementId made) {

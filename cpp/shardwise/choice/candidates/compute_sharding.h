@@ -26,9 +26,9 @@
 
 #include <vector>
 
+#include "shardwise/choice/program_placements.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/partitioning/linearity.h"
-#include "shardwise/choice/program_placements.h"
 #include "shardwise/propagation/factor_projection.h"
 
 namespace shardwise {
@@ -103,6 +103,7 @@ class ComputeShardings {
   std::vector<std::vector<FactorId>> methods_;  // the factors of each method
   std::vector<bool> compound_;                  // by factor: part of a dim with several
   std::vector<ComputeSharding> candidates_;
+  std::vector<size_t> hashes_;  // of the candidates
 };
 
 // Whether the rule gives a read range for some operand along `factor`.
@@ -115,6 +116,7 @@ struct Pending {
   AxisList axes;
   Reducer reducer = Reducer::kNone;
   std::vector<bool> operands;  // which come unreduced
+  std::vector<bool> owned;     // which of these are owned
   MeshPtr mesh = nullptr;      // of the axes
   bool only_if_less = false;   // reduced operands become unreduced only if that sends less
 };
@@ -123,14 +125,18 @@ inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer
   return linear_in(op, rule, reducer) != Linear::kNone;
 }
 // The pending reductions of operands with these placements (null: replicated), if the op can pass on all of them; else
-// none. If an op is joint in its operands, reduced operands may become parts of such a reduction.
+// none. If an op is joint in its operands, reduced operands may become parts of such a reduction. An op that copies
+// elements passes no reduction on in which owned operands and addends meet: their sum would make signalling NaNs quiet.
+//
+//   concatenate(x[i], y @ w)             x[i] is owned: one device has its bits
 Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);
 
-// The placement of a tensor of an op that is computed with this compute sharding.
+// The placement of a tensor of an op that is computed with this compute sharding. A result is owned if the method gives
+// each element by its owner, or if the op copies elements of operands that are.
 PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
                               const ComputeSharding& compute, const Pending& pending, size_t i);
 PlacementId result_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
-                             const ComputeSharding& compute, size_t i);
+                             const ComputeSharding& compute, const Pending& pending, size_t i);
 // The type in which the op makes a result with this placement: that of the addends of a pending sum may be wider.
 TypeId type_made(const ProgramPlacements& placements, const OpView& op, size_t i, PlacementId made);
 

@@ -10,7 +10,7 @@ namespace shardwise {
 namespace {
 
 // Enough assignments to find kMost different candidates among; more would make the time of an op depend on its axes.
-constexpr int64_t kMostAssignments = 4096;
+constexpr int64_t kMostAssignments = 1024;
 constexpr int64_t kMostCounted = int64_t{1} << 40;  // of those that are left out
 
 // An axis, cut where any tensor cuts it, and the factors that it may shard.
@@ -19,29 +19,41 @@ struct Piece {
   std::vector<FactorId> factors;  // its own of propagation first, if there is one
 };
 
+// The assignments of one mesh, with the pending reduction passed on or not.
 class Assignments {
  public:
   Assignments(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
-              const std::vector<TensorPlacements>& tensors, const Pending& pending, const MeshPtr& mesh)
+              const std::vector<TensorPlacements>& tensors, const MeshPtr& mesh, AxisList passed, Reducer reducer)
       : placements_(placements),
-        op_(op),
         rule_(rule),
         tensors_(tensors),
-        pending_(pending),
         mesh_(mesh),
+        passed_(std::move(passed)),
+        reducer_(reducer),
         shardings_(op, rule) {
     shardings_.set_mesh(mesh);
     read_pieces();
+    for (size_t p = 0; p < pieces_.size(); ++p) {
+      if (!overlaps(passed_, pieces_[p].axis)) free_.push_back(p);
+    }
   }
 
-  // By the number of axes that are elsewhere than propagation has them.
-  std::vector<ComputeSharding> run(int64_t& left_out) {
-    add_all({}, Reducer::kNone);
-    if (!pending_.axes.empty() && (mesh_ == nullptr || mesh_ == pending_.mesh)) {
-      add_all(pending_.axes, pending_.reducer);
+  size_t most_moved() const { return free_.size(); }
+  int64_t count() const {
+    int64_t all = 1;
+    for (const size_t piece : free_) {
+      all = std::min(kMostCounted, all * (static_cast<int64_t>(pieces_[piece].factors.size()) + 1));
     }
-    left_out += left_out_;
-    return shardings_.candidates();
+    return all;
+  }
+
+  // Calls visit(new candidates) for each assignment in which so many axes are elsewhere than propagation has them. It
+  // returns whether to go on.
+  template <class Visit>
+  void visit(size_t moved, Visit&& visit) {
+    if (moved == 0) add_in_place();
+    std::vector<size_t> options(pieces_.size(), 0);
+    visit_moved(0, moved, options, visit);
   }
 
  private:
@@ -100,55 +112,32 @@ class Assignments {
     return {};
   }
 
-  void add_all(const AxisList& passed, Reducer reducer) {
-    std::vector<size_t> free;
-    for (size_t p = 0; p < pieces_.size(); ++p) {
-      if (!overlaps(passed, pieces_[p].axis)) free.push_back(p);
-    }
-    add_in_place(passed, reducer);
-    int64_t all = 1;
-    for (const size_t piece : free) {
-      const auto options = static_cast<int64_t>(pieces_[piece].factors.size()) + 1;
-      all = std::min(kMostCounted, all * options);
-    }
-    const int64_t before = std::exchange(assignments_, 0);
-    // Nearest first: one more axis each time is elsewhere than propagation has it.
-    for (size_t moved = 0; moved <= free.size(); ++moved) {
-      std::vector<size_t> options(pieces_.size(), 0);
-      add_moved(free, 0, moved, options, passed, reducer);
-    }
-    left_out_ += all - assignments_;
-    assignments_ += before;
-  }
-
   // All assignments in which `moved` of the free pieces from `at` on are elsewhere.
-  void add_moved(const std::vector<size_t>& free, size_t at, size_t moved, std::vector<size_t>& options,
-                 const AxisList& passed, Reducer reducer) {
-    if (assignments_ == kMostAssignments) return;
-    if (at == free.size()) {
-      if (moved == 0) add(free, options, passed, reducer);
-      return;
-    }
-    const size_t piece = free[at];
-    if (moved < free.size() - at) add_moved(free, at + 1, moved, options, passed, reducer);
+  template <class Visit>
+  bool visit_moved(size_t at, size_t moved, std::vector<size_t>& options, Visit&& visit) {
+    if (at == free_.size()) return moved != 0 || visit(added(options));
+    const size_t piece = free_[at];
+    if (moved < free_.size() - at && !visit_moved(at + 1, moved, options, visit)) return false;
     // The last option is none.
     for (size_t option = 1; moved > 0 && option <= pieces_[piece].factors.size(); ++option) {
       options[piece] = option;
-      add_moved(free, at + 1, moved - 1, options, passed, reducer);
+      if (!visit_moved(at + 1, moved - 1, options, visit)) return false;
     }
     options[piece] = 0;
+    return true;
   }
 
-  void add(const std::vector<size_t>& free, const std::vector<size_t>& options, const AxisList& passed,
-           Reducer reducer) {
-    ++assignments_;
+  // The candidates that the assignment leads to, without those that came before.
+  std::span<const ComputeSharding> added(const std::vector<size_t>& options) {
     std::vector<AxisList> factors(rule_.factors().size());
-    for (const size_t piece : free) {
+    for (const size_t piece : free_) {
       const auto& [axis, usable] = pieces_[piece];
       if (options[piece] < usable.size()) factors[usable[options[piece]]].push_back(axis);
     }
     for (size_t f = 0; f < factors.size(); ++f) order(factors[f], static_cast<FactorId>(f));
-    shardings_.add_assigned(factors, passed, reducer);
+    shardings_.add_assigned(factors, passed_, reducer_);
+    const size_t seen = std::exchange(seen_, shardings_.candidates().size());
+    return std::span(shardings_.candidates()).subspan(seen);
   }
 
   // As propagation orders the axes of the factor; others follow in the order of the mesh.
@@ -166,29 +155,30 @@ class Assignments {
   }
 
   // Methods that move nothing: each tensor in each of its placements, the others as propagation has them.
-  void add_in_place(const AxisList& passed, Reducer reducer) {
+  void add_in_place() {
     std::vector<const Placement*> placed(tensors_.size(), nullptr);
     for (size_t t = 0; t < tensors_.size(); ++t) placed[t] = tensors_[t].empty() ? nullptr : on_mesh(tensors_[t][0]);
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const Placement* declared = placed[t];
       for (const PlacementId id : tensors_[t]) {
         placed[t] = on_mesh(id);
-        shardings_.add_where_they_are(placed, passed, reducer);
+        shardings_.add_where_they_are(placed, passed_, reducer_);
       }
       placed[t] = declared;
     }
   }
 
   const ProgramPlacements& placements_;
-  OpView op_;
   const ShardingRule& rule_;
   const std::vector<TensorPlacements>& tensors_;
-  const Pending& pending_;
   MeshPtr mesh_;
+  AxisList passed_;
+  Reducer reducer_;
   ComputeShardings shardings_;
   std::vector<AxisList> declared_;  // by factor
   std::vector<Piece> pieces_;
-  int64_t assignments_ = 0, left_out_ = 0;
+  std::vector<size_t> free_;  // those that are not passed
+  size_t seen_ = 0;
 };
 
 // The meshes on which the op may be computed: null for that of the program, if there is one only.
@@ -205,32 +195,67 @@ std::vector<MeshPtr> meshes_of(const ProgramPlacements& placements, const std::v
   return meshes;
 }
 
-// Whether another candidate takes and makes all tensors in the same placements by the same method, and works no more.
-bool is_dominated(const Candidate& candidate, const std::vector<Candidate>& others) {
-  return std::ranges::any_of(others, [&](const Candidate& other) {
-    return other.choice.method == candidate.choice.method && other.choice.operands == candidate.choice.operands &&
-           other.choice.results == candidate.choice.results && other.work <= candidate.work;
-  });
-}
+class Candidates {
+ public:
+  // False if it is left out, because there are too many already.
+  bool add(Candidate candidate) {
+    const OpChoice& choice = candidate.choice;
+    const auto known = std::ranges::find_if(set_.candidates, [&](const Candidate& other) {
+      return other.choice.method == choice.method && other.choice.operands == choice.operands &&
+             other.choice.results == choice.results;
+    });
+    if (known != set_.candidates.end()) {
+      // The same placements: the one that works less dominates.
+      if (candidate.work < known->work) *known = std::move(candidate);
+      return true;
+    }
+    if (set_.candidates.size() == CandidateSet::kMost) return false;
+    set_.candidates.push_back(std::move(candidate));
+    return true;
+  }
+  CandidateSet take(int64_t left_out) {
+    set_.left_out = left_out;
+    return std::move(set_);
+  }
+
+ private:
+  CandidateSet set_;
+};
 
 }  // namespace
 
 CandidateSet op_candidates(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
                            const std::vector<TensorPlacements>& tensors, const Pending& pending) {
-  CandidateSet set;
+  std::vector<Assignments> variants;
   for (const MeshPtr& mesh : meshes_of(placements, tensors)) {
-    Assignments assignments(placements, op, rule, tensors, pending, mesh);
-    for (const ComputeSharding& compute : assignments.run(set.left_out)) {
-      Candidate candidate = candidate_of(placements, op, rule, compute, pending);
-      if (is_dominated(candidate, set.candidates)) continue;
-      if (set.candidates.size() == CandidateSet::kMost) {
-        ++set.left_out;
-      } else {
-        set.candidates.push_back(std::move(candidate));
-      }
+    variants.emplace_back(placements, op, rule, tensors, mesh, AxisList{}, Reducer::kNone);
+    if (pending.axes.empty() || (mesh != nullptr && mesh != pending.mesh)) continue;
+    variants.emplace_back(placements, op, rule, tensors, mesh, pending.axes, pending.reducer);
+  }
+  size_t most_moved = 0;
+  int64_t left = 0;
+  for (const Assignments& variant : variants) {
+    most_moved = std::max(most_moved, variant.most_moved());
+    left += variant.count();
+  }
+  // Those of all variants that are equally near to propagation come together.
+  Candidates candidates;
+  int64_t tried = 0;
+  for (size_t moved = 0; moved <= most_moved; ++moved) {
+    for (Assignments& variant : variants) {
+      if (moved > variant.most_moved()) continue;
+      variant.visit(moved, [&](std::span<const ComputeSharding> added) {
+        bool fits = true;
+        for (const ComputeSharding& compute : added) {
+          fits = candidates.add(candidate_of(placements, op, rule, compute, pending)) && fits;
+        }
+        left -= fits ? 1 : 0;
+        return ++tried < kMostAssignments;
+      });
+      if (tried == kMostAssignments) return candidates.take(left);
     }
   }
-  return set;
+  return candidates.take(left);
 }
 
 }  // namespace shardwise

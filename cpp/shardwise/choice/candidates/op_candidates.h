@@ -28,7 +28,8 @@ struct CandidateSet {
   static constexpr size_t kMost = 256;
 
   std::vector<Candidate> candidates;  // different ones; those nearest to propagation first
-  int64_t left_out = 0;               // more than kMost: the farthest
+  // Assignments of axes that were not tried, or whose candidates are more than kMost: the farthest.
+  int64_t left_out = 0;
 };
 
 // `tensors`: operands, then results. `pending`: the reduction that the operands could pass on, or none.

@@ -123,13 +123,15 @@ std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Pla
                           .passed = axes_,
                           .reducer = reducer_,
                           .reduced = {}};
-  Pending pending{.axes = axes_, .reducer = reducer_, .operands = {}, .mesh = mesh};
+  Pending pending{.axes = axes_, .reducer = reducer_, .operands = {}, .owned = {}, .mesh = mesh};
   pending.operands = pending_operands(op, linear_in(op, rule, reducer_), reducer_, dependent);
   if (pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);
     // Each device would add a replicated operand once.
     if (pending.operands[i] && !dependent[i] && !is_addend(operand)) return std::nullopt;
+    const PlacementId home = dependent[i] ? placed.at(operand) : versions_.home(operand, {});
+    pending.owned.push_back(pending.operands[i] && placements_.find(home)->is_owned);
     if (!dependent[i]) continue;
     if (!add_factor_axes(op, rule, i, *placements_.find(placed.at(operand)), compute.factors)) return std::nullopt;
   }
@@ -226,16 +228,20 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
   const auto text_of = [&](const PlacedCarry& candidate) -> const std::string& {
     return placements_.text(candidate.choice.carry);
   };
-  const std::string carry = choice_.carry(loop.result(accumulator.carry), [&] {
+  const ChosenText& decided = choice_.carry(loop.result(accumulator.carry), [&] {
     const PlacedCarry* best = cheapest(possible, accumulator, site);
     return best == nullptr ? std::string() : text_of(*best);
   });
+  const std::string& carry = decided.chosen;
   if (carry.empty()) return std::nullopt;
   const auto found = std::ranges::find(possible, carry, text_of);
   if (found == possible.end()) {
     const PlacedCarry* best = cheapest(possible, accumulator, site);
-    fail_as_impossible(loop.name(), str("carry ", accumulator.carry, " as ", carry),
-                       best == nullptr ? "to reduce it in each trip" : text_of(*best));
+    fail_as_impossible(module_, loop.id(),
+                       {.kind = "carries",
+                        .at = decided.at,
+                        .pinned = str("carry ", accumulator.carry, " as ", carry),
+                        .possible = best == nullptr ? "to reduce it in each trip" : text_of(*best)});
   }
   return found->choice;
 }

@@ -10,7 +10,6 @@
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/ops/control/loop_parts.h"
-#include "shardwise/ops/partitioning/owned_rows.h"
 
 namespace shardwise {
 namespace {
@@ -76,24 +75,10 @@ class GreedyWalk {
     for (size_t i = 0; i < op.operand_count(); ++i) versions_.need(op.operand(i), choice.operands[i]);
     // A wide sum ends here: a narrow value that stayed unreduced would round its addends.
     const bool is_wide = has_wide_addends(placements_, op, choice);
-    const bool is_owned = !is_wide && leaves_owned(op, choice);
     for (size_t i = 0; i < op.result_count(); ++i) {
       versions_.add(op.result(i), is_wide ? placements_.declared(op.result(i)) : choice.results[i]);
-      if (is_owned) versions_.set_owned(op.result(i));
     }
     choice_.add(op.id(), std::move(choice));
-  }
-
-  bool leaves_owned(const OpView& op, const OpChoice& choice) const {
-    const Placement* made = op.result_count() == 0 ? nullptr : placements_.find(choice.results[0]);
-    if (made == nullptr || made->unreduced.empty() || made->reducer != Reducer::kSum) return false;
-    std::vector<AddendOperand> addends;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      const Placement* taken = placements_.find(choice.operands[i]);
-      const bool passes = taken != nullptr && !taken->unreduced.empty();
-      addends.push_back({passes, passes && versions_.is_owned(op.operand(i))});
-    }
-    return gives_owned(op.def(), choice.has_own_partition() ? choice.method->name : std::string_view(), addends);
   }
 
   // A user of the annotated value may start from the version before the annotation, if that is nearer.
@@ -116,6 +101,7 @@ class GreedyWalk {
     kept.mesh = at_home->mesh;
     kept.unreduced = difference(at_home->unreduced, difference(at_home->unreduced, written->unreduced));
     kept.reducer = kept.unreduced.empty() ? Reducer::kNone : at_home->reducer;
+    kept.is_owned = !kept.unreduced.empty() && at_home->is_owned;
     return module_.context().intern(kept);
   }
 
@@ -154,6 +140,7 @@ class GreedyWalk {
   // A carry has the placement that propagation gave to the result of the loop, unless it stays unreduced.
   void add_loop(const OpView& op) {
     const auto trips = trip_count(op);
+    // A loop of one trip counts as two, so that what may stand before it does.
     loops_.enter(op, std::max(static_cast<double>(trips.value_or(kAssumedTrips)), 2.0), placements_);
     defer_reductions();
     OpChoice choice{.operands = std::vector<PlacementId>(op.operand_count()), .results = {}};

@@ -48,15 +48,6 @@ bool is_summed_on(Module& module, const OpView& op, Reducer reducer) {
          combines_by(*module.op(use->op).def, reducer) && op.result_count() == 1;
 }
 
-bool mixes_owned(const Versions& versions, const OpView& op, const Pending& pending) {
-  if (!only_copies(op.def()) || !is_inexact(op.result_type().dtype)) return false;
-  size_t owned = 0, others = 0;
-  for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (pending.operands[i]) ++(versions.is_owned(op.operand(i)) ? owned : others);
-  }
-  return owned > 0 && others > 0;
-}
-
 Pending pending_at_home(Module& module, const Versions& versions, ProgramPlacements& placements, const OpView& op,
                         const ShardingRule& rule) {
   std::vector<const Placement*> homes;
@@ -69,7 +60,7 @@ Pending pending_at_home(Module& module, const Versions& versions, ProgramPlaceme
     has_parts = has_parts || (is_whole && !is_free_addend(op, i, pending.reducer));
   }
   pending.only_if_less = has_parts && !is_summed_on(module, op, pending.reducer);
-  return !pending.axes.empty() && mixes_owned(versions, op, pending) ? Pending{} : pending;
+  return pending;
 }
 
 bool is_brought_before(const OpView& op, const std::vector<PlacementId>& needs) {

@@ -33,11 +33,6 @@ double sharers(Module& module, ValueId value, const OpView& user, Reducer reduce
 //   x + A + M        A and M are addends: x becomes a part of the sum, although the add itself saves nothing by that
 bool is_summed_on(Module& module, const OpView& op, Reducer reducer);
 
-// Whether owned and unowned addends meet in a copying op: their sum would make signalling NaNs quiet.
-//
-//   concatenate(x[i], y @ w)             x[i] is owned: one device has its bits
-bool mixes_owned(const Versions& versions, const OpView& op, const Pending& pending);
-
 // The pending reductions that an op could pass on with its operands where they are; none if it cannot. `only_if_less` is set
 // where a reduced operand would become a part of them:
 //

@@ -11,7 +11,6 @@
 #include "shardwise/mesh/sharding_text.h"
 
 namespace shardwise {
-
 // What the walk compares candidates by, most important first. A later reduction may be combined with others.
 struct OpChooser::Rank {
   double bytes = 0;
@@ -104,7 +103,8 @@ Candidate OpChooser::cheapest(const OpView& op, const ShardingRule& rule, Comput
   return best;
 }
 
-OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned) {
+OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& entry) {
+  const ChosenOp pinned = as_printed(entry);
   ComputeShardings shardings(op, rule);
   const Pending pending = add_candidates(op, rule, shardings);
   size_t tried = 0;
@@ -123,8 +123,11 @@ OpChoice OpChooser::choose_pinned(const OpView& op, const ShardingRule& rule, co
   }
   if (!found && placed) found = find_in_all(op, rule, pinned, *placed, pending);
   if (found) return *std::move(found);
-  fail_as_impossible(op.name(), choice_text(pinned),
-                     choice_text(described(op, cheapest(op, rule, shardings, pending).choice)));
+  fail_as_impossible(module_, op.id(),
+                     {.kind = "ops",
+                      .at = pinned.at,
+                      .pinned = choice_text(pinned),
+                      .possible = choice_text(described(op, cheapest(op, rule, shardings, pending).choice))});
 }
 
 // Among all candidates that the tensors suggest, where they are pinned too: the walk itself looks at fewer.
@@ -143,25 +146,44 @@ std::optional<OpChoice> OpChooser::find_in_all(const OpView& op, const ShardingR
   return std::nullopt;
 }
 
-// The placement that choices write as `text`, its reductions completed; nothing if it is of no mesh of this program.
-std::optional<PlacementId> OpChooser::placement_of(std::string text, TypeId type) const {
-  if (text.empty()) return PlacementId{};
+// The sharding that choices write as `text`; nothing if it is of no mesh of this program.
+std::optional<TensorSharding> OpChooser::sharding_of_text(std::string_view text) const {
   MeshPtr mesh = placements_.mesh();
   for (const MeshPtr& other : placements_.other_meshes()) {
     if (!text.starts_with(other->reference() + "[")) continue;
     mesh = other;
-    text.erase(0, other->reference().size());
+    text.remove_prefix(other->reference().size());
     break;
   }
   if (mesh == nullptr) return std::nullopt;
-  std::vector<AxisList> dims;
   try {
-    for (const DimSharding& dim : parse_short_sharding(text, mesh).dims) dims.push_back(dim.axes);
+    TensorSharding sharding = parse_short_sharding(text, mesh);
+    sharding.mesh = mesh;
+    return sharding;
   } catch (const Error&) {
     return std::nullopt;  // choices may be of any program, or written by hand
   }
-  if (dims.size() != module_.context().type(type).shape.size()) return std::nullopt;
-  return placements_.of(type, std::move(dims), {}, Reducer::kNone, mesh);
+}
+
+// Its shardings as they are printed: spaces in an entry that is written by hand do not count.
+ChosenOp OpChooser::as_printed(ChosenOp entry) const {
+  for (std::vector<std::string>* texts : {&entry.operands, &entry.results}) {
+    for (std::string& text : *texts) {
+      const auto sharding = sharding_of_text(text);
+      if (sharding) text = text.substr(0, text.find('[')) + short_text(*sharding);
+    }
+  }
+  return entry;
+}
+
+// With its reductions completed.
+std::optional<PlacementId> OpChooser::placement_of(const std::string& text, TypeId type) const {
+  if (text.empty()) return PlacementId{};
+  const auto sharding = sharding_of_text(text);
+  if (!sharding || sharding->dims.size() != module_.context().type(type).shape.size()) return std::nullopt;
+  std::vector<AxisList> dims;
+  for (const DimSharding& dim : sharding->dims) dims.push_back(dim.axes);
+  return placements_.of(type, std::move(dims), {}, Reducer::kNone, sharding->mesh);
 }
 
 // Of operands and results; nothing if one is no placement of this program.

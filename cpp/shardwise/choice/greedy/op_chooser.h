@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shardwise/choice/candidates/candidate.h"
@@ -31,7 +32,7 @@ class OpChooser {
         choice_(choice),
         deferred_(deferred),
         objective_(options.objective),
-        dry_runs_(module, choice.hardware()) {}
+        dry_runs_(module) {}
 
   void enter_function(const Function& function) { function_ = &function; }
   // For an op of that function: the cheapest candidate, or the one that is pinned.
@@ -42,7 +43,9 @@ class OpChooser {
   Candidate cheapest(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings, const Pending& pending);
   // The candidate that reads like `pinned`. Throws ShardingError if there is none.
   OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
-  std::optional<PlacementId> placement_of(std::string text, TypeId type) const;
+  std::optional<TensorSharding> sharding_of_text(std::string_view text) const;
+  ChosenOp as_printed(ChosenOp entry) const;
+  std::optional<PlacementId> placement_of(const std::string& text, TypeId type) const;
   std::optional<std::vector<PlacementId>> placements_of(const OpView& op, const ChosenOp& pinned) const;
   void add_pinned(const std::vector<PlacementId>& placed, const ShardingRule& rule, const Pending& pending,
                   ComputeShardings& shardings);

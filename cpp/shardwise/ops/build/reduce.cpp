@@ -14,7 +14,7 @@ namespace shardwise {
 ValueId counted_once(PartitionContext& context, size_t operand, const AxisList& unreduced, Reducer reducer) {
   const ValueId all = context.operand(operand);
   // It is counted in addends already along the axes over which it comes unreduced.
-  const AxisList axes = difference(unreduced, context.operand_layout(operand).unreduced);
+  const AxisList axes = difference(unreduced, context.operand_layout(operand).unreduced());
   const std::optional<Scalar> value = splat_value(context.op().module(), context.op().operand(operand));
   // Each device along an unreduced axis adds the operand to its part. That does not
   // matter for max, nor for a neutral value.

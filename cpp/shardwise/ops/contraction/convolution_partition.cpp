@@ -39,7 +39,7 @@ OpPlacement placement_of(const ShardingRule& rule, const ConvolutionNumbers& num
 // The groups of one device.
 Convolution local_convolution(const PartitionContext& context) {
   Convolution local = Convolution::of(context.op());
-  const int64_t shards = context.operand_layout(1).dims[at(local.numbers.rhs.feature)].shards;
+  const int64_t shards = context.operand_layout(1).dim(at(local.numbers.rhs.feature)).shards;
   // Shards of the kernel's outputs have whole groups first (convolution_rule): 6 groups on 2 shards are 3 on each.
   // 2 groups on 4 shards are half a group, whose input is that of the one group: the count is 1.
   for (int64_t* count : {&local.feature_groups, &local.batch_groups}) *count = ceil_div(*count, shards);
@@ -133,7 +133,7 @@ class ConvolutionOfShards {
 
   ValueId run() {
     const ConvolutionNumbers& numbers = local_.numbers;
-    for (const DimLayout& layout : context_.operand_layout(0).dims) dims_.push_back(unmoved(layout));
+    for (const DimLayout& layout : context_.operand_layout(0).dims()) dims_.push_back(unmoved(layout));
     // Padding of the feature dim is summed over, too.
     fill_padding(dims_[at(numbers.lhs.feature)]);
     for (size_t i = 0; i < numbers.lhs.spatial.size(); ++i) move(i);
@@ -146,11 +146,9 @@ class ConvolutionOfShards {
   }
 
  private:
-  const DimLayout& input(size_t i) const { return context_.operand_layout(0).dims[at(local_.numbers.lhs.spatial[i])]; }
-  const DimLayout& taps(size_t i) const { return context_.operand_layout(1).dims[at(local_.numbers.rhs.spatial[i])]; }
-  const DimLayout& result(size_t i) const {
-    return context_.result_layout(0).dims[at(local_.numbers.result.spatial[i])];
-  }
+  DimLayout input(size_t i) const { return context_.operand_layout(0).dim(at(local_.numbers.lhs.spatial[i])); }
+  DimLayout taps(size_t i) const { return context_.operand_layout(1).dim(at(local_.numbers.rhs.spatial[i])); }
+  DimLayout result(size_t i) const { return context_.result_layout(0).dim(at(local_.numbers.result.spatial[i])); }
 
   void move(size_t i) {
     MovedDim& dim = dims_[at(local_.numbers.lhs.spatial[i])];
@@ -188,10 +186,10 @@ class ConvolutionOfShards {
 bool stays_in_shards(const PartitionContext& context) {
   const ConvolutionNumbers numbers = ConvolutionNumbers::of(context.op());
   for (size_t i = 0; i < numbers.lhs.spatial.size(); ++i) {
-    const DimLayout& input = context.operand_layout(0).dims[at(numbers.lhs.spatial[i])];
-    const DimLayout& result = context.result_layout(0).dims[at(numbers.result.spatial[i])];
+    const DimLayout input = context.operand_layout(0).dim(at(numbers.lhs.spatial[i]));
+    const DimLayout result = context.result_layout(0).dim(at(numbers.result.spatial[i]));
     const Range* range = context.rule().range(0, at(numbers.lhs.spatial[i]));
-    if (!context.operand_layout(1).dims[at(numbers.rhs.spatial[i])].axes.empty()) return false;
+    if (!context.operand_layout(1).axes(at(numbers.rhs.spatial[i])).empty()) return false;
     if (range == nullptr || result.axes.empty()) continue;
     if (!range->stays_local({input.size, input.block}, {result.size, result.block})) return false;
   }
@@ -205,8 +203,8 @@ void partition_convolution(PartitionContext& context) {
   Convolution local = local_convolution(context);
   Window& window = local.window;
   for (size_t i = 0; i < window.sizes.size(); ++i) {
-    const DimLayout& from = context.operand_layout(0).dims[at(local.numbers.lhs.spatial[i])];
-    const DimLayout& to = context.result_layout(0).dims[at(local.numbers.result.spatial[i])];
+    const DimLayout from = context.operand_layout(0).dim(at(local.numbers.lhs.spatial[i]));
+    const DimLayout to = context.result_layout(0).dim(at(local.numbers.result.spatial[i]));
     if (window.is_trivial(i) || to.axes.empty()) continue;
     window.high[i] = padding_after(window.range(i), to.block, from.block);
   }

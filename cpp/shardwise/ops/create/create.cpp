@@ -75,7 +75,7 @@ void partition_iota(PartitionContext& context) {
   const auto dim = context.op().attrs().get_int("iota_dimension");
   const TensorType local = builder.context().type(context.local_result_type(0));
   // Only the dim that is counted needs an offset: along all others every shard has the same rows.
-  const DimLayout& layout = context.result_layout(0).dims[static_cast<size_t>(dim)];
+  const DimLayout layout = context.result_layout(0).dim(static_cast<size_t>(dim));
   const Padding padding = result_padding(context.result_layout(0));
   if (layout.axes.empty()) {
     return context.set_result(0, build_iota(builder, local.dtype, local.shape, dim), padding);

@@ -136,11 +136,11 @@ class SplitGather {
  public:
   SplitGather(PartitionContext& context, Indexing indexing)
       : context_(context), builder_(context.builder()), indexing_(std::move(indexing)) {
-    const std::vector<DimLayout>& layout = context.operand_layout(0).dims;
-    for (size_t dim = 0; dim < layout.size(); ++dim) {
+    const LayoutView layout = context.operand_layout(0);
+    for (size_t dim = 0; dim < layout.ndim(); ++dim) {
       const FactorId factor = context.rule().dim(0, dim)[0];
       const bool reads_a_row = context.rule().factors()[factor].kind == FactorKind::kReduction;
-      if (reads_a_row && !layout[dim].axes.empty()) split_.push_back(dim);
+      if (reads_a_row && !layout.axes(dim).empty()) split_.push_back(dim);
     }
   }
 
@@ -155,7 +155,7 @@ class SplitGather {
     // Signed, because an index before the first row of the shard becomes negative.
     DType dtype = DType::kI32;
     for (const size_t dim : split_) {
-      const DimLayout& layout = context_.operand_layout(0).dims[dim];
+      const DimLayout layout = context_.operand_layout(0).dim(dim);
       const ValueId offset = context_.shard_offset(layout);
       if (builder_.module().type(offset).dtype == DType::kI64) dtype = DType::kI64;
       const std::optional<size_t> component = indexing_.component(static_cast<int64_t>(dim));

@@ -206,7 +206,7 @@ ValueId local_indices(PartitionContext& context, const Indexing& indexing, Index
   std::vector<std::pair<int64_t, ValueId>> offsets;  // of the sharded dims
   DType dtype = own;
   for (const int64_t dim : dims.collapsed) {
-    const DimLayout& layout = context.operand_layout(0).dims[static_cast<size_t>(dim)];
+    const DimLayout layout = context.operand_layout(0).dim(static_cast<size_t>(dim));
     if (layout.axes.empty()) continue;
     const ValueId offset = context.shard_offset(layout);
     offsets.emplace_back(dim, offset);
@@ -253,7 +253,7 @@ void partition_scatter(PartitionContext& context) {
   const std::optional<Reducer> reducer = partial_reducer(context.op());
   std::vector<ValueId> operands;
   for (size_t i = 0; i < inputs; ++i) {
-    const AxisList& unreduced = context.result_layout(i).unreduced;
+    const AxisList& unreduced = context.result_layout(i).unreduced();
     // The input counts once: a device that added it to its own updates would add it again.
     operands.push_back(reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i));
   }
@@ -283,15 +283,15 @@ std::optional<FactorId> factor_of_updates(const ShardingRule& rule, std::span<co
 // The shard at its place in the whole input.
 ValueId build_spread(PartitionContext& context, size_t operand, Reducer reducer) {
   Builder& builder = context.builder();
-  const LocalLayout& layout = context.operand_layout(operand);
+  const LayoutView layout = context.operand_layout(operand);
   const Dims size = context.result_layout(operand).local_shape();
   Dims padded = size;
   std::vector<ValueId> starts;
   for (size_t d = 0; d < size.size(); ++d) {
-    const bool is_spread = layout.dims[d].axes != context.result_layout(operand).dims[d].axes;
+    const bool is_spread = layout.axes(d) != context.result_layout(operand).axes(d);
     // Shards of 3 rows of 8 end at 9: the last one would be clamped to start at 5 in 8 rows. The slice drops row 8.
-    if (is_spread) padded[d] = layout.dims[d].block * layout.dims[d].shards;
-    starts.push_back(is_spread ? build_convert(builder, context.shard_offset(layout.dims[d]), DType::kI64)
+    if (is_spread) padded[d] = layout.block(d) * layout.dim(d).shards;
+    starts.push_back(is_spread ? build_convert(builder, context.shard_offset(layout.dim(d)), DType::kI64)
                                : build_scalar(builder, scalar_of(DType::kI64, 0)));
   }
   const DType dtype = context.op().operand_type(operand).dtype;

@@ -132,7 +132,7 @@ class ExchangedReshape {
         groups_(groups_of(from_, to_)) {}
 
   ValueId run() {
-    const Layouts &have = context_.operand_layout(0).dims, &want = context_.result_layout(0).dims;
+    const Layouts have = context_.operand_layout(0).dims(), want = context_.result_layout(0).dims();
     if (const auto lines = lines_between(have, want)) return exchanged(context_.operand(0), *lines, want);
     const Layouts given = in_rows(have, from_, &Group::from), made = in_rows(want, to_, &Group::to);
     // One side may be read as it is.
@@ -177,7 +177,7 @@ class ExchangedReshape {
 
   ValueId explained(ValueId collective) {
     size_t dim = 0;
-    while (dim + 1 < from_.size() && context_.operand_layout(0).dims[dim].axes.empty()) ++dim;
+    while (dim + 1 < from_.size() && context_.operand_layout(0).axes(dim).empty()) ++dim;
     return context_.explain(collective, static_cast<int64_t>(dim));
   }
 

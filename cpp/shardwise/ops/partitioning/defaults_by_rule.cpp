@@ -20,9 +20,9 @@
 namespace shardwise {
 namespace {
 
-bool is_uneven_along(const LocalLayout& layout, const ShardingRule& rule, size_t tensor, FactorId factor) {
-  for (size_t d = 0; d < layout.dims.size(); ++d) {
-    if (!layout.dims[d].uneven()) continue;
+bool is_uneven_along(const LayoutView& layout, const ShardingRule& rule, size_t tensor, FactorId factor) {
+  for (size_t d = 0; d < layout.ndim(); ++d) {
+    if (!layout.dim(d).uneven()) continue;
     for (const FactorId id : rule.dim(tensor, d)) {
       if (id == factor) return true;
     }

@@ -18,11 +18,11 @@ ExchangeSource source_of(const DimLayout& layout) {
 }
 
 ExchangeTarget exchange_target(const PartitionContext& context, size_t dim) {
-  return target_of(context.result_layout(0).dims[dim]);
+  return target_of(context.result_layout(0).dim(dim));
 }
 
 ExchangeSource exchange_source(const PartitionContext& context, size_t operand, size_t dim) {
-  const DimLayout& layout = context.operand_layout(operand).dims[dim];
+  const DimLayout layout = context.operand_layout(operand).dim(dim);
   ExchangeSource source = source_of(layout);
   const Range* range = context.rule().range(operand, dim);
   if (range == nullptr) return source;

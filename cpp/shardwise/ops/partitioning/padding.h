@@ -8,7 +8,7 @@
 namespace shardwise {
 
 // The padding after an op that has no rule for it: garbage, or none where no dim is uneven.
-Padding result_padding(const LocalLayout& layout);
+Padding result_padding(const LayoutView& layout);
 // … after an op that only moves the elements of operand 0.
 Padding moved_padding(const PartitionContext& context);
 

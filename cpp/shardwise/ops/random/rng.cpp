@@ -113,12 +113,12 @@ std::optional<Kernel> prepare_rng_bit_generator(const OpView& op, const KernelTy
 
 // A device generates its part of the bits: they depend only on the state and on the global index.
 void partition_rng_bit_generator(PartitionContext& context) {
-  const LocalLayout& layout = context.result_layout(1);
+  const std::vector<DimLayout> dims = context.result_layout(1).dims();
   const auto is_sharded = [](const DimLayout& dim) { return !dim.axes.empty(); };
-  if (std::ranges::none_of(layout.dims, is_sharded)) return partition_by_rule(context);
+  if (std::ranges::none_of(dims, is_sharded)) return partition_by_rule(context);
   Builder& builder = context.builder();
   std::vector<ValueId> operands{context.operand(0)};
-  for (const DimLayout& dim : layout.dims) {
+  for (const DimLayout& dim : dims) {
     // The kernel gets the first global index of its part, and the whole shape as an attribute.
     operands.push_back(is_sharded(dim) ? build_convert(builder, context.shard_offset(dim), DType::kI64)
                                        : build_scalar(builder, scalar_of(DType::kI64, 0)));

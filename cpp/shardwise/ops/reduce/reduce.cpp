@@ -64,7 +64,7 @@ void partition_reduce(PartitionContext& context) {
   ValueId operand = context.operand(0);
   for (int64_t dim : dims)
     operand = context.masked_operand(0, context.rule().dim(0, static_cast<size_t>(dim))[0], neutral);
-  const ValueId init = counted_once(context, 1, context.result_layout(0).unreduced, *reducer);
+  const ValueId init = counted_once(context, 1, context.result_layout(0).unreduced(), *reducer);
   const ValueId local = build_reduce(context.builder(), operand, init, *reducer, dims);
   context.set_result(0, local, result_padding(context.result_layout(0)));
 }

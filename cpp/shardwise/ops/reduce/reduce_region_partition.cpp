@@ -63,7 +63,7 @@ class PartialResults {
       Dims together;
       for (size_t k = dims_.size(); k-- > 0;) {
         together.insert(together.begin(), dims_[k]);
-        const DimLayout& layout = context_.operand_layout(0).dims[static_cast<size_t>(dims_[k])];
+        const DimLayout layout = context_.operand_layout(0).dim(static_cast<size_t>(dims_[k]));
         const bool is_last = k == 0, is_sharded = layout.shards > 1;
         if (!is_sharded && !is_last) continue;
         values_ = reduce(values_, together, rows_inside(together), is_last && !is_sharded);
@@ -115,7 +115,7 @@ class PartialResults {
   ValueId rows_inside(const Dims& dims) {
     ValueId inside;
     for (const int64_t dim : dims) {
-      const DimLayout& layout = context_.operand_layout(0).dims[static_cast<size_t>(dim)];
+      const DimLayout layout = context_.operand_layout(0).dim(static_cast<size_t>(dim));
       if (pairs_ || !layout.uneven()) continue;
       const ValueId rows = before_end(context_.shard_offset(layout), layout.block, 1, layout.size);
       const ValueId all = build_broadcast(builder_, rows, shape(), Dims{dim});
@@ -148,9 +148,9 @@ class PartialResults {
     const Dims shape = this->shape();
     const Dims kept = other_dims(op_.operand_type(0).ndim(), dims_);
     for (size_t r = 0; r < kept.size(); ++r) {
-      const DimLayout& layout = context_.result_layout(0).dims[r];
+      const DimLayout layout = context_.result_layout(0).dim(r);
       // A kept dim that has more axes in the result than in the operand takes the reduced axes, too.
-      if (layout.axes == context_.operand_layout(0).dims[static_cast<size_t>(kept[r])].axes) continue;
+      if (layout.axes == context_.operand_layout(0).axes(static_cast<size_t>(kept[r]))) continue;
       const auto is_gone = [&](int64_t dim) { return dim >= first && dim < kept[r]; };
       const auto dim = static_cast<size_t>(kept[r] - std::count_if(dims_.begin(), dims_.end(), is_gone));
       return Split{.dim = dim, .stays = true, .padding = layout.block * shards - shape[dim]};

@@ -76,7 +76,7 @@ class OwnedWindow {
       : builder_(context.builder()), operand_(context.operand(0)), slice_(std::move(slice)) {
     const OpView op = context.op();
     for (size_t dim = 0; dim < slice_.size(); ++dim) {
-      const DimLayout& layout = context.operand_layout(0).dims[dim];
+      const DimLayout layout = context.operand_layout(0).dim(dim);
       const bool is_owned = is_part(op, dim) && !layout.axes.empty();
       const ValueId start = is_part(op, dim)
                                 ? clamped_start(builder_, context.operand(first_start + dim), layout.size - slice_[dim])

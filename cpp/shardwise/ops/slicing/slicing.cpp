@@ -60,13 +60,13 @@ void partition_slice(PartitionContext& context) {
   const Dims& strides = dims_attr(op, "strides");
   // A sharded dim ends past the last row of the result's block. Rows that are cut off become padding.
   // Each shard slices its block from the same `start`: the rule keeps a dim sharded only if that is right.
-  const LocalLayout& result = context.result_layout(0);
+  const LayoutView result = context.result_layout(0);
   bool cuts = false;
   for (size_t dim = 0; dim < start.size(); ++dim) {
-    if (result.dims[dim].axes.empty()) continue;
+    if (result.axes(dim).empty()) continue;
     cuts = cuts || op.operand_type(0).shape[dim] != op.result_type().shape[dim];
     const Range* range = context.rule().range(0, dim);
-    limit[dim] = places_read(range == nullptr ? Range{} : *range, result.dims[dim].block).end;
+    limit[dim] = places_read(range == nullptr ? Range{} : *range, result.block(dim)).end;
   }
   const ValueId local = build_slice(context.builder(), context.operand(0), start, limit, strides);
   context.set_result(0, local, cuts ? result_padding(result) : moved_padding(context));
@@ -160,10 +160,10 @@ void partition_pad(PartitionContext& context) {
   const Dims& shape = op.operand_type(0).shape;
   for (size_t dim = 0; dim < shape.size(); ++dim) {
     spec.interior[dim] = spec.range(dim, shape[dim]).holes - 1;  // on a dim of size 1, it would fill a larger block
-    const DimLayout& to = context.result_layout(0).dims[dim];
+    const DimLayout to = context.result_layout(0).dim(dim);
     if (to.axes.empty() || !spec.changes(dim, shape[dim])) continue;
     // A sharded dim ends with the result's block.
-    spec.high[dim] = padding_after(*context.rule().range(0, dim), to.block, context.operand_layout(0).dims[dim].block);
+    spec.high[dim] = padding_after(*context.rule().range(0, dim), to.block, context.operand_layout(0).block(dim));
   }
   const ValueId local =
       build_pad(context.builder(), context.operand(0), context.operand(1), spec.low, spec.high, spec.interior);

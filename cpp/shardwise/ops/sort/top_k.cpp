@@ -63,7 +63,7 @@ void placements_of_winners(const OpView& op, const ShardingRule& rule, std::span
 void partition_by_winners(PartitionContext& context) {
   Builder& builder = context.builder();
   const DType dtype = context.op().operand_type(0).dtype;
-  const DimLayout& layout = context.operand_layout(0).dims.back();
+  const DimLayout layout = context.operand_layout(0).dims().back();
   const int64_t k = context.op().attrs().get_int("k");
   // The NaN with all bits set, the smallest one in the total order by which top_k compares.
   const Scalar least = is_float(dtype) ? Scalar::of_float(dtype, std::bit_cast<double>(~uint64_t{0}))

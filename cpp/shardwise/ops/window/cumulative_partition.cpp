@@ -64,7 +64,7 @@ class TotalsScan {
         form_(form),
         reducer_(reducer),
         dim_(dim),
-        layout_(context.result_layout(0).dims[dim]),
+        layout_(context.result_layout(0).dim(dim)),
         prefix_(prefix) {}
 
   // `totals` and the result have one row along the dim.
@@ -151,7 +151,7 @@ class TotalsScan {
   Totals form_;
   Reducer reducer_;
   size_t dim_;
-  const DimLayout& layout_;
+  DimLayout layout_;
   Prefix prefix_;
   Scalar neutral_;
 };
@@ -161,12 +161,12 @@ class TotalsScan {
 // and each device takes its slice.
 ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window& window, DType wide) {
   Builder& builder = context.builder();
-  const LocalLayout& layout = context.result_layout(0);
-  const auto ndim = layout.dims.size();
+  const LayoutView layout = context.result_layout(0);
+  const auto ndim = layout.ndim();
   Dims from = context.op().operand_type(0).shape, local = layout.local_shape(), high(ndim, 0);
   std::vector<ValueId> starts(ndim);
   for (size_t dim = 0; dim < ndim; ++dim) {
-    const DimLayout& side = layout.dims[dim];
+    const DimLayout side = layout.dim(dim);
     if (window.is_trivial(dim)) from[dim] = local[dim] = 1;
     const bool own = !window.is_trivial(dim) && !side.axes.empty();
     // Past the end, so that the slice of the last shard is not clamped to begin earlier.
@@ -174,7 +174,7 @@ ValueId own_init_share(PartitionContext& context, Reducer reducer, const Window&
     starts[dim] = own ? build_convert(builder, context.shard_offset(side), DType::kI64)
                       : build_scalar(builder, scalar_of(DType::kI64, 0));
   }
-  const ValueId init = build_convert(builder, counted_once(context, 1, layout.unreduced, reducer), wide);
+  const ValueId init = build_convert(builder, counted_once(context, 1, layout.unreduced(), reducer), wide);
   const ValueId share = build_init_share(builder, init, reducer, window, from);
   const ValueId slice =
       build_dynamic_slice(builder, build_pad(builder, share, init, Dims(ndim, 0), high), starts, local);
@@ -188,16 +188,16 @@ void partition_cumulative(PartitionContext& context, Totals form) {
   const Reducer reducer = required_reducer(op);
   const DType dtype = op.operand_type(0).dtype;
   const DType wide = reducer == Reducer::kSum ? wide_addend(dtype) : dtype;  // of the totals
-  const LocalLayout& layout = context.result_layout(0);
+  const LayoutView layout = context.result_layout(0);
   Window local = window;
   Dims sharded;
   ValueId operand = context.operand(0);
-  for (size_t dim = 0; dim < layout.dims.size(); ++dim) {
-    if (window.is_trivial(dim) || layout.dims[dim].axes.empty()) continue;
-    const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
+  for (size_t dim = 0; dim < layout.ndim(); ++dim) {
+    if (window.is_trivial(dim) || layout.axes(dim).empty()) continue;
+    const Prefix prefix = window.prefix(dim, layout.dim(dim).size);
     check_internal(prefix != Prefix::kNone, "a sharded window must have the prefix form");
     operand = context.masked_operand(0, context.rule().dim(0, dim)[0], neutral_element(reducer, dtype));
-    local.set_prefix(dim, layout.dims[dim].block, prefix);
+    local.set_prefix(dim, layout.block(dim), prefix);
     sharded.push_back(static_cast<int64_t>(dim));
   }
   const std::optional<Scalar> known = splat_value(op.module(), op.operand(1));
@@ -207,8 +207,8 @@ void partition_cumulative(PartitionContext& context, Totals form) {
   ValueId value = build_reduce_window(builder, build_convert(builder, operand, wide), init, reducer, local);
   for (int64_t entry : sharded) {
     const auto dim = static_cast<size_t>(entry);
-    const Prefix prefix = window.prefix(dim, layout.dims[dim].size);
-    const int64_t block = layout.dims[dim].block;
+    const Prefix prefix = window.prefix(dim, layout.dim(dim).size);
+    const int64_t block = layout.block(dim);
     // Padding was neutral, so the last row of a block has its total even where the block is not full. One dim after the
     // other: the prefixes along several dims commute.
     const int64_t last = prefix == Prefix::kForward ? block - 1 : 0;

@@ -53,7 +53,7 @@ ValueId init_value(PartitionContext& context, size_t input) {
   const OpView op = context.op();
   const size_t operand = op.result_count() + input;
   const std::optional<Reducer> reducer = op_reducer(op);
-  return reducer ? counted_once(context, operand, context.result_layout(input).unreduced, *reducer)
+  return reducer ? counted_once(context, operand, context.result_layout(input).unreduced(), *reducer)
                  : context.operand(operand);
 }
 
@@ -66,12 +66,12 @@ void set_local_windows(PartitionContext& context, std::vector<ValueId> operands,
 // A sharded dim ends past the last window of the block.
 void partition_reduce_window(PartitionContext& context) {
   Window window = Window::of(context.op());
-  const LocalLayout& from = context.operand_layout(0);
-  const LocalLayout& to = context.result_layout(0);
+  const LayoutView from = context.operand_layout(0);
+  const LayoutView to = context.result_layout(0);
   bool moves = false;
-  for (size_t dim = 0; dim < to.dims.size(); ++dim) {
-    if (window.is_trivial(dim) || to.dims[dim].axes.empty()) continue;
-    window.high[dim] = padding_after(window.range(dim), to.dims[dim].block, from.dims[dim].block);
+  for (size_t dim = 0; dim < to.ndim(); ++dim) {
+    if (window.is_trivial(dim) || to.axes(dim).empty()) continue;
+    window.high[dim] = padding_after(window.range(dim), to.block(dim), from.block(dim));
     moves = true;
   }
   const OpView op = context.op();
@@ -105,9 +105,9 @@ std::vector<FactorId> window_factors(const OpView& op, const ShardingRule& rule)
 }
 
 bool is_whole(const PartitionContext& context, size_t dim) {
-  bool whole = context.result_layout(0).dims[dim].axes.empty();
+  bool whole = context.result_layout(0).axes(dim).empty();
   for (size_t i = 0; i < context.op().result_count(); ++i) {
-    whole = whole && context.operand_layout(i).dims[dim].axes.empty();
+    whole = whole && context.operand_layout(i).axes(dim).empty();
   }
   return whole;
 }
@@ -115,8 +115,8 @@ bool is_whole(const PartitionContext& context, size_t dim) {
 // Each shard receives what its windows read, holes and padding included, so that no padding is left in `window`.
 ExchangeMap window_map(const PartitionContext& context, size_t operand, Window& window) {
   ExchangeMap map{.to = {}, .from = {{}}};
-  const std::vector<DimLayout>& from = context.operand_layout(operand).dims;
-  const std::vector<DimLayout>& to = context.result_layout(0).dims;
+  const std::vector<DimLayout> from = context.operand_layout(operand).dims();
+  const std::vector<DimLayout> to = context.result_layout(0).dims();
   for (size_t dim = 0; dim < to.size(); ++dim) {
     ExchangeTarget target = exchange_target(context, dim);
     ExchangeSource source = source_of(from[dim]);

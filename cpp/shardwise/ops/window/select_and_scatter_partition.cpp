@@ -53,8 +53,8 @@ class SelectAndScatterOfShards {
       : context_(context), builder_(context.builder()), window_(Window::of(context.op())) {}
 
   ValueId run() {
-    const LocalLayout& to = context_.result_layout(0);
-    const size_t ndim = to.dims.size();
+    const LayoutView to = context_.result_layout(0);
+    const size_t ndim = to.ndim();
     SelectedWindows parts{.operand = {},
                           .source = {},
                           .init = context_.operand(2),
@@ -68,15 +68,15 @@ class SelectAndScatterOfShards {
       operand.to.push_back(exchange_target(context_, dim));
       operand.from[0].push_back(exchange_source(context_, 0, dim));
       source.from[0].push_back(exchange_source(context_, 1, dim));
-      const DimLayout& own = context_.operand_layout(1).dims[dim];
+      const DimLayout own = context_.operand_layout(1).dim(dim);
       source.to.push_back(target_of(own));
-      if (window_.is_trivial(dim) || to.dims[dim].axes.empty()) continue;
+      if (window_.is_trivial(dim) || to.axes(dim).empty()) continue;
       moves = true;
-      const WindowedDim rows = WindowedDim::of(window_, dim, to.dims[dim].block);
+      const WindowedDim rows = WindowedDim::of(window_, dim, to.block(dim));
       receive(rows, dim, operand, source);
       start[dim] = -rows.begin;
       limit[dim] += start[dim];
-      parts.rows_inside[dim] = inside(dim, rows.rows, to.dims[dim].block, rows.begin, to.dims[dim].size, 1);
+      parts.rows_inside[dim] = inside(dim, rows.rows, to.block(dim), rows.begin, to.dim(dim).size, 1);
       parts.windows_inside[dim] = inside(dim, rows.windows, rows.step, rows.first, own.size, rows.holes);
     }
     parts.operand = moves ? exchanged(0, operand) : context_.operand(0);
@@ -119,7 +119,7 @@ class SelectAndScatterOfShards {
     const Dims shape{rows};
     const auto splat = [&](int64_t value) { return build_broadcast(builder_, number(value), shape, {}); };
     const ValueId device =
-        build_convert(builder_, context_.axis_index(context_.result_layout(0).dims[dim].axes), DType::kI64);
+        build_convert(builder_, context_.axis_index(context_.result_layout(0).axes(dim)), DType::kI64);
     const ValueId offset = builder_.create(
         "stablehlo.add", {builder_.create("stablehlo.multiply", {device, number(step)}), number(first)});
     const ValueId index = builder_.create(

@@ -31,23 +31,27 @@ class ExchangeChoices {
   // Whether this rewrite of an exchange is made, which is possible: "merged", "joined", "sliced".
   template <class IsBetter>
   bool is_chosen(const OpView& exchange, std::string_view rewrite, IsBetter&& is_better) {
-    return is_chosen(keys_.next(exchange.module().op(exchange.id()).origin), rewrite, is_better);
+    const Module& module = exchange.module();
+    return is_chosen(module, exchange.id(), keys_.next(module.op(exchange.id()).origin), rewrite, is_better);
   }
   // Of several exchanges of one value. Which of them there are depends on the sizes of axes.
   template <class IsBetter>
   bool is_chosen(const Module& module, ValueId exchanged, std::string_view rewrite, IsBetter&& is_better) {
-    return is_chosen(keys_.next(str("of ", module.value(exchanged).origin.index)), rewrite, is_better);
+    const std::string at = keys_.next(str("of ", module.value(exchanged).origin.index));
+    return is_chosen(module, module.value(exchanged).op, at, rewrite, is_better);
   }
   void check_pins() const { pinned_.check_all_taken(); }
 
  private:
   template <class IsBetter>
-  bool is_chosen(std::string at, std::string_view rewrite, IsBetter&& is_better) {
+  bool is_chosen(const Module& module, OpId op, std::string at, std::string_view rewrite, IsBetter&& is_better) {
     constexpr std::string_view kKept = "kept";
     const ChosenText* pinned = pinned_.take(at);
     const std::string text = pinned != nullptr ? pinned->chosen : std::string(is_better() ? rewrite : kKept);
     if (text != rewrite && text != kKept) {
-      fail_as_impossible("exchange", text, str(rewrite, " or ", kKept));
+      fail_as_impossible(
+          module, op,
+          {.kind = "exchanges", .at = at, .pinned = text, .possible = str(is_better() ? rewrite : kKept)});
     }
     made_.push_back({std::move(at), text});
     return text == rewrite;

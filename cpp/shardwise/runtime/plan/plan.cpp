@@ -60,6 +60,11 @@ void add_captures(Step& step) {
   });
 }
 
+double work_of(const OpView& op) {
+  const OpCost cost = own_cost(op);
+  return static_cast<double>(saturated_sum(cost.flops(), cost.bytes()));
+}
+
 // Makes blocks in which Step::inputs and outputs, and Block::results, are indices of values. Those of a carry, which
 // has several values, are of the loop's result. Unneeded steps go before kernels are prepared: a constant that went
 // into a chain needs none. Carries get their indices before the blocks of a loop are made, which name them. The
@@ -150,8 +155,7 @@ class BlockMaker {
   }
 
   KernelCall make_kernel_call(const OpView& op) const {
-    const OpCost cost = own_cost(op);
-    KernelCall call{.kernel = {}, .results = {}, .work = static_cast<double>(saturated_sum(cost.flops(), cost.bytes()))};
+    KernelCall call{.kernel = {}, .results = {}, .work = work_of(op)};
     const auto found = reductions_.find(op.id());
     const Reduction reduction = found == reductions_.end() ? Reduction{} : found->second;
     call.reduced = variation_.digits.axes(reduction.digits);
