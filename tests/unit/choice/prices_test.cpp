@@ -29,8 +29,8 @@ class Projection : public ::testing::Test {
     return planner.price(module.value(value).type, at(value, from), at(value, to), hardware);
   }
   Price computed(int x, int w, int result) const {
-    return compute_price(op, {.operands = {at(op.operand(0), x), at(op.operand(1), w)}, .results = {at(op.result(), result)}},
-                         hardware);
+    return compute_price(
+        op, {.operands = {at(op.operand(0), x), at(op.operand(1), w)}, .results = {at(op.result(), result)}}, hardware);
   }
 
   Module module = parse_program(R"(
@@ -84,9 +84,7 @@ func.func @main(%arg0: tensor<16x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   const ProgramPlacements placements(module);
   const OpView op(module, module.region(module.main().body).ops.front());
   const AxisList x{full_axis(*placements.mesh(), 0)};
-  const auto rows = [&](ValueId value) {
-    return placements.of(module.value(value).type, {x, {}}, {}, Reducer::kNone);
-  };
+  const auto rows = [&](ValueId value) { return placements.of(module.value(value).type, {x, {}}, {}, Reducer::kNone); };
   DryRuns runs(module);
   const std::vector<PlacementId> placed{rows(op.operand(0)), rows(op.result())};
   const Price price = runs.price(op, sharding_rule(op), op.def().methods[0], placed, {true}, *default_hardware());
