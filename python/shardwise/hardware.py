@@ -21,7 +21,7 @@ import builtins
 import difflib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -240,6 +240,9 @@ class Hardware:
             raise ValueError(message("collective_time", "nbytes must be an integer from 0 to 2^63", shown(nbytes)))
         if not isinstance(mesh, Mesh):
             raise TypeError(message("collective_time", "mesh must be a Mesh", described(mesh)))
+        if not isinstance(axes, (str, SubAxis, Iterable)):
+            rule = "axes must be a mesh axis, or several"
+            raise TypeError(message("collective_time", rule, described(axes), 'axes=["data", "model"] names two'))
         names = [axes] if isinstance(axes, (str, SubAxis)) else [*axes]
         rows = [(axis.name, (axis.pre, axis.size)) if isinstance(axis, SubAxis) else (axis, None) for axis in names]
         if not all(isinstance(name, str) for name, _ in rows):

@@ -305,6 +305,8 @@ def test_times_follow_axes_sub_axes_and_device_ids() -> None:
         (("all_gather", 2**63, MESH, "x"), ValueError, "nbytes must be an integer from 0 to 2^63"),
         (("all_gather", 1.5, MESH, "x"), ValueError, "nbytes must be an integer from 0 to 2^63, got 1.5"),
         (("all_gather", 1, "mesh", "x"), TypeError, "mesh must be a Mesh"),
+        (("all_gather", 1, MESH, None), TypeError, "axes must be a mesh axis, or several, got None"),
+        (("all_gather", 1, MESH, 5), TypeError, "axes must be a mesh axis, or several"),
         (("all_gather", 1, MESH, [3]), TypeError, "axes must be names of mesh axes"),
         (("all_gather", 1, MESH, "z"), sw.ShardingError, "z"),
         (("all_gather", 1, MESH, ["x", "x"]), sw.ShardingError, "axes must not overlap"),

@@ -72,6 +72,9 @@ int64_t assumed_trips(const OpView& loop) {
   return declared == nullptr ? kAssumedTrips : std::clamp<int64_t>(declared->value, 1, kSaturated);
 }
 
+// A loop has a condition and a body, or a body alone, as a scan has.
+bool is_condition(const OpView& loop, size_t region) { return region == 0 && loop.regions().size() == 2; }
+
 }  // namespace
 
 int64_t Executions::times(int64_t quantity) const {
@@ -95,10 +98,12 @@ Executions executions_inside(const OpView& op, size_t region, const Executions& 
     inside.factor = outside.factor * share_of_branch(op, region);
     inside.kind = std::max(outside.kind, CountKind::kBranch);
   } else if (op.def().regions == Regions::kLoop) {
+    // The condition is computed once more than the body: it ends the loop.
+    const int64_t last = is_condition(op, region) ? 1 : 0;
     if (const auto trips = trip_count(op)) {
-      inside.count = saturated_product(outside.count, *trips);
+      inside.count = saturated_product(outside.count, saturated_sum(*trips, last));
     } else {
-      inside.factor = outside.factor * Fraction{assumed_trips(op), 1};
+      inside.factor = outside.factor * Fraction{saturated_sum(assumed_trips(op), last), 1};
       inside.kind = CountKind::kAssumed;
     }
   }

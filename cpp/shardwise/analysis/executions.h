@@ -4,7 +4,7 @@
 //
 //   %0 = scan … 36 trips { call @layer }       body: 36, exact
 //   func @layer { … case %i {…} {…} }          @layer: 36, exact; each branch: 36 times 1/2, kind kBranch
-//   %1 = while … { … }  without a counter      body: 1 times 16, kind kAssumed
+//   %1 = while … { … }  without a counter      body: 1 times 16, kind kAssumed; condition: 1 times 17
 //
 // `count` is exact where the program states it: trips times calls. It counts a branch as if it ran each time, and one trip
 // of a loop that does not count. `factor` is what is expected of each counted execution. Prices multiply by both; a

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "shardwise/base/quantity.h"
+
 namespace shardwise {
 
 // How the devices of a group exchange data, whatever op asks for it.
@@ -34,9 +36,12 @@ constexpr double all_to_all_bytes(double bytes, int64_t group) { return reduce_s
 constexpr double all_reduce_bytes(double bytes, int64_t group) { return 2 * reduce_scatter_bytes(bytes, group); }
 // Received by the device whose part of the elements is largest.
 constexpr double most_all_reduce_bytes(double bytes, int64_t group, int64_t item_size) {
+  // A double does not show the rest of such a division, and 64 bits do not hold 2^63 bytes.
+  if (!(bytes < static_cast<double>(kSaturated))) return all_reduce_bytes(bytes, group);
   const auto elements = static_cast<int64_t>(bytes) / item_size;
   const int64_t part = (elements + group - 1) / group;
-  return static_cast<double>((elements + (group - 2) * part) * item_size);
+  return (static_cast<double>(elements) + static_cast<double>(group - 2) * static_cast<double>(part)) *
+         static_cast<double>(item_size);
 }
 constexpr double collective_permute_bytes(double bytes, int64_t group) { return group > 1 ? bytes : 0; }
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/quantity.h"
@@ -54,12 +57,42 @@ Dims prime_factors(int64_t size) {
   return factors;
 }
 
-// The hash of a mesh covers its ids: to compare a million of them would take longer than the rest of a price.
-struct TiersKey {
-  size_t mesh_hash = 0, hardware_hash = 0;
-  int64_t devices = 0;
-  friend bool operator==(const TiersKey&, const TiersKey&) = default;
-  friend size_t hash_value(const TiersKey& key) { return hash_combine(key.mesh_hash, key.hardware_hash); }
+// What the tiers of a mesh follow from: views of the caller's mesh and hardware, or of a copy that the cache keeps.
+class TiersKey {
+ public:
+  TiersKey(const Mesh& mesh, const Hardware& hardware)
+      : axes_(mesh.axes()),
+        ids_(mesh.device_ids()),
+        json_(hardware.json),
+        hash_(hash_combine(mesh.hash(), hardware.hash)) {}
+
+  TiersKey copy() const {
+    const auto owned = std::make_shared<const Owned>(
+        Owned{{axes_.begin(), axes_.end()}, {ids_.begin(), ids_.end()}, std::string(json_)});
+    TiersKey key = *this;
+    key.axes_ = owned->axes, key.ids_ = owned->ids, key.json_ = owned->json;
+    key.owned_ = owned;
+    return key;
+  }
+
+  friend bool operator==(const TiersKey& a, const TiersKey& b) {
+    return a.hash_ == b.hash_ && std::ranges::equal(a.axes_, b.axes_) && std::ranges::equal(a.ids_, b.ids_) &&
+           a.json_ == b.json_;
+  }
+  friend size_t hash_value(const TiersKey& key) { return key.hash_; }
+
+ private:
+  struct Owned {
+    std::vector<MeshAxis> axes;
+    Dims ids;
+    std::string json;
+  };
+
+  std::span<const MeshAxis> axes_;
+  std::span<const int64_t> ids_;
+  std::string_view json_;
+  size_t hash_ = 0;
+  std::shared_ptr<const Owned> owned_;
 };
 
 }  // namespace
@@ -210,10 +243,10 @@ TierCut DeviceTiers::cut(AxisSpan axes) const {
 
 std::shared_ptr<const DeviceTiers> device_tiers(const Mesh& mesh, const Hardware& hardware) {
   static RecentlyUsed<TiersKey, DeviceTiers> kept(64);
-  const TiersKey key{mesh.hash(), hardware.hash, mesh.device_count()};
+  const TiersKey key(mesh, hardware);
   if (auto known = kept.find(key)) return known;
   auto made = std::make_shared<const DeviceTiers>(mesh, hardware);
-  kept.keep(key, made);
+  kept.keep(key.copy(), made);
   return made;
 }
 

@@ -44,6 +44,8 @@ std::string with_unit(int64_t quantity, std::span<const Unit> units) {
   return quantity >= kSaturated ? ">= " + text : text;
 }
 
+std::string count_text(int64_t count) { return str(count >= kSaturated ? ">= " : "", count); }
+
 }  // namespace
 
 std::string duration_text(int64_t ps) { return with_unit(ps, kTimeUnits); }
@@ -52,7 +54,8 @@ std::string byte_count_text(int64_t bytes) { return with_unit(bytes, kByteUnits)
 std::string to_text(const Price& price) {
   std::string text = duration_text(price.ps);
   if (price.bytes > 0) text += ", " + byte_count_text(price.bytes);
-  if (price.rounds > 0) text += str(", ", price.rounds, price.rounds == 1 ? " round" : " rounds");
+  if (price.rounds > 0) text += str(", ", count_text(price.rounds), price.rounds == 1 ? " round" : " rounds");
+  if (price.work >= kSaturated) text += str(", ", count_text(price.work), " flops");
   return text;
 }
 

@@ -66,7 +66,7 @@ struct Price {
   constexpr bool is_saturated() const { return std::max({ps, bytes, rounds, work, position}) >= kSaturated; }
 };
 
-// Text for people, to three digits. Zero bytes and rounds are left out.
+// Text for people, to three digits. Zero bytes and rounds are left out, and work that is not saturated.
 //   "1.24 ms, 616 MiB, 3 rounds"    "0 ps"    ">= 4.61e+06 s, 12 B, 1 round"
 std::string to_text(const Price& price);
 std::string duration_text(int64_t ps);       // "1.24 ms", "16.3 us", "590 ps", "3.5e+03 s"

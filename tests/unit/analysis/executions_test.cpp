@@ -58,6 +58,12 @@ TEST(Executions, ALoopThatDoesNotCountIsAssumedToRun16Trips) {
             (Executions{.count = 1, .factor = {100, 1}, .kind = CountKind::kAssumed}));
 }
 
+TEST(Executions, AConditionIsComputedOnceMoreThanTheBody) {
+  EXPECT_EQ(executions_of(program(loop("%ten", kTanh)), "stablehlo.compare"), (Executions{.count = 11, .factor = {}}));
+  EXPECT_EQ(executions_of(program(loop("%n", kTanh)), "stablehlo.compare"),
+            (Executions{.count = 1, .factor = {17, 1}, .kind = CountKind::kAssumed}));
+}
+
 std::string branches(const std::string& attributes = "") {
   return R"(%y = "stablehlo.case"(%n) ({
       %t = stablehlo.tanh %x : tensor<4xf32>

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/cost/collective_cost.h"
+
 namespace shardwise {
 namespace {
 
@@ -72,6 +74,21 @@ TEST(WholeQuantity, IsRoundedUpAndSaturates) {
   EXPECT_EQ(whole_quantity(1e300), kSaturated);
   EXPECT_EQ(whole_quantity(std::numeric_limits<double>::infinity()), kSaturated);
   EXPECT_EQ(whole_quantity(std::numeric_limits<double>::quiet_NaN()), kSaturated);
+}
+
+TEST(Price, TextShowsThatAFieldIsSaturated) {
+  EXPECT_EQ(to_text(Price{.ps = 1, .bytes = 2, .rounds = kSaturated}), "1 ps, 2 B, >= 4611686018427387904 rounds");
+  EXPECT_EQ(to_text(Price{.ps = 1, .work = kSaturated}), "1 ps, >= 4611686018427387904 flops");
+  EXPECT_EQ(to_text(Price{.ps = 1, .work = kSaturated - 1}), "1 ps");
+}
+
+TEST(MostAllReduceBytes, AreAsManyAsAllReduceBytesForHugeOperands) {
+  for (const double bytes : {0x1p62, 0x1p63, 0x1p80}) {
+    EXPECT_EQ(most_all_reduce_bytes(bytes, 8, 4), all_reduce_bytes(bytes, 8));
+  }
+  // 2^60 elements - 4 of 4 B on 3 devices: (elements + part) * 4 B, beyond 2^62
+  EXPECT_NEAR(most_all_reduce_bytes(0x1p62 - 0x1p20, 3, 4) / 0x1p62, 4.0 / 3, 1e-6);
+  EXPECT_NEAR(most_all_reduce_bytes(0x1p61, kSaturated, 1) / 0x1p62, 1, 0.51);
 }
 
 TEST(Price, TextHasThreeDigits) {
