@@ -65,20 +65,24 @@ class ValueReader {
   }
   // Of flops or bytes in a second.
   int64_t rate(const JsonNode& node) const {
-    return whole_quantity(std::round(at_least(node, 1, "must be at least 1 per second")));
+    return whole(node, at_least(node, 1, "must be at least 1 per second"), "must be below 2^62 per second");
   }
   int64_t byte_count(const JsonNode& node) const {
-    return whole_quantity(std::round(at_least(node, 0, "must be a number of bytes of at least 0")));
+    return whole(node, at_least(node, 0, "must be a number of bytes of at least 0"), "must be below 2^62 bytes");
   }
+  // As picoseconds. Less than one of them would be read as nothing.
   int64_t seconds(const JsonNode& node) const {
-    return whole_quantity(std::round(at_least(node, 0, "must be a number of seconds of at least 0") * 1e12));
+    const double seconds = at_least(node, 0, "must be a number of seconds of at least 0");
+    if (seconds > 0 && seconds < 1e-12) value_of(node).fail_form("must be 0 or at least 1e-12", float_text(seconds));
+    return whole(node, seconds * 1e12, "must be below 4.6e6 seconds");
   }
   bool flag(const JsonNode& node) const { return value_of(node).boolean(); }
 
   int64_t unit_count(const JsonNode& node) const {
     const JsonNode value = value_of(node);
     const int64_t count = value.integer();
-    if (count < 1 || count > kSaturated) value.fail_form("must be a number of units of at least 1", str(count));
+    if (count < 1) value.fail_form("must be a number of units of at least 1", str(count));
+    if (count >= kSaturated) value.fail_form("must be a number of units below 2^62", str(count));
     return count;
   }
 
@@ -106,6 +110,12 @@ class ValueReader {
     const double number = value.number();
     if (!(number >= least)) value.fail_form(must_hold, float_text(number));
     return number;
+  }
+  // A larger number would be taken for the largest quantity.
+  int64_t whole(const JsonNode& node, double quantity, std::string_view must_hold) const {
+    const int64_t rounded = whole_quantity(std::round(quantity));
+    if (rounded >= kSaturated) value_of(node).fail_form(must_hold, float_text(value_of(node).number()));
+    return rounded;
   }
   void add_point(const JsonNode& node, Efficiency& table) const {
     const std::vector<JsonNode> pair = node.items();
