@@ -101,6 +101,11 @@ bool Tier::closes(int64_t length) const {
   return wrap_multiple > 0 && length % wrap_multiple == 0 && (wrap_length == 0 || length == wrap_length);
 }
 
+bool Tier::closes(int64_t length, const Dims& slice) const {
+  if (wraps_only_all && !std::ranges::all_of(slice, [&](int64_t dim) { return closes(dim); })) return false;
+  return closes(length);
+}
+
 Peak Hardware::peak(ComputeUnit unit, DType dtype) const {
   const DType part = is_complex(dtype) ? part_of_complex(dtype) : dtype;
   const auto& rows = peaks[static_cast<size_t>(unit)];

@@ -158,6 +158,9 @@ TEST(Efficiency, TimesAreMonotoneAndSaturate) {
 TEST(Tier, RingsOfATorusCloseByItsRule) {
   const Tier v4 = builtin_hardware("tpu_v4")->tiers[0], v5e = builtin_hardware("tpu_v5e")->tiers[0];
   EXPECT_TRUE(v4.closes(4) && v4.closes(12) && !v4.closes(2) && !v4.closes(6));
+  EXPECT_TRUE(v4.closes(4, {4, 4, 4}) && v4.closes(8, {8, 4, 4}));
+  EXPECT_FALSE(v4.closes(4, {4, 2, 2}) || v4.closes(4, {4, 4, 1}));
+  EXPECT_TRUE(v5e.closes(16, {16, 8}) && !v5e.closes(8, {16, 8}));
   EXPECT_TRUE(v5e.closes(16) && !v5e.closes(8) && !v5e.closes(32));
   const Tier never{.topology = Topology::kTorus, .wrap_multiple = 0};
   EXPECT_FALSE(never.closes(16));
