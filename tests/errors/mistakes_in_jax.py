@@ -286,7 +286,8 @@ def a_mesh_whose_axes_are_in_another_order() -> None:
     'pass a jax.sharding.Mesh, or read as_text("export"), which needs none',
 )
 def a_mesh_without_devices() -> None:
-    compiled(lambda x: x + 1, X).to_jax(mesh=jax.sharding.AbstractMesh((4, 2), ("data", "model")))
+    types = (jax.sharding.AxisType.Auto,) * 2
+    compiled(lambda x: x + 1, X).to_jax(mesh=jax.sharding.AbstractMesh((4, 2), ("data", "model"), axis_types=types))
 
 
 @says(
