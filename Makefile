@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
-# Which lock file the tests run with: test, or oldest.
+# Which lock file the tests run with: test, oldest or newest.
 LOCK ?= test
 PY := .venv/bin/python
 PIP := .venv/bin/pip --disable-pip-version-check

@@ -6,6 +6,7 @@ Usage: lock_requirements.py [--upgrade]   without --upgrade, versions change onl
     requirements/test.txt     all that building, tests, examples and docs need
     requirements/demo.txt     what `make demo` needs: a subset of test.txt, of the same versions
     requirements/oldest.txt   as test.txt, with the oldest supported versions of oldest.in, for the oldest Python alone
+    requirements/newest.txt   as test.txt, with the newest JAX, of newest.in, for the Pythons that it has
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 EVERYTHING = ["build", "test", "examples", "docs"]
-LOCKS = {"test": EVERYTHING, "demo": ["build", "demo"], "oldest": EVERYTHING}
+LOCKS = {"test": EVERYTHING, "demo": ["build", "demo"], "oldest": EVERYTHING, "newest": EVERYTHING}
+OLDEST_PYTHON = {"newest": "3.12"}  # else that of pyproject.toml
 HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
 # Written by `make lock` from pyproject.toml; `pip install --no-deps -r {file}` installs exactly this.
@@ -52,12 +54,23 @@ def lock(name: str, options: list[str]) -> None:
     scope = ["--universal"]  # for all supported versions of Python
     if name == "oldest":
         scope = ["--python-platform", "linux"]
-        pins = (FOLDER / "oldest.in").read_text(encoding="utf-8").splitlines()
+    pinned = FOLDER / f"{name}.in"
+    if pinned.exists():
+        pins = pinned.read_text(encoding="utf-8").splitlines()
         lines = with_pins(lines, [pin for pin in pins if not pin.startswith("#")])
     if name == "demo":  # test.txt was written before: its versions bind
         options = [*options, "--constraint", "requirements/test.txt"]
     path = FOLDER / f"{name}.txt"
-    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--python-version", "3.11"]
+    command = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        "--quiet",
+        "--python-version",
+        OLDEST_PYTHON.get(name, "3.11"),
+    ]
     command += ["--no-header", "--no-annotate", "--output-file", str(path), *scope, *options, "-"]
     subprocess.run(command, input="\n".join(lines), text=True, check=True, cwd=ROOT)
     written = path.read_text(encoding="utf-8")

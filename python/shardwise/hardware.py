@@ -38,6 +38,7 @@ from .shardings.partition_spec import Axis, SubAxis
 
 __all__ = ["CollectiveTime", "Hardware", "Number", "Tier", "TierTime", "list", "load"]
 
+_SATURATED = 2**62  # where the core's quantities stop
 _UNITS = ("matrix", "vector", "transcendental")
 _KINDS = (
     "all_gather",
@@ -228,6 +229,7 @@ class Hardware:
 
         Raises:
             ValueError: an unknown kind, or a negative size. ShardingError: an unknown axis, or one that comes twice.
+            OverflowError: the bytes that a device receives, or the picoseconds, do not fit 62 bits.
             MeshError: the hardware joins fewer devices than the mesh has.
 
         >>> from shardwise import Mesh
@@ -237,7 +239,7 @@ class Hardware:
         if kind not in _KINDS:
             raise ValueError(message("collective_time", f"kind must be {_words(_KINDS)}", shown(kind)))
         if not is_integer(nbytes, 0) or nbytes >= 2**63:
-            raise ValueError(message("collective_time", "nbytes must be an integer from 0 to 2^63", shown(nbytes)))
+            raise ValueError(message("collective_time", "nbytes must be an integer of at least 0 and below 2^63", shown(nbytes)))
         if not isinstance(mesh, Mesh):
             raise TypeError(message("collective_time", "mesh must be a Mesh", described(mesh)))
         if not isinstance(axes, (str, SubAxis, Iterable)):
@@ -248,6 +250,9 @@ class Hardware:
         if not all(isinstance(name, str) for name, _ in rows):
             raise TypeError(message("collective_time", "axes must be names of mesh axes", shown(axes)))
         latency, tiers = self._core.collective_time(kind, int(nbytes), mesh._core, rows)
+        if any(quantity >= _SATURATED for quantity in (latency, *(each for row in tiers for each in row[1:]))):
+            rule = "what a device receives must be below 2^62 bytes, and take less than 2^62 ps (53 days)"
+            raise OverflowError(message("collective_time", rule, f"{kind} of {nbytes} bytes"))
         return CollectiveTime(latency / 1e12, tuple(TierTime(name, size, ps / 1e12) for name, size, ps in tiers))
 
     def to_dict(self) -> dict[str, Any]:

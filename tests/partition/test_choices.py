@@ -126,8 +126,8 @@ def test_an_entry_for_what_the_program_does_not_have_is_refused(kind: str) -> No
     extra: Any = {"ops": sw.ChosenOp("stablehlo.add", "", ("[]",), ("[]",)), "plans": ("all_gather",)}.get(kind, "kept")
     with pytest.raises(
         sw.ShardingError,
-        match=rf"jit: choices must be of this program, got an entry for what it does not choose, choices\.{kind}\['99'\]; "
-        "remove the entry",
+        match="jit: choices must be of this program, got an entry for what it does not choose, "
+        rf"choices\.{kind}\['99'\]; remove the entry",
     ):
         compiled("window", 2, replace(program.choices, **{kind: {**getattr(program.choices, kind), "99": extra}}))
 
@@ -135,7 +135,8 @@ def test_an_entry_for_what_the_program_does_not_have_is_refused(kind: str) -> No
 def test_impossible_choices_are_refused() -> None:
     """By an error that names the op, what is pinned, and what the partitioner would choose."""
     for name, kind, choice, subject, got in (
-        ("three ranges", "exchanges", "sliced", "shardwise.exchange|jit", "sliced, where the partitioner would choose joined"),
+        ("three ranges", "exchanges", "sliced", "shardwise.exchange|jit",
+         "sliced, where the partitioner would choose joined"),
         ("accumulation", "carries", '[{"x"}]', "stablehlo.while",
          'carry 1 as [{"x"}], where the partitioner would choose [{}], unreduced={"x"}'),
         ("two placements", "sources", '[{}, {"y"}]', "sdy.sharding_constraint|jit",
@@ -155,7 +156,8 @@ def test_an_error_about_a_pin_has_the_line_of_the_op() -> None:
     [at] = [at for at, op in program.choices.ops.items() if op.op == "stablehlo.dot_general"]
     wrong = replace(program.choices.ops[at], operands=("[{}, {}]", "[{}, {}]"), results=('[{}, {"x"}]',))
     line = hidden.__code__.co_firstlineno + 1
-    with pytest.raises(sw.ShardingError, match=rf"^stablehlo\.dot_general: .*choices\.ops\['{at}'\].*test_choices\.py:{line}\)$"):
+    error = rf"^stablehlo\.dot_general: .*choices\.ops\['{at}'\].*test_choices\.py:{line}\)$"
+    with pytest.raises(sw.ShardingError, match=error):
         compiled("layer", 4, sw.Choices({at: wrong}))
 
 
@@ -273,7 +275,8 @@ def test_another_plan_can_be_pinned() -> None:
     np.testing.assert_array_equal(pinned(x), x)
     with pytest.raises(
         sw.ShardingError,
-        match=rf"sdy\.reshard: choices must be possible for the program on this mesh, got choices\.plans\['{at}'\]: all_reduce "
+        match="sdy\\.reshard: choices must be possible for the program on this mesh, "
+        rf"got choices\.plans\['{at}'\]: all_reduce "
         r"from \[{\"x\"}, {}\] to \[{}, {\"x\"}\], where the partitioner would choose all_to_all; remove the entry",
     ):
         program(sw.Choices(plans={at: ("all_reduce",)}))
@@ -334,14 +337,15 @@ def test_wrong_choices() -> None:
         "[]", "", "[" * 100_000, text[:-20], text.replace("shardwise.choices", "shardwise.mesh"),
         text.replace('"ops": {}', '"ops": []'), text.replace('"ops": {}', '"ops": {"2": 5}'),
         text.replace('"plans": {}', '"plans": {"2": "all_reduce"}'), text.replace('"default"', '"/etc/hostname"'),
-        text.replace('"default"', '"h300"'), text.replace('"time"', '"latency"'), text.replace('"program": ""', '"program": []'),
+        text.replace('"default"', '"h300"'), text.replace('"time"', '"latency"'),
+        text.replace('"program": ""', '"program": []'),
     ):  # fmt: skip
         with pytest.raises(
             ValueError, match=r"from_json: takes the JSON of choices, got .*; write it by choices\.to_json"
         ):
             sw.Choices.from_json(wrong)
     for version in ("2", "99", "1.0", "true", "Infinity", '"1"', "null"):
-        with pytest.raises(ValueError, match="from_json: choices must be of version 1, got version .*; write them with this"):
+        with pytest.raises(ValueError, match=r"from_json: choices must be of version 1, got version "):
             sw.Choices.from_json(text.replace('"version": 1', f'"version": {version}'))
 
 

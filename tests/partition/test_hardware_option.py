@@ -53,7 +53,7 @@ def test_hardware_of_a_file_is_kept_whole(tmp_path: Path) -> None:
 def test_choices_have_one_hardware() -> None:
     choices = compiled(hardware="a100_80").choices
     assert compiled(choices=choices, hardware="a100_80").choices == choices
-    with pytest.raises(sw.ShardingError, match=r"^jit: hardware must be that of the choices, Hardware\('a100_80': .*leave"):
+    with pytest.raises(sw.ShardingError, match=r"^jit: hardware must be that of the choices, Hardware\('a100"):
         compiled(choices=choices, hardware="h100_sxm")
 
 
@@ -66,7 +66,7 @@ def test_a_nested_function_has_the_hardware_of_the_whole_program() -> None:
 
 
 def test_wrong_hardware_is_refused() -> None:
-    with pytest.raises(FileNotFoundError, match=r"^hardware\.load: must be a built-in name or the path of a file, got 'h200x'"):
+    with pytest.raises(FileNotFoundError, match=r"^hardware\.load: must be a built-in name or .*, got 'h200x'"):
         sw.jit(np.sin, hardware="h200x")
     with pytest.raises(TypeError, match=r"^jit: hardware must be that of hardware\.load, a name or a path, got int 3"):
         sw.jit(np.sin, hardware=3)  # type: ignore[arg-type]
@@ -75,7 +75,8 @@ def test_wrong_hardware_is_refused() -> None:
 
 
 def test_programs_of_two_hardwares_are_cached_apart() -> None:
-    functions = {name: sw.jit(lambda x: x.sum(0), mesh=MESH, in_shardings=P("x"), hardware=name) for name in ("h200", "b200")}
+    shardings = {"mesh": MESH, "in_shardings": P("x")}
+    functions = {name: sw.jit(lambda x: x.sum(0), hardware=name, **shardings) for name in ("h200", "b200")}
     for _ in range(2):
         for name, function in functions.items():
             assert function.lower(X).compile().choices.options.hardware.name == name

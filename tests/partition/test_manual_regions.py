@@ -11,6 +11,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
+from tests.support.exports import exports
 
 X = np.arange(16 * 8, dtype=np.float32).reshape(16, 8)
 MESH = sw.Mesh({"x": 2, "y": 4})
@@ -112,6 +113,7 @@ def test_groups_by_mesh_axes() -> None:
     np.testing.assert_array_equal(run(manual(body)), whole(np.broadcast_to(gathered, SHARDS.shape)))
 
 
+@exports
 def test_the_export_of_a_program_runs_as_the_program() -> None:
     program = sw.jit(lambda x, w: np.tanh(x @ w).sum(0), mesh=MESH, in_shardings=(P("x", "y"), P("y"))).lower(X, X[:8])
     compiled = program.compile()

@@ -68,12 +68,20 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
     assert {name: Version(version) for name, version in pins("oldest.in", PYTHONS[0]).items()} == bounds
 
 
-def test_the_lock_of_oldest_versions_satisfies_pyproject() -> None:
-    oldest = pins("oldest.in", PYTHONS[0])
-    versions = pins("oldest.txt", PYTHONS[0])
-    assert oldest.items() <= versions.items()
-    kept = [line for line in requirements(LOCKS["oldest"]) if canonicalize_name(Requirement(line).name) not in oldest]
-    assert unsatisfied([*kept, *SETTINGS["project"]["dependencies"]], versions, PYTHONS[0]) == [], "run `make lock`"
+@pytest.mark.parametrize(
+    ("lock", "python"), [("oldest", PYTHONS[0]), *(("newest", f"3.{minor}") for minor in (12, 13, 14))]
+)
+def test_a_lock_of_other_versions_satisfies_pyproject(lock: str, python: str) -> None:
+    own, versions = pins(f"{lock}.in", python), pins(f"{lock}.txt", python)
+    assert own.items() <= versions.items()
+    kept = [line for line in requirements(LOCKS[lock]) if canonicalize_name(Requirement(line).name) not in own]
+    assert unsatisfied([*kept, *SETTINGS["project"]["dependencies"]], versions, python) == [], "run `make lock`"
+
+
+def test_the_newest_jax_is_newer_than_that_of_the_tests() -> None:
+    newest, own = pins("newest.in", "3.13"), pins("test.txt", "3.13")
+    assert newest.keys() == {"jax", "jaxlib"}
+    assert all(Version(version) > Version(own[name]) for name, version in newest.items())
 
 
 def test_an_unsatisfied_requirement_is_found() -> None:

@@ -47,8 +47,8 @@ std::string axes_text(const LocalCollective& collective) {
   }
   const std::string axes = axis_list_text(*collective.mesh, collective.axes);
   if (collective.from_mesh == nullptr) return axes;
-  return str(collective.from_mesh->reference(), " ", axis_list_text(*collective.from_mesh, collective.from_axes), " as ",
-             collective.mesh->reference(), " ", axes);
+  return str(collective.from_mesh->reference(), " ", axis_list_text(*collective.from_mesh, collective.from_axes),
+             " as ", collective.mesh->reference(), " ", axes);
 }
 
 std::string_view bound_of(CountKind kind) {

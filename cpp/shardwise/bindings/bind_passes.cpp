@@ -8,6 +8,8 @@
 
 #include <pybind11/stl.h>
 
+#include "shardwise/analysis/collective_ledger.h"
+#include "shardwise/analysis/device_bytes.h"
 #include "shardwise/base/text.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
@@ -18,8 +20,6 @@
 #include "shardwise/compiler/passes.h"
 #include "shardwise/compiler/value_queries.h"
 #include "shardwise/ir/rewrite/walk.h"
-#include "shardwise/analysis/collective_ledger.h"
-#include "shardwise/analysis/device_bytes.h"
 #include "shardwise/propagation/propagate.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/reshard/across_meshes.h"
@@ -67,8 +67,8 @@ using Texts = std::vector<std::string>;
 using ChosenOpRow = std::tuple<std::string, std::string, std::string, Texts, Texts>;
 using ChosenPlanRows = std::vector<std::pair<std::string, Texts>>;
 using ChosenTextRows = std::vector<std::pair<std::string, std::string>>;
-using ChoiceRows = std::tuple<std::string, std::vector<ChosenOpRow>, ChosenPlanRows, ChosenTextRows, ChosenTextRows,
-                              ChosenTextRows>;
+using ChoiceRows =
+    std::tuple<std::string, std::vector<ChosenOpRow>, ChosenPlanRows, ChosenTextRows, ChosenTextRows, ChosenTextRows>;
 
 std::vector<ChosenText> texts_from(const ChosenTextRows& rows) {
   std::vector<ChosenText> texts;
@@ -87,7 +87,8 @@ std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRow
   auto choices = std::make_shared<Choices>();
   const auto& [program, ops, plans, sources, carries, exchanges] = *rows;
   choices->program = program;
-  for (const auto& [at, op, method, operands, results] : ops) choices->ops.push_back({at, op, method, operands, results});
+  for (const auto& [at, op, method, operands, results] : ops)
+    choices->ops.push_back({at, op, method, operands, results});
   for (const auto& [at, moves] : plans) choices->plans.push_back({at, moves});
   choices->sources = texts_from(sources);
   choices->carries = texts_from(carries);
@@ -101,8 +102,8 @@ ChoiceRows choices_of_unit(const CompileUnit& unit) {
   for (const ChosenOp& op : made.ops) ops.emplace_back(op.at, op.op, op.method, op.operands, op.results);
   ChosenPlanRows plans;
   for (const ChosenPlan& plan : made.plans) plans.emplace_back(plan.at, plan.moves);
-  return {made.program, std::move(ops), std::move(plans), rows_of(made.sources), rows_of(made.carries),
-          rows_of(made.exchanges)};
+  return {made.program,          std::move(ops),        std::move(plans),
+          rows_of(made.sources), rows_of(made.carries), rows_of(made.exchanges)};
 }
 
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,

@@ -10,6 +10,7 @@
 #include <pybind11/stl.h>
 
 #include "shardwise/bindings/attributes.h"
+#include "shardwise/choice/program_placements.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/refusals.h"
@@ -20,7 +21,6 @@
 #include "shardwise/ops/build/decomposition.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
-#include "shardwise/choice/program_placements.h"
 
 namespace py = pybind11;
 

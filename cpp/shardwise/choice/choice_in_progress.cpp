@@ -9,7 +9,8 @@ namespace {
 HardwarePtr hardware_called(const std::string& text) {
   HardwarePtr hardware = text.starts_with("{") ? hardware_from_json(text, "hardware") : builtin_hardware(text);
   if (hardware != nullptr) return hardware;
-  fail<ShardingError>("compile", str("hardware must be one of ", join(builtin_hardware_names(), ", "), ", or JSON"), text);
+  fail<ShardingError>("compile", str("hardware must be one of ", join(builtin_hardware_names(), ", "), ", or JSON"),
+                      text);
 }
 
 }  // namespace
@@ -31,8 +32,8 @@ ChoiceInProgress::ChoiceInProgress(const Module& module, const CallGraph& calls,
   if (context.pinned == nullptr || context.pinned->program.empty()) return;
   const std::string own = fingerprint_text(choice_.fingerprint);
   if (context.pinned->program == own) return;
-  fail<ShardingError>("jit", str("choices must be of this program, ", own), str("choices of program ", context.pinned->program),
-                      "compile without choices");
+  fail<ShardingError>("jit", str("choices must be of this program, ", own),
+                      str("choices of program ", context.pinned->program), "compile without choices");
 }
 
 void ChoiceInProgress::add_name(OpId op) {

@@ -29,8 +29,8 @@ uint64_t add_attribute(uint64_t hash, const Attribute& attribute);
 
 // Attributes of StableHLO ops whose numbers are sizes, or positions along dims: they change with the shapes.
 constexpr std::string_view kSizes[] = {
-    "edge_padding_high", "edge_padding_low", "fft_length",    "limit_indices", "output_shape",
-    "padding",           "shape",            "slice_sizes",   "start_indices", "window_dimensions",
+    "edge_padding_high", "edge_padding_low", "fft_length",        "limit_indices", "output_shape", "padding", "shape",
+    "slice_sizes",       "start_indices",    "window_dimensions",
 };
 
 uint64_t add_fields(uint64_t hash, const std::vector<NamedAttribute>& fields) {
@@ -50,15 +50,18 @@ uint64_t add_numbers(uint64_t hash, const Numbers& numbers) {
 // All but the elements of constants, which may be sizes, too.
 uint64_t add_attribute(uint64_t hash, const Attribute& attribute) {
   hash = add_number(hash, attribute.index());
-  if (const auto* number = std::get_if<IntAttr>(&attribute)) return add_number(hash, static_cast<uint64_t>(number->value));
-  if (const auto* number = std::get_if<FloatAttr>(&attribute)) return add_number(hash, std::bit_cast<uint64_t>(number->value));
+  if (const auto* number = std::get_if<IntAttr>(&attribute))
+    return add_number(hash, static_cast<uint64_t>(number->value));
+  if (const auto* number = std::get_if<FloatAttr>(&attribute))
+    return add_number(hash, std::bit_cast<uint64_t>(number->value));
   if (const auto* numbers = std::get_if<NarrowIntArray>(&attribute)) return add_numbers(hash, numbers->values);
   if (const auto* flag = std::get_if<bool>(&attribute)) return add_number(hash, *flag ? 1 : 0);
   if (const auto* text = std::get_if<std::string>(&attribute)) return add_text(hash, *text);
   if (const auto* value = std::get_if<EnumAttr>(&attribute)) return add_text(hash, value->value);
   if (const auto* symbol = std::get_if<Symbol>(&attribute)) return add_text(hash, symbol->name);
   if (const auto* numbers = std::get_if<IntArray>(&attribute)) return add_numbers(hash, *numbers);
-  if (const auto* fields = std::get_if<StructAttr>(&attribute)) return add_fields(add_text(hash, fields->name), fields->fields);
+  if (const auto* fields = std::get_if<StructAttr>(&attribute))
+    return add_fields(add_text(hash, fields->name), fields->fields);
   if (const auto* fields = std::get_if<AttrDict>(&attribute)) return add_fields(hash, fields->fields);
   if (const auto* array = std::get_if<AttrArray>(&attribute)) {
     for (const Attribute& element : *array) hash = add_attribute(hash, element);
@@ -68,7 +71,8 @@ uint64_t add_attribute(uint64_t hash, const Attribute& attribute) {
 
 }  // namespace
 
-OpKeys::OpKeys(const Module& module, const CallGraph& calls) : module_(module), keys_(module.op_count()), numbers_(module.value_count()) {
+OpKeys::OpKeys(const Module& module, const CallGraph& calls)
+    : module_(module), keys_(module.op_count()), numbers_(module.value_count()) {
   fingerprint_ = kStart;
   if (const MeshPtr mesh = main_mesh(module); mesh != nullptr) {
     for (const MeshAxis& axis : mesh->axes()) fingerprint_ = add_text(fingerprint_, axis.name);

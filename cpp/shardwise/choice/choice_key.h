@@ -30,7 +30,7 @@ class OpKeys {
 
   const Module& module_;
   std::vector<OpKey> keys_;
-  std::unordered_map<OpId, uint32_t> counts_;         // by origin
+  std::unordered_map<OpId, uint32_t> counts_;  // by origin
   std::unordered_map<AttrsId, uint64_t> attr_hashes_;
   std::vector<uint32_t> numbers_;  // by value; 0: not met yet
   uint32_t values_ = 0;

@@ -42,11 +42,11 @@ std::string entry_text(std::string_view kind, std::string_view at) { return str(
 
 void fail_as_impossible(const Module& module, OpId op, const ImpossibleEntry& entry) {
   const std::string_view subject = op ? OpView(module, op).name() : std::string_view("jit");
-  const std::string got =
-      str(entry_text(entry.kind, entry.at), ": ", entry.pinned, ", where the partitioner would choose ", entry.possible);
-  fail_at<ShardingError>(module, op ? module.op(op).loc : LocId{},
-                         error_message(subject, "choices must be possible for the program on this mesh", got,
-                                       "remove the entry"));
+  const std::string got = str(entry_text(entry.kind, entry.at), ": ", entry.pinned,
+                              ", where the partitioner would choose ", entry.possible);
+  fail_at<ShardingError>(
+      module, op ? module.op(op).loc : LocId{},
+      error_message(subject, "choices must be possible for the program on this mesh", got, "remove the entry"));
 }
 
 }  // namespace shardwise

@@ -34,12 +34,12 @@ struct ChosenOp {
 };
 
 struct Choices {
-  std::string program;               // its fingerprint
-  std::vector<ChosenOp> ops;         // those that are chosen one by one
-  std::vector<ChosenPlan> plans;     // of reshards
-  std::vector<ChosenText> sources;   // of values that could be brought from several placements
-  std::vector<ChosenText> carries;   // of accumulators; "" if they are reduced in each trip
-  std::vector<ChosenText> exchanges; // what became of those that `optimize_collectives` could replace
+  std::string program;                // its fingerprint
+  std::vector<ChosenOp> ops;          // those that are chosen one by one
+  std::vector<ChosenPlan> plans;      // of reshards
+  std::vector<ChosenText> sources;    // of values that could be brought from several placements
+  std::vector<ChosenText> carries;    // of accumulators; "" if they are reduced in each trip
+  std::vector<ChosenText> exchanges;  // what became of those that `optimize_collectives` could replace
 };
 
 Choices choices_of(const Choice& choice, const Context& context);
@@ -81,7 +81,8 @@ class PinnedEntries {
 
 // The entries of a list of the pinned choices.
 template <class Entry>
-PinnedEntries<Entry> pinned_entries(std::string_view kind, std::vector<Entry> Choices::* list, const PassContext& context) {
+PinnedEntries<Entry> pinned_entries(std::string_view kind, std::vector<Entry> Choices::* list,
+                                    const PassContext& context) {
   return {kind, context.pinned == nullptr ? nullptr : &((*context.pinned).*list)};
 }
 

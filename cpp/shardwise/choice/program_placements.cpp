@@ -54,6 +54,22 @@ PlacementId ProgramPlacements::declared(ValueId value) {
   return reduced(column.sharding, column.type);
 }
 
+PlacementId ProgramPlacements::annotated(ValueId value, PlacementId at_home) {
+  const Value& column = module_.value(value);
+  const PlacementId whole = declared(value);
+  const Placement* written = find(of(column.sharding, column.type));
+  const Placement* now = find(at_home);
+  const bool stays = written != nullptr && now != nullptr && !written->unreduced.empty() && !now->unreduced.empty() &&
+                     written->mesh == now->mesh;
+  if (!stays) return whole;
+  Placement kept = *find(whole);
+  kept.mesh = now->mesh;
+  kept.unreduced = difference(now->unreduced, difference(now->unreduced, written->unreduced));
+  kept.reducer = kept.unreduced.empty() ? Reducer::kNone : now->reducer;
+  kept.is_owned = !kept.unreduced.empty() && now->is_owned;
+  return context_.intern(kept);
+}
+
 PlacementId ProgramPlacements::result(const Function& function, size_t i) {
   const ValueId value = module_.region(function.body).results[i];
   const std::vector<ShardingId>& declared = function.result_shardings;

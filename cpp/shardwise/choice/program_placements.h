@@ -43,6 +43,9 @@ class ProgramPlacements {
   PlacementId reduced(ShardingId sharding, TypeId type);  // without unreduced axes
   PlacementId of(ShardingId sharding, TypeId type);       // with them
   PlacementId replicated(TypeId type) { return reduced({}, type); }
+  // Where an annotation puts a value that is at `at_home`. Annotated unreduced axes stay if the value is unreduced over
+  // them; an annotation alone makes nothing unreduced.
+  PlacementId annotated(ValueId value, PlacementId at_home);
   // `unreduced` is sorted. A mesh over the same devices; null is that of the program.
   PlacementId of(TypeId type, std::vector<AxisList> dims, AxisList unreduced, Reducer reducer,
                  const MeshPtr& mesh = nullptr, bool is_owned = false) const;

@@ -29,8 +29,8 @@ namespace {
 // which is made for ops that run. Carries become captures before the choice, so that what a loop does not change is
 // resharded once. Scans are formed last, of the loops that are left in the local program.
 constexpr std::array kPipeline{
-    kInlineCalls, kSimplify,     kPropagate, kLegalize,            kSimplifyLoops, kChoose,
-    kAssign,      kPlanReshards, kLocalize,  kOptimizeCollectives, kFormScans,
+    kInlineCalls,  kSimplify, kPropagate,           kLegalize,  kSimplifyLoops, kChoose, kAssign,
+    kPlanReshards, kLocalize, kOptimizeCollectives, kFormScans,
 };
 
 void change_nothing(Module&) {}

@@ -90,8 +90,7 @@ class TimeOfTransfer {
     for (const TierStage& stage : cut_) {
       inside = saturated_product(inside, stage.size);
       // whole (n - 1) / P
-      time_.tiers.push_back(
-          {stage.tier, scaled(whole, stage.size - 1, inside), gather_time(stage, whole, inside)});
+      time_.tiers.push_back({stage.tier, scaled(whole, stage.size - 1, inside), gather_time(stage, whole, inside)});
       add_latency(stage, hops(kind, stage));
     }
     return std::move(time_);

@@ -140,7 +140,7 @@ void DeviceTiers::add_torus(const Mesh& mesh, const Tier& tier, size_t index, in
                        .end = end,
                        .sharers = sharers,
                        .is_dim = true,
-                       .closes = is_slice && tier.closes(slice[d])});
+                       .closes = is_slice && tier.closes(slice[d], slice)});
     begin = end;
   }
 }

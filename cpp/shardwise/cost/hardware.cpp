@@ -2,7 +2,6 @@
 #include "shardwise/cost/hardware.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "shardwise/cost/price.h"
 
@@ -45,26 +44,18 @@ int64_t linear_time(std::span<const Efficiency::Point> points, int64_t size, int
   return saturated_sum(least, saturated((more + width - 1) / width));
 }
 
-// The narrowest row that is not narrower than `bits`, of floats or of any dtypes.
-const PeakRow* narrowest_row(std::span<const PeakRow> rows, int bits, std::optional<bool> is_of_floats) {
+// Of the rows of floats or of the others: the narrowest that is not narrower than `bits`, or else the widest.
+const PeakRow* nearest_row(std::span<const PeakRow> rows, int bits, bool is_of_floats) {
   const PeakRow* best = nullptr;
   int best_bits = 0;
   for (const PeakRow& row : rows) {
     const auto dtype = dtype_from_mlir(row.name);
-    if (!dtype || (is_of_floats && is_float(*dtype) != *is_of_floats)) continue;
+    if (!dtype || is_float(*dtype) != is_of_floats) continue;
     const int row_bits = bit_width(*dtype);
-    if (row_bits < bits || (best && row_bits >= best_bits)) continue;
+    const bool is_nearer = best_bits >= bits ? row_bits >= bits && row_bits < best_bits : row_bits > best_bits;
+    if (best && !is_nearer) continue;
     best = &row;
     best_bits = row_bits;
-  }
-  return best;
-}
-
-const PeakRow* widest_row(std::span<const PeakRow> rows) {
-  const PeakRow* best = nullptr;
-  for (const PeakRow& row : rows) {
-    const auto dtype = dtype_from_mlir(row.name);
-    if (dtype && (!best || bit_width(*dtype) > bit_width(*dtype_from_mlir(best->name)))) best = &row;
   }
   return best;
 }
@@ -74,17 +65,25 @@ const PeakRow* row_named(std::span<const PeakRow> rows, std::string_view name) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-Peak peak_of_rows(std::span<const PeakRow> rows, DType dtype) {
-  const DType part = is_complex(dtype) ? part_of_complex(dtype) : dtype;
+// Of `bits` more than the row has, a lower rate by the ratio.
+int64_t flops_at_width(const PeakRow& row, int bits) {
+  const int row_bits = bit_width(*dtype_from_mlir(row.name));
+  if (row_bits >= bits) return row.flops;
+  return std::max<int64_t>(1, saturated(widened(row.flops) * widened(row_bits) / widened(bits)));
+}
+
+Peak peak_of_rows(std::span<const PeakRow> rows, DType part) {
   const int bits = bit_width(part);
   const PeakRow* row = row_named(rows, mlir_name(part));
-  if (!row) row = narrowest_row(rows, bits, is_float(part));
-  if (!row) row = narrowest_row(rows, bits, std::nullopt);
-  if (row) return {row->flops, row->name};
-  row = widest_row(rows);
-  if (!row) return {};
-  const int row_bits = bit_width(*dtype_from_mlir(row->name));
-  return {std::max<int64_t>(1, saturated(widened(row->flops) * widened(row_bits) / widened(bits))), row->name};
+  if (!row) row = nearest_row(rows, bits, is_float(part));
+  if (!row) row = nearest_row(rows, bits, !is_float(part));
+  return row ? Peak{flops_at_width(*row, bits), row->name} : Peak{};
+}
+
+// Whether the row of a peak is of fewer bits than the dtype, so that the unit cannot compute it.
+bool is_wider(DType part, const Peak& peak) {
+  const auto row = dtype_from_mlir(peak.row);
+  return row && bit_width(part) > bit_width(*row);
 }
 
 }  // namespace
@@ -102,9 +101,19 @@ bool Tier::closes(int64_t length) const {
   return wrap_multiple > 0 && length % wrap_multiple == 0 && (wrap_length == 0 || length == wrap_length);
 }
 
+bool Tier::closes(int64_t length, const Dims& slice) const {
+  if (wraps_only_all && !std::ranges::all_of(slice, [&](int64_t dim) { return closes(dim); })) return false;
+  return closes(length);
+}
+
 Peak Hardware::peak(ComputeUnit unit, DType dtype) const {
+  const DType part = is_complex(dtype) ? part_of_complex(dtype) : dtype;
   const auto& rows = peaks[static_cast<size_t>(unit)];
-  return peak_of_rows(rows.empty() ? peaks[static_cast<size_t>(ComputeUnit::kVector)] : rows, dtype);
+  const Peak of_vector = peak_of_rows(peaks[static_cast<size_t>(ComputeUnit::kVector)], part);
+  if (rows.empty()) return of_vector;
+  const Peak peak = peak_of_rows(rows, part);
+  const bool is_on_vector = unit == ComputeUnit::kMatrix && is_wider(part, peak) && of_vector.flops < peak.flops;
+  return is_on_vector ? of_vector : peak;
 }
 
 Peak Hardware::dot_peak(DType dtype, bool is_default_precision) const {

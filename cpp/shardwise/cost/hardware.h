@@ -64,7 +64,7 @@ struct PeakRow {
 // The rate of a dtype, and the row that it follows from.
 struct Peak {
   int64_t flops = 0;
-  std::string_view row;  // "f32" for i32, where the file has no i32
+  std::string_view row;  // "i32" for i16, where the file has no i16
 };
 
 enum class Topology : uint8_t { kSwitch, kFatTree, kRing, kTorus };
@@ -86,8 +86,10 @@ struct Tier {
   // it (TPU v5e: 16). 0: no ring of a torus closes.
   int64_t wrap_multiple = 1;
   int64_t wrap_length = 0;
+  bool wraps_only_all = false;  // of a slice of a torus, no ring closes unless all do (TPU v4: none of 2 x 4 x 4)
 
   bool closes(int64_t length) const;  // whether a ring of so many units has its wraparound link
+  bool closes(int64_t length, const Dims& slice) const;  // ... which is a dim of a slice
 };
 
 struct Hardware {
@@ -106,9 +108,11 @@ struct Hardware {
   std::string json;                 // the whole document; equal documents describe equal hardware
   size_t hash = 0;                  // of `json`
 
-  // A dtype without a row is computed like the narrowest listed one that is not narrower (float for float where there
-  // is one); one wider than all of them at the rate of the widest, divided by the ratio of bits. A unit without rows is
-  // the vector unit.
+  // A dtype without a row is computed like the narrowest listed one of its kind, float or integer, that is not narrower;
+  // one wider than all of its kind at the rate of the widest, divided by the ratio of bits; a product of such a dtype at
+  // the rate of the vector unit, if that is lower. Where the file lists none of the kind, the other kind serves. A unit
+  // without rows is the vector unit. The rate of a complex dtype is that of its parts, because flops count operations on
+  // parts: 8 for a product that is added to a sum, instead of 2.
   Peak peak(ComputeUnit unit, DType dtype) const;
   // Of a product: as above, but a float32 product of precision DEFAULT has the peak of `default_dot`.
   Peak dot_peak(DType dtype, bool is_default_precision) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/cost/hardware_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -39,7 +40,16 @@ JsonNode with_base(const JsonNode& document) {
     base.fail_form("must be the name of a built-in file", quote(base.string()), "see sw.hardware.list() for the names");
   }
   // A number of this file has its own source, not that of the number that it replaces.
-  return document.merged_onto(with_base(JsonNode::parse(file->json, std::string(file->name))), {"value", "points"});
+  const JsonNode whole = with_base(JsonNode::parse(file->json, std::string(file->name), false));
+  return document.without("base").merged_onto(whole, {"value", "points"});
+}
+
+// What reports print.
+std::string name_in(const JsonNode& node) {
+  const JsonNode name = node.at("name");
+  std::string text = name.string();
+  if (text.empty()) name.fail_form("must not be empty");
+  return text;
 }
 
 // Reads single values, and their sources.
@@ -65,20 +75,24 @@ class ValueReader {
   }
   // Of flops or bytes in a second.
   int64_t rate(const JsonNode& node) const {
-    return whole_quantity(std::round(at_least(node, 1, "must be at least 1 per second")));
+    return whole(node, at_least(node, 1, "must be at least 1 per second"), "must be below 2^62 per second");
   }
   int64_t byte_count(const JsonNode& node) const {
-    return whole_quantity(std::round(at_least(node, 0, "must be a number of bytes of at least 0")));
+    return whole(node, at_least(node, 0, "must be a number of bytes of at least 0"), "must be below 2^62 bytes");
   }
+  // As picoseconds. Less than one of them would be read as nothing.
   int64_t seconds(const JsonNode& node) const {
-    return whole_quantity(std::round(at_least(node, 0, "must be a number of seconds of at least 0") * 1e12));
+    const double seconds = at_least(node, 0, "must be a number of seconds of at least 0");
+    if (seconds > 0 && seconds < 1e-12) value_of(node).fail_form("must be 0 or at least 1e-12", float_text(seconds));
+    return whole(node, seconds * 1e12, "must be below 4.6e6 seconds");
   }
   bool flag(const JsonNode& node) const { return value_of(node).boolean(); }
 
   int64_t unit_count(const JsonNode& node) const {
     const JsonNode value = value_of(node);
     const int64_t count = value.integer();
-    if (count < 1 || count > kSaturated) value.fail_form("must be a number of units of at least 1", str(count));
+    if (count < 1) value.fail_form("must be a number of units of at least 1", str(count));
+    if (count >= kSaturated) value.fail_form("must be a number of units below 2^62", str(count));
     return count;
   }
 
@@ -93,6 +107,7 @@ class ValueReader {
       table.is_linear = kind == "linear";
     }
     for (const JsonNode& point : node.at("points").items()) add_point(point, table);
+    if (table.points.empty()) node.at("points").fail_form("must have a point at least");
     return table;
   }
 
@@ -106,6 +121,12 @@ class ValueReader {
     const double number = value.number();
     if (!(number >= least)) value.fail_form(must_hold, float_text(number));
     return number;
+  }
+  // A larger number would be taken for the largest quantity.
+  int64_t whole(const JsonNode& node, double quantity, std::string_view must_hold) const {
+    const int64_t rounded = whole_quantity(std::round(quantity));
+    if (rounded >= kSaturated) value_of(node).fail_form(must_hold, float_text(value_of(node).number()));
+    return rounded;
   }
   void add_point(const JsonNode& node, Efficiency& table) const {
     const std::vector<JsonNode> pair = node.items();
@@ -137,7 +158,7 @@ class TierReader {
   Tier read(const JsonNode& node) const {
     node.expect_object({"name", "topology", "size", "shape", "wraparound", "bandwidth", "latency", "efficiency"});
     Tier tier;
-    tier.name = node.at("name").string();
+    tier.name = name_in(node);
     tier.topology = topology(node.at("topology"));
     tier.bandwidth = values_.rate(node.at("bandwidth"));
     if (node.has("latency")) tier.latency_ps = values_.seconds(node.at("latency"));
@@ -181,14 +202,20 @@ class TierReader {
 
   void read_wraparound(const JsonNode& node, Tier& tier) const {
     if (node.is_object()) {
-      node.expect_object({"multiple_of", "length"});
-      if (node.has("multiple_of")) tier.wrap_multiple = values_.unit_count(node.at("multiple_of"));
-      if (node.has("length")) tier.wrap_length = values_.unit_count(node.at("length"));
+      node.expect_object({"multiple_of", "length", "every_dim"});
+      if (node.has("multiple_of") == node.has("length")) node.fail_form("must have one of multiple_of and length");
+      const bool is_length = node.has("length");
+      const JsonNode length = node.at(is_length ? "length" : "multiple_of");
+      (is_length ? tier.wrap_length : tier.wrap_multiple) = values_.unit_count(length);
+      if (length.integer() > std::ranges::max(tier.shape)) {
+        length.fail_form("must be at most the largest dim of shape", str(length.integer()));
+      }
+      tier.wraps_only_all = node.has("every_dim") && node.at("every_dim").boolean();
       return;
     }
     const std::string rule = node.string();
     if (rule != "always" && rule != "never") {
-      node.fail_form("must be always, never, {\"multiple_of\": n} or {\"length\": n}", quote(rule));
+      node.fail_form("must be \"always\", \"never\", {\"multiple_of\": n} or {\"length\": n}", quote(rule));
     }
     tier.wrap_multiple = rule == "always" ? 1 : 0;
   }
@@ -204,7 +231,7 @@ class HardwareReader {
     document_.expect_object({"format", "version", "name", "description", "base", "sources", "peak_flops", "default_dot",
                              "memory", "launch", "fused_attention", "efficiency", "tiers"});
     Hardware hardware;
-    hardware.name = document_.at("name").string();
+    hardware.name = name_in(document_);
     if (document_.has("description")) hardware.description = document_.at("description").string();
     read_peaks(hardware);
     read_memory(hardware);
@@ -252,6 +279,7 @@ class HardwareReader {
     memory.expect_object({"bandwidth", "capacity", "reserved"});
     hardware.memory_bandwidth = values_.rate(memory.at("bandwidth"));
     hardware.memory_bytes = values_.byte_count(memory.at("capacity"));
+    if (hardware.memory_bytes == 0) memory.at("capacity").fail_form("must be a number of bytes above 0", "0");
     if (!memory.has("reserved")) return;
     hardware.reserved_bytes = values_.byte_count(memory.at("reserved"));
     if (hardware.reserved_bytes > hardware.memory_bytes) {
@@ -276,6 +304,10 @@ class HardwareReader {
     if (tiers.empty()) document_.at("tiers").fail_form("must have a tier at least", {});
     for (size_t i = 0; i < tiers.size(); ++i) {
       hardware.tiers.push_back(reader.read(tiers[i]));
+      const std::string& own = hardware.tiers[i].name;
+      if (std::ranges::count(hardware.tiers, own, &Tier::name) > 1) {
+        tiers[i].at("name").fail_form("must differ from the names of the tiers before it", quote(own));
+      }
       if (hardware.tiers[i].size == Tier::kUnlimited && i + 1 < tiers.size()) {
         tiers[i].fail_form("must have \"size\", because a tier without size joins any number and is the last");
       }
@@ -296,13 +328,17 @@ void expect_format(const JsonNode& document) {
                       version.integer() > kVersion ? "use a newer shardwise" : "");
   }
   // Not from the base: two kinds of hardware of one name could not be told apart in a report.
-  static_cast<void>(document.at("name").string());
+  static_cast<void>(name_in(document));
 }
 
 }  // namespace
 
-HardwarePtr hardware_from_json(std::string_view json, std::string_view file) {
-  const JsonNode document = JsonNode::parse(json, std::string(file));
+HardwarePtr hardware_from_json(std::string_view json, std::string_view file, bool has_places) {
+  if (json.size() > kMostHardwareBytes) {
+    throw ParseError(error_message(file, str("a hardware file must have at most ", kMostHardwareBytes >> 20, " MiB"),
+                                   str(json.size(), " bytes"), {}));
+  }
+  const JsonNode document = JsonNode::parse(json, std::string(file), has_places);
   expect_format(document);
   return std::make_shared<const Hardware>(HardwareReader(with_base(document)).read());
 }

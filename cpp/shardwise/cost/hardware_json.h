@@ -20,14 +20,17 @@
 // launch and latency 0, no reserved bytes. docs/hardware.md lists all keys.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "shardwise/cost/hardware.h"
 
 namespace shardwise {
 
-// `file` begins each message: "my_cluster.json: tiers[1].bandwidth must be a number above 0, got -3". All errors are
-// ParseError.
-HardwarePtr hardware_from_json(std::string_view json, std::string_view file);
+inline constexpr size_t kMostHardwareBytes = size_t{16} << 20;
+
+// `file` begins each message: "my_cluster.json: tiers[1].bandwidth must be at least 1 per second, got -3". All errors are
+// ParseError; without places, they have no line and column.
+HardwarePtr hardware_from_json(std::string_view json, std::string_view file, bool has_places = true);
 
 }  // namespace shardwise

@@ -38,8 +38,8 @@ inline void set_hardware(CompileOptions& options, std::string_view text) { optio
 // A new option is a field above, a row here, and a field of Python's PropagationOptions or PartitionOptions.
 struct CompileOption {
   std::string_view name;
-  bool CompileOptions::* flag = nullptr;                              // of a switch
-  void (*set)(CompileOptions&, std::string_view value) = nullptr;     // of other options
+  bool CompileOptions::* flag = nullptr;                           // of a switch
+  void (*set)(CompileOptions&, std::string_view value) = nullptr;  // of other options
 };
 inline constexpr CompileOption kCompileOptions[] = {
     {.name = "strategy", .set = set_strategy},

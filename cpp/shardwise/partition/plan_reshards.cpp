@@ -61,11 +61,12 @@ class PlanChoices {
       const auto text = [](const std::vector<std::string>& moves) {
         return moves.empty() ? std::string("no collective") : join(moves, ", ");
       };
-      fail_as_impossible(module, reshard.id(),
-                         {.kind = "plans",
-                          .at = at,
-                          .pinned = str(text(pinned->moves), " from ", placements.text(from), " to ", placements.text(to)),
-                          .possible = text(moves_of(planner.plan(type, from, to)))});
+      fail_as_impossible(
+          module, reshard.id(),
+          {.kind = "plans",
+           .at = at,
+           .pinned = str(text(pinned->moves), " from ", placements.text(from), " to ", placements.text(to)),
+           .possible = text(moves_of(planner.plan(type, from, to)))});
     }
     made_.push_back({at, moves_of(*plan)});
     return *std::move(plan);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -234,13 +235,21 @@ def _profiled(function: Any, args: Any, kwargs: Any, runs: int) -> dict[str, flo
         with jax.profiler.trace(folder):
             for positional, named in calls:
                 jax.block_until_ready(function(*positional, **named))
-        seconds: dict[str, float] = defaultdict(float)
-        for file in Path(folder).rglob("*.xplane.pb"):
-            for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
-                for event in (event for line in plane.lines for event in line.events):
-                    name = dict(event.stats).get("hlo_op")
-                    if name is not None:
-                        seconds[str(name)] += event.duration_ns / 1e9 / runs
+        with warnings.catch_warnings():
+            # jaxlib 0.12 makes types on first use, and Python warns of them; where warnings are errors, jaxlib aborts.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return _seconds_of_ops(Path(folder), runs)
+
+
+def _seconds_of_ops(folder: Path, runs: int) -> dict[str, float]:
+    """What the profiler wrote into a folder: seconds of each instruction in one of the runs."""
+    seconds: dict[str, float] = defaultdict(float)
+    for file in folder.rglob("*.xplane.pb"):
+        for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
+            for event in (event for line in plane.lines for event in line.events):
+                name = dict(event.stats).get("hlo_op")
+                if name is not None:
+                    seconds[str(name)] += event.duration_ns / 1e9 / runs
     return seconds
 
 

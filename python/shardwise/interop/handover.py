@@ -15,7 +15,7 @@ from ..process.implementations import provides
 from ..process.traceback_filtering import entry_point
 from ..programs.stages import Program
 from .jax_shardings import JaxShardings, annotated, shardings_of
-from .optional import jax, needs_jax
+from .optional import EXPORTING_JAXLIB, jax, needs_jax, needs_jaxlib
 from .source.script import script_of
 from .to_jax import JAX
 from .to_jax.export import export_text
@@ -40,7 +40,7 @@ def to_jax(program: Program, devices: Sequence[Any] | None, mesh: Any) -> JaxPro
 @provides("export_text")
 def exported(program: Program, locations: bool, generic: bool) -> str:
     """Implements ``Program.as_text("export")``."""
-    needs_jax('as_text("export")')
+    needs_jaxlib('as_text("export")', EXPORTING_JAXLIB)
     return export_text(program, locations, generic)
 
 

@@ -132,8 +132,8 @@ class _Line(NamedTuple):
 
     @property
     def operands(self) -> list[str]:
-        """The names of the operands."""
-        return re.findall(r"%([\w.-]+)", self.text.partition(f" {self.opcode}(")[2].partition(")")[0])
+        """The names of the operands; `name#2` is an element of a tuple, which older texts get by an instruction."""
+        return re.findall(r"%([\w.-]+(?:#\d+)?)", self.text.partition(f" {self.opcode}(")[2].partition(")")[0])
 
 
 def _lines(text: str) -> Iterator[_Line]:
@@ -207,7 +207,9 @@ def _trips(loop: _Line, lines: Sequence[_Line], by_name: Mapping[str, _Line]) ->
     if test is None or carries is None or "direction=LT" not in test.text or len(test.operands) != 2:
         return 1
     counter, limit = test.operands
-    place = re.search(r"index=(\d+)", by_name[counter].text) if counter in by_name else None
+    place = re.search(r"#(\d+)$", counter)
+    if place is None and counter in by_name:
+        place = re.search(r"index=(\d+)", by_name[counter].text)
     if place is None or limit not in constants or int(place[1]) >= len(carries.operands):
         return 1
     first = carries.operands[int(place[1])]

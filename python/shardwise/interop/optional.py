@@ -8,9 +8,11 @@ from typing import Any
 
 from ..errors import UnsupportedError, message
 
-__all__ = ["jax", "needs_jax"]
+__all__ = ["EXPORTING_JAXLIB", "jax", "needs_jax", "needs_jaxlib"]
 
 _OLDEST = (0, 8)
+# The oldest jaxlib that compiles the attribute `replica_group_mesh_axes` of StableHLO, which exported texts have.
+EXPORTING_JAXLIB = (0, 10, 1)
 
 
 class _Jax:
@@ -42,6 +44,18 @@ def needs_jax(what: str) -> None:
         found = _imported().__version_info__
     except ImportError:
         raise UnsupportedError(message(what, "needs JAX", "no module named jax", "pip install jax")) from None
-    if found < _OLDEST:
-        rule = f"needs JAX {'.'.join(map(str, _OLDEST))} or newer"
+    _check_version(what, "JAX", found, _OLDEST)
+
+
+def needs_jaxlib(what: str, oldest: tuple[int, ...]) -> None:
+    """Import JAX for the operation ``what``. UnsupportedError if it is missing, or if it or its jaxlib is too old."""
+    needs_jax(what)
+    from jaxlib import version
+
+    _check_version(what, "jaxlib", version.__version_info__, oldest)
+
+
+def _check_version(what: str, library: str, found: tuple[int, ...], oldest: tuple[int, ...]) -> None:
+    if found < oldest:
+        rule = f"needs {library} {'.'.join(map(str, oldest))} or newer"
         raise UnsupportedError(message(what, rule, ".".join(map(str, found)), "pip install --upgrade jax"))

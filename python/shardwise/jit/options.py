@@ -113,9 +113,7 @@ def checked_jit_options(fun: Callable[..., Any], given: JitOptions) -> CheckedOp
         stated["choices"] = choices
     partition = partition_of(choices, options_among(PartitionOptions, given))
     stated |= {
-        name: value
-        for name, value in vars(partition).items()
-        if choices is not None or given.get(name) is not None
+        name: value for name, value in vars(partition).items() if choices is not None or given.get(name) is not None
     }
     stated["mesh"] = mesh
     meshes = (*([] if mesh is None else [mesh]), *named)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..errors import ShardingError, message, shown
 from ..hardware import list as hardware_names
 from .options import checked_options, options_among
-from .partition_options import Objective, PartitionOptions
+from .partition_options import DEFAULT_OPTIONS, Objective, PartitionOptions
 
 __all__ = ["Choices", "ChosenOp", "checked_choices", "choices_of", "rows_of"]
 
@@ -41,9 +41,10 @@ class ChosenOp:
 class Choices:
     """The decisions of one compilation: :attr:`Program.choices`.
 
-    Keys name what a decision is about in the traced program: ``"12"`` is its op 12, and ``"12.1"`` the second op that the
-    compiler made for it; values have numbers of their own. Shardings are strings without sizes. So choices can be pinned
-    for a mesh with the same axes and other sizes. What has no entry is chosen freely: a few entries can be pinned alone.
+    Keys name what a decision is about in the traced program: ``"12"`` is its op 12, and ``"12.1"`` the second op that
+    the compiler made for it; values have numbers of their own. Shardings are strings without sizes. So choices can be
+    pinned for a mesh with the same axes and other sizes. What has no entry is chosen freely: a few entries can be
+    pinned alone.
 
     Attributes:
         ops: how each op is computed. An accumulation in a loop is chosen as a whole: see ``carries``.
@@ -81,7 +82,7 @@ class Choices:
     carries: Mapping[str, str] = field(default_factory=dict)
     exchanges: Mapping[str, str] = field(default_factory=dict)
     program: str = ""
-    options: PartitionOptions = PartitionOptions()
+    options: PartitionOptions = DEFAULT_OPTIONS
 
     @property
     def objective(self) -> Objective:
@@ -93,7 +94,10 @@ class Choices:
         {"op": …, "method": …, "operands": […], "results": […]}, …}, "plans": {key: […], …}, "sources": {key: …, …},
         "carries": …, "exchanges": …}``. Built-in hardware is its name, other hardware the whole file.
         """
-        ops = {at: {**asdict(op), "operands": list(op.operands), "results": list(op.results)} for at, op in self.ops.items()}
+        ops = {
+            at: {**asdict(op), "operands": list(op.operands), "results": list(op.results)}
+            for at, op in self.ops.items()
+        }
         plans = {at: list(moves) for at, moves in self.plans.items()}
         texts = {name: dict(getattr(self, name)) for name in TEXTS}
         head = {"format": FORMAT, "version": VERSION, "program": self.program}
@@ -165,7 +169,9 @@ def choices_of(rows: tuple[Any, ...], options: PartitionOptions) -> Choices:
     """The choices of the extension's rows."""
     program, ops, plans, *texts = rows
     chosen = {at: ChosenOp(op, method, tuple(operands), tuple(results)) for at, op, method, operands, results in ops}
-    return Choices(chosen, {at: tuple(moves) for at, moves in plans}, *map(dict, texts), program=program, options=options)
+    return Choices(
+        chosen, {at: tuple(moves) for at, moves in plans}, *map(dict, texts), program=program, options=options
+    )
 
 
 _Texts = list[tuple[str, str]]
@@ -185,7 +191,7 @@ def rows_of(
 
 
 def checked_choices(what: str, choices: Any) -> Choices | None:
-    """``choices``, or None. Raises TypeError for anything else, and for entries of other types than they should have."""
+    """``choices``, or None. Raises TypeError for anything else, and for entries of other types."""
     if choices is None:
         return None
     if not isinstance(choices, Choices):

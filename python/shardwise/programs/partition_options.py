@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypedDict, get_args
 from ..errors import described, message
 from ..hardware import Hardware, load
 
-__all__ = ["OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
+__all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
@@ -61,6 +61,9 @@ class PartitionOptions:
 
     def _hardware_text(self) -> str:
         return self.hardware.name if self.hardware.is_built_in else self.hardware._core.json
+
+
+DEFAULT_OPTIONS: Final = PartitionOptions()
 
 
 class PartitionKeywords(TypedDict, total=False):

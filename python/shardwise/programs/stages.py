@@ -35,7 +35,7 @@ from ..viz import program_html
 from .choices import Choices, choices_of, rows_of
 from .module import Module, Origin, Step, check_question, origin_of_text, text_options
 from .options import check_keywords, checked_options, switch, takes_options
-from .partition_options import PartitionOptions
+from .partition_options import DEFAULT_OPTIONS, PartitionOptions
 from .placed_programs import PlacedProgram
 from .propagation_options import PropagationKeywords, PropagationOptions
 
@@ -85,7 +85,7 @@ class RecordedCall:
     donated: tuple[int, ...] = ()
     prints: Sequence[DebugPrint] = ()
     choices: Choices | None = None
-    partition: PartitionOptions = PartitionOptions()
+    partition: PartitionOptions = DEFAULT_OPTIONS
 
 
 @entry_points

@@ -6,10 +6,10 @@
 Each program of the op table and of the communication benchmark is compiled on a small mesh. Its choices are pinned on
 meshes whose axes are 4 to half a million times as large. The ops of the local programs are compared, and how often each
 occurs. Where a dim is sharded evenly on one of the meshes alone, they may differ in what masks, pads and trims it, and
-choices can be impossible on the larger mesh: a reshape may split by its rule over 2 devices, and not over 8. Or there is
-more to choose than was pinned: a reshard that the smaller mesh does not need. Where
-devices hold the range that an op reads on one mesh alone, they differ in the exchange of what devices lack, and
-a choice without it can be impossible. The tool exits with 1 if other ops differ, or if other choices are refused.
+choices can be impossible on the larger mesh: a reshape may split by its rule over 2 devices, and not over 8. Or there
+is more to choose than was pinned: a reshard that the smaller mesh does not need. Where devices hold the range that an
+op reads on one mesh alone, they differ in the exchange of what devices lack, and a choice without it can be impossible.
+The tool exits with 1 if other ops differ, or if other choices are refused.
 """
 
 from __future__ import annotations

@@ -158,6 +158,33 @@ def test_inlined_meshes_become_symbols_as_in_shardy(shardy: ShardyOracle) -> Non
     import_step(INLINE, "lift_inlined_meshes", "sdy-lift-inlined-meshes", shardy)
 
 
+def test_groups_of_devices_name_the_mesh_that_stays(shardy: ShardyOracle) -> None:
+    """JAX 0.12 prints a second, equal mesh for them."""
+    text = """module {
+  sdy.mesh @mesh = <["x"=4, "y"=2]>
+  sdy.mesh @mesh_0 = <["x"=4, "y"=2]>
+  func.func public @main(%arg0: tensor<8x4xf32>) -> tensor<2x4xf32> {
+    %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"x"}, {"y"}]>] out_shardings=[<@mesh, [{}, {"y"}]>]
+        manual_axes={"x", "y"} (%arg1: tensor<2x2xf32>) {
+      %1 = "stablehlo.all_reduce"(%arg1) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+          replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh_0, axes = [#stablehlo.axis_ref<name = "x">]>,
+          use_global_device_ids}> ({
+      ^bb0(%arg2: tensor<f32>, %arg3: tensor<f32>):
+        %2 = stablehlo.add %arg2, %arg3 : tensor<f32>
+        stablehlo.return %2 : tensor<f32>
+      }) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+      sdy.return %1 : tensor<2x2xf32>
+    } : (tensor<8x4xf32>) -> tensor<2x4xf32>
+    return %0 : tensor<2x4xf32>
+  }
+}
+"""
+    lifted = sw.parse(text).apply("lift_inlined_meshes").as_text()
+    assert re.findall(r"mesh = (@\w+)", lifted) == ["@mesh"]
+    assert "@mesh_0" not in lifted
+    shardy.parse(lifted)  # jaxlib refuses a mesh that is not declared
+
+
 def test_axes_of_size_one_go_as_in_shardy(shardy: ShardyOracle) -> None:
     import_step(SIZE_ONE, "remove_size_one_axes", "sdy-remove-size-one-axes", shardy)
 

@@ -222,6 +222,45 @@ def test_hlo_is_read_in_all_its_spellings() -> None:
     assert len(own) == 7
 
 
+LOOP = """HloModule m
+
+%body (p: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %p = (s32[], f32[4]{0}) parameter(0)
+  %r = f32[4]{0} all-reduce(%p#1), replica_groups={{0,1}}, to_apply=%sum
+  ROOT %t = (s32[], f32[4]{0}) tuple(%p#0, %r)
+}
+
+%condition (q: (s32[], f32[4])) -> pred[] {
+  %q = (s32[], f32[4]{0}) parameter(0)
+COUNTER  %limit = s32[] constant(9)
+  ROOT %lt = pred[] compare(%i, %limit), direction=LT
+}
+
+ENTRY %main (x: f32[4]) -> f32[4] {
+  %x = f32[4]{0} parameter(0)
+  %first = s32[] constant(2)
+  %carried = (s32[], f32[4]{0}) tuple(%first, %x)
+  %loop = (s32[], f32[4]{0}) while(%carried), condition=%condition, body=%body
+  ROOT %result = f32[4]{0} get-tuple-element(%loop), index=1
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("counter", "name", "trips"),
+    [
+        ("  %i = s32[] get-tuple-element(%q), index=0\n", "%i", 7),
+        ("", "%q#0", 7),
+        ("", "%q#1", 1),
+        ("  %i = s32[] negate(%q#0)\n", "%i", 1),
+    ],
+)
+def test_trips_of_a_loop(counter: str, name: str, trips: int) -> None:
+    """jaxlib 0.12 prints an element of a tuple where it is read."""
+    (row,) = collectives_of(LOOP.replace("COUNTER", counter).replace("compare(%i", f"compare({name}"))
+    assert (row.kind, row.count) == ("all_reduce", trips)
+
+
 def test_classes_of_hlo() -> None:
     classes = {"dot": {"dot", "add"}, "reduce": {"reduce", "exponential"}, "elementwise": {"add", "broadcast"}}
     classes |= {"other": {"custom-call"}, "movement": {"slice", "parameter"}}

@@ -8,11 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from jaxlib import version
 
 import shardwise as sw
+from shardwise import P
 from tests.errors.mistakes import Row
 from tests.errors.mistakes_in_jax import MESH, ROWS, X
 from tests.errors.test_messages import test_message_says_what_where_and_the_way_out as check
+from tests.support.exports import refusal
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.program.__name__)
@@ -52,3 +55,12 @@ def test_jax_must_not_be_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
         sw.UnsupportedError, match=r"^from_jax: needs JAX 0\.8 or newer, got 0\.4\.35; pip install --upg"
     ):
         sw.from_jax(np.sin)
+
+
+def test_an_export_needs_a_jaxlib_that_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = sw.jit(lambda x: x + 1, mesh=MESH, in_shardings=(P("data"),)).lower(X).compile()
+    monkeypatch.setattr(version, "__version_info__", (0, 10, 0))
+    with pytest.raises(sw.UnsupportedError, match=refusal("0.10.0")):
+        program.as_text("export")
+    monkeypatch.setattr(version, "__version_info__", (0, 10, 1))
+    assert program.as_text("export").startswith("module @jit_")

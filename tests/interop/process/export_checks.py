@@ -17,6 +17,7 @@ from shardwise.interop.to_jax.export import _axes_text as axes_text
 from tests.interop.nearness import assert_near, exact_results
 from tests.interop.process.handed_programs import PROGRAMS, Handed
 from tests.interop.process.to_jax_checks import MESHES, compiled
+from tests.support.exports import exports
 from tests.support.run_seed import in_turn
 
 NAMES = ("mlp", "movement", "integer_sums", "extremes", "scanned", "gradients", "resharded", "mixture_of_experts")
@@ -42,6 +43,7 @@ def run(text: str, function: Any, arguments: tuple[Any, ...]) -> list[np.ndarray
 
 
 @pytest.mark.parametrize("handed", in_turn([x for x in PROGRAMS if x.name in NAMES]), ids=lambda handed: handed.name)
+@exports
 def test_jaxlib_runs_the_text(handed: Handed) -> None:
     program = compiled(handed, MESHES["permuted 2x2x2" if handed.split_dim else "4x2"])
     text = program.as_text("export")
@@ -66,6 +68,7 @@ def exported(devices: int) -> str:
     return sw.jit(f, mesh=mesh, in_shardings=(P("x"), None)).lower(x, w).compile().as_text("export")
 
 
+@exports
 def test_the_text_does_not_grow_with_the_devices_and_needs_none() -> None:
     small, large = exported(4), exported(512)
     assert len(small.splitlines()) == len(large.splitlines())
@@ -86,6 +89,7 @@ def test_groups_along_no_axes_are_found_in_one_pass() -> None:
     assert axes_text(sizes, [[i] for i in range(256)]) == ""
 
 
+@exports
 def test_an_argument_that_nothing_reads_is_in_the_signature() -> None:
     x, y = np.ones((5, 3), np.float32), np.ones(7, np.float32)
     program = sw.jit(lambda x, y: x * 2, mesh=MESHES["8"], in_shardings=(P("x"), P("x"))).lower(x, y).compile()
@@ -96,6 +100,7 @@ def test_an_argument_that_nothing_reads_is_in_the_signature() -> None:
     np.testing.assert_array_equal(twice, x * 2)
 
 
+@exports
 def test_an_argument_or_a_result_on_another_mesh_is_refused() -> None:
     """Its rows would follow the order of the devices: jaxlib would compute other numbers from the same array."""
     x = np.arange(48, dtype=np.float32).reshape(8, 6)
@@ -111,6 +116,7 @@ def test_an_argument_or_a_result_on_another_mesh_is_refused() -> None:
             program.as_text("export")
 
 
+@exports
 def test_a_closed_over_array_along_other_cuts_is_refused() -> None:
     x = np.arange(96, dtype=np.float32).reshape(12, 8)
     mesh, halves, thirds = sw.Mesh({"x": 6}), sw.sub("x", pre=1, size=2), sw.sub("x", pre=1, size=3)
@@ -122,6 +128,7 @@ def test_a_closed_over_array_along_other_cuts_is_refused() -> None:
         program.as_text("export")
 
 
+@exports
 def test_odd_names_of_axes_do_not_crash_xla() -> None:
     """XLA aborts where the name of an axis is not ASCII or has a backslash."""
     x = np.arange(48, dtype=np.float32).reshape(8, 6)
@@ -136,6 +143,7 @@ def test_odd_names_of_axes_do_not_crash_xla() -> None:
             np.testing.assert_array_equal(twice, x * 2)
 
 
+@exports
 def test_ops_have_the_lines_of_the_user() -> None:
     def step(x: Any, w: Any) -> Any:
         hidden = np.tanh(x @ w)

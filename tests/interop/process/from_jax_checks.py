@@ -64,6 +64,16 @@ def exact_leaves(case: JaxCase) -> list[np.ndarray]:
         return [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(*arguments))]
 
 
+# Compiled by JAX 0.12, a leaf of these is off by 2e-4 of its largest element; op by op, by 1e-5.
+OP_BY_OP = ("module_like_flax",)
+
+
+def leaves_of_jax(case: JaxCase) -> list[Any]:
+    """The derivatives by JAX."""
+    function = derivatives(case.function, jax, case.orders)
+    return jax.tree.leaves((function if case.name in OP_BY_OP else jax.jit(function))(*case.arguments))
+
+
 def bound_of(theirs: np.ndarray, exact: np.ndarray) -> float:
     """How far a leaf can be from the float64 leaf.
 
@@ -85,7 +95,7 @@ def assert_near_exact(found: list[Any], theirs: list[Any], exact: list[np.ndarra
 
 @each_function
 def test_values_and_gradients_are_those_of_jax(case: JaxCase) -> None:
-    theirs = jax.tree.leaves(jax.jit(derivatives(case.function, jax, case.orders))(*case.arguments))
+    theirs = leaves_of_jax(case)
     exact = exact_leaves(case)
     for other, best in zip(theirs, exact):
         assert bound_of(np.asarray(other), best) <= 3e-5 * np.abs(best).max(initial=0)
@@ -104,7 +114,7 @@ def test_values_and_gradients_are_those_of_jax(case: JaxCase) -> None:
 def test_the_bound_refuses_a_leaf_that_is_off(name: str) -> None:
     """One element of one leaf, by 4e-5 of the largest element. No bound is above 3e-5."""
     case = next(case for case in FUNCTIONS if case.name == name)
-    theirs = jax.tree.leaves(jax.jit(derivatives(case.function, jax, case.orders))(*case.arguments))
+    theirs = leaves_of_jax(case)
     exact = exact_leaves(case)
     assert_near_exact(theirs, theirs, exact, name)
     for i in range(len(theirs)):

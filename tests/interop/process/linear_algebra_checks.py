@@ -20,6 +20,7 @@ from tests.conformance.jax.linalg_programs import ON_TPU, PROGRAMS
 from tests.conformance.jax.test_linalg import results_of, with_split_batch
 from tests.interop.process.export_checks import run as run_exported
 from tests.interop.process.text_checks import emitted
+from tests.support.exports import exports
 from tests.support.run_seed import in_turn
 
 MESH = sw.Mesh({"d": 8})
@@ -155,6 +156,7 @@ func.func @main(%a: tensor<3x3x3xf32>) -> (tensor<3x3x3xf32>, tensor<3x3xi32>, t
 # ---- the exported text -----------------------------------------------------------------------------------------------
 
 
+@exports
 def test_the_exported_text_has_ops_where_stablehlo_has_them() -> None:
     def f(a: Any) -> Any:
         return np.linalg.cholesky(a), np.linalg.solve(a, a[..., :2]), *np.linalg.eigh(a), np.linalg.svdvals(a)
@@ -168,6 +170,7 @@ def test_the_exported_text_has_ops_where_stablehlo_has_them() -> None:
         assert_close(run_exported(text, program.to_jax(), (a,)), program(a), dtype)
 
 
+@exports
 def test_the_exported_text_of_a_call_with_options() -> None:
     def f(a: Any, b: Any) -> Any:
         options = {"left_side": False, "lower": False, "transpose_a": True, "conjugate_a": True, "unit_diagonal": True}

@@ -16,6 +16,7 @@ from shardwise.dtypes import numpy_dtype
 from shardwise.interop.comparison import compiled_texts, sent
 from shardwise.interop.hlo import collectives_of
 from tests.interop.process.export_checks import run
+from tests.support.exports import exports
 from tests.support.partitioned import same_values
 from tests.support.run_seed import in_turn
 
@@ -99,6 +100,7 @@ def test_narrow_reductions_send_the_bytes_of_the_ledger(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["float8_e8m0fnu", "float8_e5m2fnuz", "float4_e2m1fn", "int2"])
+@exports
 def test_exported_text_of_narrow_reductions(name: str) -> None:
     x = numbers(name)
     program = sw.jit(lambda x: (x.max(0), x.min(0)), mesh=MESH, in_shardings=(P("x"),)).lower(x).compile()

@@ -95,7 +95,7 @@ def test_an_op_is_what_its_text_says(name: str, target: Target) -> None:
     function, *arguments = CASES[name]
     with jax.enable_x64(name == "random bits"):
         expected = jax.tree.leaves(jax.jit(function)(*arguments))
-        avals = [jax.ShapeDtypeStruct(np.shape(x), x.dtype) for x in arguments]
+        avals = [jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in arguments]
         text = jax.jit(function).trace(*avals).lower(lowering_platforms=("tpu",)).as_text()
         if name == "random bits" and target is MPI4PY:
             with pytest.raises(sw.UnsupportedError, match="NumPy has no generator with these bits; draw them with sw"):

@@ -45,8 +45,10 @@ struct Candidates {
 // Megatron's output projection: both operands split along the contraction, the result whole.
 std::string projection(std::string_view mesh, std::string_view x, std::string_view w, std::string_view result) {
   return str("sdy.mesh @mesh = <[", mesh, R"(]>
-func.func @main(%arg0: tensor<32768x8192xbf16> {sdy.sharding = #sdy.sharding<@mesh, )", x, R"(>},
-                %arg1: tensor<8192x8192xbf16> {sdy.sharding = #sdy.sharding<@mesh, )", w, R"(>}) -> tensor<32768x8192xbf16> {
+func.func @main(%arg0: tensor<32768x8192xbf16> {sdy.sharding = #sdy.sharding<@mesh, )",
+             x, R"(>},
+                %arg1: tensor<8192x8192xbf16> {sdy.sharding = #sdy.sharding<@mesh, )",
+             w, R"(>}) -> tensor<32768x8192xbf16> {
   %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, )",
              result, R"(>]>} : (tensor<32768x8192xbf16>, tensor<8192x8192xbf16>) -> tensor<32768x8192xbf16>
   return %0 : tensor<32768x8192xbf16>
@@ -92,15 +94,16 @@ TEST(OpCandidates, WorkIsThatOfOneDevice) {
 
 TEST(OpCandidates, TheSetDoesNotDependOnTheSizesOfAxes) {
   const auto count = [](std::string_view mesh) {
-    return Candidates(projection(mesh, R"([{"a"}, {"b"}])", R"([{"b"}, {"c"}])", R"([{"a"}, {"c"}])")).set.candidates.size();
+    return Candidates(projection(mesh, R"([{"a"}, {"b"}])", R"([{"b"}, {"c"}])", R"([{"a"}, {"c"}])"))
+        .set.candidates.size();
   };
   EXPECT_EQ(count(R"("a"=2, "b"=2, "c"=2)"), 64u);
   EXPECT_EQ(count(R"("a"=16, "b"=32, "c"=64)"), 64u);
 }
 
 TEST(OpCandidates, BeyondTheMostTheNearestToPropagationStay) {
-  Candidates found(projection(R"("a"=2, "b"=2, "c"=2, "d"=2, "e"=2)", R"([{"a", "b"}, {"c"}])", R"([{"c"}, {"d", "e"}])",
-                              R"([{"a", "b"}, {"d", "e"}])"));
+  Candidates found(projection(R"("a"=2, "b"=2, "c"=2, "d"=2, "e"=2)", R"([{"a", "b"}, {"c"}])",
+                              R"([{"c"}, {"d", "e"}])", R"([{"a", "b"}, {"d", "e"}])"));
   EXPECT_EQ(found.set.candidates.size(), CandidateSet::kMost);
   EXPECT_GT(found.set.left_out, 0);
   EXPECT_EQ(found.text(found.set.candidates[0].choice),
@@ -126,8 +129,8 @@ func.func @main(%arg0: tensor<64x64x64xf32> {sdy.sharding = #sdy.sharding<@mesh,
   const Placement* home[] = {placements.find(pending_at), placements.find(pending_at)};
   const Pending pending = pending_of(op, sharding_rule(op), home);
   ASSERT_FALSE(pending.axes.empty());
-  const CandidateSet set = op_candidates(placements, op, sharding_rule(op),
-                                         {operand, operand, {placements.declared(op.result())}}, pending);
+  const CandidateSet set =
+      op_candidates(placements, op, sharding_rule(op), {operand, operand, {placements.declared(op.result())}}, pending);
   // More than kMost: those that pass the sum on are among the nearest, as those that do not.
   EXPECT_EQ(set.candidates.size(), CandidateSet::kMost);
   EXPECT_GT(set.left_out, 0);

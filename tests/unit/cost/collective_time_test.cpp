@@ -490,8 +490,7 @@ TEST(Gather, OfMoreAxesIsNeverFaster) {
     for (const AxisRef& axis : more) {
       if (random() % 2 == 0) axes.push_back(axis);
     }
-    for (const TransferKind kind :
-         {TransferKind::kAllGather, TransferKind::kReduceScatter, TransferKind::kAllReduce}) {
+    for (const TransferKind kind : {TransferKind::kAllGather, TransferKind::kReduceScatter, TransferKind::kAllReduce}) {
       const bool is_gather = kind == TransferKind::kAllGather;
       const CollectiveTime time = torus.time(kind, axes, is_gather ? kShard : kShard * product(axes));
       const CollectiveTime longer = torus.time(kind, more, is_gather ? kShard : kShard * product(more));

@@ -82,6 +82,13 @@ TEST(DeviceTiers, CutsAxesInsideADim) {
   EXPECT_EQ(cut_text("tpu_v5e", {{"x", 2}, {"y", 4}, {"w", 2}, {"z", 16}}, "xw"), "ici 2=[2*1], ici 2=[2*8o]");
 }
 
+TEST(DeviceTiers, OfASliceWithAShortDimHaveNoWraparound) {
+  EXPECT_EQ(cut_text("tpu_v4", {{"x", 2}, {"y", 2}, {"z", 4}}, "z"), "ici 4=[4*1]");  // 2 x 2 x 4
+  EXPECT_EQ(cut_text("tpu_v5p", {{"x", 2}, {"y", 4}, {"z", 4}}, "z"), "ici 4=[4*1]");
+  EXPECT_EQ(cut_text("tpu_v4", {{"x", 4}, {"y", 4}, {"z", 4}}, "z"), "ici 4=[4*1o]");
+  EXPECT_EQ(cut_text("tpu_v5p", {{"x", 4}, {"y", 4}, {"z", 8}}, "z"), "ici 8=[8*1o]");
+}
+
 TEST(DeviceTiers, SharesTheLinksOfAChip) {
   EXPECT_EQ(cut_text("tpu_v3", {{"x", 16}}, "x"), "chip 2, ici 8/2=[2*1o 4*1o]");
   EXPECT_EQ(cut_text("tpu_v3", {{"x", 8}, {"c", 2}}, "x"), "ici 8/2=[2*1o 4*1o]");

@@ -31,6 +31,13 @@ std::string error_of(const std::string& json) {
   return "no error";
 }
 
+// Without line and column.
+std::string message_of(const std::string& json) {
+  std::string error = error_of(json);
+  const size_t file = error.find("mine.json");
+  return file == std::string::npos ? error : error.substr(file);
+}
+
 TEST(HardwareJson, HasDefaultsForWhatIsLeftOut) {
   const Hardware mine = *hardware_from_json(file_with("", ""), "mine.json");
   EXPECT_EQ(mine.name, "mine");
@@ -42,6 +49,7 @@ TEST(HardwareJson, HasDefaultsForWhatIsLeftOut) {
   EXPECT_EQ(mine.default_dot, "f32");
   EXPECT_TRUE(mine.memory_efficiency.points.empty());
   EXPECT_EQ(mine.tiers[1].size, 16);
+  EXPECT_FALSE(mine.tiers[1].wraps_only_all);
   EXPECT_TRUE(mine.tiers[1].closes(4));
   EXPECT_EQ(mine.tiers[2].size, Tier::kUnlimited);
 }
@@ -68,6 +76,8 @@ TEST(HardwareJson, WhatItLeavesOutIsThatOfItsBase) {
   EXPECT_EQ(mine.dot_peak(DType::kBF16, true).flops, 700'000'000'000'000);
   EXPECT_EQ(mine.dot_peak(DType::kF32, true).flops, h100.dot_peak(DType::kF32, true).flops);
   EXPECT_EQ(mine.tiers.size(), h100.tiers.size());
+  // It is read back without its base, which has a launch.
+  EXPECT_EQ(*hardware_from_json(mine.json, "again"), mine);
   // The source of the number that it replaces is not that of this one.
   EXPECT_NE(mine.json.find(R"("value": 3000000000000.0)"), std::string::npos);
   EXPECT_FALSE(mine == h100);
@@ -76,41 +86,41 @@ TEST(HardwareJson, WhatItLeavesOutIsThatOfItsBase) {
 TEST(HardwareJson, ErrorsNameFileAndPlace) {
   const std::pair<std::string, std::string> cases[] = {
       {"",
-       "1:1: mine.json: expected a JSON document, got syntax error while parsing value - unexpected end of input; "
+       "mine.json: expected a JSON document, got syntax error while parsing value - unexpected end of input; "
        "expected '[', '{', or a literal"},
-      {"[]", "1:1: mine.json: the document must be an object, got array"},
-      {"{}", "1:1: mine.json: the document must have \"format\""},
-      {file_with("shardwise.hardware", "other"), "1:1: mine.json: format must be shardwise.hardware, got \"other\""},
+      {"[]", "mine.json: the document must be an object, got array"},
+      {"{}", "mine.json: the document must have \"format\""},
+      {file_with("shardwise.hardware", "other"), "mine.json: format must be shardwise.hardware, got \"other\""},
       {file_with("\"version\": 1", "\"version\": 2"),
-       "1:1: mine.json: version must be from 1 to 1, got 2; use a newer shardwise"},
-      {file_with("\"name\": \"mine\",", ""), "1:1: mine.json: the document must have \"name\""},
-      {file_with("\"name\": \"mine\"", "\"nmae\": \"mine\""), "1:1: mine.json: the document must have \"name\""},
+       "mine.json: version must be from 1 to 1, got 2; use a newer shardwise"},
+      {file_with("\"name\": \"mine\",", ""), "mine.json: the document must have \"name\""},
+      {file_with("\"name\": \"mine\"", "\"nmae\": \"mine\""), "mine.json: the document must have \"name\""},
       {file_with("\"memory\":", "\"memroy\":"),
-       "1:1: mine.json: the document must have no other keys than format, version, name, description, base, sources, "
+       "mine.json: the document must have no other keys than format, version, name, description, base, sources, "
        "peak_flops, default_dot, memory, launch, fused_attention, efficiency, tiers, got \"memroy\""},
-      {file_with("\"bandwidth\": 3e12, ", ""), "1:1: mine.json: memory must have \"bandwidth\""},
-      {file_with("3e12", "-3e12"), "1:1: mine.json: memory.bandwidth must be at least 1 per second, got -3e+12"},
-      {file_with("3e12", "\"fast\""), "1:1: mine.json: memory.bandwidth must be a number, got string"},
+      {file_with("\"bandwidth\": 3e12, ", ""), "mine.json: memory must have \"bandwidth\""},
+      {file_with("3e12", "-3e12"), "mine.json: memory.bandwidth must be at least 1 per second, got -3e+12"},
+      {file_with("3e12", "\"fast\""), "mine.json: memory.bandwidth must be a number, got string"},
       {file_with("3e12", "{\"value\": 0}"),
-       "1:1: mine.json: memory.bandwidth.value must be at least 1 per second, got 0"},
+       "mine.json: memory.bandwidth.value must be at least 1 per second, got 0"},
       {file_with("3e12", "{\"vlaue\": 1}"),
-       "1:1: mine.json: memory.bandwidth must have no other keys than value, source, note, got \"vlaue\""},
+       "mine.json: memory.bandwidth must have no other keys than value, source, note, got \"vlaue\""},
       {file_with("3e12", "{\"value\": 9, \"source\": \"bnech\"}"),
-       "1:1: mine.json: memory.bandwidth.source must be a key of sources, got \"bnech\""},
-      {file_with(", \"license\": \"private\"", ""), "1:1: mine.json: sources.bench must have \"license\""},
+       "mine.json: memory.bandwidth.source must be a key of sources, got \"bnech\""},
+      {file_with(", \"license\": \"private\"", ""), "mine.json: sources.bench must have \"license\""},
       {file_with("8e10", "8e10, \"reserved\": 9e10"),
-       "1:1: mine.json: memory.reserved must be at most memory.capacity, got 90000000000"},
+       "mine.json: memory.reserved must be at most memory.capacity, got 90000000000"},
       {file_with("\"f32\": 1e14", "\"float32\": 1e14"),
-       "1:1: mine.json: peak_flops.matrix must have dtypes as keys, such as bf16, f32, i8, or tf32, got \"float32\""},
+       "mine.json: peak_flops.matrix must have dtypes as keys, such as bf16, f32, i8, or tf32, got \"float32\""},
       {file_with("\"vector\": {\"f32\": 5e13}", "\"vector\": {}"),
-       "1:1: mine.json: peak_flops.vector must have the peak of one dtype at least"},
-      {file_with(", \"vector\": {\"f32\": 5e13}", ""), "1:1: mine.json: peak_flops must have \"vector\""},
+       "mine.json: peak_flops.vector must have the peak of one dtype at least"},
+      {file_with(", \"vector\": {\"f32\": 5e13}", ""), "mine.json: peak_flops must have \"vector\""},
       {file_with("\"memory\":", "\"default_dot\": \"tf32\", \"memory\":"),
-       "1:1: mine.json: default_dot must be a key of peak_flops.matrix, got \"tf32\""},
+       "mine.json: default_dot must be a key of peak_flops.matrix, got \"tf32\""},
       {file_with("\"memory\":", "\"base\": \"h101\", \"memory\":"),
-       "1:1: mine.json: base must be the name of a built-in file, got \"h101\"; see sw.hardware.list() for the names"},
+       "mine.json: base must be the name of a built-in file, got \"h101\"; see sw.hardware.list() for the names"},
   };
-  for (const auto& [json, message] : cases) EXPECT_EQ(error_of(json), message);
+  for (const auto& [json, message] : cases) EXPECT_EQ(message_of(json), message);
 }
 
 TEST(HardwareJson, ErrorsOfTiersAndTables) {
@@ -120,49 +130,115 @@ TEST(HardwareJson, ErrorsOfTiersAndTables) {
   };
   const std::pair<std::string, std::string> cases[] = {
       {file_with("\"size\": 8, ", ""),
-       "1:1: mine.json: tiers[0] must have \"size\", because a tier without size joins any number and is the last"},
+       "mine.json: tiers[0] must have \"size\", because a tier without size joins any number and is the last"},
       {file_with("\"size\": 8", "\"size\": 0"),
-       "1:1: mine.json: tiers[0].size must be a number of units of at least 1, got 0"},
-      {file_with("\"size\": 8", "\"size\": 8.5"), "1:1: mine.json: tiers[0].size must be an integer, got number"},
+       "mine.json: tiers[0].size must be a number of units of at least 1, got 0"},
+      {file_with("\"size\": 8", "\"size\": 8.5"), "mine.json: tiers[0].size must be an integer, got number"},
       {file_with("\"switch\"", "\"bus\""),
-       "1:1: mine.json: tiers[0].topology must be switch, fat_tree, ring or torus, got \"bus\""},
+       "mine.json: tiers[0].topology must be switch, fat_tree, ring or torus, got \"bus\""},
       {file_with("\"size\": 8", "\"shape\": [8]"),
-       "1:1: mine.json: tiers[0] must have \"shape\" only if its topology is torus"},
+       "mine.json: tiers[0] must have \"shape\" only if its topology is torus"},
       {file_with("\"shape\": [4, 4]", "\"size\": 16"),
-       "1:1: mine.json: tiers[1] must have no \"size\" as a torus: the product of its shape is the size"},
+       "mine.json: tiers[1] must have no \"size\" as a torus: the product of its shape is the size"},
       {file_with("[4, 4]", "[4, 4, 4, 4, 4]"),
-       "1:1: mine.json: tiers[1].shape must have 1 to 4 dims with a product of at most 1048576, got [4, 4, 4, 4, 4]"},
-      {file_with("[4, 4]", "[4611686018427387904, 4]"),
-       "1:1: mine.json: tiers[1].shape must have 1 to 4 dims with a product of at most 1048576, got "
-       "[4611686018427387904, 4]"},
+       "mine.json: tiers[1].shape must have 1 to 4 dims with a product of at most 1048576, got [4, 4, 4, 4, 4]"},
+      {file_with("[4, 4]", "[2305843009213693952, 4]"),
+       "mine.json: tiers[1].shape must have 1 to 4 dims with a product of at most 1048576, got "
+       "[2305843009213693952, 4]"},
       {file_with("\"shape\": [4, 4]", "\"shape\": [4, 4], \"wraparound\": \"maybe\""),
-       "1:1: mine.json: tiers[1].wraparound must be always, never, {\"multiple_of\": n} or {\"length\": n}, got "
+       "mine.json: tiers[1].wraparound must be \"always\", \"never\", {\"multiple_of\": n} or {\"length\": n}, got "
        "\"maybe\""},
       {table("[[1, 0]]"),
-       "1:1: mine.json: efficiency.matrix.points[0][1] must be a share above 0 and at most 1, got 0"},
+       "mine.json: efficiency.matrix.points[0][1] must be a share above 0 and at most 1, got 0"},
       {table("[[1, 0.5], [1, 0.6]]"),
-       "1:1: mine.json: efficiency.matrix.points[1][0] must be larger than the size before it, got 1"},
-      {table("[[1, 0.5, 2]]"), "1:1: mine.json: efficiency.matrix.points[0] must be [size, share], got 3 elements"},
+       "mine.json: efficiency.matrix.points[1][0] must be larger than the size before it, got 1"},
+      {table("[[1, 0.5, 2]]"), "mine.json: efficiency.matrix.points[0] must be [size, share], got 3 elements"},
       {table("[[10, 0.1], [20, 0.3]]", "linear"),
-       "1:1: mine.json: efficiency.matrix.points[1] must not take less time than the smaller size before it, which it "
+       "mine.json: efficiency.matrix.points[1] must not take less time than the smaller size before it, which it "
        "does at this share, got 0.3; use interpolation step, or a smaller share"},
-      {table("[]", "spline"), "1:1: mine.json: efficiency.matrix.interpolation must be step or linear, got \"spline\""},
+      {table("[]", "spline"), "mine.json: efficiency.matrix.interpolation must be step or linear, got \"spline\""},
   };
-  for (const auto& [json, message] : cases) EXPECT_EQ(error_of(json), message);
+  for (const auto& [json, message] : cases) EXPECT_EQ(message_of(json), message);
   const std::string json = file_with("", "");
-  EXPECT_EQ(error_of(json.substr(0, json.find("\"tiers\"")) + "\"tiers\": []}"),
-            "1:1: mine.json: tiers must have a tier at least");
+  EXPECT_EQ(message_of(json.substr(0, json.find("\"tiers\"")) + "\"tiers\": []}"),
+            "mine.json: tiers must have a tier at least");
+}
+
+TEST(HardwareJson, ErrorsNameLineAndColumn) {
+  EXPECT_EQ(error_of(file_with("3e12", "-3e12")),
+            "4:16: mine.json: memory.bandwidth must be at least 1 per second, got -3e+12");
+  EXPECT_EQ(error_of(file_with("\"switch\"", "\"bus\"")),
+            "5:29: mine.json: tiers[0].topology must be switch, fat_tree, ring or torus, got \"bus\"");
+  EXPECT_EQ(error_of(file_with("\"bandwidth\": 3e12, ", "")), "4:5: mine.json: memory must have \"bandwidth\"");
+  EXPECT_EQ(error_of("{\n  \"format\": \"shardwise.hardware\",\n  \"version\": 9\n}").substr(0, 5), "3:3: ");
+  // What the base has and the file changes is in the file; a dict has no lines.
+  const std::string_view own = R"({"format": "shardwise.hardware", "version": 1, "name": "a", "base": "h100_sxm",
+    "memory": {"reserved": 1e15}})";
+  EXPECT_EQ(error_of(std::string(own)).substr(0, 6), "2:16: ");
+  try {
+    hardware_from_json(own, "mine.json", false);
+    FAIL();
+  } catch (const ParseError& error) {
+    EXPECT_EQ(error.message(), "mine.json: memory.reserved must be at most memory.capacity, got 1000000000000000");
+    EXPECT_EQ(error.line(), 0);
+  }
+}
+
+TEST(HardwareJson, RefusesWhatMeansNothing) {
+  const auto wraparound = [](std::string_view rule) {
+    return message_of(file_with("[4, 4]", str("[4, 4], \"wraparound\": ", rule)));
+  };
+  EXPECT_EQ(wraparound("{}"), "mine.json: tiers[1].wraparound must have one of multiple_of and length");
+  EXPECT_EQ(wraparound(R"({"length": 4, "multiple_of": 4})"),
+            "mine.json: tiers[1].wraparound must have one of multiple_of and length");
+  EXPECT_EQ(wraparound(R"({"length": 16})"),
+            "mine.json: tiers[1].wraparound.length must be at most the largest dim of shape, got 16");
+  EXPECT_EQ(wraparound(R"({"value": {"multiple_of": 8}})"),
+            "mine.json: tiers[1].wraparound.value.multiple_of must be at most the largest dim of shape, got 8");
+  EXPECT_EQ(wraparound(R"({"multiple_of": 4, "every_dim": 1})"),
+            "mine.json: tiers[1].wraparound.every_dim must be true or false, got number");
+  EXPECT_EQ(wraparound(R"({"multiple_of": 4, "every_dim": true})"), "no error");
+  EXPECT_EQ(message_of(file_with("\"name\": \"c\"", "\"name\": \"a\"")),
+            "mine.json: tiers[2].name must differ from the names of the tiers before it, got \"a\"");
+  EXPECT_EQ(message_of(file_with("\"name\": \"c\"", "\"name\": \"\"")), "mine.json: tiers[2].name must not be empty");
+  EXPECT_EQ(message_of(file_with("\"mine\"", "\"\"")), "mine.json: name must not be empty");
+  EXPECT_EQ(message_of(file_with("8e10", "0")), "mine.json: memory.capacity must be a number of bytes above 0, got 0");
+  EXPECT_EQ(message_of(file_with("\"memory\":", R"("efficiency": {"memory": {"points": []}}, "memory":)")),
+            "mine.json: efficiency.memory.points must have a point at least");
+  const auto based = [](std::string_view part) {
+    return message_of(str(R"({"format": "shardwise.hardware", "version": 1, "name": "a", "base": "h100_sxm", )", part, "}"));
+  };
+  EXPECT_EQ(based(R"("memory": {"capacity": {}})"), "mine.json: memory.capacity must have \"value\"");
+  EXPECT_EQ(based(R"("memory": {"capacity": {"note": "half"}})"), "mine.json: memory.capacity must have \"value\"");
+  EXPECT_EQ(based(R"("memory": {"capacity": {"value": 4e10}})"), "no error");
+}
+
+TEST(HardwareJson, NumbersFitTheirUnits) {
+  const auto launch = [](std::string_view seconds) {
+    return file_with("\"memory\":", str("\"launch\": ", seconds, ", \"memory\":"));
+  };
+  EXPECT_EQ(message_of(file_with("3e12", "1e300")),
+            "mine.json: memory.bandwidth must be below 2^62 per second, got 1e+300");
+  EXPECT_EQ(message_of(file_with("8e10", "5e18")), "mine.json: memory.capacity must be below 2^62 bytes, got 5e+18");
+  EXPECT_EQ(message_of(launch("1e308")), "mine.json: launch must be below 4.6e6 seconds, got 1e+308");
+  EXPECT_EQ(message_of(launch("5e6")), "mine.json: launch must be below 4.6e6 seconds, got 5e+06");
+  EXPECT_EQ(message_of(launch("1e-13")), "mine.json: launch must be 0 or at least 1e-12, got 1e-13");
+  EXPECT_EQ(hardware_from_json(launch("1e-12"), "mine.json")->launch_ps, 1);
+  EXPECT_EQ(hardware_from_json(launch("0"), "mine.json")->launch_ps, 0);
+  EXPECT_EQ(message_of(file_with("\"size\": 8", "\"size\": 4611686018427387904")),
+            "mine.json: tiers[0].size must be a number of units below 2^62, got 4611686018427387904");
 }
 
 TEST(HardwareJson, NoTextCrashesTheReader) {
-  EXPECT_EQ(error_of(std::string(100'000, '[')), "1:1: mine.json: brackets must be nested at most 64 deep");
+  EXPECT_EQ(message_of(std::string(100'000, '[')), "mine.json: brackets must be nested at most 64 deep");
   std::string nested = R"({"base": "h100_sxm", "name": )";
   for (int i = 0; i < 100'000; ++i) nested += R"({"a": )";
-  EXPECT_EQ(error_of(nested), "1:1: mine.json: brackets must be nested at most 64 deep");
-  EXPECT_EQ(error_of(R"({"name": "a", "name": "b"})"),
-            "1:1: mine.json: a key must stand once in an object, got \"name\" twice");
+  EXPECT_EQ(message_of(nested), "mine.json: brackets must be nested at most 64 deep");
+  EXPECT_EQ(message_of(R"({"name": "a", "name": "b"})"),
+            "mine.json: a key must stand once in an object, got \"name\" twice");
   EXPECT_NE(error_of(file_with("3e12", "1e400")).find("a number must fit 64 bits"), std::string::npos);
-  EXPECT_EQ(hardware_from_json(file_with("3e12", "1e300"), "mine.json")->memory_time(1 << 30), 233);
+  EXPECT_EQ(error_of(std::string(kMostHardwareBytes + 1, ' ')),
+            "mine.json: a hardware file must have at most 16 MiB, got 16777217 bytes");
   const std::string whole = file_with("", "");
   for (size_t length = 0; length < whole.size(); ++length) EXPECT_NE(error_of(whole.substr(0, length)), "no error");
 }

@@ -2,6 +2,7 @@
 #include "shardwise/cost/hardware.h"
 
 #include <random>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ TEST(Peak, OfADTypeWithoutARowIsThatOfOneAsWide) {
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kF8E4M3), "f8E4M3FN");  // another float of 8 bits
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kU8), "i8");
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kI4), "i8");    // the next wider integer
-  EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kI32), "f32");  // no integer is as wide
+  EXPECT_EQ(row(ComputeUnit::kVector, DType::kI16), "i32");
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kC64), "f32");
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kBool), "i32");
   const Hardware& a100 = *builtin_hardware("a100_80");
@@ -39,6 +40,50 @@ TEST(Peak, OfAWiderDTypeThanAllRowsIsLower) {
   const Peak f32 = v4.peak(ComputeUnit::kVector, DType::kF32), f64 = v4.peak(ComputeUnit::kVector, DType::kF64);
   EXPECT_EQ(f64.row, "f32");
   EXPECT_EQ(f64.flops, f32.flops / 2);
+}
+
+// A float of 64 bits is no hint at integers.
+TEST(Peak, OfAnIntegerFollowsFromIntegers) {
+  const Hardware& h100 = *builtin_hardware("h100_sxm");
+  const Peak i32 = h100.peak(ComputeUnit::kVector, DType::kI32), i64 = h100.peak(ComputeUnit::kVector, DType::kI64);
+  EXPECT_EQ(i64.row, "i32");
+  EXPECT_EQ(i64.flops, i32.flops / 2);
+  // No unit of products takes integers of 32 bits: the vector unit does, at less than a quarter of the rate of i8.
+  EXPECT_EQ(h100.peak(ComputeUnit::kMatrix, DType::kI32).flops, i32.flops);
+  EXPECT_EQ(h100.peak(ComputeUnit::kMatrix, DType::kU64).flops, i64.flops);
+  const Hardware& v3 = *builtin_hardware("tpu_v3");  // lists no integers
+  EXPECT_EQ(v3.peak(ComputeUnit::kMatrix, DType::kI8).row, "bf16");
+  EXPECT_EQ(v3.peak(ComputeUnit::kVector, DType::kI64).flops, v3.peak(ComputeUnit::kVector, DType::kF64).flops);
+}
+
+TEST(Peak, OfAComplexDTypeIsThatOfItsParts) {
+  const Hardware& h100 = *builtin_hardware("h100_sxm");
+  for (const ComputeUnit unit : {ComputeUnit::kMatrix, ComputeUnit::kVector, ComputeUnit::kTranscendental}) {
+    EXPECT_EQ(h100.peak(unit, DType::kC64).flops, h100.peak(unit, DType::kF32).flops);
+    EXPECT_EQ(h100.peak(unit, DType::kC128).flops, h100.peak(unit, DType::kF64).flops);
+  }
+}
+
+TEST(Peak, OfAWiderDTypeOfAKindIsNeverHigher) {
+  constexpr DType kFloats[] = {DType::kF4E2M1FN, DType::kF8E4M3FN, DType::kF8E5M2, DType::kF16,
+                               DType::kBF16,     DType::kF32,      DType::kF64};
+  constexpr DType kSigned[] = {DType::kI4, DType::kI8, DType::kI16, DType::kI32, DType::kI64};
+  constexpr DType kUnsigned[] = {DType::kU4, DType::kU8, DType::kU16, DType::kU32, DType::kU64};
+  constexpr DType kComplex[] = {DType::kC64, DType::kC128};
+  for (const std::string& name : builtin_hardware_names()) {
+    const Hardware& hardware = *builtin_hardware(name);
+    for (const ComputeUnit unit : {ComputeUnit::kMatrix, ComputeUnit::kVector, ComputeUnit::kTranscendental}) {
+      for (const std::span<const DType> kind : {std::span<const DType>(kFloats), {kSigned}, {kUnsigned}, {kComplex}}) {
+        for (const DType narrow : kind) {
+          for (const DType wide : kind) {
+            if (bit_width(narrow) >= bit_width(wide)) continue;
+            EXPECT_GE(hardware.peak(unit, narrow).flops, hardware.peak(unit, wide).flops)
+                << name << " " << shardwise::name(unit) << " " << mlir_name(narrow) << " " << mlir_name(wide);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Peak, OfAUnitWithoutRowsIsThatOfVectors) {
@@ -113,6 +158,9 @@ TEST(Efficiency, TimesAreMonotoneAndSaturate) {
 TEST(Tier, RingsOfATorusCloseByItsRule) {
   const Tier v4 = builtin_hardware("tpu_v4")->tiers[0], v5e = builtin_hardware("tpu_v5e")->tiers[0];
   EXPECT_TRUE(v4.closes(4) && v4.closes(12) && !v4.closes(2) && !v4.closes(6));
+  EXPECT_TRUE(v4.closes(4, {4, 4, 4}) && v4.closes(8, {8, 4, 4}));
+  EXPECT_FALSE(v4.closes(4, {4, 2, 2}) || v4.closes(4, {4, 4, 1}));
+  EXPECT_TRUE(v5e.closes(16, {16, 8}) && !v5e.closes(8, {16, 8}));
   EXPECT_TRUE(v5e.closes(16) && !v5e.closes(8) && !v5e.closes(32));
   const Tier never{.topology = Topology::kTorus, .wrap_multiple = 0};
   EXPECT_FALSE(never.closes(16));

@@ -52,23 +52,23 @@ TEST(MeshJsonError, NamesPositionOrPath) {
   EXPECT_EQ(parse_error("").substr(0, 36), "1:1: JSON: expected a JSON document,");
   EXPECT_EQ(parse_error("[]"), "1:1: JSON: the document must be an object, got array");
   EXPECT_EQ(parse_error("{}"), "1:1: JSON: the document must have \"mesh\"");
-  EXPECT_EQ(parse_error(R"({"mesh": {"axes": 3}})"), "1:1: JSON: mesh.axes must be an array, got number");
+  EXPECT_EQ(parse_error(R"({"mesh": {"axes": 3}})"), "1:11: JSON: mesh.axes must be an array, got number");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": [{"name": "x", "size": "2"}]}})"),
-            "1:1: JSON: mesh.axes[0].size must be an integer, got string");
+            "1:34: JSON: mesh.axes[0].size must be an integer, got string");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": [{"name": "x", "size": 1.5}]}})"),
-            "1:1: JSON: mesh.axes[0].size must be an integer, got number");
+            "1:34: JSON: mesh.axes[0].size must be an integer, got number");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": [{"name": "x", "size": 9223372036854775808}]}})"),
-            "1:1: JSON: mesh.axes[0].size must fit in 64 bits, got 9223372036854775808");
+            "1:34: JSON: mesh.axes[0].size must fit in 64 bits, got 9223372036854775808");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": [{"name": 1, "size": 2}]}})"),
-            "1:1: JSON: mesh.axes[0].name must be a string, got number");
+            "1:21: JSON: mesh.axes[0].name must be a string, got number");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": [], "ids": []}})"),
-            "1:1: JSON: mesh must have no other keys than name, axes, device_ids, got \"ids\"");
+            "1:23: JSON: mesh must have no other keys than name, axes, device_ids, got \"ids\"");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": []}, "dims": [{"axes": [], "open": 1}]})"),
-            "1:1: JSON: dims[0].open must be true or false, got number");
+            "1:46: JSON: dims[0].open must be true or false, got number");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": []}, "dims": [], "reducer": "mean"})"),
-            "1:1: JSON: reducer must be sum, prod, max, min, and or or, got \"mean\"");
+            "1:36: JSON: reducer must be sum, prod, max, min, and or or, got \"mean\"");
   EXPECT_EQ(parse_error(R"({"mesh": {"axes": []}, "dims": [{"axes": [3]}]})"),
-            "1:1: JSON: dims[0].axes[0] must be an object, got number");
+            "1:43: JSON: dims[0].axes[0] must be an object, got number");
 }
 
 TEST(MeshJsonError, ImpossibleValues) {

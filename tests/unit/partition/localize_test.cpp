@@ -5,11 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/analysis/collective_ledger.h"
 #include "shardwise/ir/rewrite/structural_equality.h"
 #include "shardwise/ir/verifier.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/partition/assign.h"
-#include "shardwise/analysis/collective_ledger.h"
 #include "shardwise/partition/optimize_collectives.h"
 #include "shardwise/partition/plan_reshards.h"
 #include "shardwise/propagation/propagate.h"

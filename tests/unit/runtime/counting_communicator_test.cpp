@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "shardwise/base/text.h"
 #include "shardwise/analysis/device_bytes.h"
+#include "shardwise/base/text.h"
 #include "shardwise/runtime/virtual_communicator.h"
 #include "support/program_text.h"
 

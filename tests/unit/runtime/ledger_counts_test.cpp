@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/local_program.h"
+#include "shardwise/analysis/collective_ledger.h"
 #include "shardwise/base/text.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/cost/exchange_cost.h"
-#include "shardwise/analysis/collective_ledger.h"
 #include "shardwise/runtime/executor.h"
 #include "shardwise/text/parser.h"
 

@@ -90,6 +90,42 @@ void for_dims_of(const ShardingRule& rule, size_t tensor, FactorId factor, Visit
   }
 }
 
+// Whether dim by dim the factors are the same: those of a convolution's operand and result are in other orders.
+bool have_same_factors(const ShardingRule& rule, size_t tensor, size_t other) {
+  bool same = rule.ndim(tensor) == rule.ndim(other);
+  for (size_t d = 0; same && d < rule.ndim(tensor); ++d) {
+    same = std::ranges::equal(rule.dim(tensor, d), rule.dim(other, d));
+  }
+  return same;
+}
+
+void respect_compound_dims(const ShardingRule& rule, std::vector<AxisList>& factors) {
+  // Clearing a factor may leave another dim with an incomplete factor before others, so this repeats to a fixed point.
+  for (bool changed = true; changed;) {
+    changed = false;
+    rule.for_each_dim([&](size_t, size_t, std::span<const FactorId> dim) {
+      bool full = true;
+      for (const FactorId id : dim) {
+        if (!full && !factors[id].empty()) {
+          factors[id].clear();
+          changed = true;
+        }
+        full = full && product(factors[id]) == rule.factors()[id].size;
+      }
+    });
+  }
+}
+
+// Axes that tiles cannot have are dropped, and reductions over the others are left.
+void finish(const ShardingRule& rule, ComputeSharding& chosen) {
+  respect_compound_dims(rule, chosen.factors);
+  for (size_t f = 0; f < chosen.factors.size(); ++f) {
+    if (leaves_pending(rule.factors()[f])) append(chosen.reduced, chosen.factors[f]);
+  }
+  chosen.reduced = sort_and_merge(chosen.reduced);
+  if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
+}
+
 }  // namespace
 
 bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards) {
@@ -229,15 +265,6 @@ bool ComputeShardings::is_sharded_along(const std::vector<std::vector<AxisList>>
   return false;
 }
 
-// Whether dim by dim the factors are the same: those of a convolution's operand and result are in other orders.
-bool ComputeShardings::has_dims_of(size_t tensor, size_t other) const {
-  bool same = rule_.ndim(tensor) == rule_.ndim(other);
-  for (size_t d = 0; same && d < rule_.ndim(tensor); ++d) {
-    same = std::ranges::equal(rule_.dim(tensor, d), rule_.dim(other, d));
-  }
-  return same;
-}
-
 void ComputeShardings::add_where_they_are(std::span<const Placement* const> placements, const AxisList& passed,
                                           Reducer passed_reducer) {
   for (size_t m = 0; m < methods_.size(); ++m) {
@@ -258,7 +285,7 @@ void ComputeShardings::add_where_they_are(std::span<const Placement* const> plac
       std::vector<std::vector<AxisList>> placed = tensors;
       const size_t model = from < tensors.size() ? from : 0;
       for (size_t t = rule_.operand_count(); t < placed.size(); ++t) {
-        if (has_dims_of(t, model)) placed[t] = tensors[model];
+        if (have_same_factors(rule_, t, model)) placed[t] = tensors[model];
       }
       add_placed(method, std::move(placed), passed, passed_reducer);
     }
@@ -320,7 +347,7 @@ ComputeSharding ComputeShardings::choose(const Request& request, std::span<const
       if (usable[f] && wanted != nullptr) take_axes(chosen, used, static_cast<FactorId>(f), wanted->axes);
     }
   }
-  finish(chosen);
+  finish(rule_, chosen);
   return chosen;
 }
 
@@ -332,7 +359,7 @@ ComputeSharding ComputeShardings::assigned(const std::vector<AxisList>& factors,
   for (size_t f = 0; f < usable.size(); ++f) {
     if (usable[f]) take_axes(chosen, used, static_cast<FactorId>(f), factors[f]);
   }
-  finish(chosen);
+  finish(rule_, chosen);
   return chosen;
 }
 
@@ -354,32 +381,6 @@ void ComputeShardings::take_axes(ComputeSharding& chosen, std::vector<AxisList>&
   if (moves && !stays_local(op_, rule_, id, product(axes))) return;
   append(used[pairs_[id]], axes);
   chosen.factors[id] = std::move(axes);
-}
-
-void ComputeShardings::finish(ComputeSharding& chosen) const {
-  respect_compound_dims(chosen.factors);
-  for (size_t f = 0; f < chosen.factors.size(); ++f) {
-    if (leaves_pending(rule_.factors()[f])) append(chosen.reduced, chosen.factors[f]);
-  }
-  chosen.reduced = sort_and_merge(chosen.reduced);
-  if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
-}
-
-void ComputeShardings::respect_compound_dims(std::vector<AxisList>& factors) const {
-  // Clearing a factor may leave another dim with an incomplete factor before others, so this repeats to a fixed point.
-  for (bool changed = true; changed;) {
-    changed = false;
-    rule_.for_each_dim([&](size_t, size_t, std::span<const FactorId> dim) {
-      bool full = true;
-      for (const FactorId id : dim) {
-        if (!full && !factors[id].empty()) {
-          factors[id].clear();
-          changed = true;
-        }
-        full = full && product(factors[id]) == rule_.factors()[id].size;
-      }
-    });
-  }
 }
 
 namespace {

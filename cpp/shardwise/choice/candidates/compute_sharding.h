@@ -83,16 +83,13 @@ class ComputeShardings {
   ComputeSharding assigned(const std::vector<AxisList>& factors, const AxisList& passed, Reducer passed_reducer,
                            const std::vector<bool>& usable) const;
   void take_axes(ComputeSharding& chosen, std::vector<AxisList>& used, FactorId factor, const AxisList& axes) const;
-  void finish(ComputeSharding& chosen) const;
   std::vector<AxisList> nothing_used(const AxisList& passed) const;
   bool needs_method(const ComputeSharding& chosen) const;
   void add_by_methods(const ComputeSharding& chosen);
-  bool has_dims_of(size_t tensor, size_t other) const;
   bool is_sharded_along(const std::vector<std::vector<AxisList>>& tensors, const std::vector<FactorId>& factors) const;
   void add_placed(const Method& method, std::vector<std::vector<AxisList>> tensors, const AxisList& passed,
                   Reducer passed_reducer);
   void keep(ComputeSharding candidate);
-  void respect_compound_dims(std::vector<AxisList>& factors) const;
 
   OpView op_;
   const ShardingRule& rule_;

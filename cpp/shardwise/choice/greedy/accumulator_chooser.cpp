@@ -180,7 +180,7 @@ double AccumulatorChooser::bytes_if_reduced() {
 }
 
 std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(const Region& body,
-                                                                          const Accumulator& accumulator) const {
+                                                                            const Accumulator& accumulator) const {
   std::vector<PlacedCarry> found;
   const ValueId argument = body.arguments[accumulator.carry];
   for (const PlacementId carry : carry_placements(argument)) {
@@ -193,13 +193,13 @@ std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(cons
 }
 
 const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<const PlacedCarry> candidates,
-                                                                  const Accumulator& accumulator,
-                                                                  const AccumulatorSite& site) {
+                                                                    const Accumulator& accumulator,
+                                                                    const AccumulatorSite& site) {
   const TypeId type = module_.value(site.result).type;
   const PlacementId declared = placements_.declared(site.result);
   // A loop around this one may defer the reduction of the result further.
   const double after = module_.uses(site.result).empty() ? 0 : deferred_.share(site.result);
-  // PlacedValues::bytes spreads a reshard before the loop over its trips, so that the product counts it once.
+  // Versions::bytes spreads a reshard before the loop over its trips, so that the product counts it once.
   double best = site.trips * (bytes_if_reduced() + versions_.bytes(site.entry, declared));
   const PlacedCarry* found = nullptr;
   for (const PlacedCarry& candidate : candidates) {
@@ -228,20 +228,18 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
   const auto text_of = [&](const PlacedCarry& candidate) -> const std::string& {
     return placements_.text(candidate.choice.carry);
   };
-  const ChosenText& decided = choice_.carry(loop.result(accumulator.carry), [&] {
+  const auto best_text = [&] {
     const PlacedCarry* best = cheapest(possible, accumulator, site);
     return best == nullptr ? std::string() : text_of(*best);
-  });
+  };
+  const ChosenText& decided = choice_.carry(loop.result(accumulator.carry), best_text);
   const std::string& carry = decided.chosen;
   if (carry.empty()) return std::nullopt;
   const auto found = std::ranges::find(possible, carry, text_of);
   if (found == possible.end()) {
-    const PlacedCarry* best = cheapest(possible, accumulator, site);
+    const std::string best = best_text(), pinned = str("carry ", accumulator.carry, " as ", carry);
     fail_as_impossible(module_, loop.id(),
-                       {.kind = "carries",
-                        .at = decided.at,
-                        .pinned = str("carry ", accumulator.carry, " as ", carry),
-                        .possible = best == nullptr ? "to reduce it in each trip" : text_of(*best)});
+                       {"carries", decided.at, pinned, best.empty() ? std::string("to reduce it in each trip") : best});
   }
   return found->choice;
 }

@@ -68,7 +68,7 @@ class AccumulatorChooser {
   std::vector<PlacedCarry> candidates(const Region& body, const Accumulator& accumulator) const;
   // None: reducing in each trip sends less.
   const PlacedCarry* cheapest(std::span<const PlacedCarry> candidates, const Accumulator& accumulator,
-                            const AccumulatorSite& site);
+                              const AccumulatorSite& site);
   bool place_ops(const Accumulator& accumulator, Placed& placed, std::vector<OpChoice>& choices) const;
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
   double bytes_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);

@@ -14,6 +14,17 @@
 namespace shardwise {
 namespace {
 
+// A reduction after the innermost loop serves all of its trips.
+void defer_reductions(OpenLoops& loops, DeferredReductions& deferred) {
+  const OpenLoop& loop = loops.innermost();
+  double share = 0;
+  for (const Accumulator& accumulator : loop.accumulators) {
+    const AccumulatorSite site = loops.site(accumulator.carry);
+    share = std::max(share, deferred.share(site.result) / site.trips);
+  }
+  deferred.add_loop(loop.op, loop.accumulators, share);
+}
+
 class GreedyWalk {
  public:
   GreedyWalk(Module& module, PassContext& context)
@@ -83,26 +94,9 @@ class GreedyWalk {
 
   // A user of the annotated value may start from the version before the annotation, if that is nearer.
   void add_annotation(const OpView& op) {
-    const PlacementId placement = placement_of_annotation(op.result(), op.operand(0));
+    const PlacementId placement = placements_.annotated(op.result(), versions_.home(op.operand(0), {}));
     versions_.add_alias(op.result(), op.operand(0), placement);
     choice_.add(op.id(), {.operands = {placement}, .results = {placement}});
-  }
-
-  // Annotated unreduced axes stay if the value is unreduced over them. An annotation alone makes nothing unreduced.
-  PlacementId placement_of_annotation(ValueId value, ValueId original) {
-    const Value& column = module_.value(value);
-    const PlacementId reduced = placements_.declared(value);
-    const Placement* written = placements_.find(placements_.of(column.sharding, column.type));
-    const Placement* at_home = placements_.find(versions_.home(original, {}));
-    const bool stays = written != nullptr && at_home != nullptr && !written->unreduced.empty() &&
-                       !at_home->unreduced.empty() && written->mesh == at_home->mesh;
-    if (!stays) return reduced;
-    Placement kept = *placements_.find(reduced);
-    kept.mesh = at_home->mesh;
-    kept.unreduced = difference(at_home->unreduced, difference(at_home->unreduced, written->unreduced));
-    kept.reducer = kept.unreduced.empty() ? Reducer::kNone : at_home->reducer;
-    kept.is_owned = !kept.unreduced.empty() && at_home->is_owned;
-    return module_.context().intern(kept);
   }
 
   void add_call(const OpView& op) {
@@ -142,7 +136,7 @@ class GreedyWalk {
     const auto trips = trip_count(op);
     // A loop of one trip counts as two, so that what may stand before it does.
     loops_.enter(op, std::max(static_cast<double>(trips.value_or(kAssumedTrips)), 2.0), placements_);
-    defer_reductions();
+    defer_reductions(loops_, deferred_);
     OpChoice choice{.operands = std::vector<PlacementId>(op.operand_count()), .results = {}};
     const auto bring_entry = [&](size_t i, PlacementId carry) {
       choice.operands[i] = versions_.entry(op.operand(i), carry);
@@ -164,17 +158,6 @@ class GreedyWalk {
     }
     choice.results = loop.carries;
     choice_.add(op.id(), std::move(choice));
-  }
-
-  // A reduction after the loop serves all of its trips.
-  void defer_reductions() {
-    const OpenLoop& loop = loops_.innermost();
-    double share = 0;
-    for (const Accumulator& accumulator : loop.accumulators) {
-      const AccumulatorSite site = loops_.site(accumulator.carry);
-      share = std::max(share, deferred_.share(site.result) / site.trips);
-    }
-    deferred_.add_loop(loop.op, loop.accumulators, share);
   }
 
   void enter(const OpView& loop, RegionId region) {

@@ -86,9 +86,7 @@ OpChoice OpChooser::choose(const OpView& op, const ShardingRule& rule) {
 
 Candidate OpChooser::cheapest(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings,
                               const Pending& pending) {
-  const auto placed = [&](size_t i) {
-    return candidate_of(placements_, op, rule, shardings.candidates()[i], pending);
-  };
+  const auto placed = [&](size_t i) { return candidate_of(placements_, op, rule, shardings.candidates()[i], pending); };
   Candidate best = placed(0);
   const size_t count = shardings.candidates().size();
   Rank best_rank = count > 1 ? rank_of(op, rule, best, pending) : Rank{};
@@ -236,12 +234,9 @@ double written(const Placement* placement) {
 }  // namespace
 
 OpChooser::Rank OpChooser::rank_of(const OpView& op, const ShardingRule& rule, const Candidate& candidate,
-                                  const Pending& pending) {
+                                   const Pending& pending) {
   const bool reduces_early = !pending.axes.empty() && !candidate.passes;
-  Rank rank{.bytes = 0,
-              .reduces_early = reduces_early != pending.only_if_less,
-              .work = candidate.work,
-              .reshards = 0};
+  Rank rank{.bytes = 0, .reduces_early = reduces_early != pending.only_if_less, .work = candidate.work, .reshards = 0};
   add_operands(op, candidate, pending, rank);
   add_results(op, candidate.choice, rank);
   if (candidate.choice.has_own_partition()) add_method(op, rule, candidate.choice, rank);

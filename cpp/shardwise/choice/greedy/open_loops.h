@@ -10,8 +10,8 @@
 
 #include <vector>
 
-#include "shardwise/ir/module.h"
 #include "shardwise/choice/greedy/accumulator_chooser.h"
+#include "shardwise/ir/module.h"
 
 namespace shardwise {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/partition/exchanges/exchange_rewrite.h"
 
+#include "shardwise/emission/cause.h"
 #include "shardwise/ops/build/collectives.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/shared/scalars.h"
-#include "shardwise/emission/cause.h"
 
 namespace shardwise {
 

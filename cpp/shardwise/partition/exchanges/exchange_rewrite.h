@@ -50,8 +50,7 @@ class ExchangeChoices {
     const std::string text = pinned != nullptr ? pinned->chosen : std::string(is_better() ? rewrite : kKept);
     if (text != rewrite && text != kKept) {
       fail_as_impossible(
-          module, op,
-          {.kind = "exchanges", .at = at, .pinned = text, .possible = str(is_better() ? rewrite : kKept)});
+          module, op, {.kind = "exchanges", .at = at, .pinned = text, .possible = str(is_better() ? rewrite : kKept)});
     }
     made_.push_back({std::move(at), text});
     return text == rewrite;

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <variant>
 
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -23,19 +27,29 @@ class Lifter {
     return module_.declare_mesh(std::make_shared<const Mesh>(new_name(*mesh), mesh->axes(), mesh->device_ids()));
   }
 
-  // Renames attributes that refer to a merged mesh.
+  // Renames attributes that refer to a merged mesh: `mesh = @same`, also in the replica groups of a collective.
   void rename(OpId op) {
     Attrs attrs = module_.attrs(op);
     for (const auto& [name, value] : module_.attrs(op).entries()) {
-      const auto* symbol = std::get_if<Symbol>(&value.base());
-      const auto dropped = symbol == nullptr || name != "mesh" ? dropped_.end() : dropped_.find(symbol->name);
-      if (dropped != dropped_.end()) attrs.set(name, Symbol{dropped->second});
+      Attribute renamed = value;
+      if (auto* along = std::get_if<StructAttr>(&renamed)) {
+        for (auto& [field, inner] : along->fields) rename(field, inner);
+      } else {
+        rename(name, renamed);
+      }
+      attrs.set(name, std::move(renamed));
     }
     if (attrs != module_.attrs(op)) module_.op(op).attrs = module_.context().intern(attrs);
   }
   bool has_dropped() const { return !dropped_.empty(); }
 
  private:
+  void rename(std::string_view name, Attribute& value) const {
+    const auto* symbol = std::get_if<Symbol>(&value.base());
+    const auto dropped = symbol == nullptr || name != "mesh" ? dropped_.end() : dropped_.find(symbol->name);
+    if (dropped != dropped_.end()) value = Symbol{dropped->second};
+  }
+
   void keep_first_of_equal() {
     std::vector<MeshPtr> kept;
     for (const MeshPtr& mesh : module_.meshes) {

@@ -46,15 +46,16 @@ def export_text(program: Program, locations: bool, generic: bool) -> str:
         way_out = "reshard it, or hand the program over with to_jax()"
         raise UnsupportedError(message('as_text("export")', rule, got, way_out))
     sizes = script.axes.sizes
-    mesh = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
+    mesh, ir = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes)), jax.interpreters.mlir.ir
     module = JaxProgram(program, script, None, mesh).lower().compiler_ir("stablehlo")
     with module.context:
         with_ops_for_calls(module)
         for op in walk(module.operation):
-            if _GROUPS in op.attributes:
+            # JAX 0.12 names axes itself, where it can.
+            if _GROUPS in op.attributes and isinstance(op.attributes[_GROUPS], ir.DenseElementsAttr):
                 text = _axes_text(sizes, np.array(op.attributes[_GROUPS]).tolist())
                 if text:
-                    op.attributes[_GROUPS] = type(op.attributes[_GROUPS]).parse(text)
+                    op.attributes[_GROUPS] = ir.Attribute.parse(text)
         options = {"print_generic_op_form": generic}
         if locations:
             _set_locations(module, _lines(program._compiled.stages["local"]))
