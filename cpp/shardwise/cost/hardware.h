@@ -88,7 +88,7 @@ struct Tier {
   int64_t wrap_length = 0;
   bool wraps_only_all = false;  // of a slice of a torus, no ring closes unless all do (TPU v4: none of 2 x 4 x 4)
 
-  bool closes(int64_t length) const;  // whether a ring of so many units has its wraparound link
+  bool closes(int64_t length) const;                     // whether a ring of so many units has its wraparound link
   bool closes(int64_t length, const Dims& slice) const;  // ... which is a dim of a slice
 };
 

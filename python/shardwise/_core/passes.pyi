@@ -9,7 +9,7 @@ import shardwise._core.mesh
 import typing
 __all__: list[str] = ['CompileUnit', 'compile', 'named_passes', 'options_of_passes', 'pass_names', 'plan_reshard', 'populate_rules', 'propagate_program', 'propagating_passes', 'run_passes']
 class CompileUnit:
-    def choices(self) -> tuple[list[tuple[str, str, list[str], list[str]]], list[list[str]], list[str], list[str], list[str]]:
+    def choices(self) -> tuple[str, list[tuple[str, str, str, list[str], list[str]]], list[tuple[str, list[str]]], list[tuple[str, str]], list[tuple[str, str]], list[tuple[str, str]]]:
         ...
     def collectives(self) -> list[dict[typing.Any, typing.Any]]:
         ...
@@ -53,7 +53,7 @@ class CompileUnit:
     @property
     def step_seconds(self) -> dict[str, dict[str, float]]:
         ...
-def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, choices: tuple[collections.abc.Sequence[tuple[str, str, collections.abc.Sequence[str], collections.abc.Sequence[str]]], collections.abc.Sequence[collections.abc.Sequence[str]], collections.abc.Sequence[str], collections.abc.Sequence[str], collections.abc.Sequence[str]] | None = None, objective: str = 'time', **kwargs: typing.Any) -> CompileUnit:
+def compile(module: shardwise._core.ir.Module, mesh: shardwise._core.mesh.Mesh, choices: tuple[str, collections.abc.Sequence[tuple[str, str, str, collections.abc.Sequence[str], collections.abc.Sequence[str]]], collections.abc.Sequence[tuple[str, collections.abc.Sequence[str]]], collections.abc.Sequence[tuple[str, str]], collections.abc.Sequence[tuple[str, str]], collections.abc.Sequence[tuple[str, str]]] | None = None, **kwargs: typing.Any) -> CompileUnit:
     ...
 def named_passes() -> list[tuple[str, str]]:
     ...

@@ -27,7 +27,7 @@ TEST(Peak, OfADTypeWithoutARowIsThatOfOneAsWide) {
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kF8E4M3FN), "f8E4M3FN");
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kF8E4M3), "f8E4M3FN");  // another float of 8 bits
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kU8), "i8");
-  EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kI4), "i8");    // the next wider integer
+  EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kI4), "i8");  // the next wider integer
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kI16), "i32");
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kC64), "f32");
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kBool), "i32");
