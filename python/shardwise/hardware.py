@@ -239,7 +239,8 @@ class Hardware:
         if kind not in _KINDS:
             raise ValueError(message("collective_time", f"kind must be {_words(_KINDS)}", shown(kind)))
         if not is_integer(nbytes, 0) or nbytes >= 2**63:
-            raise ValueError(message("collective_time", "nbytes must be an integer of at least 0 and below 2^63", shown(nbytes)))
+            rule = "nbytes must be an integer of at least 0 and below 2^63"
+            raise ValueError(message("collective_time", rule, shown(nbytes)))
         if not isinstance(mesh, Mesh):
             raise TypeError(message("collective_time", "mesh must be a Mesh", described(mesh)))
         if not isinstance(axes, (str, SubAxis, Iterable)):
