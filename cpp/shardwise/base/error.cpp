@@ -16,9 +16,18 @@ OutOfMemoryError::OutOfMemoryError(std::string_view subject, std::string_view bu
           "use a smaller shape, or only compile the program: sw.jit(f).lower(...).compile()")),
       bytes_(bytes) {}
 
+namespace {
+
+// Line and column come first, as in the messages of MLIR and of compilers, so that editors can jump there. What has no
+// lines, such as a dict, is at line 0.
+std::string with_position(const std::string& message, int line, int column) {
+  return line == 0 ? message : std::to_string(line) + ":" + std::to_string(column) + ": " + message;
+}
+
+}  // namespace
+
 ParseError::ParseError(std::string message, int line, int column)
-    // Line and column come first, as in the messages of MLIR and of compilers, so that editors can jump there.
-    : Error(std::to_string(line) + ":" + std::to_string(column) + ": " + message), line_(line), column_(column) {}
+    : Error(with_position(message, line, column)), line_(line), column_(column) {}
 
 std::string error_message(std::string_view subject, std::string_view must_hold, std::string_view got,
                           std::string_view way_out) {

@@ -69,13 +69,12 @@ class OutOfMemoryError : public Error {
 class ParseError : public Error {
  public:
   ParseError(std::string message, int line, int column);
-  explicit ParseError(std::string message) : Error(std::move(message)) {}  // of what has no lines, such as a dict
-  int line() const { return line_; }
+  int line() const { return line_; }  // from 1; 0 where there are no lines, as in a dict
   int column() const { return column_; }
 
  private:
-  int line_ = 0;  // from 1; 0 is unknown
-  int column_ = 0;
+  int line_;
+  int column_;
 };
 
 // "<subject>: <must_hold>, got <got>; <way_out>"; `got` and `way_out` may be empty.

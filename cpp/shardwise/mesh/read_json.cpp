@@ -74,7 +74,7 @@ size_t place_of_large_number(std::string_view json, std::string_view what) {
 
 // With the line and column of a place in the text, if it is known.
 [[noreturn]] void throw_at(std::string_view text, size_t place, const std::string& message) {
-  if (place == kNoPlace) throw ParseError(message);
+  if (place == kNoPlace) throw ParseError(message, 0, 0);
   const SdyCursor cursor(text);
   throw ParseError(message, cursor.line(place), cursor.column(place));
 }
@@ -218,8 +218,7 @@ Value merged(const Value& base, const Value& patch, std::initializer_list<std::s
   const auto stands_alone = [&](const Value& value) {
     return std::ranges::any_of(whole, [&](std::string_view key) { return value.parts->find(key) != nullptr; });
   };
-  const bool is_merged =
-      patch.leaf.is_object() && base.leaf.is_object() && !stands_alone(patch) && !stands_alone(base);
+  const bool is_merged = patch.leaf.is_object() && base.leaf.is_object() && !stands_alone(patch) && !stands_alone(base);
   if (!is_merged) return patch;
   std::unordered_map<std::string_view, size_t> places;  // in the patch
   for (size_t i = 0; i < patch.parts->keys.size(); ++i) places.emplace(patch.parts->keys[i], i);
@@ -286,8 +285,9 @@ struct JsonNode::Access {
 
 JsonNode JsonNode::parse(std::string_view text, std::string subject, bool has_places) {
   if (text.size() > kMostBytes) {
-    throw_at(text, kNoPlace,
-             error_message(subject, str("must have at most ", kMostBytes >> 20, " MiB"), str(text.size(), " bytes"), {}));
+    throw_at(
+        text, kNoPlace,
+        error_message(subject, str("must have at most ", kMostBytes >> 20, " MiB"), str(text.size(), " bytes"), {}));
   }
   try {
     Value root = ValueBuilder(text, subject, has_places).parse();
@@ -299,8 +299,7 @@ JsonNode JsonNode::parse(std::string_view text, std::string subject, bool has_pl
 }
 
 JsonNode JsonNode::merged_onto(const JsonNode& base, std::initializer_list<std::string_view> whole) const {
-  return Access::root(
-      {merged(Access::value(base), Access::value(*this), whole), document_->subject, document_->text});
+  return Access::root({merged(Access::value(base), Access::value(*this), whole), document_->subject, document_->text});
 }
 
 JsonNode JsonNode::without(std::string_view key) const {
@@ -398,8 +397,9 @@ void JsonNode::fail_form(std::string_view must_hold, std::string_view got, std::
 
 void JsonNode::fail_at(size_t place, std::string_view must_hold, std::string_view got, std::string_view way_out) const {
   const std::string_view text = document_->text ? std::string_view(*document_->text) : std::string_view();
-  throw_at(text, place,
-           error_message(document_->subject, str(path_.empty() ? "the document" : path_, " ", must_hold), got, way_out));
+  throw_at(
+      text, place,
+      error_message(document_->subject, str(path_.empty() ? "the document" : path_, " ", must_hold), got, way_out));
 }
 
 void translate_json_error(std::string_view text, std::string_view subject, std::string_view must_hold) {

@@ -101,8 +101,7 @@ TEST(HardwareJson, ErrorsNameFileAndPlace) {
       {file_with("\"bandwidth\": 3e12, ", ""), "mine.json: memory must have \"bandwidth\""},
       {file_with("3e12", "-3e12"), "mine.json: memory.bandwidth must be at least 1 per second, got -3e+12"},
       {file_with("3e12", "\"fast\""), "mine.json: memory.bandwidth must be a number, got string"},
-      {file_with("3e12", "{\"value\": 0}"),
-       "mine.json: memory.bandwidth.value must be at least 1 per second, got 0"},
+      {file_with("3e12", "{\"value\": 0}"), "mine.json: memory.bandwidth.value must be at least 1 per second, got 0"},
       {file_with("3e12", "{\"vlaue\": 1}"),
        "mine.json: memory.bandwidth must have no other keys than value, source, note, got \"vlaue\""},
       {file_with("3e12", "{\"value\": 9, \"source\": \"bnech\"}"),
@@ -148,8 +147,7 @@ TEST(HardwareJson, ErrorsOfTiersAndTables) {
       {file_with("\"shape\": [4, 4]", "\"shape\": [4, 4], \"wraparound\": \"maybe\""),
        "mine.json: tiers[1].wraparound must be \"always\", \"never\", {\"multiple_of\": n} or {\"length\": n}, got "
        "\"maybe\""},
-      {table("[[1, 0]]"),
-       "mine.json: efficiency.matrix.points[0][1] must be a share above 0 and at most 1, got 0"},
+      {table("[[1, 0]]"), "mine.json: efficiency.matrix.points[0][1] must be a share above 0 and at most 1, got 0"},
       {table("[[1, 0.5], [1, 0.6]]"),
        "mine.json: efficiency.matrix.points[1][0] must be larger than the size before it, got 1"},
       {table("[[1, 0.5, 2]]"), "mine.json: efficiency.matrix.points[0] must be [size, share], got 3 elements"},
@@ -206,7 +204,8 @@ TEST(HardwareJson, RefusesWhatMeansNothing) {
   EXPECT_EQ(message_of(file_with("\"memory\":", R"("efficiency": {"memory": {"points": []}}, "memory":)")),
             "mine.json: efficiency.memory.points must have a point at least");
   const auto based = [](std::string_view part) {
-    return message_of(str(R"({"format": "shardwise.hardware", "version": 1, "name": "a", "base": "h100_sxm", )", part, "}"));
+    return message_of(
+        str(R"({"format": "shardwise.hardware", "version": 1, "name": "a", "base": "h100_sxm", )", part, "}"));
   };
   EXPECT_EQ(based(R"("memory": {"capacity": {}})"), "mine.json: memory.capacity must have \"value\"");
   EXPECT_EQ(based(R"("memory": {"capacity": {"note": "half"}})"), "mine.json: memory.capacity must have \"value\"");
@@ -237,8 +236,7 @@ TEST(HardwareJson, NoTextCrashesTheReader) {
   EXPECT_EQ(message_of(R"({"name": "a", "name": "b"})"),
             "mine.json: a key must stand once in an object, got \"name\" twice");
   EXPECT_NE(error_of(file_with("3e12", "1e400")).find("a number must fit 64 bits"), std::string::npos);
-  EXPECT_EQ(error_of(std::string(kMostHardwareBytes + 1, ' ')),
-            "mine.json: a hardware file must have at most 16 MiB, got 16777217 bytes");
+  EXPECT_EQ(error_of(std::string(kMostHardwareBytes + 1, ' ')), "mine.json: must have at most 16 MiB");
   const std::string whole = file_with("", "");
   for (size_t length = 0; length < whole.size(); ++length) EXPECT_NE(error_of(whole.substr(0, length)), "no error");
 }

@@ -27,7 +27,7 @@ TEST(Peak, OfADTypeWithoutARowIsThatOfOneAsWide) {
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kF8E4M3FN), "f8E4M3FN");
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kF8E4M3), "f8E4M3FN");  // another float of 8 bits
   EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kU8), "i8");
-  EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kI4), "i8");    // the next wider integer
+  EXPECT_EQ(row(ComputeUnit::kMatrix, DType::kI4), "i8");  // the next wider integer
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kI16), "i32");
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kC64), "f32");
   EXPECT_EQ(row(ComputeUnit::kVector, DType::kBool), "i32");
@@ -54,6 +54,20 @@ TEST(Peak, OfAnIntegerFollowsFromIntegers) {
   const Hardware& v3 = *builtin_hardware("tpu_v3");  // lists no integers
   EXPECT_EQ(v3.peak(ComputeUnit::kMatrix, DType::kI8).row, "bf16");
   EXPECT_EQ(v3.peak(ComputeUnit::kVector, DType::kI64).flops, v3.peak(ComputeUnit::kVector, DType::kF64).flops);
+}
+
+TEST(Peak, IsFoundByTheNameOfItsRow) {
+  const Hardware& h100 = *builtin_hardware("h100_sxm");
+  const auto row = [&](ComputeUnit unit, std::string_view name) {
+    const auto peak = h100.peak_named(unit, name);
+    return peak ? peak->row : "none";
+  };
+  EXPECT_EQ(row(ComputeUnit::kMatrix, "tf32"), "tf32");
+  EXPECT_EQ(row(ComputeUnit::kVector, "tf32"), "none");
+  EXPECT_EQ(row(ComputeUnit::kMatrix, "bf16"), "bf16");
+  EXPECT_EQ(row(ComputeUnit::kVector, "i8"), "i32");
+  EXPECT_EQ(row(ComputeUnit::kMatrix, "float32"), "none");
+  EXPECT_EQ(row(ComputeUnit::kMatrix, ""), "none");
 }
 
 TEST(Peak, OfAComplexDTypeIsThatOfItsParts) {
