@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost/torus_links.h"
 #include "shardwise/base/text.h"
 
 namespace shardwise {
@@ -18,18 +19,6 @@ namespace {
 constexpr TransferKind kKinds[] = {TransferKind::kAllGather, TransferKind::kReduceScatter, TransferKind::kAllReduce,
                                    TransferKind::kAllToAll,  TransferKind::kShift,         TransferKind::kPermute,
                                    TransferKind::kExchange,  TransferKind::kChain};
-
-AxisList axes_named(const Mesh& mesh, std::string_view names) {
-  AxisList axes;
-  for (const char axis : names) axes.push_back(full_axis(mesh, *mesh.find_axis(std::string(1, axis))));
-  return axes;
-}
-
-CollectiveTime time_of(const Hardware& hardware, std::vector<MeshAxis> axes, std::string_view names, TransferKind kind,
-                       int64_t bytes) {
-  const Mesh mesh("mesh", std::move(axes));
-  return collective_time(kind, bytes, DeviceTiers(mesh, hardware).cut(axes_named(mesh, names)), hardware);
-}
 
 double microseconds(int64_t ps) { return static_cast<double>(ps) / 1e6; }
 
@@ -157,44 +146,6 @@ TEST(GShard, AllToAllGrowsWithTheSideOfTheTorus) {
 
 // ---- against counting on links ---------------------------------------------------------------------------------------
 
-// A torus of units with one link each way between neighbors, of one byte in a picosecond.
-class Links {
- public:
-  Links(Dims shape, bool closes) : shape_(std::move(shape)), closes_(closes) {}
-
-  int64_t count() const { return element_count(shape_); }
-  int64_t at(int64_t unit, size_t dim) const { return unit / stride(dim) % shape_[dim]; }
-  int64_t moved(int64_t unit, size_t dim, int64_t to) const { return unit + (to - at(unit, dim)) * stride(dim); }
-  // The neighbor on one side, if there is a link; two units on a ring have one link.
-  std::optional<int64_t> next(int64_t unit, size_t dim, int64_t side) const {
-    const int64_t to = at(unit, dim) + side, size = shape_[dim];
-    if (to >= 0 && to < size) return moved(unit, dim, to);
-    return closes_ && size > 2 ? std::optional(moved(unit, dim, (to + size) % size)) : std::nullopt;
-  }
-  const Dims& shape() const { return shape_; }
-
- private:
-  int64_t stride(size_t dim) const {
-    int64_t stride = 1;
-    for (size_t d = dim + 1; d < shape_.size(); ++d) stride *= shape_[d];
-    return stride;
-  }
-  Dims shape_;
-  bool closes_;
-};
-
-Hardware torus_of(const Links& links, bool closes) {
-  Hardware hardware = *default_hardware();
-  hardware.hash = 0;
-  hardware.tiers = {{.name = "torus",
-                     .topology = Topology::kTorus,
-                     .size = links.count(),
-                     .bandwidth = 1'000'000'000'000,
-                     .shape = links.shape(),
-                     .wrap_multiple = closes ? 1 : 0}};
-  return hardware;
-}
-
 // The best time of an all-gather of shards of 1 on any network (Edmonds): each set of units must receive what the others
 // hold, over the links into the set.
 double best_gather(const Links& links) {
@@ -222,8 +173,6 @@ std::vector<MeshAxis> axes_of(const Dims& shape) {
   for (size_t d = 0; d < shape.size(); ++d) axes.push_back({std::string(1, static_cast<char>('a' + d)), shape[d]});
   return axes;
 }
-
-constexpr int64_t kShard = 1'000'000;
 
 TEST(AllGather, OnATorusIsTheBestOfAllAlgorithms) {
   for (const Dims& shape : {Dims{4}, {5}, {8}, {2}, {2, 2}, {3, 4}, {4, 4}, {2, 8}, {5, 3}, {2, 3, 2}, {14}}) {
@@ -283,20 +232,6 @@ class Traffic {
   const Links& links_;
   std::map<std::pair<int64_t, int64_t>, double> loads_;
 };
-
-// The groups of a mesh over some of its axes.
-std::map<int64_t, std::vector<int64_t>> groups_of(const Mesh& mesh, const AxisList& axes) {
-  std::map<int64_t, std::vector<int64_t>> groups;
-  for (int64_t device = 0; device < mesh.device_count(); ++device) {
-    int64_t rest = device;
-    for (const AxisRef& ref : axes) {
-      const int64_t step = mesh.axis_stride(ref.axis);
-      rest -= device / step % ref.size * step;
-    }
-    groups[rest].push_back(device);
-  }
-  return groups;
-}
 
 TEST(AllToAll, OnATorusLoadsTheBusiestLink) {
   struct Case {
@@ -376,146 +311,6 @@ TEST(AllGather, OfAlternatingGroupsSharesLinks) {
       }
     }
   }
-}
-
-// The groups of some axes of a mesh on a torus, whose dims the axes divide.
-struct TorusGroups {
-  Links links;
-  bool closes;
-  std::vector<MeshAxis> axes;
-
-  static TorusGroups random(std::mt19937_64& random, int64_t most) {
-    // By falling size: the order in which a mesh without ids lies on a torus.
-    constexpr int64_t kDims[] = {6, 4, 3, 2, 8, 9, 12, 16, 5};
-    Dims shape{kDims[random() % 9]};
-    while (random() % 3 != 0 && shape.size() < 3) {
-      const int64_t dim = kDims[random() % 9];
-      if (dim <= shape.back() && element_count(shape) * dim <= most) shape.push_back(dim);
-    }
-    std::vector<MeshAxis> axes;
-    const auto add = [&](int64_t size) {
-      if (size > 1) axes.push_back({std::string(1, static_cast<char>('a' + axes.size())), size});
-    };
-    for (int64_t dim : shape) {
-      for (int64_t part = 2; part < dim; ++part) {
-        if (dim % part != 0 || random() % 2 == 0) continue;
-        add(part);
-        dim /= part;
-      }
-      add(dim);
-    }
-    const bool closes = random() % 2 == 0;
-    return {Links(shape, closes), closes, axes};
-  }
-  Mesh mesh() const { return Mesh("mesh", axes); }
-  AxisList some_axes(std::mt19937_64& random) const {
-    AxisList list;
-    for (size_t axis = 0; axis < axes.size(); ++axis) {
-      if (random() % 2 == 0) list.push_back(full_axis(mesh(), static_cast<int>(axis)));
-    }
-    return list;
-  }
-  CollectiveTime time(TransferKind kind, const AxisList& list, int64_t bytes) const {
-    const Hardware hardware = torus_of(links, closes);
-    return collective_time(kind, bytes, DeviceTiers(mesh(), hardware).cut(list), hardware);
-  }
-};
-
-// Shards of 1 (gather) or sums of 1 (reduction) that must enter each set of units, over the links into the set.
-struct CutBounds {
-  double gather = 0, reduction = 0;
-};
-
-CutBounds cut_bounds(const TorusGroups& torus, const AxisList& axes) {
-  const Links& links = torus.links;
-  std::vector<int64_t> group_of(static_cast<size_t>(links.count()));
-  for (const auto& [first, members] : groups_of(torus.mesh(), axes)) {
-    for (const int64_t member : members) group_of[static_cast<size_t>(member)] = first;
-  }
-  std::vector<std::pair<int64_t, int64_t>> pairs;  // linked
-  for (int64_t unit = 0; unit < links.count(); ++unit) {
-    for (size_t dim = 0; dim < links.shape().size(); ++dim) {
-      for (const int64_t side : {-1, 1}) {
-        if (const auto to = links.next(unit, dim, side)) pairs.emplace_back(unit, *to);
-      }
-    }
-  }
-  CutBounds most;
-  for (int64_t set = 1; set + 1 < int64_t{1} << links.count(); ++set) {
-    int64_t into = 0, missing = 0, sums = 0;
-    for (const auto& [from, to] : pairs) into += (set >> from & 1) == 0 && (set >> to & 1) != 0 ? 1 : 0;
-    std::vector<int64_t> inside(group_of.size()), outside(group_of.size());
-    for (int64_t unit = 0; unit < links.count(); ++unit) {
-      ++((set >> unit & 1) != 0 ? inside : outside)[static_cast<size_t>(group_of[static_cast<size_t>(unit)])];
-    }
-    for (size_t group = 0; group < inside.size(); ++group) {
-      if (inside[group] == 0 || outside[group] == 0) continue;
-      missing += outside[group];
-      ++sums;
-    }
-    most.gather = std::max(most.gather, static_cast<double>(missing) / static_cast<double>(into));
-    most.reduction = std::max(most.reduction, static_cast<double>(sums) / static_cast<double>(into));
-  }
-  return most;
-}
-
-TEST(Gather, OfAnyGroupsIsNotBelowTheBoundOfAnyCut) {
-  std::mt19937_64 random(17);
-  for (int round = 0; round < 1'000; ++round) {
-    const TorusGroups torus = TorusGroups::random(random, 12);
-    if (torus.links.count() > 12) continue;
-    const AxisList axes = torus.some_axes(random);
-    const int64_t members = product(axes);
-    if (members == 1) continue;
-    const CutBounds bounds = cut_bounds(torus, axes);
-    const auto shards = [&](TransferKind kind, int64_t bytes) {
-      const CollectiveTime time = torus.time(kind, axes, bytes);
-      EXPECT_GE(time.total(), time.overlap());
-      return static_cast<double>(time.total()) / kShard + 1e-5;
-    };
-    const std::string what = str(torus.links.shape(), torus.closes, axis_list_text(torus.mesh(), axes));
-    EXPECT_GE(shards(TransferKind::kAllGather, kShard), bounds.gather) << what;
-    EXPECT_GE(shards(TransferKind::kReduceScatter, kShard * members), bounds.gather) << what;
-    EXPECT_GE(shards(TransferKind::kAllReduce, kShard), bounds.reduction) << what;
-  }
-}
-
-// From the same shard, which a device starts from (gather) or ends with (reduction).
-TEST(Gather, OfMoreAxesIsNeverFaster) {
-  std::mt19937_64 random(19);
-  for (int round = 0; round < 3'000; ++round) {
-    const TorusGroups torus = TorusGroups::random(random, 2'000);
-    const AxisList more = torus.some_axes(random);
-    AxisList axes;
-    for (const AxisRef& axis : more) {
-      if (random() % 2 == 0) axes.push_back(axis);
-    }
-    for (const TransferKind kind :
-         {TransferKind::kAllGather, TransferKind::kReduceScatter, TransferKind::kAllReduce}) {
-      const bool is_gather = kind == TransferKind::kAllGather;
-      const CollectiveTime time = torus.time(kind, axes, is_gather ? kShard : kShard * product(axes));
-      const CollectiveTime longer = torus.time(kind, more, is_gather ? kShard : kShard * product(more));
-      const std::string what = str(torus.links.shape(), torus.closes, axis_list_text(torus.mesh(), axes), " ",
-                                   axis_list_text(torus.mesh(), more));
-      ASSERT_LE(time.total(), longer.total()) << what;
-      ASSERT_LE(time.latency_ps, longer.latency_ps) << what;
-    }
-  }
-}
-
-// A dim that 16 groups share is slower than all dims together.
-TEST(Gather, WaitsForTheSlowestDim) {
-  const Links links({32, 2}, false);
-  const std::vector<MeshAxis> axes{{"b", 2}, {"c", 16}, {"a", 2}};
-  const auto time = [&](TransferKind kind, std::string_view over, int64_t bytes) {
-    return time_of(torus_of(links, false), axes, over, kind, bytes);
-  };
-  EXPECT_EQ(time(TransferKind::kAllGather, "a", kShard).total(), kShard);
-  EXPECT_EQ(time(TransferKind::kAllGather, "b", kShard).total(), 16 * kShard);
-  EXPECT_EQ(time(TransferKind::kAllGather, "ba", kShard).total(), 16 * kShard);
-  EXPECT_EQ(time(TransferKind::kAllGather, "ba", kShard).overlap(), 16 * kShard);
-  EXPECT_EQ(time(TransferKind::kReduceScatter, "ba", 4 * kShard).total(), 16 * kShard);
-  EXPECT_EQ(time(TransferKind::kAllReduce, "ba", 4 * kShard).total(), 32 * kShard);
 }
 
 // Device by device: which shards it holds after each tier.
