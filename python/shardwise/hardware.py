@@ -18,10 +18,13 @@ CollectiveTime(1.05 ms: nvlink 448 MiB in 1.04 ms, latency 1.8 us)
 from __future__ import annotations
 
 import builtins
-import difflib
 import json
 import os
+<<<<<<< HEAD
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+=======
+from collections.abc import Callable, Iterator, Mapping, Sequence
+>>>>>>> b1308fb5747c7ad94cf56c2e7311eb4462eb43e4
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -30,7 +33,8 @@ import numpy as np
 
 from ._core import hardware as _hardware
 from .dtypes import as_dtype, dtype_name
-from .errors import described, is_integer, message, shown
+from .errors import described, is_integer, is_one_of, message, shown
+from .hardware_files import document_bytes, file_bytes, is_text, shortened
 from .process.traceback_filtering import entry_point, entry_points
 from .reports.tables import format_bytes
 from .shardings.mesh import Mesh
@@ -105,9 +109,20 @@ class TierTime:
 class CollectiveTime:
     """The time of a collective on some hardware.
 
+    ``float(time)`` is ``time.seconds``, and times compare by it, also with numbers of seconds. A sum is the time of
+    collectives that follow each other, tier by tier.
+
     Attributes:
         latency: seconds that pass however few bytes there are.
         tiers: what happens in each tier of links, from the inside out.
+
+    >>> from shardwise import Mesh
+    >>> h100, mesh = load("h100_sxm"), Mesh({"data": 2, "model": 8})
+    >>> inside, across = (h100.collective_time("all_gather", 2**26, mesh, axis) for axis in ("model", "data"))
+    >>> inside < across < 2e-3
+    True
+    >>> sum([inside, across, across])
+    CollectiveTime(3.74 ms: nvlink 448 MiB in 1.04 ms, infiniband 128 MiB in 2.68 ms, latency 7.2 us)
     """
 
     latency: float
@@ -122,6 +137,35 @@ class CollectiveTime:
     def overlapped(self) -> float:
         """Latency, and the time of the slowest tier: a lower bound, which messages in many pieces come close to."""
         return self.latency + max((tier.seconds for tier in self.tiers), default=0.0)
+
+    def __float__(self) -> float:
+        return self.seconds
+
+    def __lt__(self, other: CollectiveTime | float) -> bool:
+        return _compared(float.__lt__, self, other)
+
+    def __le__(self, other: CollectiveTime | float) -> bool:
+        return _compared(float.__le__, self, other)
+
+    def __gt__(self, other: CollectiveTime | float) -> bool:
+        return _compared(float.__gt__, self, other)
+
+    def __ge__(self, other: CollectiveTime | float) -> bool:
+        return _compared(float.__ge__, self, other)
+
+    def __add__(self, other: Any) -> CollectiveTime:
+        if not isinstance(other, CollectiveTime):
+            return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() starts from 0
+        sums: dict[tuple[str, int], TierTime] = {}
+        for time in (self, other):
+            names = [tier.name for tier in time.tiers]
+            for i, tier in enumerate(time.tiers):
+                key = (tier.name, names[:i].count(tier.name))  # a tier may come twice
+                known = sums.get(key, TierTime(tier.name, 0, 0.0))
+                sums[key] = TierTime(tier.name, known.bytes + tier.bytes, known.seconds + tier.seconds)
+        return CollectiveTime(self.latency + other.latency, tuple(sums.values()))
+
+    __radd__ = __add__
 
     def __repr__(self) -> str:
         parts = [f"{tier.name} {format_bytes(tier.bytes)} in {_duration(tier.seconds)}" for tier in self.tiers]
@@ -201,20 +245,31 @@ class Hardware:
         return tuple(_numbers("", document, sources))
 
     def peak(self, unit: str, dtype: Any) -> float:
-        """Operations per second of a unit for one dtype.
+        """Flops per second of a unit for one dtype.
 
-        A dtype that the file does not list has the rate of the narrowest listed one that is as wide, and one wider than
-        all of them a rate that is lower by the ratio of their bits.
+        A dtype that the file does not list has the rate of the narrowest listed one of its kind, float or integer, that
+        is not narrower; one wider than all of its kind has a rate that is lower by the ratio of their bits, and its
+        products at most that of the vector unit. Where the file lists none of the kind, the other kind serves.
+
+        The flops of complex numbers are those of their parts: one product that is added to a sum is 8 of them, and 2 of
+        real numbers. So the rate of complex64 is that of float32.
 
         Args:
             unit: ``"matrix"`` for products, ``"vector"``, or ``"transcendental"`` for functions such as ``exp``.
-            dtype: a NumPy dtype or its name.
+            dtype: a NumPy dtype or its name; or a row of the file, such as ``"bf16"`` or ``"tf32"``. As in files,
+                ``"i8"`` is an integer of 8 bits.
 
         Raises:
             ValueError: an unknown unit. DTypeError: an unknown dtype.
+
+        >>> load("h100_sxm").peak("matrix", "tf32")
+        494585145753600.0
         """
-        if unit not in _UNITS:
+        if not is_one_of(unit, _UNITS):
             raise ValueError(message("Hardware.peak", f"unit must be {_words(_UNITS)}", shown(unit)))
+        named = self._core.peak_named(unit, dtype) if isinstance(dtype, str) and is_text(dtype) else None
+        if named is not None:
+            return float(named[0])
         return float(self._core.peak(unit, dtype_name(as_dtype("Hardware.peak", dtype)))[0])
 
     def collective_time(self, kind: str, nbytes: int, mesh: Mesh, axes: Sequence[Axis] | str) -> CollectiveTime:
@@ -236,7 +291,7 @@ class Hardware:
         >>> load("tpu_v5e").collective_time("all_gather", 2**23, Mesh({"x": 8, "y": 4}), "y")
         CollectiveTime(562 us: ici 24 MiB in 559 us, latency 3 us)
         """
-        if kind not in _KINDS:
+        if not is_one_of(kind, _KINDS):
             raise ValueError(message("collective_time", f"kind must be {_words(_KINDS)}", shown(kind)))
         if not is_integer(nbytes, 0) or nbytes >= 2**63:
             rule = "nbytes must be an integer of at least 0 and below 2^63"
@@ -272,6 +327,9 @@ class Hardware:
     def __hash__(self) -> int:
         return hash(self._core)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_again, (self._core.json,)
+
     def __repr__(self) -> str:
         peak, row = self._core.peak("matrix", "bfloat16")
         memory = f"memory {_rate(self.memory_bandwidth, 'B/s')} and {format_bytes(self.memory_bytes)}"
@@ -289,12 +347,16 @@ class Hardware:
 
 
 @entry_point
-def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Hardware:
+def load(source: Hardware | str | bytes | os.PathLike[str] | os.PathLike[bytes] | Mapping[str, Any]) -> Hardware:
     """Read hardware: a built-in file by its name, a file of your own by its path, or a dict of the same form.
+
+    Hardware that is already loaded is returned as it is.
 
     Raises:
         ParseError: a file that is not of the form in :doc:`/hardware`; the message names the place in the file.
-        FileNotFoundError: neither a built-in name nor a file.
+        FileNotFoundError: neither a built-in name nor a file. IsADirectoryError: a directory.
+        ValueError: a dict with a value that JSON does not support, such as NaN; the message names its key.
+        TypeError: another object; or a dict with one in it.
 
     >>> load("tpu_v5p").tiers[0]
     Tier(name='ici', topology='torus', size=8960, bandwidth=90000000000.0, latency=1e-06, shape=(16, 20, 28))
@@ -302,26 +364,18 @@ def load(source: str | os.PathLike[str] | Mapping[str, Any]) -> Hardware:
     >>> slow.launch
     5e-06
     """
+    if isinstance(source, Hardware):
+        return source
     if isinstance(source, Mapping):
-        return Hardware._wrap(_hardware.from_json(_json_of(source), "hardware"))
+        return Hardware._wrap(_hardware.from_json(document_bytes(source), "hardware", has_places=False))
     try:
         path = os.fsdecode(source)
     except TypeError:
         raise TypeError(message("hardware.load", "takes a name, a path or a dict", described(source))) from None
-    found = _hardware.builtin(path)
+    found = _hardware.builtin(path) if is_text(path) else None
     if found is not None:
         return Hardware._wrap(found)
-    if not os.path.isfile(path):
-        names = _hardware.builtin_names()
-        near = [name for name in names if path and name.startswith(path)]
-        near = near or difflib.get_close_matches(path, names, n=1, cutoff=0.4)
-        way_out = f"did you mean {near[0]!r}? " if near else ""
-        rule = "must be a built-in name or the path of a file"
-        raise FileNotFoundError(
-            message("hardware.load", rule, repr(path), f"{way_out}sw.hardware.list() returns the names")
-        )
-    with open(path, "rb") as file:
-        return Hardware._wrap(_hardware.from_json(file.read(), path))
+    return Hardware._wrap(_hardware.from_json(file_bytes(path, _hardware.builtin_names()), shortened(path)))
 
 
 @entry_point
@@ -334,13 +388,14 @@ def list() -> builtins.list[str]:
     return _hardware.builtin_names()
 
 
-def _json_of(document: Mapping[str, Any]) -> bytes:
-    def plain(value: Any) -> Any:
-        if isinstance(value, np.generic):
-            return value.item()
-        raise TypeError(message("hardware.load", "a dict must have values that JSON supports", described(value)))
+def _read_again(document: str) -> Hardware:
+    return Hardware._wrap(_hardware.from_json(document.encode(), "hardware", has_places=False))
 
-    return json.dumps(dict(document), default=plain).encode()
+
+def _compared(compare: Callable[[float, float], bool], time: CollectiveTime, other: CollectiveTime | float) -> bool:
+    if not isinstance(other, (CollectiveTime, int, float)):
+        return NotImplemented
+    return compare(time.seconds, float(other))
 
 
 def _plain(number: Any) -> Any:

@@ -25,7 +25,7 @@ LAYERS = {
     "errors": ["errors"],
     "the user's source, and errors that quote it": ["dtypes", "user_code"],
     "reports, as plain data": ["reports", "viz"],
-    "meshes and shardings": ["shardings", "layouts", "hardware"],
+    "meshes and shardings": ["shardings", "layouts", "hardware_files", "hardware"],
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
     "recording": ["recording"],
     "NumPy's functions on traced values": ["numpy", "random", "host_random"],

@@ -94,16 +94,22 @@ void bind_hardware(py::module_& module) {
              const Peak peak = hardware.peak(unit_named(unit), dtype_from_python(dtype));
              return std::make_pair(peak.flops, std::string(peak.row));
            })
+      // The same of a row of the file, or of a dtype by its name there; None for other names.
+      .def("peak_named",
+           [](const Hardware& hardware, const std::string& unit, const std::string& name) {
+             const std::optional<Peak> peak = hardware.peak_named(unit_named(unit), name);
+             return peak ? std::optional(std::make_pair(peak->flops, std::string(peak->row))) : std::nullopt;
+           })
       .def("collective_time", &collective_time_rows, py::arg("kind"), py::arg("bytes"), py::arg("mesh"),
            py::arg("axes"))
       .def(py::self == py::self)
       .def("__hash__", [](const Hardware& hardware) { return hardware.hash; });
   module.def(
       "from_json",
-      [](const py::bytes& json, const std::string& file) {
-        return shared(hardware_from_json(static_cast<std::string_view>(json), file));
+      [](const py::bytes& json, const std::string& file, bool has_places) {
+        return shared(hardware_from_json(static_cast<std::string_view>(json), file, has_places));
       },
-      py::arg("json"), py::arg("file"));
+      py::arg("json"), py::arg("file"), py::arg("has_places") = true);
   module.def(
       "builtin",
       [](const std::string& name) {

@@ -116,6 +116,12 @@ Peak Hardware::peak(ComputeUnit unit, DType dtype) const {
   return is_on_vector ? of_vector : peak;
 }
 
+std::optional<Peak> Hardware::peak_named(ComputeUnit unit, std::string_view row_name) const {
+  if (const PeakRow* row = row_named(peaks[static_cast<size_t>(unit)], row_name)) return Peak{row->flops, row->name};
+  const auto dtype = dtype_from_mlir(row_name);
+  return dtype && bit_width(*dtype) > 0 ? std::optional(peak(unit, *dtype)) : std::nullopt;
+}
+
 Peak Hardware::dot_peak(DType dtype, bool is_default_precision) const {
   const DType part = is_complex(dtype) ? part_of_complex(dtype) : dtype;
   if (part == DType::kF32 && is_default_precision) {

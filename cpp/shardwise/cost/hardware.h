@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -114,6 +115,8 @@ struct Hardware {
   // without rows is the vector unit. The rate of a complex dtype is that of its parts, because flops count operations on
   // parts: 8 for a product that is added to a sum, instead of 2.
   Peak peak(ComputeUnit unit, DType dtype) const;
+  // By the name of a row, "tf32", or of a dtype, "i16"; nothing for other names.
+  std::optional<Peak> peak_named(ComputeUnit unit, std::string_view row_name) const;
   // Of a product: as above, but a float32 product of precision DEFAULT has the peak of `default_dot`.
   Peak dot_peak(DType dtype, bool is_default_precision) const;
 

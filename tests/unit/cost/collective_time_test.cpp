@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost/torus_links.h"
 #include "shardwise/base/text.h"
 
 namespace shardwise {
@@ -18,18 +19,6 @@ namespace {
 constexpr TransferKind kKinds[] = {TransferKind::kAllGather, TransferKind::kReduceScatter, TransferKind::kAllReduce,
                                    TransferKind::kAllToAll,  TransferKind::kShift,         TransferKind::kPermute,
                                    TransferKind::kExchange,  TransferKind::kChain};
-
-AxisList axes_named(const Mesh& mesh, std::string_view names) {
-  AxisList axes;
-  for (const char axis : names) axes.push_back(full_axis(mesh, *mesh.find_axis(std::string(1, axis))));
-  return axes;
-}
-
-CollectiveTime time_of(const Hardware& hardware, std::vector<MeshAxis> axes, std::string_view names, TransferKind kind,
-                       int64_t bytes) {
-  const Mesh mesh("mesh", std::move(axes));
-  return collective_time(kind, bytes, DeviceTiers(mesh, hardware).cut(axes_named(mesh, names)), hardware);
-}
 
 double microseconds(int64_t ps) { return static_cast<double>(ps) / 1e6; }
 
@@ -157,44 +146,6 @@ TEST(GShard, AllToAllGrowsWithTheSideOfTheTorus) {
 
 // ---- against counting on links ---------------------------------------------------------------------------------------
 
-// A torus of units with one link each way between neighbors, of one byte in a picosecond.
-class Links {
- public:
-  Links(Dims shape, bool closes) : shape_(std::move(shape)), closes_(closes) {}
-
-  int64_t count() const { return element_count(shape_); }
-  int64_t at(int64_t unit, size_t dim) const { return unit / stride(dim) % shape_[dim]; }
-  int64_t moved(int64_t unit, size_t dim, int64_t to) const { return unit + (to - at(unit, dim)) * stride(dim); }
-  // The neighbor on one side, if there is a link; two units on a ring have one link.
-  std::optional<int64_t> next(int64_t unit, size_t dim, int64_t side) const {
-    const int64_t to = at(unit, dim) + side, size = shape_[dim];
-    if (to >= 0 && to < size) return moved(unit, dim, to);
-    return closes_ && size > 2 ? std::optional(moved(unit, dim, (to + size) % size)) : std::nullopt;
-  }
-  const Dims& shape() const { return shape_; }
-
- private:
-  int64_t stride(size_t dim) const {
-    int64_t stride = 1;
-    for (size_t d = dim + 1; d < shape_.size(); ++d) stride *= shape_[d];
-    return stride;
-  }
-  Dims shape_;
-  bool closes_;
-};
-
-Hardware torus_of(const Links& links, bool closes) {
-  Hardware hardware = *default_hardware();
-  hardware.hash = 0;
-  hardware.tiers = {{.name = "torus",
-                     .topology = Topology::kTorus,
-                     .size = links.count(),
-                     .bandwidth = 1'000'000'000'000,
-                     .shape = links.shape(),
-                     .wrap_multiple = closes ? 1 : 0}};
-  return hardware;
-}
-
 // The best time of an all-gather of shards of 1 on any network (Edmonds): each set of units must receive what the others
 // hold, over the links into the set.
 double best_gather(const Links& links) {
@@ -222,8 +173,6 @@ std::vector<MeshAxis> axes_of(const Dims& shape) {
   for (size_t d = 0; d < shape.size(); ++d) axes.push_back({std::string(1, static_cast<char>('a' + d)), shape[d]});
   return axes;
 }
-
-constexpr int64_t kShard = 1'000'000;
 
 TEST(AllGather, OnATorusIsTheBestOfAllAlgorithms) {
   for (const Dims& shape : {Dims{4}, {5}, {8}, {2}, {2, 2}, {3, 4}, {4, 4}, {2, 8}, {5, 3}, {2, 3, 2}, {14}}) {
@@ -283,20 +232,6 @@ class Traffic {
   const Links& links_;
   std::map<std::pair<int64_t, int64_t>, double> loads_;
 };
-
-// The groups of a mesh over some of its axes.
-std::map<int64_t, std::vector<int64_t>> groups_of(const Mesh& mesh, const AxisList& axes) {
-  std::map<int64_t, std::vector<int64_t>> groups;
-  for (int64_t device = 0; device < mesh.device_count(); ++device) {
-    int64_t rest = device;
-    for (const AxisRef& ref : axes) {
-      const int64_t step = mesh.axis_stride(ref.axis);
-      rest -= device / step % ref.size * step;
-    }
-    groups[rest].push_back(device);
-  }
-  return groups;
-}
 
 TEST(AllToAll, OnATorusLoadsTheBusiestLink) {
   struct Case {
@@ -378,6 +313,7 @@ TEST(AllGather, OfAlternatingGroupsSharesLinks) {
   }
 }
 
+<<<<<<< HEAD
 // The groups of some axes of a mesh on a torus, whose dims the axes divide.
 struct TorusGroups {
   Links links;
@@ -517,6 +453,8 @@ TEST(Gather, WaitsForTheSlowestDim) {
   EXPECT_EQ(time(TransferKind::kAllReduce, "ba", 4 * kShard).total(), 32 * kShard);
 }
 
+=======
+>>>>>>> b1308fb5747c7ad94cf56c2e7311eb4462eb43e4
 // Device by device: which shards it holds after each tier.
 TEST(AllGather, OverTiersMovesEachShardOnce) {
   for (const auto& [nodes, inside] : {std::pair<int64_t, int64_t>{2, 8}, {3, 8}, {4, 4}, {8, 2}}) {

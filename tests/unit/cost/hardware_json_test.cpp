@@ -236,8 +236,7 @@ TEST(HardwareJson, NoTextCrashesTheReader) {
   EXPECT_EQ(message_of(R"({"name": "a", "name": "b"})"),
             "mine.json: a key must stand once in an object, got \"name\" twice");
   EXPECT_NE(error_of(file_with("3e12", "1e400")).find("a number must fit 64 bits"), std::string::npos);
-  EXPECT_EQ(error_of(std::string(kMostHardwareBytes + 1, ' ')),
-            "mine.json: a hardware file must have at most 16 MiB, got 16777217 bytes");
+  EXPECT_EQ(error_of(std::string(kMostHardwareBytes + 1, ' ')), "mine.json: must have at most 16 MiB");
   const std::string whole = file_with("", "");
   for (size_t length = 0; length < whole.size(); ++length) EXPECT_NE(error_of(whole.substr(0, length)), "no error");
 }

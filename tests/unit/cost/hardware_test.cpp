@@ -56,6 +56,20 @@ TEST(Peak, OfAnIntegerFollowsFromIntegers) {
   EXPECT_EQ(v3.peak(ComputeUnit::kVector, DType::kI64).flops, v3.peak(ComputeUnit::kVector, DType::kF64).flops);
 }
 
+TEST(Peak, IsFoundByTheNameOfItsRow) {
+  const Hardware& h100 = *builtin_hardware("h100_sxm");
+  const auto row = [&](ComputeUnit unit, std::string_view name) {
+    const auto peak = h100.peak_named(unit, name);
+    return peak ? peak->row : "none";
+  };
+  EXPECT_EQ(row(ComputeUnit::kMatrix, "tf32"), "tf32");
+  EXPECT_EQ(row(ComputeUnit::kVector, "tf32"), "none");
+  EXPECT_EQ(row(ComputeUnit::kMatrix, "bf16"), "bf16");
+  EXPECT_EQ(row(ComputeUnit::kVector, "i8"), "i32");
+  EXPECT_EQ(row(ComputeUnit::kMatrix, "float32"), "none");
+  EXPECT_EQ(row(ComputeUnit::kMatrix, ""), "none");
+}
+
 TEST(Peak, OfAComplexDTypeIsThatOfItsParts) {
   const Hardware& h100 = *builtin_hardware("h100_sxm");
   for (const ComputeUnit unit : {ComputeUnit::kMatrix, ComputeUnit::kVector, ComputeUnit::kTranscendental}) {
