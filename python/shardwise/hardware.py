@@ -20,11 +20,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
-<<<<<<< HEAD
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-=======
-from collections.abc import Callable, Iterator, Mapping, Sequence
->>>>>>> b1308fb5747c7ad94cf56c2e7311eb4462eb43e4
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -298,9 +294,10 @@ class Hardware:
             raise ValueError(message("collective_time", rule, shown(nbytes)))
         if not isinstance(mesh, Mesh):
             raise TypeError(message("collective_time", "mesh must be a Mesh", described(mesh)))
-        if not isinstance(axes, (str, SubAxis, Iterable)):
+        given: Any = axes
+        if not isinstance(given, (str, SubAxis, Iterable)):
             rule = "axes must be a mesh axis, or several"
-            raise TypeError(message("collective_time", rule, described(axes), 'axes=["data", "model"] names two'))
+            raise TypeError(message("collective_time", rule, described(given), 'axes=["data", "model"] names two'))
         names = [axes] if isinstance(axes, (str, SubAxis)) else [*axes]
         rows = [(axis.name, (axis.pre, axis.size)) if isinstance(axis, SubAxis) else (axis, None) for axis in names]
         if not all(isinstance(name, str) for name, _ in rows):

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shardwise/compiler/compile.h"
 #include "shardwise/explanation/axis_edges.h"
 #include "shardwise/explanation/counterfactual.h"
 #include "shardwise/ir/value_names.h"

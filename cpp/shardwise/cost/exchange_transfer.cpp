@@ -25,13 +25,13 @@ bool is_from_neighbors(const ExchangeTarget& to, const ExchangeSource& from) {
 }
 
 // Whether each device has the rows of its tile, and no others.
-bool is_in_place(const ExchangeTarget& to, const ExchangeSource& from) {
+bool tile_stays(const ExchangeTarget& to, const ExchangeSource& from) {
   return from.axes == to.axes && from.block == to.rows && to.step == to.rows && from.size == to.size &&
          from.scale == 1 && from.offset == 0 && from.holes == 1 && from.begin <= 0 && from.end >= to.size;
 }
 
 bool moves(const ExchangeMap& map, size_t dim) {
-  return std::ranges::any_of(map.from, [&](const auto& operand) { return !is_in_place(map.to[dim], operand[dim]); });
+  return std::ranges::any_of(map.from, [&](const auto& operand) { return !tile_stays(map.to[dim], operand[dim]); });
 }
 
 // The digits of one axis that any of `refs` has.

@@ -167,11 +167,10 @@ def texts_of(values: Any) -> tuple[str, ...]:
 
 def choices_of(rows: tuple[Any, ...], options: PartitionOptions) -> Choices:
     """The choices of the extension's rows."""
-    program, ops, plans, *texts = rows
+    program, ops, plans, sources, carries, exchanges = rows
     chosen = {at: ChosenOp(op, method, tuple(operands), tuple(results)) for at, op, method, operands, results in ops}
-    return Choices(
-        chosen, {at: tuple(moves) for at, moves in plans}, *map(dict, texts), program=program, options=options
-    )
+    moves = {at: tuple(names) for at, names in plans}
+    return Choices(chosen, moves, dict(sources), dict(carries), dict(exchanges), program, options)
 
 
 _Texts = list[tuple[str, str]]
@@ -197,7 +196,7 @@ def checked_choices(what: str, choices: Any) -> Choices | None:
     if not isinstance(choices, Choices):
         hint = "read them by Choices.from_json()" if isinstance(choices, (str, Mapping)) else "pass program.choices"
         raise TypeError(message(what, "choices must be those of a program", shown(choices), hint))
-    kinds = {"ops": ChosenOp, "plans": (tuple, list), **dict.fromkeys(TEXTS, str)}
+    kinds: dict[str, Any] = {"ops": ChosenOp, "plans": (tuple, list), **dict.fromkeys(TEXTS, str)}
     for name, kind in kinds.items():
         entries = getattr(choices, name)
         if not isinstance(entries, Mapping):

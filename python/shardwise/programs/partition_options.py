@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict, get_args
 
-from ..errors import described, message
+from ..errors import ShardingError, described, message, shown
 from ..hardware import Hardware, load
 
 __all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
@@ -27,13 +27,22 @@ DEFAULT_HARDWARE: Final = load("default")
 
 
 def checked_hardware(what: str, given: Any) -> Hardware:
-    """``given``, or the hardware that it names. Errors are those of ``hardware.load``; TypeError for other values."""
+    """``given``, or the hardware that it names.
+
+    Raises:
+        ShardingError: no built-in name and no file. ParseError: a file of another form. TypeError: other values.
+    """
     if isinstance(given, Hardware):
         return given
     if not isinstance(given, (str, os.PathLike, Mapping)):
         rule = "hardware must be that of hardware.load, a name or a path"
         raise TypeError(message(what, rule, described(given)))
-    return load(given)
+    try:
+        return load(given)
+    except OSError as error:
+        raise ShardingError(
+            message(what, "hardware must be a built-in name or a file", shown(given), str(error))
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/choice/candidates/candidate.h"
 #include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {

@@ -16,7 +16,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shardwise/choice/candidates/candidate.h"
 #include "shardwise/choice/greedy/accumulators.h"
 #include "shardwise/choice/greedy/heuristics.h"
 #include "shardwise/choice/versions.h"
