@@ -490,7 +490,7 @@ def test_more_bytes_never_take_less_time(name: str, kind: str, x: int, y: int, n
         assert 0 <= time.overlapped <= time.seconds * (1 + 1e-9)
         assert time.seconds <= longer.seconds
         assert all(tier.bytes < 2**62 for tier in longer.tiers)
-    assert compared == 3 or max(nbytes, more) > 2**30
+    assert compared == 3 or max(nbytes, more, 1) * x * y >= 2**40
 
 
 @pytest.mark.parametrize("nbytes", [2**61, 2**62, 2**63 - 1])
