@@ -33,7 +33,7 @@ struct LocalCollective {
   double bytes = 0;           // received by the device that receives most
   bool is_exact = true;       // false: `bytes` is an upper bound, as of an exchange among too many devices to count
   bool is_chain = false;      // a message is passed on from device to device
-  // What else the kind has.
+  // Each of these is set for some kinds only.
   std::vector<AxisList> dims = {};       // by dim, of an all_gather and a reduce_scatter
   std::vector<AllToAllMove> moves = {};  // of an all_to_all
   PermuteAttrs permute = {};             // of a collective_permute
@@ -45,7 +45,7 @@ struct LocalCollective {
 // Whether devices send anything: not for all_slice, axis_index and to_unreduced.
 bool moves_data(CollectiveKind kind);
 
-// Of an op of a local program. An op that moves no data has a group of one device, and no mesh.
+// Reads an op of a local program. An op that moves no data has a group of one device, and no mesh.
 LocalCollective read_collective(const OpView& op);
 
 // Time, bytes and rounds of one execution. A shift by more than one place, and an exchange along the axes of a dim from

@@ -57,7 +57,7 @@ Fraction mean(const Executions& a, const Executions& b) {
   return fraction_of(sum, widened(x + y) * widened(q) * widened(s));
 }
 
-// What the user declares, or an equal share.
+// The user declares it; otherwise, all branches have an equal share.
 Fraction share_of_branch(const OpView& op, size_t branch) {
   const auto branches = static_cast<int64_t>(op.regions().size());
   const auto* weights = op.attrs().find<IntArray>(kWeightsAttr);

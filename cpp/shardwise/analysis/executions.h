@@ -23,7 +23,7 @@ namespace shardwise {
 // The trips of a loop that does not count: enough for a transfer before it to be worth more than one in it.
 inline constexpr int64_t kAssumedTrips = 16;
 
-// What the user declares of an op, as attributes: the trips of a loop that does not count, and how often each branch of
+// Users declare these attributes of an op: the trips of a loop that does not count, and how often each branch of
 // an op runs, as weights: [3, 1] is 3/4 and 1/4.
 inline constexpr std::string_view kTripsAttr = "shardwise.trips", kWeightsAttr = "shardwise.weights";
 
@@ -54,7 +54,7 @@ class ModuleExecutions {
   explicit ModuleExecutions(const Module& module);
 
   const Executions& of(OpId op) const { return of_region(module_.op(op).parent); }
-  // Of a combiner, which its op applies to elements: those of the op.
+  // A combiner has the executions of the op that applies it to elements.
   const Executions& of_region(RegionId region) const { return regions_[region.index]; }
   // A count of 0 for a function that main does not reach.
   const Executions& of_function(size_t function) const { return functions_[function]; }

@@ -136,7 +136,7 @@ class Grouping {
     return own_cost(op).touched[op.operand_count() + module_.value(value).index] >= module_.type(value).byte_quantity();
   }
 
-  // What reads the scores of an attention behind it is its gradient, which makes them again: one group.
+  // The gradient of an attention reads its scores. It computes them again, so that both are one group.
   void join_gradients(const OpView& op, FusionRole role, Id own) {
     const bool is_part = role == FusionRole::kElementwise || role == FusionRole::kRowReduction ||
                          (role == FusionRole::kProduct && roles_.has_batch(op.id()));

@@ -43,7 +43,7 @@ bool is_view(const OpView& op) {
   return (op.def().traits.movement && op.operand_count() == 1 && op.result_count() == 1) || is_widening(op);
 }
 
-// Of a view: whether it is the same memory.
+// Whether a view occupies the same memory as its operand.
 bool is_alias(const OpView& op) {
   return is_name(op) ||
          (!is_widening(op) && op.operand_type(0).element_quantity() == op.result_type().element_quantity() &&

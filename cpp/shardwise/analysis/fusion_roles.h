@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an op is for fusion, by its definition and its rule:
+// Classifies ops for fusion, by their definitions and rules:
 //
 //   kView          a name or a view of one operand: annotations, transpose, broadcast_in_dim, slice, a widening convert
 //   kFree          made where it is used: splats, iota, and elementwise ops of them, such as a causal mask
@@ -21,7 +21,7 @@ namespace shardwise {
 
 enum class FusionRole : uint8_t { kView, kFree, kElementwise, kRowReduction, kReduction, kProduct, kOther, kBorder };
 
-// What an operand is a view of. Broadcasts make a kEnlarged view, slices a kPart.
+// How an operand relates to the value that it is a view of. A broadcast is a kEnlarged view, a slice a kPart.
 enum class ViewKind : uint8_t { kWhole, kEnlarged, kPart };
 struct ViewedValue {
   ValueId value;
@@ -39,7 +39,7 @@ class FusionRoles {
   // Through the views that are the same memory, as an annotation or a reshape is, and not a transpose.
   ValueId before_aliases(ValueId value) const { return before_aliases_[value.index]; }
   bool is_free(ValueId value) const;
-  // Of a product: a dim that both operands and the result have, such as the heads of an attention.
+  // Whether both operands and the result of a product share a dim, such as the heads of an attention.
   bool has_batch(OpId product) const;
 
  private:

@@ -19,7 +19,7 @@
 
 namespace shardwise {
 
-// Where the tensors of an op are while it is computed, and by what.
+// How an op is computed: the placements of its tensors, and the method.
 struct OpChoice {
   const Method* method = nullptr;  // instead of the rule
   std::vector<PlacementId> operands, results;
@@ -98,7 +98,7 @@ struct Choice {
   std::vector<ChosenText> sources, carries;
 };
 
-// That of a compilation, which the first pass that decides anything makes.
+// Returns the choice of this compilation. The first pass that decides something creates it.
 Choice& choice_of(PassContext& context);
 
 }  // namespace shardwise

@@ -335,7 +335,7 @@ void expect_format(const JsonNode& document) {
 
 HardwarePtr hardware_from_json(std::string_view json, std::string_view file, bool has_places) {
   if (json.size() > kMostHardwareBytes) {
-    throw ParseError(error_message(file, str("must have at most ", kMostHardwareBytes >> 20, " MiB"), {}, {}), 0, 0);
+    throw ParseError(error_message(file, str("must have at most ", kMostHardwareBytes >> 20, " MiB"), {}, {}));
   }
   const JsonNode document = JsonNode::parse(json, std::string(file), has_places);
   expect_format(document);

@@ -2,7 +2,7 @@
 //
 // Creates ops of the assigned program, with their operands where the Choice takes them:
 //
-//   ops.add(dot, rule, choice)      %1 = sdy.reshard %w … {cause = "operand 1 of dot_general"}
+//   ops.add(dot, choice)            %1 = sdy.reshard %w … {cause = "operand 1 of dot_general"}
 //                                   %2 = stablehlo.dot_general %x, %1
 #pragma once
 

@@ -52,7 +52,7 @@ class PartitionOptions:
     Attributes:
         objective: what the partitioner minimizes. ``"time"``, the default: the bytes that a device receives, by
             schedules in which no device waits for a chain of others. ``"bytes"``: these bytes alone.
-        hardware: what times are of: a :class:`shardwise.hardware.Hardware`, a built-in name or the path of a file;
+        hardware: the hardware that times are computed for: a :class:`shardwise.hardware.Hardware`, its name, or a path;
             by default the file ``default``. It is kept with the choices; no choice depends on it yet.
     """
 
