@@ -48,8 +48,12 @@ def changed_files() -> set[Path]:
     """The C++ files that the commits of the day before the last commit changed, and the uncommitted changes."""
     last = int(git("log", "-1", "--format=%ct"))
     committed = git("log", f"--since={last - 24 * 3600}", "--format=", "--name-only", "--", "cpp")
-    uncommitted = git("diff", "--name-only", "HEAD", "--", "cpp")
-    return {ROOT / name for name in [*committed.splitlines(), *uncommitted.splitlines()] if name}
+    return {ROOT / name for name in committed.splitlines() if name} | uncommitted_files()
+
+
+def uncommitted_files() -> set[Path]:
+    """The C++ files with changes that are not committed."""
+    return {ROOT / name for name in git("diff", "--name-only", "HEAD", "--", "cpp").splitlines()}
 
 
 def including(changed: set[Path]) -> set[Path]:
@@ -69,13 +73,16 @@ def including(changed: set[Path]) -> set[Path]:
 
 
 def selected(entries: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The entries of changed sources first, then of those that include a changed header; at most MOST of them."""
-    changed = changed_files()
+    """The entries of changed sources first, then of those that include a changed header; at most MOST of them.
+
+    Uncommitted changes come before all: the sample of a day with many commits must have them.
+    """
+    changed, uncommitted = changed_files(), uncommitted_files()
     reached = including(changed)
     chosen = [entry for entry in entries if Path(entry["file"]) in reached]
     commit = git("rev-parse", "HEAD").strip()
     random.Random(commit).shuffle(chosen)  # the same sample each time that this commit is checked
-    chosen.sort(key=lambda entry: Path(entry["file"]) not in changed)
+    chosen.sort(key=lambda entry: (Path(entry["file"]) not in uncommitted, Path(entry["file"]) not in changed))
     return chosen[:MOST]
 
 

@@ -119,8 +119,15 @@ def zero() -> str:
     return picture(("ZeRO-1: w is whole on each of 4 devices, and the momentum is split", graph_svg(compiled)))
 
 
+def layouts() -> str:
+    """Which layout is chosen: the product of the page, for few tokens and for many."""
+    compiled = page("which_layout", 0)["compiled"]
+    few, many = (graph_svg(compiled(tokens)) for tokens in (4096, 32768))
+    return picture(("4096 tokens: parts of the sum", few), ("32768 tokens: rows", many))
+
+
 PICTURES: dict[str, Callable[[], str]] = {
-    "program": program, "tiles": tiles, "propagation": propagation, "moe": moe, "zero": zero,
+    "program": program, "tiles": tiles, "propagation": propagation, "moe": moe, "zero": zero, "layouts": layouts,
 }  # fmt: skip
 
 

@@ -38,7 +38,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 # Questions that users search for, and the page with a heading that answers each.
 QUESTIONS = {
-    "Does my model fit?": "plan_a_model",
+    "Does my model fit, and how fast is it?": "plan_a_model",
+    "How far to trust the numbers": "step_time",
     "My loss needs a static argument": "sharp_bits",
     "x[0] = 1 fails": "sharp_bits",
     "Which functions work": "numpy",

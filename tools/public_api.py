@@ -69,9 +69,20 @@ def home_of(name: str) -> str:
 # ---- API reference ---------------------------------------------------------------------------------------------------
 
 
+_INHERITED = "   :inherited-members:\n"
+
+
+def _has_hidden_base(value: type) -> bool:
+    """Whether a part of a class is in a class of ours that is not public, as the reports of a program are."""
+    bases = value.__mro__[1:-1]
+    return bool(bases) and all(
+        base.__module__.startswith("shardwise.") and getattr(sw, base.__name__, None) is not base for base in bases
+    )
+
+
 def _directive(qualified: str, value: Any) -> str:
     if inspect.isclass(value) and value.__module__.startswith("shardwise"):  # sw.bfloat16 is ml_dtypes'
-        return f".. autoclass:: {qualified}\n   :members:\n"
+        return f".. autoclass:: {qualified}\n   :members:\n{_INHERITED if _has_hidden_base(value) else ''}"
     if inspect.isroutine(value):
         return f".. autofunction:: {qualified}\n"
     return f".. autodata:: {qualified}\n   :no-value:\n"

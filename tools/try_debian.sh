@@ -9,7 +9,8 @@
 #
 # RELEASE is 12, 13 or forky. Options: --steps LIST (demo, test-py, jax, extension), --lock NAME (requirements/NAME.txt for
 # the tests: test, but newest for the step jax, except on 12), --compiler NAME, --jobs N, --ccache (shares the compiler cache
-# of this user with the root), --keep (leaves the root that the steps ran in), --reuse (runs the steps in that root).
+# of this user with the root), --select WORDS (SELECT of make test-py), --keep (leaves the root that the steps ran in), --reuse
+# (runs the steps in that root).
 # SHARDWISE_ROOTS is the folder of roots, SHARDWISE_MIRROR Debian's mirror.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,9 +20,9 @@ die() {
   exit 2
 }
 
-usage="usage: tools/try_debian.sh 12|13|forky [--steps LIST] [--lock NAME] [--compiler NAME] [--jobs N] [--ccache] [--keep]
-       [--reuse]"
-steps="" lock="" compiler="" jobs="$(nproc)" ccache="" keep="" reuse=""
+usage="usage: tools/try_debian.sh 12|13|forky [--steps LIST] [--lock NAME] [--compiler NAME] [--jobs N] [--ccache]
+       [--select WORDS] [--keep] [--reuse]"
+steps="" lock="" compiler="" jobs="$(nproc)" ccache="" select="" keep="" reuse=""
 [ $# -gt 0 ] || die "$usage"
 release="$1"
 shift
@@ -38,6 +39,7 @@ while [ $# -gt 0 ]; do
     --compiler) compiler="${2:?$usage}" && shift ;;
     --jobs) jobs="${2:?$usage}" && shift ;;
     --ccache) ccache=yes ;;
+    --select) select="${2:?$usage}" && shift ;;
     --keep) keep=yes ;;
     --reuse) reuse=yes keep=yes ;;
     *) die "$usage" ;;
@@ -89,6 +91,8 @@ pip_folders() {
 copy_settings() {
   local file
   cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+  # The line of Debian's installer: processes of JAX listen at the address of this name.
+  grep -qswF "$(uname -n)" "$root/etc/hosts" || printf '127.0.1.1\t%s\n' "$(uname -n)" >> "$root/etc/hosts"
   mkdir -p "$root/usr/local/share/ca-certificates"
   cp -rL /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
   cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
@@ -140,7 +144,7 @@ run_step() {
     test-py)
       # Types are checked against the stubs of the newest NumPy alone.
       inside env CI=true make test-py JOBS="$jobs" LOCK="$lock" WERROR="$werror" \
-        "SELECT=$([ "$lock" != oldest ] || echo --deselect tests/api/test_stubs.py::test_checkers_are_content)"
+        "SELECT=$select $([ "$lock" != oldest ] || echo --deselect tests/api/test_stubs.py::test_checkers_are_content)"
       ;;
     jax)
       inside rm -f .venv/.packages # those of another lock
@@ -205,6 +209,7 @@ fi
 copy_settings
 status=0
 SHARDWISE_TRY_DEBIAN_MOUNTS=1 unshare --mount --propagation private "$0" "$release" --steps "$steps" --jobs "$jobs" \
-  ${given_lock:+--lock "$given_lock"} ${compiler:+--compiler "$compiler"} ${ccache:+--ccache} || status=$?
+  ${given_lock:+--lock "$given_lock"} ${compiler:+--compiler "$compiler"} ${ccache:+--ccache} \
+  ${select:+--select "$select"} || status=$?
 [ -n "$keep" ] || rm -rf --one-file-system "$root"
 exit $status

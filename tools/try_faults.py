@@ -205,6 +205,10 @@ def _make_environment(place: Path) -> None:
     packages = sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)})
     # The .pth files there, that of the editable install among them, are read only where they are a site directory.
     Path(packages, "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    # Of a package that brings libraries: mpi4py searches the prefix for libmpi, which searches its own for the rest.
+    for part in (*own.glob("lib/*"), own / "etc", own / "share"):
+        if part.exists() and not (place / part.relative_to(own)).exists():
+            (place / part.relative_to(own)).symlink_to(part)
     for script in (own / "bin").iterdir():
         target = place / "bin" / script.name
         if target.exists() or not script.is_file():

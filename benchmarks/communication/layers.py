@@ -233,7 +233,7 @@ LAYERS = [
     layer(
         "take_along_axis",
         lambda np, x, i: np.take_along_axis(x, i, 1),
-        1344,
+        392,
         ((8, 64), COLUMNS),
         (((8, 24), INT), COLUMNS),
         out=COLUMNS,

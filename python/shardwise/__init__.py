@@ -80,6 +80,7 @@ from .errors import (
     TracingWarning,
     UnsupportedError,
 )
+from .from_shards import make_array_from_callback, make_array_from_single_device_arrays
 from .grad import grad, stop_gradient, value_and_grad
 from .jit import eval_shape, jit
 from .layouts import axis_rules
@@ -163,6 +164,8 @@ __all__ = [
     "jit",
     "layouts",
     "logical",
+    "make_array_from_callback",
+    "make_array_from_single_device_arrays",
     "make_mesh",
     "manual",
     "propagation_barrier",

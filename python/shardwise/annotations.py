@@ -92,10 +92,9 @@ def replicate(x: Any) -> Any:
 
     Source: GShard (arXiv 2006.16668), section 3.1.
     """
-    x = _annotated(x, replicate)
-    if not isinstance(x, Tracer):
-        return x
-    return _constrain(x, "replicate", [([], False, None)] * x.ndim)
+    with naming("replicate"):
+        x = _annotated(x, replicate)
+        return _constrain(x, "replicate", [([], False, None)] * x.ndim) if isinstance(x, Tracer) else x
 
 
 @entry_point
@@ -118,11 +117,19 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
 
     Source: GShard (arXiv 2006.16668), section 3.1.
     """
-    x = _annotated(x, split, dim, partitions)
-    if not isinstance(x, Tracer):
-        if isinstance(x, (np.ndarray, np.generic)):
-            check_ndim("split", dim, x.ndim)
-        return x
+    with naming("split"):
+        x = _annotated(x, split, dim, partitions)
+        return _split(x, dim, partitions) if isinstance(x, Tracer) else _checked(x, dim)
+
+
+def _checked(x: Any, dim: int) -> Any:
+    """An array outside of traced functions, which has the dim."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        check_ndim("split", dim, x.ndim)
+    return x
+
+
+def _split(x: Tracer, dim: int, partitions: Any) -> Tracer:
     dim = check_ndim("split", dim, x.ndim)
     mesh = x._trace.require_mesh("split")
     if isinstance(partitions, (int, np.integer)) and not isinstance(partitions, bool):
@@ -138,7 +145,8 @@ def split(x: Any, dim: int, partitions: int | Axis | tuple[Axis, ...]) -> Any:
         )
     dims: list[tuple[list[Any], bool, int | None]] = [([], True, None)] * x.ndim
     dims[dim] = ([a if isinstance(a, str) else (a.name, a.pre, a.size) for a in axes], False, None)
-    return x._trace.constrain(x, _core.mesh.Sharding.make(mesh._core, dims))
+    with naming("split"):
+        return x._trace.constrain(x, _core.mesh.Sharding.make(mesh._core, dims))
 
 
 @entry_point
@@ -162,12 +170,16 @@ def shard(x: Any, sharding: PartitionSpec | NamedSharding | str | np.ndarray | l
     Source: GShard (arXiv 2006.16668), section 3.1.
     """
     sharding = native(sharding)
-    x = _annotated(x, shard, sharding)
-    return _sharded("shard", x, sharding) if isinstance(x, Tracer) else x
+    with naming("shard"):
+        x = _annotated(x, shard, sharding)
+        return _sharded("shard", x, sharding) if isinstance(x, Tracer) else x
 
 
 def _sharded(what: str, x: Tracer, sharding: Any) -> Tracer:
     mesh = x._trace.require_mesh(what, sharding.mesh if isinstance(sharding, NamedSharding) else None)
+    if _is_spec_without_p(sharding):
+        way_out = f"write P({', '.join(map(repr, sharding))})"
+        raise ShardingError(message(what, "takes P(...), NamedSharding or text", repr(sharding), way_out))
     if isinstance(sharding, (np.ndarray, list)):
         assignment = np.asarray(sharding)
         if assignment.ndim != x.ndim or assignment.dtype.kind not in "iu":
@@ -180,11 +192,22 @@ def _sharded(what: str, x: Tracer, sharding: Any) -> Tracer:
             )
         sharding = assignment_sharding(mesh, assignment)
     if isinstance(sharding, (PartitionSpec, str)):
-        sharding = NamedSharding(mesh, sharding)
+        with naming(what):
+            sharding = NamedSharding(mesh, sharding)
     if not isinstance(sharding, NamedSharding):
         raise ShardingError(message(what, "takes P(...), NamedSharding, text or a device assignment", repr(sharding)))
     check_same_devices(what, mesh, sharding.mesh)
-    return x._trace.constrain(x, on_program_mesh(mesh, sharding.core(x.ndim)))
+    with naming(what):
+        return x._trace.constrain(x, on_program_mesh(mesh, sharding.core(x.ndim)))
+
+
+def _is_spec_without_p(sharding: Any) -> bool:
+    """Whether this is a list or a tuple of what P takes: axes, tuples of axes, and None."""
+    entries = sharding if type(sharding) in (list, tuple) else []
+    axes = [axis for entry in entries for axis in (entry if type(entry) is tuple and entry else [entry])]
+    return any(isinstance(axis, (str, SubAxis)) for axis in axes) and all(
+        axis is None or isinstance(axis, (str, SubAxis)) for axis in axes
+    )
 
 
 @entry_point
@@ -233,7 +256,7 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
 
     Every dim is closed. A dim without a name (``"_"`` or None), or whose name has no rule, is not split; a
     ShardingWarning names each dim whose name has no rule. The rule ``{"hidden": None}`` states that a dim is not split.
-    Without rules, ``x`` is not constrained.
+    Outside of :func:`shardwise.axis_rules`, ``x`` is not constrained, and a ShardingWarning says so.
 
     Args:
         x: an array of any shape.
@@ -256,7 +279,12 @@ def logical(x: Any, names: str | Sequence[str | None]) -> Any:
     x = _annotated(x, logical, names)
     if isinstance(x, (Tracer, np.ndarray, np.generic)) and len(dims) != x.ndim:
         raise ShapeError(message("logical", f"an array of {x.ndim} dims needs as many names", repr(names)))
-    if not isinstance(x, Tracer) or layout is None:
+    if not isinstance(x, Tracer):
+        return x
+    if layout is None:
+        if x._trace.mesh is not None and x._trace.mesh.size > 1:
+            way_out = 'call the jitted function inside of "with sw.axis_rules({name: axis}):"'
+            warn("logical", "a dim is left unsharded without rules", repr(names), way_out)
         return x
     mesh = x._trace.require_mesh("logical")
     _check_layout(dims, layout, mesh)

@@ -244,6 +244,14 @@ class Array(ArrayMethods):
             return gathered.astype(dtype)
         return gathered if copy is False else gathered.copy()
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The whole array in host memory, for ``from_dlpack`` of other libraries: a copy, as of ``np.asarray(x)``."""
+        return np.asarray(self).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """DLPack's number of the host, and the device 0."""
+        return np.empty(0).__dlpack_device__()
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         try:
             return _eager(getattr(ufunc, method), inputs, kwargs)

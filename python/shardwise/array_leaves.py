@@ -16,7 +16,7 @@ from .process.foreign import native
 from .recording.tracing import Trace, Tracer, WeakTracer, refuse_escaped
 from .shardings.sharding import NamedSharding
 from .trees import flatten, leaf_names
-from .user_code.static_arguments import STATIC_FIELD
+from .user_code.static_arguments import static_field
 
 __all__ = ["as_weak", "aval_of", "lifted_results", "numbers_of", "sharding_of"]
 
@@ -34,8 +34,11 @@ def sharding_of(leaf: Any) -> NamedSharding | None:
     return sharding if isinstance(sharding, NamedSharding) else None
 
 
-def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
-    """Shape, dtype and sharding of the argument leaf ``name``; DTypeError if it is not an array of numbers."""
+def aval_of(what: str, leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
+    """Shape, dtype and sharding of the argument leaf ``name``; DTypeError if it is not an array of numbers.
+
+    ``what`` is the public function that was called, and ``function`` the name of the user's.
+    """
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf
     if isinstance(leaf, Tracer):
@@ -45,11 +48,11 @@ def aval_of(leaf: Any, name: str, function: str) -> ShapeDtypeStruct:
     array = numbers_of(leaf)
     if array is None:
         rule = f"argument {name} must be an array of numbers"
-        raise DTypeError(message("jit", rule, described(leaf), _way_out(leaf, name, function)))
+        raise DTypeError(message(what, rule, described(leaf), _way_out(what, leaf, name, function)))
     return ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding_of(leaf))
 
 
-def _way_out(leaf: Any, name: str, function: str) -> str:
+def _way_out(what: str, leaf: Any, name: str, function: str) -> str:
     """The error's advice for a non-array argument: how to pass it to a program."""
     convert = way_to_numbers(leaf)
     if convert is not None:
@@ -61,12 +64,17 @@ def _way_out(leaf: Any, name: str, function: str) -> str:
     elif type(leaf).__module__ != "builtins" and not callable(leaf):
         register = ", or register its class as a tree of arrays: sw.register_pytree_node"
     unnamed = re.fullmatch(r"arg(\d+)", name)
+    if name == "self" and what == "jit":  # of a decorated method
+        return f"make it static, above the method: @sw.jit(static_argnums=0){register}"
+    if what == "eval_shape" and (unnamed or parameter == name):
+        bound = "a lambda" if unnamed else f"functools.partial({function}, {name}=…)"
+        return f"bind it with {bound}{register}"
     if unnamed:
         return f"make it static: sw.jit({function}, static_argnums={unnamed[1]}){register}"
     if parameter == name:
         return f"make it static: sw.jit({function}, static_argnames={name!r}){register}"
     if re.search(r"\.\w+$", name):
-        return f"{STATIC_FIELD}{register}"
+        return f"{static_field()}{register}"
     return f"take it out of {parameter}, or pass it as a separate static argument{register}"
 
 
@@ -80,7 +88,7 @@ def lifted_results(trace: Trace, what: str, result: Any) -> tuple[list[Tracer], 
     leaves, structure = flatten(result)
     for i, leaf in enumerate(leaves):
         if not isinstance(leaf, (Tracer, Array)) and numbers_of(leaf) is None:
-            way_out = "return arrays, and anything else outside the function"
+            way_out = way_to_numbers(leaf) or "return arrays, and anything else outside the function"
             got = f"{described(leaf)} for result{leaf_names(result)[i]}"
             raise DTypeError(message(what, "an output must be an array", got, way_out))
     return [trace.lift(leaf) for leaf in leaves], structure

@@ -2,9 +2,10 @@
 """``shardwise``: programs as text, from the command line. ``python -m shardwise`` is the same.
 
 ``shardwise opt FILE.mlir --passes=propagate,insert-reshards`` runs passes and prints the program; ``shardwise why
-FILE.mlir %value`` explains the sharding of a value; ``shardwise run FILE.mlir --arg x.npy`` runs the program. ``-`` is
-standard input. An error in a program is one line, ``FILE:LINE:COLUMN: error: …``, with exit code 1; a warning is one
-line with ``warning:``.
+FILE.mlir %value`` explains the sharding of a value; ``shardwise run FILE.mlir --arg x.npy`` runs the program;
+``shardwise estimate FILE.mlir --hardware h100_sxm`` says how long a step takes. ``-`` is standard input. An error in
+a program is one line, ``FILE:LINE:COLUMN: error: …``, with exit code 1; that of a call is at the function, and one
+without a place in the text is ``FILE: error: …``. A warning is one line with ``warning:``.
 """
 
 from __future__ import annotations
@@ -17,13 +18,18 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 from . import __version__, _core
-from .errors import Error, ParseError, ShardingWarning
+from .errors import Error, MeshError, ParseError, ShardingWarning
+from .hardware import Hardware
 from .programs.module import parse
 from .programs.options import checked_options, options_among
+from .programs.partition_options import checked_hardware
 from .programs.propagation_options import DEFAULTS, PropagationOptions, options_of_passes
-from .run_command import ArgumentFileError, ArgumentsError, mesh_of_text, results_of_run
+from .programs.stages import Program
+from .reports.estimate import checked_columns
+from .run_command import ArgumentFileError, ArgumentsError, mesh_of_text, plan_of, results_of_run
 from .shardings.mesh import Mesh
 
 __all__ = ["main"]
@@ -59,11 +65,16 @@ class _Source:
             column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
             raise _RefusedError(f"{self.name}:{line}:{column}: error: the text must be UTF-8") from None
 
-    def refusal(self, error: Error) -> _RefusedError:
-        """The error with its place in the text, as compilers write it."""
+    def refusal(self, error: Exception, called: str = "") -> _RefusedError:
+        """The error with its place in the text, as compilers write it.
+
+        Without one, that of the function ``called``; the error is of the whole file if there is no call.
+        """
         message = str(error)
         place = _PLACE.search(message)
-        line, column, file = 1, 1, self.name
+        line, column, file = 0, 1, self.name
+        if called:
+            line, column = self._place_of_function(called.removeprefix("@"))
         if place is not None:
             message = message[: place.start()]
         if isinstance(error, ParseError):
@@ -74,7 +85,17 @@ class _Source:
             column = self._column_of_op(line)
         elif place is not None and f'"{place["file"]}":' in self.text:  # of the text's own loc("file":line:column)
             file, line = place["file"], int(place["line"])
-        return _RefusedError(f"{file}:{line}:{column}: error: {' '.join(message.split())}")
+        where = f"{file}:{line}:{column}" if line else file
+        return _RefusedError(f"{where}: error: {' '.join(message.split())}")
+
+    def _place_of_function(self, name: str) -> tuple[int, int]:
+        """The line and column of a function, or of the only one; 0 if there is none."""
+        found = list(re.finditer(r"^[ \t]*(\"?func\.func\b[^@\n]*@\"?([\w.$-]+))", self.text, re.MULTILINE))
+        own = [one for one in found if one[2] == name] or found[:1]
+        if not own:
+            return 0, 0
+        start = own[0].start(1)
+        return self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start)
 
     def _column_of_op(self, line: int) -> int:
         lines = self.text.split("\n")
@@ -124,22 +145,44 @@ def _why(options: argparse.Namespace) -> str:
     except Error as error:
         raise source.refusal(error) from None
     except KeyError as error:
-        raise _RefusedError(f"{source.name}:1:1: error: {error.args[0]}") from None
+        raise _RefusedError(f"{source.name}: error: {error.args[0]}") from None
     return explanation.to_json() + "\n" if options.json else f"{explanation!r}\n"
+
+
+def _compiled(source: _Source, options: argparse.Namespace) -> Program:
+    try:
+        module = parse(source.text, source.name)
+        return module.compile(options.mesh, func=options.func, **options_among(PropagationOptions, vars(options)))
+    except Error as error:
+        raise source.refusal(error) from None
+
+
+def _estimate(options: argparse.Namespace) -> str:
+    source = _Source(options.file)
+    program = _compiled(source, options)
+    try:
+        estimate = program.estimate(options.hardware)
+    except MeshError as error:  # the hardware joins fewer devices
+        raise source.refusal(error, options.func) from None
+    if options.trace is not None:
+        try:
+            estimate.save_trace(options.trace)
+        except OSError as error:
+            raise _RefusedError(f"{options.trace}: error: {error.strerror or error}") from None
+    if options.json:
+        return estimate.to_json() + "\n"
+    return "\n".join([repr(estimate.by(*options.by.split(","))), *map("assumed: {}".format, estimate.assumptions), ""])
 
 
 def _run(options: argparse.Namespace) -> str:
     source = _Source(options.file)
+    program = _compiled(source, options)
     try:
-        module = parse(source.text, source.name)
-        program = module.compile(options.mesh, func=options.func, **options_among(PropagationOptions, vars(options)))
-        return results_of_run(program, options.arg, options.out)
+        return plan_of(program, options.json) if options.dry_run else results_of_run(program, options)
     except ArgumentFileError as error:
         raise _RefusedError(str(error)) from None
-    except Error as error:
-        raise source.refusal(error) from None
-    except ArgumentsError as error:
-        raise _RefusedError(f"{source.name}:1:1: error: {_PLACE.sub('', str(error))}") from None
+    except (ArgumentsError, Error) as error:
+        raise source.refusal(error, options.func) from None
 
 
 def _mesh(text: str) -> Mesh:
@@ -147,6 +190,21 @@ def _mesh(text: str) -> Mesh:
         return mesh_of_text(text)
     except Error as error:
         raise argparse.ArgumentTypeError(_PLACE.sub("", str(error)).partition(": ")[2]) from None
+
+
+def _hardware(text: str) -> Hardware:
+    try:
+        return checked_hardware("--hardware", text)
+    except Error as error:
+        raise argparse.ArgumentTypeError(_PLACE.sub("", str(error)).partition(": ")[2]) from None
+
+
+def _columns(text: str) -> str:
+    try:
+        checked_columns("--by", text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).partition(": ")[2]) from None
+    return text
 
 
 def _print_warnings(warned: Sequence[warnings.WarningMessage], file: str) -> None:
@@ -177,6 +235,23 @@ def _write_output(text: str) -> None:
         if isinstance(error, BrokenPipeError):  # the reader closed the pipe
             raise
         raise _RefusedError(f"{_STANDARD_OUTPUT}: error: {error.strerror or error}") from None
+
+
+def _add_estimate(commands: Any) -> argparse.ArgumentParser:
+    estimate: argparse.ArgumentParser = commands.add_parser(
+        "estimate",
+        help="say how long a step takes",
+        description="Partition a program, and estimate how long one run takes on some hardware. Nothing runs.",
+    )
+    estimate.set_defaults(run=_estimate)
+    estimate.add_argument(
+        "--hardware", type=_hardware, metavar="NAME", help="a built-in name or a file (default: default)"
+    )
+    estimate.add_argument(
+        "--by", type=_columns, default="line,op", metavar="COLUMNS", help="the columns of the table (default: line,op)"
+    )
+    estimate.add_argument("--trace", metavar="FILE", help="also write a Chrome trace, which ui.perfetto.dev shows")
+    return estimate
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -215,10 +290,17 @@ def _parser() -> argparse.ArgumentParser:
         "--arg", action="append", default=[], metavar="[NAME=]FILE",
         help="an argument, by position or by name: an .npy file, or an .npz file with arrays by name",
     )  # fmt: skip
-    run.add_argument("--func", default="main", metavar="NAME", help="the function to run (default: main)")
-    run.add_argument("--mesh", type=_mesh, metavar="NAME=SIZE,…", help="the mesh, for a program that has none")
     run.add_argument("--out", metavar="DIR", help="write the results to DIR/result_0.npy, … instead of printing them")
-    for command in (opt, why, run):
+    run.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the collectives and the peak memory; nothing runs, no data is read",
+    )
+    estimate = _add_estimate(commands)
+    for command in (run, estimate):
+        command.add_argument("--func", default="main", metavar="NAME", help="the function to run (default: main)")
+        command.add_argument("--mesh", type=_mesh, metavar="NAME=SIZE,…", help="the mesh, for a program that has none")
+    for command in (opt, why, run, estimate):
         command.add_argument("file", metavar="FILE", help="the program's text; - for standard input")
         for option in fields(PropagationOptions):
             flag, text = f"--{option.name.replace('_', '-')}", option.metadata["help"]
@@ -240,7 +322,8 @@ def _parser() -> argparse.ArgumentParser:
     why.add_argument(
         "--compiled", action="store_true", help="explain the program as `run` compiles it: calls inlined, simplified"
     )
-    why.add_argument("--json", action="store_true", help="print JSON")
+    for command in (why, run, estimate):
+        command.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

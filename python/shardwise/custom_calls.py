@@ -28,7 +28,6 @@ from .numpy.calls import RuleTrace, Value, call, tracers_of, vjp_callback
 from .process.traceback_filtering import entry_point
 from .programs.op_rules import ShardingRule, checked_rule
 from .recording.tracing import Trace, Tracer, current_trace, recording
-from .shardings.mesh import Mesh, default_mesh
 from .trees import flatten, unflatten
 
 __all__ = ["custom_call", "register_custom_call"]
@@ -144,8 +143,7 @@ def custom_call(name: str, result_shape_dtypes: Any, /, *args: Any, **options: A
         return unflatten(tree, _record(inner, name, arrays, types, options))
 
     key = (name, tree, tuple(types), tuple(sorted(options.items())))
-    mesh = None if any(isinstance(x, Array) for x in args) else default_mesh() or Mesh({"device": 1})
-    return run_as_program(recorded, recorded, _PROGRAMS.setdefault(key, {}), args, {}, mesh)
+    return run_as_program("custom_call", recorded, recorded, _PROGRAMS.setdefault(key, {}), args, {})
 
 
 def _declared(name: str, struct: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -10,22 +10,29 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
 from .array import Array
 from .errors import UnsupportedError, message
-from .recording.debug_prints import DebugPrint
-from .recording.tracing import Tracer, current_trace, refuse_escaped
+from .numpy.calls import RuleTrace, Value, tracers_of
+from .recording.debug_prints import DebugPrint, call_of, print_from_op
+from .recording.tracing import Trace, Tracer, current_trace, recording, refuse_escaped
 from .trees import flatten, unflatten
-from .viz.arrays import empty_devices, holders, ranges
+from .viz.inspected import INSPECTED_SHAPE, tiles_text
 
 __all__ = ["print", "visualize_array_sharding"]
 
+_TARGET = "shardwise.debug_print"
+
 
 def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
-    """Print traced values after the run, as ``jax.debug.print``; outside :func:`shardwise.jit`, print immediately.
+    """Print traced values when the program runs, as ``jax.debug.print``; outside :func:`shardwise.jit`, immediately.
 
-    The values become hidden results of the program. They are gathered on the host and printed in program order.
-    Printing adds no collectives by itself, but a printed value must be computed: partial sums are reduced, and ops that
-    nothing else uses are kept.
+    At the top level of a program the values become hidden results, which are gathered on the host and printed after
+    the run. Printing then adds no collectives by itself, but a printed value must be computed: partial sums are
+    reduced, and ops that nothing else uses are kept.
+
+    In a loop or a branch, each execution prints, and all devices gather the values first. In a manual region each
+    device prints its own shard; if some axes are not manual, equal shards print once. Lines are in program order.
 
     Args:
         fmt: a format string for ``str.format``.
@@ -38,8 +45,7 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
 
     Raises:
         TypeError: ``fmt`` is not a string, or has a format spec for an array that is not a scalar. ValueError: ``fmt``
-        does not use an argument. IndexError, KeyError: a field of ``fmt`` has no argument. UnsupportedError:
-        inside a manual region, a loop or a branch.
+        does not use an argument. IndexError, KeyError: a field of ``fmt`` has no argument.
 
     >>> import shardwise as sw
     >>> @sw.jit(mesh=sw.Mesh({"x": 2}), in_shardings=sw.P("x"))
@@ -63,20 +69,63 @@ def print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
                 refuse_escaped(leaf)
         DebugPrint(fmt, tree, leaves).show([])
         return
-    if trace.manual_axes:
-        rule = "is not supported in a manual region"
-        raise UnsupportedError(
-            message("debug.print", rule, None, "return the value from the region and print it outside")
-        )
-    if trace.prints.refused_in:
-        rule = f"is not supported in the body of {trace.prints.refused_in}"
-        raise UnsupportedError(
-            message("debug.print", rule, None, "return the value from the body and print it outside")
-        )
-    traced = [trace.lift(leaf)._value if isinstance(leaf, Tracer) else None for leaf in leaves]
     # The user may write to the array before the run.
     known = [None if isinstance(x, Tracer) else x.copy() if isinstance(x, np.ndarray) else x for x in leaves]
-    trace.prints.append(DebugPrint(fmt, tree, known, traced))
+    operands = [trace.lift(leaf) if isinstance(leaf, Tracer) else None for leaf in leaves]
+    traced = [None if x is None else x._value for x in operands]
+    prints = trace.prints
+    if not prints.in_body and not trace.manual_axes:
+        prints.append(DebugPrint(fmt, tree, known, traced))
+        return
+    values = [x for x in operands if x is not None]
+    has_device = _is_manual_everywhere(trace)
+    if has_device:
+        values.append(trace.emit("stablehlo.partition_id", (), None, (), np.dtype(np.uint32)))
+    call = DebugPrint(fmt, tree, known, traced, len(prints), has_device)
+    prints.ops.append(call)
+    _emit(trace, call, values)
+
+
+def _is_manual_everywhere(trace: Trace) -> bool:
+    """Whether each device runs the ops that are recorded now by itself, so that it has a number."""
+    sizes = {} if trace.mesh is None else trace.mesh.shape
+    return bool(trace.manual_axes) and all(size == 1 or axis in trace.manual_axes for axis, size in sizes.items())
+
+
+def _emit(trace: Trace, call: DebugPrint, operands: Sequence[Tracer]) -> None:
+    attrs = {
+        "call_target_name": _TARGET,
+        "has_side_effect": True,
+        "mhlo.backend_config": {"call": call.register()},
+    }
+    trace.emit_op("stablehlo.custom_call", operands, attrs)
+
+
+def _print_op(arrays: list[np.ndarray], types: Any, options: dict[str, Any], place: str) -> list[np.ndarray]:
+    """The kernel of the op. A text without its program has only the values."""
+    call = call_of(options["call"])
+    if call is None:
+        sys.stdout.write(" ".join(map(str, arrays)) + "\n")
+    else:
+        print_from_op(call, arrays)
+    return []
+
+
+def _batch_op(
+    core: _core.ir.Trace, size: int, in_batched: list[bool], operands: list[Value], types: Any, options: dict[str, Any]
+) -> list[tuple[int, bool]]:
+    """The batching rule of the op."""
+    call = call_of(options["call"])
+    if call is None:
+        rule = "a call from a text cannot be batched"
+        raise UnsupportedError(message("debug.print", rule, None, "trace the function again"))
+    trace = RuleTrace(core)
+    with recording(trace):
+        _emit(trace, call.batched(size, in_batched), tracers_of(trace, operands))
+    return []
+
+
+_core.ir.register_custom_call(_TARGET, _print_op, batch=_batch_op)
 
 
 def _placeholder(leaf: Any) -> np.ndarray:
@@ -122,6 +171,18 @@ class _Checker(string.Formatter):
 def visualize_array_sharding(array: Any) -> None:
     """Print which devices hold which tile of an array. Notebooks also draw an Array that is a cell's result.
 
+    More than 32 tiles are printed as groups of neighbours. A traced value is printed when its program is compiled, with
+    the sharding that the compiler chose. In a manual region the shape is that of a shard, and the tiles are those along
+    the axes that are not manual.
+
+    Args:
+        array: an :class:`Array`, or a traced value.
+
+    Raises:
+        TypeError: any other value.
+
+    Source: `jax.debug.visualize_array_sharding`.
+
     >>> import shardwise as sw
     >>> mesh = sw.Mesh({"x": 4, "y": 2})
     >>> sw.debug.visualize_array_sharding(sw.device_put(np.arange(5), sw.NamedSharding(mesh, sw.P("x"))))
@@ -131,17 +192,20 @@ def visualize_array_sharding(array: Any) -> None:
     [4:5]  devices 4-5
     empty  devices 6-7
     """
+    if isinstance(array, Tracer):
+        trace = current_trace()
+        if trace is None:
+            refuse_escaped(array)
+        trace.prints.shows_tiles = True
+        options = {INSPECTED_SHAPE: ",".join(map(str, array.shape))}
+        attrs = {"call_target_name": "InspectSharding", "has_side_effect": True, "mhlo.backend_config": options}
+        trace.emit_op("stablehlo.custom_call", [trace.lift(array)], attrs)
+        return
     if not isinstance(array, Array):
-        way_out = "put it on a mesh with device_put, or ask program.why(name) for a traced value"
-        raise TypeError(message("visualize_array_sharding", "takes an Array", type(array).__name__, way_out))
-    rows = [
-        (f"[{', '.join(f'{start}:{start + size}' for start, size in tile)}]", ranges(devices))
-        for tile, devices in holders(array).items()
-    ]
-    if empty := empty_devices(array):
-        rows.append(("empty", ranges(empty)))
-    width = max(len(tile) for tile, _ in rows)
-    shape = ",".join(map(str, array.shape))
-    lines = [f"{array.dtype.name}[{shape}] sharded {array.sharding.text(array.ndim)}"]
-    lines += [f"{tile:{width}}  devices {devices}" for tile, devices in rows]
-    sys.stdout.write("\n".join(lines) + "\n")
+        rule, way_out = "takes an Array or a traced value", "put it on a mesh with device_put"
+        raise TypeError(message("visualize_array_sharding", rule, type(array).__name__, way_out))
+    sys.stdout.write(tiles_text(array.dtype.name, array.shape, array._data.sharding))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

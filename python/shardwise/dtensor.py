@@ -27,13 +27,14 @@ import numpy as np
 
 from .array import Array
 from .errors import MeshError, ShapeError, ShardingError, is_integer, message, shown
-from .placement import device_put, reshard
+from .from_shards import array_from_shards
+from .placement import placed, settled
 from .process.foreign import native
 from .process.traceback_filtering import entry_point
 from .recording.tracing import Tracer, current_trace
 from .shardings.mesh import Mesh, default_mesh, get_mesh, make_mesh
 from .shardings.partition_spec import PartitionSpec, SubAxis
-from .shardings.sharding import NamedSharding
+from .shardings.sharding import NamedSharding, shape_of
 from .unpartitioned import unpartitioned_mesh
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Replicate",
     "Shard",
     "distribute_tensor",
+    "from_local",
     "init_device_mesh",
     "placements",
     "redistribute",
@@ -115,13 +117,18 @@ def init_device_mesh(
     """
     if not isinstance(mesh_shape, Sequence):
         raise MeshError(message("init_device_mesh", "takes a sequence of sizes", repr(mesh_shape), "write (size,)"))
-    return make_mesh(mesh_shape, _dim_names(len(mesh_shape), mesh_dim_names))
+    names = _dim_names(len(mesh_shape), mesh_dim_names)
+    if len(names) != len(mesh_shape):
+        rule = f"mesh_dim_names must be one for each of the {len(mesh_shape)} dims"
+        raise MeshError(message("init_device_mesh", rule, repr(mesh_dim_names)))
+    return make_mesh(mesh_shape, names)
 
 
 def _dim_names(ndim: int, names: Sequence[str] | None) -> Sequence[str]:
     return [f"dim_{i}" for i in range(ndim)] if names is None else names
 
 
+@entry_point
 def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> PartitionSpec:
     """Convert placements to the spec of a tensor of ``ndim`` dims.
 
@@ -134,34 +141,41 @@ def spec(device_mesh: Mesh, placements: Sequence[Placement], ndim: int) -> Parti
         ShardingError: there is not one placement per mesh axis, or two ``Partial`` reductions differ.
         ShapeError: the tensor does not have a dim, or ``ndim`` is not a valid number of dims.
     """
+    return _spec("spec", device_mesh, placements, ndim)
+
+
+def _spec(what: str, device_mesh: Mesh, placements: Any, ndim: int) -> PartitionSpec:
+    """:func:`spec` for a call of the public function ``what``."""
     if not isinstance(device_mesh, Mesh):
-        raise MeshError(message("spec", "device_mesh must be a Mesh", shown(device_mesh)))
+        raise MeshError(message(what, "device_mesh must be a Mesh", shown(device_mesh)))
     if not is_integer(ndim, 0):
-        raise ShapeError(message("spec", "ndim must be an integer that is not negative", shown(ndim), "give x.ndim"))
+        raise ShapeError(message(what, "ndim must be an integer that is not negative", shown(ndim), "give x.ndim"))
     axes = device_mesh.axis_names
     given = list(placements) if isinstance(placements, (list, tuple)) else [placements]
     if len(given) != len(axes) or not all(isinstance(each, (Shard, Replicate, Partial)) for each in given):
         way_out = "use Shard(dim), Replicate() or Partial(op) for each"
-        rule = f"must be one placement for each of the {len(axes)} dims of {device_mesh!r}"
-        raise ShardingError(message("placements", rule, repr(placements), way_out))
+        rule = f"placements must be one for each of the {len(axes)} dims of {device_mesh!r}"
+        raise ShardingError(message(what, rule, repr(placements), way_out))
     dims: list[list[str]] = [[] for _ in range(ndim)]
     reducers: dict[str, str] = {}
     for axis, placement in zip(axes, given):
         if isinstance(placement, Shard):
             if not is_integer(placement.dim, -ndim) or placement.dim >= ndim:
-                raise ShapeError(message("Shard", f"dim must be an integer in [{-ndim}, {ndim})", repr(placement.dim)))
+                raise ShapeError(
+                    message(what, f"dim of Shard must be an integer in [{-ndim}, {ndim})", repr(placement.dim))
+                )
             dims[placement.dim].append(axis)
         if isinstance(placement, Partial):
-            reducers[axis] = _reducer(placement)
+            reducers[axis] = _reducer(what, placement)
     if len(set(reducers.values())) > 1:
-        raise ShardingError(message("Partial", "all parts of a tensor must combine in one way", repr(placements)))
+        raise ShardingError(message(what, "all parts of a tensor must combine in one way", repr(placements)))
     return PartitionSpec(*map(tuple, dims), unreduced=reducers, reducer=next(iter(reducers.values()), "sum"))
 
 
-def _reducer(placement: Partial) -> str:
+def _reducer(what: str, placement: Partial) -> str:
     if placement.reduce_op not in _REDUCERS:
-        rule = f"reduce_op must be one of {', '.join(_REDUCERS)}"
-        raise ShardingError(message("Partial", rule, repr(placement.reduce_op)))
+        rule = f"reduce_op of Partial must be one of {', '.join(_REDUCERS)}"
+        raise ShardingError(message(what, rule, repr(placement.reduce_op)))
     return _REDUCERS[placement.reduce_op]
 
 
@@ -214,7 +228,7 @@ def distribute_tensor(
     """
     mesh = _mesh_for("distribute_tensor", tensor, device_mesh)
     given = [Replicate()] * len(mesh.axis_names) if placements is None else placements
-    return device_put(tensor, NamedSharding(mesh, spec(mesh, given, np.ndim(tensor))))
+    return _placed("distribute_tensor", tensor, mesh, given)
 
 
 @entry_point
@@ -230,7 +244,70 @@ def redistribute(tensor: Any, device_mesh: Mesh | None = None, placements: Seque
     mesh = _mesh_for("redistribute", tensor, device_mesh)
     if placements is None:
         raise ShardingError(message("redistribute", "placements must be given", "None", "use one per dim of the mesh"))
-    return reshard(tensor, NamedSharding(mesh, spec(mesh, placements, np.ndim(tensor))))
+    return _placed("redistribute", tensor, mesh, placements)
+
+
+def _placed(what: str, tensor: Any, mesh: Mesh, given: Sequence[Placement]) -> Any:
+    wanted = _spec(what, mesh, given, np.ndim(tensor))
+    is_outside = current_trace() is None and unpartitioned_mesh() is None and not isinstance(tensor, Tracer)
+    if wanted.unreduced and is_outside:
+        way_out = "use Shard(dim) or Replicate() for this axis"
+        raise ShardingError(message(what, "a tensor outside of a traced function cannot be Partial", given, way_out))
+    return placed(what, tensor, NamedSharding(mesh, wanted))
+
+
+@entry_point
+def from_local(
+    local_tensor: Any,
+    device_mesh: Mesh | None = None,
+    placements: Sequence[Placement] | None = None,
+    *,
+    run_check: bool = False,
+    shape: Sequence[int] | None = None,
+    stride: Sequence[int] | None = None,
+) -> Array:
+    """Make a tensor from the local tensors of the devices, as ``DTensor.from_local``.
+
+    In PyTorch each process passes the tensor of its device. Here one process may have several devices: it passes a
+    list. Along an axis with ``Replicate()``, the devices must pass equal bits, which is always checked.
+
+    Args:
+        local_tensor: a list with the array of each device of this process, in the row-major order of the mesh; or the
+            array itself if the process has one device.
+        device_mesh: the mesh. Default: the mesh of :func:`shardwise.set_mesh`.
+        placements: one per axis of the mesh. Default: replicated.
+        run_check: accepted as in PyTorch.
+        shape: the global shape. Default: what the local tensors add up to. The last shards of an uneven dim are
+            shorter.
+        stride: accepted as in PyTorch; arrays have no strides.
+
+    Returns:
+        An :class:`Array`.
+
+    Raises:
+        MeshError: no mesh is known.
+        ShapeError: the number of local tensors or the shape of one does not fit. DTypeError: not numeric, or of
+            different dtypes.
+        ShardingError: the placements do not fit or are ``Partial``, or copies of a shard differ.
+
+    Source: `torch.distributed.tensor.DTensor.from_local`.
+
+    >>> import shardwise as sw
+    >>> mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    >>> from_local([np.array([1, 2]), np.array([3])], mesh, [Shard(0)])
+    Array([1, 2, 3], dtype=int64)
+    """
+    what = "from_local"
+    mesh = _mesh_for(what, local_tensor, device_mesh)
+    given = [Replicate()] * len(mesh.axis_names) if placements is None else placements
+    locals_ = list(local_tensor) if isinstance(local_tensor, (list, tuple)) else [local_tensor]
+    if not locals_:
+        raise ShapeError(message(what, "there must be a local tensor for each device", "none"))
+    wanted = _spec(what, mesh, given, np.ndim(locals_[0]))
+    if shape is not None:
+        shape = shape_of(what, shape)
+    core = settled(NamedSharding(mesh, wanted).core(np.ndim(locals_[0])))
+    return array_from_shards(what, core, locals_, shape)
 
 
 def _mesh_for(what: str, tensor: Any, device_mesh: Mesh | None) -> Mesh:
@@ -244,3 +321,7 @@ def _mesh_for(what: str, tensor: Any, device_mesh: Mesh | None) -> Mesh:
         way_out = "pass device_mesh, or call set_mesh first"
         raise MeshError(message(what, "no mesh given", None, way_out))
     return mesh
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

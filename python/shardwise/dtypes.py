@@ -86,7 +86,9 @@ _TO_NUMBERS = {
 
 
 def way_to_numbers(x: Any) -> str | None:
-    """The fix for an array of another dtype, or for a table of mixed columns; None for other values."""
+    """The fix for an array of another dtype, a table of mixed columns or a large int; None for other values."""
+    if isinstance(x, int) and not -(2**63) <= x < 2**64:
+        return "numbers of programs have at most 64 bits: pass a float"
     if isinstance(x, type) or not hasattr(x, "__array__"):
         return None
     dtype = getattr(x, "dtype", None)
@@ -97,6 +99,8 @@ def way_to_numbers(x: Any) -> str | None:
     kind = {"category": "category", "str": "U"}.get(str(dtype))
     if kind is None:
         kind = dtype.kind if isinstance(dtype, np.dtype) else np.asarray(x).dtype.kind
+    if kind == "V":  # NumPy's files have no names for the dtypes of ml_dtypes
+        return "if np.load has lost its narrow dtype, pass x.view(dtype), such as x.view(sw.bfloat16)"
     return "pass x.cat.codes" if kind == "category" else _TO_NUMBERS.get(kind, "convert it with astype")
 
 

@@ -130,7 +130,41 @@ def naming(place: str) -> Iterator[None]:
     try:
         yield
     except ShardingError as error:
+        if str(error).startswith(f"{place}: "):
+            raise
         raise ShardingError(f"{place}: {str(error).partition(': ')[2]}") from None
+
+
+@contextmanager
+def called_as(name: str, *others: str) -> Iterator[None]:
+    """Errors that start with the name of another function, which ``name`` calls, start with ``name``."""
+    try:
+        yield
+    except Error as error:
+        head, _, rest = str(error).partition(": ")
+        if head not in others:
+            raise
+        raise reworded(error, f"{name}: {rest}") from None
+
+
+@contextmanager
+def headed(name: str) -> Iterator[None]:
+    """Errors of the ops that ``name`` makes start with ``name``, and then with the op."""
+    try:
+        yield
+    except InternalError:
+        raise
+    except Error as error:
+        if str(error).startswith(f"{name}: "):
+            raise
+        raise reworded(error, f"{name}: {error}") from None
+
+
+def reworded(error: Exception, text: str) -> Exception:
+    """The same error with another text: of the same class, and with the same attributes."""
+    made = type(error)(text)
+    vars(made).update(vars(error))
+    return made
 
 
 def sentence(text: str, way_out: str = "") -> str:
@@ -166,3 +200,7 @@ def warn(
     file, line = _ir.current_location() if place is None else place
     text = composed(subject, must_hold, got, way_out, "", 0)
     warnings.warn_explicit(text, category, file or "<unknown>", line, registry=_registry)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

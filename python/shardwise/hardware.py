@@ -21,22 +21,25 @@ import builtins
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from . import calibrating
 from ._core import hardware as _hardware
 from .dtypes import as_dtype, dtype_name
-from .errors import described, is_integer, is_one_of, message, shown
+from .errors import described, headed, is_integer, is_one_of, message, shown
 from .hardware_files import document_bytes, file_bytes, is_text, shortened
 from .process.traceback_filtering import entry_point, entry_points
+from .reports.calibration import Calibration, quantities_of
+from .reports.estimate import Estimate
 from .reports.tables import format_bytes
 from .shardings.mesh import Mesh
 from .shardings.partition_spec import Axis, SubAxis
 
-__all__ = ["CollectiveTime", "Hardware", "Number", "Tier", "TierTime", "list", "load"]
+__all__ = ["Calibration", "CollectiveTime", "Hardware", "Number", "Tier", "TierTime", "calibrate", "list", "load"]
 
 _SATURATED = 2**62  # where the core's quantities stop
 _UNITS = ("matrix", "vector", "transcendental")
@@ -234,11 +237,22 @@ class Hardware:
         return tuple(_tier(tier) for tier in self.to_dict()["tiers"])
 
     @property
+    def calibration(self) -> Calibration | None:
+        """The constants that :func:`calibrate` fitted; None if the hardware is not calibrated."""
+        section = self.to_dict().get("calibration")
+        return None if section is None else Calibration.from_dict(section)
+
+    @property
     def numbers(self) -> tuple[Number, ...]:
         """Every number of the file with its source and license."""
         document = self.to_dict()
         sources = document.pop("sources", {})
-        return tuple(_numbers("", document, sources))
+        fitted = document.pop("calibration", None)
+        rows = [*_numbers("", document, sources)]
+        if fitted:
+            title = f"fitted on {fitted['fitted_on']}"
+            rows += [replace(row, source=row.source or title) for row in _numbers("calibration", fitted, sources)]
+        return tuple(rows)
 
     def peak(self, unit: str, dtype: Any) -> float:
         """Flops per second of a unit for one dtype.
@@ -331,6 +345,7 @@ class Hardware:
         peak, row = self._core.peak("matrix", "bfloat16")
         memory = f"memory {_rate(self.memory_bandwidth, 'B/s')} and {format_bytes(self.memory_bytes)}"
         parts = [f"{row} {_rate(peak, 'FLOP/s')}", memory, *map(_tier_text, self.tiers)]
+        parts += [f"calibrated on {self.calibration}"] if self.calibration else []
         return f"Hardware({self.name!r}: {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
@@ -364,7 +379,7 @@ def load(source: Hardware | str | bytes | os.PathLike[str] | os.PathLike[bytes] 
     if isinstance(source, Hardware):
         return source
     if isinstance(source, Mapping):
-        return Hardware._wrap(_hardware.from_json(document_bytes(source), "hardware", has_places=False))
+        return Hardware._wrap(_hardware.from_json(document_bytes(source), "hardware.load", has_places=False))
     try:
         path = os.fsdecode(source)
     except TypeError:
@@ -372,7 +387,76 @@ def load(source: Hardware | str | bytes | os.PathLike[str] | os.PathLike[bytes] 
     found = _hardware.builtin(path) if is_text(path) else None
     if found is not None:
         return Hardware._wrap(found)
-    return Hardware._wrap(_hardware.from_json(file_bytes(path, _hardware.builtin_names()), shortened(path)))
+    with headed("hardware.load"):
+        return Hardware._wrap(_hardware.from_json(file_bytes(path, _hardware.builtin_names()), shortened(path)))
+
+
+@entry_point
+def calibrate(
+    steps: Any,
+    programs: Mapping[str, Any] | None = None,
+    *,
+    hardware: Hardware | str | os.PathLike[str],
+    terms: Sequence[str | Sequence[str]] | None = None,
+    name: str | None = None,
+    fitted_on: str | None = None,
+) -> Hardware:
+    """Hardware whose estimates are fitted to the measured times of your own steps, with at most five constants.
+
+    ``program.estimate(calibrated)`` is a sum: each constant times the seconds that its term takes at the rates of the
+    file. The terms are ``"matrix"``, the products outside attention; ``"attention"``, those of attention kernels;
+    ``"memory"``; and the transfers of each tier of links, such as ``"tiers.nvlink"``. The constants are those of at
+    least 0 that minimise the squares of the relative errors. The partitioner's choices do not depend on them.
+
+    Args:
+        steps: pairs of a program, or its estimate on ``hardware``, and the seconds that its step took; or the path of a
+            CSV file with the columns ``program`` and ``seconds``.
+        programs: the programs of a CSV file, by the names in its column.
+        hardware: what the steps ran on, as in :func:`load`; a calibration that it has is replaced.
+        terms: those to fit. The ones in a tuple share a constant; those left out keep 1. Default: all that are in a
+            step, where the tiers share a constant.
+        name: of the calibrated hardware. Default: that of ``hardware``, and ``"_calibrated"``.
+        fitted_on: the steps in words, for reports. Default: their number, and the name of the file.
+
+    Returns:
+        hardware with a :attr:`Hardware.calibration`, whose :meth:`~Hardware.to_dict` can be stored as a JSON file.
+
+    Raises:
+        ValueError: fewer steps than constants; a time that is not above 0; an unknown term, or one that no step has; an
+            estimate on other hardware; a CSV file without the columns, or with an unknown program.
+        TypeError: steps that are no pairs.
+
+    >>> import numpy as np, shardwise as sw
+    >>> def program(rows):
+    ...     x, w = sw.ShapeDtypeStruct((rows, 8192), np.float16), sw.ShapeDtypeStruct((8192, 8192), np.float16)
+    ...     step = sw.jit(lambda x, w: np.tanh(x @ w).sum(0), mesh=sw.Mesh({"d": 8}), in_shardings=(sw.P("d"), sw.P()))
+    ...     return step.lower(x, w).compile()
+    >>> steps = [(program(rows), seconds) for rows, seconds in ((2**15, 1.1e-3), (2**17, 4.1e-3), (2**19, 16.2e-3))]
+    >>> calibrated = calibrate(steps, hardware="h100_sxm", terms=["matrix", "memory"], fitted_on="our node")
+    >>> {term: round(constant, 2) for term, constant in calibrated.calibration.constants.items()}
+    {'matrix': 1.55, 'memory': 2.37}
+    >>> round(program(2**18).estimate(calibrated).estimate * 1e3, 2)  # ms
+    8.13
+    """
+    base = load(hardware).to_dict()
+    base.pop("calibration", None)
+    uncalibrated = load(base)
+    is_file = isinstance(steps, (str, os.PathLike))
+    pairs = calibrating.read_steps(steps, programs) if is_file else calibrating.expect_steps(steps)
+    quantities = [quantities_of(_estimated(program, uncalibrated).rows) for program, _ in pairs]
+    groups = calibrating.terms_of(terms, quantities, [tier.name for tier in uncalibrated.tiers])
+    words = fitted_on or f"{len(pairs)} steps{f' of {shortened(os.fspath(steps))}' if is_file else ''}"
+    found = calibrating.fitted(quantities, [seconds for _, seconds in pairs], groups, words)
+    return load({**base, "name": name or f"{uncalibrated.name}_calibrated", "calibration": found.to_dict()})
+
+
+def _estimated(step: Any, hardware: Hardware) -> Any:
+    if not isinstance(step, Estimate):
+        return step.estimate(hardware)
+    if step.hardware != hardware:
+        rule = "each estimate must be on the hardware that is calibrated"
+        raise ValueError(message("hardware.calibrate", rule, shown(step.hardware.name), "pass the program"))
+    return step
 
 
 @entry_point
@@ -452,3 +536,7 @@ def _duration(seconds: float) -> str:
 
 def _value_text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, (int, float)) else str(value)
+
+
+def __dir__() -> builtins.list[str]:
+    return sorted(__all__)

@@ -185,3 +185,7 @@ class axis_rules(AbstractContextManager[Layout]):  # noqa: N801
 def current_layout() -> Layout | None:
     """The layout that :func:`shardwise.axis_rules` set, or None."""
     return _ambient.layout
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

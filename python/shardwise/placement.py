@@ -18,12 +18,13 @@ from .process.traceback_filtering import entry_point
 from .programs.options import switch
 from .recording.tracing import Tracer, current_trace
 from .shardings.mesh import Mesh, default_mesh, get_mesh
+from .shardings.other_meshes import check_same_devices, on_program_mesh
 from .shardings.partition_spec import PartitionSpec
 from .shardings.sharding import UNSPECIFIED, NamedSharding
 from .trees import broadcast_prefix, flatten, leaf_names, unflatten
 from .unpartitioned import as_numpy, unpartitioned_mesh
 
-__all__ = ["device_put", "reshard"]
+__all__ = ["device_put", "placed", "reshard", "settled"]
 
 
 @entry_point
@@ -64,7 +65,7 @@ def device_put(x: Any, device: Any = None, *, root: int | None = None, own_part:
     (P('x', None), P())
     """
     if root is None and not switch("device_put", "own_part", own_part, False):
-        return _placed("device_put", x, device)
+        return placed("device_put", x, device)
     if current_trace() is not None:
         rule = "root= and own_part= must not be given in a traced function"
         raise ShardingError(message("device_put", rule, None, "place the array before the call"))
@@ -77,7 +78,7 @@ def device_put(x: Any, device: Any = None, *, root: int | None = None, own_part:
     if isinstance(root, bool) or not isinstance(root, int) or not 0 <= root < ranks:
         raise ShardingError(message("device_put", f"root must be a rank from 0 to {ranks - 1}", repr(root)))
     if processes is None or unpartitioned_mesh() is not None:
-        return _placed("device_put", x, device)
+        return placed("device_put", x, device)
     leaves, tree = flatten(x)
     arrays = [_numpy_leaf(leaf) for leaf in leaves] if processes.rank == root else []
     shapes = [ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in arrays]
@@ -93,7 +94,7 @@ def _from_ranks(x: Any, device: Any, make: Callable[[Any, _core.mesh.Sharding], 
     for leaf, path, sharding in zip(leaves, leaf_names(x), broadcast_prefix(device, x, "device_put")):
         with naming(f"device_put of x{path}" if path else "device_put"):
             array = leaf if isinstance(leaf, ShapeDtypeStruct) else _numpy_leaf(leaf)
-            core = _settled(_named("device_put", sharding, default_mesh()).core(array.ndim))
+            core = settled(_named("device_put", sharding, default_mesh()).core(array.ndim))
             placed.append(make(array, core))
     return unflatten(tree, placed)
 
@@ -124,7 +125,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     Args:
         xs: a tree of arrays, or of traced values.
         out_shardings: a prefix tree of shardings, specs or text. Specs refer to the default mesh, the mesh of the
-            traced program, or the array's own.
+            traced program, or the array's own. The mesh of a sharding may be another one over the same devices.
 
     Returns:
         The tree with the new shardings.
@@ -140,10 +141,11 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(device_put(np.zeros((4, 2)), mesh), PartitionSpec("x", "y")).sharding.spec
     P('x', 'y')
     """
-    return _placed("reshard", xs, out_shardings)
+    return placed("reshard", xs, out_shardings)
 
 
-def _placed(what: str, x: Any, shardings: Any) -> Any:
+def placed(what: str, x: Any, shardings: Any) -> Any:
+    """``x`` with these shardings, a prefix tree, for a call of the public function ``what``."""
     leaves, tree = flatten(x)
     wanted = broadcast_prefix(shardings, x, what)
     names = leaf_names(x)
@@ -163,11 +165,11 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
         if what == "device_put" and (sharding is None or sharding is UNSPECIFIED):
             return trace.lift(x)
         own = sharding.mesh if isinstance(sharding, NamedSharding) else None
-        named = _named(what, sharding, trace.require_mesh(what, own))
-        if named.mesh != trace.mesh:
-            raise MeshError(message(what, f"must be on the program's mesh, {trace.mesh!r}", repr(named.mesh)))
+        mesh = trace.require_mesh(what, own)
+        named = _named(what, sharding, mesh)
+        check_same_devices(what, mesh, named.mesh)
         traced = trace.lift(x)
-        return trace.constrain(traced, named.core(traced.ndim))
+        return trace.constrain(traced, on_program_mesh(mesh, named.core(traced.ndim)))
     reference = unpartitioned_mesh()
     x = x if reference is None else as_numpy(x)
     own = x.sharding.mesh if isinstance(x, Array) else None
@@ -184,7 +186,7 @@ def _place(what: str, x: Any, path: str, sharding: Any) -> Any:
     if reference is not None:
         named.core(array.ndim)  # checked, as in the partitioned run
         return array
-    core = _settled(named.core(array.ndim))
+    core = settled(named.core(array.ndim))
     if not isinstance(array, Array):
         return put(array, core, (f"{what} of x{path}", f"x{path}"))
     core.verify(array.shape)
@@ -208,7 +210,7 @@ def _named(what: str, sharding: Any, mesh: Mesh | None) -> NamedSharding:
     return NamedSharding(mesh, spec)
 
 
-def _settled(core: _core.mesh.Sharding) -> _core.mesh.Sharding:
+def settled(core: _core.mesh.Sharding) -> _core.mesh.Sharding:
     """The sharding of an array on devices: closed dims, without replicated axes and priorities."""
     dims = [(axes, False, None) for axes, _, _ in core.dims]
     reducer = core.reducer if core.unreduced else ""

@@ -2,10 +2,13 @@
 """``shardwise run``: the arguments of a program from ``.npy`` and ``.npz`` files, and its results as text or files.
 
 shardwise run mlp.mlir --arg x.npy --arg w=weights.npy --mesh data=4,model=2 --out results
+shardwise run mlp.mlir --dry-run --json
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import zipfile
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from .errors import MeshError, message
 from .programs.stages import Program
 from .shardings.mesh import Mesh
 
-__all__ = ["ArgumentFileError", "ArgumentsError", "mesh_of_text", "results_of_run"]
+__all__ = ["ArgumentFileError", "ArgumentsError", "mesh_of_text", "plan_of", "results_of_run"]
 
 Arguments = tuple[list[Any], dict[str, Any]]  # by position, by name
 _UNNAMED = "arr_"  # the names of np.savez for arrays without a name: arr_0, arr_1, …
@@ -50,22 +53,37 @@ def mesh_of_text(text: str) -> Mesh:
     return Mesh(axes)
 
 
-def results_of_run(program: Program, given: Sequence[str], folder: str | None) -> str:
-    """Run a program. Returns the text of its results, or of the files they went to, and its ledger.
+def plan_of(program: Program, as_json: bool) -> str:
+    """The collectives and the peak memory of a program, which follow from its shapes, as text or JSON."""
+    ledger, memory = program.collectives(), program.memory()
+    if as_json:
+        return json.dumps({"collectives": ledger.to_dict(), "memory": memory.to_dict()}) + "\n"
+    return f"{ledger!r}\n\n{memory!r}\n"
+
+
+def results_of_run(program: Program, options: argparse.Namespace) -> str:
+    """Run a program. Returns the text or JSON of its results, or of the files they went to, and its ledger.
 
     Args:
         program: a compiled text.
-        given: a file for each argument, ``x.npy`` by position or ``x=x.npy`` by name; of ``.npz``, all its arrays.
-        folder: where to write ``result_0.npy``, …; None shows the results instead.
+        options: ``arg``, a file for each argument, ``x.npy`` by position or ``x=x.npy`` by name; of ``.npz``, all its
+            arrays; ``out``, where to write ``result_0.npy``, …, or None to show the results instead; ``json``.
     """
-    positional, named = _loaded(given)
+    positional, named = _loaded(options.arg)
     try:
         program._traced._leaves_of_call(tuple(positional), named)
     except TypeError as error:
         raise ArgumentsError(str(error)) from None
     results = program(*positional, **named)
     arrays = [np.asarray(one) for one in ([results] if isinstance(results, Array) else results)]
-    lines = _shown(arrays) if folder is None else _written(arrays, folder)
+    paths = [None] * len(arrays) if options.out is None else _written(arrays, options.out)
+    if options.json:
+        rows = [_record(array, path) for array, path in zip(arrays, paths)]
+        return json.dumps({"results": rows, "collectives": program.collectives().to_dict()}) + "\n"
+    lines = []
+    for i, (array, path) in enumerate(zip(arrays, paths)):
+        head = f"result {i}: {_type_text(array)}"
+        lines += [head, np.array2string(array)] if path is None else [f"{head} in {path}"]
     return "\n".join([*lines, repr(program.collectives()), ""])
 
 
@@ -117,21 +135,23 @@ def _type_text(array: np.ndarray) -> str:
     return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
 
 
-def _shown(arrays: Sequence[np.ndarray]) -> list[str]:
-    lines = []
-    for i, array in enumerate(arrays):
-        lines += [f"result {i}: {_type_text(array)}", np.array2string(array)]
-    return lines
+def _record(array: np.ndarray, path: str | None) -> dict[str, Any]:
+    """A result as values that JSON supports: its elements, or the file that has them."""
+    kind = {"dtype": array.dtype.name, "shape": list(array.shape)}
+    if path is not None:
+        return {**kind, "file": path}
+    parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
+    lists = [(part if part.dtype.kind in "biuf" else part.astype(np.float64)).tolist() for part in parts]
+    return {**kind, "values": lists[0]} if len(lists) == 1 else {**kind, "real": lists[0], "imag": lists[1]}
 
 
 def _written(arrays: Sequence[np.ndarray], folder: str) -> list[str]:
-    lines = []
+    """Write the results to files; their paths."""
+    paths = [os.path.join(folder, f"result_{i}.npy") for i in range(len(arrays))]
     try:
         os.makedirs(folder, exist_ok=True)
-        for i, array in enumerate(arrays):
-            path = os.path.join(folder, f"result_{i}.npy")
+        for array, path in zip(arrays, paths):
             np.save(path, array)
-            lines.append(f"result {i}: {_type_text(array)} in {path}")
     except OSError as error:
         raise ArgumentFileError(f"{error.filename or folder}: error: {error.strerror or error}") from None
-    return lines
+    return paths

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _core
 from .dtypes import as_wide, is_inexact, numpy_dtype
-from .errors import Error, UnsupportedError, is_integer, message, shown
+from .errors import Error, UnsupportedError, called_as, is_integer, message, shown
 from .jit import JitFunction, jitted_with
 from .process.traceback_filtering import entry_point
 from .programs.stages import Lowered, Program
@@ -23,7 +23,13 @@ from .shardings.sharding import UNSPECIFIED
 from .trees import flatten, leaf_names, unflatten
 from .unpartitioned import as_numpy, unpartitioned
 
-__all__ = ["assert_collectives", "assert_matches_unpartitioned"]
+__all__ = [
+    "assert_collectives",
+    "assert_matches_unpartitioned",
+    "assert_memory",
+    "assert_time",
+    "assert_work",
+]
 
 _DIRECTIONS = 3  # random directions in which the arguments are perturbed
 _STEP = 2.0**-14
@@ -87,7 +93,8 @@ def assert_matches_unpartitioned(
     options = {name: value for name, value in given.items() if not any(value is none for none in unspecified)}
     # The arguments are used in each mode, so that none is donated.
     jitted = jitted_with(fn, {**options, "donate_argnums": (), "donate_argnames": ()})
-    traced, leaves = jitted._traced_call(args, kwargs)
+    with called_as("assert_matches_unpartitioned", "jit"):
+        traced, leaves = jitted._traced_call(args, kwargs)
     program = traced.lower().compile()
     reference = _Reference(jitted._plain_function, as_numpy(args), as_numpy(kwargs), program.mesh)
     expected = reference.run()
@@ -108,10 +115,23 @@ def assert_matches_unpartitioned(
     return program
 
 
+def _expect_program(what: str, program: Any) -> None:
+    if not isinstance(program, Program):
+        way_out = {JitFunction: "use f.lower(*args).compile()", Lowered: "use lowered.compile()"}.get(type(program), "")
+        raise TypeError(message(what, "takes a compiled program", shown(program), way_out))
+
+
 def _expect_bound(what: str, name: str, bound: Any) -> None:
     is_number = isinstance(bound, (int, float, np.integer, np.floating)) and not isinstance(bound, bool)
     if bound is not None and not (is_number and bound >= 0):  # also for NaN
         raise TypeError(message(what, f"{name} must be a number of at least 0, or None", shown(bound)))
+
+
+def _expect_number(what: str, name: str, bound: Any) -> None:
+    """A bound that must be given."""
+    _expect_bound(what, name, bound)
+    if bound is None:
+        raise TypeError(message(what, f"{name} must be a number", shown(bound)))
 
 
 class _Reference:
@@ -279,9 +299,7 @@ def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts
     if unknown:
         must_hold = f"a kind must be one of {', '.join(COLLECTIVE_KINDS)}"
         raise TypeError(message("assert_collectives", must_hold, ", ".join(unknown)))
-    if not isinstance(program, Program):
-        way_out = {JitFunction: "use f.lower(*args).compile()", Lowered: "use lowered.compile()"}.get(type(program), "")
-        raise TypeError(message("assert_collectives", "takes a compiled program", shown(program), way_out))
+    _expect_program("assert_collectives", program)
     _expect_bound("assert_collectives", "bytes_max", bytes_max)
     for kind, count in counts.items():
         if not is_integer(count, 0):
@@ -297,3 +315,77 @@ def assert_collectives(program: Any, *, bytes_max: float | None = None, **counts
         wrong.append(f"{ledger.total_bytes:.0f} B received per device where at most {bytes_max:.0f} B must be")
     if wrong:
         raise AssertionError(f"the program has {'; '.join(wrong)}:\n{ledger!r}")
+
+
+@entry_point
+def assert_work(program: Any, *, ratio_max: float) -> None:
+    """Assert that devices share the work of a program, instead of repeating it.
+
+    Args:
+        program: a compiled program.
+        ratio_max: the most that one device may compute, in units of its share: with 1.0 nothing is repeated or padded.
+
+    Raises:
+        AssertionError: with the lines that repeat most.
+
+    >>> import numpy as np, shardwise as sw
+    >>> f = sw.jit(lambda x: x * 2, mesh=sw.Mesh({"x": 2}), in_shardings=sw.P("x"))
+    >>> assert_work(f.lower(np.arange(4)).compile(), ratio_max=1.0)
+    """
+    _expect_program("assert_work", program)
+    _expect_number("assert_work", "ratio_max", ratio_max)
+    work = program.work()
+    if work.ratio > ratio_max:
+        raise AssertionError(f"a device computes {work.ratio:.4g} times its share, above {ratio_max:.4g}:\n{work!r}")
+
+
+@entry_point
+def assert_time(program: Any, *, seconds_max: float, hardware: Any = None) -> None:
+    """Assert how long a step takes on some hardware, as :meth:`Program.estimate` has it.
+
+    Args:
+        program: a compiled program.
+        seconds_max: the most seconds of the estimate.
+        hardware: a :class:`shardwise.hardware.Hardware`, its name, or a path. Default: that of ``jit(hardware=)``.
+
+    Raises:
+        AssertionError: with the lines that take most of the step.
+
+    >>> import numpy as np, shardwise as sw
+    >>> f = sw.jit(lambda x: x * 2, mesh=sw.Mesh({"x": 2}), in_shardings=sw.P("x"))
+    >>> assert_time(f.lower(np.arange(4)).compile(), seconds_max=2e-6, hardware="h100_sxm")
+    """
+    _expect_program("assert_time", program)
+    _expect_number("assert_time", "seconds_max", seconds_max)
+    estimate = program.estimate(hardware)
+    if estimate.estimate > seconds_max:
+        raise AssertionError(
+            f"a step takes {estimate.estimate:.4g} s, above {seconds_max:.4g} s:\n{estimate.by('line', 'op')!r}"
+        )
+
+
+@entry_point
+def assert_memory(program: Any, *, bytes_max: float) -> None:
+    """Assert how much memory of one device a step needs, as :meth:`Program.memory` has it.
+
+    Args:
+        program: a compiled program.
+        bytes_max: the most bytes at the peak.
+
+    Raises:
+        AssertionError: with the values that are alive then.
+
+    >>> import numpy as np, shardwise as sw
+    >>> f = sw.jit(lambda x: x * 2, mesh=sw.Mesh({"x": 2}), in_shardings=sw.P("x"))
+    >>> assert_memory(f.lower(np.arange(4)).compile(), bytes_max=32)
+    """
+    _expect_program("assert_memory", program)
+    _expect_number("assert_memory", "bytes_max", bytes_max)
+    memory = program.memory()
+    if memory.peak_bytes > bytes_max:
+        largest = memory.group_by("where", "value")
+        raise AssertionError(f"a device needs {memory.peak_bytes} B, above {bytes_max:.0f} B:\n{largest!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

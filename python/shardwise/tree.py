@@ -217,3 +217,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: _IsLeaf
 def keystr(keys: Iterable[Any]) -> str:
     """A path as text: ``['layers'][0].w``. In JAX it is `jax.tree_util.keystr`."""
     return "".join(builtins.map(str, _listed("keystr", keys)))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -58,7 +58,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
         if trace is None:
             if unpartitioned_mesh() is not None:
                 return _looped(fun, as_numpy(args), as_numpy(kwargs), in_axes, out_axes)
-            return run_as_program(wrapped, fun, programs, args, kwargs)
+            return run_as_program("vmap", wrapped, fun, programs, args, kwargs)
         return _batched(trace, fun, args, kwargs, in_axes, out_axes)
 
     return wrapped
@@ -168,6 +168,9 @@ def _record(
         for x, batched in zip(mapped, is_mapped):
             shape = x.shape[1:] if batched else x.shape
             example.append(Tracer(trace, trace.core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype))
+            if x._value in trace.annotations.foreign_types:
+                known = trace.annotations.foreign_types[x._value]
+                trace.annotations.foreign_types[example[-1]._value] = known.lost("vmap") if batched else known
             if not batched and x._value in trace.arguments:
                 trace.arguments[example[-1]._value] = trace.arguments[x._value]
         args, kwargs = unflatten(tree, example)

@@ -180,7 +180,7 @@ def test_help_has_a_line_for_each_pass(capsys: Any) -> None:
         ("stablehlo.tanh", "stablehlo.tan_h", "6:8: error: program text: an op must be one that shardwise knows, got"),
         ('{"x"}', '{"z"}', '2:53: error: sharding: an axis must be of mesh @mesh, got "z"; use one of "x", "y"'),
         ('["x"=4, "y"=2]', '["x"=0]', '1:18: error: mesh: the size of an axis must be at least 1, got "x"=0; leave'),
-        (TEXT, "", "1:1: error: program: must have a function @main, got a module without functions; add func.func"),
+        (TEXT, "", " error: program: must have a function @main, got a module without functions; add func.func"),
         (TEXT, "é", "1:1: error: program text: expected module, func.func or sdy.mesh"),
     ],
 )
@@ -370,8 +370,10 @@ def test_why_takes_an_op_or_a_line(file: Path, capsys: Any) -> None:
     for asked in ("dot_general", "stablehlo.dot_general[0]", f"{file.name}:4"):
         assert json.loads(run(capsys, "why", file, asked, "--json")[1])["values"] == by_name
     code, _, err = run(capsys, "why", file, "xyz:1")
+    assert (code, err) == (1, f"{file}: error: why: the program has no values in xyz; it has some in {file.name}\n")
+    code, _, err = run(capsys, "why", file, "xyz")
     assert (code, err) == (
-        1, f"{file}:1:1: error: why: no value of the program is called 'xyz:1'; ask by a name, "
+        1, f"{file}: error: why: no value of the program is called 'xyz'; ask by a name, "
         "such as %a, %b, %h, %z, an op or FILE:LINE\n"
     )  # fmt: skip
 
@@ -475,7 +477,7 @@ def test_why_of_a_name_that_several_functions_use(tmp_path: Path, capsys: Any) -
     path.write_text(TWICE.replace("%h", "%0").replace("%q", "%0"))
     code, out, err = run(capsys, "why", path, "%0")
     assert (code, out) == (1, "")
-    assert err == (f"{path}:1:1: error: why: %0 is a name in several functions; ask for @main %0 or @f %0\n")
+    assert err == (f"{path}: error: why: %0 is a name in several functions; ask for @main %0 or @f %0\n")
     (main,) = json.loads(run(capsys, "why", path, "@main", "%0", "--json")[1])["values"]
     assert (main["name"], main["line"]) == ("%0", 3)
     assert [value["line"] for value in json.loads(run(capsys, "why", path, "@f %0", "--json")[1])["values"]] == [8, 8]
@@ -499,13 +501,13 @@ def test_why_of_what_nothing_uses(tmp_path: Path, capsys: Any) -> None:
     path.write_text(TWICE.replace("  return %v", "  %dead = stablehlo.tanh %v : tensor<8xf32>\n  return %v"))
     code, _, err = run(capsys, "why", path, "%dead")
     said = "why: '%dead' is not in the propagated program, since nothing uses it; ask for what is used"
-    assert (code, err) == (1, f"{path}:1:1: error: {said}\n")
+    assert (code, err) == (1, f"{path}: error: {said}\n")
 
 
 def test_why_of_a_name_that_is_not_there(file: Path, capsys: Any) -> None:
     code, out, err = run(capsys, "why", file, "%zz")
     assert (code, out) == (1, "")
-    assert err == f"{file}:1:1: error: why: no value of the program is called '%zz'; did you mean %z?\n"
+    assert err == f"{file}: error: why: no value of the program is called '%zz'; did you mean %z?\n"
 
 
 @pytest.mark.parametrize("command", [["opt", "--passes=propagate"], ["opt", "--passes=propagate-basic"], ["why", "%0"]])
@@ -587,3 +589,11 @@ def test_a_reader_that_leaves_early_is_no_traceback(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout == "module {\n"
     assert done.stderr == ""
+
+
+def test_names_are_suggested_in_their_natural_order(tmp_path: Path, capsys: Any) -> None:
+    ops = "".join(f"  %{i + 1} = stablehlo.tanh %{i} : tensor<4xf32>\n" for i in range(12))
+    path = tmp_path / "chain.mlir"
+    path.write_text(f"func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {{\n{ops}  return %12 : tensor<4xf32>\n}}")
+    assert run(capsys, "why", path, "x")[2].endswith("ask by a name, such as %0, %1, %2, %3, %4, an op or FILE:LINE\n")
+    assert "did you mean %1, %2, %10, %11, %12?" not in run(capsys, "why", path, "%13")[2]

@@ -272,7 +272,7 @@ def test_what_a_call_does_not_define_is_named() -> None:
     with pytest.raises(sw.UnsupportedError) as caught:
         sw.jit(sw.grad(lambda x: sw.custom_call(name, like(x), x).sum()), mesh=MESH)(X)
     way_out = "pass vjp= to sw.register_custom_call"
-    said = f"custom_call @{name}: a call must have a gradient to be differentiated; {way_out}"
+    said = f"grad: custom_call @{name}: a call must have a gradient to be differentiated; {way_out}"
     assert str(caught.value).startswith(f"{said} (at {__file__}:")
     with pytest.raises(sw.UnsupportedError) as caught:
         sw.jit(sw.vmap(lambda x: sw.custom_call(name, like(x), x)), mesh=MESH)(X)
@@ -299,7 +299,8 @@ def test_wrong_rules(options: dict[str, Any], said: str) -> None:
     mapped = sw.vmap(lambda x: sw.custom_call(name, like(x), x))
     with pytest.raises(sw.ShapeError) as caught:
         sw.jit(gradient if "vjp" in options else mapped, mesh=MESH)(X)
-    assert str(caught.value).startswith(f"custom_call @{name}: {said}")
+    called = "grad: " if "vjp" in options else ""
+    assert str(caught.value).startswith(f"{called}custom_call @{name}: {said}")
 
 
 def test_a_rule_must_fit_the_types() -> None:

@@ -248,3 +248,174 @@ def test_tiles_are_printed() -> None:
     ]
     one = sw.device_put(np.zeros(1), sw.NamedSharding(MESH, P("x")))
     assert lines(sw.debug.visualize_array_sharding, one)[1:] == ["[0:1]  devices 0-1", "empty  devices 2-3"]
+
+
+# ---- loops, branches and regions ------------------------------------------------------------------------------------
+
+LOOPS: dict[str, Callable[[Any, Any], Any]] = {
+    "scan": lambda lib, x: lib.scan(lambda c, a: ((lib.print("c {} a {a}", c, a=a), c + a)[1], None), x[0], x)[0],
+    "fori_loop": lambda lib, x: lib.fori_loop(0, 3, lambda i, v: (lib.print("{} {}", i, v), v + i)[1], x),
+    "traced bounds": lambda lib, x: lib.fori_loop(
+        0, x[2].astype("int32"), lambda i, v: (lib.print("{} {}", i, v), v + 1)[1], x
+    ),
+    "while_loop": lambda lib, x: lib.while_loop(
+        lambda v: (lib.print("test {}", v.sum()), v.sum() < 20)[1], lambda v: (lib.print("{}", v), v * 2)[1], x
+    ),
+    "cond": lambda lib, x: lib.cond(
+        x[0] > 0, lambda v: (lib.print("yes {}", v), v)[1], lambda v: (lib.print("no {}", v), -v)[1], x
+    ),
+    "switch": lambda lib, x: lib.switch(
+        x[2].astype("int32"), [lambda v, k=k: (lib.print(f"{k} {{}}", v), v)[1] for k in range(3)], x
+    ),
+    "nested": lambda lib, x: lib.fori_loop(
+        0, 2, lambda i, v: lib.fori_loop(0, 2, lambda j, u: (lib.print("{} {}", i, j), u + i * j)[1], v), x
+    ),
+}
+
+
+class Library:
+    """The functions of Shardwise, or of JAX, by one set of names."""
+
+    def __init__(self, printer: Any, control: Any) -> None:
+        self.print = printer
+        self.scan, self.fori_loop, self.while_loop = control.scan, control.fori_loop, control.while_loop
+        self.cond, self.switch = control.cond, control.switch
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_and_branches_print_what_jax_prints(name: str) -> None:
+    jax = oracle("jax")
+    x = np.array([0, 1, 2, 3], np.float32)
+    ours, theirs = Library(sw.debug.print, sw), Library(jax.debug.print, jax.lax)
+
+    def run_jax() -> None:
+        jax.jit(lambda x: LOOPS[name](theirs, x))(x)
+        jax.effects_barrier()
+
+    expected = lines(run_jax)
+    assert expected
+    f = sw.jit(lambda x: LOOPS[name](ours, x), mesh=MESH, in_shardings=P("x"))
+    assert lines(f, x) == expected
+    assert lines(f, x) == expected
+    program = f.lower(x).compile()
+    assert lines(lambda: program.run(x, faithful=True, poison=True)) == expected
+    assert lines(lambda: (program.memory(), program.collectives(), program.as_text())) == []
+    assert lines(lambda: LOOPS[name](ours, x)) == expected  # outside jit
+
+
+def test_lines_of_loops_and_of_the_top_level_are_in_program_order() -> None:
+    def f(x: Any) -> Any:
+        sw.debug.print("first {}", x.sum())
+        x = sw.fori_loop(0, 2, lambda i, v: (sw.debug.print("loop {}", i), v + 1)[1], x)
+        sw.debug.print("second {}", x.sum())
+        x = sw.cond(x[0] > 0, lambda v: (sw.debug.print("branch {}", v[0]), v)[1], lambda v: v, x)
+        sw.debug.print("third {}", x.sum())
+        return x
+
+    expected = ["first 3.0", "loop 0", "loop 1", "second 7.0", "branch 3.0", "third 7.0"]
+    assert lines(sw.jit(f, mesh=MESH, in_shardings=P("x")), ROW) == expected
+    assert lines(f, ROW) == expected
+
+
+def test_a_run_that_fails_has_printed_what_came_before() -> None:
+    def fails(x: np.ndarray) -> np.ndarray:
+        raise RuntimeError("no")
+
+    sw.register_custom_call("test_debug.fails", fails)
+
+    @sw.jit(mesh=MESH)
+    def f(x: Any) -> Any:
+        sw.fori_loop(0, 2, lambda i, v: (sw.debug.print("loop {}", i), v + 1)[1], x)
+        return sw.custom_call("test_debug.fails", sw.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    def run() -> None:
+        with contextlib.suppress(RuntimeError):
+            f(ROW)
+
+    assert lines(run) == ["loop 0", "loop 1"]
+
+
+def test_each_device_of_a_manual_region_prints_its_shard() -> None:
+    def body(x: Any, w: Any) -> Any:
+        sw.debug.print("shard {} of {}", x, w)
+        return sw.fori_loop(0, 2, lambda i, v: (sw.debug.print("{} {}", i, v), v + 1)[1], x)
+
+    mesh = sw.Mesh({"x": 2})
+    f = sw.jit(sw.shard_map(body, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x")), mesh=mesh)
+    expected = ["shard [1.] of 7", "shard [2.] of 7", "0 [1.]", "0 [2.]", "1 [2.]", "1 [3.]"]
+    assert lines(f, ROW, np.int32(7)) == expected
+    program = f.lower(ROW, np.int32(7)).compile()
+    assert lines(lambda: program.run(ROW, np.int32(7), faithful=True)) == expected
+
+
+def test_equal_shards_print_once_where_some_axes_are_not_manual() -> None:
+    def body(x: Any, w: Any) -> Any:
+        sw.debug.print("{}", w)
+        sw.debug.print("{}", x)
+        return x
+
+    f = sw.shard_map(body, mesh=MESH, in_specs=(P("x"), P()), out_specs=P("x"), axis_names={"x"})
+    assert lines(f, ROW, np.int32(7)) == ["7", "[1.]", "[2.]"]
+
+
+def test_transforms_of_loops_print_each_trip() -> None:
+    def f(x: Any, w: Any) -> Any:
+        def body(i: Any, v: Any) -> Any:
+            sw.debug.print("{} {} {}", i, v, w)
+            return v * 2
+
+        return sw.fori_loop(0, 2, body, x)
+
+    expected = ["0 1.0 5", "0 2.0 5", "1 2.0 5", "1 4.0 5"]
+    assert lines(sw.vmap(f, in_axes=(0, None)), ROW, np.int32(5)) == expected
+    assert lines(sw.grad(f), 1.5, np.int32(5)) == ["0 1.5 5", "1 3.0 5"]
+    nested = sw.vmap(sw.vmap(f, in_axes=(None, 0)), in_axes=(0, None))
+    both = [f"{i} {x * 2**i} {w}" for i in range(2) for x in ROW for w in (5, 6)]
+    assert lines(nested, ROW, np.array([5, 6])) == both
+
+
+def test_a_script_refuses_a_print_in_a_loop() -> None:
+    @sw.jit(mesh=MESH)
+    def f(x: Any) -> Any:
+        return sw.fori_loop(0, 2, lambda i, v: (sw.debug.print("{}", i), v)[1], x)
+
+    with pytest.raises(sw.UnsupportedError, match=r"prints only in shardwise, .*; return the value, and print it"):
+        f.lower(ROW).compile().to_source("mpi4py")
+
+
+# ---- tiles of traced values -----------------------------------------------------------------------------------------
+
+
+def test_tiles_of_a_traced_value_are_printed_when_its_program_is_compiled() -> None:
+    @sw.jit(mesh=MESH, in_shardings=P("x"))
+    def f(x: Any) -> Any:
+        sw.debug.visualize_array_sharding(x * 2)
+        return x
+
+    tiles = ['float32[5,2] sharded [{"x"}, {}]', "[0:3, 0:2]  devices 0-1", "[3:5, 0:2]  devices 2-3"]
+    x = np.zeros((5, 2), np.float32)
+    assert lines(f.lower, x) == []
+    assert lines(f, x) == tiles
+    assert lines(f, x) == []  # compiled before
+    assert lines(lambda: f.lower(x).compile()) == tiles
+
+
+def test_tiles_are_printed_in_loops_and_manual_regions() -> None:
+    def body(x: Any) -> Any:
+        sw.debug.visualize_array_sharding(x)
+        return x
+
+    expected = ["float32[2] sharded [{}]", "[0:2]  devices 0-3"]
+    assert lines(sw.shard_map(body, mesh=MESH, in_specs=P("x"), out_specs=P("x")), np.zeros(4, np.float32)) == expected
+    partial = sw.shard_map(body, mesh=MESH, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    split = sw.jit(lambda x: partial(sw.shard(x, P(("x", "y")))), mesh=MESH)
+    expected = ['float32[2] sharded [{"y"}]', "[0:1]  devices 0,2", "[1:2]  devices 1,3"]
+    assert lines(split, np.zeros(4, np.float32)) == expected
+    loop = sw.jit(lambda x: sw.fori_loop(0, 3, lambda i, v: body(v) + 1, x), mesh=MESH, in_shardings=P("y"))
+    expected = ['float32[4] sharded [{"y"}]', "[0:2]  devices 0,2", "[2:4]  devices 1,3"]
+    assert lines(loop, np.zeros(4, np.float32)) == expected
+
+
+def test_other_values_have_no_tiles() -> None:
+    with pytest.raises(TypeError, match="visualize_array_sharding: takes an Array or a traced value, got ndarray"):
+        sw.debug.visualize_array_sharding(ROW)

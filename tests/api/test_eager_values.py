@@ -41,3 +41,18 @@ def test_an_axis_that_is_wrong_stays_an_error() -> None:
     assert np.array_equal(np.sum(x, axis=sw.device_put(np.array(1), MESH)), A.sum(1))
     with pytest.raises(sw.ShapeError, match=r"^np.sum: an axis of 2 dims must be in \[-2, 2\), got 2 "):
         np.sum(x, axis=sw.device_put(np.array(2), MESH))
+
+
+def test_a_list_of_numpys_numbers_is_an_array() -> None:
+    x, ones = sw.device_put(np.arange(4, dtype=np.float32), MESH), [np.float32(1), np.float32(3)] * 2
+    for function in (
+        lambda x: np.add(x, ones),
+        lambda x: x + ones,
+        lambda x: np.where(x > 1, ones, 0),
+        lambda x: np.concatenate([x, ones]),
+        lambda x: np.array_equal(x, ones),
+        lambda x: np.where([np.bool_(True), np.bool_(False)] * 2, x, -1),
+    ):
+        found, want = function(x), function(np.asarray(x))
+        assert np.asarray(found).dtype == np.asarray(want).dtype
+        np.testing.assert_array_equal(np.asarray(found), want)

@@ -201,8 +201,27 @@ def test_outside_jit_a_gradient_is_a_program_on_the_mesh_of_the_arguments() -> N
     assert gradient.sharding.mesh == MESH
     with sw.set_mesh(MESH):
         np.testing.assert_array_equal(sw.grad(lambda x: (x * x).sum())(X), 2 * X)
-    with pytest.raises(sw.MeshError, match="no mesh given"):
-        sw.grad(lambda x: (x * x).sum())(X)
+
+
+def test_transforms_of_plain_arrays_run_on_one_device_without_a_mesh() -> None:
+    gradient = sw.grad(lambda x: (x**2).sum())(np.arange(3.0))
+    np.testing.assert_array_equal(gradient, [0.0, 2.0, 4.0])
+    assert gradient.sharding.mesh.size == 1
+    value, gradient = sw.value_and_grad(lambda p, k: (p["w"] ** k).sum())({"w": np.arange(3.0)}, 3)
+    np.testing.assert_array_equal(value, 9.0)
+    np.testing.assert_array_equal(gradient["w"], [0.0, 3.0, 12.0])
+    np.testing.assert_array_equal(sw.vmap(sw.grad(lambda x: x**3))(np.arange(3.0)), [0.0, 3.0, 12.0])
+    second = sw.grad(lambda x: (sw.grad(lambda y: (y**3).sum())(x) * x).sum())(np.arange(3.0))
+    np.testing.assert_array_equal(second, 9 * np.arange(3.0) ** 2)
+
+
+def test_a_transform_without_a_mesh_takes_that_of_an_annotation_or_of_a_closed_over_array() -> None:
+    rows = NamedSharding(MESH, P("x"))
+    assert sw.grad(lambda x: (sw.shard(x * 2, rows) ** 2).sum())(X).sharding.mesh == MESH
+    held = sw.device_put(np.arange(32.0), MESH)
+    gradient = sw.grad(lambda x: (x * held).sum())(np.ones(32))
+    np.testing.assert_array_equal(gradient, np.arange(32.0))
+    assert gradient.sharding.mesh == MESH
 
 
 def test_outside_jit_other_arguments_may_be_any_objects() -> None:

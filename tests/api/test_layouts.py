@@ -249,3 +249,17 @@ def test_what_is_no_layout_is_refused(rules: Any, text: str) -> None:
 def test_there_is_a_name_for_each_dim(names: Any) -> None:
     with pytest.raises(sw.ShapeError, match="logical: an array of 2 dims needs as many names"):
         sw.jit(lambda x: sw.logical(x, names), mesh=MESH)(X)
+
+
+def test_names_without_rules_have_one_warning() -> None:
+    jitted = sw.jit(lambda x: sw.logical(x, "batch hidden") * 2, mesh=MESH)
+    text = "logical: a dim is left unsharded without rules, got 'batch hidden'; "
+    with pytest.warns(sw.ShardingWarning, match=text) as caught:
+        np.testing.assert_array_equal(jitted(X), np.asarray(jitted(X)))
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sw.logical(X, "batch hidden")
+        sw.jit(lambda x: sw.logical(x, "batch hidden") * 2, mesh=sw.Mesh({"data": 1}))(X)
+        with sw.axis_rules({"batch": None, "hidden": None}):
+            jitted(X)

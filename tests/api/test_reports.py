@@ -127,7 +127,12 @@ def test_explanation_of_a_line_names_its_ops() -> None:
 
 def test_explanation_is_data() -> None:
     explanation = Explanation.of("h", [VALUE])
-    assert json.loads(explanation.to_json()) == {"name": "h", "values": [{**VALUE, "kept": []}]}
+    assert json.loads(explanation.to_json()) == {
+        "name": "h",
+        "values": [{**VALUE, "kept": []}],
+        "decisions": [],
+        "instead": None,
+    }
     (value,) = Explanation.of("h", [{**VALUE, "counterfactuals": [WITHOUT, KEPT]}]).to_dict()["values"]
     assert value["counterfactuals"] == [
         {
@@ -335,7 +340,7 @@ def test_mesh_picture_shows_devices(axes: dict[str, int]) -> None:
     text = Balanced(html).text
     assert repr(mesh) in text
     assert html.count("<rect") == min(mesh.size, 256)
-    assert ("256 of 1048576 devices drawn" in text) == (mesh.size > 256)
+    assert ("each area is 128 × 32 of 1,048,576 devices" in text) == (mesh.size > 256)
     assert mesh._repr_html_() == html
 
 

@@ -50,11 +50,12 @@ def reduceat_of_an_array() -> None:
 
 @says(
     sw.UnsupportedError,
-    "np.logaddexp.accumulate is not supported on sharded arrays; call it on np.asarray(a); "
-    "supported are accumulate of add, multiply, maximum, minimum",
+    "np.subtract.accumulate is not supported on sharded arrays; call it on np.asarray(a); "
+    "supported are accumulate of add, multiply, maximum, minimum, bitwise_and, bitwise_or, bitwise_xor, logical_and, "
+    "logical_or, logical_xor, logaddexp, logaddexp2, fmax, fmin",
 )
 def accumulate_of_an_array() -> None:
-    np.logaddexp.accumulate(HELD)
+    np.subtract.accumulate(HELD)
 
 
 @says(
@@ -113,3 +114,19 @@ def matrix_beside_an_array() -> None:
 @says(sw.DTypeError, NO_MATRIX)
 def gradient_by_a_matrix() -> None:
     sw.grad(on_mesh(lambda x: x.sum()))(MATRIX)
+
+
+@says(AttributeError, "array: has no attribute 'flags'; use np.asarray(x).flags outside jit")
+def flags_of_an_array() -> None:
+    HELD.flags  # noqa: B018
+
+
+@says(
+    sw.UnsupportedError,
+    "assert_matches_unpartitioned: a manual region (sw.manual, sw.shard_map) has no unpartitioned meaning, got one, "
+    "whose function computes on the shards of a mesh; compare the result of sw.jit(f) with NumPy code of your own",
+)
+def comparison_of_a_manual_region() -> None:
+    mesh = HELD.sharding.mesh
+    region = sw.shard_map(np.sin, mesh=mesh, in_specs=sw.P(), out_specs=sw.P())
+    sw.testing.assert_matches_unpartitioned(region, np.ones(4, np.float32), mesh=mesh)

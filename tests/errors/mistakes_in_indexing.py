@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 import shardwise as sw
-from tests.errors.mistakes import MESH, N, X, on_mesh, row
+from tests.errors.mistakes import MESH, N, X, on_mesh, row, says
 
 IDS = np.array([1, 2])
 HELD = sw.device_put(X, sw.NamedSharding(MESH, sw.P("data")))
@@ -329,3 +329,13 @@ def scatter_into_shapes_that_differ() -> None:
 def scatter_with_arguments_of_another_dtype() -> None:
     types = "tensor<7xf32>, tensor<7xf32>, tensor<4x1xi32>, tensor<4xf32>, tensor<4xf32>"
     sw.parse(two("%0, %0, %1, %2, %2", types, "%3: tensor<f32>, %4: tensor<f32>, %6: tensor<i32>, %7: tensor<f32>"))
+
+
+@says(IndexError, "indexing: an array of 0 dims has no elements to index, got [0]; use the array itself, or x[()]")
+def element_of_a_number() -> None:
+    on_mesh(lambda x: x.sum()[0])(X)
+
+
+@says(IndexError, "indexing: an array of 2 dims takes at most as many indices, got [0, 0, 0]; remove 1 of 3")
+def element_by_too_many_indices() -> None:
+    on_mesh(lambda x: x[0, 0, 0])(X)

@@ -128,11 +128,11 @@ def an_array_that_jax_donated_in_a_program() -> None:
 
 @says(
     sw.DTypeError,
-    "from_jax: argument options['kind'] must be an array of numbers, got str 'fast'; "
+    "from_jax: argument options['kind'] must be an array of numbers, got <U4[1]; "
     "take it out of the tree, and pass it as an argument of its own, which is static then",
 )
-def a_text_in_a_tree() -> None:
-    sw.from_jax(lambda x, options: x, mesh=MESH)(X, {"kind": "fast"})
+def array_of_texts_in_a_tree() -> None:
+    sw.from_jax(lambda x, options: x, mesh=MESH)(X, {"kind": np.array(["fast"])})
 
 
 @says(

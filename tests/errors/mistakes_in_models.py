@@ -75,7 +75,7 @@ def axes_of_a_number() -> None:
     models.moe_layer(PARAMS, TOKENS, CONFIG, axes=3)  # type: ignore[arg-type]
 
 
-@row(sw.ShardingError, r'sharding: an axis must be of mesh @mesh, got "rows"; use one of', located=False)
+@row(sw.ShardingError, r'^split: an axis must be of mesh @mesh, got "rows"; use one of', located=False)
 def axis_that_the_mesh_lacks() -> None:
     on_mesh(lambda x: models.moe_layer(PARAMS, x, CONFIG, axes="rows")[0])(TOKENS)
 

@@ -216,9 +216,30 @@ def unknown_mode_of_gumbel() -> None:
     sw.random.gumbel(KEY, mode="medium")
 
 
-@row(sw.UnsupportedError, r"random.choice: replace must be True, got False; draw outside jit: np.argsort")
+@row(
+    sw.ShapeError,
+    r"random.choice: replace=False draws at most the 10 elements of a, got shape \(3, 4\), 12 draws; pass",
+)
 def choice_without_replacement() -> None:
-    sw.random.choice(KEY, 10, (3,), replace=False)
+    sw.random.choice(KEY, 10, (3, 4), replace=False)
+
+
+@row(sw.ShapeError, r"random.permutation: an axis of 2 dims must be in \[-2, 2\), got 2")
+def permutation_along_a_missing_axis() -> None:
+    sw.random.permutation(KEY, X, axis=2)
+
+
+@row(
+    TypeError,
+    r"np.clip: takes both a_min and a_max, as in NumPy, or min= and max=, got only a_min; pass a_max=None, or m",
+)
+def clip_by_one_bound() -> None:
+    on_mesh(lambda x: np.clip(x, 0))(X)
+
+
+@row(sw.UnsupportedError, r"np.round: booleans have no digits to round, got decimals=-1 of bool; convert to a number")
+def round_of_booleans() -> None:
+    on_mesh(lambda x: np.round(x > 0, -1))(X)
 
 
 @row(sw.DTypeError, r"random.choice: a must be an array or an integer, got 2.5")

@@ -62,7 +62,7 @@ def static_argnames_of_a_name_and_a_float() -> None:
 
 # ---- shardings ------------------------------------------------------------------------------------------------------
 
-PLACES = "in_shardings of x|out_shardings of result|device_put"
+PLACES = "jit: in_shardings of x|jit: out_shardings of result|device_put"
 TEXT = rf"""^({PLACES}): text must be that of a sharding, such as '\[{{"x"}}, {{}}\]', got """
 
 
@@ -105,15 +105,15 @@ def numpy_reshape_to_a_float() -> None:
 
 # ---- grad -----------------------------------------------------------------------------------------------------------
 
-ARGNUMS = r"^grad: argnums must be an integer or a sequence of integers, got "
+ARGNUMS = r"grad: argnums must be an integer or a sequence of integers, got "
 
 
-@row(TypeError, ARGNUMS + r"'w'; count the positional arguments from 0 \(at [^)]*\)$")
+@row(TypeError, "^" + ARGNUMS + r"'w'; count the positional arguments from 0 \(at [^)]*\)$")
 def argnums_of_a_name() -> None:
     sw.grad(product, argnums="w")
 
 
-@row(TypeError, ARGNUMS + r"None; count the positional arguments from 0 \(at [^)]*\)$")
+@row(TypeError, "^value_and_" + ARGNUMS + r"None; count the positional arguments from 0 \(at [^)]*\)$")
 def argnums_of_none() -> None:
     sw.value_and_grad(product, argnums=None)  # type: ignore[arg-type]
 

@@ -80,18 +80,6 @@ def split_into_nothing() -> None:
 
 @row(
     sw.ShardingError,
-    r"its result must be used, got an annotation whose result nothing uses; write x = sw.split\(x, …\)",
-)
-def annotation_whose_result_is_unused() -> None:
-    def f(x: Any) -> Any:
-        sw.split(x, 0, "data")
-        return x
-
-    on_mesh(f).trace(X)
-
-
-@row(
-    sw.ShardingError,
     r"a device assignment must name each device of Mesh\('data': 4, 'model': 2\) once, got \[0, 1, 2, 3\]",
 )
 def device_assignment_without_some_devices() -> None:
@@ -144,12 +132,14 @@ def no_mesh() -> None:
     sw.jit(lambda x: x)(X)
 
 
-@row(
-    sw.MeshError,
-    r"grad or vmap outside jit: no mesh given; use it in sw.jit\(…, mesh=mesh\), pass sharded arrays, or call set_mesh",
-)
-def gradient_without_a_mesh() -> None:
-    sw.grad(lambda x: x.sum())(X)
+@row(sw.MeshError, r"shard_map: no mesh given; pass mesh= to shard_map, or call set_mesh first")
+def shard_map_without_a_mesh() -> None:
+    sw.shard_map(lambda x: x, in_specs=P("x"), out_specs=P("x"))(X)
+
+
+@row(sw.MeshError, r"manual: no mesh given; pass mesh= to manual, or call set_mesh first")
+def manual_without_a_mesh() -> None:
+    sw.manual(lambda x: x, None, P("x"), P("x"))(X)
 
 
 @row(sw.MeshError, r'the size of an axis must be at least 1, got "x"=0; leave the axis out or give it size 1')

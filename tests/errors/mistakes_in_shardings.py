@@ -8,7 +8,7 @@ from typing import Any
 import shardwise as sw
 from shardwise import P, dtensor
 from shardwise.dtensor import Partial, Replicate, Shard
-from tests.errors.mistakes import MESH, X, on_mesh, row
+from tests.errors.mistakes import MESH, X, on_mesh, row, says
 
 # ---- specs ----------------------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ def reshard_by_a_spec_without_a_mesh() -> None:
     sw.reshard(X, P("data"))
 
 
-@row(sw.MeshError, r"device_put: must be on the program's mesh, Mesh\('data': 4, 'model': 2\), got Mesh\('a': 2\)")
+@row(sw.MeshError, r"device_put: the mesh must be over the 8 devices of the program's mesh, .* got Mesh\('a': 2\); use")
 def device_put_to_another_mesh_in_a_program() -> None:
     on_mesh(lambda x: sw.device_put(x, sw.Mesh({"a": 2}))).trace(X)
 
@@ -175,7 +175,7 @@ def logical_of_a_dict() -> None:
     on_mesh(lambda x: sw.logical({"x": x}, "batch hidden")).trace(X)
 
 
-@row(sw.ShardingError, r"P: a spec for 0 dims must have at most 0 entries, got P\('data'\); drop the extra ones")
+@row(sw.ShardingError, r"^shard: a spec for 0 dims must have at most 0 entries, got P\('data'\); drop the extra ones")
 def shard_of_a_number() -> None:
     on_mesh(lambda x: x * sw.shard(2.0, P("data"))).trace(X)
 
@@ -312,13 +312,13 @@ def renaming_of_an_axis_that_a_layout_has_not() -> None:
 
 @row(
     sw.ShardingError,
-    r"placements: must be one placement for each of the 2 dims of Mesh\(.*\), got \[Shard\(dim=0\)\]; use Shard\(dim\)",
+    r"^distribute_tensor: placements must be one for each of the 2 dims of Mesh\(.*\), got \[Shard\(dim=0\)\]; ",
 )
 def placements_for_some_mesh_dims() -> None:
     dtensor.distribute_tensor(X, MESH, [Shard(0)])
 
 
-@row(sw.ShapeError, r"Shard: dim must be an integer in \[-2, 2\), got 2")
+@row(sw.ShapeError, r"^distribute_tensor: dim of Shard must be an integer in \[-2, 2\), got 2")
 def placement_of_a_dim_that_is_not_there() -> None:
     dtensor.distribute_tensor(X, MESH, [Shard(2), Replicate()])
 
@@ -328,12 +328,12 @@ def device_mesh_of_a_number() -> None:
     dtensor.DeviceMesh("cpu", 3)
 
 
-@row(sw.ShardingError, r"Partial: reduce_op must be one of sum, product, max, min, band, bor, got 'avg'")
+@row(sw.ShardingError, r"^spec: reduce_op of Partial must be one of sum, product, max, min, band, bor, got 'avg'")
 def partial_mean() -> None:
     dtensor.spec(MESH, [Partial("avg"), Replicate()], 2)
 
 
-@row(sw.ShardingError, r"Partial: all parts of a tensor must combine in one way, got \[Partial\(reduce_op='sum'\), ")
+@row(sw.ShardingError, r"^spec: all parts of a tensor must combine in one way, got \[Partial\(reduce_op='sum'\), ")
 def partial_in_two_ways() -> None:
     dtensor.spec(MESH, [Partial("sum"), Partial("max")], 2)
 
@@ -376,7 +376,7 @@ def placements_of_a_plain_array() -> None:
     dtensor.placements(X)  # type: ignore[arg-type]
 
 
-@row(sw.ShapeError, r"Shard: dim must be an integer in \[-2, 2\), got '0'")
+@row(sw.ShapeError, r"^spec: dim of Shard must be an integer in \[-2, 2\), got '0'")
 def placement_of_a_dim_by_name() -> None:
     dtensor.spec(MESH, [Shard("0"), Replicate()], 2)  # type: ignore[arg-type]
 
@@ -421,7 +421,7 @@ def manual_axes_behind_others() -> None:
 
 @row(
     sw.ShapeError,
-    r"manual: the manual axes 'data' must divide every dim, got \[8, 6\] for .*; pad the array, or use other",
+    r"manual: the manual axes of dim 1 of part have 4 parts, which must divide it, got 6 in \[8, 6\] for .*; pad",
 )
 def manual_axes_that_do_not_divide() -> None:
     on_mesh(_manual(in_specs=P(None, "data"))).trace(X)
@@ -457,7 +457,7 @@ def manual_of_a_number() -> None:
     sw.manual(3)  # type: ignore[arg-type]
 
 
-@row(sw.ShardingError, r"annotation: must not use an axis of a manual region around it, got 'data'")
+@row(sw.ShardingError, r"^split: must not use an axis of a manual region around it, got 'data'")
 def annotation_over_a_manual_axis() -> None:
     on_mesh(sw.manual(lambda part: sw.split(part, 0, "data"), MESH, P(), P(), axes={"data"})).trace(X)
 
@@ -500,3 +500,16 @@ def a_mesh_named_none() -> None:
 @row(sw.ShardingError, r"^sharding_rule: reduction must be names of factors, got 0 \(at ")
 def a_reduction_by_number() -> None:
     sw.sharding_rule("i j -> i j", reduction=0)
+
+
+@says(sw.ShardingError, "shard: takes P(...), NamedSharding or text, got ['data']; write P('data')")
+def shard_by_a_list_of_names() -> None:
+    on_mesh(lambda x: sw.shard(x, ["data"]))(X)
+
+
+@says(
+    sw.ShardingError,
+    "shard: takes P(...), NamedSharding or text, got (('data', 'model'), None); write P(('data', 'model'), None)",
+)
+def shard_by_a_tuple_of_names() -> None:
+    on_mesh(lambda x: sw.shard(x, (("data", "model"), None)))(X)

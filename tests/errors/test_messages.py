@@ -20,6 +20,7 @@ from tests.errors import (
     mistakes_in_functions,  # noqa: F401
     mistakes_in_indexing,  # noqa: F401
     mistakes_in_models,  # noqa: F401
+    mistakes_in_names,  # noqa: F401
     mistakes_in_numbers,  # noqa: F401
     mistakes_in_options,  # noqa: F401
     mistakes_in_programs,  # noqa: F401

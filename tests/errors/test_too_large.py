@@ -192,7 +192,7 @@ def test_a_huge_mesh_is_refused_at_once(operation: str, call: Callable[[], Any])
 def test_a_huge_mesh_shows_itself() -> None:
     assert repr(HUGE) == "Mesh('x': 1048576, 'y': 1048576)"
     html = sw.Mesh({"a": 2**30, "x": 2**10, "y": 2**10})._repr_html_()
-    assert "2048 of 1125899906842624 devices drawn" in html
+    assert "each area is 128 × 128 of 1,125,899,906,842,624 devices" in html
     assert HUGE.size == 2**40
     assert sw.Mesh.from_json(HUGE.to_json()) == HUGE
 

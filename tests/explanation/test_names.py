@@ -373,3 +373,31 @@ def test_what_lost_shares_the_path_of_what_won() -> None:
     won = row["lost"][0]["winner"][0]
     assert (len(won["path"]), won["left_out"]) == (8, 2_992)
     assert won["path"] == row["axes"][0]["path"][:4] + row["axes"][0]["path"][-4:]
+
+
+# ---- lines ----------------------------------------------------------------------------------------------------------
+
+
+def two_lines(x: Any) -> Any:
+    h = np.tanh(x)
+
+    return h * 2
+
+
+def test_a_line_without_values_names_the_nearest_ones() -> None:
+    program = sw.jit(two_lines, mesh=sw.Mesh({"a": 2})).lower(np.ones(4)).compile()
+    line = two_lines.__code__.co_firstlineno
+    near = rf"lines {line + 1}, {line + 3} and \d+"
+    for asked in (line + 2, 99999):
+        text = rf"why: test_names\.py has no values at line {asked}; the nearest are at {near}"
+        for stage in (program, sw.jit(two_lines, mesh=sw.Mesh({"a": 2})).lower(np.ones(4))):
+            with pytest.raises(KeyError, match=text):
+                stage.why(f"test_names.py:{asked}")
+    with pytest.raises(KeyError, match=r"why: the program has no values in other\.py; it has some in test_names\.py"):
+        program.why("other.py:3")
+    with pytest.raises(
+        KeyError, match=r"why: the program has no values in a/test_names\.py; it has some in test_names"
+    ):
+        program.why("a/test_names.py:3")
+    with pytest.raises(KeyError, match="no value of the program is called 'other:z'"):
+        program.why("other:z")

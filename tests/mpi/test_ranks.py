@@ -39,6 +39,28 @@ def test_programs_on_four_ranks_have_the_bits_of_the_virtual_mesh() -> None:
     assert int(found[1]) >= 370
 
 
+def test_arrays_from_shards_and_prints_in_loops_on_ranks(tmp_path: Path) -> None:
+    body = """
+whole, rows = np.arange(10.0).reshape(5, 2), sw.NamedSharding(mesh, sw.P("x"))
+asked = []
+made = sw.make_array_from_callback((5, 2), rows, lambda index: (asked.append(index), whole[index])[1])
+assert len(asked) == 1 and np.array_equal(made, whole)
+own = [shard.data for shard in made.addressable_shards]
+assert len(own) == 1
+listed = sw.make_array_from_single_device_arrays((5, 2), rows, own)
+for array in (listed, sw.dtensor.from_local(own[0], mesh, [sw.dtensor.Shard(0)])):
+    assert array.sharding == rows and np.array_equal(array, whole)
+def step(i, x):
+    sw.debug.print("{} {}", i, x.sum())
+    return x + 1
+sw.jit(lambda x: sw.fori_loop(0, 2, step, x), mesh=mesh, in_shardings=sw.P("x"))(whole)
+assert np.array_equal(sw.grad(lambda x: (x**2).sum())(np.arange(3.0)), [0, 2, 4])
+"""
+    done = mpirun(2, [script(tmp_path, body)])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 45.0", "0 45.0", "1 55.0", "1 55.0"]  # of each rank, as elsewhere
+
+
 def test_random_programs_are_drawn_until_all_have_run() -> None:
     """A program that cuts an axis of 6 devices as 3·2 is refused on 2 ranks, and does not count."""
     done = mpirun(2, ["-m", "tests.mpi.worker", "--random", "12"])
@@ -123,7 +145,8 @@ def test_a_report_lists_waiting_and_missing_ranks_after_uneven_steps(tmp_path: P
     path = script(tmp_path, UNEVEN_STEPS, devices=3)
     done = mpirun(3, [path], SHARDWISE_MPI_TIMEOUT="2")
     assert done.returncode != 0
-    reports = re.findall("shardwise: .*", re.sub(r"\d s;", "N s;", done.stderr))
+    # To the bracket, not to the end of the line: mpirun may forward the last line without its end, before its banner.
+    reports = re.findall(r"shardwise: .*?:\d+\)", re.sub(r"\d s;", "N s;", done.stderr))
     head = "mpi: all ranks must reach barrier, got ranks 0, "
     late = f"shardwise: warning: {head}2 waiting for N s; rank 1 runs other code (at {path}:12)"
     missing = f"{head}1 waiting for N s; rank 2 runs other code (at {path}:15)"

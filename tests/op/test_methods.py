@@ -57,7 +57,8 @@ def test_a_method_is_named_and_gives_the_same_numbers(name: str, count: int) -> 
         return
     assert method_in(program.as_text("propagated")) == [method]
     for row in program.collectives():
-        assert row.cause.startswith(f"{method} of ") or row.cause == "result 0", row.cause
+        # The indices of argmax move as int32 and are converted afterwards.
+        assert row.cause.startswith(f"{method} of ") or row.cause in ("result 0", "operand 0 of convert"), row.cause
 
 
 def test_updates_of_rows_are_the_owners() -> None:
@@ -201,7 +202,7 @@ def test_a_range_that_crosses_shards_is_the_cause_of_a_gather(name: str, functio
     assert {row.cause for row in program.collectives()} == {f"operand 0 of {name}: {cause}"}
 
 
-@pytest.mark.parametrize(("dims", "cause"), [('[{"x"}, {}]', None), ('[{}, {"x"}]', "operand 0 of pad")])
+@pytest.mark.parametrize(("dims", "cause"), [('[{"x"}, {}]', None), ('[{}, {"x"}]', "exchange of pad along dim 0")])
 def test_a_range_that_stays_on_its_shard_is_no_cause(dims: str, cause: str | None) -> None:
     """Each device pads its own rows, so that a move to another dim has another reason."""
     text = f"""sdy.mesh @mesh = <["x"=2]>
@@ -262,7 +263,7 @@ def test_each_method_is_tested_here() -> None:
         "stablehlo.convolution": ["exchange"],  # partition/test_convolution_windows.py
         "stablehlo.dynamic_slice": ["owned rows", "exchange"],
         "stablehlo.dynamic_update_slice": ["owned rows"],
-        "stablehlo.gather": ["owned rows"],
+        "stablehlo.gather": ["owned rows", "owned windows"],  # partition/test_known_places.py
         "stablehlo.pad": ["exchange"],
         "stablehlo.reduce": ["partial results", "gathered partial results"],
         "stablehlo.reduce_window": [
@@ -274,7 +275,7 @@ def test_each_method_is_tested_here() -> None:
         ],  # partition/test_objective.py
         "stablehlo.reshape": ["exchange"],  # partition/test_reshape_rows.py
         "stablehlo.reverse": ["exchange"],
-        "stablehlo.scatter": ["owned rows", "shards as addends"],  # partition/test_owned_bits.py
+        "stablehlo.scatter": ["owned rows", "owned windows", "shards as addends"],  # partition/test_owned_bits.py
         "stablehlo.select_and_scatter": ["exchange"],  # partition/test_select_and_scatter.py
         "stablehlo.slice": ["exchange"],
         "stablehlo.sort": ["another dim"],

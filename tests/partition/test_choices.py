@@ -135,11 +135,11 @@ def test_an_entry_for_what_the_program_does_not_have_is_refused(kind: str) -> No
 def test_impossible_choices_are_refused() -> None:
     """By an error that names the op, what is pinned, and what the partitioner would choose."""
     for name, kind, choice, subject, got in (
-        ("three ranges", "exchanges", "sliced", "shardwise.exchange|jit",
+        ("three ranges", "exchanges", "sliced", "shardwise.exchange",
          "sliced, where the partitioner would choose joined"),
         ("accumulation", "carries", '[{"x"}]', "stablehlo.while",
          'carry 1 as [{"x"}], where the partitioner would choose [{}], unreduced={"x"}'),
-        ("two placements", "sources", '[{}, {"y"}]', "sdy.sharding_constraint|jit",
+        ("two placements", "sources", '[{}, {"y"}]', "sdy.sharding_constraint",
          'to [{}, {"x"}] from [{}, {"y"}], where the partitioner would choose [{}, {}]'),
     ):  # fmt: skip
         program, _ = compiled(name, 4)
@@ -147,8 +147,8 @@ def test_impossible_choices_are_refused() -> None:
         rule = "choices must be possible for the program on this mesh"
         with pytest.raises(sw.ShardingError) as error:
             compiled(name, 4, replace(program.choices, **{kind: {at: choice}}))
-        entry = re.escape(f": {rule}, got choices.{kind}['{at}']: {got}; remove the entry")
-        assert re.match(f"({subject}){entry}", str(error.value))
+        entry = re.escape(f"jit: {rule}, got choices.{kind}['{at}']"), re.escape(f": {got}; remove the entry")
+        assert re.match(f"{entry[0]}( of {subject})?{entry[1]}", str(error.value))
 
 
 def test_an_error_about_a_pin_has_the_line_of_the_op() -> None:
@@ -156,7 +156,7 @@ def test_an_error_about_a_pin_has_the_line_of_the_op() -> None:
     [at] = [at for at, op in program.choices.ops.items() if op.op == "stablehlo.dot_general"]
     wrong = replace(program.choices.ops[at], operands=("[{}, {}]", "[{}, {}]"), results=('[{}, {"x"}]',))
     line = hidden.__code__.co_firstlineno + 1
-    error = rf"^stablehlo\.dot_general: .*choices\.ops\['{at}'\].*test_choices\.py:{line}\)$"
+    error = rf"^jit: .*choices\.ops\['{at}'\] of stablehlo\.dot_general: .*test_choices\.py:{line}\)$"
     with pytest.raises(sw.ShardingError, match=error):
         compiled("layer", 4, sw.Choices({at: wrong}))
 
@@ -195,7 +195,7 @@ def test_pinned_choices_give_the_same_ops_for_every_op() -> None:
             different.append(program.name)
     assert not different
     assert found[SAME] > 0.8 * found.total() > 1000
-    assert found[UNEVEN] < 0.02 * found.total()
+    assert found[UNEVEN] < 0.03 * found.total()
 
 
 def test_choices_are_pinned_that_another_mesh_would_not_consider() -> None:
@@ -275,8 +275,8 @@ def test_another_plan_can_be_pinned() -> None:
     np.testing.assert_array_equal(pinned(x), x)
     with pytest.raises(
         sw.ShardingError,
-        match="sdy\\.reshard: choices must be possible for the program on this mesh, "
-        rf"got choices\.plans\['{at}'\]: all_reduce "
+        match="jit: choices must be possible for the program on this mesh, "
+        rf"got choices\.plans\['{at}'\] of sdy\.reshard: all_reduce "
         r"from \[{\"x\"}, {}\] to \[{}, {\"x\"}\], where the partitioner would choose all_to_all; remove the entry",
     ):
         program(sw.Choices(plans={at: ("all_reduce",)}))

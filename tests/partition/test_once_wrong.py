@@ -87,7 +87,13 @@ def test_complex_elements_of_one_owner_travel_as_bits(dtype: str, out: sw.P) -> 
     rows = rng.permutation(16)[: 2 if out == sw.P() else 8]
     rows[:2] = 3, 5
     mesh = sw.Mesh({"x": 4})
-    taken = sw.jit(lambda x, i: np.take(x, i, 0), mesh=mesh, in_shardings=(sw.P("x"), sw.P()), out_shardings=out)
+    taken = sw.jit(
+        lambda x, i: np.take(x, i, 0),
+        mesh=mesh,
+        in_shardings=(sw.P("x"), sw.P()),
+        out_shardings=out,
+        objective="bytes",
+    )
     program = taken.lower(x, rows).compile()
     assert np.asarray(program(x, rows)).tobytes() == x[rows].tobytes()
     assert ("all_reduce" if out == sw.P() else "reduce_scatter") in {row.kind for row in program.collectives()}

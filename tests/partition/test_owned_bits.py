@@ -94,7 +94,8 @@ def test_a_text_says_which_values_are_owned() -> None:
     def function(x: Any, i: Any) -> Any:
         return x[i][::-1] + 1
 
-    lowered = sw.jit(function, mesh=LINE, in_shardings=(P("x"), P())).lower(patterns("float32", 64, 17), np.int32(3))
+    jitted = sw.jit(function, mesh=LINE, in_shardings=(P("x"), P()), objective="bytes")
+    lowered = jitted.lower(patterns("float32", 64, 17), np.int32(3))
     stages = lowered.compile()._compiled.stages
     text = stages["resharded"].text()
     owned = [line for line in text.splitlines() if "shardwise.owned = true" in line]
@@ -211,7 +212,9 @@ def test_totals_of_narrow_cumulative_sums_are_wide(dtype: Any) -> None:
 def test_narrow_sums_are_priced_as_they_are_sent(dtype: Any, gathered: int) -> None:
     """The sums are sent in float32, 28672 bytes: gathering the operands sends less."""
     a, b = (RNG.integers(-2, 3, shape).astype(dtype) for shape in [(64, 80), (80, 64)])
-    program = sw.jit(lambda a, b: a @ b, mesh=LINE, in_shardings=(P(None, "x"), P("x")), out_shardings=P())
+    program = sw.jit(
+        lambda a, b: a @ b, mesh=LINE, in_shardings=(P(None, "x"), P("x")), out_shardings=P(), objective="bytes"
+    )
     rows = program.lower(a, b).compile().collectives()
     assert {row.kind for row in rows} == {"all_gather"}
     assert sum(row.total_bytes for row in rows) == gathered

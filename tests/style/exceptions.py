@@ -15,7 +15,6 @@ CLASSES: dict[str, int] = {
     "cpp/shardwise/compiler/trace.h:Trace": 340,
     "cpp/shardwise/choice/greedy/accumulator_chooser.h:AccumulatorChooser": 220,
     "cpp/shardwise/choice/candidates/compute_sharding.h:ComputeShardings": 240,
-    "cpp/shardwise/choice/greedy/op_chooser.h:OpChooser": 340,
     "cpp/shardwise/choice/versions.h:Versions": 260,
     "cpp/shardwise/reshard/tile_in_progress.h:TileInProgress": 220,
     "cpp/shardwise/runtime/executor.h:Executable": 230,

@@ -55,11 +55,16 @@ def test_sources_that_reach_a_changed_header_are_compiled_alone() -> None:
 def test_sources_that_changed_come_first_and_few_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     check = tool("check_includes")
     own, header = CORE / "base" / "dtype.cpp", CORE / "ir" / "op_def.h"
+    monkeypatch.setattr(check, "uncommitted_files", set)
     monkeypatch.setattr(check, "changed_files", lambda: {own, header})
     entries = [{"file": str(path)} for path in sorted(CORE.rglob("*.cpp"))]
     chosen = check.selected(entries)
     assert len(chosen) == check.MOST
     assert chosen[0] == {"file": str(own)}
     assert chosen == check.selected(entries)
+    monkeypatch.setattr(check, "changed_files", lambda: {Path(entry["file"]) for entry in entries})
+    monkeypatch.setattr(check, "uncommitted_files", lambda: {own})
+    assert len(entries) > check.MOST
+    assert check.selected(entries)[0] == {"file": str(own)}
     monkeypatch.setattr(check, "changed_files", set)
     assert check.selected(entries) == []

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/analysis/collective_ledger.h"
 
+#include <algorithm>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/executions.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
 
@@ -60,6 +64,44 @@ std::string_view bound_of(CountKind kind) {
   return {};
 }
 
+// The tiles of the result that come from an operand, as positions of their senders; none if a tile is no whole tile.
+std::optional<std::pair<int64_t, int64_t>> senders_of_tiles(const ExchangeTarget& to, const ExchangeSource& from) {
+  const int64_t end = std::min(from.end, to.size);
+  const bool is_whole = to.rows > 0 && to.step == to.rows && from.scale == 1 && from.holes == 1 &&
+                        from.axes == to.axes && (to.axes.empty() || from.block == to.rows) &&
+                        from.offset % to.rows == 0 && from.begin % to.rows == 0 &&
+                        (end % to.rows == 0 || end == to.size);
+  if (!is_whole) return std::nullopt;
+  return std::pair((from.begin + from.offset) / to.rows, (end + from.offset + to.rows - 1) / to.rows);
+}
+
+// Whether an exchange is a permutation of whole tiles, such as a ring: each device receives the tile of one other, and
+// sends its own to one.
+bool is_permutation(const ExchangeMap& map) {
+  if (map.is_across_meshes()) return false;
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> senders;  // by operand and dim
+  for (const std::vector<ExchangeSource>& from : map.from) {
+    std::vector<std::pair<int64_t, int64_t>>& own = senders.emplace_back();
+    for (size_t d = 0; d < map.to.size(); ++d) {
+      const auto found = senders_of_tiles(map.to[d], from[d]);
+      if (!found) return false;
+      own.push_back(*found);
+    }
+  }
+  // No tile of two operands: their boxes are apart along a dim.
+  for (size_t a = 0; a < senders.size(); ++a) {
+    for (size_t b = 0; b < a; ++b) {
+      bool are_apart = false;
+      for (size_t d = 0; d < map.to.size(); ++d) {
+        are_apart |= !map.to[d].axes.empty() &&
+                     (senders[a][d].second <= senders[b][d].first || senders[b][d].second <= senders[a][d].first);
+      }
+      if (!are_apart) return false;
+    }
+  }
+  return true;
+}
+
 LedgerRow row_of(const OpView& op, const Executions& executions) {
   const LocalCollective collective = read_collective(op);
   LedgerRow row{.kind = collective.kind,
@@ -76,6 +118,9 @@ LedgerRow row_of(const OpView& op, const Executions& executions) {
                 .cause = {},
                 .op = op.id()};
   if (const std::string* cause = op.attrs().find<std::string>(kCauseAttr)) row.cause = *cause;
+  // JAX's word for it, whatever op the user wrote.
+  const bool sends = collective.kind == CollectiveKind::kExchange && collective.bytes > 0;
+  if (sends && is_permutation(exchange_map(op))) row.name = "collective_permute";
   // A loop or a branch around it may have given the row a bound that is as weak already.
   if (!collective.is_exact && row.bound.empty()) row.bound = kAtMost;
   return row;

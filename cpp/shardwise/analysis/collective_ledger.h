@@ -19,7 +19,7 @@ namespace shardwise {
 
 struct LedgerRow {
   CollectiveKind kind = CollectiveKind::kNone;
-  std::string name;        // "all_reduce"
+  std::string name;        // "all_reduce"; of an exchange that permutes whole tiles, "collective_permute"
   std::string axes;        // {"x", "y":(1)2}; of several dims or moves: dim 0 {"x"}, dim 1 {"y"}
   double bytes = 0;        // received by one device, by one execution
   int64_t group_size = 1;  // devices that take part

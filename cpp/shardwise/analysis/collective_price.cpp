@@ -56,7 +56,7 @@ void read_exchange(const OpView& op, LocalCollective& found) {
     found.group_size = product(found.axes);
   }
   const ExchangeCost cost = exchange_cost(map);
-  found.bytes = cost.elements * static_cast<double>(item_size(op.operand_type(0).dtype));
+  found.bytes = cost.elements * static_cast<double>(found.item_size);
   found.is_exact = cost.exact;
 }
 
@@ -72,12 +72,13 @@ LocalCollective read_collective(const OpView& op) {
   if (!moves_data(found.kind)) return found;
   found.mesh = collective_mesh(op);
   found.operand_bytes = op.operand_type(0).byte_quantity();
+  found.item_size = item_size(op.operand_type(0).dtype);
   const auto bytes = static_cast<double>(found.operand_bytes);
   switch (found.kind) {
     case CollectiveKind::kAllReduce:
       found.transfer = TransferKind::kAllReduce;
       read_axes(op, found);
-      found.bytes = most_all_reduce_bytes(bytes, found.group_size, item_size(op.operand_type(0).dtype));
+      found.bytes = all_reduce_bytes(bytes, found.group_size, found.item_size);
       break;
     case CollectiveKind::kReduceScatter:
       found.transfer = TransferKind::kReduceScatter;
@@ -107,16 +108,33 @@ LocalCollective read_collective(const OpView& op) {
   return found;
 }
 
-Price collective_price(const LocalCollective& collective, const Hardware& hardware) {
-  // An exchange has no other size than what it receives.
-  const bool is_exchange = collective.kind == CollectiveKind::kExchange;
-  const AxisList& axes = is_exchange ? collective.moving_axes : collective.axes;
+namespace {
+
+// Elements of an exchange may move along some of its axes only: these decide the time.
+const AxisList& priced_axes(const LocalCollective& collective) {
+  return collective.kind == CollectiveKind::kExchange ? collective.moving_axes : collective.axes;
+}
+
+// An exchange has no other size than what it receives.
+int64_t priced_bytes(const LocalCollective& collective) {
+  return collective.kind == CollectiveKind::kExchange ? whole_quantity(collective.bytes) : collective.operand_bytes;
+}
+
+}  // namespace
+
+CollectiveTime collective_time(const LocalCollective& collective, const Hardware& hardware) {
+  const AxisList& axes = priced_axes(collective);
   if (product(axes) <= 1) return {};
-  const int64_t received = whole_quantity(collective.bytes);
-  Price price = collective_price(collective.transfer, *collective.mesh, axes,
-                                 is_exchange ? received : collective.operand_bytes, hardware);
-  price.bytes = received;
-  return price;
+  const TierCut cut = device_tiers(*collective.mesh, hardware)->cut(axes);
+  return collective_time(collective.transfer, priced_bytes(collective), cut, hardware);
+}
+
+Price collective_price(const LocalCollective& collective, const Hardware& hardware) {
+  const int64_t size = product(priced_axes(collective));
+  if (size <= 1) return {};
+  return {.ps = collective_time(collective, hardware).total(),
+          .bytes = whole_quantity(collective.bytes),
+          .rounds = transfer_rounds(collective.transfer, size)};
 }
 
 }  // namespace shardwise

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shardwise/cost/collective_cost.h"
+#include "shardwise/cost/collective_time.h"
 #include "shardwise/cost/hardware.h"
 #include "shardwise/cost/price.h"
 #include "shardwise/ir/op_def.h"
@@ -30,6 +31,7 @@ struct LocalCollective {
   AxisList axes;              // the devices of a group differ along these
   int64_t group_size = 1;     // devices that take part
   int64_t operand_bytes = 0;  // on one device, padding included
+  int64_t item_size = 1;      // of its elements, in bytes
   double bytes = 0;           // received by the device that receives most
   bool is_exact = true;       // false: `bytes` is an upper bound, as of an exchange among too many devices to count
   bool is_chain = false;      // a message is passed on from device to device
@@ -48,7 +50,9 @@ bool moves_data(CollectiveKind kind);
 // Reads an op of a local program. An op that moves no data has a group of one device, and no mesh.
 LocalCollective read_collective(const OpView& op);
 
-// Time, bytes and rounds of one execution. A shift by more than one place, and an exchange along the axes of a dim from
+// The time of one execution on each tier of links; it is empty if no device receives anything.
+CollectiveTime collective_time(const LocalCollective& collective, const Hardware& hardware);
+// The time, bytes and rounds of one execution. A shift by more than one place, and an exchange along the axes of a dim from
 // farther than its neighbors, count as a permutation that crosses the whole group.
 Price collective_price(const LocalCollective& collective, const Hardware& hardware);
 

@@ -92,6 +92,11 @@ Executions& Executions::operator+=(const Executions& other) {
   return *this;
 }
 
+int64_t expected_trips(const OpView& loop) {
+  const auto counted = trip_count(loop);
+  return counted ? *counted : assumed_trips(loop);
+}
+
 Executions executions_inside(const OpView& op, size_t region, const Executions& outside) {
   Executions inside = outside;
   if (op.def().regions == Regions::kBranches) {

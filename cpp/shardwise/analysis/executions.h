@@ -67,6 +67,9 @@ class ModuleExecutions {
   std::vector<Executions> regions_;    // by region
 };
 
+// The trips of a loop: as it counts, as the user declares, or else assumed.
+int64_t expected_trips(const OpView& loop);
+
 // The executions of a region of an op, where the op has those of `outside`: times the trips of a loop, or the share of a
 // branch.
 Executions executions_inside(const OpView& op, size_t region, const Executions& outside);

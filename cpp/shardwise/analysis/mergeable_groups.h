@@ -10,6 +10,7 @@
 // still holds then. They never merge if one reads the other's result from memory, as the sort does.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

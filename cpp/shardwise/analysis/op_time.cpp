@@ -5,7 +5,9 @@
 
 #include "shardwise/analysis/product_format.h"
 #include "shardwise/base/quantity.h"
+#include "shardwise/cost/price.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ops/shared/scalars.h"
 
 namespace shardwise {
 namespace {
@@ -33,9 +35,18 @@ int64_t bytes_before_widening(const OpView& op, size_t operand, int64_t bytes) {
   return saturated_product(bytes / item_size(own), item_size(before));
 }
 
-int64_t touched_bytes(const OpView& op, const OpCost& cost) {
-  int64_t bytes = 0;
+// Whether the op updates its first operand in place, and that is a constant, which is in no memory yet: then all of the
+// result is written.
+bool updates_a_constant(const OpView& op, const LocalTypes& types, const OpCost& cost) {
+  if (op.operand_count() == 0 || op.result_count() != 1 || op.operand_type(0) != op.result_type()) return false;
+  if (cost.touched[op.operand_count()] >= types.result().byte_quantity()) return false;
+  return splat_value(op.module(), op.operand(0)).has_value();
+}
+
+int64_t touched_bytes(const OpView& op, const LocalTypes& types, const OpCost& cost, uint64_t in_memory) {
+  int64_t bytes = updates_a_constant(op, types, cost) ? types.result().byte_quantity() : 0;
   for (size_t t = 0; t < cost.touched.size(); ++t) {
+    if (t < 64 && (in_memory >> t & 1) == 0) continue;
     const bool is_factor = cost.matrix > 0 && t < op.operand_count();
     bytes = saturated_sum(bytes, is_factor ? bytes_before_widening(op, t, cost.touched[t]) : cost.touched[t]);
   }
@@ -55,7 +66,9 @@ std::string_view name(Bound bound) {
   return {};
 }
 
-int64_t OpTime::ps() const { return saturated_sum(launch_ps, std::max(memory_ps, *std::ranges::max_element(unit_ps))); }
+int64_t OpTime::ps() const { return saturated_sum(launch_ps, ps_without_launch()); }
+
+int64_t OpTime::ps_without_launch() const { return std::max(memory_ps, *std::ranges::max_element(unit_ps)); }
 
 Bound OpTime::bound() const {
   const auto unit = std::ranges::max_element(unit_ps);
@@ -73,6 +86,8 @@ void add_operations(const OpView& op, const LocalTypes& types, const OpCost& cos
     int64_t& ps = time_of(time, ComputeUnit::kMatrix);
     const int64_t flops = saturated_product(cost.matrix, format.repeats);
     ps = saturated_sum(ps, hardware.dot_time(format.dtype, format.is_default_precision, flops));
+    const Peak peak = hardware.dot_peak(format.dtype, format.is_default_precision);
+    time.products_ps = saturated_sum(time.products_ps, picoseconds(flops, peak.flops));
   }
   const DType dtype = dtype_of_elements(op, types);
   add_elements(time, ComputeUnit::kVector, dtype, cost.vector, hardware);
@@ -80,10 +95,14 @@ void add_operations(const OpView& op, const LocalTypes& types, const OpCost& cos
 }
 
 OpTime op_time(const OpView& op, std::span<const TypeId> types, const Hardware& hardware) {
+  return op_time(op, types, hardware, ~uint64_t{0});
+}
+
+OpTime op_time(const OpView& op, std::span<const TypeId> types, const Hardware& hardware, uint64_t in_memory) {
   const LocalTypes local(op, types);
   const OpCost cost = op.def().cost(op, local);
   OpTime time;
-  time.bytes = touched_bytes(op, cost);
+  time.bytes = touched_bytes(op, local, cost, in_memory);
   if (time.bytes == 0 && cost.flops() == 0) return time;
   time.launch_ps = hardware.launch_ps;
   time.memory_ps = hardware.memory_time(time.bytes);

@@ -32,8 +32,10 @@ struct OpTime {
   std::array<int64_t, kComputeUnitCount> unit_ps = {};  // by ComputeUnit
   int64_t bytes = 0;
   int64_t flops = 0;
+  int64_t products_ps = 0;  // of the matrix unit at its peak, whatever share of it hardware reaches
 
   int64_t ps() const;
+  int64_t ps_without_launch() const;
   Bound bound() const;  // kMemory where a unit takes as long
   friend bool operator==(const OpTime&, const OpTime&) = default;
 };
@@ -41,6 +43,9 @@ struct OpTime {
 // `types`: operands first. Zero without a launch for an op that costs nothing, such as an annotation or a call. A
 // collective only writes its result here: what it sends is priced by collective_price.h.
 OpTime op_time(const OpView& op, std::span<const TypeId> types, const Hardware& hardware);
+// Only these tensors are in memory, by bit; the 65th and later ones always are. The others stay on the chip, between the ops
+// of a group.
+OpTime op_time(const OpView& op, std::span<const TypeId> types, const Hardware& hardware, uint64_t in_memory);
 OpTime op_time(const OpView& op, const Hardware& hardware);  // on its own types
 
 // Adds the operations of an op to the times of the units: in the format of a product, or in the dtype of its elements.

@@ -6,6 +6,8 @@
 //   %2 = dot_general convert(%x), convert(%w)      product_format: {kBF16}; the converts are part of the product
 //   %3 = convert %2 to bf16
 //
+//   dot_general %x, convert(%w from i8 to bf16)    {kBF16}: an integer is widened to a float before it is multiplied
+//
 //   dot_general of two float32 arrays              {kF32, is_default_precision}: tf32 or bf16, as the hardware has it
 //   … with precision = [HIGHEST, HIGHEST]          {kF32}
 #pragma once
@@ -22,7 +24,8 @@ struct ProductFormat {
 };
 ProductFormat product_format(const OpView& product);
 
-// Whether the op makes floats wider, which loses nothing: hardware does it where the result is read.
+// Whether the op converts to a wider float, or integers to a float that holds each of them. That loses nothing, and
+// hardware does it where the result is read: weights in i8 are half the bytes of weights in bf16.
 bool is_widening(const OpView& op);
 
 // The value whose elements `value` holds: before widening, and before movement such as a transpose.

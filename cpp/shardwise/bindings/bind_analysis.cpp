@@ -9,7 +9,9 @@
 #include "shardwise/analysis/executions.h"
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
+#include "shardwise/analysis/model_products.h"
 #include "shardwise/analysis/op_time.h"
+#include "shardwise/analysis/step_estimate.h"
 #include "shardwise/bindings/bind_program.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/cost/hardware_json.h"
@@ -83,10 +85,68 @@ std::vector<py::dict> group_times(const Module& module, const std::string& hardw
   return rows;
 }
 
+double expected(const Executions& executions) {
+  const auto [numerator, denominator] = executions.factor;
+  return static_cast<double>(executions.count) * static_cast<double>(numerator) / static_cast<double>(denominator);
+}
+
+void add_transfer(py::dict& row, const CollectiveTime& transfer, const Hardware& hardware) {
+  py::list tiers;  // (name, picoseconds)
+  for (const TierTime& tier : transfer.tiers) tiers.append(py::make_tuple(hardware.tiers[tier.tier].name, tier.ps));
+  row["tiers"] = tiers;
+  row["latency_ps"] = transfer.latency_ps;
+}
+
+void add_kernel(py::dict& row, const OpTime& kernel) {
+  row["bound"] = kernel.launch_ps > kernel.ps_without_launch() ? "launch" : name(kernel.bound());
+  row["unit_ps"] = py::tuple(py::cast(kernel.unit_ps));
+  row["memory_ps"] = kernel.memory_ps;
+  row["launch_ps"] = kernel.launch_ps;
+  row["products_ps"] = kernel.products_ps;
+  row["flops"] = kernel.flops;
+}
+
+py::dict estimate_row(const Module& local, const EstimateRow& estimate, const Hardware& hardware) {
+  const OpView op(local, estimate.op);
+  const ResolvedSource source = local.context().resolve(op.loc());
+  py::list ops;
+  for (const OpId id : estimate.ops) ops.append(OpView(local, id).name());
+  py::dict row(py::arg("op") = estimate.op.index, py::arg("name") = op.name(), py::arg("ops") = ops,
+               py::arg("file") = source.file, py::arg("line") = source.line, py::arg("variable") = source.variable,
+               py::arg("start_ps") = estimate.start_ps, py::arg("ps") = estimate.ps,
+               py::arg("exposed_ps") = estimate.exposed_ps, py::arg("bytes") = estimate.bytes,
+               py::arg("executions") = expected(estimate.executions), py::arg("is_transfer") = estimate.is_transfer,
+               py::arg("is_attention") = estimate.is_attention);
+  add_executions(row, estimate.executions);
+  estimate.is_transfer ? add_transfer(row, estimate.transfer, hardware) : add_kernel(row, estimate.kernel);
+  return row;
+}
+
+// Lower bound, estimate and upper bound in picoseconds; a row per kernel and transfer; (number of the loop, start, time,
+// trips) of the trips of each loop after its first one.
+py::tuple estimate_of(const Module& local, const Hardware& hardware) {
+  const StepEstimate estimate = estimate_step(local, hardware);
+  py::list rows, further;
+  for (const EstimateRow& row : estimate.rows) rows.append(estimate_row(local, row, hardware));
+  for (const FurtherTrips& trips : estimate.further) {
+    further.append(py::make_tuple(trips.loop.index, trips.start_ps, trips.ps, trips.trips));
+  }
+  return py::make_tuple(py::make_tuple(estimate.lower_ps, estimate.estimate_ps, estimate.upper_ps), rows, further);
+}
+
 }  // namespace
 
 void bind_analysis(py::module_& module) {
   module.def("op_times", &op_times, py::arg("module"), py::arg("hardware"));
+  // Picoseconds at the peak: of all products of a program, and of those that are computed again.
+  module.def(
+      "model_products",
+      [](const Module& global, const Hardware& hardware) {
+        const ModelProducts products = model_products(global, hardware);
+        return py::make_tuple(products.ps, products.again);
+      },
+      py::arg("module"), py::arg("hardware"));
+  module.def("estimate", &estimate_of, py::arg("local"), py::arg("hardware"));
   module.def("group_times", &group_times, py::arg("module"), py::arg("hardware"));
 }
 

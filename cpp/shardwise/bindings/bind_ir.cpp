@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <pybind11/numpy.h>
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
 
@@ -124,6 +125,11 @@ std::optional<std::shared_ptr<Mesh>> optional_mesh(const MeshPtr& mesh) {
   return mesh == nullptr ? std::nullopt : std::optional(std::const_pointer_cast<Mesh>(mesh));
 }
 
+// `array`: what each call passes as this argument of main.
+void know(Module& module, uint32_t argument, const py::array& array) {
+  module.known_arguments[argument] = constant_from_python(array);
+}
+
 void bind_module_class(py::class_<Module, ModulePtr>& modules) {
   modules
       .def(
@@ -138,6 +144,7 @@ void bind_module_class(py::class_<Module, ModulePtr>& modules) {
                                return self.functions.empty() ? size_t{0} : self.region(self.main().body).ops.size();
                              })
       .def("verify", [](const Module& self) { verify(self); })
+      .def("know", &know, py::arg("argument"), py::arg("array"))
       .def(
           "structurally_equal", [](const Module& self, const Module& other) { return structurally_equal(self, other); },
           py::arg("other"))

@@ -13,11 +13,14 @@
 #include "shardwise/base/text.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
+#include "shardwise/bindings/choice_rows.h"
 #include "shardwise/bindings/gil.h"
-#include "shardwise/choice/choice_text.h"
+#include "shardwise/choice/choice_reasons.h"
+#include "shardwise/compiler/annotated_instead.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/compiler/explanation_json.h"
 #include "shardwise/compiler/passes.h"
+#include "shardwise/compiler/priced_ways.h"
 #include "shardwise/compiler/value_queries.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/propagation/propagate.h"
@@ -31,7 +34,6 @@ namespace shardwise {
 
 namespace {
 
-using UnitPtr = std::shared_ptr<CompileUnit>;
 using Names = std::vector<std::string>;
 // The types that stubs show.
 using Seconds = py::typing::Dict<py::str, py::float_>;
@@ -61,51 +63,6 @@ py::typing::Dict<py::str, py::int_> counters_dict(const Counters& counters) {
   return counts;
 }
 
-// The fingerprint of the program; (at, op, method, operands, results) of each op; (at, moves) of each reshard; and
-// (at, text) of sources, carries and exchanges.
-using Texts = std::vector<std::string>;
-using ChosenOpRow = std::tuple<std::string, std::string, std::string, Texts, Texts>;
-using ChosenPlanRows = std::vector<std::pair<std::string, Texts>>;
-using ChosenTextRows = std::vector<std::pair<std::string, std::string>>;
-using ChoiceRows =
-    std::tuple<std::string, std::vector<ChosenOpRow>, ChosenPlanRows, ChosenTextRows, ChosenTextRows, ChosenTextRows>;
-
-std::vector<ChosenText> texts_from(const ChosenTextRows& rows) {
-  std::vector<ChosenText> texts;
-  for (const auto& [at, chosen] : rows) texts.push_back({at, chosen});
-  return texts;
-}
-
-ChosenTextRows rows_of(const std::vector<ChosenText>& texts) {
-  ChosenTextRows rows;
-  for (const ChosenText& text : texts) rows.emplace_back(text.at, text.chosen);
-  return rows;
-}
-
-std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows) {
-  if (!rows) return nullptr;
-  auto choices = std::make_shared<Choices>();
-  const auto& [program, ops, plans, sources, carries, exchanges] = *rows;
-  choices->program = program;
-  for (const auto& [at, op, method, operands, results] : ops)
-    choices->ops.push_back({at, op, method, operands, results});
-  for (const auto& [at, moves] : plans) choices->plans.push_back({at, moves});
-  choices->sources = texts_from(sources);
-  choices->carries = texts_from(carries);
-  choices->exchanges = texts_from(exchanges);
-  return choices;
-}
-
-ChoiceRows choices_of_unit(const CompileUnit& unit) {
-  const Choices made = choices_of(*unit.context.choice, unit.module->context());
-  std::vector<ChosenOpRow> ops;
-  for (const ChosenOp& op : made.ops) ops.emplace_back(op.at, op.op, op.method, op.operands, op.results);
-  ChosenPlanRows plans;
-  for (const ChosenPlan& plan : made.plans) plans.emplace_back(plan.at, plan.moves);
-  return {made.program,          std::move(ops),        std::move(plans),
-          rows_of(made.sources), rows_of(made.carries), rows_of(made.exchanges)};
-}
-
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
                        const std::optional<ChoiceRows>& choices, const py::kwargs& given) {
   const CompileOptions options = options_from(given);
@@ -131,6 +88,14 @@ UnitPtr propagate_program(const std::shared_ptr<Module>& module, const Names& na
   without_gil([&] { run_to_explain(names, *unit); });
   warn(unit->context.warnings);
   return unit;
+}
+
+WayRows ways_of_ops(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
+                    const std::optional<ChoiceRows>& choices, const Names& asked, size_t most,
+                    const py::kwargs& given) {
+  const CompileOptions options = options_from(given);
+  const auto pinned = choices_from_python(choices);
+  return rows_of(without_gil([&] { return priced_ways(module, options, mesh, pinned.get(), asked, most); }));
 }
 
 Names pass_names() {
@@ -170,6 +135,9 @@ describe_options() {
 
 std::vector<py::dict> ledger(const CompileUnit& unit) {
   const Module& local = *unit.module;
+  // The ids of a choice are those of the program that it was made for, which tests may have replaced.
+  const bool is_chosen = unit.propagated != nullptr && &unit.propagated->context() == &local.context();
+  const ChoiceReasons reasons(is_chosen ? unit.context.choice.get() : nullptr, local.context());
   std::vector<py::dict> rows;
   for (const LedgerRow& row : collective_ledger(local)) {
     const ResolvedSource source = local.context().resolve(row.loc);
@@ -179,13 +147,15 @@ std::vector<py::dict> ledger(const CompileUnit& unit) {
     for (const AxisRef& axis : devices.axes) {
       axes.append(py::make_tuple(devices.mesh->axis_name(axis.axis), axis.size));
     }
-    rows.push_back(py::dict(
-        py::arg("kind") = row.name, py::arg("axes") = row.axes, py::arg("group_size") = row.group_size,
-        py::arg("bytes") = row.bytes, py::arg("shape") = shape_tuple(row.operand.shape),
-        py::arg("dtype") = numpy_name(row.operand.dtype), py::arg("count") = row.count, py::arg("bound") = row.bound,
-        py::arg("file") = source.file, py::arg("line") = source.line, py::arg("cause") = row.cause,
-        py::arg("name") = source.variable, py::arg("op") = row.op.index, py::arg("sum_bytes") = devices.sum,
-        py::arg("device_axes") = py::tuple(axes), py::arg("device_bytes") = py::tuple(py::cast(devices.bytes))));
+    rows.push_back(
+        py::dict(py::arg("kind") = row.name, py::arg("axes") = row.axes, py::arg("group_size") = row.group_size,
+                 py::arg("bytes") = row.bytes, py::arg("shape") = shape_tuple(row.operand.shape),
+                 py::arg("dtype") = numpy_name(row.operand.dtype), py::arg("count") = row.count,
+                 py::arg("bound") = row.bound, py::arg("file") = source.file, py::arg("line") = source.line,
+                 py::arg("cause") = row.cause, py::arg("name") = variable_of(local.context(), row.loc),
+                 py::arg("op") = row.op.index, py::arg("sum_bytes") = devices.sum,
+                 py::arg("device_axes") = py::tuple(axes), py::arg("device_bytes") = py::tuple(py::cast(devices.bytes)),
+                 py::arg("reason") = reasons.of(row.loc, row.cause)));
   }
   return rows;
 }
@@ -294,8 +264,8 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
-      .def("choices", &choices_of_unit)
       .def("with_local_stage", &with_local_stage);
+  bind_choices(units);
   bind_explanations(units);
   module.def("pass_names", &pass_names);
   module.def("propagating_passes", &propagating_passes);
@@ -315,6 +285,15 @@ void bind_passes(py::module_& module) {
              py::arg("to_sharding"));
   module.def("compile", &compile_module, py::arg("module"), py::arg("mesh"),
              py::arg("choices") = std::optional<ChoiceRows>());
+  // By op with one of these keys: at most `most` ways to compute it.
+  module.def("priced_ways", &ways_of_ops, py::arg("module"), py::arg("mesh"), py::arg("choices"), py::arg("asked"),
+             py::arg("most"));
+  module.def(
+      "annotated_instead",
+      [](const std::shared_ptr<Module>& self, const std::string& name, const TensorSharding& sharding) {
+        return std::make_shared<Module>(annotated_instead(*self, name, sharding));
+      },
+      py::arg("module"), py::arg("name"), py::arg("sharding"));
 }
 
 }  // namespace shardwise

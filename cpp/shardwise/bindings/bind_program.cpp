@@ -188,8 +188,7 @@ void bind_definitions(py::class_<OpDef, std::unique_ptr<OpDef, py::nodelete>>& d
       .def_property_readonly("elementwise", [](const OpDef& self) { return self.traits.elementwise; })
       .def_property_readonly("collective",
                              [](const OpDef& self) { return self.traits.collective != CollectiveKind::kNone; })
-      .def_property_readonly("annotation",
-                             [](const OpDef& self) { return self.traits.constraint || self.traits.reshard; })
+      .def_property_readonly("annotation", [](const OpDef& self) { return self.traits.annotates(); })
       .def_property_readonly("movement", [](const OpDef& self) { return self.traits.movement; })
       .def_property_readonly("methods",
                              [](const OpDef& self) {

@@ -235,7 +235,8 @@ std::string op_text(const PyExecutable& self, uint32_t number) {
   return str(op.name(), operand, location.empty() ? "" : " (at " + location + ")");
 }
 
-// (the bytes at the peak, of arguments, of results, and what is alive at the peak: values of the local program)
+// (the bytes at the peak, of arguments, of results, what is alive at the peak, and at each moment: values of the local
+// program, with bytes)
 py::tuple memory(const PyExecutable& self, bool per_device, const std::vector<size_t>& donated) {
   const MemoryUse use =
       without_gil([&] { return self.executable.memory({.per_device = per_device, .donated = donated}); });
@@ -243,7 +244,16 @@ py::tuple memory(const PyExecutable& self, bool per_device, const std::vector<si
   for (const LiveBuffers& buffers : use.at_peak) {
     rows.append(py::make_tuple(value_view(self.local, buffers.value), buffers.bytes));
   }
-  return py::make_tuple(use.peak_bytes, use.argument_bytes, use.result_bytes, rows);
+  py::list moments;
+  for (const LiveMoment& moment : use.timeline) {
+    moments.append(py::make_tuple(value_view(self.local, moment.value), moment.bytes));
+  }
+  return py::make_tuple(use.peak_bytes, use.argument_bytes, use.result_bytes, rows, moments);
+}
+
+// How many steps of the plan the rehearsal of `memory` runs: a count of its work.
+int64_t rehearsed_steps(const PyExecutable& self, bool per_device) {
+  return without_gil([&] { return self.executable.memory({.per_device = per_device}); }).steps;
 }
 
 py::list trace_rows(const PyExecutable& self) {
@@ -316,6 +326,7 @@ void bind_runtime(py::module_& module) {
       .def("received", &received_bytes)
       .def("op_text", &op_text, py::arg("number"))
       .def("memory", &memory, py::arg("per_device") = true, py::arg("donated") = std::vector<size_t>())
+      .def("rehearsed_steps", &rehearsed_steps, py::arg("per_device") = true)
       .def("trace", &trace_rows);
   module.def("run_unpartitioned", &run_unpartitioned, py::arg("module"), py::arg("arguments"));
   module.def("restart_peak_buffer_bytes", &restart_peak_buffer_bytes);

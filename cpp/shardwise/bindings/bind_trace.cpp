@@ -15,7 +15,9 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
 #include "shardwise/compiler/trace.h"
+#include "shardwise/compiler/type_change.h"
 #include "shardwise/text/parser.h"
+#include "shardwise/transforms/gradient/name_gradients.h"
 #include "shardwise/transforms/import_program.h"
 
 namespace py = pybind11;
@@ -77,16 +79,6 @@ std::vector<ValueTuple> emit_op(Trace& trace, const std::string& name, const Num
   return results;
 }
 
-// (value, file, line) of each
-std::vector<std::tuple<uint32_t, std::string, int32_t>> unused_constraints(const Trace& trace, const Numbers& live) {
-  std::vector<std::tuple<uint32_t, std::string, int32_t>> unused;
-  for (const ValueId value : trace.unused_constraints(trace.operands(live))) {
-    const ResolvedSource source = trace.source_of(value);
-    unused.emplace_back(value.index, source.file, source.line);
-  }
-  return unused;
-}
-
 // (value, whether it has the new dim) of each result
 std::vector<std::pair<uint32_t, bool>> batch(Trace& trace, uint32_t region, const Numbers& arguments,
                                              const std::vector<bool>& batched, int64_t size) {
@@ -107,7 +99,8 @@ DerivativeSource derivative_source(const DerivativeFromPython& derivative) {
     const auto program = [&](const ProgramTuple& given) {
       const auto& [name, own, text] = given;
       // A derivative was traced on its own, and comes as text in this program's context.
-      const RegionId body = import_program(parse(text, module.shared_context()), module);
+      const LocId here = current_location(module.context());
+      const RegionId body = import_program(parse(text, module.shared_context()), module, here);
       return GivenProgram{.name = name, .derivative = own, .body = body};
     };
     return GivenDerivative{.forward = program(forward),
@@ -120,6 +113,33 @@ DerivativeSource derivative_source(const DerivativeFromPython& derivative) {
 std::pair<std::string, int32_t> location_of(const Trace& trace, uint32_t index) {
   const ResolvedSource source = trace.source_of(trace.checked(index));
   return {source.file, source.line};
+}
+
+// (value, argument of the region)
+std::vector<std::pair<uint32_t, uint32_t>> capture(Trace& trace, uint32_t region) {
+  std::vector<std::pair<uint32_t, uint32_t>> captured;
+  for (const auto& [value, argument] : trace.capture(RegionId{region})) {
+    captured.emplace_back(value.index, argument.index);
+  }
+  return captured;
+}
+
+Numbers vjp(Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt,
+            const std::optional<DerivativeFromPython>& derivative) {
+  return numbers_of(trace.append_gradients(trace.operands(outputs), trace.operands(cotangents), trace.operands(wrt),
+                                           derivative_source(derivative.value_or(DerivativeFromPython()))));
+}
+
+// Of the ops after the first `op_count`.
+void name_gradients_of(Trace& trace, const Numbers& gradients, const std::vector<std::string>& names,
+                       uint32_t op_count) {
+  name_gradients(trace.module(), trace.operands(gradients), names, op_count + 1);
+}
+
+std::pair<std::string, int32_t> location_of_change(const Trace& trace, uint32_t carry, uint32_t result) {
+  const ValueId made =
+      first_change_of_type(trace.module(), trace.current(), trace.checked(carry), trace.checked(result));
+  return location_of(trace, made.index);
 }
 
 }  // namespace
@@ -139,16 +159,7 @@ void bind_trace(py::module_& module) {
            py::arg("shape") = py::none(), py::arg("dtype") = py::none(), py::arg("region_op") = py::none())
       .def("emit_op", &emit_op, py::arg("name"), py::arg("operands"), py::arg("attrs") = py::none(),
            py::arg("types") = std::vector<TypeLike>(), py::arg("regions") = std::vector<uint32_t>())
-      .def(
-          "capture",
-          [](Trace& trace, uint32_t region) {
-            std::vector<std::pair<uint32_t, uint32_t>> captured;  // (value, argument of the region)
-            for (const auto& [value, argument] : trace.capture(RegionId{region})) {
-              captured.emplace_back(value.index, argument.index);
-            }
-            return captured;
-          },
-          py::arg("region"))
+      .def("capture", &capture, py::arg("region"))
       .def("set_sharding", [](Trace& trace, uint32_t value,
                               const TensorSharding& sharding) { trace.set_sharding(trace.checked(value), sharding); })
       .def("constant",
@@ -162,15 +173,8 @@ void bind_trace(py::module_& module) {
            })
       .def("set_name",
            [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
-      .def(
-          "vjp",
-          [](Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt,
-             const std::optional<DerivativeFromPython>& derivative) {
-            return numbers_of(trace.append_gradients(trace.operands(outputs), trace.operands(cotangents),
-                                                     trace.operands(wrt),
-                                                     derivative_source(derivative.value_or(DerivativeFromPython()))));
-          },
-          py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
+      .def("vjp", &vjp, py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
+      .def("name_gradients", &name_gradients_of, py::arg("gradients"), py::arg("names"), py::arg("op_count"))
       .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
       .def("region_argument",
@@ -190,7 +194,13 @@ void bind_trace(py::module_& module) {
            })
       .def("type_of", [](const Trace& trace, uint32_t value) { return trace.module().type(trace.checked(value)); })
       .def("location", &location_of)
-      .def("unused_constraints", &unused_constraints)
+      .def("location_of_change", &location_of_change, py::arg("carry"), py::arg("result"))
+      .def("undeclared_axes",
+           [](const Trace& trace, uint32_t result, const std::vector<std::string>& around) {
+             return trace.undeclared_axes(trace.checked(result), around);
+           })
+      .def("count_reads", [](const Trace& trace, const Numbers& constraints,
+                             const Numbers& live) { return trace.count_reads(constraints, trace.operands(live)); })
       .def(
           "finish",
           [](Trace& trace, const Numbers& outputs, const std::vector<ShardingPtr>& shardings) {

@@ -11,9 +11,12 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "shardwise/choice/op_work.h"
 #include "shardwise/cost/hardware.h"
+#include "shardwise/cost/price.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/pass.h"
 
@@ -27,6 +30,7 @@ struct OpChoice {
 
   // The op is not computed by its rule. A method without a partition only places it differently.
   bool has_own_partition() const { return method != nullptr && method->partition != nullptr; }
+  friend bool operator==(const OpChoice&, const OpChoice&) = default;
 };
 
 // The name of an op for choices that outlive a compilation: the op of the traced module that it was made for, and how
@@ -35,6 +39,7 @@ struct OpKey {
   OpId origin;
   uint32_t ordinal = 0;
   std::string text() const;  // "12", "12.1"
+  friend bool operator==(const OpKey&, const OpKey&) = default;
 };
 
 // A value in a placement, in a region: that of the value, or one inside it where a user needs it.
@@ -76,11 +81,16 @@ struct Choice {
   struct HashOfKey {
     size_t operator()(const VersionKey& key) const;
   };
+  struct NextBest {
+    OpChoice way;
+    bool is_by_time = false;  // what was compared: times or bytes
+  };
   // An op that is chosen one by one, for the text.
   struct NamedOp {
     OpId op;
     OpKey key;
     std::string_view name;
+    LocId loc;
   };
 
   // By OpId: every op of the program but constants, which are made where they are used.
@@ -93,9 +103,15 @@ struct Choice {
   bool is_written = false;   // assign has used it
   MeshPtr mesh;              // of the program
   HardwarePtr hardware;      // that prices are of
+  Price price;               // of all of it (choice_prices.h)
+  std::vector<OpWork> work;  // of ops that compute something
   uint64_t fingerprint = 0;  // of the program (choice_key.h)
   std::vector<NamedOp> named_ops;
   std::vector<ChosenText> sources, carries;
+  std::unordered_map<OpId, std::vector<OpChoice>> ways;  // of ops that Choices::asked names, the best of the walk first
+  // Why an op is computed as it is (choice_reasons.h): the best other way, if it costs more; or a pin.
+  std::unordered_map<OpId, NextBest> next_best;
+  std::unordered_set<OpId> pinned;
 };
 
 // Returns the choice of this compilation. The first pass that decides something creates it.

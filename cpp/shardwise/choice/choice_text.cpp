@@ -7,27 +7,44 @@
 
 namespace shardwise {
 
+ChosenOp described(const Choice& choice, const Context& context, const OpKey& key, std::string_view name,
+                   const OpChoice& op) {
+  const auto texts_of = [&](const std::vector<PlacementId>& placements) {
+    std::vector<std::string> texts;
+    for (const PlacementId id : placements) texts.push_back(placement_text(context, id, choice.mesh));
+    return texts;
+  };
+  return {.at = key.text(),
+          .op = std::string(name),
+          .method = op.method == nullptr ? "" : std::string(op.method->name),
+          .operands = texts_of(op.operands),
+          .results = texts_of(op.results)};
+}
+
 Choices choices_of(const Choice& choice, const Context& context) {
   Choices choices{.program = fingerprint_text(choice.fingerprint),
                   .ops = {},
                   .plans = choice.plans,
                   .sources = choice.sources,
                   .carries = choice.carries,
-                  .exchanges = choice.exchanges};
-  const auto texts_of = [&](const std::vector<PlacementId>& placements) {
-    std::vector<std::string> texts;
-    for (const PlacementId id : placements) texts.push_back(placement_text(context, id, choice.mesh));
-    return texts;
-  };
+                  .exchanges = choice.exchanges,
+                  .asked = {}};
   for (const Choice::NamedOp& named : choice.named_ops) {
-    const OpChoice& op = choice.ops[named.op.index];
-    choices.ops.push_back({.at = named.key.text(),
-                           .op = std::string(named.name),
-                           .method = op.method == nullptr ? "" : std::string(op.method->name),
-                           .operands = texts_of(op.operands),
-                           .results = texts_of(op.results)});
+    choices.ops.push_back(described(choice, context, named.key, named.name, choice.ops[named.op.index]));
   }
   return choices;
+}
+
+std::vector<ChosenOp> ways_of(const Choice& choice, const Context& context) {
+  std::vector<ChosenOp> ways;
+  for (const Choice::NamedOp& named : choice.named_ops) {
+    const auto asked = choice.ways.find(named.op);
+    if (asked == choice.ways.end()) continue;
+    for (const OpChoice& way : asked->second) {
+      ways.push_back(described(choice, context, named.key, named.name, way));
+    }
+  }
+  return ways;
 }
 
 std::string choice_text(const ChosenOp& choice) {
@@ -41,12 +58,12 @@ std::string choice_text(const ChosenOp& choice) {
 std::string entry_text(std::string_view kind, std::string_view at) { return str("choices.", kind, "['", at, "']"); }
 
 void fail_as_impossible(const Module& module, OpId op, const ImpossibleEntry& entry) {
-  const std::string_view subject = op ? OpView(module, op).name() : std::string_view("jit");
-  const std::string got = str(entry_text(entry.kind, entry.at), ": ", entry.pinned,
+  const std::string of = op ? str(" of ", OpView(module, op).name()) : std::string();
+  const std::string got = str(entry_text(entry.kind, entry.at), of, ": ", entry.pinned,
                               ", where the partitioner would choose ", entry.possible);
   fail_at<ShardingError>(
       module, op ? module.op(op).loc : LocId{},
-      error_message(subject, "choices must be possible for the program on this mesh", got, "remove the entry"));
+      error_message("jit", "choices must be possible for the program on this mesh", got, "remove the entry"));
 }
 
 }  // namespace shardwise

@@ -34,15 +34,22 @@ struct ChosenOp {
 };
 
 struct Choices {
-  std::string program;                // its fingerprint
-  std::vector<ChosenOp> ops;          // those that are chosen one by one
-  std::vector<ChosenPlan> plans;      // of reshards
-  std::vector<ChosenText> sources;    // of values that could be brought from several placements
-  std::vector<ChosenText> carries;    // of accumulators; "" if they are reduced in each trip
-  std::vector<ChosenText> exchanges;  // what became of those that `optimize_collectives` could replace
+  std::string program;                  // its fingerprint
+  std::vector<ChosenOp> ops;            // those that are chosen one by one
+  std::vector<ChosenPlan> plans;        // of reshards
+  std::vector<ChosenText> sources;      // of values that could be brought from several placements
+  std::vector<ChosenText> carries;      // of accumulators; "" if they are reduced in each trip
+  std::vector<ChosenText> exchanges;    // what became of those that `optimize_collectives` could replace
+  std::vector<std::string> asked = {};  // ops whose ways are to be listed (ways_of)
 };
 
 Choices choices_of(const Choice& choice, const Context& context);
+// The ways to compute the ops that were asked about, the best of a walk first.
+std::vector<ChosenOp> ways_of(const Choice& choice, const Context& context);
+
+// How an op is computed on the meshes of the choice, as text.
+ChosenOp described(const Choice& choice, const Context& context, const OpKey& key, std::string_view name,
+                   const OpChoice& op);
 
 std::string choice_text(const ChosenOp& choice);  // for messages
 

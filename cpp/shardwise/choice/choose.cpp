@@ -1,15 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/choose.h"
 
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/settings.h"
+#include "shardwise/base/text.h"
+#include "shardwise/choice/choice_prices.h"
+#include "shardwise/choice/choice_text.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
 #include "shardwise/choice/unify_meshes.h"
+#include "shardwise/choice/verify_choice.h"
+#include "shardwise/cost/hardware_json.h"
 
 namespace shardwise {
+namespace {
+
+HardwarePtr hardware_called(const std::string& text) {
+  HardwarePtr hardware = text.starts_with("{") ? hardware_from_json(text, "hardware") : builtin_hardware(text);
+  if (hardware != nullptr) return hardware;
+  fail<ShardingError>("compile", str("hardware must be one of ", join(builtin_hardware_names(), ", "), ", or JSON"),
+                      text);
+}
+
+// A walk sees an op and not the graph, so that what is best for each op need not be best for all of them: by time, the
+// cheapest of several walks is taken. That of bytes is among them, so no other objective finds a faster program.
+struct Walk {
+  bool is_by_time;
+  CandidateScope scope;
+};
+constexpr Walk kWalks[] = {
+    {true, CandidateScope::kSuggested}, {true, CandidateScope::kAll}, {false, CandidateScope::kSuggested}};
+
+std::span<const Walk> walks(Objective objective) {
+  return objective == Objective::kTime ? std::span(kWalks) : std::span(kWalks).last(1);
+}
+
+// Reports list the ways of the walk that looks at most.
+void explain_by(const Choice& widest, Choice& best) {
+  if (&widest == &best) return;
+  best.ways = widest.ways;
+  for (const auto& [op, next] : widest.next_best) {
+    if (widest.ops[op.index] == best.ops[op.index]) best.next_best[op] = next;
+  }
+}
+
+// Where messages take time by themselves, that of a chain is in its price.
+bool has_latency(const Hardware& hardware) {
+  return std::ranges::any_of(hardware.tiers, [](const Tier& tier) { return tier.latency_ps > 0; });
+}
+
+}  // namespace
 
 Module choose(Module module, PassContext& context) {
   // Before placements are read: afterwards, only real differences of meshes are left.
   unify_meshes(module);
-  greedy_choice(module, context);
+  const HardwarePtr hardware = hardware_called(context.options.hardware);
+  const Objective objective = context.options.objective;
+  const bool is_by_bytes = objective == Objective::kBytes;
+  // By time, the bytes only break ties, and should not jump where the devices become more than the elements.
+  Costs costs(module, hardware, is_by_bytes || has_latency(*hardware), !is_by_bytes);
+  const CallGraph calls(module);
+  const OpKeys keys(module, calls);
+  ProgramPlacements placements(module);
+  const ProgramLinearity linearity(module);
+  const RequestedSums requested(module, linearity, placements);
+  const WalkedProgram program{module, calls, keys, linearity, placements, requested, costs};
+  ChoicePrices prices(module, placements, costs);
+  std::shared_ptr<Choice> best;
+  std::shared_ptr<Choice> widest;  // by the walk that looks at most
+  const auto run = [&](const Walk& walk) {
+    context.choice = nullptr;
+    costs.set_are_times(walk.is_by_time);
+    greedy_choice(program, walk.scope, context);
+    context.choice->price = prices.of(*context.choice);
+    if (widest == nullptr || walk.scope == CandidateScope::kAll) widest = context.choice;
+  };
+  for (const Walk& walk : walks(objective)) {
+    run(walk);
+    if (best == nullptr || context.choice->price < best->price) best = context.choice;
+  }
+  const bool is_asked = context.pinned != nullptr && !context.pinned->asked.empty();
+  if (is_asked && objective == Objective::kBytes) run({false, CandidateScope::kAll});
+  context.choice = best;
+  explain_by(*widest, *best);
+  best->work = prices.work(*best);
+  if (settings().verify) verify_choice(module, *best);
+  requested.warn_of_refused(*best, context.warnings);
+  context.counters.add("choose.plans", costs.planner().plans());
+  context.counters.add("choose.new_plans", costs.planner().new_plans());
   return module;
 }
 

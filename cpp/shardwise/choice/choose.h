@@ -7,11 +7,18 @@
 //   %0 = stablehlo.dot_general %x, %w     %0: [{"data"}, {}], unreduced={"model"}: each device has a part of the sum
 //   %1 = sdy.reshard %0 <@mesh, [{"data"}, {}]> {cause = "reduction in dot_general"}
 //
-// The compute sharding assigns axes to the factors of the op's rule. Each tensor of the op is tried as the leader,
-// whose axes come first. The plans of plan_reshards give the bytes that a device receives to move the operands, and the
-// results to where propagation has them. The candidate with the fewest bytes wins. Among equal ones, the first criterion
-// that differs decides: a pending reduction stays pending (if no reduced operand becomes unreduced for it), the work of
-// one device is less, the reshards are fewer.
+// The compute sharding assigns axes to the factors of the op's rule (candidates/). A candidate costs what its operands move,
+// what a device computes, and what its results move to where propagation has them (costs.h): by time on the hardware of the
+// compilation, or by bytes alone. Among equal ones, the first criterion that differs decides: a pending reduction stays
+// pending (if no reduced operand becomes unreduced for it), the work of one device is less, the reshards are fewer.
+//
+//   bf16 (32768, 8192) @ (8192, 8192), k on t=8, the result whole             time         bytes
+//     k: "t"   an all_reduce of the result                                    2.64 ms      896 MiB
+//     i: "t"   all_to_all of %x, all_gather of %w and of the result           1.99 ms      616 MiB     by time
+//     none     both gathered, the whole product on each device                5.75 ms      560 MiB     by bytes
+//
+// A walk takes one op after another (greedy/). By time there are three walks, and the choice with the lowest price is taken
+// (choice_prices.h). What annotations ask to be left unreduced is (requested_sums.h).
 // Factors that need replication and permutation factors get axes only by a method of the op, such as an exchange; by the
 // rule they get none. A factor inside a compound dim gets axes only if everything before it in that dim is fully and
 // evenly sharded.

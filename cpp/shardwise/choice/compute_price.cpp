@@ -9,7 +9,7 @@ TypeId local_type(Context& context, TypeId type, PlacementId placement) {
   return placement ? context.tensor(context.type(type).dtype, context.placement(placement).local_shape()) : type;
 }
 
-Price compute_price(const OpView& op, const OpChoice& choice, const Hardware& hardware) {
+Price compute_price(const OpView& op, const OpChoice& choice, const Hardware& hardware, uint64_t in_memory) {
   const Module& module = op.module();
   std::vector<TypeId> types;
   const auto add = [&](ValueId value, PlacementId placement) {
@@ -17,8 +17,8 @@ Price compute_price(const OpView& op, const OpChoice& choice, const Hardware& ha
   };
   for (size_t i = 0; i < op.operand_count(); ++i) add(op.operand(i), choice.operands[i]);
   for (size_t i = 0; i < op.result_count(); ++i) add(op.result(i), choice.results[i]);
-  const OpTime time = op_time(op, types, hardware);
-  return {.ps = time.ps(), .work = time.flops};
+  const OpTime time = op_time(op, types, hardware, in_memory);
+  return {.ps = time.ps_without_launch(), .work = time.flops};
 }
 
 }  // namespace shardwise

@@ -15,8 +15,10 @@
 
 namespace shardwise {
 
-// `ps` and `work` alone: nothing is sent.
-Price compute_price(const OpView& op, const OpChoice& choice, const Hardware& hardware);
+// `ps`, without the launch, and `work` alone: nothing is sent. `in_memory`: the tensors that memory is paid for, by bit
+// (analysis/op_time.h).
+Price compute_price(const OpView& op, const OpChoice& choice, const Hardware& hardware,
+                    uint64_t in_memory = ~uint64_t{0});
 
 // Of a value in this placement on one device, padding included. No placement: the whole value.
 TypeId local_type(Context& context, TypeId type, PlacementId placement);

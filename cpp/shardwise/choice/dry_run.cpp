@@ -4,6 +4,7 @@
 #include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
+#include "shardwise/base/size_error.h"
 #include "shardwise/emission/local_partition_context.h"
 #include "shardwise/emission/working_mesh.h"
 #include "shardwise/ir/rewrite/dce.h"
@@ -22,6 +23,8 @@ OpId constant_behind(const Module& module, ValueId value) {
   return id && module.op(id).def->traits.constant_like ? id : OpId{};
 }
 
+}  // namespace
+
 std::vector<std::pair<size_t, AttrsId>> constant_operands(const OpView& op) {
   std::vector<std::pair<size_t, AttrsId>> constants;
   for (size_t i = 0; i < op.operand_count(); ++i) {
@@ -31,33 +34,36 @@ std::vector<std::pair<size_t, AttrsId>> constant_operands(const OpView& op) {
   return constants;
 }
 
-}  // namespace
-
-MethodCost DryRuns::cost(const OpView& op, const ShardingRule& rule, const Method& method,
-                         const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
+const MethodCost& DryRuns::cost(const OpView& op, const ShardingRule& rule, const Method& method,
+                                const std::vector<PlacementId>& placements, const std::vector<bool>& is_used) {
   const auto [found, is_new] =
       known_.try_emplace(Key{&rule, &method, placements, is_used, constant_operands(op)}, MethodCost{});
   MethodCost& cost = found->second;
   if (!is_new) return cost;
-  const Module program = emitted(op, rule, method, placements, is_used);
+  try {
+    add_cost(emitted(op, rule, method, placements, is_used), cost);
+  } catch (const SizeError&) {
+    cost.is_possible = false;
+  }
+  return cost;
+}
+
+void DryRuns::add_cost(const Module& program, MethodCost& cost) const {
   // Methods emit no loops: each collective runs once.
   walk(program, [&](OpId id) {
     const LocalCollective collective = read_collective(OpView(program, id));
     cost.bytes += collective.bytes;
     cost.is_chain = cost.is_chain || collective.is_chain;
   });
-  return cost;
+  cost.price = price_of(program);
 }
 
-Price DryRuns::price(const OpView& op, const ShardingRule& rule, const Method& method,
-                     const std::vector<PlacementId>& placements, const std::vector<bool>& is_used,
-                     const Hardware& hardware) const {
-  const Module program = emitted(op, rule, method, placements, is_used);
+Price DryRuns::price_of(const Module& program) const {
   Price price;
-  walk(program, [&](OpId id) { price += collective_price(read_collective(OpView(program, id)), hardware); });
-  for (const FusionGroup& group : fuse(program, {.fused_attention = hardware.fused_attention}).groups) {
-    const OpTime time = group_time(program, group, hardware);
-    price += {.ps = time.ps(), .work = time.flops};
+  walk(program, [&](OpId id) { price += collective_price(read_collective(OpView(program, id)), hardware_); });
+  for (const FusionGroup& group : fuse(program, {.fused_attention = hardware_.fused_attention}).groups) {
+    const OpTime time = group_time(program, group, hardware_);
+    price += {.ps = time.ps_without_launch(), .work = time.flops};
   }
   return price;
 }

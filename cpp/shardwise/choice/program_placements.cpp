@@ -65,6 +65,12 @@ PlacementId ProgramPlacements::annotated(ValueId value, PlacementId at_home) {
   Placement kept = *find(whole);
   kept.mesh = now->mesh;
   kept.unreduced = difference(now->unreduced, difference(now->unreduced, written->unreduced));
+  // Sub-axes that no single split of the axis has cannot be in one placement.
+  const AxisList dims = axes_of_dims(kept.dims);
+  const auto fits = [&](const AxisRef& axis) {
+    return can_coexist(written->unreduced, axis) && can_coexist(dims, axis) && !overlaps(dims, axis);
+  };
+  if (!std::ranges::all_of(kept.unreduced, fits)) return whole;
   kept.reducer = kept.unreduced.empty() ? Reducer::kNone : now->reducer;
   kept.is_owned = !kept.unreduced.empty() && now->is_owned;
   return context_.intern(kept);

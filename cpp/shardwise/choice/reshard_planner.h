@@ -3,7 +3,7 @@
 // The plans of the reshards that one compilation asks about, by ids:
 //
 //   ReshardPlanner planner(context);
-//   planner.bytes(type, <[{"x"}: 4]>, <[{}: 16]>)     what one device receives
+//   planner.plan(type, <[{"x"}: 4]>, <[{}: 16]>).bytes     what one device receives
 #pragma once
 
 #include <memory>
@@ -22,21 +22,6 @@ namespace shardwise {
 // Plans by (type, from, to), from the plans of the process (reshard/plan_cache.h).
 class ReshardPlanner {
  public:
-  explicit ReshardPlanner(Context& context) : context_(context) {}
-
-  // Both placements are on meshes with the same devices. No id means that the program has no mesh.
-  const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
-  // A plan of these moves (reshard/plan.h); none if there is none.
-  std::optional<ReshardPlan> plan_with_moves(TypeId type, PlacementId from, PlacementId to,
-                                             std::span<const std::string> moves) const;
-  double bytes(TypeId type, PlacementId from, PlacementId to) { return from == to ? 0 : plan(type, from, to).bytes; }
-  Price price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware);
-  int64_t plans() const { return static_cast<int64_t>(plans_.size()); }
-  int64_t new_plans() const { return new_plans_; }  // that no compilation had asked for
-
- private:
-  ReshardProblem problem(TypeId type, PlacementId from, PlacementId to) const;
-
   struct Key {
     TypeId type;
     PlacementId from, to;
@@ -45,6 +30,22 @@ class ReshardPlanner {
   struct KeyHash {
     size_t operator()(const Key& key) const;
   };
+
+  explicit ReshardPlanner(Context& context) : context_(context) {}
+
+  // Both placements are on meshes with the same devices. No id means that the program has no mesh.
+  const ReshardPlan& plan(TypeId type, PlacementId from, PlacementId to);
+  // A plan of these moves (reshard/plan.h); none if there is none.
+  std::optional<ReshardPlan> plan_with_moves(TypeId type, PlacementId from, PlacementId to,
+                                             std::span<const std::string> moves) const;
+  // Computed anew each time.
+  Price price(TypeId type, PlacementId from, PlacementId to, const Hardware& hardware);
+  int64_t plans() const { return static_cast<int64_t>(plans_.size()); }
+  int64_t new_plans() const { return new_plans_; }  // that no compilation had asked for
+
+ private:
+  ReshardProblem problem(TypeId type, PlacementId from, PlacementId to) const;
+
   Context& context_;
   std::unordered_map<Key, std::unique_ptr<ReshardPlan>, KeyHash> plans_;
   int64_t new_plans_ = 0;

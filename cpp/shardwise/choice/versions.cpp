@@ -70,18 +70,18 @@ bool Versions::can_reach(PlacementId from, PlacementId need) const {
          difference(to->unreduced, placement->unreduced).empty();
 }
 
-const Versions::Version* Versions::nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes) {
+const Versions::Version* Versions::nearest(const Placed& placed, TypeId type, PlacementId need, Cost& cost) {
   const Version* best = nullptr;
   for (const Version& version : placed.versions) {
     if (version.placement == need) {
-      bytes = 0;
+      cost = {};
       return &version;
     }
     if (!can_reach(version.placement, need)) continue;
-    const double cost = planner_.bytes(type, version.placement, need);
-    if (best != nullptr && cost >= bytes) continue;
+    const Cost from_here = costs_.reshard(type, version.placement, need);
+    if (best != nullptr && from_here >= cost) continue;
     best = &version;
-    bytes = cost;
+    cost = from_here;
   }
   return best;
 }
@@ -106,19 +106,19 @@ ValueId Versions::narrower(ValueId value) const {
   return is_movement && !is_pending(placed) && !is_pending(from) ? operand : ValueId{};
 }
 
-const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, double& bytes, ValueId& narrow) {
+const Versions::Version* Versions::cheapest(ValueId value, PlacementId need, Cost& cost, ValueId& narrow) {
   const Placed& placed = placed_[value.index];
-  const Version* from = nearest(placed, module_.value(value).type, need, bytes);
+  const Version* from = nearest(placed, module_.value(value).type, need, cost);
   check_internal(from != nullptr, "a value cannot be brought to the placement that an op needs");
-  if (bytes == 0) return from;
+  if (cost == Cost{}) return from;
   const ValueId operand = narrower(value);
   if (!operand) return from;
-  double narrow_bytes = 0;
+  Cost narrow_cost;
   ValueId further;
   // The operand may itself be made again from a narrower one.
-  cheapest(operand, need, narrow_bytes, further);
-  if (narrow_bytes >= bytes) return from;
-  bytes = narrow_bytes;
+  cheapest(operand, need, narrow_cost, further);
+  if (narrow_cost >= cost) return from;
+  cost = narrow_cost;
   narrow = operand;
   return nullptr;
 }
@@ -132,10 +132,10 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Value
     if (can_reach(version.placement, need)) possible.push_back(&version);
   }
   const ValueId operand = narrower(value);
-  double bytes = 0;
-  if (possible.size() < 2 && !operand) return cheapest(value, need, bytes, narrow);
+  Cost cost;
+  if (possible.size() < 2 && !operand) return cheapest(value, need, cost, narrow);
   const ChosenText& decided = choice_.source(value, need, [&] {
-    const Version* best = cheapest(value, need, bytes, narrow);
+    const Version* best = cheapest(value, need, cost, narrow);
     return best == nullptr ? std::string(kOperand) : placements_.text(best->placement);
   });
   const std::string& text = decided.chosen;
@@ -144,7 +144,7 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Value
   const auto found = std::ranges::find_if(
       possible, [&](const Version* version) { return placements_.text(version->placement) == text; });
   if (found == possible.end()) {
-    const Version* best = cheapest(value, need, bytes, narrow);
+    const Version* best = cheapest(value, need, cost, narrow);
     fail_as_impossible(module_, module_.value(value).op,
                        {.kind = "sources",
                         .at = decided.at,
@@ -154,15 +154,15 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Value
   return *found;
 }
 
-double Versions::bytes(ValueId value, PlacementId need) {
+Cost Versions::cost(ValueId value, PlacementId need) {
   const Placed& placed = placed_[value.index];
-  if (placed.constant) return 0;
-  double bytes = 0;
+  if (placed.constant) return {};
+  Cost cost;
   ValueId narrow;
-  cheapest(value, need, bytes, narrow);
+  cheapest(value, need, cost, narrow);
   // A version before a loop serves all of its trips; the caller counts by trip.
-  for (size_t d = depth_of_version(placed) + 1; d <= depth(); ++d) bytes /= scopes_[d].loop_trips.value_or(1);
-  return bytes;
+  for (size_t d = depth_of_version(placed) + 1; d <= depth(); ++d) cost = cost / scopes_[d].loop_trips.value_or(1);
+  return cost;
 }
 
 // A new version of a value is made here, or before the outermost loop between the value and here.

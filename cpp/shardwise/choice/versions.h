@@ -5,11 +5,11 @@
 // prices read. How each version is made goes to the Choice.
 //
 //   versions.add(%0, <[{"x"}: 4]>)
-//   versions.bytes(%0, <[{}: 16]>)     what a device receives to have it like that
-//   versions.need(%0, <[{}: 16]>)      from now on it is there, and bytes() is 0
+//   versions.cost(%0, <[{}: 16]>)      of having it like that (costs.h)
+//   versions.need(%0, <[{}: 16]>)      from now on it is there, and cost() is 0
 //
-// A version is made from the nearest one by bytes, or from the one that is pinned. The result of an elementwise op on a
-// narrower value is computed again where it is needed, if moving the narrower value sends less:
+// A version is made from the nearest one, or from the one that is pinned. The result of an elementwise op on a narrower
+// value is computed again where it is needed, if moving the narrower value costs less:
 //
 //   %1 = convert %0 : bf16 -> f32      need(%1, replicated)  ->  need(%0, replicated), convert again
 //
@@ -22,15 +22,15 @@
 #include <vector>
 
 #include "shardwise/choice/choice_in_progress.h"
+#include "shardwise/choice/costs.h"
 #include "shardwise/choice/program_placements.h"
-#include "shardwise/choice/reshard_planner.h"
 
 namespace shardwise {
 
 class Versions {
  public:
-  Versions(const Module& module, ReshardPlanner& planner, ProgramPlacements& placements, ChoiceInProgress& choice)
-      : module_(module), planner_(planner), placements_(placements), choice_(choice), placed_(module.value_count()) {}
+  Versions(const Module& module, Costs& costs, ProgramPlacements& placements, ChoiceInProgress& choice)
+      : module_(module), costs_(costs), placements_(placements), choice_(choice), placed_(module.value_count()) {}
 
   // The values of other functions are not used in this one.
   void enter_function(RegionId body) { scopes_ = {{.region = body, .loop_trips = {}, .versioned = {}}}; }
@@ -47,12 +47,13 @@ class Versions {
   void add_alias(ValueId value, ValueId original, PlacementId placement);
 
   PlacementId home(ValueId value, PlacementId of_constants) const;
+  bool is_constant(ValueId value) const { return static_cast<bool>(placed_[value.index].constant); }
   // The placement of the entry value of a loop's carry: that of the carry, or its owned form, if the value is unreduced
   // like it already, otherwise without unreduced axes.
   PlacementId entry(ValueId value, PlacementId carry) const;
-  // Received by one device in each run of the op at hand, to have the value like that. The bytes of a version that is
-  // made before a loop count for all its trips together.
-  double bytes(ValueId value, PlacementId need);
+  // Of having the value like that, for one run of the op at hand. A version that is made before a loop counts for all its
+  // trips together.
+  Cost cost(ValueId value, PlacementId need);
   void need(ValueId value, PlacementId need);
 
  private:
@@ -71,9 +72,9 @@ class Versions {
     std::vector<ValueId> versioned;    // values from around, with versions in this region
   };
 
-  const Version* nearest(const Placed& placed, TypeId type, PlacementId need, double& bytes);
-  // Like nearest(), but returns null and sets `narrow` if moving the narrower value sends less.
-  const Version* cheapest(ValueId value, PlacementId need, double& bytes, ValueId& narrow);
+  const Version* nearest(const Placed& placed, TypeId type, PlacementId need, Cost& cost);
+  // Like nearest(), but returns null and sets `narrow` if moving the narrower value costs less.
+  const Version* cheapest(ValueId value, PlacementId need, Cost& cost, ValueId& narrow);
   // For a user: the version that is there already, the only one, the cheapest, or the one that is pinned.
   const Version* chosen(ValueId value, PlacementId need, ValueId& narrow);
   ValueId narrower(ValueId value) const;
@@ -87,7 +88,7 @@ class Versions {
   void keep(ValueId value, PlacementId placement, size_t depth, VersionChoice version);
 
   const Module& module_;
-  ReshardPlanner& planner_;
+  Costs& costs_;
   ProgramPlacements& placements_;
   ChoiceInProgress& choice_;
   std::vector<Scope> scopes_;   // the body of the function first

@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/choice/choose.h"
 #include "shardwise/compiler/checks.h"
 #include "shardwise/compiler/passes.h"
 #include "shardwise/compiler/program_dump.h"
@@ -95,6 +96,13 @@ CompileUnit compile(SharedModule traced, const CompileOptions& options, const Me
   run_passes(unit, pipeline(), {.after = keep_snapshot});
   // For counterfactuals, which run the same pass again.
   unit.propagated_by = &kPropagate;
+  return unit;
+}
+
+CompileUnit compile_to_choose(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh) {
+  CompileUnit unit(mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh), options);
+  const auto chooses = std::ranges::find_if(pipeline(), [](const Pass& pass) { return pass.run == kChoose.run; });
+  run_passes(unit, {pipeline().begin(), chooses}, {.after = keep_snapshot});
   return unit;
 }
 

@@ -24,6 +24,9 @@ namespace shardwise {
 CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr,
                     std::shared_ptr<const Choices> pinned = nullptr);
 
+// Runs the passes before the choice: `unit.module` is the program that `choose` is given.
+CompileUnit compile_to_choose(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr);
+
 // Runs passes so that the shardings which the last of them gives can be explained: the unit keeps the program that it
 // was given (`global`) and what it made of it (`propagated`). Called functions are regions in both, since a value of a
 // function is explained where it is called. ShardingError for an unknown name, before any pass runs.

@@ -14,6 +14,7 @@
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/text/parser.h"
+#include "shardwise/transforms/batch/undeclared_axes.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/import_program.h"
 
@@ -185,7 +186,7 @@ void Trace::substitute(std::span<const ValueId> variables, std::span<const Value
 RegionId Trace::import_text(std::string_view text) {
   builder_here();
   const auto known = static_cast<uint32_t>(module_->region_count());
-  const RegionId region = import_program(parse(text, module_->shared_context()), *module_);
+  const RegionId region = import_program(parse(text, module_->shared_context()), *module_, here_(context()));
   count_loose_regions(known);
   return region;
 }
@@ -212,21 +213,32 @@ BatchedResults Trace::append_batch(RegionId region, std::span<const ValueId> arg
   return append_batched(builder, region, arguments, batched, size);
 }
 
-std::vector<ValueId> Trace::unused_constraints(std::span<const ValueId> live) const {
-  std::vector<bool> used(module_->value_count(), false);
-  const auto use = [&](std::span<const ValueId> values) {
-    for (const ValueId value : values) used[value.index] = true;
+std::vector<std::pair<int64_t, int64_t>> Trace::count_reads(std::span<const uint32_t> constraints,
+                                                            std::span<const ValueId> live) const {
+  if (constraints.empty()) return {};
+  std::vector<int64_t> reads(module_->value_count(), 0);
+  const auto read = [&](std::span<const ValueId> read_values) {
+    for (const ValueId value : read_values) ++reads[value.index];
   };
-  use(live);
-  for (uint32_t op = 1; op < module_->op_count(); ++op) use(module_->operands(OpId{op}));
-  for (uint32_t region = 1; region < module_->region_count(); ++region) use(module_->region(RegionId{region}).results);
-  std::vector<ValueId> unused;
-  // Only what main reaches: regions that vmap has consumed still hold their constraints.
-  walk(*module_, body_, [&](OpId op) {
-    const bool is_constraint = module_->op(op).def->traits.constraint;
-    if (is_constraint && !used[module_->result(op).index]) unused.push_back(module_->result(op));
-  });
-  return unused;
+  read(live);
+  for (uint32_t op = 1; op < module_->op_count(); ++op) read(module_->operands(OpId{op}));
+  // Also of regions that vmap has consumed, which main does not reach.
+  for (uint32_t region = 1; region < module_->region_count(); ++region) read(module_->region(RegionId{region}).results);
+  std::vector<std::pair<int64_t, int64_t>> counts;
+  for (const uint32_t constraint : constraints) {
+    const OpId op = module_->value(ValueId{constraint}).op;
+    counts.emplace_back(reads[checked(constraint).index], reads[module_->operands(op)[0].index]);
+  }
+  return counts;
+}
+
+std::vector<std::vector<std::string>> Trace::undeclared_axes(ValueId result,
+                                                             const std::vector<std::string>& around) const {
+  const OpId op = module_->value(result).op;
+  if (!op || module_->op(op).def->regions != Regions::kManual) {
+    fail<ShapeError>("trace", "a value must be the result of a manual computation", std::to_string(result.index));
+  }
+  return shardwise::undeclared_axes(OpView(*module_, op), around);
 }
 
 ResolvedSource Trace::source_of(ValueId id) const { return context().resolve(loc_of(*module_, id)); }

@@ -68,8 +68,13 @@ class Trace {
   // The ops of a region with a new leading dim of `batched` arguments, appended here.
   BatchedResults append_batch(RegionId region, std::span<const ValueId> arguments, const std::vector<bool>& batched,
                               int64_t size);
-  // Results of constraints that no op uses and that are not among `live`.
-  std::vector<ValueId> unused_constraints(std::span<const ValueId> live) const;
+  // For each result of the manual computation that has `result`, the manual axes along which it varies and which its
+  // sharding does not name (transforms/batch/undeclared_axes.h). `around`: the manual axes around the computation.
+  std::vector<std::vector<std::string>> undeclared_axes(ValueId result, const std::vector<std::string>& around) const;
+  // How often ops, results of regions and `live` read the result of each of the constraints, and the value that it
+  // constrains, of which the constraint is one reader.
+  std::vector<std::pair<int64_t, int64_t>> count_reads(std::span<const uint32_t> constraints,
+                                                       std::span<const ValueId> live) const;
   ResolvedSource source_of(ValueId value) const;
   // The value of that number, or what was substituted for it; ShapeError for a number that is no value of this trace.
   ValueId checked(uint32_t value) const;

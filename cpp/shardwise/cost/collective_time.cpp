@@ -208,17 +208,17 @@ CollectiveTime collective_time(TransferKind kind, int64_t bytes, const TierCut& 
 }
 
 Price collective_price(TransferKind kind, const DeviceTiers& tiers, const AxisList& axes, int64_t bytes,
-                       const Hardware& hardware) {
+                       int64_t item_size, const Hardware& hardware) {
   const int64_t size = product(axes);
   if (size <= 1) return {};
   return {.ps = collective_time(kind, bytes, tiers.cut(axes), hardware).total(),
-          .bytes = whole_quantity(received_bytes(kind, static_cast<double>(bytes), size)),
+          .bytes = whole_quantity(received_bytes(kind, static_cast<double>(bytes), size, item_size)),
           .rounds = transfer_rounds(kind, size)};
 }
 
-Price collective_price(TransferKind kind, const Mesh& mesh, const AxisList& axes, int64_t bytes,
+Price collective_price(TransferKind kind, const Mesh& mesh, const AxisList& axes, int64_t bytes, int64_t item_size,
                        const Hardware& hardware) {
-  return collective_price(kind, *device_tiers(mesh, hardware), axes, bytes, hardware);
+  return collective_price(kind, *device_tiers(mesh, hardware), axes, bytes, item_size, hardware);
 }
 
 }  // namespace shardwise

@@ -57,11 +57,11 @@ struct CollectiveTime {
 // `bytes` is the operand on one device, except for kExchange: what it receives.
 CollectiveTime collective_time(TransferKind kind, int64_t bytes, const TierCut& cut, const Hardware& hardware);
 
-// The time (`total`), bytes and rounds of a collective over `axes`. Constant time, however many devices there are. An
+// The time (`total`), bytes and rounds of a collective over `axes`, of elements of `item_size` bytes. Constant time, however many devices there are. An
 // engine that asks often keeps the tiers of its mesh.
 Price collective_price(TransferKind kind, const DeviceTiers& tiers, const AxisList& axes, int64_t bytes,
-                       const Hardware& hardware);
-Price collective_price(TransferKind kind, const Mesh& mesh, const AxisList& axes, int64_t bytes,
+                       int64_t item_size, const Hardware& hardware);
+Price collective_price(TransferKind kind, const Mesh& mesh, const AxisList& axes, int64_t bytes, int64_t item_size,
                        const Hardware& hardware);
 
 }  // namespace shardwise

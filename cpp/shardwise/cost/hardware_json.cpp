@@ -86,6 +86,8 @@ class ValueReader {
     if (seconds > 0 && seconds < 1e-12) value_of(node).fail_form("must be 0 or at least 1e-12", float_text(seconds));
     return whole(node, seconds * 1e12, "must be below 4.6e6 seconds");
   }
+  // A factor or a relative error.
+  void factor(const JsonNode& node) const { static_cast<void>(at_least(node, 0, "must be a number of at least 0")); }
   bool flag(const JsonNode& node) const { return value_of(node).boolean(); }
 
   int64_t unit_count(const JsonNode& node) const {
@@ -229,7 +231,7 @@ class HardwareReader {
 
   Hardware read() {
     document_.expect_object({"format", "version", "name", "description", "base", "sources", "peak_flops", "default_dot",
-                             "memory", "launch", "fused_attention", "efficiency", "tiers"});
+                             "memory", "launch", "fused_attention", "efficiency", "tiers", "calibration"});
     Hardware hardware;
     hardware.name = name_in(document_);
     if (document_.has("description")) hardware.description = document_.at("description").string();
@@ -239,6 +241,7 @@ class HardwareReader {
     if (document_.has("fused_attention")) hardware.fused_attention = values_.flag(document_.at("fused_attention"));
     read_efficiencies(hardware);
     read_tiers(hardware);
+    if (document_.has("calibration")) check_calibration(document_.at("calibration"), hardware);
     hardware.json = document_.text();
     hardware.hash = std::hash<std::string>{}(hardware.json);
     return hardware;
@@ -312,6 +315,31 @@ class HardwareReader {
         tiers[i].fail_form("must have \"size\", because a tier without size joins any number and is the last");
       }
     }
+  }
+
+  // Reports read it; no price depends on it.
+  void check_calibration(const JsonNode& node, const Hardware& hardware) const {
+    node.expect_object({"constants", "fitted_on", "steps", "mean_error", "max_error", "left_out_error"});
+    const auto constants = node.at("constants").members();
+    if (constants.empty()) node.at("constants").fail_form("must have the constant of a term at least");
+    for (const auto& [term, constant] : constants) {
+      if (!is_term(term, hardware)) {
+        node.at("constants")
+            .fail_form("must have matrix, attention, memory or \"tiers.\" with the name of a tier as keys",
+                       quote(term));
+      }
+      values_.factor(constant);
+    }
+    if (node.at("fitted_on").string().empty()) node.at("fitted_on").fail_form("must not be empty");
+    const int64_t steps = node.at("steps").integer();
+    if (steps < 1) node.at("steps").fail_form("must be a number of steps of at least 1", str(steps));
+    for (const char* error : {"mean_error", "max_error", "left_out_error"}) values_.factor(node.at(error));
+  }
+
+  static bool is_term(std::string_view term, const Hardware& hardware) {
+    constexpr std::string_view kOfTier = "tiers.";
+    if (!term.starts_with(kOfTier)) return term == "matrix" || term == "attention" || term == "memory";
+    return std::ranges::count(hardware.tiers, term.substr(kOfTier.size()), &Tier::name) > 0;
   }
 
   const JsonNode document_;

@@ -17,7 +17,8 @@
 //
 // Rates are per second, times are seconds, sizes are bytes or flops. Without a base, `name`, `peak_flops` (matrix and
 // vector), `memory` (bandwidth and capacity) and `tiers` must be there; everything else has a default: shares of 1,
-// launch and latency 0, no reserved bytes. docs/hardware.md lists all keys.
+// launch and latency 0, no reserved bytes. A "calibration" has constants that were fitted to measured steps; it is only
+// checked here, for the reports that use it. docs/hardware.md lists all keys.
 #pragma once
 
 #include <cstddef>

@@ -6,8 +6,10 @@
 namespace shardwise {
 namespace {
 
+std::string_view short_name(std::string_view op) { return op.substr(op.find('.') + 1); }  // "add" of "stablehlo.add"
+
 std::string text_of_kind(const Cause& cause) {
-  const std::string_view op = cause.of.substr(cause.of.find('.') + 1);  // "add" of "stablehlo.add"
+  const std::string_view op = short_name(cause.of);
   switch (cause.kind) {
     case Cause::kNone: break;
     case Cause::kAnnotation: return "annotation";
@@ -27,6 +29,17 @@ std::string text_of_kind(const Cause& cause) {
 }  // namespace
 
 std::string Cause::text() const { return text_of_kind(*this) + (is_after_loop ? ", after the loop" : ""); }
+
+bool Cause::is_about(std::string_view text, std::string_view op) {
+  const std::string_view name = short_name(op);
+  for (const std::string_view link : {" of ", " in "}) {
+    const size_t found = text.find(str(link, name));
+    if (found == std::string_view::npos) continue;
+    const size_t end = found + link.size() + name.size();
+    if (end == text.size() || text[end] == ' ' || text[end] == ',' || text[end] == ':') return true;
+  }
+  return false;
+}
 
 Attrs Cause::attrs() const { return {{std::string(kCauseAttr), text()}}; }
 

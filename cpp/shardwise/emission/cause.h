@@ -38,6 +38,8 @@ struct Cause {
   bool is_after_loop = false;
 
   std::string text() const;
+  // Whether a text is about how an op of this name is computed: its operand, its reduction or its method.
+  static bool is_about(std::string_view text, std::string_view op);
   Attrs attrs() const;  // of the reshard
 };
 

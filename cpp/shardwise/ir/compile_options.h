@@ -17,8 +17,8 @@ namespace shardwise {
 enum class Strategy : uint8_t { kBasic, kAggressive };
 
 // The objective of the partitioner:
-//   kTime    the bytes that a device receives, by schedules in which few messages wait for each other
-//   kBytes   these bytes alone: a message may be passed on from device to device
+//   kTime    operations, memory and transfers of a device on the hardware, one after the other
+//   kBytes   the bytes that a device receives: work may be repeated, and a message passed on from device to device
 enum class Objective : uint8_t { kTime, kBytes };
 
 struct CompileOptions {

@@ -14,8 +14,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
+#include "shardwise/base/ndarray.h"
 #include "shardwise/ir/context.h"
 #include "shardwise/ir/graph.h"
 #include "shardwise/ir/ids.h"
@@ -46,6 +48,8 @@ class Module : public Graph {
 
   std::string name = "main_module";
   Stage stage = Stage::kGlobal;                    // set by the passes
+  // Integer arrays that the traced function closes over, by their place among the arguments of main. Not in the text.
+  std::unordered_map<uint32_t, NdArray> known_arguments;
   std::vector<MeshPtr> meshes;                     // declared meshes, in order
   MeshPtr find_mesh(std::string_view name) const;  // null when not declared
   MeshPtr declare_mesh(const MeshPtr& mesh);       // adds it once; a different mesh of that name is a MeshError

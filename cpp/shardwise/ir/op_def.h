@@ -30,6 +30,7 @@
 #include <optional>
 #include <string_view>
 
+#include "shardwise/ir/known_integers.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/op_cost.h"
 #include "shardwise/ir/placement/placed_type.h"
@@ -260,6 +261,8 @@ struct Traits {
   bool sharding_group = false;  // adds its operand to the group group_id, which has one sharding
   bool movement = false;        // results hold copies of operand elements only: views, no arithmetic
   CollectiveKind collective = CollectiveKind::kNone;
+
+  constexpr bool annotates() const { return constraint || reshard; }
 };
 
 // ---- the op itself -------------------------------------------------------------------------------------------------
@@ -274,9 +277,11 @@ using CostFn = OpCost (*)(const OpView& op, const LocalTypes& types);
 using VjpFn = void (*)(VjpContext& context);
 using BatchFn = void (*)(BatchContext& context);
 using DecomposeFn = void (*)(DecomposeContext& context);
-// A value that equals the op's one result, by fewer ops: one that exists, or one that it appends. None if it finds
-// none.
+// A value that equals the op's one result, by fewer or simpler ops: one that exists, or one that it appends. None if
+// it finds none. The ops before this one have been folded.
 using FoldFn = ValueId (*)(Builder& builder, const OpView& op);
+// What is known about the elements of an integer result before a run.
+using IntegersFn = KnownIntegers (*)(IntegersContext& context);
 // Checks what `infer` cannot see: the shardings of results and of region arguments, and other functions of the module.
 using VerifyFn = void (*)(const OpView& op);
 // Appends the edges of an op with regions, or of one that passes its operands through.
@@ -310,6 +315,7 @@ struct OpDef {
   RuleFn rule = nullptr;
   DecomposeFn decompose = nullptr;  // where `prepare` is missing; `vjp` and `batch` may be, too
   FoldFn fold = nullptr;
+  IntegersFn integers = nullptr;  // what neither the kernel of an elementwise op nor the rule of a movement tells
   PartitionFn partition = partition_by_rule;
   std::span<const Method> methods = {};
   PrepareFn prepare = nullptr;

@@ -58,7 +58,7 @@ void verify_stage(const OpView& op) {
 
 bool needs_verification(const OpView& op) {
   const Traits& traits = op.def().traits;
-  return op.def().verify != nullptr || traits.data_flow_edge || traits.constraint || traits.reshard ||
+  return op.def().verify != nullptr || traits.data_flow_edge || traits.annotates() ||
          traits.collective != CollectiveKind::kNone ||
          std::ranges::any_of(op.attrs().entries(), [](const auto& entry) { return entry.first.starts_with("sdy."); });
 }

@@ -53,7 +53,7 @@ class Assignment {
     if (is_call(source_, op.id())) return add_call(op);
     if (op.def().regions == Regions::kLoop) return add_loop(op);
     if (op.def().regions == Regions::kBranches) return add_branches(op);
-    if (traits.constraint || traits.reshard) {
+    if (traits.annotates()) {
       const Cause cause{.kind = traits.constraint ? Cause::kAnnotation : Cause::kReshard};
       return values_.add_alias(op.result(), op.operand(0), choice_of(op).results[0], cause);
     }

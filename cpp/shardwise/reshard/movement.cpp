@@ -49,7 +49,7 @@ ReshardPlan gather_and_slice(const ReshardProblem& problem) {
     sliced += static_cast<int64_t>(slice.dim_axes[d].size());
   }
   if (gathers) {
-    gather.bytes = all_gather_bytes(tile, gathered);
+    gather.bytes = gather.mean_bytes = all_gather_bytes(tile, gathered);
     gather.after = now;
     add_step(plan, std::move(gather));
   }
@@ -77,7 +77,7 @@ ReshardPlan one_exchange(const ReshardProblem& problem) {
   ReshardStep step;
   step.move = ReshardMove::kExchange;
   step.after = problem.to;
-  step.bytes = cost.elements * static_cast<double>(problem.item_size);
+  step.bytes = step.mean_bytes = cost.elements * static_cast<double>(problem.item_size);
   ReshardPlan plan;
   add_step(plan, std::move(step));
   return plan;

@@ -146,7 +146,8 @@ Reduced all_reduce_first(const ReshardProblem& problem) {
   step.after.mesh = problem.to.mesh;
   step.after.unreduced = problem.to.unreduced;
   step.after.reducer = problem.to.reducer;
-  step.bytes = all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced));
+  step.bytes = all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced), problem.item_size);
+  step.mean_bytes = mean_all_reduce_bytes(problem.tile_bytes(problem.from), product(step.reduced));
   Reduced reduced{.plan = {}, .rest = problem};
   reduced.rest.from = step.after;
   add_step(reduced.plan, std::move(step));

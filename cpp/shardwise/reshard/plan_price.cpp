@@ -68,8 +68,8 @@ Price price_of(const ReshardPlan& plan, const ReshardProblem& problem, const Har
   for (const ReshardStep& step : plan.steps) {
     const Transfer transfer = transfer_of_step(step, *before, problem);
     if (product(transfer.axes) > 1) {
-      Price price =
-          collective_price(transfer.kind, *step.after.mesh, transfer.axes, whole_quantity(transfer.bytes), hardware);
+      Price price = collective_price(transfer.kind, *step.after.mesh, transfer.axes, whole_quantity(transfer.bytes),
+                                     problem.item_size, hardware);
       price.bytes = whole_quantity(step.bytes);
       total += price;
     }

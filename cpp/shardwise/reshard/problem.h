@@ -29,13 +29,16 @@ struct ReshardStep {
   AxisList reduced;                     // all-reduce
   std::vector<AllToAllMove> dim_moves;  // all-to-all: ascending source dims, all dims different
   Placement after;
-  double bytes = 0;  // received by one device
+  double bytes = 0;  // received by the device that receives most
+  double mean_bytes =
+      0;  // of an all-reduce: by a device on average, which does not jump with the devices; else `bytes`
 };
 
 struct ReshardPlan {
   std::vector<ReshardStep> steps;
-  double bytes = 0;  // received by one device
-  double cost = 0;   // compares plans: the bytes, one for each collective, a thousandth for each slice
+  double bytes = 0;  // of the steps
+  double mean_bytes = 0;
+  double cost = 0;  // compares plans: mean_bytes, one for each collective, a thousandth for each slice
 
   int64_t collective_count() const {  // a slice sends nothing
     return std::ranges::count_if(steps, [](const ReshardStep& step) { return step.move != ReshardMove::kSlice; });
@@ -63,7 +66,8 @@ inline size_t hash_value(const ReshardProblem& problem) {
 inline void add_step(ReshardPlan& plan, ReshardStep step) {
   constexpr double kSlice = 1e-3;  // slices send nothing, but fewer are better
   plan.bytes += step.bytes;
-  plan.cost += step.move == ReshardMove::kSlice ? kSlice : 1 + step.bytes;
+  plan.mean_bytes += step.mean_bytes;
+  plan.cost += step.move == ReshardMove::kSlice ? kSlice : 1 + step.mean_bytes;
   plan.steps.push_back(std::move(step));
 }
 

@@ -64,9 +64,12 @@ Placement TileInProgress::placement() const {
   return placement;
 }
 
-void TileInProgress::add(ReshardStep step, double bytes) {
+void TileInProgress::add(ReshardStep step, double bytes) { add(std::move(step), bytes, bytes); }
+
+void TileInProgress::add(ReshardStep step, double bytes, double mean_bytes) {
   step.after = placement();
   step.bytes = bytes;
+  step.mean_bytes = mean_bytes;
   add_step(plan_, std::move(step));
 }
 
@@ -186,7 +189,8 @@ void TileInProgress::all_reduce() {
   const int64_t group = digits_.count(pending_);
   for (const Digit digit : pending_) std::erase(unreduced_, digit);
   pending_.clear();
-  add(std::move(step), all_reduce_bytes(tile_bytes(blocks_), group));
+  const double tile = tile_bytes(blocks_);
+  add(std::move(step), all_reduce_bytes(tile, group, problem_.item_size), mean_all_reduce_bytes(tile, group));
 }
 
 ReshardPlan TileInProgress::take() {

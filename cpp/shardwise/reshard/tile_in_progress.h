@@ -49,6 +49,7 @@ class TileInProgress {
   double tile_bytes(const Dims& blocks) const;
   void finish_slice();
   void add(ReshardStep step, double bytes);
+  void add(ReshardStep step, double bytes, double mean_bytes);
 
   const ReshardProblem& problem_;
   const Digits& digits_;

@@ -224,6 +224,7 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, c
   const int64_t argument_bytes = live();
   // Outside the block below: intermediates die with the run, so that what remains are results and arguments.
   std::vector<Shards> results;
+  int64_t steps = 0;
   {
     const RunOptions run_options{.rehearsed_branches = &branches};
     const DeviceSet devices;
@@ -233,10 +234,13 @@ MemoryUse Executable::rehearse(const Plan& plan, const MemoryOptions& options, c
     Slots slots(*module_, plan, devices, false);
     for (size_t i = 0; i < arguments.size(); ++i) slots.set(plan.arguments[i], arguments[i]);
     for (size_t i : options.donated) arguments.at(i) = Shards();
-    BlockRunner(*module_, plan, run_options, slots, communicator).run_main();
+    BlockRunner runner(*module_, plan, run_options, slots, communicator);
+    runner.run_main();
+    steps = runner.steps();
     for (uint32_t slot : plan.main.results) results.push_back(slots[slot]);
   }
   MemoryUse use = memory_use(log.events());
+  use.steps = steps;
   use.argument_bytes = argument_bytes;
   arguments.clear();
   use.result_bytes = live();

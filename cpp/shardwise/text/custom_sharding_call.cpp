@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GSPMD's annotations of ops: mhlo.sharding attributes, and custom_call @Sharding.
+// GSPMD's annotations of ops: mhlo.sharding attributes, and custom_call @Sharding; and its calls around manual regions.
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -8,16 +8,17 @@
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_verifier.h"
 #include "shardwise/ir/text_words.h"
+#include "shardwise/text/custom_gspmd_regions.h"
 #include "shardwise/text/op_parser.h"
 
 namespace shardwise {
 
 ShardingId OpParser::gspmd_sharding(std::string_view sharding, const TensorType& type, const Dims& open,
-                                    size_t position) {
+                                    size_t position, bool in_manual_region) {
   return located(position, [&] {
     // The mesh must suit all shardings of the text, so the first one makes a search for the others.
     if (!gspmd_) gspmd_.emplace(text);
-    const TensorSharding read = gspmd_->read(sharding, type.ndim(), open, module());
+    const TensorSharding read = gspmd_->read(sharding, type.ndim(), open, module(), in_manual_region);
     verify_sharding(read, type);
     return context().intern(read);
   });
@@ -36,27 +37,6 @@ const std::string* text_attribute(const OpSyntax& op, std::string_view name) {
   return found == op.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
 }
 
-// backend_config = "unspecified_dims=[0,1]"
-Dims unspecified_dims(const OpSyntax& op) {
-  Dims dims;
-  const std::string* config = text_attribute(op, "backend_config");
-  const size_t start = config == nullptr ? std::string::npos : config->find("unspecified_dims=[");
-  bool continues = false;
-  for (size_t i = start; i < (config == nullptr ? 0 : config->size()) && (*config)[i] != ']'; ++i) {
-    const char c = (*config)[i];
-    // Bounded, because the digits come from the text and a large dim is ignored anyway.
-    if (is_digit(c) && !continues) dims.push_back(0);
-    if (is_digit(c)) dims.back() = std::min<int64_t>(10 * dims.back() + (c - '0'), 1000);
-    continues = is_digit(c);
-  }
-  return dims;
-}
-
-// Calls around a manual region, and annotations inside: they stay calls, and keep the text of their sharding.
-bool is_of_manual_region(const std::string& target, const std::string& sharding) {
-  return target.starts_with("SPMD") || (target == "Sharding" && sharding.find("manual") != sharding.npos);
-}
-
 }  // namespace
 
 // custom_call @Sharding annotates a value, as sdy.sharding_constraint does.
@@ -64,7 +44,8 @@ void OpParser::make_constraint(OpSyntax& op) {
   const std::string* target =
       op.def->name == "stablehlo.custom_call" ? text_attribute(op, "call_target_name") : nullptr;
   if (target == nullptr) return;
-  if (is_of_manual_region(*target, op.gspmd)) {
+  if (is_gspmd_border(*target)) {
+    if (!region_start_) region_start_ = op.start;
     // Moved into an attribute, so that create() does not read it as the sharding of the results.
     op.attributes.emplace_back(text_words::kGspmdSharding, std::exchange(op.gspmd, {}));
     return;
@@ -73,7 +54,9 @@ void OpParser::make_constraint(OpSyntax& op) {
   // The op's definition changes before its builder checks the number of operands.
   if (op.operands.size() != 1) fail_at(op.start, "@Sharding must have one operand", str(op.operands.size()));
   const TypeId type = type_of(op.operands[0]);
-  op.shardings = {gspmd_sharding(op.gspmd, context().type(type), unspecified_dims(op), op.gspmd_start)};
+  const Dims open = gspmd_open_dims(text_attribute(op, "backend_config"));
+  const bool in_manual_region = op.gspmd.find("manual") != std::string::npos;
+  op.shardings = {gspmd_sharding(op.gspmd, context().type(type), open, op.gspmd_start, in_manual_region)};
   set_def(op, "sdy.sharding_constraint");
   // call_target_name and backend_config are attributes of the call, not of the constraint that replaces it.
   op.attributes.clear();
@@ -92,6 +75,16 @@ void OpParser::set_gspmd_shardings(const OpSyntax& op, OpId id) {
     const ValueId result = module().result(id, i);
     module().value(result).sharding = gspmd_sharding(each[i], module().type(result), {}, op.gspmd_start);
   }
+}
+
+void OpParser::form_manual_regions() {
+  if (!region_start_) return;
+  located(*region_start_, [&] {
+    if (!gspmd_) gspmd_.emplace(text);
+    for (const OpId made : shardwise::form_manual_regions(module(), *gspmd_)) {
+      unverified_.emplace_back(made, *region_start_);
+    }
+  });
 }
 
 }  // namespace shardwise

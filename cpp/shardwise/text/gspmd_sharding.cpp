@@ -24,8 +24,8 @@ struct Digit {
 struct Tiling {
   enum class Kind : uint8_t { kReplicated, kTiled, kMaximal, kManual, kUnknown } kind = Kind::kReplicated;
   int64_t device = 0;                     // of a maximal one
-  std::vector<std::vector<Digit>> tiles;  // by dim; those that replicate come last
-  size_t replicating = 0;                 // how many of them
+  std::vector<std::vector<Digit>> tiles;  // by dim; those that replicate, or are manual, come last
+  std::vector<bool> trailing;             // for each of these, whether the axes are manual instead
   int64_t devices = 1;
 };
 
@@ -94,7 +94,7 @@ class TilingReader {
     // <=[8] counts the devices in order, and <=[4,2]T(1,0) transposes a grid of them. Older texts list them: 0,2,1,3.
     std::vector<Digit> digits = take("<=[") ? iota_digits(tiling.devices) : listed_digits(tiling.devices);
     read_flags(tiling);
-    if (tiling.replicating > sizes.size()) refuse("a sharding must have a tile dim for each replication", text_);
+    if (tiling.trailing.size() > sizes.size()) refuse("a sharding must have a tile dim for each replication", text_);
     for (const int64_t size : sizes) tiling.tiles.push_back(take_digits(digits, size));
   }
 
@@ -160,12 +160,13 @@ class TilingReader {
   void read_flags(Tiling& tiling) {
     while (take(" ")) {
       if (take("last_tile_dim_replicate")) {
-        tiling.replicating = 1;
+        tiling.trailing = {false};
       } else if (take("last_tile_dims={")) {
         do {
           take(" ");
-          if (!take("replicated")) refuse("the last tile dims must be replicated", text_);
-          ++tiling.replicating;
+          const bool is_manual = take("manual");
+          if (!is_manual && !take("replicated")) refuse("the last tile dims must be replicated or manual", text_);
+          tiling.trailing.push_back(is_manual);
         } while (take(","));
         expect("}");
       } else {
@@ -210,6 +211,20 @@ std::vector<std::string_view> gspmd_elements(std::string_view sharding) {
   return found;
 }
 
+Dims gspmd_open_dims(const std::string* config) {
+  Dims dims;
+  const size_t start = config == nullptr ? std::string::npos : config->find("unspecified_dims=[");
+  bool continues = false;
+  for (size_t i = start; i < (config == nullptr ? 0 : config->size()) && (*config)[i] != ']'; ++i) {
+    const char c = (*config)[i];
+    // Bounded, because the digits come from the text and a large dim is ignored anyway.
+    if (is_digit(c) && !continues) dims.push_back(0);
+    if (is_digit(c)) dims.back() = std::min<int64_t>(10 * dims.back() + (c - '0'), 1000);
+    continues = is_digit(c);
+  }
+  return dims;
+}
+
 GspmdShardings::GspmdShardings(std::string_view program) {
   // Every digit begins and ends at a cut. [4,2]<=[8] has the cuts 1, 4 and 8: axes of 4 and 2.
   std::set<int64_t> cuts{1};
@@ -249,11 +264,47 @@ MeshPtr GspmdShardings::mesh(Module& module) {
   return mesh_;
 }
 
-TensorSharding GspmdShardings::read(std::string_view text, int64_t ndim, const Dims& open, Module& module) {
+// A digit is an axis, several axes, or a sub-axis: on one axis of 6, the digit of 3 after 2 is "_axis_0":(2)3.
+void GspmdShardings::append_axes(AxisList& axes, int64_t first, int64_t size) const {
+  int64_t pre = 1;
+  for (size_t axis = 0; axis < axes_.size(); ++axis) {
+    const int64_t begin = std::max(pre, first), end = std::min(pre * axes_[axis].size, first * size);
+    if (begin < end) append_merged(axes, AxisRef{static_cast<int32_t>(axis), begin / pre, end / begin});
+    pre *= axes_[axis].size;
+  }
+}
+
+std::vector<RawAxisRef> GspmdShardings::manual_axes(std::string_view text, Module& module) {
   const Tiling tiling = TilingReader(text).read();
-  // JAX prints a shard_map without Shardy as custom calls around its ops, and the
-  // ops' shardings have meaning only there.
-  if (tiling.kind == Tiling::Kind::kManual) refuse("a manual region must be Shardy's, sdy.manual_computation", text);
+  const MeshPtr all = mesh(module);
+  std::vector<RawAxisRef> names;
+  if (tiling.kind == Tiling::Kind::kManual) {
+    for (const MeshAxis& axis : axes_) names.push_back({.name = axis.name, .sub = {}});
+    return names;
+  }
+  AxisList axes;
+  const size_t tiled = tiling.tiles.size() - tiling.trailing.size();
+  for (size_t i = 0; i < tiling.trailing.size(); ++i) {
+    if (!tiling.trailing[i]) continue;
+    for (const Digit& digit : tiling.tiles[tiled + i]) append_axes(axes, digit.pre, digit.size);
+  }
+  for (const AxisRef& axis : axes) {
+    if (axis.size != all->axis_size(axis.axis)) refuse("a manual axis must be a whole axis", text);
+    names.push_back({.name = std::string(all->axis_name(axis.axis)), .sub = {}});
+  }
+  if (names.empty()) refuse("the calls around a manual region must have manual axes", text);
+  return names;
+}
+
+TensorSharding GspmdShardings::read(std::string_view text, int64_t ndim, const Dims& open, Module& module,
+                                    bool in_manual_region) {
+  const Tiling tiling = TilingReader(text).read();
+  const bool has_manual =
+      tiling.kind == Tiling::Kind::kManual || std::ranges::find(tiling.trailing, true) != tiling.trailing.end();
+  if (has_manual && !in_manual_region) {
+    // JAX prints a shard_map without Shardy as custom calls around its ops. Shardings of ops have no meaning there.
+    refuse("a manual sharding must be that of a call of @Sharding in a manual region", text);
+  }
   if (tiling.kind == Tiling::Kind::kMaximal) {
     const std::string name = str("maximal_mesh_", tiling.device);
     // Shardy's form of "on one device" is a mesh without axes and with one device id.
@@ -263,28 +314,20 @@ TensorSharding GspmdShardings::read(std::string_view text, int64_t ndim, const D
     }
     return {.mesh = mesh, .dims = {}, .replicated = {}, .unreduced = {}};
   }
-  if (tiling.kind == Tiling::Kind::kUnknown) return TensorSharding::open(mesh(module), ndim);
+  // A value of a manual region has no sharding along its axes, and these may be all.
+  if (tiling.kind == Tiling::Kind::kUnknown || tiling.kind == Tiling::Kind::kManual)
+    return TensorSharding::open(mesh(module), ndim);
   TensorSharding sharding = TensorSharding::fully_replicated(mesh(module), ndim);
   for (const int64_t dim : open) {
     if (dim >= 0 && dim < ndim) sharding.dims[static_cast<size_t>(dim)].open = true;
   }
   if (tiling.kind == Tiling::Kind::kReplicated) return sharding;
-  const size_t tiled = tiling.tiles.size() - tiling.replicating;
+  const size_t tiled = tiling.tiles.size() - tiling.trailing.size();
   if (tiled != static_cast<size_t>(ndim)) refuse(str("a sharding must have ", ndim, " tiled dims"), text);
   // A tiling over fewer devices leaves the rest undefined.
   if (tiling.devices != devices_) refuse(str("all shardings of a text must be over ", devices_, " devices"), text);
   for (size_t dim = 0; dim < tiled; ++dim) {
-    for (const Digit& digit : tiling.tiles[dim]) {
-      // A digit is an axis, several axes, or a sub-axis: on one axis of 6, the digit of 3 after 2 is "_axis_0":(2)3.
-      int64_t pre = 1;
-      for (size_t axis = 0; axis < axes_.size(); ++axis) {
-        const int64_t begin = std::max(pre, digit.pre), end = std::min(pre * axes_[axis].size, digit.pre * digit.size);
-        if (begin < end) {
-          append_merged(sharding.dims[dim].axes, AxisRef{static_cast<int32_t>(axis), begin / pre, end / begin});
-        }
-        pre *= axes_[axis].size;
-      }
-    }
+    for (const Digit& digit : tiling.tiles[dim]) append_axes(sharding.dims[dim].axes, digit.pre, digit.size);
   }
   return sharding;
 }

@@ -10,6 +10,7 @@
 // sub-axes of one axis.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,10 +24,15 @@ class GspmdShardings {
   // Collects the shardings of a program's text. Malformed ones are reported when they are read.
   explicit GspmdShardings(std::string_view program);
 
-  // The sharding of a tensor; dims in `open` are open. Throws ShardingError. Declares the mesh in the module.
-  TensorSharding read(std::string_view sharding, int64_t ndim, const Dims& open, Module& module);
+  // The sharding of a tensor; dims in `open` are open. Throws ShardingError. Declares the mesh in the module. In a manual
+  // region, it is that along the other axes: "{devices=[1,2,4]<=[8] last_tile_dims={manual}}" is [{}, {"_axis_0"}].
+  TensorSharding read(std::string_view sharding, int64_t ndim, const Dims& open, Module& module,
+                      bool in_manual_region = false);
+  // The manual axes of such a sharding; those of "{manual}" are all.
+  std::vector<RawAxisRef> manual_axes(std::string_view sharding, Module& module);
 
  private:
+  void append_axes(AxisList& axes, int64_t first, int64_t size) const;
   MeshPtr mesh(Module& module);
 
   std::vector<MeshAxis> axes_;  // major first
@@ -36,5 +42,8 @@ class GspmdShardings {
 
 // The shardings of several results: "{{replicated}, {manual}}" has two. One that is no tuple is a list of one.
 std::vector<std::string_view> gspmd_elements(std::string_view sharding);
+
+// The dims in backend_config = "unspecified_dims=[0,1]" of a call; null for none.
+Dims gspmd_open_dims(const std::string* config);
 
 }  // namespace shardwise

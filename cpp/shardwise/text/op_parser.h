@@ -94,8 +94,10 @@ class OpParser : public TextReader {
   void set_part(ValueId value, const PartSyntax& syntax, size_t position);  // after its sharding
   bool holds_local_collectives() const;
   // Reads GSPMD's sharding of a value; dims in `open` are open.
-  ShardingId gspmd_sharding(std::string_view text, const TensorType& type, const Dims& open, size_t position);
-  void verify_ops();  // by their own hooks, after the whole module is parsed
+  ShardingId gspmd_sharding(std::string_view text, const TensorType& type, const Dims& open, size_t position,
+                            bool in_manual_region = false);
+  void form_manual_regions();  // from GSPMD's calls around them, after the whole module is parsed
+  void verify_ops();           // by their own hooks, after the whole module is parsed
 
  protected:
   LocId place(size_t position);  // in the file of ParseOptions; none without a file
@@ -147,6 +149,7 @@ class OpParser : public TextReader {
   std::vector<std::string_view> defined_;
   std::unordered_map<std::string_view, std::pair<const OpDef*, const AssemblyFormat*>> definitions_;  // by name
   std::vector<std::pair<OpId, size_t>> unverified_;
+  std::optional<size_t> region_start_;   // of the first call around a manual region
   std::optional<GspmdShardings> gspmd_;  // from the first mhlo.sharding on
 };
 

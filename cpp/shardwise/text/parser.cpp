@@ -22,6 +22,7 @@ class ModuleParser : public FunctionParser {
     // global one when the attribute is missing.
     if (!has_stage_ && holds_local_collectives()) module().stage = Stage::kLocal;
     // At the end, because an op may refer to a function or mesh that is declared after it.
+    form_manual_regions();
     verify_ops();
   }
 

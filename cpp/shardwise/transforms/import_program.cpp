@@ -26,6 +26,13 @@ void drop_names(Module& program) {
   walk(program, [&](OpId id) { program.op(id).loc = program.context().without_names(program.op(id).loc); });
 }
 
+void locate(Module& program, LocId call) {
+  walk(program, [&](OpId id) {
+    LocId& loc = program.op(id).loc;
+    if (program.context().resolve(loc).file.empty()) loc = call;
+  });
+}
+
 constexpr std::string_view kNameAttr = "shardwise.name";
 
 // A call of checkpoint_name:h becomes a barrier that carries the name: the value may be the result of another call,
@@ -121,8 +128,9 @@ class FunctionImporter {
 
 }  // namespace
 
-RegionId import_program(Module program, Module& into) {
+RegionId import_program(Module program, Module& into, LocId call) {
   drop_names(program);
+  if (call) locate(program, call);
   mark_names(program);
   // Between marking and naming: a name belongs to the op that makes the value, and inlining may be what brings it here.
   inline_small_calls(program);

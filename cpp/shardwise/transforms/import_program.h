@@ -19,7 +19,7 @@ namespace shardwise {
 inline constexpr std::string_view kValueNamePrefix = "checkpoint_name:";
 
 // Returns the region; its arguments and results are those of the program's main. Declares the program's meshes: a
-// different mesh of the same name is a MeshError.
-RegionId import_program(Module program, Module& into);
+// different mesh of the same name is a MeshError. Ops without a line are located at `call`.
+RegionId import_program(Module program, Module& into, LocId call = {});
 
 }  // namespace shardwise

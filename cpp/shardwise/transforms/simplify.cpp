@@ -65,7 +65,10 @@ int64_t fold_ops(Module& module) {
   int64_t folded = 0;
   for (const OpId id : ops) {
     const auto known_values = static_cast<uint32_t>(module.value_count());
-    const ValueId by = rewrite.insert(rewrite.before(id), module.op(id).loc, [&](Builder& builder) {
+    const Operation op = module.op(id);
+    const ValueId by = rewrite.insert(rewrite.before(id), op.loc, [&](Builder& builder) {
+      // Reports and errors lead to what was written.
+      builder.set_loc(op.loc, op.origin);
       return module.op(id).def->fold(builder, OpView(module, id));
     });
     folded += replace(rewrite, module, id, by, by.index >= known_values) ? 1 : 0;
@@ -79,10 +82,15 @@ void drop_combiner_annotations(Module& module) {
   walk(module, [&](OpId id) {
     const OpId owner = module.region(module.op(id).parent).op;
     const Traits& traits = module.op(id).def->traits;
-    if (!owner || module.op(owner).def->regions != Regions::kCombiner || !(traits.constraint || traits.reshard)) return;
+    if (!owner || module.op(owner).def->regions != Regions::kCombiner || !traits.annotates()) return;
     rewrite.replace(module.result(id), module.operands(id)[0]);
     rewrite.erase(id);
   });
+}
+
+void merge_and_drop(Module& module, PassContext& context) {
+  context.counters.add("simplify.merged", cse(module));
+  context.counters.add("simplify.removed", dce(module));
 }
 
 // Propagation stops at it.
@@ -100,9 +108,13 @@ Module simplify(Module module, PassContext& context) {
   context.counters.add("simplify.decomposed", decompose_ops(module, is_opaque));
   // The body of a scan of rows is no combiner any more.
   drop_combiner_annotations(module);
-  context.counters.add("simplify.folded", fold_splats(module) + fold_ops(module));
-  context.counters.add("simplify.merged", cse(module));
-  context.counters.add("simplify.removed", dce(module));
+  context.counters.add("simplify.folded", fold_splats(module));
+  // Some folds depend on what else reads a value: a copy of a reader, or one that nothing uses, must not count.
+  merge_and_drop(module, context);
+  if (const int64_t folded = fold_ops(module); folded != 0) {
+    context.counters.add("simplify.folded", folded);
+    merge_and_drop(module, context);
+  }
   context.counters.add("simplify.dropped_results", drop_unused_results(module));
   return module;
 }

@@ -8,6 +8,18 @@
 //   %2 = add %x, %b                                                                                 what nobody uses
 //   %3 = multiply %1, %2                                                                            goes
 //
+// An op has one form, however the program spells it (OpDef::fold). XLA, too, makes such broadcasts reshapes before it
+// propagates:
+//
+//   %1 = broadcast_in_dim %ids, dims = [0]            %1 = reshape %ids                        nothing is repeated
+//        : (tensor<8xi32>) -> tensor<8x1xi32>    ->
+//   %2 = transpose %w, dims = [1, 0]                  %3 = dot_general %x, %w,                 a product reads
+//   %3 = dot_general %x, %2,                               contracting_dims = [1] x [1]        dims in any order
+//        contracting_dims = [1] x [0]
+//
+// The new op has the location and the origin of the old one, and its result the sharding and the origin of the old
+// result.
+//
 // Ops without a sharding rule that others make up are replaced by these, which propagation understands: dynamic_* ops
 // by static ones, for example. Nothing is computed here.
 #pragma once
@@ -19,7 +31,7 @@ namespace shardwise {
 Module simplify(Module module, PassContext& context);
 inline constexpr Pass kSimplify{
     .name = "simplify",
-    .doc = "make dynamic ops static, merge equal ops, fold moved splats, remove what is unused",
+    .doc = "make dynamic ops static, write each movement in one form, merge equal ops, remove what is unused",
     .run = simplify,
     .keeps = Snapshot::kGlobal};
 

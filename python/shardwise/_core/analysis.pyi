@@ -3,10 +3,15 @@
 Times of ops, how often they run
 """
 from __future__ import annotations
+import shardwise._core.hardware
 import shardwise._core.ir
 import typing
-__all__: list[str] = ['group_times', 'op_times']
+__all__: list[str] = ['estimate', 'group_times', 'model_products', 'op_times']
+def estimate(local: shardwise._core.ir.Module, hardware: shardwise._core.hardware.Hardware) -> tuple[typing.Any, ...]:
+    ...
 def group_times(module: shardwise._core.ir.Module, hardware: str) -> list[dict[typing.Any, typing.Any]]:
+    ...
+def model_products(module: shardwise._core.ir.Module, hardware: shardwise._core.hardware.Hardware) -> tuple[int, int]:
     ...
 def op_times(module: shardwise._core.ir.Module, hardware: str) -> list[dict[typing.Any, typing.Any]]:
     ...

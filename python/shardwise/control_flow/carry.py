@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core import ir as _ir
+from ..recording.tracing import Tracer
 from ..trees import unflatten
 from .leaf_types import LeafType, Leaves, check_trees, check_types, settled, types_of
 
@@ -18,6 +20,7 @@ class Carry:
         self._what = what
         self._parts: Leaves = types_of(what, "carry", init)
         self.types = self._parts.types
+        self._given: list[Any] = []  # the leaves that a step got last
 
     @property
     def leaves(self) -> list[Any]:
@@ -26,6 +29,7 @@ class Carry:
 
     def tree(self, leaves: list[Any]) -> Any:
         """A carry with these leaves."""
+        self._given = leaves
         return unflatten(self._parts.structure, leaves)
 
     def returned(self, result: Any) -> list[Any] | None:
@@ -40,8 +44,17 @@ class Carry:
         before, self.types = self.types, [settled(*row) for row in zip(self.types, after.types)]
         if self.types != before:
             return None
-        check_types(self._what, "the carry must have the same type after the body", self.types, after)
+        rule = "the carry must have the same type after the body"
+        check_types(self._what, rule, self.types, after, origin=self._change_of)
         return after.leaves
+
+    def _change_of(self, i: int, leaf: Any) -> str:
+        """Where the body changed the type of leaf ``i`` to that of ``leaf``, for the error; "" outside of programs."""
+        carry = self._given[i]
+        if not isinstance(carry, Tracer) or not isinstance(leaf, Tracer):
+            return ""
+        file, line = leaf._trace.core.location_of_change(carry._value, leaf._value)
+        return f", changed at {_ir.place_text(file, line)}" if file else ""
 
 
 class Rows:

@@ -9,14 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..array import Array
 from ..array_leaves import numbers_of
-from ..dtypes import is_float
+from ..dtypes import is_float, way_to_numbers
 from ..errors import DTypeError, ShapeError, described, message, shown
 from ..numpy._promote import result_dtype, weak_kind
 from ..recording.tracing import Tracer
@@ -95,7 +95,8 @@ def _type_of(leaf: Any) -> LeafType | None:
 
 def _expect_numbers(what: str, leaf: Any, place: str, found: LeafType | None) -> LeafType:
     if found is None:
-        raise DTypeError(message(what, "takes and returns arrays of numbers", f"{described(leaf)} at {place}"))
+        got, way_out = f"{described(leaf)} at {place}", way_to_numbers(leaf) or ""
+        raise DTypeError(message(what, "takes and returns arrays of numbers", got, way_out))
     return found
 
 
@@ -121,19 +122,30 @@ def fits(leaf: LeafType, wanted: LeafType) -> bool:
     return leaf.dtype == wanted.dtype or (leaf.weak is not None and joined(leaf.weak, wanted) == wanted.dtype)
 
 
-def check_types(what: str, rule: str, wanted: Sequence[LeafType], found: Leaves, text: str = _CHANGE) -> None:
+def check_types(
+    what: str,
+    rule: str,
+    wanted: Sequence[LeafType],
+    found: Leaves,
+    text: str = _CHANGE,
+    origin: Callable[[int, Any], str] = lambda i, leaf: "",
+) -> None:
     """DTypeError or ShapeError for the leaves of other types than ``wanted``.
 
     Args:
         text: how a pair of types is shown, with ``{0}``, ``{1}`` and ``{place}``.
+        origin: takes the number of a leaf and the leaf, and returns what follows this text.
     """
     if all(map(fits, found.types, wanted)):
         return
-    rows = zip(wanted, found.types, found.places)
-    wrong = [row for row in rows if not fits(row[1], row[0])]
-    shown = [text.format(before, after, place=place) for before, after, place in wrong[:_MAX_LISTED]]
+    rows = enumerate(zip(wanted, found.types, found.places))
+    wrong = [(i, *row) for i, row in rows if not fits(row[1], row[0])]
+    shown = [
+        text.format(before, after, place=place) + origin(i, found.leaves[i])
+        for i, before, after, place in wrong[:_MAX_LISTED]
+    ]
     shown += [f"{len(wrong) - _MAX_LISTED} more"] if len(wrong) > _MAX_LISTED else []
-    is_shape = any(before.shape != after.shape for before, after, _ in wrong)
+    is_shape = any(before.shape != after.shape for _, before, after, _ in wrong)
     way_out = "reshape or broadcast it" if is_shape else "convert it with astype"
     raise (ShapeError if is_shape else DTypeError)(message(what, rule, ", ".join(shown), way_out))
 

@@ -50,11 +50,11 @@ class OpenRegion:
 def region(trace: Trace, what: str) -> Iterator[OpenRegion]:
     """Record a region for an op of the user's ``what``; it belongs to no op yet."""
     opened = OpenRegion(trace)
-    outer, trace.prints.refused_in = trace.prints.refused_in, what
+    outer, trace.prints.in_body = trace.prints.in_body, True
     try:
         yield opened
     finally:  # the caller of a function that raised may go on recording
-        trace.prints.refused_in = outer
+        trace.prints.in_body = outer
         trace.core.end_region([x._value for x in opened.results])
 
 

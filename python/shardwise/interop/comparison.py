@@ -78,16 +78,14 @@ class Comparison(Report[ComparisonRow]):
         return any(row.handed_text for row in self.rows)
 
     def _header(self) -> Sequence[str]:
-        here, there = [[f"{what}, {side}" for what in ("ops", "bytes", "ms")] for side in ("here", "JAX")]
-        return ("collective or class", "where", *here, *(["handed over"] if self._has_handed else []), *there)
+        here, there = [[f"{side}.{what}" for what in ("count", "bytes", "ms")] for side in ("ours", "theirs")]
+        return ("name", "where", *here, *(["handed_text"] if self._has_handed else []), *there)
 
     def _right(self) -> frozenset[int]:
-        return frozenset(i for i, name in enumerate(self._header()) if ", " in name)
+        return frozenset(i for i, name in enumerate(self._header()) if "." in name)
 
     def _cells(self, row: ComparisonRow) -> Sequence[str]:
-        here, there = [
-            [str(side.count), format_bytes(side.bytes), f"{1e3 * side.seconds:.3g}"] for side in (row.ours, row.theirs)
-        ]
+        here, there = [[str(side.count), format_bytes(side.bytes), f"{side.ms:.3g}"] for side in (row.ours, row.theirs)]
         middle = [row.handed_text] if self._has_handed else []
         return (row.name, short_location(row.where), *here, *middle, *there)
 
@@ -104,18 +102,19 @@ def compare(program: Program, function: Any, *args: Any, runs: int = 3, **kwargs
         runs: the number of runs over which JAX's times are averaged.
 
     Returns:
-        A report with a row per collective and per class of other ops. "Here" is the program's own ledger; a column
-        shows the collectives of the JAX program where they differ. JAX's bytes are those of the compiled HLO, its times
-        those of its profiler. Collectives of both sides are matched by kind and bytes; those that only JAX has follow.
+        A report with a row per collective and per class of other ops. ``ours`` is the program's own ledger; the column
+        ``handed_text`` shows the collectives of the JAX program where they differ. JAX's bytes are those of the
+        compiled HLO, its times those of its profiler. Collectives of both sides are matched by kind and bytes; those
+        that only JAX has follow.
 
     Raises:
         UnsupportedError: JAX is missing. TypeError: not a compiled program, or not a jitted function.
         ValueError: the JAX program was made from another program.
 
     >>> compare(program, program.to_jax(), x)  # doctest: +SKIP
-    collective or class  where       ops, here  bytes, here  ms, here  ops, JAX  bytes, JAX  ms, JAX
-    all_reduce           train.py:9          1         20 B     0.003         1        20 B    0.741
-    dot                                      1         72 B     0.004         1        72 B    0.031
+    name        where       ours.count  ours.bytes  ours.ms  theirs.count  theirs.bytes  theirs.ms
+    all_reduce  train.py:9           1        20 B    0.003             1          20 B      0.741
+    dot                              1        72 B    0.004             1          72 B      0.031
     received per device: 20 B here, 20 B in JAX
     """
     is_handed = _checked(program, function, runs)

@@ -30,6 +30,11 @@ class Totals:
     bytes: float = 0.0
     seconds: float = 0.0
 
+    @property
+    def ms(self) -> float:
+        """The time in milliseconds."""
+        return 1e3 * self.seconds
+
     def add(self, size: float, times: int = 1) -> None:
         """Add an op that runs this often."""
         self.count += times
@@ -104,7 +109,7 @@ class CollectiveRows:
         """Add the time of a step of a run; False if it is none of these collectives."""
         kind, size = step["op"].removeprefix("shardwise."), step["bytes"] / step["shards"]
         tests: list[Callable[[Any], bool]] = [
-            lambda i: self._is_sent[i] and self._ours[i].kind == kind,
+            lambda i: self._is_sent[i] and kind in (self._ours[i].kind, _OP_OF.get(self._ours[i].kind)),
             lambda i: (self._ours[i].file, self._ours[i].line) == (step["file"], step["line"]),
             lambda i: _local_bytes(self._ours[i]) == size,
         ]
@@ -137,6 +142,10 @@ class CollectiveRows:
                 theirs = Totals(own.count, own.bytes * own.count, seconds)
                 found.append(ComparisonRow(own.kind, "", Totals(), None, theirs))
         return found
+
+
+# An exchange that permutes whole tiles is a collective_permute in the ledger.
+_OP_OF = {"collective_permute": "exchange"}
 
 
 def _owners(expected: Iterable[tuple[int, CollectiveRow]], theirs: Sequence[HloCollective]) -> list[int | None]:

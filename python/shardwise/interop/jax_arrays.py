@@ -6,11 +6,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
+from ..array import ShapeDtypeStruct
+from ..dtypes import is_dtype
 from ..errors import DeletedArrayError, message
 from ..process.foreign import native
 from ..shardings.sharding import NamedSharding
 
-__all__ = ["expect_alive", "is_jax_array", "sharding_of"]
+__all__ = ["expect_alive", "is_jax_array", "is_numeric", "sharding_of"]
 
 
 def is_jax_array(x: Any) -> bool:
@@ -31,3 +35,15 @@ def sharding_of(x: Any) -> NamedSharding | None:
     """The sharding of a JAX array if it names axes; None for one on a single device, or replicated without a mesh."""
     sharding = native(x.sharding)
     return sharding if isinstance(sharding, NamedSharding) else None
+
+
+def is_numeric(leaf: Any) -> bool:
+    """Whether a leaf of an argument is, describes or can be an array of numbers."""
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return is_dtype(leaf.dtype)
+    cls = type(native(leaf))
+    return (
+        issubclass(cls, (bool, int, float, complex, ShapeDtypeStruct))
+        or hasattr(cls, "shape")
+        or hasattr(cls, "__array__")
+    )

@@ -18,7 +18,15 @@ import numpy as np
 from ..jit.options import Arguments
 from .optional import jax
 
-__all__ = ["Origin", "jitted_of", "static_arguments_of", "trace_context", "value_key", "with_parameters"]
+__all__ = [
+    "Origin",
+    "differentiated_arguments",
+    "jitted_of",
+    "static_arguments_of",
+    "trace_context",
+    "value_key",
+    "with_parameters",
+]
 
 
 def jitted_of(function: Callable[..., Any]) -> tuple[Any, int]:
@@ -39,10 +47,28 @@ def static_arguments_of(fun: Callable[..., Any]) -> Arguments:
     jitted, bound = jitted_of(fun)
     if jitted is None:
         return Arguments(set(), set())
-    info = jitted._jit_info  # JAX has no public name for it; without it, static arguments would be traced in silence
+    # JAX has no public name for it. A function of `nnx.jit` has that of JAX inside, with the same arguments.
+    info = getattr(jitted, "_jit_info", None) or getattr(getattr(jitted, "jitted_fn", None), "_jit_info", None)
+    if info is None:
+        return Arguments(set(), set())
     positions = {i - bound for i in info.static_argnums if i >= bound}
     names = set(info.static_argnames)
     return Arguments(positions, names & set(inspect.signature(fun).parameters) if bound else names)
+
+
+# JAX keeps no other word of what a function is the gradient of.
+_GRADIENT = re.compile(
+    r"(Gradient|Value and gradient) of .* with respect to positional argument\(s\) ([\d, ()]+)\. Takes"
+)
+
+
+def differentiated_arguments(fun: Callable[..., Any]) -> tuple[list[int], bool]:
+    """The ``argnums`` of a function made by `jax.grad` or `jax.value_and_grad`, and whether the gradients come first.
+
+    Among the leaves of its result, the gradients come first for `jax.grad` and last for `jax.value_and_grad`.
+    """
+    found = _GRADIENT.match(inspect.getdoc(fun) or "")
+    return ([], True) if found is None else ([*map(int, re.findall(r"\d+", found[2]))], found[1] == "Gradient")
 
 
 @cache

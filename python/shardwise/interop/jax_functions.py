@@ -5,30 +5,36 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import update_wrapper
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core
 from ..array import ShapeDtypeStruct
-from ..dtypes import dtype_name, is_dtype
-from ..errors import DTypeError, MeshError, TracerConversionError, described, message
+from ..dtypes import dtype_name
+from ..errors import DTypeError, MeshError, TracerConversionError, UnsupportedError, described, message
 from ..jit import JitFunction
 from ..jit.call import Call
+from ..jit.function import attribute_of
 from ..jit.options import Arguments, both_ways
 from ..placement import device_put
-from ..process.foreign import native
+from ..process.foreign import foreign_type_of, native
 from ..process.traceback_filtering import entry_point, hide_frames
 from ..programs.stages import Lowered, Traced
-from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace
+from ..recording.tracing import Trace, Tracer, UserCall, WeakTracer, current_trace
 from ..shardings.mesh import Mesh
 from ..trees import flatten, unflatten
-from ..trees.argument_names import display_name, parameter_names
-from .jax_arrays import expect_alive, is_jax_array, sharding_of
-from .jax_calls import Origin, jitted_of, static_arguments_of, trace_context, value_key
+from ..trees.argument_names import display_name, names_of_argument, parameter_names
+from ..trees.static_leaves import has_static_leaves
+from ..unpartitioned import as_numpy, unpartitioned_mesh
+from .jax_arrays import expect_alive, is_jax_array, is_numeric, sharding_of
+from .jax_calls import Origin, differentiated_arguments, jitted_of, static_arguments_of, trace_context, value_key
 from .jax_errors import clearer, refuse_jax_tracer
 from .jax_lowering import FlatFunction, canonical_dtype, shape_of
+from .jax_modules import Variables, hidden_arguments, hidden_results, is_static_leaf, shown_leaves
+from .jax_types import PLAIN, JaxType
 from .jaxprs import context_mesh
 from .optional import jax, needs_jax
 from .random_keys import is_key_or_its_shape
@@ -50,7 +56,7 @@ def from_jax(
         fun: takes and returns trees of JAX arrays, like an argument of `jax.jit`. It may be jitted itself, and use any
             transform of JAX.
         mesh: the mesh of the program if the function runs on its own. Default: that of the shardings in ``fun`` and of
-            the arguments, else that of :func:`set_mesh`.
+            the arguments, else that of :func:`set_mesh`, else one device.
         static_argnums: positional arguments that are Python values, as in `jax.jit`. Need not be listed: static
             arguments of a jitted ``fun``, and single values that are neither arrays nor numbers, such as a string.
         static_argnames: keyword arguments that are Python values.
@@ -82,6 +88,49 @@ def from_jax(
     return JaxFunction(fun, mesh, static_argnums, static_argnames)
 
 
+def _check_donation(fun: Callable[..., Any], function: FlatFunction, names: list[str]) -> None:
+    if function.donated and jitted_of(fun)[0] is not None:
+        rule = "the function must not donate arguments, which belong to the program"
+        got = f"donation of {', '.join(names[i] for i in function.donated)}"
+        way_out = "leave donate_argnums out of jax.jit, and pass it to sw.jit"
+        raise ValueError(message("from_jax", rule, got, way_out))
+
+
+def _hidden(
+    fun: Callable[..., Any], static: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, where leaves that are neither arrays nor numbers are parts of the structure of their trees."""
+    positions = {i + len(args) if i < 0 else i for i in static.positions}
+    is_single = [i in positions or _is_static(x) for i, x in enumerate(args)]
+    named = {name: name in static.names or _is_static(x) for name, x in kwargs.items()}
+    return (
+        tuple([x if single else hidden_arguments(fun, x) for x, single in zip(args, is_single)]),
+        {name: x if named[name] else hidden_arguments(fun, x) for name, x in kwargs.items()},
+    )
+
+
+def _check_static(fun: Callable[..., Any], call: Call) -> None:
+    """Raise TracerConversionError for a traced value in a static argument."""
+    positional, named = call.static
+    parameters = parameter_names(fun, 1 + max((i for i, _ in positional), default=-1))
+    for name, value in [*[(parameters[i], value) for i, value in positional], *named]:
+        traced = next((leaf for leaf in flatten(value)[0] if isinstance(leaf, Tracer)), None)
+        if traced is not None:
+            way_out = f"make it static in the program, too: sw.jit(…, static_argnames={name!r}), or static_argnums="
+            rule = f"argument {name} must be a Python value, since it is static in the JAX function"
+            raise TracerConversionError(message("from_jax", rule, repr(traced), way_out))
+
+
+def _name_gradients(
+    fun: Callable[..., Any], trace: Trace, results: list[Tracer], args: tuple[Any, ...], op_count: int
+) -> None:
+    """Name the results of a function that `jax.grad` made, as those of ``sw.grad`` are named."""
+    positions, come_first = differentiated_arguments(fun)
+    names = [name for i in positions for name in names_of_argument(fun, args, i)]
+    gradients = results[: len(names)] if come_first else results[len(results) - len(names) :]
+    trace.name_gradients([x._value for x in gradients], names, op_count)
+
+
 class JaxFunction:
     """A function of JAX in programs of Shardwise; made by :func:`from_jax`."""
 
@@ -89,6 +138,9 @@ class JaxFunction:
         if not callable(fun):
             raise TypeError(message("from_jax", "takes a function", repr(fun)))
         needs_jax("from_jax")
+        if isinstance(fun, jax.stages.Compiled):
+            way_out = "pass the function before lower().compile(), which JAX can trace"
+            raise TypeError(message("from_jax", "takes a function", "a compiled one", way_out))
         self._fun = fun
         nums, names = both_ways("static", fun, static_argnums, static_argnames)
         own = static_arguments_of(fun)
@@ -99,7 +151,7 @@ class JaxFunction:
         def record(*args: Any, **kwargs: Any) -> Any:
             trace = current_trace()
             assert trace is not None
-            return self._inline(trace, args, kwargs)
+            return self._recorded(trace, args, kwargs)
 
         update_wrapper(record, fun, updated=())
         self._record = record
@@ -112,7 +164,10 @@ class JaxFunction:
         try:
             trace = current_trace()
             if trace is not None:
-                return self._inline(trace, args, kwargs)
+                return shown_leaves(self._recorded(trace, *_hidden(self._fun, self._static, args, kwargs)))
+            args, kwargs = _hidden(self._fun, self._static, args, kwargs)
+            if unpartitioned_mesh() is not None:
+                return self._unpartitioned(as_numpy(args), as_numpy(kwargs))
             jitted = self._jit_of(args, kwargs, must_hash=True)
             args, kwargs = _converted((args, kwargs), _as_array)
             return jitted(*args, **kwargs)
@@ -120,9 +175,28 @@ class JaxFunction:
             hide_frames(error)
             raise
 
+    def _hide_leaves(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], static: Arguments
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a jitted form of this function, where ``static`` ones stay as they are."""
+        own = Arguments(self._static.positions | static.positions, self._static.names | static.names)
+        return _hidden(self._fun, own, args, kwargs)
+
+    def _unpartitioned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The results on one device. Finite differences have float64, which JAX must keep."""
+        leaves = [leaf for leaf in flatten((args, kwargs))[0] if isinstance(leaf, np.ndarray)]
+        is_wide = any(canonical_dtype(leaf.dtype) != leaf.dtype for leaf in leaves)
+        with jax.enable_x64(True) if is_wide else nullcontext():
+            jitted = self._jit_of(args, kwargs)
+            if self._mesh is None:
+                jitted = jitted._with_options(mesh=unpartitioned_mesh())
+            traced, leaves = jitted._traced_call(*_converted((args, kwargs), _as_array))
+            return traced._run_unpartitioned(leaves)
+
     @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Record the function for these arguments: arrays, or the ``ShapeDtypeStruct`` of Shardwise or JAX."""
+        args, kwargs = _hidden(self._fun, self._static, args, kwargs)
         jitted = self._jit_of(args, kwargs)
         args, kwargs = _converted((args, kwargs), _as_shape, is_key_or_its_shape)
         return jitted.trace(*args, **kwargs)
@@ -135,9 +209,16 @@ class JaxFunction:
     @entry_point
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
+        args, kwargs = _hidden(self._fun, self._static, args, kwargs)
         jitted = self._jit_of(args, kwargs)
         args, kwargs = _converted((args, kwargs), _as_shape, is_key_or_its_shape)
         return jitted.eval_shape(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # hidden from type checkers, which would accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            """An attribute of the function, such as the weights of a module."""
+            return attribute_of(self, self.__dict__.get("_fun"), name)
 
     @property
     def __wrapped__(self) -> JitFunction:
@@ -150,7 +231,8 @@ class JaxFunction:
 
     def _jitted(self, static: Arguments) -> JitFunction:
         nums, names = tuple(sorted(static.positions)), tuple(sorted(static.names))
-        return JitFunction(self._record, mesh=self._mesh, static_argnums=nums, static_argnames=names)
+        user_call = UserCall(self._record, what="from_jax", needs_mesh=False)
+        return JitFunction(self._record, user_call, mesh=self._mesh, static_argnums=nums, static_argnames=names)
 
     def _jit_of(self, args: tuple[Any, ...], kwargs: dict[str, Any], must_hash: bool = False) -> JitFunction:
         """The jitted form for a call outside of programs, whose leaves are checked."""
@@ -160,7 +242,7 @@ class JaxFunction:
             _check_parameters(self._fun, args, kwargs)
         static = Arguments(self._static.positions | positions, self._static.names | names)
         call = Call(args, kwargs, static)
-        if any(is_jax_array(leaf) or not _is_numeric(leaf) for leaf in call.leaves):
+        if any(is_jax_array(leaf) or not is_numeric(leaf) for leaf in call.leaves):
             for leaf, name in zip(call.leaves, call.names(self._fun)):
                 _check_leaf(leaf, name)
         settings = trace_context(), context_mesh()
@@ -176,36 +258,20 @@ class JaxFunction:
             known = self._jits[key] = self._jitted(static)
         return known
 
-    def _inline(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _recorded(self, trace: Trace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record the ops of the function in a program."""
         call = Call(args, kwargs, self._static)
-        self._check_static(call)
+        _check_static(self._fun, call)
         names = call.names(self._fun)
         operands = [self._operand(trace, leaf, name) for leaf, name in zip(call.leaves, names)]
         function = self._function_for(trace, call, operands, names)
-        self._check_donation(function, [name for x, name in zip(operands, names) if isinstance(x, Tracer)])
+        _check_donation(self._fun, function, [name for x, name in zip(operands, names) if isinstance(x, Tracer)])
         tracers = [trace.lift(x) for x in function.constants]
         tracers += [x for x in operands if isinstance(x, Tracer)]
+        op_count = trace.core.op_count
         results = _record(trace, function, tracers)
+        _name_gradients(self._fun, trace, results, args, op_count)
         return jax.tree.unflatten(function.out_tree, results)
-
-    def _check_static(self, call: Call) -> None:
-        """Raise TracerConversionError for a traced value in a static argument."""
-        positional, named = call.static
-        parameters = parameter_names(self._fun, 1 + max((i for i, _ in positional), default=-1))
-        for name, value in [*[(parameters[i], value) for i, value in positional], *named]:
-            traced = next((leaf for leaf in flatten(value)[0] if isinstance(leaf, Tracer)), None)
-            if traced is not None:
-                way_out = f"make it static in the program, too: sw.jit(…, static_argnames={name!r}), or static_argnums="
-                rule = f"argument {name} must be a Python value, since it is static in the JAX function"
-                raise TracerConversionError(message("from_jax", rule, repr(traced), way_out))
-
-    def _check_donation(self, function: FlatFunction, names: list[str]) -> None:
-        if function.donated and jitted_of(self._fun)[0] is not None:
-            rule = "the function must not donate arguments, which belong to the program"
-            got = f"donation of {', '.join(names[i] for i in function.donated)}"
-            way_out = "leave donate_argnums out of jax.jit, and pass it to sw.jit"
-            raise ValueError(message("from_jax", rule, got, way_out))
 
     def _operand(self, trace: Trace, leaf: Any, name: str) -> Any:
         """A leaf as a tracer of the dtype that JAX keeps. Anything but arrays and numbers is returned as it is."""
@@ -234,9 +300,9 @@ class JaxFunction:
 
     def _function_for(self, trace: Trace, call: Call, operands: list[Any], names: list[str]) -> FlatFunction:
         """The function at these shapes."""
-        avals = [shape_of(x.shape, x.dtype, isinstance(x, WeakTracer)) for x in operands if isinstance(x, Tracer)]
+        avals = [_aval(trace, x, name) for x, name in zip(operands, names) if isinstance(x, Tracer)]
         fixed = tuple([None if isinstance(x, Tracer) else value_key(x) for x in operands])
-        shapes = tuple([(x.shape, x.dtype, x.weak_type) for x in avals])
+        shapes = tuple([(x.shape, x.dtype, x.weak_type, x.sharding) for x in avals])
         mesh = context_mesh() or trace.mesh
         key: Any = (call.tree, _static_key(call), fixed, shapes, mesh, trace_context())
         try:
@@ -252,20 +318,41 @@ class JaxFunction:
                 if better is None:
                     raise
                 raise better from error
+            known.warn_of_discarded()
         if key is not None:
             self._functions[key] = known
         return known
 
     def _flat(self, call: Call, operands: list[Any]) -> Callable[..., Any]:
+        has_static = has_static_leaves(call.tree)
+
         def flat(*leaves: Any) -> Any:
             values = iter(leaves)
-            args, kwargs = call.rebuild([next(values) if isinstance(x, Tracer) else x for x in operands])
-            return self._fun(*args, **kwargs)
+            given = call.rebuild([next(values) if isinstance(x, Tracer) else x for x in operands])
+            args, kwargs = shown_leaves(given) if has_static else given
+            variables = Variables(self._fun, args, kwargs)
+            results = self._fun(*args, **kwargs)
+            variables.check()
+            return hidden_results(results)
 
         return flat
 
     def __repr__(self) -> str:
         return f"<from_jax of {getattr(self._fun, '__qualname__', self._fun)}>"
+
+
+def _aval(trace: Trace, x: Tracer, name: str) -> Any:
+    """JAX's description of an operand, whose type is that of the argument that it is.
+
+    Raises:
+        UnsupportedError: a transform of Shardwise has changed the value, so that its explicit axes are not known.
+    """
+    known: JaxType = trace.annotations.foreign_types.get(x._value, PLAIN)
+    if known.lost_in:
+        rule = f"argument {name} must not have explicit axes or a memory of its own in sw.{known.lost_in}"
+        way_out = f"use jax.{known.lost_in} in the JAX function"
+        raise UnsupportedError(message("from_jax", rule, repr(known.sharding), way_out))
+    return shape_of(x.shape, x.dtype, known.weak or isinstance(x, WeakTracer), known.sharding)
 
 
 def _record(trace: Trace, function: Any, operands: list[Tracer]) -> list[Tracer]:
@@ -297,22 +384,10 @@ def _check_leaf(leaf: Any, name: str) -> None:
     refuse_jax_tracer(leaf, name)
     if is_jax_array(leaf):
         expect_alive("from_jax", leaf, name)
-    elif not _is_numeric(leaf):
+    elif not is_numeric(leaf):
         rule = f"argument {name} must be an array of numbers"
         way_out = "take it out of the tree, and pass it as an argument of its own, which is static then"
         raise DTypeError(message("from_jax", rule, described(leaf), way_out))
-
-
-def _is_numeric(leaf: Any) -> bool:
-    """Whether a leaf can be an array of numbers."""
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        return is_dtype(leaf.dtype)
-    cls = type(native(leaf))
-    return (
-        issubclass(cls, (bool, int, float, complex, ShapeDtypeStruct))
-        or hasattr(cls, "shape")
-        or hasattr(cls, "__array__")
-    )
 
 
 def _check_parameters(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -326,10 +401,10 @@ def _check_parameters(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: di
 
 def _is_static(argument: Any) -> bool:
     """Whether an argument is a single value that is no array."""
-    if _is_array(argument) or _is_numeric(argument):
+    if _is_array(argument) or is_numeric(argument):
         return False
     leaves, _ = flatten(argument)
-    return len(leaves) == 1 and leaves[0] is argument
+    return len(leaves) == 1 and leaves[0] is argument and is_static_leaf(argument)
 
 
 def _is_array(x: Any) -> bool:
@@ -343,14 +418,16 @@ def _converted(tree: Any, convert: Callable[[Any], Any], is_kept: Callable[[Any]
 
 
 def _as_array(leaf: Any) -> Any:
-    """An array of JAX as one of Shardwise, with its sharding."""
-    if not is_jax_array(leaf):
+    """An array of JAX as one of Shardwise, with its sharding. One with a type of its own stays as it is."""
+    if not is_jax_array(leaf) or foreign_type_of(leaf) is not None:
         return leaf
     sharding = sharding_of(leaf)
     return np.asarray(leaf) if sharding is None else device_put(np.asarray(leaf), sharding)
 
 
 def _as_shape(leaf: Any) -> Any:
+    if foreign_type_of(leaf) is not None:
+        return leaf
     leaf = native(leaf)
     if not is_jax_array(leaf):
         return leaf

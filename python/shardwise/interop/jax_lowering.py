@@ -19,10 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from ..process.traceback_filtering import HIDDEN
 from ..shardings.mesh import Mesh
+from ..user_code.discarded import warn_of_discarded
 from .jax_calls import Origin, with_parameters
+from .jax_constants import with_outer_constants
 from .jax_errors import export_error, refuse_callbacks, refuse_captured_results, refuse_leaked_tracers
-from .jaxprs import equations, mesh_of, named_call, rewritten
+from .jax_types import explicit_sharding
+from .jaxprs import discarded_constraints, equations, mesh_of, named_call, rewritten
 from .optional import jax
 from .random_keys import without_keys
 
@@ -30,6 +34,7 @@ __all__ = ["Derivative", "FlatFunction", "canonical_dtype", "shape_of", "with_de
 
 _PLATFORMS = ("tpu", "cpu")  # on TPUs, linear algebra is not a call of LAPACK
 _LARGEST_CONSTANT = 16  # elements; a larger one is an operand of its own
+_PLACE = re.compile(r'loc\("([^"]*)":\d+:\d+(?: to (?:\d+)?:\d+)?\)')
 _MESH = re.compile(r"^(\s*sdy\.mesh @.* = <\[[^\]]*\])>", re.MULTILINE)
 
 
@@ -39,9 +44,18 @@ def canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return found
 
 
-def shape_of(shape: tuple[int, ...], dtype: np.dtype[Any], weak: bool) -> Any:
-    """JAX's description of an argument."""
-    return jax.ShapeDtypeStruct(shape, dtype, weak_type=weak)
+def shape_of(shape: tuple[int, ...], dtype: np.dtype[Any], weak: bool, sharding: Any = None) -> Any:
+    """JAX's description of an argument. ``sharding`` is part of its type: with explicit axes, or in another memory."""
+    return jax.ShapeDtypeStruct(shape, dtype, weak_type=weak, sharding=sharding)
+
+
+def _explicit(x: Any) -> Any:
+    """JAX's description of an array or a result, with explicit axes, in the memory of its devices."""
+    sharding = explicit_sharding(jax.typeof(x).sharding if isinstance(x, jax.Array) else getattr(x, "sharding", None))
+    if sharding is not None and sharding.memory_kind is not None:
+        sharding = sharding.with_memory_kind(None)
+    weak = isinstance(x, jax.ShapeDtypeStruct) and x.weak_type
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=weak, sharding=sharding)
 
 
 class FlatFunction:
@@ -74,6 +88,7 @@ class FlatFunction:
 
         named, arguments = with_parameters(traced, origin, avals)
         closed, shapes = jax.make_jaxpr(named, return_shape=True)(*arguments)
+        closed = with_outer_constants(closed)
         refuse_leaked_tracers(closed.consts)
         leaves, self.out_tree = jax.tree.flatten(shapes)
         self.mesh = mesh_of(closed.jaxpr) or mesh
@@ -82,7 +97,8 @@ class FlatFunction:
         self.constants = [np.asarray(value) for value, large in zip(closed.consts, is_operand) if large]
         self._small = [None if large else value for value, large in zip(closed.consts, is_operand)]
         self._jaxpr = closed.jaxpr
-        self.in_avals = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.constants] + list(avals)
+        constants = [value for value, large in zip(closed.consts, is_operand) if large]
+        self.in_avals = [*map(_explicit, constants), *map(_explicit, avals)]
         self.out_avals = leaves
 
     def _run(self, jaxpr: Any, operands: Sequence[Any]) -> list[Any]:
@@ -93,6 +109,11 @@ class FlatFunction:
     def __call__(self, *operands: Any) -> list[Any]:
         """The result leaves, in JAX."""
         return self._run(self._jaxpr, operands)
+
+    def warn_of_discarded(self) -> None:
+        """Warn of sharding constraints that the user wrote and discarded."""
+        for call, name in discarded_constraints(self._jaxpr).items():
+            warn_of_discarded(call, name, f"x = {name}(x, …)")
 
     @cached_property
     def text(self) -> str:
@@ -105,7 +126,7 @@ class FlatFunction:
 
         platforms = _platforms_of(self._jaxpr)
         lowered = _lowered(jax.jit(run, keep_unused=True).trace(*self.in_avals), platforms)
-        return with_device_ids(str(lowered.as_text(debug_info=True)), self.mesh)
+        return _without_own_places(with_device_ids(str(lowered.as_text(debug_info=True)), self.mesh))
 
     @cached_property
     def derivative(self) -> Derivative:
@@ -168,6 +189,14 @@ def with_device_ids(text: str, mesh: Mesh | None) -> str:
     return _MESH.sub(completed, text)
 
 
+def _without_own_places(text: str) -> str:
+    """A text of JAX with unknown locations for those in our files: JAX takes frames of ours for the user's.
+
+    The ops are then located at the line of the user's program that calls the function of JAX.
+    """
+    return _PLACE.sub(lambda found: "loc(unknown)" if found[1].startswith(HIDDEN) else found[0], text)
+
+
 @dataclass(frozen=True)
 class Derivative:
     """The gradient of a function as two programs.
@@ -215,7 +244,7 @@ def _derivative_of(function: FlatFunction) -> Derivative:
         return list(jax.tree.unflatten(tree, leaves)(given))
 
     cotangents = [aval for aval, own in zip(function.out_avals, has_cotangent) if own]
-    avals = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in [*made.out_avals[count:], *cotangents]]
+    avals = [_explicit(x).update(weak_type=False) for x in [*made.out_avals[count:], *cotangents]]
     origin = Origin(function.origin.function, [])  # residuals have no names
     pulled = FlatFunction(f"{function.name}_backward", backward, avals, origin, function.mesh)
     return Derivative(made, pulled, has_gradient, has_cotangent)

@@ -13,6 +13,7 @@ from ..process.foreign import ForeignNode, register_library
 from ..shardings.mesh import Mesh
 from ..shardings.partition_spec import PartitionSpec
 from ..shardings.sharding import NamedSharding
+from .jax_types import type_of_jax
 from .random_keys import described_key, is_shape_of_key, key_node
 
 __all__ = ["native_of_jax", "node_of_jax"]
@@ -73,4 +74,4 @@ def node_of_jax(x: Any) -> ForeignNode | None:
     return ForeignNode([child for _, child in keyed], [path[0] for path, _ in keyed], structure)
 
 
-register_library(("jax", "jaxlib"), native_of_jax, node_of_jax, described_key)
+register_library(("jax", "jaxlib"), native_of_jax, node_of_jax, described_key, type_of_jax)

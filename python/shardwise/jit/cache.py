@@ -13,6 +13,7 @@ from ..array_leaves import sharding_of
 from ..dtypes import refuse_subclass
 from ..errors import message
 from ..layouts import current_layout
+from ..process.foreign import foreign_type_of
 from ..programs.stages import Program
 from ..recording.tracing import Tracer, refuse_escaped
 from ..shardings.mesh import Mesh
@@ -73,8 +74,10 @@ def leaf_key(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
         refuse_escaped(leaf)
     array = np.asarray(leaf)
-    more = type(leaf) if type(leaf) in (int, float) else sharding_of(leaf)
-    return (array.shape, array.dtype) if more is None else (array.shape, array.dtype, more)
+    if type(leaf) in (int, float):
+        return array.shape, array.dtype, type(leaf)
+    more = sharding_of(leaf), foreign_type_of(leaf)
+    return (array.shape, array.dtype) if more == (None, None) else (array.shape, array.dtype, *more)
 
 
 def static_leaf_key(leaf: Any) -> Any:

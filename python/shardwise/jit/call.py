@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..trees import flatten, leaf_names, unflatten
-from ..trees.argument_names import parameter_names
+from ..trees.argument_names import parameter_names, positional_names
 from .options import Arguments
 
 __all__ = ["NO_STATIC", "Call"]
@@ -43,11 +43,17 @@ class Call:
         static = {i for i, _ in self.static[0]}
         wanted = [i in nums for i in range(count) if i not in static]
         wanted += [name in names for name in sorted(self.dynamic_kwargs)]
-        args, kwargs = self.tree.children()
-        owners = [
-            own for own, child in zip(wanted, args.children() + kwargs.children()) for _ in range(child.num_leaves)
-        ]
+        owners = [own for own, count in zip(wanted, self.leaf_counts()) for _ in range(count)]
         return tuple([i for i, own in enumerate(owners) if own])
+
+    def leaf_counts(self) -> list[int]:
+        """The number of leaves of each argument: by position, then by name, sorted."""
+        args, kwargs = self.tree.children()
+        return [child.num_leaves for child in args.children() + kwargs.children()]
+
+    def names_at_positions(self, fun: Callable[..., Any], static: set[int]) -> list[str]:
+        """The names of all positional parameters of the function but for those at ``static`` positions."""
+        return [name for i, name in enumerate(positional_names(fun)) if i not in static]
 
     def static_values(self) -> tuple[Any, ...]:
         """The static arguments."""

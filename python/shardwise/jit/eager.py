@@ -31,6 +31,7 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
     Arrays are the program's arguments. Numbers, axes, indices and small integer arrays are static.
     """
+    args = tuple([_array_of_numbers(x) for x in args])
     leaves, tree = flatten((args, kwargs))
     trace = current_trace()
     if _runs_on_numpy(function, args) and not any(isinstance(leaf, Tracer) for leaf in leaves):
@@ -64,6 +65,15 @@ def eager_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     if not any(is_small):
         return _run(function, leaves, tree, is_argument)
     return _run_with_small_integers(function, leaves, tree, is_argument, is_small)
+
+
+def _array_of_numbers(x: Any) -> Any:
+    """Lists of NumPy's numbers as the arrays that NumPy makes of them. As arguments, the numbers would be traced."""
+    if type(x) not in (list, tuple):
+        return x
+    if type(x) is list and all(map(np.isscalar, x)):
+        return np.asarray(x) if any(isinstance(each, (np.inexact, np.bool_)) for each in x) else x
+    return type(x)(map(_array_of_numbers, x))
 
 
 def _run_with_small_integers(

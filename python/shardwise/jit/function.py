@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import unwrap
 from types import MethodType
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from .._core.runtime import enter_call, leave_call
 from ..array import ShapeDtypeStruct
 from ..errors import MeshError, ShardingError, message
-from ..process.foreign import native
 from ..process.traceback_filtering import entry_point, hide_frames
 from ..programs.choices import Choices
 from ..programs.op_rules import ShardingRule
@@ -25,12 +24,13 @@ from ..shardings.mesh import Mesh
 from ..shardings.sharding import UNSPECIFIED, sharding_on
 from ..trees import flatten, specs_per_leaf, unflatten
 from ..unpartitioned import as_numpy, unpartitioned_mesh
+from ..viz import function_html
 from .cache import ProgramCache
 from .call import Call
-from .options import CompileKeywords, JitOptions, checked_jit_options
+from .options import Arguments, CompileKeywords, JitOptions, checked_jit_options
 from .recorder import Recorder
 
-__all__ = ["JitFunction", "eval_shape", "jit"]
+__all__ = ["JitFunction", "attribute_of", "eval_shape", "jit"]
 
 
 @overload
@@ -96,6 +96,9 @@ def jit(
     return JitFunction(fun, **given)
 
 
+# Arguments, and those that are static in the program → the arguments, with other leaves as parts of the structure
+HideLeaves = Callable[[tuple[Any, ...], dict[str, Any], Arguments], tuple[tuple[Any, ...], dict[str, Any]]]
+
 # The signature of jit is the only place with the defaults.
 _DEFAULTS: JitOptions = unwrap(jit).__kwdefaults__
 
@@ -116,6 +119,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda x: {"gram": x.T @ x}, ShapeDtypeStruct((8, 4), np.float32))
     {'gram': ShapeDtypeStruct(shape=(4, 4), dtype=float32)}
     """
+    if not callable(fun):
+        raise TypeError(message("eval_shape", "takes a function", repr(fun)))
     return (fun if isinstance(fun, JitFunction) else JitFunction(fun)).eval_shape(*args, **kwargs)
 
 
@@ -135,7 +140,10 @@ class JitFunction:
         self._fun = fun
         self._given = given
         self._options = checked_jit_options(fun, given)
-        self._recorder = Recorder(fun, self._options, UserCall(fun) if user_call is None else user_call)
+        # A function of JAX takes trees with leaves that are neither arrays nor numbers, and returns such trees.
+        self._hidden: HideLeaves | None = getattr(fun, "_hide_leaves", None)
+        recorded = fun if self._hidden is None else getattr(fun, "_record")  # noqa: B009
+        self._recorder = Recorder(recorded, self._options, UserCall(fun) if user_call is None else user_call)
         self._cache = ProgramCache()
         update_wrapper(self, fun, updated=())
 
@@ -167,7 +175,6 @@ class JitFunction:
         enter_call()
         try:
             call = self._call(args, kwargs)
-            call.leaves = list(map(native, call.leaves))
             return self._recorder.traced(call, self._recorder.known_mesh(call))
         finally:
             leave_call()
@@ -194,14 +201,13 @@ class JitFunction:
 
     def _with_options(self, **options: Any) -> JitFunction:
         """The same function with some options of its jit replaced."""
-        return JitFunction(self._fun, **{**self._given, **options})
+        return JitFunction(self._fun, self._recorder.user_call, **{**self._given, **options})
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shape and dtype of every result, as :func:`shardwise.eval_shape`."""
         call = self._call(args, kwargs)
         call.leaves = [
-            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else native(leaf)
-            for leaf in call.leaves
+            ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, Tracer) else leaf for leaf in call.leaves
         ]
         return self._recorder.result_shapes(call)
 
@@ -220,12 +226,12 @@ class JitFunction:
             return self._fun(*args, **kwargs)
         call = self._call(args, kwargs)
         inner_args, inner_kwargs = call.rebuild(
-            constrained(trace, call.leaves, self._recorder.in_specs(call), "in_shardings")
+            constrained(trace, call.leaves, self._recorder.in_specs(call), "jit: in_shardings")
         )
         result = self._fun(*inner_args, **inner_kwargs)
         leaves, tree = flatten(result)
-        wanted = specs_per_leaf(options.out_shardings, result, "out_shardings")
-        return unflatten(tree, constrained(trace, leaves, wanted, "out_shardings"))
+        wanted = specs_per_leaf(options.out_shardings, result, "jit: out_shardings")
+        return unflatten(tree, constrained(trace, leaves, wanted, "jit: out_shardings"))
 
     def _check_propagated_alike(self, trace: Trace) -> None:
         """Raise ShardingError if the options of propagation differ from those of the whole program."""
@@ -236,6 +242,8 @@ class JitFunction:
                 raise ShardingError(message("jit", rule, repr(own), "give it to the jit around the whole program"))
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        if self._hidden is not None:
+            args, kwargs = self._hidden(args, kwargs, self._options.static)
         return Call(args, kwargs, self._options.static)
 
     def _program(self, call: Call) -> Program:
@@ -244,11 +252,29 @@ class JitFunction:
     def _compiled(self, call: Call, mesh: Mesh | None) -> Program:
         return self._recorder.traced(call, mesh).lower().compile()
 
+    if not TYPE_CHECKING:  # hidden from type checkers, which would accept every name
+
+        def __getattr__(self, name: str) -> Any:
+            """An attribute of the function, as of one that `functools.wraps` wraps."""
+            return attribute_of(self, self.__dict__.get("_fun"), name)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<jit of {getattr(self._fun, '__qualname__', self._fun)}>"
+
+    def _repr_html_(self) -> str:
+        given: dict[str, Any] = {**self._given, "mesh": self._options.mesh}
+        return function_html(self, {name: x for name, x in given.items() if x is not _DEFAULTS.get(name)})
+
+
+def attribute_of(wrapper: Any, fun: Any, name: str) -> Any:
+    """The attribute ``name`` that the object ``fun`` has, for a wrapper that has none. Raises AttributeError."""
+    attributes = getattr(fun, "__dict__", {})
+    if name.startswith("__") or name not in attributes:
+        raise AttributeError(f"{type(wrapper).__name__!r} object has no attribute {name!r}", name=name, obj=wrapper)
+    return attributes[name]
 
 
 def constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) -> list[Any]:
@@ -257,7 +283,6 @@ def constrained(trace: Trace, leaves: list[Any], specs: list[Any], what: str) ->
     for leaf, spec in zip(leaves, specs):
         if spec is not None and trace.mesh is not None:
             x = trace.lift(leaf)
-            leaf = trace.constrain(x, sharding_on(trace.mesh, spec, x.ndim, what))
-            trace.annotations.implied.add(leaf._value)
+            leaf = trace.constrain(x, sharding_on(trace.mesh, spec, x.ndim, what), is_written=False)
         out.append(leaf)
     return out

@@ -5,18 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate, islice, takewhile
 from typing import Any
 
 from ..array import ShapeDtypeStruct
 from ..array_leaves import as_weak, aval_of, lifted_results, sharding_of
-from ..errors import MeshError, ShardingError, composed, message
+from ..errors import MeshError, message
 from ..host_random import warning_of_draws
+from ..process.foreign import foreign_type_of, native
+from ..process.processes import current_processes
 from ..programs.stages import RecordedCall, Traced
 from ..recording.tracing import Trace, Tracer, UserCall, recording
 from ..shardings.mesh import Mesh, default_mesh, get_mesh
 from ..shardings.sharding import sharding_on
 from ..trees import leaf_names, specs_per_leaf, unflatten
 from ..trees.argument_names import display_name
+from ..user_code.discarded import discarding_call, warn_of_discarded
 from .call import Call
 from .options import CheckedOptions
 
@@ -44,36 +48,52 @@ class Recorder:
         for other in candidates[1:]:
             if other.size != mesh.size:
                 rule = f"all arguments and shardings must be on meshes over the same devices, those of {mesh!r}"
-                raise MeshError(message("jit", rule, repr(other), "move arrays with device_put"))
+                raise MeshError(message(self.user_call.what, rule, repr(other), "move arrays with device_put"))
         return mesh
 
     def in_specs(self, call: Call) -> list[Any]:
-        """The entry of in_shardings for each leaf; None for keyword arguments."""
+        """The entry of in_shardings for each leaf; None for arguments that can only be passed by name.
+
+        Arguments that the call passes by name, but that have a position, have the entry of their position.
+        """
         specs: list[Any] = [None] * len(call.leaves)
-        if self.options.in_shardings is not None:
-            wanted = specs_per_leaf(self.options.in_shardings, call.dynamic_args, "in_shardings")
-            specs[: len(wanted)] = wanted
+        if self.options.in_shardings is None:
+            return specs
+        args = call.dynamic_args
+        names = call.names_at_positions(self.fun, self.options.static.positions)[len(args) :]
+        by_name = list(takewhile(call.dynamic_kwargs.__contains__, names))
+        if type(self.options.in_shardings) is tuple:  # it may be for those by position alone
+            del by_name[max(len(self.options.in_shardings) - len(args), 0) :]
+        given = (*args, *[call.dynamic_kwargs[name] for name in by_name])
+        wanted = iter(specs_per_leaf(self.options.in_shardings, given, "jit: in_shardings"))
+        ends = list(accumulate(call.leaf_counts(), initial=0))
+        order = [*range(len(args)), *(len(args) + sorted(call.dynamic_kwargs).index(name) for name in by_name)]
+        for i in order:
+            specs[ends[i] : ends[i + 1]] = islice(wanted, ends[i + 1] - ends[i])
         return specs
 
     def traced(self, call: Call, mesh: Mesh | None) -> Traced:
         """Record the function for a call."""
-        if self.user_call.transform is not None or any(spec is not None for spec in self.in_specs(call)):
+        if any(spec is not None for spec in self.in_specs(call)):
             mesh = mesh or default_mesh()
             if mesh is None:
                 raise self._no_mesh()
         names = call.names(self.fun)
-        avals = self._avals(call, names)
+        avals = self._avals(self.user_call.what, call, names)
         shardings = self._argument_shardings(call, mesh, avals, names)
         trace, tracers, result = self._record(call, mesh, avals, names, shardings)
         with recording(trace):
-            outputs, out_tree = lifted_results(trace, "jit", result)
+            outputs, out_tree = lifted_results(trace, self.user_call.what, result)
         mesh = trace.mesh or default_mesh()  # by now, the mesh of the first annotation if none was given
         if mesh is None:
-            raise self._no_mesh()
+            if self.user_call.needs_mesh:
+                raise self._no_mesh()
+            processes = current_processes()
+            mesh = Mesh({"device": 1 if processes is None else processes.size})  # each rank needs a device
         printed = [value for call in trace.prints for value in call.values]
-        _check_constraints(trace, [x._value for x in outputs] + printed)
-        out_specs = specs_per_leaf(self.options.out_shardings, result, "out_shardings")
-        places = [f"out_shardings of result{path}" for path in leaf_names(result)]
+        _warn_of_discarded(trace, [x._value for x in outputs] + printed)
+        out_specs = specs_per_leaf(self.options.out_shardings, result, "jit: out_shardings")
+        places = [f"jit: out_shardings of result{path}" for path in leaf_names(result)]
         out_shardings = [sharding_on(mesh, spec, x.ndim, to) for spec, x, to in zip(out_specs, outputs, places)]
         module = trace.core.finish([x._value for x in outputs] + printed, out_shardings)
         indices = {x._value: i for i, x in enumerate(tracers)}
@@ -91,7 +111,7 @@ class Recorder:
             choices=self.options.choices,
             partition=self.options.partition,
         )
-        traced = Traced(module, self.options.propagation, mesh, recorded)
+        traced = Traced(recorded.known_to(module), self.options.propagation, mesh, recorded)
         for op, rule in self.options.rules.items():
             traced = traced.with_sharding_rule(op, rule)
         return traced
@@ -99,23 +119,19 @@ class Recorder:
     def result_shapes(self, call: Call) -> Any:
         """Shape and dtype of every result."""
         names = call.names(self.fun)
-        avals = self._avals(call, names)
+        avals = self._avals("eval_shape", call, names)
         trace, _, result = self._record(call, self.known_mesh(call), avals, names, [None] * len(avals))
         with recording(trace):
             outputs, tree = lifted_results(trace, "eval_shape", result)
         return unflatten(tree, [ShapeDtypeStruct(x.shape, x.dtype) for x in outputs])
 
     def _no_mesh(self) -> MeshError:
-        if self.user_call.transform is not None:
-            way_out = "use it in sw.jit(…, mesh=mesh), pass sharded arrays, or call set_mesh first"
-            return MeshError(message("grad or vmap outside jit", "no mesh given", None, way_out))
-        return MeshError(
-            message("jit", "no mesh given", None, "pass mesh= to jit, sharded arrays, or call set_mesh first")
-        )
+        way_out = "pass mesh= to jit, sharded arrays, or call set_mesh first"
+        return MeshError(message(self.user_call.what, "no mesh given", None, way_out))
 
-    def _avals(self, call: Call, names: list[str]) -> list[ShapeDtypeStruct]:
+    def _avals(self, what: str, call: Call, names: list[str]) -> list[ShapeDtypeStruct]:
         function = display_name(self.fun)
-        return [aval_of(leaf, name, function) for leaf, name in zip(call.leaves, names)]
+        return [aval_of(what, native(leaf), name, function) for leaf, name in zip(call.leaves, names)]
 
     def _record(
         self, call: Call, mesh: Mesh | None, avals: list[ShapeDtypeStruct], names: list[str], shardings: list[Any]
@@ -134,6 +150,10 @@ class Recorder:
                 trace.argument(aval.shape, aval.dtype, name, sharding)
                 for aval, sharding, name in zip(avals, shardings, names)
             ]
+            for x, leaf in zip(tracers, call.leaves):
+                foreign_type = foreign_type_of(leaf)
+                if foreign_type is not None:
+                    trace.annotations.foreign_types[x._value] = foreign_type
             if user_call.transform is not None:
                 trace.arguments = {x._value: name for x, name in zip(tracers, user_call.transform)}
             args, kwargs = call.rebuild([as_weak(x, leaf) for x, leaf in zip(tracers, call.leaves)])
@@ -147,16 +167,19 @@ class Recorder:
             return [None] * len(avals)
         specs = self.in_specs(call)
         return [
-            sharding_on(mesh, aval.sharding if spec is None else spec, aval.ndim, f"in_shardings of {name}")
+            sharding_on(mesh, aval.sharding if spec is None else spec, aval.ndim, f"jit: in_shardings of {name}")
             for spec, aval, name in zip(specs, avals, names)
         ]
 
 
-def _check_constraints(trace: Trace, outputs: list[int]) -> None:
-    unused = trace.core.unused_constraints(outputs)
-    unused = [row for row in unused if row[0] not in trace.annotations.implied]
-    if unused:
-        _, file, line = unused[0]
-        rule, got = "its result must be used", "an annotation whose result nothing uses"
-        way_out = "write x = sw.split(x, …) and use x from there on"
-        raise ShardingError(composed("annotation", rule, got, way_out, file, line))
+def _warn_of_discarded(trace: Trace, outputs: list[int]) -> None:
+    """Warn of annotations that the user wrote and discarded: they constrain nothing."""
+    written = trace.annotations.written
+    discarded: dict[Any, None] = {}
+    for calls, (of_result, of_annotated) in zip(written.values(), trace.core.count_reads(list(written), outputs)):
+        i = discarding_call(calls) if of_result == 0 else None
+        # In a function that ends in an annotation and whose whole result is dropped, nothing else reads the value.
+        if i is not None and (i == 0 or of_annotated > 1):
+            discarded[calls[i]] = None
+    for instruction in discarded:
+        warn_of_discarded(instruction, "annotation", "x = sw.split(x, …)")

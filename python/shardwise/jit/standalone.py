@@ -21,6 +21,7 @@ __all__ = ["jitted_with", "run_as_program"]
 
 
 def run_as_program(
+    what: str,
     function: Callable[..., Any],
     fun: Callable[..., Any],
     programs: dict[Any, JitFunction],
@@ -28,7 +29,7 @@ def run_as_program(
     kwargs: dict[str, Any],
     mesh: Mesh | None = None,
 ) -> Any:
-    """Run ``function``, a transform of ``fun``, as a program of its own.
+    """Run ``function``, the transform ``what`` of ``fun``, as a program of its own: on one device if no mesh is known.
 
     The program is cached in ``programs``. If ``fun`` is jitted, its mesh and options of propagation apply. Non-array
     arguments are static.
@@ -48,7 +49,7 @@ def run_as_program(
     if key not in programs:
         options = stated_options_of(fun)
         names = tuple([name for name, array in zip(names_of_leaves(fun, args, kwargs), is_array) if array])
-        user_call = UserCall(fun, transform=names)
+        user_call = UserCall(fun, transform=names, what=what, needs_mesh=False)
         programs[key] = JitFunction(run, user_call, **(options if mesh is None else {**options, "mesh": mesh}))
     arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
     if reference is None:

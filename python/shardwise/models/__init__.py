@@ -60,3 +60,7 @@ __all__ = [
     "transformer_block",
     "transformer_shapes",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -140,3 +140,7 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would accept every nam
 
     def __getattr__(name: str) -> NoReturn:
         raise missing_name(name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -287,8 +287,11 @@ def reduce(x: Tracer, op: str, dims: Sequence[int], init: Any, keepdims: bool = 
     return reshape(result, tuple(1 if i in dims else size for i, size in enumerate(x.shape)))
 
 
-def prefix(x: Tracer, op: str, dim: int, init: Any) -> Tracer:
-    """The running reduction along ``dim`` with ``stablehlo.<op>``, whose neutral element is ``init``."""
+def prefix(x: Tracer, op: str | Callable[[Tracer, Tracer], Tracer], dim: int, init: Any) -> Tracer:
+    """The running reduction along ``dim`` with ``stablehlo.<op>``, whose neutral element is ``init``.
+
+    ``op`` may also be an associative function of two scalars.
+    """
     size = x.shape[dim]
     if size < 2:
         return x
@@ -303,7 +306,25 @@ def prefix(x: Tracer, op: str, dim: int, init: Any) -> Tracer:
         "window_strides": ones,
     }
     start = splat(x._trace, init, (), x.dtype)
-    return x._trace.emit("stablehlo.reduce_window", (x, start), attrs, None, None, "stablehlo." + op)
+    if isinstance(op, str):
+        return x._trace.emit("stablehlo.reduce_window", (x, start), attrs, None, None, "stablehlo." + op)
+    region = _combiner(x._trace, [x], lambda old, new: [op(old[0], new[0])])
+    ((value, shape, name),) = x._trace.core.emit_op(
+        "stablehlo.reduce_window", [x._value, start._value], attrs, regions=[region]
+    )
+    return Tracer(x._trace, value, shape, numpy_dtype(name))
+
+
+def _combiner(trace: Trace, xs: Sequence[Tracer], combine: Callable[[list[Tracer], list[Tracer]], list[Tracer]]) -> int:
+    """Record the region of a reduction of ``xs`` by a function of two rows of scalars."""
+    region = trace.core.begin_region()
+    results: list[Tracer] = []
+    try:
+        scalars = [Tracer(trace, trace.core.region_argument((), dtype_name(x.dtype)), (), x.dtype) for x in (*xs, *xs)]
+        results = combine(scalars[: len(xs)], scalars[len(xs) :])
+    finally:
+        trace.core.end_region([x._value for x in results])
+    return int(region)
 
 
 def reduce_by(
@@ -315,13 +336,7 @@ def reduce_by(
     """Reduce ``xs`` together along ``dims`` by an associative function of two rows of scalars."""
     trace = xs[0]._trace
     starts = [splat(trace, init, (), x.dtype) for x, init in zip(xs, inits)]
-    region = trace.core.begin_region()
-    results: list[Tracer] = []
-    try:
-        scalars = [Tracer(trace, trace.core.region_argument((), dtype_name(x.dtype)), (), x.dtype) for x in (*xs, *xs)]
-        results = combine(scalars[: len(xs)], scalars[len(xs) :])
-    finally:
-        trace.core.end_region([x._value for x in results])
+    region = _combiner(trace, xs, combine)
     operands = [x._value for x in (*xs, *starts)]
     values = trace.core.emit_op("stablehlo.reduce", operands, {"dimensions": tuple(sorted(dims))}, regions=[region])
     return [Tracer(trace, value, shape, numpy_dtype(name)) for value, shape, name in values]

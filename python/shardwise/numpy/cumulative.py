@@ -6,15 +6,17 @@ np.cumsum(x, axis=0)      %1 = "stablehlo.reduce_window"(%x, %0) <{padding = den
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..dtypes import as_dtype
+from ..dtypes import as_dtype, integer_range, is_inexact
 from ..errors import ShapeError, UnsupportedError, message
 from ..recording.tracing import Tracer
-from ._primitives import cast, normalize_axis, prefix, refuse, reshape, splat
-from ._promote import sum_dtype
+from ._primitives import cast, normalize_axis, prefix, refuse, reshape, splat, truth
+from ._promote import loop_dtypes, sum_dtype
 from ._registry import implements
 from ._unsupported import unsupported_method
 from .reductions import highest, lowest
@@ -95,18 +97,33 @@ _ACCUMULATED: dict[np.ufunc, str] = {
     np.maximum: "maximum",
     np.minimum: "minimum",
 }
+_BITWISE: dict[np.ufunc, tuple[str, bool]] = {  # the StableHLO op, and whether all bits of its neutral element are 1
+    np.bitwise_and: ("and", True),
+    np.bitwise_or: ("or", False),
+    np.bitwise_xor: ("xor", False),
+    np.logical_and: ("and", True),
+    np.logical_or: ("or", False),
+    np.logical_xor: ("xor", False),
+}
+_LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
+# The neutral elements of other associative ufuncs, which are the region of a reduction.
+_NEUTRAL: dict[np.ufunc, Callable[[np.dtype[Any]], Any]] = {
+    np.logaddexp: lowest,
+    np.logaddexp2: lowest,
+    np.fmax: lambda dtype: math.nan if is_inexact(dtype) else lowest(dtype),
+    np.fmin: lambda dtype: math.nan if is_inexact(dtype) else highest(dtype),
+}
 
 
 def apply_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``ufunc.accumulate`` of add, multiply, maximum and minimum; its axis is 0 unless given.
+    """``ufunc.accumulate`` of the associative ufuncs; its axis is 0 unless given.
 
     Raises:
         UnsupportedError: another ufunc, or an option without traced form. ShapeError: an array without dims.
     """
     function = f"np.{ufunc.__name__}.accumulate"
-    op = _ACCUMULATED.get(ufunc)
-    if op is None:
-        known = ", ".join(u.__name__ for u in _ACCUMULATED)
+    if not any(ufunc in known for known in (_ACCUMULATED, _BITWISE, _NEUTRAL)):
+        known = ", ".join(u.__name__ for u in (*_ACCUMULATED, *_BITWISE, *_NEUTRAL))
         raise unsupported_method(function, f"supported are accumulate of {known}")
     x, *rest = inputs
     options = dict(zip(("axis", "dtype", "out"), rest)) | kwargs
@@ -116,7 +133,30 @@ def apply_accumulate(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str,
         raise UnsupportedError(message(function, "takes one traced array", type(x).__name__))
     if x.ndim == 0:
         raise ShapeError(message(function, "takes an array of at least one dim", repr(x), "use the number itself"))
+    axis = normalize_axis(function, options.get("axis", 0), x.ndim)
     dtype = options.get("dtype")
+    op = _ACCUMULATED.get(ufunc)
+    if op is None:
+        return _accumulated(ufunc, x, axis, dtype)
     if dtype is None:
         dtype = sum_dtype(x.dtype) if op in ("add", "multiply") else x.dtype
-    return _running(x, op, normalize_axis(function, options.get("axis", 0), x.ndim), np.dtype(dtype))
+    return _running(x, op, axis, np.dtype(dtype))
+
+
+def _all_bits(dtype: np.dtype[Any]) -> int:
+    if dtype.kind == "b":
+        return 1
+    low, high = integer_range(dtype)
+    return high if low == 0 else -1
+
+
+def _accumulated(ufunc: np.ufunc, x: Tracer, axis: int, dtype: Any) -> Any:
+    """The running reduction by a ufunc that is no StableHLO op of its own, in the dtype of its loop."""
+    if ufunc in _LOGICAL:
+        x = truth(x)
+    found = loop_dtypes(ufunc, (x, x), dtype)[0]
+    x = cast(x, found)
+    if ufunc in _BITWISE:
+        op, ones = _BITWISE[ufunc]
+        return prefix(x, op, axis, _all_bits(found) if ones else 0)
+    return prefix(x, ufunc, axis, _NEUTRAL[ufunc](found))

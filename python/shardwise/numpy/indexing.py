@@ -90,13 +90,12 @@ def expanded(shape: tuple[int, ...], index: Any) -> list[Any]:
     items = [_item(item, index) for item in index]
     used = sum(map(masks.dims_of, items))
     if used > len(shape):
-        raise IndexError(
-            message(
-                "indexing",
-                f"an array of {len(shape)} dims takes at most as many indices",
-                f"[{indexing_text(index)}]",
-            )
-        )
+        rule = f"an array of {len(shape)} dims takes at most as many indices"
+        if not shape:
+            rule, way_out = "an array of 0 dims has no elements to index", "use the array itself, or x[()]"
+        else:
+            way_out = f"remove {used - len(shape)} of {used}"
+        raise IndexError(message("indexing", rule, f"[{indexing_text(index)}]", way_out))
     missing = [slice(None)] * (len(shape) - used)
     places = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(places) > 1:

@@ -72,6 +72,11 @@ def clip(
     """``numpy.clip``: ``minimum(maximum(a, min), max)``."""
     refuse("clip", out=(out, None), **{name: (value, None) for name, value in options.items()})
     low, high = _bounds(a_min, a_max, min, max)
+    if (a_min is _NO_VALUE) != (a_max is _NO_VALUE):
+        given, missing = ("a_max", "a_min") if a_min is _NO_VALUE else ("a_min", "a_max")
+        way_out = f"pass {missing}=None, or {given.removeprefix('a_')}= in place of {given}"
+        rule = "takes both a_min and a_max, as in NumPy, or min= and max="
+        raise TypeError(message("np.clip", rule, f"only {given}", way_out))
     if isinstance(a, Tracer) and is_integer(a.dtype):  # a bound outside the dtype has no effect
         low = None if type(low) is int and low < integer_range(a.dtype)[0] else low
         high = None if type(high) is int and high > integer_range(a.dtype)[1] else high
@@ -88,7 +93,7 @@ def clip(
 
 
 def _bounds(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The bounds by either pair of names; the method ``x.clip(0)`` gives only ``a_min``."""
+    """The bounds by either pair of names."""
     for old, new, name in ((a_min, low, "min"), (a_max, high, "max")):
         if old is not _NO_VALUE and new is not _NO_VALUE:
             raise ValueError(message("np.clip", f"a_{name} and {name} cannot both be given", f"{old!r} and {new!r}"))
@@ -143,18 +148,21 @@ def round_(a: Any, decimals: int = 0, out: Any = None) -> Any:
         return complex_of(round_(real_part(a), decimals), round_(imag_part(a), decimals))
     if a.dtype.kind == "b" and decimals == 0:
         return np.rint(a)  # float16, as in NumPy
+    if a.dtype.kind == "b":
+        got = f"decimals={decimals} of {a.dtype.name}"
+        raise UnsupportedError(message("np.round", "booleans have no digits to round", got, "convert to a number"))
     if not is_float(a.dtype):
-        if decimals < 0 or a.dtype.kind == "b":
-            got = f"decimals={decimals} of {a.dtype.name}"
-            raise UnsupportedError(
-                message("np.round", "integers have no traced rounding to tens", got, "convert to a float")
-            )
-        return a
+        return a if decimals >= 0 else _rounded_integers(a, 10.0**-decimals)
     if decimals == 0:
         return np.rint(a)
     factor = 10.0 ** abs(decimals)
     rounded = np.rint(a * factor) / factor if decimals > 0 else np.rint(a / factor) * factor
     return _cast(rounded, a.dtype)  # bfloat16 and a Python float make float32
+
+
+def _rounded_integers(a: Any, unit: float) -> Any:
+    """Integers rounded to multiples of ``unit`` in float64, as in NumPy: halves to even."""
+    return (np.rint(a.astype(np.float64) / unit) * unit).astype(a.dtype)
 
 
 @implements("isclose")

@@ -211,6 +211,10 @@ def _quantile(
     if isinstance(q, Tracer):
         got, way_out = "a traced array", "give a number, or sort and index the array"
         raise DTypeError(message(f"np.{function}", "the quantiles must be known numbers", got, way_out))
+    if is_inexact(a.dtype) and type(q) not in (int, float) and method not in _ELEMENTS:
+        kind = np.asarray(q).dtype if scale == 1 else np.result_type(np.asarray(q).dtype, a.dtype)
+        if kind.kind == "f":  # only Python's numbers adapt to the array
+            a = convert(a, np.result_type(a.dtype, kind))
     q = np.asarray(q, np.float64) / scale
     if not np.all((q >= 0) & (q <= 1)):
         raise ValueError(message(f"np.{function}", f"quantiles must be in [0, {scale:g}]", shown(q * scale)))

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["DescribedNode", "ForeignNode", "described_node_of", "native", "node_of", "register_library"]
+__all__ = [
+    "DescribedNode", "ForeignNode", "described_node_of", "foreign_type_of", "native", "node_of", "register_library",
+]  # fmt: skip
 
 
 class ForeignNode(NamedTuple):
@@ -29,6 +31,7 @@ class DescribedNode(NamedTuple):
 
 
 _converters: dict[str, Callable[[Any], Any]] = {}  # by the first part of the module of an object's class
+_type_readers: dict[str, Callable[[Any], Any]] = {}  # the same keys
 _node_readers: list[Callable[[Any], ForeignNode | None]] = []
 _description_readers: list[Callable[[Any], DescribedNode | None]] = []
 
@@ -38,6 +41,7 @@ def register_library(
     converter: Callable[[Any], Any],
     node_reader: Callable[[Any], ForeignNode | None],
     description_reader: Callable[[Any], DescribedNode | None],
+    type_reader: Callable[[Any], Any],
 ) -> None:
     """Register a library.
 
@@ -46,8 +50,11 @@ def register_library(
         converter: returns Shardwise's object for one of these packages, or its argument for objects without one.
         node_reader: takes an object of any class, and returns its node, or None for a leaf.
         description_reader: takes a leaf, and returns the node that it describes, or None.
+        type_reader: takes a leaf of one of these packages, and returns what functions of the library see of its type
+            beyond shape and dtype, as a hashable object; None if there is nothing.
     """
     _converters.update(dict.fromkeys(packages, converter))
+    _type_readers.update(dict.fromkeys(packages, type_reader))
     _node_readers.append(node_reader)
     _description_readers.append(description_reader)
 
@@ -56,6 +63,12 @@ def native(x: Any) -> Any:
     """A mesh, spec, sharding or shape of another library as Shardwise's; anything else unchanged."""
     convert = _converters.get(str(type(x).__module__).partition(".")[0])
     return x if convert is None else convert(x)
+
+
+def foreign_type_of(leaf: Any) -> Any:
+    """What functions of its library see of a leaf's type beyond shape and dtype; None if there is nothing."""
+    read = _type_readers.get(str(type(leaf).__module__).partition(".")[0])
+    return None if read is None else read(leaf)
 
 
 def node_of(x: Any) -> ForeignNode | None:

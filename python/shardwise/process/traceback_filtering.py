@@ -20,16 +20,16 @@ import optree
 
 from .._core import error as _error, ir as _ir, runtime as _runtime
 
-__all__ = ["HIDDEN", "entry_point", "entry_points", "hide_frames"]
+__all__ = ["HIDDEN", "PACKAGE", "entry_point", "entry_points", "hide_frames"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _C = TypeVar("_C", bound=type)
-_HERE = os.path.dirname(os.path.dirname(__file__))  # the package
+PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")  # its folder
 
 # Files and folders without user code. The models are example programs: their lines count as the user's.
 HIDDEN = (
-    *(os.path.join(_HERE, entry) for entry in sorted(os.listdir(_HERE)) if entry != "models"),
-    *(os.path.join(_HERE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
+    *(os.path.join(PACKAGE, entry) for entry in sorted(os.listdir(PACKAGE)) if entry != "models"),
+    *(os.path.join(PACKAGE, "models", entry) for entry in ("configs.py", "layers.py", "initial.py")),
     contextlib.__file__,  # our context managers run through it
     string.__file__,  # debug.print checks format strings with its Formatter
     *(os.path.dirname(str(library.__file__)) + os.sep for library in (np, optree)),

@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..errors import ShardingError, message, shown
 from ..hardware import list as hardware_names
+from ..reports.decisions import ChosenOp
+from ..reports.tables import aligned
+from ..viz import choices_html
 from .options import checked_options, options_among
 from .partition_options import DEFAULT_OPTIONS, Objective, PartitionOptions
 
@@ -18,23 +22,6 @@ __all__ = ["Choices", "ChosenOp", "checked_choices", "choices_of", "rows_of"]
 FORMAT: Final = "shardwise.choices"
 VERSION: Final = 1
 TEXTS: Final = ("sources", "carries", "exchanges")  # the fields that map keys to texts
-
-
-@dataclass(frozen=True)
-class ChosenOp:
-    """How one op is computed.
-
-    Attributes:
-        op: its name in the program text, ``"stablehlo.dot_general"``.
-        method: the method that computes it instead of its sharding rule, such as ``"exchange"``; "" by the rule.
-        operands: the sharding that it takes of each operand.
-        results: the sharding of each result, with the axes over which it is left unreduced.
-    """
-
-    op: str
-    method: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,6 +58,12 @@ class Choices:
     {'2': ChosenOp(op='stablehlo.add', method='', operands=('[{"x"}, {}]', '[{"x"}, {}]'), results=('[{"x"}, {}]',))}
     >>> program.choices.plans
     {'2': ('all_to_all',)}
+    >>> print(program.choices)
+    ops  op             method  operands                  results      keys
+      1  stablehlo.add          [{"x"}, {}], [{"x"}, {}]  [{"x"}, {}]  2
+    reshards  by          keys
+           1  all_to_all  2
+    by time on default, program da6b11563c2e79c0
     >>> larger = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 4}), choices=program.choices, **shardings)
     >>> larger.lower(x).compile().choices == program.choices
     True
@@ -83,6 +76,36 @@ class Choices:
     exchanges: Mapping[str, str] = field(default_factory=dict)
     program: str = ""
     options: PartitionOptions = DEFAULT_OPTIONS
+
+    def __str__(self) -> str:
+        """Equal decisions together, in the order of the program; ``repr`` has all of them, by key."""
+        groups: dict[tuple[str, str, str, str], list[str]] = {}
+        for at, op in self.ops.items():
+            row = (op.op, op.method, ", ".join(op.operands), ", ".join(op.results))
+            groups.setdefault(row, []).append(at)
+        header = ["ops", "op", "method", "operands", "results", "keys"]
+        rows = [[str(len(keys)), *row, _first(keys)] for row, keys in groups.items()]
+        parts = [aligned(header, rows, frozenset({0}))] if rows else []
+        moves: dict[str, list[str]] = {}
+        for at, plan in self.plans.items():
+            moves.setdefault(" then ".join(plan) or "nothing", []).append(at)
+        if moves:
+            parts.append(
+                aligned(
+                    ["reshards", "by", "keys"],
+                    [[str(len(k)), by, _first(k)] for by, k in moves.items()],
+                    frozenset({0}),
+                )
+            )
+        for name in TEXTS:
+            found = getattr(self, name)
+            parts += [f"{name}:", *(f"  {at}: {text}" for at, text in found.items())] if found else []
+        named = self.options.hardware
+        parts.append(f"by {self.objective} on {getattr(named, 'name', named)}, program {self.program or 'any'}")
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        return choices_html(self)
 
     @property
     def objective(self) -> Objective:
@@ -145,6 +168,11 @@ class Choices:
         return cls(ops, plans, **texts, program=str_of(read["program"]), options=options)
 
 
+def _first(keys: list[str]) -> str:
+    """The keys of a group, at most four."""
+    return ", ".join(keys[:4]) + (f", … {len(keys) - 4} more" if len(keys) > 4 else "")
+
+
 def not_choices(text: Any, why: str) -> ValueError:
     """The error for a text that is not JSON of choices."""
     got = f"{shown(text[:60] if isinstance(text, str) else text)}: {why[:200]}"
@@ -187,6 +215,58 @@ def rows_of(
     plans = [(at, list(moves)) for at, moves in choices.plans.items()]
     sources, carries, exchanges = (list(getattr(choices, name).items()) for name in TEXTS)
     return choices.program, ops, plans, sources, carries, exchanges
+
+
+_T = TypeVar("_T")
+
+
+class Numbers(NamedTuple):
+    """The numbers of the ops and of the values of a module, in the order of its text."""
+
+    ops: tuple[int, ...]
+    values: tuple[int, ...]
+
+    @classmethod
+    def of(cls, module: Any) -> Numbers:
+        """Those of a module of the extension."""
+        ops: list[int] = []
+        values: list[int] = []
+
+        def add(region: Any) -> None:
+            values.extend(value.number for value in region.arguments)
+            for op in region.ops:
+                ops.append(op.number)
+                values.extend(value.number for value in op.results)
+                for inner in op.regions:
+                    add(inner)
+
+        for function in module.functions:
+            add(function.body)
+        return cls(tuple(ops), tuple(values))
+
+
+def renumbered(choices: Choices, old: Numbers, new: Numbers) -> Choices:
+    """The choices of a module with the numbers ``old``, for an equal module with the numbers ``new``."""
+    ops, values = dict(zip(old.ops, new.ops)), dict(zip(old.values, new.values))
+
+    def key(at: str, numbers: dict[int, int]) -> str:
+        found = re.fullmatch(r"(of )?(\d+)(.*)", at, re.DOTALL)
+        if found is None:
+            return at
+        number = int(found[2])
+        return f"{found[1] or ''}{(values if found[1] else numbers).get(number, number)}{found[3]}"
+
+    def of(mapping: Mapping[str, _T], numbers: dict[int, int]) -> dict[str, _T]:
+        return {key(at, numbers): value for at, value in mapping.items()}
+
+    return replace(
+        choices,
+        ops=of(choices.ops, ops),
+        plans=of(choices.plans, ops),
+        exchanges=of(choices.exchanges, ops),
+        sources=of(choices.sources, values),
+        carries=of(choices.carries, values),
+    )
 
 
 def checked_choices(what: str, choices: Any) -> Choices | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from .. import _core
@@ -14,6 +15,7 @@ from ..process.implementations import IMPLEMENTATIONS
 from ..process.traceback_filtering import entry_point, entry_points
 from ..reports.explanations import Explanation, explanation_of
 from ..reports.promotions import Promotions, promotions_of
+from ..viz import module_html
 from .op_rules import ShardingRule, checked_rule
 from .options import check_keywords, checked_options, switch, takes_options
 from .propagation_options import (
@@ -50,6 +52,17 @@ class Propagation:
 
 
 @dataclass(frozen=True)
+class _Text:
+    """The first program of an origin, read from a text."""
+
+    text: str
+    filename: str
+
+    def __call__(self, name: str) -> Any:
+        return _core.ir.parse(self.text, self.filename, name_values=True)
+
+
+@dataclass(frozen=True)
 class Origin:
     """How a module was made: a first program, and the steps up to and after its last propagation.
 
@@ -60,6 +73,12 @@ class Origin:
     steps: tuple[Step, ...] = ()
     propagation: Propagation | None = None
     after: tuple[Step, ...] = ()  # steps on the propagated program
+
+    @property
+    def is_data(self) -> bool:
+        """Whether a text and known passes make the program, so that the origin can be pickled."""
+        steps = (*self.steps, *self.after)
+        return isinstance(self.first, _Text) and all(isinstance(x, (Propagation, methodcaller)) for x in steps)
 
     def then(self, step: Step) -> Origin:
         if self.propagation is None:
@@ -80,7 +99,7 @@ class Origin:
 
 def origin_of_text(text: str, filename: str = "") -> Origin:
     """The origin of a parsed program, with the names and lines of its text."""
-    return Origin(lambda name: _core.ir.parse(text, filename or _core.ir.PROGRAM_TEXT, name_values=True))
+    return Origin(_Text(text, filename or _core.ir.PROGRAM_TEXT))
 
 
 def _to_explain(origin: Origin, run: Propagation, name: str) -> Any:
@@ -108,6 +127,22 @@ def text_options(locations: Any, generic: Any) -> dict[str, bool]:
     return {name: switch("as_text", name, value, False) for name, value in given.items()}
 
 
+def text_of_core(core: _core.ir.Module) -> str:
+    """All of a module as text, for pickles; :func:`core_of_text` reads it."""
+    text: str = core.text(locations=True, generic=True)  # pretty forms have no names for arguments of loops
+    return text
+
+
+def core_of_text(text: str) -> _core.ir.Module:
+    """The module of a pickle."""
+    module: _core.ir.Module = _core.ir.parse(text, _core.ir.PROGRAM_TEXT)
+    return module
+
+
+def _unpickled(text: str, options: PropagationOptions, origin: Origin | None) -> Module:
+    return Module(core_of_text(text), options, origin or origin_of_text(text))
+
+
 @entry_points
 class Module:
     """A program at some stage, made by :func:`parse` or by tracing a function. ``str(module)`` is its text.
@@ -123,6 +158,11 @@ class Module:
         self._core = core
         self._options = options  # of propagation, unless a call specifies others
         self._origin = origin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Modules are pickled as text, with locations."""
+        origin = self._origin
+        return _unpickled, (text_of_core(self._core), self._options, origin if origin and origin.is_data else None)
 
     def _changed(self, step: Step) -> Self:
         """Apply a step that keeps the stage."""
@@ -419,6 +459,9 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<module of {self._core.op_count} ops>"
+
+    def _repr_html_(self) -> str:
+        return module_html(self)
 
 
 def check_question(name: Any, counterfactual: Any) -> None:

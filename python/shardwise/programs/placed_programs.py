@@ -107,15 +107,11 @@ class PlacedProgram:
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
         if array.shape != aval.shape or array.dtype != aval.dtype:
-            wrong = ShapeError if array.shape != aval.shape else DTypeError
-            raise wrong(
-                message(
-                    "call",
-                    f"argument {name} must be {aval.dtype.name}{list(aval.shape)} as compiled",
-                    f"{array.dtype.name}{list(array.shape)}",
-                    self._traced._wrong_type,
-                )
-            )
+            is_shape = array.shape != aval.shape
+            rule = f"argument {name} must be {aval.dtype.name}{list(aval.shape)} as compiled"
+            got = f"{array.dtype.name}{list(array.shape)}"
+            way_out = self._traced._way_to_type(aval.dtype, is_shape, array.dtype != aval.dtype)
+            raise (ShapeError if is_shape else DTypeError)(message("call", rule, got, way_out))
         if isinstance(array, Array):
             return _placed(array, sharding, self._place_of(sharding))
         scatter = _core.runtime.ShardedArray.scatter

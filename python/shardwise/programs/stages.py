@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Unpack
 
@@ -19,25 +19,25 @@ from ..dtypes import numpy_dtype
 from ..errors import MeshError, ShapeError, UnsupportedError, is_one_of, message, shown
 from ..process.foreign import native
 from ..process.implementations import IMPLEMENTATIONS
-from ..process.processes import ALONE, Place, Processes, current_processes, place_on
+from ..process.processes import Place, Processes, current_processes, place_on
 from ..process.traceback_filtering import entry_points, hide_frames
-from ..recording.debug_prints import DebugPrint
-from ..recording.tracing import Limit
+from ..recording.debug_prints import print_order
 from ..reports.explanations import Explanation, explanation_of
-from ..reports.ledger import Ledger, ledger_of
-from ..reports.memory import MemoryReport, memory_of
 from ..reports.promotions import Promotions
 from ..shardings.mesh import Mesh
 from ..shardings.sharding import NamedSharding
 from ..trees import flatten, unflatten
-from ..trees.registry import path_of
-from ..viz import program_html
-from .choices import Choices, choices_of, rows_of
-from .module import Module, Origin, Step, check_question, origin_of_text, text_options
+from ..trees.static_leaves import shown as with_shown_leaves
+from ..unpartitioned import refuse_manual_regions
+from ..viz import inspected_text, program_html
+from .choices import Choices, Numbers, choices_of, renumbered, rows_of
+from .decisions import decisions_at, instead_of
+from .module import Module, Origin, Step, check_question, core_of_text, origin_of_text, text_of_core, text_options
 from .options import check_keywords, checked_options, switch, takes_options
-from .partition_options import DEFAULT_OPTIONS, PartitionOptions
 from .placed_programs import PlacedProgram
+from .program_reports import ProgramReports
 from .propagation_options import PropagationKeywords, PropagationOptions
+from .recorded_calls import RecordedCall
 
 __all__ = ["Lowered", "Program", "RecordedCall", "Traced"]
 
@@ -58,36 +58,6 @@ def checked_target(mesh: Any, func: Any) -> Mesh | None:
     return mesh
 
 
-@dataclass(frozen=True)
-class RecordedCall:
-    """The arguments and results of a traced call, and how the program is to be partitioned.
-
-    Attributes:
-        in_tree: the structure of the arguments.
-        in_avals, in_names: shape, dtype and sharding, and the name, of each of their leaves.
-        out_tree: the structure of the results.
-        hoisted: the arrays that the function closes over, which are the last arguments of the program.
-        limits: the ranges of leaves that are Python ints, by their place.
-        function: the name of the function, for messages.
-        donated: the leaves that the call donates.
-        prints: of ``debug.print``. Their results follow those of ``out_tree``.
-        choices: pinned ones, or None.
-        partition: the options of the partitioner.
-    """
-
-    in_tree: Any
-    in_avals: Sequence[ShapeDtypeStruct]
-    in_names: Sequence[str]
-    out_tree: Any
-    hoisted: Sequence[Any] = ()
-    limits: Sequence[tuple[int, Limit]] = ()
-    function: str = ""
-    donated: tuple[int, ...] = ()
-    prints: Sequence[DebugPrint] = ()
-    choices: Choices | None = None
-    partition: PartitionOptions = DEFAULT_OPTIONS
-
-
 @entry_points
 class Traced(Module):
     """A traced function: the global program before partitioning. It has all methods of :class:`Module`.
@@ -104,12 +74,26 @@ class Traced(Module):
     <module of 1 ops>
     """
 
-    __slots__ = ("_call", "mesh")
+    __slots__ = ("_call", "_has_static_results", "_numbers", "mesh")
 
     def __init__(self, module: _core.ir.Module, options: PropagationOptions, mesh: Mesh, call: RecordedCall) -> None:
         super().__init__(module, options, Origin(self._with_names))
         self.mesh = mesh
         self._call = call
+        self._numbers: Numbers | None = None  # of the module that was pickled, whose numbers users have seen
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled_traced, (self._core_state(), self._options, self.mesh, self._call)
+
+    @property
+    def _pinned(self) -> Choices | None:
+        """The pinned choices, with the numbers of this program's own module."""
+        pinned, numbers = self._call.choices, self._numbers
+        return pinned if pinned is None or numbers is None else renumbered(pinned, numbers, Numbers.of(self._core))
+
+    def _core_state(self) -> tuple[str, Numbers]:
+        """The module for a pickle: its text, and the numbers that keys of choices have."""
+        return text_of_core(self._core), self._numbers or Numbers.of(self._core)
 
     def _changed(self, step: Step) -> Traced:
         return Traced(step(self._core), self._options, self.mesh, self._call)
@@ -143,13 +127,26 @@ class Traced(Module):
             [ShapeDtypeStruct(type.shape, numpy_dtype(type.dtype)) for type in types],
         )
 
-    def _results_of(self, arrays: list[Any]) -> Any:
-        """The tree of results of a run. Prints the hidden results of ``debug.print``, which follow them."""
+    def _results_of(self, arrays: list[Any], shown: Callable[[int], None] | None = None) -> Any:
+        """The tree of results of a run. Prints the hidden results of ``debug.print``, which follow them.
+
+        ``shown`` is told how many calls of ``debug.print`` have printed, before each of them.
+        """
         count = self.out_tree.num_leaves
         printed = iter(arrays[count:])
-        for call in self._call.prints:
+        for i, call in enumerate(self._call.prints):
+            if shown is not None:
+                shown(i)
             call.show([np.asarray(x) for x in islice(printed, len(call.values))])
-        return unflatten(self.out_tree, arrays[:count])
+        results = unflatten(self.out_tree, arrays[:count])
+        return with_shown_leaves(results) if self._call.has_static_results else results
+
+    def _results_by(self, run: Callable[[], list[Any]]) -> Any:
+        """The tree of results of ``run``, whose ops may print."""
+        if not self._call.prints.ops:
+            return self._results_of(run())
+        with print_order(self._call.prints) as lines:
+            return self._results_of(run(), lines.reach)
 
     def lower(self) -> Lowered:
         """Lower the program: the next stage, ready to be compiled."""
@@ -168,11 +165,17 @@ class Traced(Module):
     def _run_unpartitioned(self, leaves: list[Any]) -> Any:
         """The results for these argument leaves on one device, without annotations, as a tree of NumPy arrays."""
         self._check_limits(leaves)
+        refuse_manual_regions(self._core)
         arrays = [np.asarray(leaf, aval.dtype) for leaf, aval in zip(leaves, self.in_avals)]
         arrays += [np.asarray(array) for array in self._call.hoisted]
-        return self._results_of(_core.runtime.run_unpartitioned(self._core, arrays))
+        module = _core.passes.run_passes(self._core, ["inline_calls"])  # the executor runs no calls
+        return self._results_by(lambda: _core.runtime.run_unpartitioned(module, arrays))
 
-    _wrong_type = "compile the function for these shapes"  # the fix for an argument of another type
+    def _way_to_type(self, dtype: np.dtype[Any], is_shape: bool, is_dtype: bool) -> str:
+        """The fix for an argument with another shape or another dtype, ``dtype`` being the compiled one."""
+        if is_shape:
+            return f"compile the function for {'this shape and dtype' if is_dtype else 'this shape'}"
+        return f'convert it with astype("{dtype.name}"), or compile the function for its dtype'
 
     def _leaves_of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The argument leaves of a call of the compiled program."""
@@ -190,15 +193,18 @@ class Traced(Module):
 
     def _explain(self, compiled: Any, name: str, counterfactual: bool) -> Explanation:
         """What ``why`` of the compiled program answers."""
-        return explanation_of(compiled, name, counterfactual)
+        return explanation_of(compiled, name, counterfactual, self._has_value)
+
+    def _has_value(self, name: str) -> bool:
+        try:
+            self.why(name)
+        except KeyError:
+            return False
+        return True
 
     @takes_options(PropagationOptions)
     def compile(
-        self,
-        mesh: Mesh | None = None,
-        *,
-        func: str = "main",
-        **options: Unpack[PropagationKeywords],
+        self, mesh: Mesh | None = None, *, func: str = "main", **options: Unpack[PropagationKeywords]
     ) -> Program:
         """Compile the program, as ``lower().compile()``. ``mesh`` and ``func`` can only be those of the program.
 
@@ -234,6 +240,9 @@ class Lowered(Module):
         super().__init__(traced._core, traced._options, traced._origin)
         self._traced = traced
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lowered, (self._traced,)
+
     def _changed(self, step: Step) -> Lowered:
         return Lowered(self._traced._changed(step))
 
@@ -256,29 +265,42 @@ class Lowered(Module):
 
 
 @entry_points
-class Program:
+class Program(ProgramReports):
     """A compiled program for the devices of a mesh: call it to run it.
 
     ``as_text(kind)`` prints a stage, ``collectives()`` lists all communication with its causes, and ``why(name)``
     explains a sharding.
     """
 
+    _traced: Traced
+
     def __init__(self, traced: Traced, options: PropagationOptions | None = None) -> None:
         if not isinstance(traced, Traced):
             raise TypeError(message("Program", "takes a traced program, as Lowered.compile() does", shown(traced)))
         self._traced = traced
         self.mesh = traced.mesh
-        how = traced._options if options is None else options
-        choices = rows_of(traced._call.choices)
-        self._compiled = _core.passes.compile(
-            traced._core,
-            traced.mesh._core,
-            choices,
-            **how.as_arguments(),
-            **traced._call.partition.as_arguments(),
-        )
+        self._options = traced._options if options is None else options
+        self._compiled = self._compile(traced._core, traced._pinned)
+        if self._compiled.loses_splits():
+            self.work().warn_of_lost_splits()
         self._placed: dict[Place, PlacedProgram] = {}
         self._last: tuple[Processes | None, PlacedProgram] | None = None
+        if traced._call.prints.shows_tiles:
+            sys.stdout.write(inspected_text(self._compiled.stages["local"]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A program is pickled as what it is compiled from, and is compiled again, with the same choices.
+
+        The variables of the function, which name values in reports, are not pickled; names of `sw.name` are.
+        """
+        return _unpickled_program, (self._traced, self._options, self.choices)
+
+    def _compile(self, module: Any, choices: Choices | None) -> Any:
+        """The module, compiled as the program is."""
+        return _core.passes.compile(module, self.mesh._core, rows_of(choices), **self._compile_options())
+
+    def _compile_options(self) -> dict[str, Any]:
+        return {**self._options.as_arguments(), **self._traced._call.partition.as_arguments()}
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -293,6 +315,12 @@ class Program:
     @property
     def choices(self) -> Choices:
         """How each op is computed and each reshard is done; ``jit(choices=...)`` pins them."""
+        own, numbers = self._own_choices, self._traced._numbers
+        return own if numbers is None else renumbered(own, Numbers.of(self._traced._core), numbers)
+
+    @property
+    def _own_choices(self) -> Choices:
+        """The choices with the numbers of this program's own module, also if it was unpickled."""
         return choices_of(self._compiled.choices(), self._traced._call.partition)
 
     @property
@@ -333,30 +361,6 @@ class Program:
             return text
         stage: _core.ir.Module = self._compiled.stages[kind]
         return stage.text(**text_options(locations, generic))
-
-    def collectives(self) -> Ledger:
-        """Every collective that sends something: kind, axes, bytes received per device, count, source line and cause.
-
-        >>> import numpy as np
-        >>> import shardwise as sw
-        >>> function = sw.jit(lambda x: x[::2], mesh=sw.Mesh({"x": 4}), in_shardings=sw.P("x"), out_shardings=sw.P("x"))
-        >>> function.lower(np.arange(16)).compile().collectives().rows  # each device has its rows already
-        ()
-        """
-        return Ledger([row for row in self._all_collectives() if row.bytes])
-
-    def _all_collectives(self) -> Ledger:
-        """Also those that send nothing, as the local program has them."""
-        return ledger_of([{**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()])
-
-    def _cause(self, cause: str) -> str:
-        """The cause of a collective, with the tree path of a result: ``result[1]['w']``."""
-        number = re.fullmatch(r"result (\d+)", cause)
-        if number is None:
-            return cause
-        accessors = dict(enumerate(self._traced.out_tree.accessors()))  # without the hidden results of debug.print
-        path = "".join(map(str, path_of(accessors.get(int(number[1]), ()))))
-        return f"result{path}" if path and path != f"[{number[1]}]" else cause
 
     def to_jax(self, devices: Sequence[Any] | None = None, mesh: Any = None) -> Any:
         """The same program as a jitted function of JAX, with the same collectives, for GPUs, TPUs and host devices.
@@ -409,27 +413,6 @@ class Program:
         """
         return IMPLEMENTATIONS.jax_shardings(self, devices, mesh)
 
-    def memory(self, *, virtual: bool = False) -> MemoryReport:
-        """The peak memory of a run, by value and source line. Nothing runs: arguments may be as large as you like.
-
-        The executor rehearses its plan with buffers that are only addresses, so reuse of dead buffers, views and loops
-        count as they do in a run. Arguments that ``jit`` donates may be freed; all others live until the end.
-
-        Args:
-            virtual: the buffers of all devices of the virtual mesh in this process, where devices that hold the same
-                bytes share one; the default is one device of a real mesh, which holds its own shards.
-
-        >>> import numpy as np, shardwise as sw
-        >>> x = sw.ShapeDtypeStruct((1 << 20, 256), np.float32)
-        >>> step = sw.jit(lambda x: np.exp(sw.split(x, 0, 4)) @ np.ones((256, 8), np.float32), mesh=sw.Mesh({"x": 4}))
-        >>> step.lower(x).compile().memory().summary()
-        'peak 520 MiB per device; arguments 256 MiB, results 8 MiB'
-        """
-        donated = [i for i in self._traced._call.donated if i < len(self._traced.in_avals)]
-        alive = self._on(ALONE).executable.memory(not switch("memory", "virtual", virtual, False), donated)
-        peak_bytes, argument_bytes, result_bytes, values = alive
-        return memory_of(values, peak_bytes, argument_bytes, result_bytes, self.mesh.size if virtual else 1)
-
     def _on(self, place: Place) -> PlacedProgram:
         """The program on the devices of a process, ready to be called."""
         placed = self._placed.get(place)
@@ -448,20 +431,37 @@ class Program:
         """Where floats become wider in the recorded program, as :meth:`Module.promotions`."""
         return self._traced.promotions()
 
-    def why(self, name: str, *, counterfactual: bool = False) -> Explanation:
-        """Explain where shardings come from: each axis with its annotation and the ops in between, and lost axes.
+    def why(self, name: str, *, counterfactual: bool = False, instead: Any = None) -> Explanation:
+        """Explain where shardings come from, and how the ops of a line with collectives are computed.
+
+        Each axis has its annotation and the ops in between; axes that a value lost are listed, too. For a line with
+        collectives, the two best other ways to compute its ops are listed, with what the program would cost more:
+        each price is that of a whole compilation with that way pinned.
 
         Args:
             name: one of: a name given by :func:`shardwise.name`; an argument; the variable that a result was assigned
                 to, or the name of a value in a parsed text; an op, ``"dot_general"`` for all of them or
                 ``"dot_general[0]"`` for the first; or a line of your source, ``"train.py:12"``.
             counterfactual: also propagate without each annotation that is involved, and report the difference.
+            instead: another sharding for the value, as :func:`shard` takes it: the program is compiled with it, and
+                the difference of :meth:`choice_price` is stated.
 
         Raises:
             KeyError: nothing in the program has this name.
+            ShardingError: ``instead`` is no sharding of the value, or several values have the name.
+
+        >>> import numpy as np, shardwise as sw
+        >>> x, w = sw.ShapeDtypeStruct((32768, 8192), np.float32), sw.ShapeDtypeStruct((8192, 8192), np.float32)
+        >>> shardings = {"in_shardings": (sw.P(None, "t"), sw.P("t")), "out_shardings": sw.P()}
+        >>> project = sw.jit(lambda x, w: x @ w, mesh=sw.Mesh({"t": 8}), **shardings)
+        >>> print(project.lower(x, w).compile().why("x", instead=sw.P("t")).instead)
+        With P('t') on x instead: -261 us, -112 MiB, -1 round.
         """
         check_question(name, counterfactual)
-        return self._traced._explain(self._compiled, name, bool(counterfactual))
+        explained = self._traced._explain(self._compiled, name, bool(counterfactual))
+        if instead is not None:
+            return replace(explained, instead=instead_of(self, name, instead, explained))
+        return replace(explained, decisions=decisions_at(self, name))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program on the virtual mesh. Arguments must have the traced tree, shapes and dtypes."""
@@ -491,7 +491,7 @@ class Program:
         return rows
 
     def _call_flat(self, leaves: list[Any], **switches: bool) -> Any:
-        return self._traced._results_of(self._here().run(leaves, **switches))
+        return self._traced._results_by(lambda: self._here().run(leaves, **switches))
 
     def __repr__(self) -> str:
         kinds: dict[str, int] = {}
@@ -502,3 +502,20 @@ class Program:
 
     def _repr_html_(self) -> str:
         return program_html(self)
+
+
+def _unpickled_traced(
+    state: tuple[str, Numbers], options: PropagationOptions, mesh: Mesh, call: RecordedCall
+) -> Traced:
+    text, numbers = state
+    traced = Traced(call.known_to(core_of_text(text)), options, mesh, call)
+    traced._numbers = numbers
+    return traced
+
+
+def _unpickled_program(traced: Traced, options: PropagationOptions, choices: Choices) -> Program:
+    program = Program(traced, options)
+    if program.choices != choices:
+        rule = "this version of shardwise must choose as the one that pickled the program"
+        raise ValueError(message("unpickle", rule, "other choices", "lower and compile the function again"))
+    return program

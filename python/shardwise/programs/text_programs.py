@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..process.implementations import provides
 from ..reports.explanations import Explanation
 from ..shardings.mesh import Mesh, default_mesh
 from ..trees import flatten
+from .choices import Numbers
 from .module import Module, Step, origin_of_text
 from .propagation_options import PropagationOptions
 from .stages import Program, RecordedCall, Traced, checked_target
@@ -44,7 +46,8 @@ class TextTraced(Traced):
 
     __slots__ = ("function", "parameters")
 
-    _wrong_type = "pass an array of the type in the text"
+    def _way_to_type(self, dtype: np.dtype[Any], is_shape: bool, is_dtype: bool) -> str:
+        return "pass an array of the type in the text" if is_shape else f'convert it with astype("{dtype.name}")'
 
     def __init__(self, module: Module, options: PropagationOptions, mesh: Mesh) -> None:
         core = module._core
@@ -57,6 +60,11 @@ class TextTraced(Traced):
         names = [parameter.name for parameter in self.parameters]
         super().__init__(core, options, mesh, RecordedCall(in_tree, [], names, out_tree))
         self._origin = module._origin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        module = Module(self._core, self._options, self._origin)
+        numbers = self._numbers or Numbers.of(self._core)
+        return _unpickled, (module, self._options, self.mesh, self._call, numbers)
 
     def _changed(self, step: Step) -> TextTraced:
         origin = self._origin and self._origin.then(step)
@@ -131,12 +139,20 @@ def _lifted(value: Any, aval: ShapeDtypeStruct) -> Any:
     return np.asarray(value, aval.dtype)
 
 
+def _unpickled(
+    module: Module, options: PropagationOptions, mesh: Mesh, call: RecordedCall, numbers: Numbers
+) -> TextTraced:
+    traced = TextTraced(module, options, mesh)
+    traced._call, traced._numbers = call, numbers
+    return traced
+
+
 @provides("compile_module")
 def compiled_module(module: Module, mesh: Mesh | None, func: str, how: PropagationOptions) -> Program:
     """Compile a function of a parsed program. Implements :meth:`Module.compile`."""
     mesh = checked_target(mesh, func)
     name = _function_named(module._core, func)
-    entered = Module._changed(module, lambda core: core.with_entry(name))
+    entered = Module._changed(module, methodcaller("with_entry", name))
     own = entered._core.program_mesh
     if own is not None and not own.name:  # sdy.sharding<mesh<["x"=2]>, …>
         entered = entered.apply("lift_inlined_meshes")

@@ -18,7 +18,7 @@ True
 
 from __future__ import annotations
 
-from ._choices import bernoulli, categorical, choice
+from ._choices import bernoulli, categorical, choice, permutation
 from ._floats import exponential, gumbel, normal, truncated_normal, uniform
 from ._integers import bits, randint
 from ._keys import PRNGKey, fold_in, key, split
@@ -34,8 +34,13 @@ __all__ = [
     "gumbel",
     "key",
     "normal",
+    "permutation",
     "randint",
     "split",
     "truncated_normal",
     "uniform",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random booleans and choices with given probabilities."""
+"""Random booleans, choices with given probabilities, and random orders."""
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, UnsupportedError, is_one_of, message, shown
+from ..errors import DTypeError, ShapeError, is_one_of, message, shown
 from ..numpy._primitives import normalize_axis
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Tracer, WeakTracer
 from ._arguments import checked_shape, shape_with
 from ._floats import MANTISSA, gumbel, uniform, uniform_in
-from ._integers import randint
+from ._integers import bits, randint
+from ._keys import split
 from ._threefry import check_key
 
-__all__ = ["bernoulli", "categorical", "choice"]
+__all__ = ["bernoulli", "categorical", "choice", "permutation"]
 
 
 @entry_point
@@ -99,51 +101,128 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: 
 
 
 @entry_point
-def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+def choice(
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str = "low"
+) -> Any:
     """Random elements of an array, or random numbers below ``a``.
 
     Args:
         key: a key, uint32[2].
         a: an array, whose elements along ``axis`` are drawn; or an int, for ``np.arange(a)``.
         shape: the number of draws, as a shape.
-        replace: must be True: an element may be drawn again.
-        p: the probability of each element; equal ones by default.
+        replace: whether an element may be drawn again.
+        p: the probability of each element; equal ones by default. Without replacement, that of the first draw.
         axis: the axis of ``a`` along which elements are drawn.
+        mode: ``"low"`` or ``"high"``, as in :func:`gumbel`; it matters for ``p`` without replacement.
 
     Returns:
         The choices of ``jax.random.choice``.
 
     Raises:
-        ShapeError, DTypeError: not a key, nothing to draw, a negative size, or ``p`` of another size or dtype.
-        UnsupportedError: ``replace=False``. TypeError: ``replace`` is not a bool.
+        ShapeError, DTypeError: not a key, too few elements, a negative size, or ``p`` of another size or dtype.
+        TypeError: ``replace`` is not a bool. ValueError: an unknown mode.
 
     >>> from shardwise.random import PRNGKey
     >>> choice(PRNGKey(0), np.array([10, 20, 30]), (4,)).shape
     (4,)
+    >>> choice(PRNGKey(0), 5, (3,), replace=False)
+    array([0, 1, 4])
     """
     key = check_key("random.choice", key)
     if not isinstance(replace, (bool, np.bool_)):
         raise TypeError(message("random.choice", "replace must be a bool", shown(replace)))
-    if not replace:
-        way_out = "draw outside jit: np.argsort(sw.random.uniform(key, (n,)))[:k]"
-        raise UnsupportedError(message("random.choice", "replace must be True", repr(replace), way_out))
+    if not is_one_of(mode, ("low", "high")):
+        raise ValueError(message("random.choice", "mode must be 'low' or 'high'", repr(mode)))
     wanted = checked_shape("random.choice", shape)
-    table = a if hasattr(a, "dtype") else np.asarray(a)
-    if not table.ndim and table.dtype.kind not in "iu":
-        raise DTypeError(message("random.choice", "a must be an array or an integer", shown(a)))
-    dim = normalize_axis("random.choice", axis, table.ndim) if table.ndim else 0
-    count = table.shape[dim] if table.ndim else operator.index(a)
-    if count < 1:
+    table, dim, count = _elements("random.choice", "a", a, axis)
+    draws = math.prod(wanted)
+    if count < 1 and (draws or replace):
         raise ShapeError(message("random.choice", "there must be an element to draw", repr(a)))
-    if p is None:
-        drawn = randint(key, wanted, 0, count)
-    else:
+    if not replace and draws > count:
+        rule = f"replace=False draws at most the {count} elements of a"
+        raise ShapeError(message("random.choice", rule, f"shape {wanted}, {draws} draws", "pass replace=True"))
+    if p is not None:
         p = _floating("random.choice", "p", p)
         if p.shape != (count,):
             raise ShapeError(message("random.choice", f"p must have one number for each of {count} elements", p.shape))
+    if replace and p is None:
+        drawn = randint(key, wanted, 0, count)
+    elif replace:
         sums = np.cumsum(p)
         drawn = np.searchsorted(sums, sums[-1] * (1 - uniform(key, wanted, p.dtype)))
+    elif p is None:
+        drawn = _shuffled(key, (count,), 0)[:draws].reshape(wanted)
+    else:  # the largest sums of log p and Gumbel noise are a sample without replacement
+        with np.errstate(divide="ignore"):
+            sums = gumbel(key, (count,), p.dtype, mode) + np.log(p)
+        drawn = np.argsort(-sums, stable=True)[:draws].reshape(wanted)
     return np.asarray(drawn) if not table.ndim and not isinstance(drawn, Tracer) else _taken(table, drawn, dim)
+
+
+@entry_point
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+    """The elements of an array in a random order, or the numbers below ``x``.
+
+    Args:
+        key: a key, uint32[2].
+        x: an array, whose elements along ``axis`` are moved; or an int, for ``np.arange(x)``.
+        axis: the axis of ``x`` to permute.
+        independent: whether each line along ``axis`` has an order of its own. By default, all have the same.
+
+    Returns:
+        An array of the shape and dtype of ``x``, in the order of ``jax.random.permutation``: the elements are sorted
+        by random bits, once for up to 1,625 elements of a line, and twice or three times for more.
+
+    Raises:
+        ShapeError, DTypeError: not a key, a missing axis, or neither an array nor an integer.
+        TypeError: ``independent`` is not a bool.
+
+    >>> from shardwise.random import PRNGKey
+    >>> permutation(PRNGKey(0), 5)
+    array([0, 1, 4, 3, 2])
+    """
+    key = check_key("random.permutation", key)
+    if not isinstance(independent, (bool, np.bool_)):
+        raise TypeError(message("random.permutation", "independent must be a bool", shown(independent)))
+    table, dim, count = _elements("random.permutation", "x", x, axis)
+    if not independent or table.ndim < 2:
+        return _taken(table, _shuffled(key, (count,), 0), dim)
+    order = _shuffled(key, table.shape, dim)
+    return np.take_along_axis(order._trace.lift(table) if isinstance(order, Tracer) else table, order, dim)
+
+
+def _elements(function: str, name: str, x: Any, axis: Any) -> tuple[Any, int, int]:
+    """What to draw from: an array or a number, the dim to draw along, and the number of elements there."""
+    table = x if hasattr(x, "dtype") else np.asarray(x)
+    if not table.ndim and table.dtype.kind not in "iu":
+        raise DTypeError(message(function, f"{name} must be an array or an integer", shown(x)))
+    if not table.ndim:
+        normalize_axis(function, axis, 1)
+        count = operator.index(x)
+        if count < 0:
+            raise ShapeError(message(function, f"{name} must not be negative", count))
+        return table, 0, count
+    dim = normalize_axis(function, axis, table.ndim)
+    return table, dim, table.shape[dim]
+
+
+_SHUFFLE_EXPONENT = 3  # JAX's: the probability that two elements never had different bits is below size^-1
+
+
+def _shuffled(key: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """The indices along ``dim``, in an order of its own in each line: sorted by random bits, as JAX shuffles.
+
+    Bits that collide keep their order, so more elements need more rounds.
+    """
+    size = math.prod(shape)
+    rounds = math.ceil(_SHUFFLE_EXPONENT * math.log(max(1, size)) / math.log(np.iinfo(np.uint32).max))
+    indices = np.arange(shape[dim]).reshape([-1 if i == dim else 1 for i in range(len(shape))])
+    indices = np.broadcast_to(indices, shape)
+    for i in range(rounds):
+        key, subkey = split(key)
+        order = np.argsort(bits(subkey, shape), axis=dim, stable=True)
+        indices = np.take_along_axis(indices, order, dim) if i else order
+    return indices
 
 
 def _taken(table: Any, drawn: Any, dim: int) -> Any:

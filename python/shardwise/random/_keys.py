@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_name
-from ..errors import DTypeError, ShapeError, message
+from ..errors import DTypeError, ShapeError, called_as, message
 from ..numpy._primitives import common_trace
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Tracer, WeakTracer
@@ -59,7 +59,8 @@ def PRNGKey(seed: Any) -> Any:  # noqa: N802 - JAX's name
     >>> PRNGKey(7)
     array([0, 7], dtype=uint32)
     """
-    return key(seed)
+    with called_as("random.PRNGKey", "random.key"):
+        return key(seed)
 
 
 @entry_point

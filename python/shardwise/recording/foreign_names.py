@@ -42,15 +42,32 @@ _INSTEAD = {
     "type": "x.astype(dtype)",
     "unsqueeze": "np.expand_dims(x, axis)",
     # NumPy's arrays
+    "argpartition": "np.argsort(x)",
+    "choose": "np.choose(x, choices)",
+    "dump": "np.save(file, np.asarray(x)) outside jit",
     "fill": "np.full_like(x, value)",
     "flat": "x.ravel()",
+    "getfield": "x.view(dtype)",
     "imag": "np.imag(x)",
-    "partition": "np.asarray(x) outside jit",
+    "itemset": "x.at[index].set(value)",
+    "partition": "np.sort(x)",
     "put": "x.at[index].set(values)",
     "real": "np.real(x)",
     "resize": "x.reshape(shape)",
+    "setfield": "x.at[index].set(values)",
     "sort": "np.sort(x)",
-    "tobytes": "np.asarray(x).tobytes() outside jit",
+    "tofile": "np.save(file, np.asarray(x)) outside jit",
+    **{name: f"np.asarray(x).{name}() outside jit" for name in ("byteswap", "dumps", "tobytes", "tolist", "tostring")},
+    # Memory that a traced array does not have; one of NumPy's is never written
+    **{name: f"np.asarray(x).{name} outside jit" for name in ("base", "ctypes", "data", "flags", "strides")},
+    "setflags": "np.asarray(x).copy() for an array that can be written",
+    # JAX's arrays
+    "addressable_data": "x.addressable_shards[i].data",
+    "copy_to_host_async": "sw.device_get(x)",
+    "devices": "x.sharding.mesh",
+    "global_shards": "x.addressable_shards",
+    "on_device_size_in_bytes": "x.nbytes",
+    "unsafe_buffer_pointer": "np.asarray(x).ctypes outside jit",
 }
 
 

@@ -131,6 +131,11 @@ class ArrayMethods(NDArrayOperatorsMixin):
         order: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         return np.transpose(self, order)  # type: ignore[call-overload]
 
+    @entry_point
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
+        """The elements limited to an interval; see numpy.ndarray.clip."""
+        return np.clip(self, min, max, out=out)  # type: ignore[call-overload]
+
     @property
     def real(self) -> Any:
         """The real parts; of real numbers the array itself."""
@@ -185,7 +190,6 @@ for _name, _doc in {
     "ravel": "The elements as one dim; see numpy.ravel.",
     "squeeze": "The array without dims of size 1; see numpy.squeeze.",
     "swapaxes": "The array with two dims swapped; see numpy.swapaxes.",
-    "clip": "The elements limited to an interval; see numpy.clip.",
     "round": "The elements rounded to the nearest even; see numpy.round.",
     "conj": "The complex conjugates; see numpy.conj.",
     "conjugate": "The complex conjugates; see numpy.conjugate.",
@@ -250,6 +254,19 @@ for _name, _function in {
     setattr(ArrayMethods, f"__{_name}__", _binary(_function))
     setattr(ArrayMethods, f"__r{_name}__", _reflected(_function))
     setattr(ArrayMethods, f"__i{_name}__", _in_place(_function))
+
+
+@entry_point
+def _power(self: ArrayMethods, other: Any) -> Any:
+    result = np.power(self, other)  # type: ignore[call-overload]
+    if self.dtype == np.bool_ and type(other) is int and other == 2:
+        return result.astype(_SQUARED_BOOL)
+    return result
+
+
+_SQUARED_BOOL = (np.ones(1, np.bool_) ** 2).dtype  # NumPy's `**` calls np.square there: int8, where np.power is int64
+for _name in ("__pow__", "__ipow__"):
+    setattr(ArrayMethods, _name, _power)
 for _name, _function in {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "divmod": np.divmod,
 }.items():  # fmt: skip

@@ -31,6 +31,7 @@ from ..process.traceback_filtering import hide_frames
 from ..shardings.mesh import Mesh, begin_trace, default_mesh, end_trace
 from ..user_code.advice import bool_error, conversion_error, restored
 from ..user_code.call_sites import Instruction
+from ..user_code.discarded import user_calls
 from .debug_prints import DebugPrints
 from .methods import ArrayMethods
 
@@ -192,11 +193,15 @@ class UserCall:
         function: the user's function.
         eager: one NumPy call on Arrays outside jit, where errors must not mention tracers.
         transform: the argument names of a transform, such as ``grad``, that is called outside jit.
+        what: the public function that the user called; errors begin with it.
+        needs_mesh: whether a program without a mesh is an error. Otherwise it runs on one device.
     """
 
     function: Any = None
     eager: bool = False
     transform: tuple[str, ...] | None = None
+    what: str = "jit"
+    needs_mesh: bool = True
 
 
 class Hoisted(NamedTuple):
@@ -208,36 +213,74 @@ class Hoisted(NamedTuple):
 
 
 class HoistedArrays:
-    """The larger arrays that a program closes over. Each becomes one hidden argument."""
+    """The larger arrays that a program closes over. Equal ones are one hidden argument, however they get there."""
 
-    __slots__ = ("_by_id", "arrays")
+    __slots__ = ("_alike", "_by_id", "arrays")
 
     def __init__(self) -> None:
         self.arrays: list[Any] = []  # in the order of the hidden arguments
         self._by_id: dict[int, Hoisted] = {}
+        self._alike: dict[Any, list[Hoisted]] = {}  # by what equal arrays have in common
 
-    def find(self, source: Any) -> Hoisted | None:
-        """The entry of an array that was added before."""
-        return self._by_id.get(id(source))
+    def find(self, source: Any, array: np.ndarray) -> Tracer | None:
+        """The hidden argument with the elements of ``array``, which are those of ``source`` now."""
+        known = self._by_id.get(id(source))
+        # False after a write between two uses.
+        if known is not None and _same_bytes(known.held, array):
+            return known.tracer
+        return next(
+            (each.tracer for each in self._alike.get(_sample(array), ()) if _same_bytes(each.held, array)), None
+        )
+
+    def find_sharded(self, source: Any) -> Tracer | None:
+        """The hidden argument of an Array, or of an equal one with the same sharding."""
+        known = self._by_id.get(id(source))
+        if known is not None:
+            return known.tracer
+        alike = self._alike.get(_kind(source), ())
+        # Ranks would have to gather it to compare.
+        if not alike or not source._data.is_whole_here:
+            return None
+        array = np.asarray(source)
+        return next((each.tracer for each in alike if _same_bytes(np.asarray(each.held), array)), None)
 
     def add(self, source: Any, held: Any, tracer: Tracer) -> Tracer:
         """Add ``source``, or its new elements after a write. Returns ``tracer``."""
-        self._by_id[id(source)] = Hoisted(source, held, tracer)
+        hoisted = self._by_id[id(source)] = Hoisted(source, held, tracer)
+        key = _sample(held) if isinstance(held, np.ndarray) else _kind(held)
+        self._alike.setdefault(key, []).append(hoisted)
         self.arrays.append(held)
         return tracer
 
 
+_SAMPLES = 64  # elements of an array that its key has
+
+
+def _sample(array: np.ndarray) -> Any:
+    """What equal arrays have in common: shape, dtype, and the bytes of some elements."""
+    step = max(array.size // _SAMPLES, 1)
+    return array.shape, array.dtype, array.flat[::step].tobytes()
+
+
+def _kind(array: Any) -> Any:
+    """What equal Arrays with the same sharding have in common."""
+    return array.shape, array.dtype, array._data.sharding
+
+
 @dataclass
 class Annotations:
-    """What a program knows of its annotations.
+    """What a program knows of its values, beyond their types.
 
     Attributes:
-        implied: constraints from jit's own options: an unused one is no mistake.
+        written: the calls of the user that make an annotation, by its result. Not those of shardings of jitted
+            functions, and not annotations that gradients, batching and texts make.
         groups: the shape of the values of each sharding group.
+        foreign_types: what functions of another library see of the type of a value.
     """
 
-    implied: set[int] = field(default_factory=set)
+    written: dict[int, tuple[Instruction, ...]] = field(default_factory=dict)
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    foreign_types: dict[int, Any] = field(default_factory=dict)
 
 
 class GivenDerivatives:
@@ -267,8 +310,8 @@ class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "annotations", "arguments", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh", "prints",
-        "propagation", "refused", "user_call",
+        "annotations", "arguments", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh",
+        "prints", "propagation", "refused", "user_call",
     )  # fmt: skip
 
     def __init__(self, name: str, mesh: Mesh | None, user_call: UserCall = UserCall()) -> None:
@@ -357,24 +400,26 @@ class Trace:
             raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
         if array.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(array)
-        known = self.hoisted.find(x)
-        if known is not None and _same_bytes(known.held, array):  # False after a write between two uses
-            return known.tracer
+        known = self.hoisted.find(x, array)
+        if known is not None:
+            return known
         snapshot = array.copy()
         snapshot.flags.writeable = False
         return self.hoisted.add(x, snapshot, self.argument(array.shape, array.dtype))
 
     def _lift_sharded(self, x: Any) -> Tracer:
-        """A closed-over Array: a hidden argument that keeps its sharding."""
-        if x.size <= _MAX_CONSTANT_ELEMENTS:
+        """A closed-over Array: a hidden argument that keeps its sharding, or a constant if it has none to keep."""
+        if x.size <= _MAX_CONSTANT_ELEMENTS and x.sharding.is_fully_replicated:
             return self.constant(np.asarray(x))
-        known = self.hoisted.find(x)
+        known = self.hoisted.find_sharded(x)
         if known is not None:
-            return known.tracer
+            return known
+        if self.mesh is None:
+            self.mesh = x.sharding.mesh
         if x.sharding.mesh != self.mesh:
             raise MeshError(
                 message(
-                    "jit",
+                    self.user_call.what,
                     f"all arrays of a program must be on its mesh, {self.mesh!r}",
                     f"a closed-over Array on {x.sharding.mesh!r}",
                     "move it with device_put",
@@ -388,8 +433,11 @@ class Trace:
         """Make each call check ``x`` if it is a Python int argument. Computed values are not checked."""
         self.limits[Limit(x._value, *limits, error, must_hold, way_out)] = None
 
-    def constrain(self, x: Tracer, sharding: Any) -> Tracer:
-        """``x`` with a user's sharding (an sdy.sharding_constraint)."""
+    def constrain(self, x: Tracer, sharding: Any, is_written: bool = True) -> Tracer:
+        """``x`` with a user's sharding (an sdy.sharding_constraint).
+
+        ``is_written``: the user calls an annotation, whose result must be used.
+        """
         taken = {name for axes, _, _ in sharding.dims for name, _, _ in axes}
         taken |= {name for name, _, _ in (*sharding.replicated_axes, *sharding.unreduced)}
         for axis in self.manual_axes:
@@ -400,7 +448,14 @@ class Trace:
         if self.manual_axes and self.mesh is not None and sharding.mesh != self.mesh._core:
             rule = f"inside a manual region, must be on the program's mesh, {self.mesh!r}"
             raise MeshError(message("annotation", rule, sharding.mesh.text(), "annotate the value outside"))
-        return Tracer(self, self.core.constrain(x._value, sharding), x.shape, x.dtype)
+        value = self.core.constrain(x._value, sharding)
+        if is_written:
+            self.annotations.written[value] = user_calls()
+        return Tracer(self, value, x.shape, x.dtype)
+
+    def name_gradients(self, gradients: Sequence[int], of: Sequence[str], op_count: int) -> None:
+        """Name the ops recorded after the first ``op_count`` that make gradients of the values called ``of``."""
+        self.core.name_gradients(gradients, [f"gradient of {name}" for name in of], op_count)
 
     def set_name(self, x: Tracer, name: str) -> None:
         """Name a value in program text and reports."""

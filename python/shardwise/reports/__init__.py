@@ -2,10 +2,14 @@
 """What programs report, as plain data with text, rich, HTML, JSON and pandas views.
 
 ``program.collectives()`` is a :class:`Ledger`, ``program.why(...)`` an :class:`Explanation`,
-``program.promotions()`` a :class:`Promotions`, and ``program.memory()`` a :class:`MemoryReport`.
+``program.promotions()`` a :class:`Promotions`, ``program.memory()`` a :class:`MemoryReport`, ``program.work()`` a
+:class:`WorkReport`, ``program.estimate()`` an :class:`Estimate`, and ``program.choice_price()`` a :class:`Price`.
 """
 
 from .collective_rows import CollectiveRow
+from .decisions import ChosenOp, Decision, Instead, Way
+from .estimate import Estimate, EstimateRow
+from .estimate_groups import EstimateDiff, EstimateDifference, EstimateGroup, EstimateGroups
 from .explanations import (
     AxisExplanation,
     Counterfactual,
@@ -15,23 +19,46 @@ from .explanations import (
 )
 from .ledger import Ledger
 from .ledger_groups import CollectiveGroup, LedgerDiff, LedgerDifference, LedgerGroups
-from .memory import MemoryReport, MemoryRow
+from .memory import MemoryGroup, MemoryGroups, MemoryMoment, MemoryReport, MemoryRow, MemoryTimeline
+from .price import Price
 from .promotions import Promotion, Promotions
+from .work import WorkReport, WorkRow
 
 __all__ = [
     "AxisExplanation",
+    "ChosenOp",
     "CollectiveGroup",
     "CollectiveRow",
     "Counterfactual",
+    "Decision",
+    "Estimate",
+    "EstimateDiff",
+    "EstimateDifference",
+    "EstimateGroup",
+    "EstimateGroups",
+    "EstimateRow",
     "Explanation",
+    "Instead",
     "Ledger",
     "LedgerDiff",
     "LedgerDifference",
     "LedgerGroups",
     "LostAxis",
+    "MemoryGroup",
+    "MemoryGroups",
+    "MemoryMoment",
     "MemoryReport",
     "MemoryRow",
+    "MemoryTimeline",
+    "Price",
     "Promotion",
     "Promotions",
     "ValueExplanation",
+    "Way",
+    "WorkReport",
+    "WorkRow",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

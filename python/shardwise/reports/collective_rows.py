@@ -20,7 +20,7 @@ class CollectiveRow(LocalTensorRow):
     Attributes:
         kind: ``"all_reduce"``, ``"all_gather"``, …
         axes: the mesh axes of a group, as text.
-        group_size: how many devices take part in a group.
+        group_size: how many devices take part in a group; also as ``devices``, the column of the table.
         bytes: received by one device in one execution: the maximum over devices.
         shape: the shape of the operand on one device.
         dtype: the name of its dtype.
@@ -29,7 +29,10 @@ class CollectiveRow(LocalTensorRow):
             whose number of trips is unknown before the run.
         file, line: the user's source line of the op that needs it.
         cause: its reason, for example ``"reduction in dot_general"``.
-        name: the name of its result in the program text.
+        reason: why that op is computed as it is, if it could be computed otherwise: ``'faster than [{"x"}, {}]'`` or
+            ``'fewer bytes than …'``, with the results of the best other way, or ``"pinned"``.
+        name: the name of its result: in the program text, by ``sw.name`` or by the variable that holds it; of a sum
+            for a gradient, ``"gradient of params['w1']"``.
         sum_bytes: received by all devices together in one execution.
         device_axes: the mesh axes along which devices receive different numbers of bytes, with their sizes; a size
             below that of the axis is that of its major part.
@@ -52,6 +55,17 @@ class CollectiveRow(LocalTensorRow):
     sum_bytes: float = 0.0
     device_axes: tuple[tuple[str, int], ...] = ()
     device_bytes: tuple[float, ...] = ()
+    reason: str = ""
+
+    @property
+    def devices(self) -> int:
+        """The same as ``group_size``."""
+        return self.group_size
+
+    @property
+    def gradient(self) -> str:
+        """Its name if it is for the gradient of an argument, else ``""``; shown with the cause."""
+        return self.name if self.name.startswith("gradient of ") else ""
 
     @property
     def total_bytes(self) -> float:

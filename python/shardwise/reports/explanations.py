@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from html import escape
 from itertools import chain
@@ -18,6 +18,8 @@ from typing import Any
 
 from .axis_paths import ENDS, Path, PathStep, named
 from .collective_rows import COLLECTIVE_KINDS
+from .decisions import Decision, Instead
+from .nearby_lines import lines_near
 from .tables import place, short_location
 
 __all__ = [
@@ -340,6 +342,8 @@ class Explanation:
 
     name: str
     values: tuple[ValueExplanation, ...] = field(default=())
+    decisions: tuple[Decision, ...] = field(default=())
+    instead: Instead | None = None
 
     @classmethod
     def of(cls, name: str, rows: Sequence[dict[str, Any]]) -> Explanation:
@@ -372,7 +376,14 @@ class Explanation:
 
     def __repr__(self) -> str:
         heading = self._heading()
-        return "\n".join([heading] * bool(heading) + [str(value) for value in self.values])
+        rest = [str(part) for part in (*self._explained(), *self._instead())]
+        return "\n".join([heading] * bool(heading) + rest)
+
+    def _explained(self) -> tuple[ValueExplanation | Decision, ...]:
+        return (*self.values, *self.decisions)
+
+    def _instead(self) -> tuple[Instead, ...]:
+        return () if self.instead is None else (self.instead,)
 
     def __rich__(self) -> Any:
         from rich.console import Group
@@ -381,23 +392,30 @@ class Explanation:
 
         heading = self._heading()
         parts: list[Any] = [Text(heading)] if heading else []
-        for value in self.values:
+        for explained in self._explained():
             trees: list[Tree] = []
-            for depth, text in value._lines():
+            for depth, text in explained._lines():
                 del trees[depth:]
                 label = Text(text, style="bold" if depth == 0 else "")
                 trees.append(trees[-1].add(label) if trees else Tree(label))
             parts.append(trees[0])
+        parts += [Text(str(part)) for part in self._instead()]
         return Group(*parts)
 
     def _repr_html_(self) -> str:
         heading = self._heading()
-        body = "".join(_html(list(value._lines())) for value in self.values)
+        body = "".join(_html(list(explained._lines())) for explained in self._explained())
+        body += "".join(f"<p>{escape(str(part))}</p>" for part in self._instead())
         return (f"<p>{escape(heading)}</p>" if heading else "") + body
 
 
-def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation:
-    """The explanations of a name. Raises KeyError if no value has it, or if several functions use it."""
+def explanation_of(
+    program: Any, name: str, counterfactual: bool, was_traced: Callable[[str], bool] | None = None
+) -> Explanation:
+    """The explanations of a name. Raises KeyError if no value has it, or if several functions use it.
+
+    ``was_traced(name)``: whether the program had such a value when it was traced.
+    """
     meanings = program.meanings(name)
     if meanings:
         ways = meanings[:_MEANINGS] + [f"{len(meanings) - _MEANINGS} more"] * (len(meanings) > _MEANINGS)
@@ -413,16 +431,35 @@ def explanation_of(program: Any, name: str, counterfactual: bool) -> Explanation
         if program.is_simplified:
             gone, instead = "inlining or simplification replaced it", "ask about the text as written, before compile()"
         raise KeyError(f"why: {name!r} is not in the propagated program, since {gone}; {instead}")
+    if was_traced is not None and was_traced(name):
+        gone, instead = "nothing uses it or simplification replaced it", "ask the program before compile()"
+        raise KeyError(f"why: {name!r} is not in the propagated program, since {gone}; {instead}")
     if re.fullmatch(rf"({'|'.join(COLLECTIVE_KINDS)})(\[\d+\])?", name):
         instead = "ask for the line of its row in program.collectives(), as FILE:LINE"
         raise KeyError(f"why: values have reasons, and {name} is a collective; {instead}")
-    names = program.names()
-    near = difflib.get_close_matches(name, names, n=5)
+    near_line = lines_near(program.stages.get("propagated", program.module), name)
+    if near_line:
+        raise KeyError(f"why: {near_line}")
+    names = sorted(program.names(), key=_in_order)
+    near = sorted(
+        difflib.get_close_matches(name, names, n=5), key=lambda known: (-_likeness(name, known), _in_order(known))
+    )
     values = [known for known in names if "@" not in known and not known.startswith(_DIALECTS)]
+    values.sort(key=_in_order)
     some = f", such as {', '.join(values[:_NAMES])}" if values else ""
     hint = f"; did you mean {', '.join(near)}?" if near else f"; ask by a name{some}, an op or FILE:LINE"
     quoted = name if "'" in name else repr(name)  # KeyError prints the repr of its text, with one kind of quotes
     raise KeyError(f"why: no value of the program is called {quoted}{hint}")
+
+
+def _in_order(name: str) -> tuple[bool, list[tuple[int, str]]]:
+    """A sort key: the author's names before numbers, and %2 before %10."""
+    parts = re.findall(r"\d+|\D+", name)
+    return bool(re.fullmatch(r"%\d+", name)), [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+
+def _likeness(name: str, known: str) -> float:
+    return difflib.SequenceMatcher(None, known, name).ratio()
 
 
 def _leaves_below(program: Any, name: str, counterfactual: bool) -> list[dict[str, Any]]:

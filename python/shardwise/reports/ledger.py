@@ -14,23 +14,22 @@ from typing import Any
 from ..errors import is_integer, message, shown
 from .collective_rows import CollectiveRow
 from .device_bytes import most_bytes
-from .ledger_groups import LedgerDiff, LedgerGroups, checked_keys
+from .groups import checked_keys
+from .ledger_groups import KEYS, LedgerDiff, LedgerGroups
 from .tables import Report, format_bytes, short_location
 
 __all__ = ["CollectiveRow", "Ledger"]
 
 _COLUMNS = ("kind", "axes", "devices", "bytes", "count", "type", "where", "cause")
 _BY_DEVICE = ("device_axes", "device_bytes")
-_LONG = 24  # a ledger of more rows is printed in groups
-_REST = ".rows has every collective; .group_by(…) groups by other columns"
 _GROUPED_BY = ("where", "kind")
 _COMPARED_BY = ("where", "kind", "axes")
 
 
 def _cells(row: CollectiveRow) -> tuple[str, ...]:
     return (
-        row.kind, row.axes, str(row.group_size), format_bytes(row.bytes), f"{row.count} {row.bound}".rstrip(), row.type,
-        short_location(row.location), row.cause,
+        row.kind, row.axes, str(row.devices), format_bytes(row.bytes), f"{row.count} {row.bound}".rstrip(), row.type,
+        short_location(row.where), ", ".join(filter(None, (row.cause, row.gradient, row.reason))),
     )  # fmt: skip
 
 
@@ -44,6 +43,8 @@ class Ledger(Report[CollectiveRow]):
     all_reduce  {"model"}        2  4 KiB      1  float32[16,64]  train.py:9  reduction in dot_general
     1 collective, 4 KiB received per device
     """
+
+    _noun = "collective"
 
     @property
     def total_bytes(self) -> float:
@@ -79,7 +80,7 @@ class Ledger(Report[CollectiveRow]):
         train.py:9       2  1 KiB  66.7%
         train.py:12      1  512 B  33.3%
         """
-        return LedgerGroups.of(self.rows, checked_keys("group_by", keys or _GROUPED_BY), self.summary())
+        return LedgerGroups.of(self.rows, checked_keys("group_by", keys or _GROUPED_BY, KEYS), self.summary())
 
     def largest(self, count: int = 10) -> Ledger:
         """The ``count`` collectives with the most bytes in one run, largest first.
@@ -96,8 +97,8 @@ class Ledger(Report[CollectiveRow]):
 
         Args:
             other: the ledger of the second program.
-            by: the columns by which collectives are matched, as in :meth:`group_by`. Leave out ``"where"`` for
-                programs from different files.
+            by: the columns by which collectives are matched, as in :meth:`group_by`. Two versions of a function have
+                other lines: compare them by ``("kind", "axes")``.
 
         Returns:
             ``-`` only here, ``+`` only in ``other``, ``~`` counts or bytes differ; false when nothing differs.
@@ -112,7 +113,7 @@ class Ledger(Report[CollectiveRow]):
         if not isinstance(other, Ledger):
             got, way_out = type(other).__name__, "pass program.collectives()"
             raise TypeError(message("diff", "takes the ledger of another program", got, way_out))
-        return LedgerDiff.of(self.rows, other.rows, checked_keys("diff", by))
+        return LedgerDiff.of(self.rows, other.rows, checked_keys("diff", by, KEYS))
 
     def to_dict(self) -> dict[str, Any]:
         """``{"total_bytes": …, "collectives": [{…}, …]}``."""
@@ -138,7 +139,7 @@ class Ledger(Report[CollectiveRow]):
     def _frame_records(self) -> list[dict[str, Any]]:
         return [
             {k: v for k, v in row.to_dict().items() if k not in _BY_DEVICE}
-            | {"total_bytes": row.total_bytes, "where": row.location}
+            | {"total_bytes": row.total_bytes, "where": row.where}
             for row in self.rows
         ]
 
@@ -152,17 +153,8 @@ class Ledger(Report[CollectiveRow]):
         counted = any(row.count != 1 or row.bound for row in self.rows)
         return [i for i, column in enumerate(_COLUMNS) if column != "count" or counted]
 
-    def __repr__(self) -> str:
-        return super().__repr__() if len(self) <= _LONG else f"{self.group_by()!r}\n{_REST}"
-
-    def __rich__(self) -> Any:
-        return super().__rich__() if len(self) <= _LONG else self.group_by().__rich__()
-
-    def _repr_html_(self) -> str:
-        if len(self) <= _LONG:
-            return super()._repr_html_()
-        every = f"<details><summary>all {len(self)} collectives</summary>{self._html_table()}</details>"
-        return self.group_by()._repr_html_() + every
+    def _grouped(self) -> LedgerGroups:
+        return self.group_by()
 
 
 def ledger_of(rows: Sequence[dict[str, Any]]) -> Ledger:

@@ -6,25 +6,23 @@ A program of 48 layers has a thousand collectives, but only a few source lines c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
-from os.path import basename
 from typing import Any
 
-from ..errors import is_one_of, message, shown
 from .collective_rows import CollectiveRow
-from .tables import Report, format_bytes, short_location
+from .groups import Getters, Group, Groups, Keyed, groups_of, joined, key_cells
+from .tables import Report, format_bytes
 
-__all__ = ["CollectiveGroup", "LedgerDiff", "LedgerDifference", "LedgerGroups"]
+__all__ = ["KEYS", "CollectiveGroup", "LedgerDiff", "LedgerDifference", "LedgerGroups", "totals_by"]
 
-_MOST_ROWS = 40  # of groups that are printed
-_KEYS: dict[str, Callable[[Any], Any]] = {
+KEYS: Getters = {
     "kind": attrgetter("kind"),
     "axes": attrgetter("axes"),
-    "devices": attrgetter("group_size"),
+    "devices": attrgetter("devices"),
     "type": attrgetter("type"),
-    "where": attrgetter("location"),
+    "where": attrgetter("where"),
     "cause": attrgetter("cause"),
     "file": attrgetter("file"),
     "dtype": attrgetter("dtype"),
@@ -32,24 +30,9 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def checked_keys(what: str, keys: Sequence[str]) -> tuple[str, ...]:
-    """The columns to group by. Raises ValueError for an unknown column, TypeError for no sequence."""
-    if not isinstance(keys, Iterable):
-        raise TypeError(message(what, "keys must be a sequence of names of columns", shown(keys)))
-    keys = (keys,) if isinstance(keys, str) else tuple(keys)
-    for key in keys:
-        if not is_one_of(key, _KEYS):
-            raise ValueError(message(what, f"keys must be of {', '.join(_KEYS)}", repr(key)))
-    if not keys:
-        raise ValueError(message(what, "needs at least one key", keys, f"use some of {', '.join(_KEYS)}"))
-    if len(set(keys)) < len(keys):
-        raise ValueError(message(what, "each key must be given once", keys))
-    return keys
-
-
 def totals_by(keys: tuple[str, ...], rows: Sequence[CollectiveRow]) -> dict[tuple[Any, ...], tuple[int, float]]:
     """Executions and bytes of the rows of each key, in the order of the program."""
-    getters = [_KEYS[key] for key in keys]
+    getters = [KEYS[key] for key in keys]
     found: dict[tuple[Any, ...], tuple[int, float]] = {}
     for row in rows:
         key = tuple(get(row) for get in getters)
@@ -58,103 +41,41 @@ def totals_by(keys: tuple[str, ...], rows: Sequence[CollectiveRow]) -> dict[tupl
     return found
 
 
-def _key_cells(by: Sequence[str], key: Sequence[Any], short: bool = False) -> list[str]:
-    cells = [short_location(str(value)) for value in key]
-    return [basename(cell) if short and name in ("where", "file") else cell for name, cell in zip(by, cells)]
+class CollectiveGroup(Group):
+    """The collectives of a program that have one key; ``bytes`` are received by one device in all executions."""
 
 
-def _joined(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-@dataclass(frozen=True)
-class CollectiveGroup:
-    """The collectives of a program that have one key.
-
-    Attributes:
-        key: the value of each column that the ledger is grouped by.
-        count: the number of executions in one run.
-        bytes: received by one device in all these executions.
-        share: the fraction of the ledger's bytes, from 0 to 1.
-    """
-
-    key: tuple[Any, ...]
-    count: int
-    bytes: float
-    share: float
-
-
-class LedgerGroups(Report[CollectiveGroup]):
+class LedgerGroups(Groups[CollectiveGroup]):
     """A ledger grouped by columns: the group of most bytes first. Made by :meth:`Ledger.group_by`."""
-
-    def __init__(self, rows: Sequence[CollectiveGroup], by: tuple[str, ...], ledger: str) -> None:
-        super().__init__(rows)
-        self.by = by
-        self._ledger = ledger
 
     @classmethod
     def of(cls, rows: Sequence[CollectiveRow], by: tuple[str, ...], ledger: str) -> LedgerGroups:
         """The groups of these rows; ``ledger`` is the line that describes all of them."""
-        whole = sum(row.total_bytes for row in rows)
-        groups = [
-            CollectiveGroup(key, count, size, size / whole if whole else 0.0)
-            for key, (count, size) in totals_by(by, rows).items()
-        ]
-        return cls(sorted(groups, key=lambda group: -group.bytes), by, ledger)
-
-    def _with(self, rows: Sequence[CollectiveGroup]) -> LedgerGroups:
-        return LedgerGroups(rows, self.by, self._ledger)
-
-    def summary(self) -> str:
-        """One line: the total, and the columns of the groups."""
-        return f"{self._ledger}, by {_joined(self.by)}" if self.rows else self._ledger
-
-    def to_dict(self) -> dict[str, Any]:
-        """``{"by": [column, …], "groups": [{column: …, "count": …, "bytes": …, "share": …}, …]}``."""
-        return {"by": list(self.by), "groups": self._records()}
-
-    def _header(self) -> Sequence[str]:
-        return (*self.by, "count", "bytes", "share")
-
-    def _cells(self, row: CollectiveGroup) -> Sequence[str]:
-        return (*_key_cells(self.by, row.key), str(row.count), format_bytes(row.bytes), f"{row.share:.1%}")
-
-    def _terminal_cells(self, row: CollectiveGroup) -> Sequence[str]:
-        return (*_key_cells(self.by, row.key, short=True), *self._cells(row)[len(self.by) :])
-
-    def _records(self) -> list[dict[str, Any]]:
-        return [
-            {**dict(zip(self.by, row.key)), "count": row.count, "bytes": row.bytes, "share": row.share}
-            for row in self.rows
-        ]
-
-    def _drawn(self) -> Sequence[CollectiveGroup]:
-        return self.rows[:_MOST_ROWS]
-
-    def _heading(self) -> str:
-        return f"{self.summary()}, largest first:"
-
-    def _footing(self) -> str:
-        rest = self.rows[_MOST_ROWS:]
-        noun = "group" if len(rest) == 1 else "groups"
-        return f"… {len(rest)} more {noun}, {format_bytes(sum(row.bytes for row in rest))}" if rest else ""
+        return cls(groups_of(CollectiveGroup, totals_by(by, rows), by), by, ledger)
 
 
 @dataclass(frozen=True)
-class LedgerDifference:
+class LedgerDifference(Keyed):
     """A difference between two programs for one key.
 
     Attributes:
         change: ``"-"`` only the first program has it, ``"+"`` only the second, ``"~"`` counts or bytes differ.
-        key: the value of each column that the ledgers are compared by.
-        counts: executions in one run of the first program and of the second.
+        key: the value of each column that the ledgers are compared by; each is an attribute, too: ``row.where``.
+        counts: executions in one run of the first program and of the second; also as ``count``, the column.
         bytes: received by one device in all these executions, of both programs.
+        by: the names of the key's columns.
     """
 
     change: str
     key: tuple[Any, ...]
     counts: tuple[int, int]
     bytes: tuple[float, float]
+    by: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def count(self) -> tuple[int, int]:
+        """The same as ``counts``."""
+        return self.counts
 
 
 class LedgerDiff(Report[LedgerDifference]):
@@ -177,7 +98,7 @@ class LedgerDiff(Report[LedgerDifference]):
             (count, size), (new_count, new_size) = before.get(key, (0, 0.0)), after.get(key, (0, 0.0))
             if (count, size) != (new_count, new_size):
                 change = "+" if key not in before else "-" if key not in after else "~"
-                rows.append(LedgerDifference(change, key, (count, new_count), (size, new_size)))
+                rows.append(LedgerDifference(change, key, (count, new_count), (size, new_size), by))
         rows.sort(key=lambda row: -abs(row.bytes[1] - row.bytes[0]))
         sums = [sum(row.total_bytes for row in ledger) for ledger in (first, second)]
         return cls(rows, by, (sums[0], sums[1]))
@@ -191,7 +112,7 @@ class LedgerDiff(Report[LedgerDifference]):
             return "no difference"
         noun = "difference" if len(self.rows) == 1 else "differences"
         total = " → ".join(map(format_bytes, self.total_bytes))
-        return f"{len(self.rows)} {noun} by {_joined(self.by)}, {total} received per device"
+        return f"{len(self.rows)} {noun} by {joined(self.by)}, {total} received per device"
 
     def to_dict(self) -> dict[str, Any]:
         """``{"by": […], "total_bytes": [first, second], "differences": [{"change": "+", …}, …]}``."""
@@ -204,10 +125,10 @@ class LedgerDiff(Report[LedgerDifference]):
         return ("change", *self.by, "count_before", "count_after", "bytes_before", "bytes_after")
 
     def _cells(self, row: LedgerDifference) -> Sequence[str]:
-        return (row.change, *_key_cells(self.by, row.key), *self._numbers(row))
+        return (row.change, *key_cells(self.by, row.key), *self._numbers(row))
 
     def _terminal_cells(self, row: LedgerDifference) -> Sequence[str]:
-        return (row.change, *_key_cells(self.by, row.key, short=True), *self._numbers(row))
+        return (row.change, *key_cells(self.by, row.key, short=True), *self._numbers(row))
 
     def _numbers(self, row: LedgerDifference) -> tuple[str, str]:
         counts, sizes = [str(count) for count in row.counts], [format_bytes(size) for size in row.bytes]

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._core.ir import Op, Value
 from ..dtypes import is_complex, is_float, numpy_dtype
-from .tables import Report, place, short_location, type_text
+from .tables import LocatedRow, Report, place, short_location, type_text
 
 __all__ = ["Promotion", "Promotions", "promotions_of"]
 
@@ -25,7 +25,7 @@ _EXPLICIT = "explicit conversion"
 
 
 @dataclass(frozen=True)
-class Promotion:
+class Promotion(LocatedRow):
     """An op with a floating operand that is converted to a wider dtype.
 
     Attributes:
@@ -49,11 +49,6 @@ class Promotion:
     file: str = ""
     line: int = 0
     count: int = 1
-
-    @property
-    def location(self) -> str:
-        """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
-        return place(self.file, self.line)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, with values that JSON supports."""

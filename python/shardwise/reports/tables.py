@@ -12,11 +12,13 @@ from typing import Any, TypeVar, overload
 from .._core import ir as _ir
 from ..errors import message
 
-__all__ = ["LocalTensorRow", "Report", "aligned", "format_bytes", "place", "short_location", "type_text"]
+__all__ = ["LocalTensorRow", "LocatedRow", "Report", "aligned", "format_bytes", "place", "short_location", "type_text"]
 
 Row = TypeVar("Row")
 Self = TypeVar("Self", bound="Report[Any]")
 _WRAPPED = frozenset({"axes", "type", "cause"})  # columns that a narrow terminal may break
+_LONG = 24  # rows: more are printed in groups, and folded in notebooks
+_MOST_HTML_ROWS = 400
 _NUMBERS = frozenset({"devices", "bytes", "count", "share"})  # columns that are flush right
 
 
@@ -47,11 +49,9 @@ def place(file: str, line: int) -> str:
     return _ir.place_text(file, line)
 
 
-class LocalTensorRow:
-    """The part that rows about one device's tensor share: its type and the user's source line."""
+class LocatedRow:
+    """The part that rows about a source line share."""
 
-    shape: tuple[int, ...]
-    dtype: str
     file: str
     line: int
 
@@ -59,6 +59,18 @@ class LocalTensorRow:
     def location(self) -> str:
         """``file:line``, ``Cell In[2], line 6`` in a notebook, or "" if the source line is unknown."""
         return place(self.file, self.line)
+
+    @property
+    def where(self) -> str:
+        """The same as ``location``."""
+        return self.location
+
+
+class LocalTensorRow(LocatedRow):
+    """The part that rows about one device's tensor share: its type and the user's source line."""
+
+    shape: tuple[int, ...]
+    dtype: str
 
     @property
     def type(self) -> str:
@@ -88,7 +100,13 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], right: frozens
 
 
 class Report(Sequence[Row]):
-    """The rows of a report, and their views. A subclass defines the columns; rows have ``to_dict()``."""
+    """The rows of a report, and their views. A subclass defines the columns; rows have ``to_dict()``.
+
+    Each column of the table is an attribute of the rows. A report of more than 24 rows prints in groups, if it has any.
+    """
+
+    _noun = "row"  # what a row is
+    _grouping = "group_by"  # the method that groups rows
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = tuple(rows)
@@ -112,6 +130,14 @@ class Report(Sequence[Row]):
     def _terminal_columns(self) -> Sequence[int]:
         """The columns that a terminal shows."""
         return range(len(self._header()))
+
+    def _grouped(self) -> Report[Any] | None:
+        """What is printed in place of a long report: its groups."""
+        return None
+
+    @property
+    def _in_groups(self) -> Report[Any] | None:
+        return self._grouped() if len(self) > _LONG else None
 
     def _drawn(self) -> Sequence[Row]:
         """The rows that the views show; ``rows`` has all of them."""
@@ -182,6 +208,8 @@ class Report(Sequence[Row]):
     def __repr__(self) -> str:
         if not self.rows:
             return self.summary()
+        if (groups := self._in_groups) is not None:
+            return f"{groups!r}\n.rows has every {self._noun}; .{self._grouping}(…) groups by other columns"
         table = aligned(self._header(), [self._cells(row) for row in self._drawn()], self._right())
         return "\n".join(filter(None, [self._heading(), table, self._footing()]))
 
@@ -193,6 +221,8 @@ class Report(Sequence[Row]):
 
         if not self.rows:
             return Text(self.summary())
+        if (groups := self._in_groups) is not None:
+            return groups.__rich__()
         columns, header = self._terminal_columns(), self._header()
         table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
         for i in columns:
@@ -207,12 +237,20 @@ class Report(Sequence[Row]):
     def _repr_html_(self) -> str:
         if not self.rows:
             return f"<p>{escape(self.summary())}</p>"
+        if (groups := self._in_groups) is not None:
+            return groups._repr_html_() + self._html_table(self.rows)
         lines = [f"<p>{escape(line)}</p>" if line else "" for line in (self._heading(), self._footing())]
-        return lines[0] + self._html_table() + lines[1]
+        return lines[0] + self._html_table(self._drawn()) + lines[1]
 
-    def _html_table(self) -> str:
+    def _html_table(self, rows: Sequence[Row]) -> str:
+        """The rows as a table; many of them are folded, and the rest of very many is counted."""
         head = "".join(f"<th>{escape(column)}</th>" for column in self._header())
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in self._cells(row)) + "</tr>" for row in self._drawn()
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in self._cells(row)) + "</tr>"
+            for row in rows[:_MOST_HTML_ROWS]
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        if len(rows) <= _LONG:
+            return table
+        more = f"<p>… {len(rows) - _MOST_HTML_ROWS} more in .rows</p>" if len(rows) > _MOST_HTML_ROWS else ""
+        return f"<details><summary>all {len(rows)} {self._noun}s</summary>{table}{more}</details>"

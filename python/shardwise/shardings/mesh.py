@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..errors import MeshError, expect_text, message
+from ..errors import MeshError, called_as, expect_text, message
 from ..process.foreign import native
 from ..process.traceback_filtering import entry_point, entry_points
 from ..viz import mesh_html
@@ -36,7 +36,9 @@ def _integers(device_ids: Any, count: int) -> list[int]:
     try:
         ids = np.asarray(device_ids)
     except ValueError:  # of lists of different lengths
-        ids = np.empty(0, object)
+        ids = np.empty(1, object)
+    if not ids.size:
+        raise MeshError(message("Mesh", "device ids must be a permutation of the devices", f"none for {count} devices"))
     if has_bools or ids.dtype.kind not in "iu":
         raise MeshError(message("Mesh", "device ids must be integers", repr(device_ids)))
     return [int(i) for i in ids.reshape(-1)]
@@ -90,7 +92,8 @@ class Mesh:
             if size >= _MOST_DEVICES:
                 raise MeshError(message("Mesh", "the size of an axis must be below 2^63", f"{axis!r}: {size}"))
         ids = [] if device_ids is None else _integers(device_ids, math.prod(int(size) for _, size in entries))
-        self._core = _core.mesh.Mesh(name, [(axis, int(size)) for axis, size in entries], ids)
+        with called_as("Mesh", "mesh"):
+            self._core = _core.mesh.Mesh(name, [(axis, int(size)) for axis, size in entries], ids)
 
     @classmethod
     def _wrap(cls, core: _core.mesh.Mesh) -> Mesh:
@@ -213,7 +216,8 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], *, devices:
         raise MeshError(
             message("make_mesh", f"sizes {tuple(axis_shapes)} need {math.prod(axis_shapes)} devices", len(devices))
         )
-    return Mesh(dict(zip(axis_names, axis_shapes)), devices)
+    with called_as("make_mesh", "Mesh"):
+        return Mesh(dict(zip(axis_names, axis_shapes)), devices)
 
 
 class _Ambient(threading.local):

@@ -22,6 +22,7 @@ from .. import _core
 from ..errors import MeshError, ShapeError, ShardingError, is_integer, message, naming, shown
 from ..process.foreign import native
 from ..process.traceback_filtering import entry_points
+from ..viz import sharding_html
 from .mesh import Mesh
 from .other_meshes import check_same_devices, on_program_mesh
 from .partition_spec import Axis, OpenDim, P, PartitionSpec, PriorityDim, SubAxis, open
@@ -139,14 +140,15 @@ class NamedSharding:
             raise ShardingError(message("NamedSharding", "spec must be P(...) or text", repr(spec)))
         self.mesh = mesh
         self._fixed: _core.mesh.Sharding | None = None  # text has an entry for each dim
-        if isinstance(spec, str):
-            _refuse_names(spec)
-            self._fixed = _on_mesh(_core.mesh.Sharding.parse(mesh._core, spec), mesh)
-            self._fixed.verify((1,) * self._fixed.ndim)  # an axis used twice
-            self.spec = spec_of(self._fixed)
-        else:
-            core_sharding(mesh, spec, len(spec))  # an axis that is not in the mesh, or one used twice
-            self.spec = spec
+        with naming("NamedSharding"):
+            if isinstance(spec, str):
+                _refuse_names(spec)
+                self._fixed = _on_mesh(_core.mesh.Sharding.parse(mesh._core, spec), mesh)
+                self._fixed.verify((1,) * self._fixed.ndim)  # an axis used twice
+                self.spec = spec_of(self._fixed)
+            else:
+                core_sharding(mesh, spec, len(spec))  # an axis that is not in the mesh, or one used twice
+                self.spec = spec
 
     @classmethod
     def _wrap(cls, core: _core.mesh.Sharding) -> NamedSharding:
@@ -225,6 +227,9 @@ class NamedSharding:
     def __repr__(self) -> str:
         spec = repr(self.spec) if self._fixed is None else repr(_short_text(self._fixed))
         return f"NamedSharding(mesh={self.mesh!r}, spec={spec})"
+
+    def _repr_html_(self) -> str:
+        return sharding_html(self)
 
 
 def _refuse_names(text: str) -> None:

@@ -13,15 +13,14 @@ NumPy calls only ``__array__``, ``__index__`` and ``__float__`` of a tracer. The
 from __future__ import annotations
 
 import ast
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import TracerBoolConversionError, TracerConversionError, UnsupportedError, composed, message
-from ..process.traceback_filtering import HIDDEN
+from ..errors import Error, TracerBoolConversionError, TracerConversionError, UnsupportedError, message
 from .call_sites import UNKNOWN, CallSite, call_site, raising_instruction, running_instruction
+from .functions_of_jax import error_of_jax
 from .library_calls import library_error
 from .static_arguments import is_traced, static_argument, static_error
 
@@ -402,26 +401,12 @@ def restored(trace: Trace, error: BaseException | None) -> Exception | None:
 
     Also the error for a JAX function that was called with a tracer.
     """
-    if (
-        type(error) is TypeError
-        and "shardwise.recording.tracing.Tracer'>" in str(error)
-        and "jax" in str(error).lower()
-    ):
-        return _error_of_jax(error)
+    of_jax = error_of_jax(error) if isinstance(error, Exception) and not isinstance(error, Error) else None
+    if of_jax is not None:
+        return of_jax
     if error is None or trace.refused is None:
         return None
     refused, instruction = trace.refused
     # NumPy's C code may drop an error without a trace, but it raises its own at the same instruction of the user.
     is_numpys = type(error) in (TypeError, ValueError, IndexError)
     return refused if is_numpys and raising_instruction(error.__traceback__) == instruction else None
-
-
-def _error_of_jax(error: TypeError) -> UnsupportedError:
-    """The error of ``jnp.tanh(x)`` for a tracer, at the user's line."""
-    place, step = ("", 0), error.__traceback__
-    while step is not None and f"{os.sep}jax{os.sep}_src{os.sep}" not in step.tb_frame.f_code.co_filename:
-        if not step.tb_frame.f_code.co_filename.startswith(HIDDEN):
-            place = step.tb_frame.f_code.co_filename, step.tb_lineno
-        step = step.tb_next
-    rule, way_out = "takes no traced arrays of Shardwise", "use NumPy's function, such as np.tanh(x)"
-    return UnsupportedError(composed("a function of JAX", rule, None, way_out, *place))

@@ -20,13 +20,14 @@ from .._core import ir as _ir
 from ..process.traceback_filtering import HIDDEN
 
 __all__ = [
-    "UNKNOWN", "CallSite", "Instruction", "call_site", "local_of", "raising_instruction",
+    "UNKNOWN", "CallSite", "Instruction", "call_site", "called_at", "local_of", "node_at", "raising_instruction",
     "running_instruction", "site_of", "source_tree",
 ]  # fmt: skip
 
 Instruction = tuple[CodeType, int]  # code and offset: unique even if a line has several calls
 
 UNKNOWN: Any = object()  # the value of an expression that is not a name
+_NAMES = (ast.Name, ast.Attribute)
 _PASSING = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Tuple, ast.List, ast.keyword, ast.Slice)  # from a number to its use
 
 
@@ -130,11 +131,11 @@ def call_site() -> CallSite | None:
     return None if frame is None else site_of(frame)
 
 
-def site_of(frame: FrameType) -> CallSite:
-    """The expression that a frame is running."""
+def site_of(frame: FrameType, offset: int | None = None) -> CallSite:
+    """The expression that a frame is running, or that of the instruction at ``offset``."""
     source = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     tree = source_tree(frame.f_code.co_filename)
-    node = None if tree is None else _node_at(tree, frame.f_code, frame.f_lasti, frame.f_lineno)
+    node = None if tree is None else node_at(tree, frame.f_code, frame.f_lasti if offset is None else offset)
     return CallSite(frame, node, source, tree)
 
 
@@ -178,6 +179,20 @@ def local_of(function: Any, name: str) -> Any:
     return UNKNOWN if frame is None else frame.f_locals.get(name, UNKNOWN)
 
 
+def called_at(file: str, line: int, column: int) -> str:
+    """What the call that begins at a line and column of a file calls: ``np.linalg.qr``.
+
+    "" where no call begins there, or several do, as in ``x.reshape(4).cumsum()``; columns count from 1.
+    """
+    tree = source_tree(file) if line else None
+    calls = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Call) and (node.lineno, node.col_offset) == (line, column - 1)
+    ]
+    return ast.unparse(calls[0].func) if len(calls) == 1 and isinstance(calls[0].func, _NAMES) else ""
+
+
 _MAX_TREES = 4
 _trees: dict[str, tuple[list[str], ast.Module | None]] = {}  # the lines as linecache has them, and their tree
 
@@ -198,9 +213,12 @@ def source_tree(file: str) -> ast.Module | None:
     return tree
 
 
-def _node_at(tree: ast.Module, code: CodeType, offset: int, line: int) -> ast.AST | None:
+def node_at(tree: ast.Module, code: CodeType, offset: int) -> ast.AST | None:
+    """The expression or statement of an instruction; None if the source has none there."""
+    line, end_line, column, end_column = list(code.co_positions())[offset // 2]
+    if line is None:
+        return None
     nodes = [n for n in ast.walk(tree) if isinstance(n, (ast.expr, ast.stmt)) and n.lineno <= line]
-    _, end_line, column, end_column = list(code.co_positions())[offset // 2]
     ending = [n for n in nodes if (n.end_lineno, n.end_col_offset) == (end_line, end_column)]
     exact = [n for n in ending if (n.lineno, n.col_offset) == (line, column) and not isinstance(n, ast.Expr)]
     # The instruction of a method call that spans lines begins at the method's name.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import TracerConversionError, message
@@ -18,10 +19,18 @@ from .call_sites import CallSite, call_site, local_of
 if TYPE_CHECKING:
     from ..recording.tracing import Trace, Tracer
 
-__all__ = ["STATIC_FIELD", "Static", "is_traced", "static_argument", "static_error"]
+__all__ = ["Static", "is_traced", "static_argument", "static_error", "static_field"]
 
-STATIC_FIELD = "make the field static, in a dataclass with field(metadata={'static': True})"
 _MOST_LINES = 8  # followed from a value to the argument that it depends on
+
+
+def static_field() -> str:
+    """The advice for a field of an argument that must be static."""
+    in_dataclass = "make the field static, in a dataclass with field(metadata={'static': True})"
+    if "equinox" in sys.modules:
+        in_module = "in an Equinox module, pass params of params, static = eqx.partition(model, eqx.is_array)"
+        return f"{in_dataclass}, or, {in_module}"
+    return in_dataclass
 
 
 class Static(NamedTuple):
@@ -34,8 +43,8 @@ class Static(NamedTuple):
 
 
 def is_traced(value: Any) -> bool:
-    """Whether this is a tracer."""
-    return hasattr(type(value), "_trace")
+    """Whether this is a tracer of Shardwise. Those of JAX have a trace, too."""
+    return hasattr(type(value), "_trace") and type(value).__module__.startswith("shardwise.")
 
 
 def static_error(x: Tracer, subject: str, site: CallSite | None = None) -> TracerConversionError | None:
@@ -75,7 +84,7 @@ def _static(trace: Trace, name: str) -> tuple[str, str, str]:
         hashable = ", and pass a tuple, since a list is not hashable" if kind is list else ""
         return f"argument {whole}", rule, f"sw.jit({shown}, static_argnames={whole!r}){hashable}"
     if re.search(r"\.\w+$", name):
-        return name, rule, STATIC_FIELD
+        return name, rule, static_field()
     named = [word for word in re.findall(r"\w+", name)[1:] if word.isidentifier()]
     leaf = named[-1] if named else "n"
     own = f"pass it as a separate argument, such as {leaf}, and sw.jit({shown}, static_argnames={leaf!r})"

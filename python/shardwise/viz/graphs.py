@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from ..reports.collective_rows import COLLECTIVE_KINDS, CollectiveRow
 from ..reports.tables import format_bytes
-from .arrays import ranges
-from .svg import MARK, arrow, hue, rect, svg, text_at
+from ..svg import MARK, arrow, hue, label, rect, svg, text_at
+from .areas import ranges
 
 if TYPE_CHECKING:
     from .._core.ir import Op, Value
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["graph_svg", "is_drawn"]
 
-_COLUMN, _ROW = 260, 72  # from one node to the next, across and down
+_COLUMN, _ROW = 290, 72  # from one node to the next, across and down
 _TILES = 92, 48  # the area of the tiles of a value
 _MARGIN = 24  # left of the first column, for arrows past other nodes
 _LINE = 13  # from one line of a label to the next
@@ -173,17 +173,18 @@ def _tiles(placement: Placement, x: float, y: float) -> list[str]:
     down = [dim for dim in split if dim not in across]
     rows, columns = prod(counts[dim] for dim in down), prod(counts[dim] for dim in across)
     if max(rows, columns) > _MOST_TILES:
-        label = f"{rows * columns} tiles"
-        return [rect(x, y, *_TILES, hue(0, 1), label), text_at(x + _TILES[0] / 2, y + _TILES[1] / 2, label)]
+        count = f"{rows * columns} tiles"
+        return [rect(x, y, *_TILES, hue(0, 1), count), *label(x, y, *_TILES, count)]
     labels = _holders(placement, counts, (*down, *across)) or [""] * (rows * columns)
     width, height = _TILES[0] / columns, _TILES[1] / rows
     parts = []
-    for index, label in enumerate(labels):
+    for index, devices in enumerate(labels):
         row, column = divmod(index, columns)
         left, top = x + column * width, y + row * height
-        parts.append(rect(left, top, width, height, hue(index, rows * columns), f"devices {label}" if label else ""))
-        if width >= 6 * len(label) + 2 and height >= 11:
-            parts.append(text_at(left + width / 2, top + height / 2, label))
+        parts.append(
+            rect(left, top, width, height, hue(index, rows * columns), f"devices {devices}" if devices else "")
+        )
+        parts += label(left, top, width, height, devices)
     return parts
 
 

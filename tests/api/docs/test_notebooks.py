@@ -81,7 +81,7 @@ def test_why_is_asked_for_a_line_of_a_cell() -> None:
     traced = sw.jit(cell()["f"], mesh=MESH, in_shardings=P("x")).trace(np.ones(4, np.float32))
     for question in ("Cell In[2], line 3", "Cell In[2], line 4"):
         assert traced.why(question).values[0].location == question
-    with pytest.raises(KeyError, match=r"no value of the program is called 'Cell In\[3\], line 3'"):
+    with pytest.raises(KeyError, match=r"why: the program has no values in Cell In\[3\]; it has some in Cell In\[2\]"):
         traced.why("Cell In[3], line 3")
 
 

@@ -186,7 +186,6 @@ DIFFERENT = {
     "power": ("int8", "a negative traced exponent cannot raise"),
     "<<=": ("bool", "x <<= y binds x to a new array, which may have another dtype"),
     "viewed": ("complex64 complex128", "a view keeps the width"),
-    "x**2": ("bool", "NumPy's operator makes int8; np.power makes int64"),
     "composed-piecewise": ("bool", "every function runs, also on no elements"),
     "composed-histogram-number": ("complex64 complex128", "bins of complex numbers are refused"),
     "composed-histogram-range": ("complex64 complex128", "bins of complex numbers are refused"),
@@ -247,3 +246,15 @@ def test_other_dtypes_match_numpy(name: str) -> None:
                 raise
         else:
             assert dtype.name not in DIFFERENT.get(name, ("", ""))[0].split(), f"{dtype} does not differ anymore"
+
+
+QUANTILES = [0.3, [0.1, 0.6], (0.1, 0.6), np.float64(0.1), np.array([0.1, 0.6]), np.array([0.1], np.float32), [0, 1], 1]
+
+
+@pytest.mark.parametrize("function", [np.quantile, np.percentile])
+@pytest.mark.parametrize("q", QUANTILES, ids=repr)
+def test_quantiles_have_the_dtype_of_numpy(function: Any, q: Any) -> None:
+    x = (np.arange(10, dtype=np.float32) ** 2)[::-1].copy()
+    found, want = np.asarray(run(lambda x: function(x, q), x)), function(x, q)
+    assert found.dtype == want.dtype
+    np.testing.assert_allclose(found, want, rtol=1e-6)

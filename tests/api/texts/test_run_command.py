@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -104,15 +105,15 @@ TAKES = "call: @main takes batch: float32[8, 6], w: float32[6, 4]"
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["layer.mlir"], f"layer.mlir:1:1: error: {TAKES}, got 0 arguments; also pass batch: float32[8, 6], "
+        (["layer.mlir"], f"layer.mlir:2:1: error: {TAKES}, got 0 arguments; also pass batch: float32[8, 6], "
          "w: float32[6, 4]"),
         (["layer.mlir", "--arg", "z=x.npy"],
-         "layer.mlir:1:1: error: call: an argument of @main must be one of batch, w, got 'z'"),
+         "layer.mlir:2:1: error: call: an argument of @main must be one of batch, w, got 'z'"),
         (["layer.mlir", "--arg", "w.npy", "--arg", "x.npy"],
-         "layer.mlir:1:1: error: call: argument batch must be float32[8, 6] as compiled, got float32[6, 4]; "
+         "layer.mlir:2:1: error: call: argument batch must be float32[8, 6] as compiled, got float32[6, 4]; "
          "pass an array of the type in the text"),
         (["functions.mlir", "--arg", "v.npy", "--func", "g"],
-         "functions.mlir:1:1: error: compile: func must be a function of the program, got 'g'; "
+         "functions.mlir: error: compile: func must be a function of the program, got 'g'; "
          "it has main, twice, again, strange"),
         (["functions.mlir", "--arg", "v.npy", "--func", "strange"],
          "functions.mlir:14:1: error: compile: a value must be a tensor, got !stablehlo.token; "
@@ -123,7 +124,7 @@ TAKES = "call: @main takes batch: float32[8, 6], w: float32[6, 4]"
          "both.npz: error: an .npz file has names for its arrays; leave out w="),
         (["layer.mlir", "--arg", "w=w.npy", "--arg", "both.npz"], "both.npz: error: argument w is given twice"),
         (["layer.mlir", "--arg", "both.npz", "--mesh", "x=2"],
-         'layer.mlir:1:1: error: compile: the mesh must be that of the program\'s shardings, '
+         'layer.mlir: error: compile: the mesh must be that of the program\'s shardings, '
          '<["data"=4, "model"=2]>, got <["x"=2]>'),
         (["layer.mlir", "--arg", "both.npz", "--out", "x.npy"], "x.npy: error: File exists"),
         (["none.mlir"], "none.mlir: error: No such file or directory"),
@@ -147,3 +148,26 @@ def test_a_wrong_mesh_is_an_error_of_the_command_line(mesh: str, said: str, caps
         main(["run", "layer.mlir", "--mesh", mesh])
     assert ended.value.code == 2
     assert capsys.readouterr().err.endswith(f"argument --mesh: {said}\n")
+
+
+def test_a_dry_run_needs_no_data(capsys: Any) -> None:
+    code, out, err = run(capsys, "layer.mlir", "--dry-run")
+    program = sw.parse(Path("layer.mlir").read_text(), "layer.mlir").compile()
+    assert (code, err) == (0, "")
+    assert out == f"{program.collectives()!r}\n\n{program.memory()!r}\n"
+    code, out, err = run(capsys, "layer.mlir", "--dry-run", "--json")
+    read = json.loads(out)
+    assert (code, err) == (0, "")
+    assert read["collectives"] == json.loads(program.collectives().to_json())
+    assert read["memory"]["peak_bytes"] == program.memory().peak_bytes > 0
+
+
+@pytest.mark.parametrize("out", [[], ["--out", "results"]])
+def test_results_as_json(out: list[str], capsys: Any) -> None:
+    code, text, err = run(capsys, "functions.mlir", "--func", "again", "--arg", "v.npy", "--json", *out)
+    assert (code, err) == (0, "")
+    (row,) = json.loads(text)["results"]
+    assert (row["dtype"], row["shape"]) == ("float32", [4])
+    values = np.load(row["file"]) if out else row["values"]
+    np.testing.assert_array_equal(values, 4 * V)
+    assert json.loads(text)["collectives"]["total_bytes"] == 0

@@ -57,7 +57,9 @@ def test_the_command_line_tells_where_it_is_wrong(path: pathlib.Path, capsys: py
         assert all(re.match(rf"{re.escape(str(path))}:\d+:\d+: warning: ", line) for line in said.splitlines()), said
     else:
         assert code == 1
-        assert re.match(rf"{re.escape(str(path))}:\d+:\d+: error: ", said), said
+        # A text without functions has no place that an error could name.
+        place = r":\d+:\d+" if "func.func" in path.read_text() or "a module without functions" not in said else ""
+        assert re.match(rf"{re.escape(str(path))}{place}: error: ", said), said
 
 
 def test_mutated_texts_are_read_or_refused(reader: Reader) -> None:

@@ -251,15 +251,60 @@ def check_annotations_give_the_mesh() -> None:
     assert placed.sharding.is_equivalent_to(jax.sharding.NamedSharding(JAX_MESH, JP("x")), 2)
 
 
+def refused(function: Any, **options: Any) -> str:
+    with pytest.raises(sw.UnsupportedError) as caught:
+        sw.jit(function, mesh=MESH, **options)(X)
+    text, place = str(caught.value).rsplit(" (at ", 1)
+    assert re.fullmatch(r"\S*/jax/objects_worker.py:\d+\)", place)
+    return text
+
+
 def check_functions_of_jax_refuse_tracers() -> None:
-    for function in (jnp.tanh, jax.nn.relu, jax.lax.stop_gradient, jax.jit(jnp.exp)):
-        with pytest.raises(sw.UnsupportedError) as caught:
-            sw.jit(lambda x, function=function: function(x), mesh=MESH)(X)
-        assert re.fullmatch(
-            r"a function of JAX: takes no traced arrays of Shardwise; use NumPy's function, such as np.tanh\(x\) "
-            r"\(at \S*/jax/objects_worker.py:\d+\)",
-            str(caught.value),
-        )
+    rule = "takes no traced arrays of Shardwise"
+    in_jax = "use NumPy's functions, or write the whole function in JAX and pass it to sw.from_jax"
+    jitted = jax.jit(jnp.exp)
+    assert refused(lambda x: jnp.tanh(x)) == f"jnp.tanh: {rule}; use np.tanh"
+    assert refused(lambda x: jnp.add(x, 1)) == f"jnp.add: {rule}; use np.add"
+    assert refused(lambda x: jax.nn.relu(x)) == f"jax.nn.relu: {rule}; {in_jax}"
+    assert refused(lambda x: jax.lax.stop_gradient(x)) == f"jax.lax.stop_gradient: {rule}; use sw.stop_gradient"
+    assert refused(lambda x: jax.lax.scan(lambda c, row: (c, row), x[0], x)) == f"jax.lax.scan: {rule}; use sw.scan"
+    assert refused(lambda x: jax.device_put(x)) == f"jax.device_put: {rule}; use sw.reshard"
+    assert refused(lambda x: jitted(x)).startswith(("jitted: ", "a function of JAX: "))
+
+
+def check_constraints_of_jax_refuse_tracers() -> None:
+    text = "jax.lax.with_sharding_constraint: takes no traced arrays of Shardwise; use sw.with_sharding_constraint"
+    for spec in (JP("x"), sw.P("x"), jax.sharding.NamedSharding(JAX_MESH, JP("x"))):
+        assert refused(lambda x, spec=spec: jax.lax.with_sharding_constraint(x, spec)) == text
+
+
+def check_collectives_of_jax_are_refused_in_regions() -> None:
+    rule = (
+        "knows no manual axes of Shardwise; return the part of each device, and combine the parts after sw.shard_map, "
+        "or write the region in JAX, sw.from_jax(jax.shard_map(f, …))"
+    )
+    bodies = {
+        "psum": lambda x: jax.lax.psum(x.sum(), "x"),
+        "pmean": lambda x: jax.lax.pmean(x, "x"),
+        "all_gather": lambda x: jax.lax.all_gather(x, "x"),
+        "ppermute": lambda x: jax.lax.ppermute(x, "x", [(0, 1)]),
+        "axis_index": lambda x: x * jax.lax.axis_index("x"),
+        "axis_size": lambda x: x * jax.lax.axis_size("x"),
+    }
+    for name, body in bodies.items():
+        mapped = sw.shard_map(body, mesh=MESH, in_specs=sw.P("x"), out_specs=sw.P())
+        assert refused(lambda x, mapped=mapped: mapped(x)) == f"jax.lax.{name}: {rule}"
+
+
+def check_errors_of_users_are_kept() -> None:
+    def wrong(x: Any) -> Any:
+        jnp.zeros(3)
+        return int("three") * x
+
+    with pytest.raises(ValueError, match="invalid literal"):
+        sw.jit(wrong, mesh=MESH)(X)
+    with pytest.raises(TypeError, match="incompatible shapes"):
+        sw.jit(lambda x: x + np.asarray(jnp.add(jnp.zeros(3), jnp.zeros(4))), mesh=MESH)(X)
 
 
 def main(path: str) -> None:

@@ -29,6 +29,7 @@ from tests.conformance.pinned_choices.comparing import (
     becomes_uneven,
     compare,
     compiled_with,
+    has_uneven,
     propagated,
 )
 from tests.conformance.pinned_choices.programs import Grown, of_ops, of_the_benchmark
@@ -51,14 +52,16 @@ def outcomes(programs: Iterable[Grown]) -> Iterator[tuple[Grown, int, str]]:
             elif becomes_uneven(compiled, factor):
                 yield program, factor, UNEVEN
             else:
-                yield program, factor, refused(compiled, compiled_with(*program.at(factor)))
+                yield program, factor, refused(compiled, compiled_with(*program.at(factor)), factor)
 
 
-def refused(compiled: Any, chosen_anew: Any) -> str:
+def refused(compiled: Any, chosen_anew: Any, factor: int) -> str:
     """Why choices are refused on a mesh, from the program that is chosen there."""
     if propagated(compiled) != propagated(chosen_anew):
         return OTHERWISE
-    return IN_PLACE if compare(compiled, chosen_anew) == IN_PLACE else REFUSED
+    if compare(compiled, chosen_anew) == IN_PLACE:
+        return IN_PLACE
+    return UNEVEN if has_uneven(compiled, factor) else REFUSED
 
 
 def main() -> int:

@@ -96,11 +96,22 @@ def _add_evenness(region: Any, found: list[tuple[bool, ...]]) -> None:
 
 def becomes_uneven(compiled: Any, factor: int) -> bool:
     """Whether a dim of the resharded program is sharded evenly, and not if the axes are ``factor`` times as large."""
-    return any(
-        n % shards == 0 and n % (shards * factor**axes)
-        for function in compiled.stages["resharded"].functions
-        for n, shards, axes in _sharded_dims(function.body)
-    )
+    return any(n % shards == 0 and n % larger for n, shards, larger in _dims_with(compiled, factor))
+
+
+def has_uneven(compiled: Any, factor: int) -> bool:
+    """Whether a dim of the resharded program is sharded unevenly if the axes are ``factor`` times as large.
+
+    Its shards may nest on the smaller mesh alone: 3 rows over 2 and over 4 devices do, over 8 and over 64 they do not.
+    """
+    return any(n % larger for n, _, larger in _dims_with(compiled, factor))
+
+
+def _dims_with(compiled: Any, factor: int) -> Iterator[tuple[int, int, int]]:
+    """(size, shards, shards on the larger mesh) of each sharded dim of each value."""
+    for function in compiled.stages["resharded"].functions:
+        for n, shards, axes in _sharded_dims(function.body):
+            yield n, shards, shards * factor**axes
 
 
 def _sharded_dims(region: Any) -> Iterator[tuple[int, int, int]]:

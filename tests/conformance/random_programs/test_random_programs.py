@@ -137,3 +137,20 @@ def test_every_program_is_a_module_that_verifies() -> None:
         module = program_of(SEED, index)[1].record()
         module.verify()
         assert _core.ir.parse(module.text()).structurally_equal(module)
+
+
+@pytest.mark.parametrize(
+    ("seed", "index", "several_meshes"),
+    [
+        # Sub-axes that no single split of an axis has, (1)2 and (3)2 of 6, were given to one dim.
+        (31, 853, False), (31, 12791, False), (31, 13738, False), (31, 16275, False), (32, 21221, True),
+        # … or to a dim and to the sum that an annotation keeps.
+        (31, 16889, False), (32, 1414, True),
+        # Totals along one dim, and windows over rows of other shards along another one.
+        (31, 24958, False),
+        # Shards of the input of a scatter are addends over one axis, and its updates are split over another one, too.
+        (42, 7548, True),
+    ],
+)  # fmt: skip
+def test_candidates_that_no_tensor_suggests(seed: int, index: int, several_meshes: bool) -> None:
+    assert check(seed, index, several_meshes).wrong == ""

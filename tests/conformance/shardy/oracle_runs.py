@@ -24,8 +24,9 @@ from tests.conformance.shardy.random_modules.steps import STEPS
 from tests.conformance.shardy.random_modules.texts import ModuleText, Op, Value, live_values, smaller
 
 PIPELINE = "sdy-propagation"  # sdy-propagation-pipeline without the reshards at its end (worker.py)
+SIMPLIFIED = f"simplify, {PIPELINE}"  # what a compiled program propagates: both are given what `simplify` makes of it
 # Shardy's passes -> ours.
-PASSES = {**LEVELS, PIPELINE: "propagate"}
+PASSES = {**LEVELS, PIPELINE: "propagate", SIMPLIFIED: "propagate"}
 _RULE_LINE = re.compile(r'(sdy\.sharding_rule = #sdy\.op_sharding_rule<.*?[)}]>)[,}].* loc\("n(\d+)"\)$', re.MULTILINE)
 KINDS: dict[str, Sequence[tuple[Step, float]]] = {
     "plain": STEPS,
@@ -37,7 +38,7 @@ KINDS: dict[str, Sequence[tuple[Step, float]]] = {
 
 def passes_of(index: int, kind: str) -> str:
     """The levels and the whole pipeline in turn; of programs with regions, for which it does most, every other one."""
-    names = [*LEVELS, PIPELINE]
+    names = [*LEVELS, PIPELINE, SIMPLIFIED]
     if kind == "regions" and index % 2:
         return PIPELINE
     return names[index // 2 % len(names)] if kind == "regions" else names[index % len(names)]
@@ -47,6 +48,11 @@ def propagated(text: str, passes: str) -> str:
     """What Shardwise leaves where Shardy runs these passes."""
     module = _core.passes.run_passes(_core.ir.parse(text), [PASSES[passes]], strict_divisible=True)
     return str(module.text(locations=True))
+
+
+def simplified(text: str) -> str:
+    """What compiling propagates of a text."""
+    return str(_core.passes.run_passes(_core.ir.parse(text), ["simplify"]).text(locations=True))
 
 
 @dataclass
@@ -130,11 +136,14 @@ def compare_programs(oracle: ShardyOracle, programs: Sequence[ModuleText], passe
         told, ours = text, ""  # what we refuse, Shardy should
         try:
             told = with_our_rules(program)
+            if name == SIMPLIFIED:
+                text = told = simplified(told)
             ours = propagated(text, name)
         except _core.error.Error as error:
             run.outcome, run.detail = "unread", str(error)
         runs.append(run)
-        requests.append({"do": "compare", "text": told, "passes": name, "ours": ours})
+        passes_of_shardy = PIPELINE if name == SIMPLIFIED else name
+        requests.append({"do": "compare", "text": told, "passes": passes_of_shardy, "ours": ours})
     for run, reply in zip(runs, oracle.ask_all(requests), strict=True):
         if "died" in reply:
             run.outcome, run.detail = "died", reply["died"]

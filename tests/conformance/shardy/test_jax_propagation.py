@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardwise import _core
 from tests.conformance.shardy.client import ShardyOracle
 from tests.conformance.shardy.oracle_runs import PIPELINE, text_differences
 from tests.conformance.stablehlo.test_text import JAX_PROGRAMS
@@ -19,9 +20,13 @@ LEAST_PROGRAMS = 25
 LATE = ("recurrent_gradient",)
 
 
+@pytest.mark.parametrize("passes", [(), ("inline_calls", "simplify")], ids=["as written", "simplified"])
 @pytest.mark.parametrize("name", [name for name in JAX_PROGRAMS if name not in LATE])
-def test_what_jax_lowers_is_propagated_as_by_shardy(shardy: ShardyOracle, name: str) -> None:
+def test_what_jax_lowers_is_propagated_as_by_shardy(shardy: ShardyOracle, name: str, passes: tuple[str, ...]) -> None:
+    """As written, and as a compiled program propagates it."""
     text = shardy.parse(shardy.after(shardy.lower(name), LEGALIZE))
+    if passes:
+        text = _core.passes.run_passes(_core.ir.parse(text), list(passes)).text(generic=True)
     found = text_differences(shardy, text, PIPELINE)
     assert not found, "\n".join(map(str, found))
 

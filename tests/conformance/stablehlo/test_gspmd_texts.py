@@ -106,7 +106,12 @@ def test_a_maximal_sharding_has_a_mesh_of_its_own() -> None:
             "{devices=[2,2]<=[4] shard_as 1}",
             "a tiling must be followed by last_tile_dim_replicate, last_tile_dims or nothing",
         ),
-        ("{manual}", "a manual region must be Shardy's, sdy.manual_computation"),
+        ("{manual}", "a manual sharding must be that of a call of @Sharding in a manual region"),
+        (
+            "{devices=[1,1,2]<=[2] last_tile_dims={manual}}",
+            "a manual sharding must be that of a call of @Sharding in a manual region",
+        ),
+        ("{devices=[1,1,2]<=[2] last_tile_dims={other}}", "the last tile dims must be replicated or manual"),
         ("{devices=[99999999999,99999999999]<=[1]}", "the tiles must be on 1 to 2^40 devices"),
         ("{sharded}", "a sharding must be replicated, maximal or tiled over devices"),
         ("{replicated", "a sharding must have '}' before ''"),
@@ -123,35 +128,61 @@ def test_other_shardings_are_errors(sharding: str, requirement: str) -> None:
 
 # As JAX prints jax.shard_map without Shardy; a region over some axes has shardings of the second form.
 MANUAL = """module @jit_f {{
-  sdy.mesh @mesh = <["_axis_0"=4, "_axis_1"=2]>
   func.func public @main(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {{
-    %0 = sdy.sharding_constraint %arg0 <@mesh, [{{"_axis_0"}}, {{"_axis_1"}}]> : tensor<8x8xf32>
-    %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {{backend_config = "", mhlo.sharding = "{manual}"}} : (tensor<8x8xf32>) -> tensor<2x4xf32>
-    %2 = stablehlo.sine %1 : tensor<2x4xf32>
-    %3 = stablehlo.custom_call @Sharding(%2) {{backend_config = "", mhlo.sharding = "{manual}"}} : (tensor<2x4xf32>) -> tensor<2x4xf32>
-    %4 = stablehlo.custom_call @SPMDShardToFullShape(%3) {{backend_config = "", mhlo.sharding = "{{devices=[4,2]<=[8]}}"}} : (tensor<2x4xf32>) -> tensor<8x8xf32>
+    %0 = stablehlo.custom_call @Sharding(%arg0) {{mhlo.sharding = "{{devices=[4,1,2]<=[8] last_tile_dim_replicate}}"{open}}} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {{mhlo.sharding = "{manual}"}} : (tensor<8x8xf32>) -> tensor<2x8xf32>
+    %2 = stablehlo.sine %1 : tensor<2x8xf32>
+    %3 = stablehlo.custom_call @Sharding(%2) {{mhlo.sharding = "{inside}"}} : (tensor<2x8xf32>) -> tensor<2x8xf32>
+    %4 = stablehlo.custom_call @SPMDShardToFullShape(%3) {{mhlo.sharding = "{{devices=[4,1,2]<=[8] last_tile_dim_replicate}}"{open}}} : (tensor<2x8xf32>) -> tensor<8x8xf32>
     return %4 : tensor<8x8xf32>
   }}
 }}
 """  # noqa: E501
+ALL = {"manual": "{manual}", "inside": "{manual}", "open": ""}
+SOME = {
+    "manual": "{devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}",
+    "inside": "{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dims={manual}}",
+    "open": ', backend_config = "unspecified_dims=[0,1]"',
+}
+READ_ALL = """sdy.manual_computation(%0) in_shardings=[<@mesh, [{"_axis_0"}, {}]>] out_shardings=[<@mesh, [{"_axis_0"}, {}]>] manual_axes={"_axis_0", "_axis_1"} (%arg1: tensor<2x8xf32>) {
+      %2 = stablehlo.sine %arg1 : tensor<2x8xf32>
+      %3 = sdy.sharding_constraint %2 <@mesh, [{?}, {?}]> : tensor<2x8xf32>
+"""  # noqa: E501
+READ_SOME = """sdy.manual_computation(%0) in_shardings=[<@mesh, [{"_axis_0", ?}, {?}]>] out_shardings=[<@mesh, [{"_axis_0", ?}, {?}]>] manual_axes={"_axis_0"} (%arg1: tensor<2x8xf32>) {
+      %2 = stablehlo.sine %arg1 : tensor<2x8xf32>
+      %3 = sdy.sharding_constraint %2 <@mesh, [{}, {"_axis_1"}]> : tensor<2x8xf32>
+"""  # noqa: E501
 
 
-@pytest.mark.parametrize("manual", ["{manual}", "{devices=[1,1,4,2]<=[8] last_tile_dims={manual, replicated}}"])
-def test_calls_around_a_manual_region_are_kept_and_not_run(manual: str) -> None:
-    read = MANUAL.format(manual=manual)
-    constraint = 'sdy.sharding_constraint %arg0 <@mesh, [{"_axis_0"}, {"_axis_1"}]> : tensor<8x8xf32>'
-    call = """stablehlo.custom_call @Sharding(%arg0) {backend_config = "", mhlo.sharding = "{devices=[4,2]<=[8]}"}"""
-    written = read.replace(constraint, f"{call} : (tensor<8x8xf32>) -> tensor<8x8xf32>").split("\n")
-    module = sw.parse("\n".join(line for line in written if "sdy.mesh" not in line), "f.mlir")
-    assert str(module) == read
-    assert str(sw.parse(str(module))) == read
+@pytest.mark.parametrize(("form", "wanted"), [(ALL, READ_ALL), (SOME, READ_SOME)], ids=["all axes", "some axes"])
+def test_calls_around_a_manual_region_are_read_as_one(form: dict[str, str], wanted: str) -> None:
+    module = sw.parse(MANUAL.format(**form), "f.mlir")
+    assert wanted in str(module)
+    assert str(sw.parse(str(module))) == str(module)
     module.propagate()
-    with pytest.raises(sw.UnsupportedError) as refused:
-        module.compile()
-    assert str(refused.value) == (
-        "custom_call @SPMDFullToShardShape: can be read, propagated and printed, but not run, because it encloses a "
-        "manual region; write the function on whole arrays, and annotate them with sw.shard (at f.mlir:4)"
-    )
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    np.testing.assert_allclose(module.compile()(x), np.sin(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "stablehlo.sine %1",
+            "stablehlo.add %1, %c",
+            "a value of a manual region must enter it by @SPMDFullToShardShape",
+        ),
+        ("@SPMDFullToShardShape(%0)", "@SPMDFullToShardShape(%arg0)", "the operand must have a sharding, got none"),
+        ("tensor<2x8xf32>", "tensor<4x8xf32>", "the region must see operand 0 as tensor<2x8xf32>, got tensor<4x8xf32>"),
+        ('"{manual}"', '"{replicated}"', "the calls around a manual region must have manual axes"),
+    ],
+)
+def test_calls_that_are_around_no_region_are_errors(old: str, new: str, expected: str) -> None:
+    text = MANUAL.format(**ALL).replace("(%arg0: tensor<8x8xf32>)", "(%arg0: tensor<8x8xf32>, %c: tensor<2x8xf32>)")
+    with pytest.raises(sw.Error) as refused:
+        sw.parse(text.replace(old, new), "f.mlir")
+    assert expected in str(refused.value), str(refused.value)
+    assert str(refused.value).startswith(("4:", "5:"))
 
 
 def devices_of(form: str) -> np.ndarray:

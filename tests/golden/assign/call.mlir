@@ -28,8 +28,8 @@ module attributes {shardwise.stage = "assigned"} {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {"b"}]>]>} : (tensor<5x8xf32>, tensor<8x12xf32>) -> tensor<5x12xf32>
     %1 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {"b"}]>]>} : tensor<5x12xf32>
     %2 = stablehlo.dot_general %1, %arg2, contracting_dims = [1] x [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {}], unreduced={"b"}>]>} : (tensor<5x12xf32>, tensor<12x8xf32>) -> tensor<5x8xf32>
-    %3 = sdy.reshard %2 <@mesh, [{"a"}, {}]> {cause = "reduction in dot_general"} : tensor<5x8xf32>
-    %4 = stablehlo.add %arg0, %3 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {}]>]>} : tensor<5x8xf32>
+    %3 = stablehlo.add %arg0, %2 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {}], unreduced={"b"}>]>} : tensor<5x8xf32>
+    %4 = sdy.reshard %3 <@mesh, [{"a"}, {}]> {cause = "reduction in dot_general"} : tensor<5x8xf32>
     return %4 : tensor<5x8xf32>
   }
 }

@@ -317,3 +317,28 @@ def test_two_functions_of_jax_share_an_equal_layer() -> None:
     program = sw.jit(lambda ws, x: first(ws, x) + second(ws, 1 + x), mesh=MESH).lower(weights, X).compile()
     assert program.as_text("global").count("func.func private @block") == 1
     assert program.as_text("global").count("call @block") == 4
+
+
+def fsdp(params: dict[str, Any], ids: Any, column: Any = lambda ids: ids[..., None]) -> Any:
+    """A layer behind a lookup. ``column`` adds the dim of size 1 that the gather of rows needs."""
+    numbers = jax.lax.GatherDimensionNumbers(offset_dims=(2,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    x = jax.lax.gather(params["e"], column(ids), numbers, (1, 128), mode="promise_in_bounds")
+    return jnp.mean((x + jax.nn.gelu(x @ params["w1"]) @ params["w2"]) ** 2)
+
+
+def test_parameters_that_are_split_over_the_batch_axis_need_no_annotated_activations() -> None:
+    """At most, each is gathered once, and its gradient is reduced once; without the batch, activations are gathered."""
+    shapes = {"e": (512, 128), "w1": (128, 512), "w2": (512, 128)}
+    params = {name: jax.ShapeDtypeStruct(shape, np.float32) for name, shape in shapes.items()}
+    ids = jax.ShapeDtypeStruct((16, 128), np.int32)
+    specs = dict.fromkeys(shapes, P("x"))
+    sent = []
+    for loss in (
+        sw.from_jax(jax.grad(fsdp)),
+        sw.grad(sw.from_jax(fsdp)),
+        sw.from_jax(jax.grad(lambda params, ids: fsdp(params, ids, lambda ids: ids.reshape(*ids.shape, 1)))),
+    ):
+        jitted = sw.jit(loss, mesh=sw.Mesh({"x": 8}), in_shardings=(specs, P("x")), out_shardings=specs)
+        sent.append(jitted.lower(params, ids).compile().collectives().total_bytes)
+    assert sent == [sent[0]] * 3
+    assert 0 < sent[0] <= 6 * (512 * 128 * 4 * 7 // 8)

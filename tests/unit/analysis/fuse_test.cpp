@@ -94,6 +94,15 @@ TEST(Fusion, WideningIsPartOfWhatReadsIt) {
             "dot_general convert: 114688\n");
 }
 
+TEST(Fusion, IntegersAreWidenedWhereTheyAreRead) {
+  // 2·64·128 as bf16, 128·256 as i8, 2·64·256 of the result
+  EXPECT_EQ(groups_of(R"(%w = stablehlo.convert %b : (tensor<128x256xi8>) -> tensor<128x256xbf16>
+    %r = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0]
+        : (tensor<64x128xbf16>, tensor<128x256xbf16>) -> tensor<64x256xbf16>)",
+                      "%a: tensor<64x128xbf16>, %b: tensor<128x256xi8>", "tensor<64x256xbf16>"),
+            "dot_general: 81920\n");
+}
+
 // Two products read %0: it is written once and read twice.
 TEST(Fusion, AValueThatOtherGroupsReadIsWrittenOnce) {
   EXPECT_EQ(groups_of(R"(%0 = stablehlo.tanh %a : tensor<32x32xf32>

@@ -98,6 +98,29 @@ TEST(OpTime, AProductWithOneNarrowOperandIsThatOfTheWideOne) {
   EXPECT_EQ(op.time.bytes, 40960);
 }
 
+// Weights in integers: the product is that of floats, but the weights have their own bytes.
+TEST(OpTime, IntegersAreWidenedWhereTheyAreRead) {
+  const auto product = [](const std::string& from, const std::string& to) {
+    return Timed("%w = stablehlo.convert %b : (tensor<64x64x" + from + ">) -> tensor<64x64x" + to + ">\n" +
+                     "%r = stablehlo.dot_general %a, %w, contracting_dims = [1] x [0] : (tensor<64x64x" + to +
+                     ">, tensor<64x64x" + to + ">) -> tensor<64x64x" + to + ">",
+                 "%a: tensor<64x64x" + to + ">, %b: tensor<64x64x" + from + ">", "tensor<64x64x" + to + ">")
+        .time;
+  };
+  // 2·64³ = 524288 at 1000 a ps in bf16, and at 500 in f32
+  EXPECT_EQ(product("i8", "bf16").unit_ps[0], 525);
+  EXPECT_EQ(product("i8", "f32").unit_ps[0], 1049);
+  // 64² elements of each operand and of the result
+  EXPECT_EQ(product("i8", "bf16").bytes, 4096 * (2 + 1 + 2));
+  EXPECT_EQ(product("ui8", "bf16").bytes, 4096 * (2 + 1 + 2));
+  EXPECT_EQ(product("i16", "f32").bytes, 4096 * (4 + 2 + 4));
+  EXPECT_EQ(product("ui32", "f64").bytes, 4096 * (8 + 4 + 8));
+  // A float that does not hold each of them rounds: the product reads what was rounded.
+  EXPECT_EQ(product("i16", "bf16").bytes, 4096 * (2 + 2 + 2));
+  EXPECT_EQ(product("i32", "f32").bytes, 4096 * (4 + 4 + 4));
+  EXPECT_EQ(product("i64", "f64").bytes, 4096 * (8 + 8 + 8));
+}
+
 TEST(OpTime, DefaultPrecisionIsThatOfTheHardware) {
   const std::string arguments = "%a: tensor<64x64xf32>, %b: tensor<64x64xf32>";
   const auto text = [](const std::string& precision) {

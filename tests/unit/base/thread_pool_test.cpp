@@ -138,7 +138,7 @@ TEST_F(ThreadPool, InterruptsLongWorkOfOneThreadOrMore) {
       };
       EXPECT_THROW(run(), std::runtime_error);
       EXPECT_LT(done, int64_t{nested ? 8 : 1} << 40);  // not all of the work
-      EXPECT_EQ(sum_below(1000, 1), 499500);  // and nobody asks any more
+      EXPECT_EQ(sum_below(1000, 1), 499500);           // and nobody asks any more
     }
   }
 }

@@ -7,7 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include "shardwise/base/error.h"
 #include "shardwise/choice/program_placements.h"
+#include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
 #include "support/program_text.h"
 
 namespace shardwise {
@@ -26,7 +29,7 @@ func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 }
 )");
   ProgramPlacements placements(module);
-  DryRuns runs(module);
+  DryRuns runs(module, *default_hardware());
   const auto bytes = [&](size_t position) {
     const OpView op(module, module.region(module.main().body).ops[position]);
     const auto methods = op.def().methods;
@@ -39,6 +42,34 @@ func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   };
   EXPECT_GT(bytes(2), 0);
   EXPECT_EQ(bytes(3), 0);
+}
+
+// A method of `op` that makes `y`, by `partition`.
+Method method_of(void (*partition)(PartitionContext&)) {
+  return {.name = "test",
+          .factors = [](const OpView&, const ShardingRule&) { return std::vector<FactorId>{}; },
+          .placements = nullptr,
+          .partition = partition};
+}
+
+// A type has fewer than 2^56 elements: no candidate. An op of wrong shapes is a bug of the method.
+TEST(DryRuns, OnlyATensorThatIsTooLargeMakesAMethodImpossible) {
+  const Module module = parse_program(R"(
+func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.negate %arg0 : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+)");
+  DryRuns runs(module, *default_hardware());
+  const OpView op(module, module.region(module.main().body).ops.front());
+  const std::vector<PlacementId> tensors(2);
+  const Method too_large = method_of([](PartitionContext& context) {
+    build_pad_along(context.builder(), context.operand(0), 0, 0, 0, int64_t{1} << 56);
+  });
+  EXPECT_FALSE(runs.cost(op, sharding_rule(op), too_large, tensors, {true}).is_possible);
+  const Method wrong =
+      method_of([](PartitionContext& context) { build_reshape(context.builder(), context.operand(0), Dims{3}); });
+  EXPECT_THROW(runs.cost(op, sharding_rule(op), wrong, tensors, {true}), ShapeError);
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ func.func @main(%arg0: tensor<64x64x64xf32> {sdy.sharding = #sdy.sharding<@mesh,
   const PlacementId pending_at = placements.of(x.sharding, x.type), reduced = placements.declared(op.operand(0));
   const TensorPlacements operand{reduced, pending_at};
   const Placement* home[] = {placements.find(pending_at), placements.find(pending_at)};
-  const Pending pending = pending_of(op, sharding_rule(op), home);
+  const Pending pending = pending_of(op, ProgramLinearity(module), home);
   ASSERT_FALSE(pending.axes.empty());
   const CandidateSet set =
       op_candidates(placements, op, sharding_rule(op), {operand, operand, {placements.declared(op.result())}}, pending);

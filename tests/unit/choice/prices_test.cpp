@@ -316,8 +316,8 @@ Price price_of(const MethodCount& count) {
     const ValueId value = t < op.operand_count() ? op.operand(t) : op.result(t - op.operand_count());
     tensors.push_back(placement_of(placements, module.value(value).type, count.tensors[t]));
   }
-  return DryRuns(module).price(op, sharding_rule(op), *method, tensors, std::vector<bool>(op.result_count(), true),
-                               *default_hardware());
+  DryRuns runs(module, *default_hardware());
+  return runs.cost(op, sharding_rule(op), *method, tensors, std::vector<bool>(op.result_count(), true)).price;
 }
 
 TEST(MethodPrice, IsThatOfACountByHand) {

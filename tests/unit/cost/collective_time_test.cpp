@@ -414,7 +414,7 @@ TEST(CollectiveTime, SaturatesForTheLargestSizes) {
   for (const std::string& name : builtin_hardware_names()) {
     for (const TransferKind kind : kKinds) {
       for (const int64_t bytes : {int64_t{0}, int64_t{1}, kSaturated, std::numeric_limits<int64_t>::max()}) {
-        const Price price = collective_price(kind, mesh, all_axes(mesh), bytes, *builtin_hardware(name));
+        const Price price = collective_price(kind, mesh, all_axes(mesh), bytes, 4, *builtin_hardware(name));
         EXPECT_GE(price.ps, 0);
         EXPECT_LE(price.ps, kSaturated);
         EXPECT_LE(price.bytes, kSaturated);
@@ -426,7 +426,9 @@ TEST(CollectiveTime, SaturatesForTheLargestSizes) {
 TEST(CollectivePrice, HasTimeBytesAndRounds) {
   const Mesh mesh("mesh", {{"x", 2}, {"y", 4}});
   const AxisList y{full_axis(mesh, 1)};
-  const auto price = [&](TransferKind kind) { return collective_price(kind, mesh, y, 450'000, *default_hardware()); };
+  const auto price = [&](TransferKind kind) {
+    return collective_price(kind, mesh, y, 450'000, 4, *default_hardware());
+  };
   EXPECT_EQ(price(TransferKind::kAllGather), (Price{3'000'000, 1'350'000, 1}));
   EXPECT_EQ(price(TransferKind::kReduceScatter), (Price{750'000, 337'500, 1}));
   EXPECT_EQ(price(TransferKind::kAllReduce), (Price{1'500'000, 675'000, 2}));
@@ -435,7 +437,7 @@ TEST(CollectivePrice, HasTimeBytesAndRounds) {
   EXPECT_EQ(price(TransferKind::kPermute), (Price{1'000'000, 450'000, 1}));
   EXPECT_EQ(price(TransferKind::kExchange), (Price{1'000'000, 450'000, 1}));
   EXPECT_EQ(price(TransferKind::kChain), (Price{3'000'000, 450'000, 3}));
-  EXPECT_EQ(collective_price(TransferKind::kAllGather, mesh, {}, 450'000, *default_hardware()), Price{});
+  EXPECT_EQ(collective_price(TransferKind::kAllGather, mesh, {}, 450'000, 4, *default_hardware()), Price{});
 }
 
 TEST(CollectivePrice, TakesAsLongForAMillionDevicesWithIds) {
@@ -443,10 +445,10 @@ TEST(CollectivePrice, TakesAsLongForAMillionDevicesWithIds) {
   for (int64_t i = 0; i < 1 << 20; ++i) ids.push_back((i % 1024) * 1024 + i / 1024);
   const Mesh mesh("mesh", {{"x", 1024}, {"y", 1024}}, ids);
   const AxisList y{full_axis(mesh, 1)};
-  const Price first = collective_price(TransferKind::kAllGather, mesh, y, 1 << 20, *default_hardware());
+  const Price first = collective_price(TransferKind::kAllGather, mesh, y, 1 << 20, 4, *default_hardware());
   // A million calls that read the ids would take an hour.
   for (int i = 0; i < 100'000; ++i) {
-    ASSERT_EQ(collective_price(TransferKind::kAllGather, mesh, y, 1 << 20, *default_hardware()), first);
+    ASSERT_EQ(collective_price(TransferKind::kAllGather, mesh, y, 1 << 20, 4, *default_hardware()), first);
   }
 }
 

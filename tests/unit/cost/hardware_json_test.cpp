@@ -97,7 +97,7 @@ TEST(HardwareJson, ErrorsNameFileAndPlace) {
       {file_with("\"name\": \"mine\"", "\"nmae\": \"mine\""), "mine.json: the document must have \"name\""},
       {file_with("\"memory\":", "\"memroy\":"),
        "mine.json: the document must have no other keys than format, version, name, description, base, sources, "
-       "peak_flops, default_dot, memory, launch, fused_attention, efficiency, tiers, got \"memroy\""},
+       "peak_flops, default_dot, memory, launch, fused_attention, efficiency, tiers, calibration, got \"memroy\""},
       {file_with("\"bandwidth\": 3e12, ", ""), "mine.json: memory must have \"bandwidth\""},
       {file_with("3e12", "-3e12"), "mine.json: memory.bandwidth must be at least 1 per second, got -3e+12"},
       {file_with("3e12", "\"fast\""), "mine.json: memory.bandwidth must be a number, got string"},
@@ -160,6 +160,39 @@ TEST(HardwareJson, ErrorsOfTiersAndTables) {
   const std::string json = file_with("", "");
   EXPECT_EQ(message_of(json.substr(0, json.find("\"tiers\"")) + "\"tiers\": []}"),
             "mine.json: tiers must have a tier at least");
+}
+
+TEST(HardwareJson, ErrorsOfACalibration) {
+  const std::string_view valid = R"({"constants": {"matrix": 1.5, "attention": 0, "tiers.a": 0.4}, "fitted_on": "bench",
+    "steps": 3, "mean_error": 0.01, "max_error": 0.03, "left_out_error": 0.02})";
+  const auto error_with = [&](std::string_view part, std::string_view other) {
+    std::string calibration(valid);
+    if (!part.empty()) calibration.replace(calibration.find(part), part.size(), other);
+    return message_of(file_with(R"("memory":)", str(R"("calibration": )", calibration, R"(, "memory":)")));
+  };
+  EXPECT_EQ(error_with("", ""), "no error");
+  const struct {
+    std::string_view part, other, error;
+  } cases[] = {
+      {"\"matrix\"", "\"vector\"",
+       "calibration.constants must have matrix, attention, memory or \"tiers.\" with the name of a tier as keys, got "
+       "\"vector\""},
+      {"tiers.a", "tiers.x",
+       "calibration.constants must have matrix, attention, memory or \"tiers.\" with the name of a tier as keys, got "
+       "\"tiers.x\""},
+      {"1.5", "-1.5", "calibration.constants.matrix must be a number of at least 0, got -1.5"},
+      {R"({"matrix": 1.5, "attention": 0, "tiers.a": 0.4})", "{}",
+       "calibration.constants must have the constant of a term at least"},
+      {"\"bench\"", "\"\"", "calibration.fitted_on must not be empty"},
+      {"3,", "0,", "calibration.steps must be a number of steps of at least 1, got 0"},
+      {"0.01", "\"small\"", "calibration.mean_error must be a number, got string"},
+      {"0.02", "-1", "calibration.left_out_error must be a number of at least 0, got -1"},
+      {R"("max_error")", R"("worst_error")", "calibration must have no other keys than constants, fitted_on, steps"},
+  };
+  for (const auto& [part, other, error] : cases) {
+    const std::string found = error_with(part, other);
+    EXPECT_TRUE(found.starts_with(str("mine.json: ", error))) << found << "\nexpected: " << error;
+  }
 }
 
 TEST(HardwareJson, ErrorsNameLineAndColumn) {

@@ -82,13 +82,20 @@ TEST(Price, TextShowsThatAFieldIsSaturated) {
   EXPECT_EQ(to_text(Price{.ps = 1, .work = kSaturated - 1}), "1 ps");
 }
 
-TEST(MostAllReduceBytes, AreAsManyAsAllReduceBytesForHugeOperands) {
+TEST(AllReduceBytes, AreThoseOfTheLargestPart) {
+  EXPECT_EQ(all_reduce_bytes(16384, 8, 4), 28672);
+  EXPECT_EQ(all_reduce_bytes(4, 4096, 4), 4095 * 4);
+  EXPECT_EQ(mean_all_reduce_bytes(4, 8), 7);
+  EXPECT_EQ(all_reduce_bytes(40, 8, 4), 10 * 4 + 6 * 2 * 4);
+}
+
+TEST(AllReduceBytes, AreThoseOfEqualPartsForHugeOperands) {
   for (const double bytes : {0x1p62, 0x1p63, 0x1p80}) {
-    EXPECT_EQ(most_all_reduce_bytes(bytes, 8, 4), all_reduce_bytes(bytes, 8));
+    EXPECT_EQ(all_reduce_bytes(bytes, 8, 4), mean_all_reduce_bytes(bytes, 8));
   }
   // 2^60 elements - 4 of 4 B on 3 devices: (elements + part) * 4 B, beyond 2^62
-  EXPECT_NEAR(most_all_reduce_bytes(0x1p62 - 0x1p20, 3, 4) / 0x1p62, 4.0 / 3, 1e-6);
-  EXPECT_NEAR(most_all_reduce_bytes(0x1p61, kSaturated, 1) / 0x1p62, 1, 0.51);
+  EXPECT_NEAR(all_reduce_bytes(0x1p62 - 0x1p20, 3, 4) / 0x1p62, 4.0 / 3, 1e-6);
+  EXPECT_NEAR(all_reduce_bytes(0x1p61, kSaturated, 1) / 0x1p62, 1, 0.51);
 }
 
 TEST(Price, TextHasThreeDigits) {

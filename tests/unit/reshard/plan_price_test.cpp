@@ -42,5 +42,10 @@ TEST(PlanPrice, OfAReductionIsOfTheTileThatIsReduced) {
             "reduce_scatter 3.73 ns, 1.64 KiB, 1 round");
 }
 
+// The device whose part is the one element receives 7 addends, and the others receive the sum: 28 B, as in the ledger.
+TEST(PlanPrice, OfAReductionOfFewerElementsThanDevicesIsThatOfTheLargestPart) {
+  EXPECT_EQ(price_text({1}, R"([{}], unreduced={"model"})", "[{}]"), "all_reduce 18 ps, 28 B, 2 rounds");
+}
+
 }  // namespace
 }  // namespace shardwise

@@ -84,5 +84,64 @@ TEST(Simplify, DropsAnnotationsInCombiners) {
             "return %0 : tensor<4xf32>\n");
 }
 
+// ---- one form of each movement: tests/golden/simplify shows more of them -------------------------------------------
+
+TEST(Simplify, FoldedOpsHaveTheLocationAndTheOriginOfTheOldOnes) {
+  Module module = parse_program(R"(sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4xf32>) -> tensor<4x1xf32> {
+    %0 = stablehlo.broadcast_in_dim %x, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {?}]>]>}
+        : (tensor<4xf32>) -> tensor<4x1xf32> loc("train.py":7:0)
+    return %0 : tensor<4x1xf32>
+  })");
+  module.mark_origins();
+  const Value before = module.value(module.region(module.main().body).results[0]);
+  const std::string place = module.context().location_text(module.op(before.op).loc);
+  PassContext context;
+  module = simplify(std::move(module), context);
+  const Value after = module.value(module.region(module.main().body).results[0]);
+  EXPECT_EQ(OpView(module, after.op).name(), "stablehlo.reshape");
+  EXPECT_EQ(module.context().location_text(module.op(after.op).loc), place);
+  EXPECT_NE(place.find("train.py:7"), std::string::npos) << place;
+  EXPECT_EQ(module.op(after.op).origin, before.op);
+  EXPECT_EQ(after.origin, before.origin);
+  EXPECT_EQ(after.sharding, before.sharding);
+}
+
+// The dims that a rule names are those of this op.
+TEST(Simplify, KeepsOpsWithARuleOfTheUser) {
+  const std::string reshape =
+      "stablehlo.broadcast_in_dim %arg0, dims = [0] {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i, j]) {i=4, "
+      "j=1}, custom>} : (tensor<4xf32>) -> tensor<4x1xf32>";
+  const std::string product =
+      "stablehlo.dot_general %1, %0, contracting_dims = [0] x [0] {sdy.sharding_rule = #sdy.op_sharding_rule<([k, j], "
+      "[k, i])->([j, i]) {i=1, j=3, k=4}, custom>} : (tensor<4x3xf32>, tensor<4x1xf32>) -> tensor<3x1xf32>";
+  const std::string transpose = "stablehlo.transpose %arg1, dims = [1, 0] : (tensor<3x4xf32>) -> tensor<4x3xf32>";
+  const std::string body = "%0 = " + reshape + "\n%1 = " + transpose + "\n%2 = " + product + "\n";
+  EXPECT_EQ(simplified("func.func @main(%arg0: tensor<4xf32>, %arg1: tensor<3x4xf32>) -> tensor<3x1xf32> {\n" + body +
+                       "return %2 : tensor<3x1xf32>\n}"),
+            body + "return %2 : tensor<3x1xf32>\n");
+}
+
+// As a reshape, it has no sharding rule.
+TEST(Simplify, KeepsBroadcastsWithoutElements) {
+  const std::string body =
+      "%0 = stablehlo.broadcast_in_dim %arg0, dims = [0] : (tensor<0xf32>) -> tensor<0x1xf32>\n"
+      "return %0 : tensor<0x1xf32>\n";
+  EXPECT_EQ(simplified("func.func @main(%arg0: tensor<0xf32>) -> tensor<0x1xf32> {\n" + body + "}"), body);
+}
+
+// Both readers of the reshape are one op, so nothing else reads it.
+TEST(Simplify, CountsEqualReadersOnce) {
+  EXPECT_EQ(simplified(R"(func.func @main(%x: tensor<4x6xf32>) -> (tensor<8x3xf32>, tensor<8x3xf32>) {
+    %0 = stablehlo.reshape %x : (tensor<4x6xf32>) -> tensor<24xf32>
+    %1 = stablehlo.reshape %0 : (tensor<24xf32>) -> tensor<8x3xf32>
+    %2 = stablehlo.reshape %0 : (tensor<24xf32>) -> tensor<8x3xf32>
+    %3 = stablehlo.sine %0 : tensor<24xf32>
+    return %1, %2 : tensor<8x3xf32>, tensor<8x3xf32>
+  })"),
+            "%0 = stablehlo.reshape %arg0 : (tensor<4x6xf32>) -> tensor<8x3xf32>\n"
+            "return %0, %0 : tensor<8x3xf32>, tensor<8x3xf32>\n");
+}
+
 }  // namespace
 }  // namespace shardwise

@@ -5,6 +5,7 @@
 
 #include "shardwise/mesh/digits.h"
 #include "shardwise/ops/partitioning/addends.h"
+#include "shardwise/ops/partitioning/linearity.h"
 #include "shardwise/ops/partitioning/owned_rows.h"
 
 namespace shardwise {
@@ -126,6 +127,27 @@ void finish(const ShardingRule& rule, ComputeSharding& chosen) {
   if (chosen.reduced.empty() && chosen.passed.empty()) chosen.reducer = Reducer::kNone;
 }
 
+// The first of the tensors that have the same axes along the same factors: the others lead to the same candidates. There
+// are few, while a concatenate may have thousands of operands.
+std::vector<size_t> different_tensors(const FactorProjection& projection) {
+  const ShardingRule& rule = projection.rule();
+  const auto axes_of = [&](size_t tensor, size_t factor) {
+    const FactorSharding* found = projection.find(tensor, static_cast<FactorId>(factor));
+    return found == nullptr ? AxisSpan() : AxisSpan(found->axes);
+  };
+  const auto are_alike = [&](size_t a, size_t b) {
+    for (size_t f = 0; f < rule.factors().size(); ++f) {
+      if (!std::ranges::equal(axes_of(a, f), axes_of(b, f))) return false;
+    }
+    return true;
+  };
+  std::vector<size_t> found;
+  for (size_t t = 0; t < rule.tensor_count(); ++t) {
+    if (std::ranges::none_of(found, [&](size_t other) { return are_alike(other, t); })) found.push_back(t);
+  }
+  return found;
+}
+
 }  // namespace
 
 bool stays_local(const OpView& op, const ShardingRule& rule, FactorId factor, int64_t shards) {
@@ -193,17 +215,17 @@ ComputeShardings::ComputeShardings(const OpView& op, const ShardingRule& rule)
 void ComputeShardings::add(const FactorProjection& projection, std::span<const Placement* const> placements,
                            const AxisList& passed, Reducer passed_reducer) {
   const Request request{projection, passed, passed_reducer};
-  const size_t tensors = rule_.tensor_count();
+  const std::vector<size_t> leaders = different_tensors(projection);
   std::vector<size_t> order;
-  for (size_t leader = 0; leader < tensors; ++leader) {
+  for (const size_t leader : leaders) {
     order.assign(1, leader);
-    for (size_t t = 0; t < tensors; ++t) {
+    for (size_t t = 0; t < rule_.tensor_count(); ++t) {
       if (t != leader) order.push_back(t);
     }
     add(request, order);
   }
   // Using fewer axes can save a reshard, at the price of more work per device.
-  for (size_t leader = 0; leader < tensors; ++leader) add(request, std::span(&leader, 1));
+  for (const size_t leader : leaders) add(request, std::span(&leader, 1));
   add_where_they_are(placements, passed, passed_reducer);
 }
 
@@ -223,6 +245,15 @@ void ComputeShardings::add(const Request& request, std::span<const size_t> order
 }
 
 namespace {
+
+// Whether a method keeps each factor sharded that has axes: its own ones, or those of the rule. One may be another method's.
+bool keeps_all(const std::vector<FactorId>& own, const std::vector<bool>& usable, const ComputeSharding& chosen) {
+  for (size_t f = 0; f < chosen.factors.size(); ++f) {
+    const bool is_own = std::ranges::find(own, static_cast<FactorId>(f)) != own.end();
+    if (!chosen.factors[f].empty() && !usable[f] && !is_own) return false;
+  }
+  return true;
+}
 
 size_t hash_of(const ComputeSharding& candidate) {
   size_t hash = std::hash<const Method*>{}(candidate.method);
@@ -312,7 +343,7 @@ void ComputeShardings::add_by_methods(const ComputeSharding& chosen) {
   std::vector<OpPlacement> found;
   for (size_t m = 0; m < methods_.size(); ++m) {
     const Method& method = op_.def().methods[m];
-    if (method.placements == nullptr) continue;
+    if (method.placements == nullptr || !keeps_all(methods_[m], usable_, chosen)) continue;
     found.clear();
     method.placements(op_, rule_, chosen.factors, found);
     for (OpPlacement& placement : found) {
@@ -385,28 +416,6 @@ void ComputeShardings::take_axes(ComputeSharding& chosen, std::vector<AxisList>&
 
 namespace {
 
-// Whether the op may leave exactly these operands unreduced, if it is linear like that.
-bool pass_together(const OpView& op, Linear linear, const std::vector<bool>& pending) {
-  const auto count = static_cast<size_t>(std::ranges::count(pending, true));
-  switch (linear) {
-    case Linear::kNone:
-    case Linear::kDividend: return false;
-    case Linear::kFirst: return count == 1 && pending[0];
-    case Linear::kEach: return count == 1;
-    case Linear::kJoint: break;
-  }
-  for (size_t i = 0; i < pending.size(); ++i) {
-    if (pending[i] && !op.def().is_joint(i)) return false;
-  }
-  return count > 0;
-}
-
-// Whether owned and other addends meet in an op that copies elements.
-bool mixes_owned(const OpView& op, const Pending& pending) {
-  return only_copies(op.def()) && is_inexact(op.result_type().dtype) && std::ranges::count(pending.owned, true) != 0 &&
-         pending.owned != pending.operands;
-}
-
 // Whether one device has each element of the results.
 bool leaves_owned(const OpView& op, const ComputeSharding& compute, const Pending& pending) {
   if (compute.reducer != Reducer::kSum) return false;
@@ -418,13 +427,17 @@ bool leaves_owned(const OpView& op, const ComputeSharding& compute, const Pendin
 
 }  // namespace
 
-Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands) {
+Pending pending_of(const OpView& op, const ProgramLinearity& linearity, std::span<const Placement* const> operands) {
+  const auto is_unreduced = [](const Placement* placement) {
+    return placement != nullptr && !placement->unreduced.empty();
+  };
+  if (std::ranges::none_of(operands, is_unreduced)) return {};  // most ops
   Pending pending;
   pending.operands.assign(op.operand_count(), false);
   pending.owned.assign(op.operand_count(), false);
   size_t count = 0;
   for (size_t i = 0; i < op.operand_count(); ++i) {
-    if (operands[i] == nullptr || operands[i]->unreduced.empty()) continue;
+    if (!is_unreduced(operands[i])) continue;
     const bool is_other = pending.axes != operands[i]->unreduced || pending.reducer != operands[i]->reducer ||
                           pending.mesh != operands[i]->mesh;
     // One reduction must complete the result, so all pending operands need the same axes, reducer and mesh.
@@ -436,8 +449,10 @@ Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const P
     pending.owned[i] = operands[i]->is_owned;
     ++count;
   }
-  const bool passes = count != 0 && pass_together(op, linear_in(op, rule, pending.reducer), pending.operands);
-  return passes && !mixes_owned(op, pending) ? pending : Pending{};
+  const OpLinearity passing = linearity.of(op.id(), pending.reducer);
+  const bool has_owned = std::ranges::find(pending.owned, true) != pending.owned.end();
+  const bool mixes_owned = passing.copies_inexact && has_owned && pending.owned != pending.operands;
+  return passing.passes(pending.operands) && !mixes_owned ? pending : Pending{};
 }
 
 PlacementId operand_placement(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,

@@ -26,9 +26,9 @@
 
 #include <vector>
 
+#include "shardwise/choice/op_linearity.h"
 #include "shardwise/choice/program_placements.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ops/partitioning/linearity.h"
 #include "shardwise/propagation/factor_projection.h"
 
 namespace shardwise {
@@ -118,15 +118,12 @@ struct Pending {
   bool only_if_less = false;   // reduced operands become unreduced only if that sends less
 };
 
-inline bool may_pass(const OpView& op, const ShardingRule& rule, Reducer reducer) {
-  return linear_in(op, rule, reducer) != Linear::kNone;
-}
 // The pending reductions of operands with these placements (null: replicated), if the op can pass on all of them; else
 // none. If an op is joint in its operands, reduced operands may become parts of such a reduction. An op that copies
 // elements passes no reduction on in which owned operands and addends meet: their sum would make signalling NaNs quiet.
 //
 //   concatenate(x[i], y @ w)             x[i] is owned: one device has its bits
-Pending pending_of(const OpView& op, const ShardingRule& rule, std::span<const Placement* const> operands);
+Pending pending_of(const OpView& op, const ProgramLinearity& linearity, std::span<const Placement* const> operands);
 
 // The placement of a tensor of an op that is computed with this compute sharding. A result is owned if the method gives
 // each element by its owner, or if the op copies elements of operands that are.

@@ -67,15 +67,18 @@ class Assignments {
     AxisList all;
     for (const TensorPlacements& tensor : tensors_) {
       for (const PlacementId id : tensor) {
-        if (const Placement* placement = on_mesh(id)) append(all, placement->axes());
+        const Placement* placement = on_mesh(id);
+        for (const AxisRef& axis : placement == nullptr ? AxisList() : placement->axes()) {
+          if (std::ranges::find(all, axis) == all.end()) all.push_back(axis);
+        }
       }
     }
     AxisList cut;
     for (const AxisRef& axis : all) {
-      // Sub-axes that no single split of the axis has: the first one stays.
+      // Two sub-axes that no single split of the axis has cannot be in one placement: the first one stays.
       const auto parts = cut_at(std::span(&axis, 1), all);
       for (const AxisRef& part : parts ? *parts : AxisList{axis}) {
-        if (!overlaps(cut, part)) cut.push_back(part);
+        if (!overlaps(cut, part) && can_coexist(cut, part)) cut.push_back(part);
       }
     }
     std::ranges::sort(cut);
@@ -154,15 +157,18 @@ class Assignments {
     axes = std::move(merged);
   }
 
-  // Methods that move nothing: each tensor in each of its placements, the others as propagation has them.
+  // Methods that move nothing: each tensor in each of its placements, the others as propagation has them. No more than a set
+  // may have, because a concatenate may have thousands of operands.
   void add_in_place() {
     std::vector<const Placement*> placed(tensors_.size(), nullptr);
     for (size_t t = 0; t < tensors_.size(); ++t) placed[t] = tensors_[t].empty() ? nullptr : on_mesh(tensors_[t][0]);
+    shardings_.add_where_they_are(placed, passed_, reducer_);
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const Placement* declared = placed[t];
       for (const PlacementId id : tensors_[t]) {
+        if (shardings_.candidates().size() >= CandidateSet::kMost) return;
         placed[t] = on_mesh(id);
-        shardings_.add_where_they_are(placed, passed_, reducer_);
+        if (placed[t] != declared) shardings_.add_where_they_are(placed, passed_, reducer_);
       }
       placed[t] = declared;
     }
@@ -180,20 +186,6 @@ class Assignments {
   std::vector<size_t> free_;  // those that are not passed
   size_t seen_ = 0;
 };
-
-// The meshes on which the op may be computed: null for that of the program, if there is one only.
-std::vector<MeshPtr> meshes_of(const ProgramPlacements& placements, const std::vector<TensorPlacements>& tensors) {
-  if (!placements.has_several_meshes()) return {nullptr};
-  std::vector<MeshPtr> meshes{placements.mesh()};
-  for (const TensorPlacements& tensor : tensors) {
-    for (const PlacementId id : tensor) {
-      const Placement* placement = placements.find(id);
-      if (placement == nullptr || placement->is_fully_replicated()) continue;
-      if (std::ranges::find(meshes, placement->mesh) == meshes.end()) meshes.push_back(placement->mesh);
-    }
-  }
-  return meshes;
-}
 
 class Candidates {
  public:
@@ -223,6 +215,19 @@ class Candidates {
 };
 
 }  // namespace
+
+std::vector<MeshPtr> meshes_of(const ProgramPlacements& placements, const std::vector<TensorPlacements>& tensors) {
+  if (!placements.has_several_meshes()) return {nullptr};
+  std::vector<MeshPtr> meshes{placements.mesh()};
+  for (const TensorPlacements& tensor : tensors) {
+    for (const PlacementId id : tensor) {
+      const Placement* placement = placements.find(id);
+      if (placement == nullptr || placement->is_fully_replicated()) continue;
+      if (std::ranges::find(meshes, placement->mesh) == meshes.end()) meshes.push_back(placement->mesh);
+    }
+  }
+  return meshes;
+}
 
 CandidateSet op_candidates(const ProgramPlacements& placements, const OpView& op, const ShardingRule& rule,
                            const std::vector<TensorPlacements>& tensors, const Pending& pending) {

@@ -24,6 +24,10 @@ namespace shardwise {
 // The placements that a tensor may be taken from or brought to; that of propagation first.
 using TensorPlacements = std::vector<PlacementId>;
 
+// The meshes on which an op of these tensors may be computed: null for that of the program, if there is one only; otherwise
+// that of the program, and those of the tensors that are split.
+std::vector<MeshPtr> meshes_of(const ProgramPlacements& placements, const std::vector<TensorPlacements>& tensors);
+
 struct CandidateSet {
   static constexpr size_t kMost = 256;
 

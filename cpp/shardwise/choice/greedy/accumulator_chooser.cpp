@@ -12,24 +12,13 @@ namespace {
 AxisList intersection(const AxisList& a, const AxisList& b) { return difference(a, difference(a, b)); }
 
 // The operands that must come unreduced if those in `dependent` do; none if the op does not pass them on.
-std::vector<bool> pending_operands(const OpView& op, Linear kind, Reducer reducer, const std::vector<bool>& dependent) {
-  std::vector<bool> pending(dependent.size(), false);
-  switch (kind) {
-    case Linear::kNone:
-    case Linear::kDividend: return {};
-    // multiply: %dw · %dw is not linear in %dw.
-    case Linear::kEach: return std::ranges::count(dependent, true) == 1 ? dependent : std::vector<bool>{};
-    case Linear::kFirst: pending[0] = true; break;
-    case Linear::kJoint:
-      for (size_t i = 0; i < pending.size(); ++i) {
-        pending[i] = op.def().is_joint(i) && (dependent[i] || !is_free_addend(op, i, reducer));
-      }
-      break;
+std::vector<bool> pending_operands(const OpLinearity& passing, const std::vector<bool>& dependent) {
+  std::vector<bool> pending = dependent;
+  for (size_t i = 0; passing.kind == Linear::kJoint && i < pending.size(); ++i) {
+    // Each device would add a whole operand once.
+    pending[i] = pending[i] || (passing.may_be_pending(i) && !passing.is_free(i));
   }
-  for (size_t i = 0; i < dependent.size(); ++i) {
-    if (dependent[i] && !pending[i]) return {};
-  }
-  return pending;
+  return passing.passes(pending) ? pending : std::vector<bool>{};
 }
 
 // The axes of each factor, if those dims of one operand are to stay sharded. None if the op cannot keep them so.
@@ -54,6 +43,12 @@ bool add_factor_axes(const OpView& op, const ShardingRule& rule, size_t operand,
   return true;
 }
 
+// An annotation must ask for the carry as it is.
+std::optional<OpChoice> annotated(ProgramPlacements& placements, const OpView& op, PlacementId carry) {
+  if (placements.annotated(op.result(), carry) != carry) return std::nullopt;
+  return OpChoice{.operands = {carry}, .results = {carry}};
+}
+
 double local_size(const Placement& placement) {
   double size = 1;
   for (const DimPlacement& dim : placement.dims) size *= static_cast<double>(dim.block);
@@ -75,9 +70,9 @@ void AccumulatorChooser::read_addends(const Accumulator& accumulator, const Plac
       if (dependents.contains(op.operand(i))) continue;
       const Placement* home = placements_.find(versions_.home(op.operand(i), {}));
       if (home == nullptr || home->unreduced.empty()) continue;
-      const Linear kind = linear_in(op, sharding_rule(op), home->reducer);
+      const OpLinearity passing = linearity_.of(id, home->reducer);
       // The other operand of a multiply (kEach) scales the carry. It is not an addend, and must be reduced.
-      if (kind == Linear::kJoint && op.def().is_joint(i)) addends_.push_back({id, op.operand(i), home});
+      if (passing.kind == Linear::kJoint && passing.may_be_pending(i)) addends_.push_back({id, op.operand(i), home});
     }
   }
   axes_ = addends_.empty() ? AxisList{} : addends_[0].home->unreduced;
@@ -114,18 +109,18 @@ std::vector<PlacementId> AccumulatorChooser::carry_placements(ValueId carry) con
 }
 
 std::optional<OpChoice> AccumulatorChooser::place_op(const OpView& op, const Placed& placed) const {
+  if (op.def().traits.annotates()) return annotated(placements_, op, placed.at(op.operand(0)));
   const ShardingRule& rule = sharding_rule(op);
   if (rule.empty()) return std::nullopt;
   std::vector<bool> dependent;
   for (const ValueId operand : op.operands()) dependent.push_back(placed.contains(operand));
-  const MeshPtr& mesh = addends_[0].home->mesh;
-  ComputeSharding compute{.mesh = mesh,
+  ComputeSharding compute{.mesh = addends_[0].home->mesh,
                           .factors = std::vector<AxisList>(rule.factors().size()),
                           .passed = axes_,
                           .reducer = reducer_,
                           .reduced = {}};
-  Pending pending{.axes = axes_, .reducer = reducer_, .operands = {}, .owned = {}, .mesh = mesh};
-  pending.operands = pending_operands(op, linear_in(op, rule, reducer_), reducer_, dependent);
+  const std::vector<bool> parts = pending_operands(linearity_.of(op.id(), reducer_), dependent);
+  Pending pending{.axes = axes_, .reducer = reducer_, .operands = parts, .owned = {}, .mesh = compute.mesh};
   if (pending.operands.empty()) return std::nullopt;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     const ValueId operand = op.operand(i);
@@ -147,9 +142,8 @@ bool AccumulatorChooser::place_ops(const Accumulator& accumulator, Placed& place
     if (!choice) return false;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const auto found = placed.find(op.operand(i));
-      if (found == placed.end()) continue;
       // The carry, or a value that depends on it, would be resharded in each iteration.
-      if (choice->operands[i] != found->second) return false;
+      if (found != placed.end() && choice->operands[i] != found->second) return false;
     }
     placed[op.result()] = choice->results[0];
     choices.push_back(*choice);
@@ -158,26 +152,26 @@ bool AccumulatorChooser::place_ops(const Accumulator& accumulator, Placed& place
 }
 
 // Moves the other operands to where the accumulator is.
-double AccumulatorChooser::bytes_in_trip(const Accumulator& accumulator, const Placed& placed,
-                                         const std::vector<OpChoice>& choices) {
-  double bytes = 0;
+Cost AccumulatorChooser::cost_in_trip(const Accumulator& accumulator, const Placed& placed,
+                                      const std::vector<OpChoice>& choices) {
+  Cost cost;
   for (size_t k = 0; k < choices.size(); ++k) {
     const OpView op(module_, accumulator.ops[k]);
     for (size_t i = 0; i < op.operand_count(); ++i) {
-      if (!placed.contains(op.operand(i))) bytes += versions_.bytes(op.operand(i), choices[k].operands[i]);
+      if (!placed.contains(op.operand(i))) cost += versions_.cost(op.operand(i), choices[k].operands[i]);
     }
   }
-  return bytes;
+  return cost;
 }
 
-double AccumulatorChooser::bytes_if_reduced() {
-  double bytes = 0;
+Cost AccumulatorChooser::cost_if_reduced() {
+  Cost cost;
   for (const Addend& addend : addends_) {
-    const double count = sharers(module_, addend.value, OpView(module_, addend.op), reducer_);
+    const double count = sharers(module_, linearity_, addend.value, OpView(module_, addend.op), reducer_);
     // No sharers: another user needs the addend reduced anyway, so its reduction costs the loop nothing more.
-    if (count != 0) bytes += versions_.bytes(addend.value, placements_.declared(addend.value)) / count;
+    if (count != 0) cost += versions_.cost(addend.value, placements_.declared(addend.value)) / count;
   }
-  return bytes;
+  return cost;
 }
 
 std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(const Region& body,
@@ -200,18 +194,17 @@ const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<co
   const PlacementId declared = placements_.declared(site.result);
   // A loop around this one may defer the reduction of the result further.
   const double after = module_.uses(site.result).empty() ? 0 : deferred_.share(site.result);
-  // Versions::bytes spreads a reshard before the loop over its trips, so that the product counts it once.
-  double best = site.trips * (bytes_if_reduced() + versions_.bytes(site.entry, declared));
+  // Versions::cost spreads a reshard before the loop over its trips, so that the product counts it once.
+  Cost best = site.trips * (cost_if_reduced() + versions_.cost(site.entry, declared));
   const PlacedCarry* found = nullptr;
   for (const PlacedCarry& candidate : candidates) {
     const PlacementId carry = candidate.choice.carry;
-    const double entry = versions_.bytes(site.entry, versions_.entry(site.entry, carry));
-    const double in_trip = entry + bytes_in_trip(accumulator, candidate.placed, candidate.choice.ops);
-    const double bytes = site.trips * in_trip + after * planner_.bytes(type, carry, declared);
+    const Cost entry = versions_.cost(site.entry, versions_.entry(site.entry, carry));
+    const Cost in_trip = entry + cost_in_trip(accumulator, candidate.placed, candidate.choice.ops);
+    const Cost cost = site.trips * in_trip + after * costs_.reshard(type, carry, declared);
     const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
-    const bool wins = bytes < best || (bytes == best && found == nullptr && !grows);
-    if (!wins) continue;
-    best = bytes;
+    if (!(cost < best || (cost == best && found == nullptr && !grows))) continue;
+    best = cost;
     found = &candidate;
   }
   return found;
@@ -234,11 +227,10 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
     return best == nullptr ? std::string() : text_of(*best);
   };
   const ChosenText& decided = choice_.carry(loop.result(accumulator.carry), best_text);
-  const std::string& carry = decided.chosen;
-  if (carry.empty()) return std::nullopt;
-  const auto found = std::ranges::find(possible, carry, text_of);
+  if (decided.chosen.empty()) return std::nullopt;
+  const auto found = std::ranges::find(possible, decided.chosen, text_of);
   if (found == possible.end()) {
-    const std::string best = best_text(), pinned = str("carry ", accumulator.carry, " as ", carry);
+    const std::string best = best_text(), pinned = str("carry ", accumulator.carry, " as ", decided.chosen);
     fail_as_impossible(module_, loop.id(),
                        {"carries", decided.at, pinned, best.empty() ? std::string("to reduce it in each trip") : best});
   }

@@ -37,12 +37,14 @@ struct AccumulatorSite {
 
 class AccumulatorChooser {
  public:
-  AccumulatorChooser(Module& module, Versions& versions, ProgramPlacements& placements, ReshardPlanner& planner,
-                     ChoiceInProgress& choice, const DeferredReductions& deferred)
+  AccumulatorChooser(Module& module, const ProgramLinearity& linearity, Versions& versions,
+                     ProgramPlacements& placements, Costs& costs, ChoiceInProgress& choice,
+                     const DeferredReductions& deferred)
       : module_(module),
+        linearity_(linearity),
         versions_(versions),
         placements_(placements),
-        planner_(planner),
+        costs_(costs),
         choice_(choice),
         deferred_(deferred) {}
 
@@ -65,19 +67,20 @@ class AccumulatorChooser {
   void read_addends(const Accumulator& accumulator, const Placed& dependents);
   std::vector<PlacementId> carry_placements(ValueId carry) const;
   std::vector<PlacedCarry> candidates(const Region& body, const Accumulator& accumulator) const;
-  // None: reducing in each trip sends less.
+  // None: reducing in each trip costs less.
   const PlacedCarry* cheapest(std::span<const PlacedCarry> candidates, const Accumulator& accumulator,
                               const AccumulatorSite& site);
   bool place_ops(const Accumulator& accumulator, Placed& placed, std::vector<OpChoice>& choices) const;
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
-  double bytes_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
-  double bytes_if_reduced();
+  Cost cost_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
+  Cost cost_if_reduced();
   bool is_addend(ValueId value) const;
 
   Module& module_;
+  const ProgramLinearity& linearity_;
   Versions& versions_;
   ProgramPlacements& placements_;
-  ReshardPlanner& planner_;
+  Costs& costs_;
   ChoiceInProgress& choice_;
   const DeferredReductions& deferred_;
   // These describe the accumulator that choose() was asked about:

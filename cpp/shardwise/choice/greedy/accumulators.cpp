@@ -2,7 +2,6 @@
 #include "shardwise/choice/greedy/accumulators.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <ranges>
 #include <unordered_map>
@@ -10,28 +9,29 @@
 
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/control/loop_parts.h"
-#include "shardwise/ops/partitioning/linearity.h"
 
 namespace shardwise {
 namespace {
 
-constexpr std::array kReducers{Reducer::kSum, Reducer::kProd, Reducer::kMax,
-                               Reducer::kMin, Reducer::kAnd,  Reducer::kOr};
-
 // Whether the op distributes over the reductions of some reducer.
-bool is_linear(const OpView& op) {
+bool is_linear(const ProgramLinearity& linearity, const OpView& op) {
   const OpDef& def = op.def();
   const bool has_code = !op.regions().empty() && def.regions != Regions::kCombiner;
-  if (op.result_count() != 1 || has_code || def.linear.kind == Linear::kNone) return false;
-  const ShardingRule& rule = sharding_rule(op);
-  return std::ranges::any_of(kReducers, [&](Reducer reducer) { return linear_in(op, rule, reducer) != Linear::kNone; });
+  return op.result_count() == 1 && !has_code && def.linear.kind != Linear::kNone && linearity.is_linear(op.id());
+}
+
+// An annotation that asks for a sum of parts leaves one as it is.
+bool asks_for_parts(const Module& module, const OpView& op) {
+  if (!op.def().traits.annotates()) return false;
+  const ShardingId sharding = module.value(op.result()).sharding;
+  return sharding && !module.context().sharding(sharding).unreduced.empty();
 }
 
 // The ops that depend on one carry.
 class Dependents {
  public:
-  Dependents(Module& module, const LoopParts& loop, uint32_t carry)
-      : module_(module), loop_(loop), body_(loop.body), carry_(carry) {}
+  Dependents(Module& module, const ProgramLinearity& linearity, const LoopParts& loop, uint32_t carry)
+      : module_(module), linearity_(linearity), loop_(loop), body_(loop.body), carry_(carry) {}
 
   std::optional<Accumulator> find() {
     const ValueId argument = loop_.carries[carry_].argument;
@@ -71,12 +71,15 @@ class Dependents {
     }
     const Operation& op = module_.op(use.op);
     // An op in an inner region may run any number of times in one trip.
-    if (op.parent != body_ || !is_linear(OpView(module_, use.op))) return false;
+    if (op.parent != body_) return false;
+    const OpView user(module_, use.op);
+    if (!is_linear(linearity_, user) && !asks_for_parts(module_, user)) return false;
     if (ops_.insert(use.op).second) open_.push_back(module_.result(use.op));
     return true;
   }
 
   Module& module_;
+  const ProgramLinearity& linearity_;
   const LoopParts& loop_;
   RegionId body_;
   uint32_t carry_;
@@ -87,12 +90,12 @@ class Dependents {
 
 }  // namespace
 
-std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop) {
+std::vector<Accumulator> find_accumulators(Module& module, const ProgramLinearity& linearity, const OpView& loop) {
   const LoopParts parts = loop_parts(loop);
   std::vector<Accumulator> found;
   std::unordered_map<OpId, int> owners;
   for (uint32_t carry = 0; carry < parts.carries.size(); ++carry) {
-    auto accumulator = Dependents(module, parts, carry).find();
+    auto accumulator = Dependents(module, linearity, parts, carry).find();
     if (!accumulator) continue;
     for (const OpId op : accumulator->ops) ++owners[op];
     found.push_back(std::move(*accumulator));
@@ -111,7 +114,8 @@ std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop) {
   return found;
 }
 
-std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std::vector<Accumulator>& accumulators) {
+std::vector<ValueId> find_deferred(Module& module, const ProgramLinearity& linearity, const OpView& loop,
+                                   const std::vector<Accumulator>& accumulators) {
   std::unordered_set<OpId> deferring;
   for (const Accumulator& accumulator : accumulators) {
     deferring.insert(accumulator.ops.begin(), accumulator.ops.end());
@@ -132,7 +136,7 @@ std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std
     for (const ValueId result : results_of(module, id)) {
       if (!only_reaches_them(result)) continue;
       deferred.push_back(result);
-      if (is_linear(OpView(module, id))) deferring.insert(id);
+      if (is_linear(linearity, OpView(module, id))) deferring.insert(id);
     }
   }
   return deferred;

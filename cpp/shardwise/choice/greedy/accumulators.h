@@ -8,13 +8,14 @@
 //     return …, %3
 //   }
 //
-// Every op that depends on the carry is linear in it, and the body returns it as the same carry. So it may stay
+// Every op that depends on the carry is linear in it, or an annotation with unreduced axes, and the body returns it as the same carry. So it may stay
 // unreduced over the axes of its addends: each device accumulates its own part, and one reduction after the loop
 // replaces one per iteration (accumulator_chooser.h decides that).
 #pragma once
 
 #include <vector>
 
+#include "shardwise/choice/op_linearity.h"
 #include "shardwise/ir/module.h"
 
 namespace shardwise {
@@ -27,9 +28,10 @@ struct Accumulator {
 };
 
 // Carries that may be accumulators, judging only by the ops. No op is in two of them.
-std::vector<Accumulator> find_accumulators(Module& module, const OpView& loop);
+std::vector<Accumulator> find_accumulators(Module& module, const ProgramLinearity& linearity, const OpView& loop);
 
 // The values of the body that reach nothing but accumulators, through linear ops: their reductions can be deferred.
-std::vector<ValueId> find_deferred(Module& module, const OpView& loop, const std::vector<Accumulator>& accumulators);
+std::vector<ValueId> find_deferred(Module& module, const ProgramLinearity& linearity, const OpView& loop,
+                                   const std::vector<Accumulator>& accumulators);
 
 }  // namespace shardwise

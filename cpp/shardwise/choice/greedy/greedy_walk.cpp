@@ -8,7 +8,6 @@
 #include "shardwise/choice/greedy/open_loops.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/counted_loop.h"
 #include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
@@ -27,23 +26,21 @@ void defer_reductions(OpenLoops& loops, DeferredReductions& deferred) {
 
 class GreedyWalk {
  public:
-  GreedyWalk(Module& module, PassContext& context)
-      : module_(module),
-        calls_(module),
-        planner_(module.context()),
-        placements_(module),
-        choice_(module, calls_, placements_, context),
-        versions_(module, planner_, placements_, choice_),
-        deferred_(module),
-        chooser_(module, versions_, placements_, planner_, choice_, deferred_, context.options),
-        accumulators_(module, versions_, placements_, planner_, choice_, deferred_),
-        loops_(module) {}
+  GreedyWalk(const WalkedProgram& program, CandidateScope scope, PassContext& context)
+      : module_(program.module),
+        calls_(program.calls),
+        placements_(program.placements),
+        choice_(module_, program.keys, placements_, program.costs.hardware(), context),
+        versions_(module_, program.costs, placements_, choice_),
+        deferred_(module_, program.linearity),
+        chooser_(module_, program.linearity, versions_, placements_, program.costs, choice_, deferred_,
+                 program.requested, scope),
+        accumulators_(module_, program.linearity, versions_, placements_, program.costs, choice_, deferred_),
+        loops_(module_, program.linearity) {}
 
-  void run(Counters& counters) {
+  void run() {
     for (const size_t f : calls_.reached()) add_function(module_.functions[f]);
     choice_.check_pins();
-    counters.add("choose.plans", planner_.plans());
-    counters.add("choose.new_plans", planner_.new_plans());
   }
 
  private:
@@ -71,7 +68,7 @@ class GreedyWalk {
     if (is_call(module_, op.id())) return add_call(op);
     if (op.def().regions == Regions::kLoop) return add_loop(op);
     if (op.def().regions == Regions::kBranches) return add_branches(op);
-    if (traits.constraint || traits.reshard) return add_annotation(op);
+    if (traits.annotates()) return annotate(op, placements_.annotated(op.result(), versions_.home(op.operand(0), {})));
     // Made where it is used, in the placement that the user needs: that sends nothing.
     if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) return versions_.add_constant(op);
     const ShardingRule& rule = sharding_rule(op);
@@ -93,8 +90,7 @@ class GreedyWalk {
   }
 
   // A user of the annotated value may start from the version before the annotation, if that is nearer.
-  void add_annotation(const OpView& op) {
-    const PlacementId placement = placements_.annotated(op.result(), versions_.home(op.operand(0), {}));
+  void annotate(const OpView& op, PlacementId placement) {
     versions_.add_alias(op.result(), op.operand(0), placement);
     choice_.add(op.id(), {.operands = {placement}, .results = {placement}});
   }
@@ -133,9 +129,8 @@ class GreedyWalk {
 
   // A carry has the placement that propagation gave to the result of the loop, unless it stays unreduced.
   void add_loop(const OpView& op) {
-    const auto trips = trip_count(op);
     // A loop of one trip counts as two, so that what may stand before it does.
-    loops_.enter(op, std::max(static_cast<double>(trips.value_or(kAssumedTrips)), 2.0), placements_);
+    loops_.enter(op, std::max(static_cast<double>(expected_trips(op)), 2.0), placements_);
     defer_reductions(loops_, deferred_);
     OpChoice choice{.operands = std::vector<PlacementId>(op.operand_count()), .results = {}};
     const auto bring_entry = [&](size_t i, PlacementId carry) {
@@ -197,7 +192,11 @@ class GreedyWalk {
     if (choice) place_carry(accumulator.carry, *choice);
     for (size_t i = 0; i < accumulator.ops.size(); ++i) {
       const OpView op(module_, accumulator.ops[i]);
-      choice ? place(op, choice->ops[i]) : add_op(op);
+      if (!choice) {
+        add_op(op);
+      } else {
+        op.def().traits.annotates() ? annotate(op, choice->ops[i].results[0]) : place(op, choice->ops[i]);
+      }
     }
   }
 
@@ -212,9 +211,8 @@ class GreedyWalk {
   }
 
   Module& module_;
-  const CallGraph calls_;
-  ReshardPlanner planner_;
-  ProgramPlacements placements_;
+  const CallGraph& calls_;
+  ProgramPlacements& placements_;
   ChoiceInProgress choice_;
   Versions versions_;
   DeferredReductions deferred_;
@@ -225,6 +223,8 @@ class GreedyWalk {
 
 }  // namespace
 
-void greedy_choice(Module& module, PassContext& context) { GreedyWalk(module, context).run(context.counters); }
+void greedy_choice(const WalkedProgram& program, CandidateScope scope, PassContext& context) {
+  GreedyWalk(program, scope, context).run();
+}
 
 }  // namespace shardwise

@@ -1,18 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a Choice in one walk over the program, op by op, each by the bytes that it moves:
+// Makes a Choice in one walk over the program, op by op, each by what it costs (costs.h):
 //
-//   greedy_choice(module, context);
+//   greedy_choice(program, CandidateScope::kAll, context);
 //
 // An op finds its operands where the ops before it have put them (versions.h). What it cannot see, the ops behind it, stands
 // in greedy/heuristics.h. Accumulators of loops are chosen as a whole (accumulator_chooser.h).
 #pragma once
 
+#include "shardwise/choice/choice_key.h"
+#include "shardwise/choice/greedy/candidate_lists.h"
+#include "shardwise/choice/requested_sums.h"
 #include "shardwise/ir/pass.h"
 
 namespace shardwise {
 
-// Leaves the module as it is but for its use lists.
-void greedy_choice(Module& module, PassContext& context);
+// All walks over a program share this. A walk changes only the use lists of the module.
+struct WalkedProgram {
+  Module& module;
+  const CallGraph& calls;
+  const OpKeys& keys;
+  const ProgramLinearity& linearity;
+  ProgramPlacements& placements;
+  const RequestedSums& requested;
+  Costs& costs;
+};
+
+// Makes PassContext::choice.
+void greedy_choice(const WalkedProgram& program, CandidateScope scope, PassContext& context);
 
 }  // namespace shardwise

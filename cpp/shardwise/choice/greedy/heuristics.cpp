@@ -2,7 +2,6 @@
 #include "shardwise/choice/greedy/heuristics.h"
 
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ops/shared/reducers.h"
 
 namespace shardwise {
 
@@ -28,46 +27,39 @@ PlacementId wanted_placement(Module& module, ProgramPlacements& placements, cons
   return found ? found : declared;
 }
 
-double sharers(Module& module, ValueId value, const OpView& user, Reducer reducer) {
+double sharers(Module& module, const ProgramLinearity& linearity, ValueId value, const OpView& user, Reducer reducer) {
   const RegionId region = module.op(user.id()).parent;
   double count = 0;
   for (const Use use : module.uses(value)) {
     // A region takes and returns reduced values, so another user reduces this one in any case.
     if (!use.op || module.op(use.op).parent != region) return 0;
-    const OpView op(module, use.op);
-    if (use.op != user.id() && !may_pass(op, sharding_rule(op), reducer)) return 0;
+    if (use.op != user.id() && !linearity.of(use.op, reducer).may_pass()) return 0;
     ++count;
   }
   return count;
 }
 
-bool is_summed_on(Module& module, const OpView& op, Reducer reducer) {
+bool is_summed_on(Module& module, const ProgramLinearity& linearity, const OpView& op, Reducer reducer) {
   const auto use = only_use(module, op.result());
   // If there is one user, in the same region, the parts are added there and reduced once.
   return use && use->op && module.op(use->op).parent == module.op(op.id()).parent &&
-         combines_by(*module.op(use->op).def, reducer) && op.result_count() == 1;
+         linearity.of(use->op, reducer).combines && op.result_count() == 1;
 }
 
-Pending pending_at_home(Module& module, const Versions& versions, ProgramPlacements& placements, const OpView& op,
-                        const ShardingRule& rule) {
+Pending pending_at_home(Module& module, const ProgramLinearity& linearity, const Versions& versions,
+                        const ProgramPlacements& placements, const OpView& op) {
   std::vector<const Placement*> homes;
   for (const ValueId operand : op.operands()) homes.push_back(placements.find(versions.home(operand, {})));
-  Pending pending = pending_of(op, rule, homes);
-  const bool may_have_parts = !pending.axes.empty() && linear_in(op, rule, pending.reducer) == Linear::kJoint;
+  Pending pending = pending_of(op, linearity, homes);
+  if (pending.axes.empty()) return pending;
+  const OpLinearity passing = linearity.of(op.id(), pending.reducer);
   bool has_parts = false;
-  for (size_t i = 0; may_have_parts && i < op.operand_count(); ++i) {
-    const bool is_whole = op.def().is_joint(i) && !pending.operands[i];
-    has_parts = has_parts || (is_whole && !is_free_addend(op, i, pending.reducer));
+  for (size_t i = 0; passing.kind == Linear::kJoint && i < op.operand_count(); ++i) {
+    const bool is_whole = passing.may_be_pending(i) && !pending.operands[i];
+    has_parts = has_parts || (is_whole && !passing.is_free(i));
   }
-  pending.only_if_less = has_parts && !is_summed_on(module, op, pending.reducer);
+  pending.only_if_less = has_parts && !is_summed_on(module, linearity, op, pending.reducer);
   return pending;
-}
-
-bool is_brought_before(const OpView& op, const std::vector<PlacementId>& needs) {
-  for (size_t i = 0; i + 1 < needs.size(); ++i) {
-    if (op.operand(i) == op.operand(needs.size() - 1) && needs[i] == needs.back()) return true;
-  }
-  return false;
 }
 
 }  // namespace shardwise

@@ -26,35 +26,30 @@ PlacementId wanted_placement(Module& module, ProgramPlacements& placements, cons
 // reduced anyway: a region that returns it, or an op in another region.
 //
 //   a = x @ w; return a + b, a * c       one all_reduce of %a serves both: each pays half of it
-double sharers(Module& module, ValueId value, const OpView& user, Reducer reducer);
+double sharers(Module& module, const ProgramLinearity& linearity, ValueId value, const OpView& user, Reducer reducer);
 
 // Whether all that reads the result combines it with something else by the reducer.
 //
 //   x + A + M        A and M are addends: x becomes a part of the sum, although the add itself saves nothing by that
-bool is_summed_on(Module& module, const OpView& op, Reducer reducer);
+bool is_summed_on(Module& module, const ProgramLinearity& linearity, const OpView& op, Reducer reducer);
 
 // The pending reductions that an op could pass on with its operands where they are; none if it cannot. `only_if_less` is set
 // where a reduced operand would become a part of them:
 //
 //   x + A            x is whole, A unreduced: adding first makes x a part, which is better only if it sends less
-Pending pending_at_home(Module& module, const Versions& versions, ProgramPlacements& placements, const OpView& op,
-                        const ShardingRule& rule);
-
-// Whether an earlier operand is the same value in the same placement as the last of these.
-//
-//   multiply %x, %x                      the version that the first operand needs serves the second
-bool is_brought_before(const OpView& op, const std::vector<PlacementId>& needs);
+Pending pending_at_home(Module& module, const ProgramLinearity& linearity, const Versions& versions,
+                        const ProgramPlacements& placements, const OpView& op);
 
 // How often a reduction of a value runs for each run of the op that makes it: 1, or less where it is deferred after a loop.
 //
 //   for i in range(10): total += x[i] @ w        the product is reduced once, after ten trips: 1/10
 class DeferredReductions {
  public:
-  explicit DeferredReductions(Module& module) : module_(module) {}
+  DeferredReductions(Module& module, const ProgramLinearity& linearity) : module_(module), linearity_(linearity) {}
   // At a loop, before its body. The value may reach any of the accumulators, so `share` is that of the one which is
   // reduced most often.
   void add_loop(const OpView& loop, const std::vector<Accumulator>& accumulators, double share) {
-    for (const ValueId value : find_deferred(module_, loop, accumulators)) shares_[value] = share;
+    for (const ValueId value : find_deferred(module_, linearity_, loop, accumulators)) shares_[value] = share;
   }
   double share(ValueId value) const {
     const auto found = shares_.find(value);
@@ -63,6 +58,7 @@ class DeferredReductions {
 
  private:
   Module& module_;
+  const ProgramLinearity& linearity_;
   std::unordered_map<ValueId, double> shares_;  // below 1
 };
 

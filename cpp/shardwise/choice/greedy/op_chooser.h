@@ -1,80 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chooses how one op is computed by the bytes that each candidate moves, inside methods too (choose.h has the rules):
+// Chooses how one op is computed by what each candidate costs (costs.h), with the moves of its operands and of its results
+// to where propagation has them (choose.h has the rules):
 //
-//   OpChooser chooser(module, versions, placements, planner, choice, deferred, options);
-//   const OpChoice best = chooser.choose(dot, rule);
+//   OpChooser chooser(module, linearity, versions, placements, costs, choice, deferred, requested, CandidateScope::kAll);
+//   const OpChoice best = chooser.choose(dot, rule);      // the cheapest of CandidateLists, or the one that is pinned
 //   best.operands[0]      // the placement in which it takes operand 0
 //
 // The greedy walk asks it for one op after another, each time with its operands where they are by then.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "shardwise/choice/candidates/candidate.h"
-#include "shardwise/choice/dry_run.h"
+#include "shardwise/choice/greedy/candidate_lists.h"
 #include "shardwise/choice/greedy/heuristics.h"
+#include "shardwise/choice/greedy/pinned_ops.h"
+#include "shardwise/choice/requested_sums.h"
 
 namespace shardwise {
 
 class OpChooser {
  public:
   // The module's use lists are built, so it is not const.
-  OpChooser(Module& module, Versions& versions, ProgramPlacements& placements, ReshardPlanner& planner,
-            ChoiceInProgress& choice, const DeferredReductions& deferred, const CompileOptions& options)
+  OpChooser(Module& module, const ProgramLinearity& linearity, Versions& versions, ProgramPlacements& placements,
+            Costs& costs, ChoiceInProgress& choice, const DeferredReductions& deferred, const RequestedSums& requested,
+            CandidateScope scope)
       : module_(module),
+        linearity_(linearity),
         versions_(versions),
         placements_(placements),
-        planner_(planner),
+        costs_(costs),
         choice_(choice),
         deferred_(deferred),
-        objective_(options.objective),
-        dry_runs_(module) {}
+        requested_(requested),
+        lists_(placements, costs, scope),
+        pinned_(module, placements, choice) {}
 
   void enter_function(const Function& function) { function_ = &function; }
-  // For an op of that function: the cheapest candidate, or the one that is pinned.
+  // For an op of that function.
   OpChoice choose(const OpView& op, const ShardingRule& rule);
 
  private:
   struct Rank;
-  Candidate cheapest(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings, const Pending& pending);
-  // The candidate that reads like `pinned`. Throws ShardingError if there is none.
-  OpChoice choose_pinned(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned);
-  std::optional<TensorSharding> sharding_of_text(std::string_view text) const;
-  ChosenOp as_printed(ChosenOp entry) const;
-  std::optional<PlacementId> placement_of(const std::string& text, TypeId type) const;
-  std::optional<std::vector<PlacementId>> placements_of(const OpView& op, const ChosenOp& pinned) const;
-  void add_pinned(const std::vector<PlacementId>& placed, const ShardingRule& rule, const Pending& pending,
-                  ComputeShardings& shardings);
-  std::optional<OpChoice> find_in_all(const OpView& op, const ShardingRule& rule, const ChosenOp& pinned,
-                                      const std::vector<PlacementId>& placed, const Pending& pending);
-  ChosenOp described(const OpView& op, const OpChoice& choice) const;
-  // All candidates, and the pending reduction of those that pass it on.
-  Pending add_candidates(const OpView& op, const ShardingRule& rule, ComputeShardings& shardings);
-  // Leaves tensors out that are on another mesh; null: none is.
-  void add_projected(std::span<const PlacementId> tensors, const MeshPtr& mesh, const ShardingRule& rule,
-                     ComputeShardings& shardings);
-  std::vector<MeshPtr> meshes_of(std::span<const PlacementId> declared, std::span<const PlacementId> current) const;
-  Rank rank_of(const OpView& op, const ShardingRule& rule, const Candidate& candidate, const Pending& pending);
+  const TensorPlaces& places_of(const OpView& op);
+  OpChoice cheapest(const OpView& op, const CandidateList& list, const Pending& pending);
+  std::vector<OpChoice> ranked(const OpView& op, const CandidateList& list, const Pending& pending);
+  bool leaves_requested(const OpView& op, const OpChoice& choice) const;
+  Rank rank_of(const OpView& op, const CandidateList& list, size_t candidate, const Pending& pending);
   void add_operands(const OpView& op, const Candidate& candidate, const Pending& pending, Rank& rank);
   void add_results(const OpView& op, const OpChoice& choice, Rank& rank);
-  void add_method(const OpView& op, const ShardingRule& rule, const OpChoice& choice, Rank& rank);
-  TypeId type_of(ValueId value) const { return module_.value(value).type; }
 
   Module& module_;
+  const ProgramLinearity& linearity_;
   const Function* function_ = nullptr;
   Versions& versions_;
   ProgramPlacements& placements_;
-  ReshardPlanner& planner_;
+  Costs& costs_;
   ChoiceInProgress& choice_;
   const DeferredReductions& deferred_;
-  Objective objective_;
-  DryRuns dry_runs_;
-  FactorProjection projection_;
-  std::vector<const Placement*> tensors_;
+  const RequestedSums& requested_;
+  CandidateLists lists_;
+  PinnedOps pinned_;
+  TensorPlaces places_;  // of the op at hand
 };
 
 }  // namespace shardwise

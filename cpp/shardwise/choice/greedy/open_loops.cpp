@@ -21,7 +21,7 @@ const Accumulator* OpenLoop::accumulator_with(OpId id) const {
 void OpenLoops::enter(const OpView& op, double trips, ProgramPlacements& placements) {
   OpenLoop loop{.op = op, .trips = trips, .accumulators = {}, .carries = {}, .addends = {}};
   // Nothing is ever unreduced in a program without a mesh.
-  if (placements.mesh() != nullptr) loop.accumulators = find_accumulators(module_, op);
+  if (placements.mesh() != nullptr) loop.accumulators = find_accumulators(module_, linearity_, op);
   for (size_t i = 0; i < op.result_count(); ++i) {
     // The placement of the result, which has the same sharding as the arguments: they are targets of one data-flow
     // edge.

@@ -28,7 +28,7 @@ struct OpenLoop {
 
 class OpenLoops {
  public:
-  explicit OpenLoops(Module& module) : module_(module) {}
+  OpenLoops(Module& module, const ProgramLinearity& linearity) : module_(module), linearity_(linearity) {}
 
   void enter(const OpView& op, double trips, ProgramPlacements& placements);
   OpenLoop leave();
@@ -49,6 +49,7 @@ class OpenLoops {
   bool find_relay(const OpenLoop& loop, ValueId value, size_t& carry) const;
 
   Module& module_;
+  const ProgramLinearity& linearity_;
   std::vector<OpenLoop> loops_;
 };
 

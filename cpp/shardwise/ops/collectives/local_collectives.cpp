@@ -2,6 +2,7 @@
 #include "shardwise/ops/collectives/local_collectives.h"
 
 #include "shardwise/base/error.h"
+#include "shardwise/base/size_error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/collectives/exchange.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -107,7 +108,8 @@ int64_t split_dim(const InferContext& op, const Dims& shape, size_t d, int64_t p
 // The size of a dim after `parts` shards of it are gathered.
 int64_t gathered_dim(const InferContext& op, int64_t size, int64_t parts) {
   if (size > kMaxElements / parts) {
-    op.fail_shape("a gathered dim must have fewer than 2^56 elements", str(size, " on each of ", parts, " devices"));
+    fail<SizeError>(op.name(), "a gathered dim must have fewer than 2^56 elements",
+                    str(size, " on each of ", parts, " devices"));
   }
   return size * parts;
 }

@@ -5,6 +5,8 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/text_words.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/contraction/contraction_checks.h"
 #include "shardwise/ops/contraction/dot_algorithm.h"
@@ -14,6 +16,8 @@
 
 namespace shardwise {
 namespace {
+
+bool has_rule_of_user(const OpView& op) { return op.attrs().find(text_words::kShardingRule) != nullptr; }
 
 int64_t size_at(const TensorType& type, int64_t dim) { return type.shape[static_cast<size_t>(dim)]; }
 
@@ -154,6 +158,33 @@ void vjp_dot_general(VjpContext& context) {
   }
 }
 
+// ---- fold ----------------------------------------------------------------------------------------------------------
+
+// The operand before its transpose, with the dims numbered as there. The operand itself where its free dims, whose
+// order is that of the result, would change their order.
+ValueId before_transpose(const Module& module, ValueId operand, Dims& batching, Dims& contracting) {
+  const std::optional<OpView> made = made_by(module, operand, "stablehlo.transpose");
+  // A sharding on the value between them is an annotation of the user, which must not vanish.
+  if (!made || module.value(operand).sharding || has_rule_of_user(*made)) return operand;
+  const Dims& permutation = dims_attr(*made, "permutation");
+  const Dims free = other_dims(std::ssize(permutation), batching, contracting);
+  if (!std::ranges::is_sorted(sizes_at(permutation, free))) return operand;
+  batching = sizes_at(permutation, batching);
+  contracting = sizes_at(permutation, contracting);
+  return made->operand(0);
+}
+
+// x · transpose(w) reads w: what is gathered of w then serves all products with w or its transpose.
+ValueId fold_dot_general(Builder& builder, const OpView& op) {
+  if (has_rule_of_user(op)) return {};
+  const Module& module = builder.module();
+  DotDims dims = dot_dims(op.attrs());
+  const ValueId lhs = before_transpose(module, op.operand(0), dims.lhs_batching, dims.lhs_contracting);
+  const ValueId rhs = before_transpose(module, op.operand(1), dims.rhs_batching, dims.rhs_contracting);
+  if (lhs == op.operand(0) && rhs == op.operand(1)) return {};
+  return build_dot(builder, lhs, rhs, dims, op.result_type().dtype, op.attrs());
+}
+
 // ---- batch ---------------------------------------------------------------------------------------------------------
 
 // If both operands are batched, the new dim is a batching dim. If one is, it is a free dim, so that nothing is
@@ -182,6 +213,7 @@ constexpr OpDef kDotGeneralOps[] = {
     {.name = "stablehlo.dot_general",
      .infer = infer_dot_general,
      .rule = rule_dot_general,
+     .fold = fold_dot_general,
      .prepare = prepare_dot_general,
      .cost = cost_dot_general,
      .vjp = vjp_dot_general,

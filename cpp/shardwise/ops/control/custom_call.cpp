@@ -4,7 +4,6 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ir/text_words.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/shared/custom_call_def.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -118,14 +117,6 @@ std::optional<Kernel> prepare_identity_call(const OpView& op, const KernelTypes&
   return prepare_identity(op, types);
 }
 
-// An annotation inside a manual region has a sharding with `manual`. The parser makes the other ones constraints.
-void check_sharding_call(const OpView& op) {
-  check_identity(op);
-  if (op.attrs().find(text_words::kGspmdSharding) == nullptr) return;
-  const Refusal& refusal = refusals::kShardingCall;
-  fail<UnsupportedError>(subject(op), refused_because(refusal), {}, refusal.way_out);
-}
-
 CustomCallDef identity_call(std::string_view target) {
   return {.name = std::string(target),
           .check = check_identity,
@@ -147,9 +138,7 @@ void register_identity_calls() {
     def.propagates = true;
     register_custom_call(std::move(def));
   }
-  CustomCallDef annotation = identity_call("Sharding");
-  annotation.check = check_sharding_call;
-  register_custom_call(std::move(annotation));
+  register_custom_call(identity_call("Sharding"));
 }
 
 std::span<const OpDef> custom_call_ops() { return kCustomCallOps; }

@@ -10,6 +10,7 @@
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/same_op.h"
 #include "shardwise/ops/elementwise/elementwise_infer.h"
+#include "shardwise/ops/elementwise/elementwise_integers.h"
 #include "shardwise/ops/elementwise/elementwise_rows.h"
 #include "shardwise/ops/elementwise/elementwise_vjp.h"
 #include "shardwise/ops/elementwise/operand_checks.h"
@@ -175,10 +176,16 @@ constexpr OpDef function(const MathFunction& op) {
 
 using enum TileCode;
 
+constexpr OpDef with_integers(OpDef def, IntegersFn integers) {
+  def.integers = integers;
+  return def;
+}
+
 // Copies of operands 1 and 2, where the predicate is whole.
 constexpr OpDef select_row(OpDef def) {
   def.linear = {Linear::kJoint, kAllReducers};
   def.joint = 0b110;
+  def.integers = integers_of_select;
   return def;
 }
 
@@ -196,16 +203,20 @@ constexpr OpDef kElementwiseOps[] = {
     // square takes what negate takes: all numbers.
     elementwise_row("chlo.square", infer_code<kNegate>, tile_square, vjp_square, {}, kUnaryFormat,
                     "x * x (CHLO square)."),
-    elementwise_row(
-        "stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
-        "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type",
-        "EQ, NE, LT, LE, GT, GE of two tensors; TOTALORDER orders floats by sign and bits (StableHLO compare)."),
+    with_integers(
+        elementwise_row(
+            "stablehlo.compare", infer_compare, tile_compare, not_differentiable, kTruth,
+            "$comparison_direction `,` operands ( `,` $compare_type:comparison_type^ )? attr-dict `:` functional-type",
+            "EQ, NE, LT, LE, GT, GE of two tensors; TOTALORDER orders floats by sign and bits (StableHLO compare)."),
+        integers_of_compare),
     select_row(elementwise_row("stablehlo.select", infer_select, tile_code<kSelect>, vjp_select, {},
                                "operands attr-dict `:` select-type",
                                "pred ? on_true : on_false; pred may be a scalar (StableHLO select).")),
-    elementwise_row(
-        "stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
-        "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
+    with_integers(
+        elementwise_row(
+            "stablehlo.clamp", infer_clamp, tile_code<kClamp>, vjp_clamp, {}, kSameFormat,
+            "minimum(maximum(x, min), max); operands are min, x, max; bounds may be scalars (StableHLO clamp)."),
+        integers_of_clamp),
     // linear_in (partitioning/linearity.h) narrows this to the conversions that do not round or wrap.
     elementwise_row("stablehlo.convert", infer_convert, tile_code<kConvert>, vjp_convert, {}, kSameFormat,
                     "To another dtype; floats to integers are cut and saturate, NaN gives 0 (StableHLO convert).",

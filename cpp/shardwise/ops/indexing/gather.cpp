@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 
 #include "shardwise/base/error.h"
@@ -6,6 +7,7 @@
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
+#include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/indexing/index_checks.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
@@ -101,6 +103,17 @@ std::vector<FactorId> gathered_factors(const OpView&, const ShardingRule& rule) 
   return factors;
 }
 
+std::vector<FactorId> factors_of_read_windows(const OpView& op, const ShardingRule& rule) {
+  const Indexing indexing = gather_indexing(op);
+  std::vector<FactorId> factors;
+  for (const int64_t dim : indexing.window_dims()) {
+    const FactorId factor = rule.dim(0, static_cast<size_t>(dim))[0];
+    const bool is_at_index = rule.factors()[factor].kind == FactorKind::kNeedReplication && indexing.component(dim);
+    if (is_at_index) factors.push_back(factor);
+  }
+  return factors;
+}
+
 ShardingRule rule_gather(const OpView& op) {
   RuleBuilder rule(op);
   const Indexing indexing = gather_indexing(op);
@@ -131,20 +144,27 @@ ShardingRule rule_gather(const OpView& op) {
 
 namespace {
 
-// A gather whose operand is sharded along dims of which it reads one row per index.
+// A gather whose operand is sharded along dims of which it reads one row per index, or a window.
 class SplitGather {
  public:
   SplitGather(PartitionContext& context, Indexing indexing)
       : context_(context), builder_(context.builder()), indexing_(std::move(indexing)) {
     const LayoutView layout = context.operand_layout(0);
     for (size_t dim = 0; dim < layout.ndim(); ++dim) {
-      const FactorId factor = context.rule().dim(0, dim)[0];
-      const bool reads_a_row = context.rule().factors()[factor].kind == FactorKind::kReduction;
-      if (reads_a_row && !layout.axes(dim).empty()) split_.push_back(dim);
+      const FactorKind kind = context.rule().factors()[context.rule().dim(0, dim)[0]].kind;
+      const bool is_shared = kind == FactorKind::kReduction || kind == FactorKind::kNeedReplication;
+      if (is_shared && !layout.axes(dim).empty()) split_.push_back(dim);
     }
   }
 
   bool is_split() const { return !split_.empty(); }
+
+  // The rows of this device between margins of neutral elements, as large as the window, which other devices have.
+  ValueId with_margins(ValueId operand, Scalar neutral) const {
+    Dims margins(indexing_.operand.size(), 0);
+    for (const size_t dim : split_) margins[dim] = margin(dim);
+    return build_pad(builder_, operand, build_scalar(builder_, neutral), margins, margins);
+  }
 
   // Computes indices relative to this device's rows, and for each index whether these rows contain it.
   void localize(ValueId& indices, ValueId& inside) {
@@ -160,9 +180,9 @@ class SplitGather {
       if (builder_.module().type(offset).dtype == DType::kI64) dtype = DType::kI64;
       const std::optional<size_t> component = indexing_.component(static_cast<int64_t>(dim));
       if (component) {
-        offsets[*component] = offset;
+        offsets[*component] = build_less(offset, margin(dim));
         // Relative to the shard: rows of other devices are below 0 or above this.
-        limits[*component] = layout.block - 1;
+        limits[*component] = margin(dim) == 0 ? layout.block - 1 : layout.block + margin(dim);
         has_component = true;
       } else {
         combine(inside, is_zero(offset));  // without an index component, row 0 is read
@@ -184,6 +204,15 @@ class SplitGather {
   }
 
  private:
+  bool reads_window(size_t dim) const {
+    return context_.rule().factors()[context_.rule().dim(0, dim)[0]].kind == FactorKind::kNeedReplication;
+  }
+  int64_t margin(size_t dim) const { return reads_window(dim) ? indexing_.slice[dim] : 0; }
+  ValueId build_less(ValueId scalar, int64_t number) {
+    if (number == 0) return scalar;
+    const DType dtype = builder_.module().type(scalar).dtype;
+    return builder_.create("stablehlo.subtract", {scalar, build_scalar(builder_, scalar_of(dtype, number))});
+  }
   ValueId is_zero(ValueId scalar) {
     return build_compare(builder_, "EQ", scalar, build_zeros(builder_, builder_.module().type(scalar)));
   }
@@ -214,7 +243,10 @@ void partition_gather(PartitionContext& context) {
   Builder& builder = context.builder();
   const Indexing global = gather_indexing(op);
   SplitGather split(context, global);
-  const ValueId operand = context.operand(0);
+  // -0, so that adding the other devices' values preserves a zero's sign.
+  const DType dtype = op.result_type().dtype;
+  const Scalar nothing = exact_neutral(reducer_of_parts(dtype), dtype);
+  const ValueId operand = split.with_margins(context.operand(0), nothing);
   ValueId indices = context.operand(1), inside;
   if (split.is_split()) split.localize(indices, inside);
   const Dims slice = local_slice(global, context.operand_layout(0).local_shape());
@@ -226,11 +258,27 @@ void partition_gather(PartitionContext& context) {
     const bool one_for_all = builder.module().type(inside).ndim() == 0;
     const ValueId mask = one_for_all ? build_broadcast(builder, inside, type.shape, {})
                                      : build_out_mask(builder, inside, global, type.shape);
-    // -0, so that adding the other devices' values preserves a zero's sign.
-    const Scalar nothing = exact_neutral(reducer_of_parts(type.dtype), type.dtype);
     result = builder.create("stablehlo.select", {mask, result, build_splat(builder, type.shape, nothing)});
   }
   context.set_result(0, result, result_padding(context.result_layout(0)));
+}
+
+// What the devices have of each window adds up to it.
+void placements_of_read_windows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                std::vector<OpPlacement>& found) {
+  OpPlacement placement = placement_by_rule(rule, axes);
+  const std::vector<FactorId> windows = factors_of_read_windows(op, rule);
+  const size_t result = rule.result_tensor(0);
+  for (size_t dim = 0; dim < rule.ndim(result); ++dim) {
+    const auto factors = rule.dim(result, dim);
+    if (factors.size() != 1 || std::ranges::find(windows, factors[0]) == windows.end()) continue;
+    AxisList& own = placement.tensors[result][dim];
+    placement.unreduced.insert(placement.unreduced.end(), own.begin(), own.end());
+    own.clear();
+  }
+  placement.unreduced = sort_and_merge(placement.unreduced);
+  placement.reducer = reducer_of_parts(op.result_type().dtype);
+  found.push_back(std::move(placement));
 }
 
 // ---- vjp and batch -------------------------------------------------------------------------------------------------

@@ -60,15 +60,21 @@ OpCost cost_scatter(const OpView& op, const LocalTypes& types) {
   return cost;
 }
 
-constexpr Method kGatherMethods[] = {{kOwnedRows, gathered_factors, placements_by_rule, partition_gather}};
+constexpr std::string_view kOwnedWindows = "owned windows";  // of which a device has a part
+
+constexpr Method kGatherMethods[] = {
+    {kOwnedRows, gathered_factors, placements_by_rule, partition_gather},
+    {kOwnedWindows, factors_of_read_windows, placements_of_read_windows, partition_gather}};
 constexpr Method kScatterMethods[] = {
     {kOwnedRows, scattered_factors, placements_by_rule, partition_scatter},
+    {kOwnedWindows, factors_of_written_windows, placements_of_written_windows, partition_scatter},
     {"shards as addends", scattered_factors, placements_of_added_shards, partition_added_shards}};
 
 constexpr OpDef kIndexingOps[] = {
     moving({.name = "stablehlo.gather",
             .infer = infer_gather,
             .rule = rule_gather,
+            .fold = fold_gather,
             .partition = partition_gather,
             .methods = kGatherMethods,
             .prepare = prepare_gather,
@@ -79,6 +85,7 @@ constexpr OpDef kIndexingOps[] = {
     {.name = "stablehlo.scatter",
      .infer = infer_scatter,
      .rule = rule_scatter,
+     .fold = fold_scatter,
      .partition = partition_scatter,
      .methods = kScatterMethods,
      .prepare = prepare_scatter,

@@ -99,17 +99,23 @@ ValueId build_scatter(Builder& builder, ValueId operand, ValueId indices, ValueI
 // An index is a vector of all its components, so that the dim which holds them is whole.
 void map_index_vector(RuleBuilder& rule, size_t indices, const Indexing& indexing);
 
-// Fields of the two OpDefs: gather.cpp, scatter.cpp, scatter_vjp.cpp, gather_kernels.cpp, scatter_kernels.cpp.
+// Fields of the two OpDefs: gather.cpp, fold_indexing.cpp, scatter.cpp, scatter_vjp.cpp, gather_kernels.cpp, scatter_kernels.cpp.
 void infer_gather(const InferContext& op, std::vector<TypeId>& results);
 ShardingRule rule_gather(const OpView& op);
+ValueId fold_gather(Builder& builder, const OpView& op);
 void partition_gather(PartitionContext& context);
 // Dims of which an index reads one row: its owner reads it.
 std::vector<FactorId> gathered_factors(const OpView& op, const ShardingRule& rule);
+// Dims of which an index reads a window: each device reads the rows of it that it has.
+std::vector<FactorId> factors_of_read_windows(const OpView& op, const ShardingRule& rule);
+void placements_of_read_windows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                std::vector<OpPlacement>& found);
 std::optional<Kernel> prepare_gather(const OpView& op, const KernelTypes& types);
 void vjp_gather(VjpContext& context);
 void batch_gather(BatchContext& context);
 void infer_scatter(const InferContext& op, std::vector<TypeId>& results);
 ShardingRule rule_scatter(const OpView& op);
+ValueId fold_scatter(Builder& builder, const OpView& op);
 void partition_scatter(PartitionContext& context);
 // Updates that are sharded where the input is: each device combines its updates with its shard of the input, which is
 // neutral elsewhere. The result is unreduced, and nothing is gathered.
@@ -118,6 +124,10 @@ void placements_of_added_shards(const OpView& op, const ShardingRule& rule, std:
 void partition_added_shards(PartitionContext& context);
 // Dims of which an index writes one row: its owner writes it.
 std::vector<FactorId> scattered_factors(const OpView& op, const ShardingRule& rule);
+// Dims of which an index writes a window: each device writes the rows of it that it has. The updates are whole there.
+std::vector<FactorId> factors_of_written_windows(const OpView& op, const ShardingRule& rule);
+void placements_of_written_windows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                   std::vector<OpPlacement>& found);
 std::optional<Kernel> prepare_scatter(const OpView& op, const KernelTypes& types);
 void vjp_scatter(VjpContext& context);
 void batch_scatter(BatchContext& context);

@@ -12,6 +12,7 @@
 #include "shardwise/ops/indexing/index_checks.h"
 #include "shardwise/ops/indexing/index_values.h"
 #include "shardwise/ops/indexing/indexing.h"
+#include "shardwise/ops/partitioning/padding.h"
 #include "shardwise/ops/shared/combiner_regions.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/reducers.h"
@@ -160,6 +161,28 @@ std::vector<FactorId> scattered_factors(const OpView& op, const ShardingRule& ru
   return factors;
 }
 
+std::vector<FactorId> factors_of_written_windows(const OpView& op, const ShardingRule& rule) {
+  const Indexing indexing = scatter_indexing(op);
+  std::vector<FactorId> factors;
+  for (const int64_t dim : indexing.window_dims()) {
+    const FactorId factor = rule.dim(0, static_cast<size_t>(dim))[0];
+    if (rule.factors()[factor].kind == FactorKind::kNeedReplication) factors.push_back(factor);
+  }
+  return factors;
+}
+
+void placements_of_written_windows(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                                   std::vector<OpPlacement>& found) {
+  OpPlacement placement = placement_by_rule(rule, axes);
+  const std::vector<FactorId> windows = factors_of_written_windows(op, rule);
+  for (size_t i = op.result_count() + 1; i < op.operand_count(); ++i) {
+    for (size_t dim = 0; dim < rule.ndim(i); ++dim) {
+      if (std::ranges::find(windows, rule.dim(i, dim)[0]) != windows.end()) placement.tensors[i][dim].clear();
+    }
+  }
+  found.push_back(std::move(placement));
+}
+
 // ---- partition -----------------------------------------------------------------------------------------------------
 
 namespace {
@@ -197,6 +220,12 @@ ValueId with_component(Builder& builder, ValueId indices, IndexingDims& dims, in
   return build_concatenate(builder, {indices, build_broadcast(builder, start, column, {})}, dims.index_vector_dim);
 }
 
+// Whether devices share the windows along this dim: each has some of the rows that an index may write.
+bool shares_windows(const PartitionContext& context, size_t dim) {
+  const FactorKind kind = context.rule().factors()[context.rule().dim(0, dim)[0]].kind;
+  return kind == FactorKind::kNeedReplication && !context.operand_layout(0).axes(dim).empty();
+}
+
 // Indices relative to this device's rows; scatter drops the others. May extend the index vectors.
 ValueId local_indices(PartitionContext& context, const Indexing& indexing, IndexingDims& dims) {
   const size_t inputs = context.op().result_count();
@@ -205,9 +234,11 @@ ValueId local_indices(PartitionContext& context, const Indexing& indexing, Index
   const DType own = builder.module().type(indices).dtype;
   std::vector<std::pair<int64_t, ValueId>> offsets;  // of the sharded dims
   DType dtype = own;
-  for (const int64_t dim : dims.collapsed) {
-    const DimLayout layout = context.operand_layout(0).dim(static_cast<size_t>(dim));
-    if (layout.axes.empty()) continue;
+  for (size_t d = 0; d < indexing.operand.size(); ++d) {
+    const auto dim = static_cast<int64_t>(d);
+    const DimLayout layout = context.operand_layout(0).dim(d);
+    const bool is_row = contains_dim(dims.collapsed, dim) && !layout.axes.empty();
+    if (!is_row && !shares_windows(context, d)) continue;
     const ValueId offset = context.shard_offset(layout);
     offsets.emplace_back(dim, offset);
     dtype = local_index_dtype(dtype, builder.module().type(offset).dtype);
@@ -233,6 +264,22 @@ ValueId local_indices(PartitionContext& context, const Indexing& indexing, Index
   return indices;
 }
 
+// The shard of an input, with room for windows that are larger. What is written there belongs to other devices.
+ValueId with_room(PartitionContext& context, ValueId input, const Indexing& indexing) {
+  Builder& builder = context.builder();
+  const TensorType type = builder.module().type(input);
+  Dims none(type.shape.size(), 0), room = none;
+  bool is_shared = false;
+  for (size_t d = 0; d < room.size(); ++d) {
+    if (!shares_windows(context, d)) continue;
+    is_shared = true;
+    room[d] = std::max<int64_t>(indexing.slice[d] - type.shape[d], 0);
+  }
+  // Also if there is room already, so that the program is the same text for every number of devices.
+  if (!is_shared) return input;
+  return create_pad(builder, input, build_scalar(builder, scalar_of(type.dtype, 0)), none, room);
+}
+
 // The scatter of one device; the indices suit `dims`.
 void set_local_scatter(PartitionContext& context, const std::vector<ValueId>& operands, const IndexingDims& dims) {
   const OpView op = context.op();
@@ -242,7 +289,15 @@ void set_local_scatter(PartitionContext& context, const std::vector<ValueId>& op
   attrs.erase("indices_are_sorted");  // the padding of the indices may contain any values
   attrs.erase("unique_indices");
   attrs.erase(kMethodAttr);
-  set_results(context, create_again(builder, op, operands, builder.context().intern(std::move(attrs))));
+  const OpId made = create_again(builder, op, operands, builder.context().intern(std::move(attrs)));
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    const Dims shape = context.result_layout(i).local_shape();
+    ValueId result = builder.module().result(made, static_cast<uint32_t>(i));
+    bool is_shared = false;
+    for (size_t d = 0; d < shape.size(); ++d) is_shared = is_shared || shares_windows(context, d);
+    if (is_shared) result = create_slice(builder, result, Dims(shape.size(), 0), shape);
+    context.set_result(i, result, result_padding(context.result_layout(i)));
+  }
 }
 
 }  // namespace
@@ -255,7 +310,8 @@ void partition_scatter(PartitionContext& context) {
   for (size_t i = 0; i < inputs; ++i) {
     const AxisList& unreduced = context.result_layout(i).unreduced();
     // The input counts once: a device that added it to its own updates would add it again.
-    operands.push_back(reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i));
+    const ValueId input = reducer ? counted_once(context, i, unreduced, *reducer) : context.operand(i);
+    operands.push_back(with_room(context, input, indexing));
   }
   IndexingDims dims = indexing.dims;
   operands.push_back(local_indices(context, indexing, dims));
@@ -319,6 +375,8 @@ void placements_of_added_shards(const OpView& op, const ShardingRule& rule, std:
   // The axes go over to the updates; the input keeps them in its own dim, where its shards are.
   moved[*updates] = std::exchange(moved[*scattered], {});
   OpPlacement placement = placement_by_rule(rule, moved);
+  // Over other axes the input is whole, and would be added once for each device.
+  if (placement.unreduced != sort_and_merge(moved[*updates])) return;
   for (size_t i = 0; i < op.result_count(); ++i) {
     for (size_t d = 0; d < rule.ndim(i); ++d) {
       if (rule.dim(i, d)[0] == *scattered) placement.tensors[i][d] = moved[*updates];

@@ -30,6 +30,18 @@ void partition_by_rows(PartitionContext& context);
 //   reverse(cumulative sum(reverse(x)))             a cumulative sum from the other end
 ValueId fold_reverse(Builder& builder, const OpView& op);
 
+// OpDef::fold of the other three. Each movement has one form, however it is written, and a reshape where the elements
+// keep their order. Reshapes propagate first, and broadcasts last: a batch dim must not depend on the spelling of
+// ids[:, None]. Annotated values stay.
+//
+//   broadcast x : (tensor<8xi32>) -> tensor<8x1xi32>        reshape x                 only dims of size 1 are added
+//   transpose x : (tensor<8x1xf32>) -> tensor<1x8xf32>      reshape x                 only dims of size 1 move
+//   reshape(reshape(x)), transpose(transpose(x))            one reshape, one transpose, or x
+//   broadcast(broadcast(x)), broadcast(x[:, None])          broadcast x
+ValueId fold_transpose(Builder& builder, const OpView& op);
+ValueId fold_reshape(Builder& builder, const OpView& op);
+ValueId fold_broadcast_in_dim(Builder& builder, const OpView& op);
+
 std::optional<Kernel> prepare_transpose(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_reshape(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_broadcast_in_dim(const OpView& op, const KernelTypes& types);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/ops/reduce/reduce.h"
 
+#include <algorithm>
+
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/compare.h"
 #include "shardwise/ops/build/layout.h"
@@ -53,6 +55,13 @@ ShardingRule rule_reduce(const OpView& op) {
     result_dim += reduced ? 0 : 1;
   }
   return rule.build();
+}
+
+// A sum of one element is the element: on a device that holds one row, the rows' sum is a view of it.
+OpCost cost_reduce(const OpView& op, const LocalTypes& types) {
+  const Dims& shape = types.operand(0).shape;
+  const auto has_one = [&](int64_t dim) { return shape[static_cast<size_t>(dim)] == 1; };
+  return std::ranges::all_of(reduced_dims(op), has_one) ? costs_nothing(op, types) : cost_by_rule(op, types);
 }
 
 void partition_reduce(PartitionContext& context) {
@@ -195,6 +204,7 @@ constexpr OpDef kReduceOps[] = {
      .partition = partition_reduce,
      .methods = kReduceMethods,
      .prepare = prepare_reduce,
+     .cost = cost_reduce,
      .vjp = vjp_reduce,
      .batch = batch_reduce,
      .linear = {Linear::kFirst, kAllReducers},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shardwise/base/size_error.h"
 #include "shardwise/base/text.h"
 
 namespace shardwise {
@@ -77,7 +78,7 @@ TypeId result_or_declared(const InferContext& op, const TensorType& type, size_t
     // Divide rather than multiply, which may overflow. Dims of size 0 do not count: the others are still used as
     // strides.
     if (size > 0 && elements > (kMaxElements - 1) / size) {
-      op.fail_shape("the result must have less than 2^56 elements", type.text(), "use smaller sizes");
+      fail<SizeError>(op.name(), "the result must have less than 2^56 elements", type.text(), "use smaller sizes");
     }
     elements *= std::max<int64_t>(size, 1);
   }

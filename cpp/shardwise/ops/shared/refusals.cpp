@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::string_view kHost = "it exchanges data with the host while the program runs";
 constexpr std::string_view kChannel = "it exchanges data with another program while it runs";
-constexpr std::string_view kEncloses = "it encloses a manual region";
 constexpr std::string_view kPython = "it calls a Python function, which is not in the text";
 constexpr std::string_view kNoCallback = "remove the callback, or use sw.from_jax";
 constexpr std::string_view kSchedule = "shardwise decides when collectives run";
@@ -39,9 +38,6 @@ constexpr std::array kRefusals{
           "shardwise decides what is shared along these axes", "make the axes manual, too"),
     Refusal{"stablehlo.recv", kChannel, "pass the data as arguments"},
     Refusal{"stablehlo.send", kChannel, "return the data as results"},
-    Refusal{"@SPMDFullToShardShape", kEncloses, refusals::kNoManualRegion},
-    Refusal{"@SPMDShardToFullShape", kEncloses, refusals::kNoManualRegion},
-    refusals::kShardingCall,
     Refusal{"@xla_buffer_python_cpu_callback", kPython, kNoCallback},
     Refusal{"@xla_buffer_python_gpu_callback", kPython, kNoCallback},
     Refusal{"@xla_ffi_partitioned_python_cpu_callback", kPython, kNoCallback},

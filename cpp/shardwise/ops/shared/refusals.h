@@ -23,11 +23,7 @@ constexpr Refusal under(std::string_view condition, std::string_view name, std::
 inline constexpr std::string_view kSizes = "sizes decide how a program is partitioned";
 inline constexpr std::string_view kUndefined = "the specification does not define it";
 inline constexpr std::string_view kParts = "compute with the real and imaginary parts";
-inline constexpr std::string_view kNoManualRegion =
-    "write the function on whole arrays, and annotate them with sw.shard";
 
-inline constexpr Refusal kShardingCall =
-    under("in a manual region", "@Sharding", "its region computes on the shards of each device", kNoManualRegion);
 inline constexpr Refusal kUnknownTarget =
     under("of an unknown target", "stablehlo.custom_call", "its function is not in the text",
           "define it with sw.register_custom_call");

@@ -64,7 +64,7 @@ IndexingDims numbers(int64_t ndim, const Dims& indexed, bool operand_is_batched)
   IndexingDims dims;
   dims.offset = identity_dims(ndim, 1);
   dims.index_map = operand_is_batched ? shifted(indexed) : indexed;
-  if (operand_is_batched) dims.operand_batching = dims.indices_batching = {0};
+  if (operand_is_batched) dims.operand_batching = dims.indices_batching = Dims(1, 0);
   dims.index_vector_dim = 1;
   return dims;
 }

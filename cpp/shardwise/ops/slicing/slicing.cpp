@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/base/size_error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/build/layout.h"
@@ -128,8 +129,8 @@ void infer_pad(const InferContext& op, std::vector<TypeId>& results) {
     const auto is_huge = [](int64_t count) { return count <= -kMaxElements || count >= kMaxElements; };
     // Compared by division, since the product of the interior padding and the size may overflow.
     if (is_huge(low[dim]) || is_huge(high[dim]) || interior[dim] >= kMaxElements / std::max<int64_t>(size, 1)) {
-      op.fail_shape("padding must add less than 2^56 elements to a dim",
-                    str("low ", low[dim], ", high ", high[dim], ", interior ", interior[dim], " on dim ", dim));
+      fail<SizeError>(op.name(), "padding must add less than 2^56 elements to a dim",
+                      str("low ", low[dim], ", high ", high[dim], ", interior ", interior[dim], " on dim ", dim));
     }
     const int64_t padded = low[dim] + size + std::max<int64_t>(size - 1, 0) * interior[dim] + high[dim];
     if (interior[dim] < 0 || padded < 0) {
@@ -284,6 +285,7 @@ constexpr OpDef kSlicingOps[] = {
     moving({.name = "stablehlo.slice",
             .infer = infer_slice,
             .rule = rule_slice,
+            .integers = integers_of_slice,
             .partition = partition_slice,
             .methods = kByExchange,
             .prepare = prepare_slice,
@@ -307,6 +309,7 @@ constexpr OpDef kSlicingOps[] = {
     moving({.name = "stablehlo.concatenate",
             .infer = infer_concatenate,
             .rule = rule_concatenate,
+            .integers = integers_of_concatenate,
             .partition = partition_concatenate,
             .methods = kByExchange,
             .prepare = prepare_concatenate,

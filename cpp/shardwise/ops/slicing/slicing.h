@@ -21,6 +21,8 @@ namespace shardwise {
 
 std::span<const OpDef> slicing_ops();
 
+KnownIntegers integers_of_slice(IntegersContext& context);
+KnownIntegers integers_of_concatenate(IntegersContext& context);
 std::optional<Kernel> prepare_slice(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_pad(const OpView& op, const KernelTypes& types);
 std::optional<Kernel> prepare_concatenate(const OpView& op, const KernelTypes& types);

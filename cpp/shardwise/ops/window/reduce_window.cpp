@@ -92,6 +92,18 @@ std::vector<FactorId> cumulative_factors(const OpView& op, const ShardingRule& r
   return factors.empty() || op_reducer(op) ? factors : std::vector<FactorId>{};
 }
 
+// Windows along another sharded dim are no part of it.
+void placements_of_totals(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
+                          std::vector<OpPlacement>& found) {
+  const Window window = Window::of(op);
+  const Dims& shape = op.operand_type(0).shape;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    const bool is_other = !window.is_trivial(dim) && window.prefix(dim, shape[dim]) == Prefix::kNone;
+    if (is_other && !axes[rule.dim(0, dim)[0]].empty()) return;
+  }
+  placements_by_rule(op, rule, axes, found);
+}
+
 void placements_of_cumulative(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                               std::vector<OpPlacement>& found) {
   placements_along_other_dims(rule, cumulative_factors(op, rule), axes, found);
@@ -212,9 +224,9 @@ void batch_reduce_window(BatchContext& context) {
 // ---- the family ----------------------------------------------------------------------------------------------------
 
 constexpr Method kReduceWindowMethods[] = {
-    {"gathered totals", cumulative_factors, placements_by_rule, partition_by_gathered_totals},
-    {"totals", cumulative_factors, placements_by_rule, partition_by_totals},
-    {"chain", cumulative_factors, placements_by_rule, partition_by_chain},
+    {"gathered totals", cumulative_factors, placements_of_totals, partition_by_gathered_totals},
+    {"totals", cumulative_factors, placements_of_totals, partition_by_totals},
+    {"chain", cumulative_factors, placements_of_totals, partition_by_chain},
     {"another dim", cumulative_factors, placements_of_cumulative, nullptr},
     {kExchange, window_factors, nullptr, partition_by_windows},
 };

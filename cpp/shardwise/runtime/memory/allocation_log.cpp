@@ -16,7 +16,7 @@ thread_local AllocationLog* t_log = nullptr;
 
 }  // namespace
 
-AllocationLog::AllocationLog() : events_(std::make_shared<std::vector<Event>>()) {
+AllocationLog::AllocationLog() : state_(std::make_shared<State>()) {
   check_internal(t_log == nullptr, "AllocationLog: one for a thread");
   t_log = this;
 }
@@ -25,16 +25,23 @@ AllocationLog::~AllocationLog() { t_log = nullptr; }
 
 AllocationLog* AllocationLog::current() { return t_log; }
 
+const AllocationLog::Buffer* AllocationLog::find(const void* memory) const {
+  const auto found = state_->buffers.find(memory);
+  return found == state_->buffers.end() ? nullptr : &found->second;
+}
+
 std::shared_ptr<void> AllocationLog::allocate(int64_t bytes) {
   // An address of its own even without bytes: arrays are told apart by it.
   const auto length = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   // Untouched pages take no memory, so a rehearsal of terabytes costs address space only.
   void* memory = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  events_->push_back({label_, bytes});
-  return {memory, [events = events_, label = label_, bytes, length](void* p) {
+  state_->buffers[memory] = {label_, bytes, state_->events.size()};
+  state_->events.push_back({label_, bytes});
+  return {memory, [state = state_, label = label_, bytes, length](void* p) {
+            state->buffers.erase(p);
             munmap(p, length);
-            events->push_back({label, -bytes});
+            state->events.push_back({label, -bytes});
           }};
 }
 

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 namespace shardwise {
@@ -25,6 +26,13 @@ class AllocationLog {
     int64_t bytes;  // negative: freed
   };
 
+  // A buffer that is not freed yet.
+  struct Buffer {
+    uint32_t label;
+    int64_t bytes;
+    size_t event;  // its allocation, as a place in `events`
+  };
+
   AllocationLog();
   ~AllocationLog();
   AllocationLog(const AllocationLog&) = delete;
@@ -33,13 +41,21 @@ class AllocationLog {
   static AllocationLog* current();  // of this thread, or null
 
   void set_label(uint32_t label) { label_ = label; }  // of the allocations that follow
-  const std::vector<Event>& events() const { return *events_; }
+  const std::vector<Event>& events() const { return state_->events; }
+  const Buffer* find(const void* memory) const;  // null for memory that is not of this log
+  // Stands for buffers that an earlier rehearsal of the same steps allocated and freed.
+  void repeat(Event event) { state_->events.push_back(event); }
 
   // OutOfMemoryError where the address space ends.
   std::shared_ptr<void> allocate(int64_t bytes);
 
  private:
-  std::shared_ptr<std::vector<Event>> events_;  // shared with the buffers, which may outlive the log
+  struct State {
+    std::vector<Event> events;
+    std::unordered_map<const void*, Buffer> buffers;
+  };
+
+  std::shared_ptr<State> state_;  // shared with the buffers, which may outlive the log
   uint32_t label_ = 0;
 };
 

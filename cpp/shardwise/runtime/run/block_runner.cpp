@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/run/block_runner.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -36,6 +37,7 @@ void BlockRunner::run(const Block& block) {
 void BlockRunner::run_steps(const Block& block) {
   slots_.free(block.dead);
   for (const Step& step : block.steps) {
+    ++steps_;
     if (options_.between_ops) options_.between_ops();
     std::visit([&](const auto& work) { run_work(step, work); }, step.work);
     slots_.free(step.dead);
@@ -62,6 +64,11 @@ void BlockRunner::run_work(const Step& step, const Work& work) {
 }
 
 void BlockRunner::run_work(const Step& step, const Loop& loop) {
+  if (!is_rehearsal()) return run_trips(step, loop);
+  rehearsed_.run(step, slots_, [&] { run_trips(step, loop); });
+}
+
+void BlockRunner::run_trips(const Step& step, const Loop& loop) {
   if (loop.rows) return run_scan(step, loop);
   // A loop without steps reaches no check between steps, and Ctrl-C could not end it.
   const bool is_empty = loop.condition.steps.empty() && loop.body.steps.empty();
@@ -79,6 +86,12 @@ void BlockRunner::run_work(const Step& step, const Loop& loop) {
     if (is_empty && options_.between_ops) options_.between_ops();
     run(loop.body);
   }
+  // Unless the condition returns a carry or what it captures, nothing reads its result any more.
+  const uint32_t result = loop.condition.results[0];
+  const bool is_own = std::ranges::any_of(loop.condition.steps, [&](const Step& each) {
+    return std::ranges::find(each.outputs, result) != each.outputs.end();
+  });
+  if (is_own) slots_.free({&result, 1});
 }
 
 void BlockRunner::run_scan(const Step&, const Loop& loop) {

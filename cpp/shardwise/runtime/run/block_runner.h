@@ -14,6 +14,7 @@
 //   collective_steps.h     collectives, through the communicator
 //   scan_slots.h           the rows of a scan
 //   loop_rehearsal.h       the trips of a loop in a rehearsal, which allocates and computes almost nothing
+//   rehearsed_loops.h      a loop that was rehearsed before, from the same state
 //   step_timer.h           the trace
 #pragma once
 
@@ -21,6 +22,7 @@
 #include "shardwise/runtime/run/chain_steps.h"
 #include "shardwise/runtime/run/collective_steps.h"
 #include "shardwise/runtime/run/kernel_steps.h"
+#include "shardwise/runtime/run/rehearsed_loops.h"
 #include "shardwise/runtime/run/step_timer.h"
 #include "shardwise/runtime/run_options.h"
 
@@ -32,6 +34,7 @@ class BlockRunner {
               Communicator& communicator);
 
   void run_main();
+  int64_t steps() const { return steps_; }  // that ran so far
 
  private:
   void run(const Block& block);
@@ -44,6 +47,7 @@ class BlockRunner {
   void run_op(const Step& step, const KernelCall& call) { kernels_.run(step, call); }
   void run_op(const Step& step, const FusedChain& chain) { chains_.run(step, chain); }
   void run_op(const Step& step, const CollectiveCall& collective) { collectives_.run(step, collective); }
+  void run_trips(const Step& step, const Loop& loop);
   void run_scan(const Step& step, const Loop& loop);
   int64_t rehearsed_branch(OpId op) const;
   int64_t predicate(const Step& step, uint32_t slot) const;  // the same on all devices
@@ -57,6 +61,8 @@ class BlockRunner {
   ChainSteps chains_;
   CollectiveSteps collectives_;
   StepTimer timer_;
+  RehearsedLoops rehearsed_;
+  int64_t steps_ = 0;
 };
 
 }  // namespace shardwise

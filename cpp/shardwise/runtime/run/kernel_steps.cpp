@@ -101,6 +101,14 @@ void KernelSteps::call_once(const Step& step, const Kernel& kernel, std::span<co
 // The results of `operands_`, which are indexed by `axes`.
 std::vector<Shards> KernelSteps::call_per_shard(const Step& step, const ShardCalls& calls, const AxisList& axes) {
   const OpDef& def = *module_.op(step.op).def;
+  // An op without results prints, or does nothing. All devices hold the same operands unless its rule splits them: it
+  // prints once, also if each device computes for itself.
+  const bool is_effect = calls.results.empty();
+  if (is_effect && is_rehearsal()) {
+    operands_.clear();
+    return {};
+  }
+  const bool runs_once = is_effect && sharding_rule(OpView(module_, step.op)).empty();
   const StepOperands operands(operands_);
   StepResults results(def.name, calls.results, axes, slots_.poison());
   const bool is_left_out = is_rehearsal() && leaves_out(bytes_of_one_shard(operands, calls.results));
@@ -116,7 +124,7 @@ std::vector<Shards> KernelSteps::call_per_shard(const Step& step, const ShardCal
       calls.kernel(context);
     }
   };
-  const int64_t count = product(axes);
+  const int64_t count = runs_once ? 1 : product(axes);
   int64_t first = 0;
   bool in_parallel = runs_in_parallel(count, calls.work);
   if (in_parallel && def.traits.movement) {  // the first shard shows whether the kernel only makes a view

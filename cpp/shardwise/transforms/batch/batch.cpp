@@ -109,10 +109,24 @@ void BatchWalk::visit_located(OpId id) {
     branches(id);
   } else if (def.regions == Regions::kInline) {
     inline_region(id);
+  } else if (is_pass_through(OpView(module_, id))) {
+    pass_through(id);
   } else {
     check_no_capture(id);
     batch(id);
   }
+}
+
+// An operand without rows keeps its result without rows.
+void BatchWalk::pass_through(OpId id) {
+  const OpView op(module_, id);
+  std::vector<ValueId> operands;
+  std::vector<AxisSet> sets;
+  for (const ValueId operand : op.operands()) {
+    operands.push_back(image(operand));
+    sets.push_back(varies(operand));
+  }
+  map_results(id, builder_->create_op(op.def(), operands, module_.op(id).attrs), sets);
 }
 
 // Calls, composed ops, manual computations, and regions with annotated values: their annotations become constraints.

@@ -8,8 +8,13 @@
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
+#include "shardwise/transforms/batch/manual_axes.h"
 
 namespace shardwise {
+
+bool is_pass_through(const OpView& op) {
+  return op.def().passes_through() && op.operand_count() > 1 && op.operand_count() == op.result_count();
+}
 
 AxisSet BatchDependence::varies(ValueId value) const {
   const auto found = varies_.find(value);
@@ -91,6 +96,10 @@ void BatchDependence::visit(OpId op) {
     case Regions::kLoop: return mark(results, loop(op).carries);
     case Regions::kBranches: return mark(results, branches(op));
     case Regions::kInline: return visit_body(op, module_.regions(op)[0]);
+    case Regions::kManual:
+      // One device of vmap's rows sees no other: all operands count for all results.
+      if (!axes_.are_examples()) return visit_manual(op);
+      break;
     default: break;
   }
   if (!axes_.are_examples() && is_call(module_, op)) return visit_body(op, called_function(module_, op).body);
@@ -106,8 +115,33 @@ void BatchDependence::visit_body(OpId op, RegionId body) {
   for (uint32_t i = 0; i < results.size(); ++i) mark(module_.result(op, i), varies(results[i]));
 }
 
+void BatchDependence::visit_manual(OpId op) {
+  const ManualAxes manual(OpView(module_, op), axes_);
+  std::vector<AxisSet> sets = manual_results(op, manual);
+  for (AxisSet& set : sets) set &= manual.around();
+  mark(results_of(module_, op), sets);
+}
+
+std::vector<AxisSet> BatchDependence::manual_results(OpId op, const ManualAxes& manual) const {
+  BatchDependence inner(module_, manual.axes(), [this](ValueId value) { return varies(value); });
+  const RegionId body = module_.regions(op)[0];
+  const std::vector<ValueId>& arguments = module_.region(body).arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    inner.mark(arguments[i], varies(module_.operands(op)[i]) | manual.of(manual.sharding(arguments[i])));
+  }
+  inner.visit(body);
+  std::vector<AxisSet> sets;
+  for (const ValueId result : module_.region(body).results) sets.push_back(inner.varies(result));
+  return sets;
+}
+
 std::vector<AxisSet> BatchDependence::of_results(OpId id) const {
   const OpView op(module_, id);
+  if (is_pass_through(op)) {
+    std::vector<AxisSet> own;
+    for (const ValueId operand : op.operands()) own.push_back(varies(operand));
+    return own;
+  }
   std::vector<AxisSet> sets(op.result_count(), read_by(id));
   if (axes_.are_examples()) return sets;
   if (const std::optional<DeviceNumber> number = device_number(op, axes_)) return {number->axes()};

@@ -18,6 +18,11 @@
 
 namespace shardwise {
 
+class ManualAxes;
+
+// Whether each of several results is its operand, as those of an optimization_barrier: it varies as that one does.
+bool is_pass_through(const OpView& op);
+
 struct LoopBatching {
   std::vector<AxisSet> carries;  // the axes of its rows
   AxisSet predicate = 0;
@@ -35,11 +40,14 @@ class BatchDependence {
 
   LoopBatching loop(OpId op);
   std::vector<AxisSet> branches(OpId op);  // of its results
+  // The axes along which the values that a manual computation returns vary, among its own and those around it.
+  std::vector<AxisSet> manual_results(OpId op, const ManualAxes& manual) const;
 
  private:
   void visit(RegionId region);
   void visit(OpId op);
   void visit_body(OpId op, RegionId body);
+  void visit_manual(OpId op);
   std::vector<AxisSet> of_results(OpId op) const;
   void mark(ValueId value, AxisSet set) {
     if (set != 0) varies_[value] |= set;

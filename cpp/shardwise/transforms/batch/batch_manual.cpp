@@ -14,14 +14,13 @@
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/mesh/digits.h"
-#include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/collectives/device_numbers.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/sharding/constraints.h"
-#include "shardwise/ops/sharding/manual_computation.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/batch/manual_axes.h"
 
 namespace shardwise {
 
@@ -42,58 +41,6 @@ ValueId constrain_rows(Builder& builder, const BatchAxes& axes, ValueId value, A
 }
 
 namespace {
-
-// A manual computation: its shardings, and its axes cut where these cut them.
-class ManualAxes {
- public:
-  ManualAxes(const OpView& op, const BatchAxes& around) : op_(op), around_(around.all()) {
-    const Module& module = op.module();
-    MeshPtr mesh;
-    AxisList cuts;
-    const auto add = [&](ValueId value) {
-      const TensorSharding& sharding = module.context().sharding(module.value(value).sharding);
-      if (!sharding.unreduced.empty()) {
-        fail<UnsupportedError>(op.name(), "its values must not be unreduced", short_text(sharding),
-                               "reduce them inside of the region");
-      }
-      if (!sharding.mesh->is_empty()) mesh = sharding.mesh;
-      for (const DimSharding& dim : sharding.dims) append(cuts, dim.axes);
-    };
-    for (const ValueId argument : module.region(op.regions()[0]).arguments) add(argument);
-    for (size_t i = 0; i < op.result_count(); ++i) add(op.result(i));
-    if (mesh != nullptr) manual_ = resolve(*mesh, op.attrs().get<AxesAttr>("manual_axes").axes);
-    const std::optional<AxisList> digits = cut_at(manual_, cuts);
-    if (!digits) {
-      fail<UnsupportedError>(op.name(), "its shardings must cut an axis in one way",
-                             mesh == nullptr ? std::string() : axis_list_text(*mesh, cuts), "use whole axes");
-    }
-    axes_ = around.with(mesh, *digits);
-  }
-
-  const BatchAxes& axes() const { return axes_; }
-  AxisSet around() const { return around_; }
-  const TensorSharding& sharding(ValueId value) const {
-    return op_.module().context().sharding(op_.module().value(value).sharding);
-  }
-  AxisSet of_dim(const DimSharding& dim) const {
-    AxisSet set = 0;
-    for (const AxisRef& ref : dim.axes) set |= axes_.inside(ref) & ~around_;
-    return set;
-  }
-  // Along which a sharding cuts a value.
-  AxisSet of(const TensorSharding& sharding) const {
-    AxisSet set = 0;
-    for (const DimSharding& dim : sharding.dims) set |= of_dim(dim);
-    return set;
-  }
-  TensorSharding inside(const TensorSharding& sharding) const { return seen_from_inside(sharding, manual_); }
-
- private:
-  OpView op_;
-  AxisSet around_;
-  AxisList manual_;
-  BatchAxes axes_;
-};
 
 // The value and its row, with the dims that its sharding cuts.
 class CutValue {
@@ -202,6 +149,7 @@ void BatchWalk::manual_region(OpId id) {
   }
   builder_->set_loc(place);
   const ManualAxes manual(OpView(module_, id), axes_);
+  manual.refuse_unreduced();
   const RegionId body = module_.regions(id)[0];
   const std::vector<ValueId> arguments = module_.region(body).arguments;
   BatchWalk inner(*builder_, manual.axes());

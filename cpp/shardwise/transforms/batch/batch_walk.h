@@ -49,6 +49,7 @@ class BatchWalk {
   BatchDependence dependence() const;
   void visit_located(OpId op);
   void batch(OpId op);
+  void pass_through(OpId op);
   bool expands(OpId op) const;
   void expand(OpId op);
   void check_no_capture(OpId op) const;

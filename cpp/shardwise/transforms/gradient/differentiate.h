@@ -9,8 +9,9 @@
 //
 // OpDef::vjp turns the cotangents of an op's results into those of its operands; a value with several uses gets their
 // sum. Only ops between `wrt` and the outputs are visited, and new ops get the location of the op that they
-// differentiate. The result is an ordinary graph, so it can be differentiated again. An op that others make up, without
-// a gradient of its own, is expanded in place. Loops and branches: differentiate_regions.h.
+// differentiate, without its name (name_gradients.h). The result is an ordinary graph, so it can be differentiated again.
+// An op that others make up, without a gradient of its own, is expanded in place. Loops and branches:
+// differentiate_regions.h.
 //
 // A value in `wrt` is an independent variable: no cotangent flows through it to the ops that define it. If one value is
 // passed for two arguments, or is also used from outside, record the function on stand-ins and substitute them

@@ -367,8 +367,8 @@ class BackwardLoop {
   DType dtype_;
 };
 
-[[noreturn]] void refuse_uncounted(const OpView& loop) {
-  fail<UnsupportedError>(loop.name(), "reverse-mode differentiation needs a loop with a constant number of trips",
+[[noreturn]] void refuse_uncounted() {
+  fail<UnsupportedError>("grad", "reverse-mode differentiation needs a loop with a constant number of trips",
                          "a loop that runs until its condition fails",
                          "use sw.scan or sw.fori_loop with constant bounds");
 }
@@ -378,7 +378,7 @@ class BackwardLoop {
 void differentiate_loop(ReverseWalk& walk, OpId id) {
   const OpView loop(walk.module(), id);
   const auto counted = counted_loop(loop);
-  if (!counted) refuse_uncounted(loop);
+  if (!counted) refuse_uncounted();
   for (size_t i = 0; i < loop.operand_count(); ++i) {
     const ValueId cotangent = walk.cotangent_of_result(loop.result(i));
     // Such a result is the operand itself, so that its cotangent passes by the loop.

@@ -51,7 +51,8 @@ void ReverseWalk::run() {
   const LocId loc = builder_.loc();
   for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
     if (!flows_into(*it)) continue;
-    builder_.set_loc(module_.op(*it).loc);
+    // Without its name, which is that of the value and not of a cotangent.
+    builder_.set_loc(module_.context().without_names(module_.op(*it).loc));
     located(module_, *it, [&] { pull_back(*it); });
   }
   builder_.set_loc(loc);

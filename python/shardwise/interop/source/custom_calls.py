@@ -66,6 +66,9 @@ class CustomCalls:
         found = _LAPACK.fullmatch(name)
         routine = _REAL_NAMES.get(found[1], found[1]) if found else name
         emission = self.emissions.get(routine)
+        if name == "shardwise.debug_print":
+            rule = "debug.print in a loop, a branch or a manual region prints only in shardwise"
+            raise scope.refusal(op, rule, f"custom_call @{name}", "return the value, and print it outside")
         if emission is None:
             what = self.no_function.get(routine)
             raise self.refusal(scope, op, f"it has no {what}" if what else "it is no call of linear algebra")

@@ -47,8 +47,10 @@ def _devices_in_order(axes: MeshAxes, what: str, devices: Sequence[Any] | None) 
     count = axes.mesh.size
     found = list(jax.devices() if devices is None else _checked_devices(what, devices))
     if len(found) < count:
-        kind = found[0].platform if found else "no"
         rule = f"needs {count} devices, as many as {Mesh._wrap(axes.mesh)!r}"
+        if not found:
+            raise MeshError(message(what, rule, "none", "pass jax.devices(), or leave devices out"))
+        kind = found[0].platform
         way_out = f"compile the program for a mesh of {len(found)}"
         if kind == "cpu":
             way_out = f"set XLA_FLAGS=--xla_force_host_platform_device_count={count} before Python starts, or {way_out}"

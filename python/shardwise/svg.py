@@ -6,16 +6,21 @@ Text and lines take the page's own colour (``currentColor``); areas are transluc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-__all__ = ["MARK", "MOST_PANELS", "TITLE", "arrow", "code", "figure", "hue", "rect", "svg", "text_at"]
+__all__ = ["MARK", "TITLE", "arrow", "code", "figure", "folded", "hue", "label", "rect", "svg", "text_at"]
 
 Point = tuple[float, float]
 
 TITLE = 18  # the height of a line of text above a picture
 MARK = "hsl(40 90% 50% / 0.35)"  # behind a collective
-MOST_PANELS = 8  # side by side; a note names the omitted panels
+_CHARACTER = 6.3  # the width of a digit of a label
+_LINE = 11  # the height of a label
+_OPEN_LINES = 40  # of a text that is not folded
+_MOST_CODE = 400  # characters of a caption
+_MOST_TEXT = 100_000  # characters of a text in a notebook
+_MOST_IN_LINE = 400
 
 
 def hue(index: int, count: int) -> str:
@@ -35,6 +40,12 @@ def rect(x: float, y: float, width: float, height: float, fill: str, tooltip: st
 def text_at(x: float, y: float, text: str, anchor: str = "middle") -> str:
     """A line of text, vertically centred at ``y``."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" dominant-baseline="middle">{escape(text)}</text>'
+
+
+def label(x: float, y: float, width: float, height: float, *texts: str) -> list[str]:
+    """The first text that fits into an area of this size, at its middle; nothing if none fits."""
+    fitting = [text for text in texts if text and width >= _CHARACTER * len(text) and height >= _LINE]
+    return [text_at(x + width / 2, y + height / 2, text) for text in fitting[:1]]
 
 
 def arrow(start: Point, leave: Point, arrive: Point, end: Point) -> str:
@@ -69,6 +80,29 @@ def figure(caption: str, panels: Sequence[str], note: str = "") -> str:
     return f'<div><div style="margin:4px">{caption}</div>{row}{tail}</div>'
 
 
+def folded(title: str, text: str, rest: str, mark: Callable[[str], str] = escape) -> str:
+    """A program's text: open if it is short, else folded. Of a very long one the first lines are shown.
+
+    Args:
+        title: the line that folds it.
+        text: the lines.
+        rest: how to get all lines.
+        mark: turns a line into HTML.
+    """
+    lines = text.splitlines()
+    shown: list[str] = []
+    free = _MOST_TEXT
+    for line in lines:
+        free -= min(len(line), _MOST_IN_LINE)
+        if free < 0:
+            shown.append(escape(f"… {len(lines) - len(shown)} more lines: {rest}"))
+            break
+        shown.append(mark(line if len(line) <= _MOST_IN_LINE else f"{line[:_MOST_IN_LINE]}…"))
+    state = " open" if len(lines) <= _OPEN_LINES else ""
+    count = "" if state else f", {len(lines)} lines"
+    return f"<details{state}><summary>{escape(title + count)}</summary><pre>{chr(10).join(shown)}</pre></details>"
+
+
 def code(text: str) -> str:
-    """Text in the font of code."""
-    return f"<code>{escape(text)}</code>"
+    """Text in the font of code: the beginning of a long one, such as a mesh of many device ids."""
+    return f"<code>{escape(text if len(text) <= _MOST_CODE else f'{text[:_MOST_CODE]}…')}</code>"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/transforms/batch/manual_axes.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/mesh/digits.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/sharding/manual_computation.h"
+
+namespace shardwise {
+namespace {
+
+// Calls `visit` with the sharding of each argument and each result.
+template <class Visit>
+void visit_shardings(const OpView& op, Visit visit) {
+  const Module& module = op.module();
+  const auto one = [&](ValueId value) { visit(module.context().sharding(module.value(value).sharding)); };
+  for (const ValueId argument : module.region(op.regions()[0]).arguments) one(argument);
+  for (size_t i = 0; i < op.result_count(); ++i) one(op.result(i));
+}
+
+}  // namespace
+
+ManualAxes::ManualAxes(const OpView& op, const BatchAxes& around) : op_(op), around_(around.all()) {
+  MeshPtr mesh;
+  AxisList cuts;
+  visit_shardings(op, [&](const TensorSharding& sharding) {
+    if (!sharding.mesh->is_empty()) mesh = sharding.mesh;
+    for (const DimSharding& dim : sharding.dims) append(cuts, dim.axes);
+  });
+  if (mesh != nullptr) manual_ = resolve(*mesh, op.attrs().get<AxesAttr>("manual_axes").axes);
+  const std::optional<AxisList> digits = cut_at(manual_, cuts);
+  if (!digits) {
+    fail<UnsupportedError>(op.name(), "its shardings must cut an axis in one way",
+                           mesh == nullptr ? std::string() : axis_list_text(*mesh, cuts), "use whole axes");
+  }
+  axes_ = around.with(mesh, *digits);
+}
+
+AxisSet ManualAxes::of_dim(const DimSharding& dim) const {
+  AxisSet set = 0;
+  for (const AxisRef& ref : dim.axes) set |= axes_.inside(ref) & ~around_;
+  return set;
+}
+
+AxisSet ManualAxes::of(const TensorSharding& sharding) const {
+  AxisSet set = 0;
+  for (const DimSharding& dim : sharding.dims) set |= of_dim(dim);
+  return set;
+}
+
+TensorSharding ManualAxes::inside(const TensorSharding& sharding) const { return seen_from_inside(sharding, manual_); }
+
+void ManualAxes::refuse_unreduced() const {
+  visit_shardings(op_, [&](const TensorSharding& sharding) {
+    if (sharding.unreduced.empty()) return;
+    fail<UnsupportedError>(op_.name(), "its values must not be unreduced", short_text(sharding),
+                           "reduce them inside of the region");
+  });
+}
+
+}  // namespace shardwise

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws programs by class, and checks them: numbers, warnings, places of reports, and the text of the same program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+import shardwise as sw
+from tests.conformance.transformed import kits
+from tests.conformance.transformed.kits import CONSTRUCTS, FORWARD, KITS, PLAIN, TRANSFORMS, USES, WRAPPERS, function_of
+
+PACKAGE = os.path.join(os.path.dirname(sw.__file__), "")
+IN_SPECS = (None, ("x", None), (None, "y"))
+TOLERANCE = 2e-4
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program: how it is written, and the shardings of its arguments."""
+
+    kit: str
+    construct: Any
+    wrapper: Any
+    use: Any
+    transform: Any
+    in_specs: tuple[Any, Any]
+
+    def __str__(self) -> str:
+        parts = (self.construct, self.wrapper, self.use, self.transform)
+        return f"{self.kit}: {', '.join(part.__name__ for part in parts)}, arguments {self.in_specs}"
+
+    def function(self, kit: kits.Kit) -> Any:
+        return function_of(kit, self.construct, self.wrapper, self.use, self.transform)
+
+    def exists(self) -> bool:
+        """Whether JAX, or for NumPy shardwise, has this combination."""
+        if self.construct is kits.repeated and self.transform not in FORWARD:
+            return False
+        if self.construct is kits.ruled and self.transform in (kits.forward, kits.hessian):
+            return False
+        annotates = self.wrapper is kits.in_jit or self.transform in (
+            kits.gradient_without_its_aux,
+            kits.value_with_aux,
+        )
+        if self.construct is kits.out_sharded and annotates:
+            return False  # JAX: on explicit axes a constraint asserts the sharding that is there
+        by_vmap = self.wrapper is kits.in_vmap or self.construct is kits.mapped
+        return self.kit == "jax" or not (by_vmap and self.transform is not kits.value)  # docs/jax.md
+
+
+def draw(seed: int, index: int) -> Case:
+    """Each construct comes in turn, half of them in JAX; the rest is random."""
+    rng = random.Random(f"{seed}:{index}")
+    kit = ("shardwise", "jax")[index % 2]
+    construct = CONSTRUCTS[kit][(seed + index // 2) % len(CONSTRUCTS[kit])]
+    while True:
+        case = Case(
+            kit,
+            construct,
+            rng.choice(WRAPPERS),
+            rng.choice(USES),
+            rng.choice(TRANSFORMS[kit]),
+            (rng.choice(IN_SPECS), rng.choice(IN_SPECS)),
+        )
+        if case.exists():
+            return case
+
+
+def arguments() -> tuple[np.ndarray, np.ndarray]:
+    """Two (8, 4) arrays of distinct numbers."""
+    rng = np.random.default_rng(7)
+    x, k = rng.permutation(64).reshape(2, 8, 4) / 32 - 0.97
+    return x.astype(np.float32), k.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A case, and what is wrong with it, if anything."""
+
+    case: Case
+    wrong: str = ""
+    bytes: float = 0
+
+
+def check(case: Case) -> Checked:
+    """Run the program as a whole, and compare it with the plain one in JAX."""
+    given = arguments()
+    expected = [np.asarray(x) for x in jax.tree.leaves(jax.jit(case.function(PLAIN))(*given))]
+    wrong = []
+    with _context(case), warnings.catch_warnings():
+        warnings.simplefilter("error", sw.ShardingWarning)
+        try:
+            compiled = _compiled(case)
+            found = jax.tree.leaves(compiled(*given), is_leaf=lambda x: isinstance(x, sw.Array))
+            wrong += _differences(found, expected)
+            wrong += [f"the ledger names {row.location}" for row in compiled.collectives() if _is_ours(row.location)]
+            if case.kit == "jax":
+                wrong += [f"as text: {text}" for text in _differences(_results_of_text(case), expected)]
+        except Exception as error:
+            return Checked(case, f"{type(error).__name__}: {error}")
+    return Checked(case, "; ".join(dict.fromkeys(wrong)), compiled.collectives().total_bytes)
+
+
+@contextlib.contextmanager
+def _context(case: Case) -> Iterator[None]:
+    explicit = case.kit == "jax" and case.construct is kits.out_sharded
+    with jax.set_mesh(kits.explicit_mesh()) if explicit else contextlib.nullcontext():
+        yield
+
+
+def _compiled(case: Case) -> sw.Program:
+    function = case.function(KITS[case.kit])
+    whole = function if case.kit == "shardwise" else sw.from_jax(function)
+    specs = tuple(None if spec is None else sw.P(*spec) for spec in case.in_specs)
+    shardings = {} if specs == (None, None) else {"in_shardings": specs}
+    return sw.jit(whole, mesh=kits.sw_mesh(), **shardings).lower(*arguments()).compile()
+
+
+def _results_of_text(case: Case) -> list[Any]:
+    text = jax.jit(case.function(KITS[case.kit]), keep_unused=True).lower(*arguments()).as_text()
+    results = sw.parse(text).compile().run(*arguments())
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def _differences(found: list[Any], expected: list[np.ndarray]) -> list[str]:
+    if len(found) != len(expected):
+        return [f"{len(found)} results instead of {len(expected)}"]
+    texts = []
+    for i, (x, right) in enumerate(zip(found, expected)):
+        x = np.asarray(x)
+        if x.shape != right.shape:
+            texts.append(f"result {i} has shape {x.shape} instead of {right.shape}")
+        elif not np.allclose(x, right, rtol=TOLERANCE, atol=TOLERANCE * max(1.0, float(np.max(np.abs(right))))):
+            texts.append(f"result {i} differs by {np.max(np.abs(x - right)):.3g}")
+    return texts
+
+
+def _is_ours(location: str) -> bool:
+    return os.path.abspath(re.sub(r":\d+$", "", location)).startswith(PACKAGE)

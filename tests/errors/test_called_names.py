@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each message begins with the name of the function that was called, whatever that function calls in turn.
+
+A row is a wrong call of a public function: no mesh, a wrong rank, axis, dtype, tree or type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise import P
+
+MESH = sw.Mesh({"x": 2, "y": 2})
+OTHER = sw.Mesh({"z": 3})
+X = np.arange(8, dtype=np.float32).reshape(4, 2)
+WORDS = np.array(["a"])
+A = sw.device_put(X, MESH)
+KEY = sw.random.key(0)
+LOGITS = np.zeros(3, np.float32)
+
+SAME = "test_called_names.same"  # without a gradient
+sw.register_custom_call(SAME, lambda x: x)
+
+Call = Callable[[], Any]
+ROWS: list[Any] = []
+
+
+def jitted(function: Callable[..., Any], *args: Any) -> Any:
+    return sw.jit(function, mesh=MESH)(*(args or (X,)))
+
+
+def add(name: str, fault: str, call: Call) -> None:
+    ROWS.append(pytest.param(name, call, id=f"{name}-{fault}"))
+
+
+def traced(name: str, fault: str, function: Callable[[Any], Any]) -> None:
+    """A row for a call inside of a jitted function."""
+    add(name, fault, partial(jitted, function))
+
+
+def with_rules(x: Any) -> Any:
+    with sw.axis_rules({"a": "q"}):
+        return sw.logical(x, "a b")
+
+
+def until_it_is_large(x: Any) -> Any:
+    return sw.while_loop(lambda c: c.sum() < 99, lambda c: c * 2, x).sum()
+
+
+# ---- annotations and placement -------------------------------------------------------------------------------------
+
+for placing in (sw.shard, sw.with_sharding_constraint, sw.reshard, sw.device_put):
+    wrong = {"rank": P("x", None, None), "axis": P("q"), "twice": P("x", "x"), "type": 3}
+    for fault, spec in wrong.items():
+        traced(placing.__name__, f"{fault}-traced", lambda x, f=placing, s=spec: f(x, s))
+        add(placing.__name__, fault, lambda f=placing, s=spec: f(A, s))
+    traced(placing.__name__, "mesh", lambda x, f=placing: f(x, sw.NamedSharding(OTHER, P("z"))))
+    traced(placing.__name__, "tree", lambda x, f=placing: f({"a": x}, {"b": P()}))
+for placing in (sw.reshard, sw.device_put):
+    add(placing.__name__, "dtype", lambda f=placing: f(WORDS, sw.NamedSharding(MESH, P())))
+    add(placing.__name__, "no-mesh", lambda f=placing: f(X, P("x")))
+for fault, how in {"rank": (5, "x"), "axis": (0, "q"), "dim": ("a", "x"), "parts": (0, 3), "type": (0, 1.5)}.items():
+    traced("split", f"{fault}-traced", lambda x, how=how: sw.split(x, *how))
+    add("split", fault, lambda how=how: sw.split(A, *how))
+for name, annotate in {
+    "split": lambda x: sw.split(x, 0, "x"),
+    "replicate": sw.replicate,
+    "shard": lambda x: sw.shard(x, P("x")),
+}.items():
+    traced(name, "trees", lambda x, f=annotate: f({"a": x}))
+    add(name, "no-mesh", lambda f=annotate: sw.eval_shape(f, X))
+traced("logical", "rank", lambda x: sw.logical(x, "a b c"))
+traced("logical", "type", lambda x: sw.logical(x, 3))  # type: ignore[arg-type]
+traced("logical", "tree", lambda x: sw.logical([x], "a b"))
+traced("logical", "axis", with_rules)
+add("axis_rules", "type", lambda: sw.axis_rules(3))  # type: ignore[arg-type]
+add("name", "type", lambda: sw.name(X, 3))  # type: ignore[arg-type]
+add("name", "empty", lambda: sw.name(X, ""))
+add("propagation_barrier", "direction", lambda: sw.propagation_barrier(X, "up"))
+add("sharding_group", "number", lambda: sw.sharding_group(X, -1))
+traced("sharding_group", "rank", lambda x: sw.sharding_group((x, x[0])))
+
+# ---- jit and transforms --------------------------------------------------------------------------------------------
+
+add("jit", "type", lambda: sw.jit(3))  # type: ignore[call-overload]
+add("jit", "mesh", lambda: sw.jit(np.sin, mesh=3))  # type: ignore[call-overload]
+add("jit", "no-mesh", lambda: sw.jit(np.sin)(X))
+add("jit", "dtype", lambda: jitted(np.sin, WORDS))
+add("jit", "option", lambda: sw.jit(np.sin, strategy="q"))  # type: ignore[call-overload]
+add("jit", "keyword", lambda: sw.jit(np.sin, foo=1))  # type: ignore[call-overload]
+add("jit", "result", lambda: jitted(lambda x: "text"))
+for fault, specs in {"tree": ({"a": P()},), "rank": P(None, None, "x"), "axis": P("q"), "spec": 3}.items():
+    add("jit", fault, lambda s=specs: sw.jit(np.sin, mesh=MESH, in_shardings=s)(X))
+    add("jit", f"{fault}-out", lambda s=specs: sw.jit(np.sin, mesh=MESH, out_shardings=s)(X))
+add("eval_shape", "dtype", lambda: sw.eval_shape(np.sin, "a"))
+add("eval_shape", "type", lambda: sw.eval_shape(3, X))  # type: ignore[arg-type]
+add("eval_shape", "result", lambda: sw.eval_shape(lambda x: "text", X))
+for transform in (sw.grad, sw.value_and_grad):
+    add(transform.__name__, "type", lambda g=transform: g(3))
+    add(transform.__name__, "dtype", lambda g=transform: jitted(g(np.sum), np.arange(3)))
+    add(transform.__name__, "rank", lambda g=transform: jitted(g(np.sin)))
+    add(transform.__name__, "argnums", lambda g=transform: jitted(g(np.sum, argnums=3)))
+    add(transform.__name__, "argnums-type", lambda g=transform: g(np.sum, argnums="a"))
+    add(transform.__name__, "loop", lambda g=transform: jitted(g(until_it_is_large)))
+    add(transform.__name__, "call", lambda g=transform: jitted(g(lambda x: sw.custom_call(SAME, x, x).sum())))
+    add(transform.__name__, "aux", lambda g=transform: jitted(g(np.sum, has_aux=True)))
+add("vmap", "type", lambda: sw.vmap(3))  # type: ignore[arg-type]
+add("vmap", "rank", lambda: jitted(sw.vmap(np.sin, in_axes=5)))
+add("vmap", "tree", lambda: jitted(sw.vmap(np.sin, in_axes=({"a": 0},))))
+traced("vmap", "sizes", lambda x: sw.vmap(np.add)(x, x[:2]))
+add("checkpoint", "type", lambda: sw.checkpoint(3))  # type: ignore[call-overload]
+add("checkpoint", "policy", lambda: jitted(sw.checkpoint(np.sin, policy=3)))  # type: ignore[call-overload]
+add("cond", "type", lambda: sw.cond(True, 3, 4))
+traced("cond", "predicate", lambda x: sw.cond(x, lambda: 1, lambda: 2))
+traced("cond", "tree", lambda x: sw.cond(x[0, 0] > 0, lambda: (x,), lambda: x))
+traced("cond", "dtype", lambda x: sw.cond(x[0, 0] > 0, lambda: x, lambda: x.astype(int)))
+add("switch", "type", lambda: sw.switch(0, 3))  # type: ignore[arg-type]
+traced("switch", "dtype", lambda x: sw.switch(x[0, 0], [lambda: 1.0]))
+traced("switch", "tree", lambda x: sw.switch(x.astype(int)[0, 0], [lambda: x, lambda: (x,)]))
+add("scan", "type", lambda: sw.scan(3, 0, X))  # type: ignore[arg-type]
+traced("scan", "tree", lambda x: sw.scan(lambda c, row: ((c,), row), x[0], x))
+traced("scan", "dtype", lambda x: sw.scan(lambda c, row: (c.astype(int), row), x[0], x))
+traced("scan", "rank", lambda x: sw.scan(lambda c, row: (c[None], row), x[0], x))
+traced("scan", "result", lambda x: sw.scan(lambda c, row: c, x[0], x))
+add("map", "type", lambda: sw.map(3, X))  # type: ignore[arg-type]
+traced("map", "rank", lambda x: sw.map(np.sin, x[0, 0]))
+add("fori_loop", "type", lambda: sw.fori_loop(0, 3, 3, X))  # type: ignore[arg-type]
+traced("fori_loop", "bound", lambda x: sw.fori_loop("a", 3, lambda i, c: c, x))
+traced("fori_loop", "dtype", lambda x: sw.fori_loop(0, 3, lambda i, c: c.astype(int), x))
+add("while_loop", "type", lambda: sw.while_loop(3, 3, X))  # type: ignore[arg-type]
+traced("while_loop", "predicate", lambda x: sw.while_loop(lambda c: c, lambda c: c, x))
+traced("while_loop", "tree", lambda x: sw.while_loop(lambda c: c[0, 0] < 1, lambda c: (c,), x))
+add("associative_scan", "type", lambda: sw.associative_scan(3, X))  # type: ignore[arg-type]
+traced("associative_scan", "rank", lambda x: sw.associative_scan(np.add, x, axis=4))
+
+# ---- manual regions ------------------------------------------------------------------------------------------------
+
+for name, region in {"manual": partial(sw.manual, mesh=MESH), "shard_map": partial(sw.shard_map, mesh=MESH)}.items():
+    good = {"in_specs": P("x"), "out_specs": P("x")}
+    add(name, "type", lambda f=region, good=good: f(3, **good))
+    for fault, spec in {"axis": P("q"), "rank": P(None, None, "x"), "tree": ({"a": P()},)}.items():
+        add(name, fault, lambda f=region, good=good, s=spec: jitted(f(np.sin, **{**good, "in_specs": s})))
+    add(name, "out", lambda f=region, good=good: jitted(f(np.sin, **{**good, "out_specs": P("q")})))
+    add(name, "shape", lambda f=region, good=good: jitted(f(np.sin, **good), X[:3]))
+add("manual", "axes", lambda: jitted(sw.manual(np.sin, MESH, P(), P(), axes={"q"})))
+add("manual", "no-mesh", lambda: sw.manual(np.sin, None, P(), P())(X))
+add("shard_map", "axes", lambda: jitted(sw.shard_map(np.sin, mesh=MESH, in_specs=P(), out_specs=P(), axis_names={"q"})))
+add("shard_map", "no-mesh", lambda: sw.shard_map(np.sin, in_specs=P(), out_specs=P())(X))
+
+# ---- meshes, shardings and shapes ----------------------------------------------------------------------------------
+
+add("set_mesh", "type", lambda: sw.set_mesh(3))  # type: ignore[arg-type]
+add("make_mesh", "names", lambda: sw.make_mesh((2,), ("a", "b")))
+add("make_mesh", "type", lambda: sw.make_mesh("a", "b"))  # type: ignore[arg-type]
+add("make_mesh", "size", lambda: sw.make_mesh((0,), ("a",)))
+add("Mesh", "type", lambda: sw.Mesh(3))  # type: ignore[arg-type]
+add("Mesh", "size", lambda: sw.Mesh({"a": 0}))
+add("Mesh", "ids", lambda: sw.Mesh({"a": 2}, [0, 0]))
+add("NamedSharding", "type", lambda: sw.NamedSharding(3, P()))  # type: ignore[arg-type]
+add("NamedSharding", "axis", lambda: sw.NamedSharding(MESH, P("q")))
+add("NamedSharding", "twice", lambda: sw.NamedSharding(MESH, P("x", "x")))
+add("NamedSharding", "spec", lambda: sw.NamedSharding(MESH, 3))  # type: ignore[arg-type]
+add("ShapeDtypeStruct", "dtype", lambda: sw.ShapeDtypeStruct((3,), "foo"))
+add("P", "type", lambda: P(3))  # type: ignore[arg-type]
+add("open", "type", lambda: sw.open(3))  # type: ignore[arg-type]
+add("priority", "type", lambda: sw.priority(3, "a"))  # type: ignore[arg-type]
+add("sub", "type", lambda: sw.sub(3, 1, 2))  # type: ignore[arg-type]
+add("parse", "type", lambda: sw.parse(3))  # type: ignore[arg-type]
+add("sharding_rule", "type", lambda: sw.sharding_rule(3))  # type: ignore[arg-type]
+traced("custom_call", "type", lambda x: sw.custom_call(3, [x], []))  # type: ignore[arg-type]
+add("register_custom_call", "type", lambda: sw.register_custom_call(3, np.sin))  # type: ignore[arg-type]
+add("register_pytree_node", "type", lambda: sw.register_pytree_node(3, 3, 3))  # type: ignore[arg-type]
+add("register_pytree_node_class", "type", lambda: sw.register_pytree_node_class(3))
+add("register_dataclass", "type", lambda: sw.register_dataclass(3))  # type: ignore[arg-type]
+
+# ---- random numbers, tests and PyTorch's names ---------------------------------------------------------------------
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "bernoulli": {},
+    "bits": {},
+    "categorical": {"logits": LOGITS},
+    "choice": {"a": 3},
+    "exponential": {},
+    "fold_in": {"data": 1},
+    "gumbel": {},
+    "normal": {},
+    "permutation": {"x": 3},
+    "randint": {"shape": (2,), "minval": 0, "maxval": 3},
+    "split": {},
+    "truncated_normal": {"lower": -1.0, "upper": 1.0},
+    "uniform": {},
+}
+for name, parameters in PARAMETERS.items():
+    draw = getattr(sw.random, name)
+    add(f"random.{name}", "key", lambda f=draw, p=parameters: f("a", **p))
+    add(f"random.{name}", "key-dtype", lambda f=draw, p=parameters: f(np.zeros(2), **p))
+    if name not in ("fold_in", "permutation", "split"):
+        add(f"random.{name}", "shape", lambda f=draw, p=parameters: f(KEY, **{**p, "shape": "a"}))
+add("random.key", "type", lambda: sw.random.key("a"))
+add("random.PRNGKey", "type", lambda: sw.random.PRNGKey("a"))
+add("random.choice", "draws", lambda: sw.random.choice(KEY, 3, (4,), replace=False))
+add("random.permutation", "axis", lambda: sw.random.permutation(KEY, X, axis=2))
+add("random.permutation", "type", lambda: sw.random.permutation(KEY, 2.5))
+add("assert_collectives", "type", lambda: sw.testing.assert_collectives(3))
+add("assert_work", "type", lambda: sw.testing.assert_work(3, ratio_max=1))
+add("assert_time", "type", lambda: sw.testing.assert_time(3, seconds_max=1))
+add("assert_memory", "type", lambda: sw.testing.assert_memory(3, bytes_max=1))
+add("assert_matches_unpartitioned", "type", lambda: sw.testing.assert_matches_unpartitioned(3))  # type: ignore[arg-type]
+add("assert_matches_unpartitioned", "no-mesh", lambda: sw.testing.assert_matches_unpartitioned(np.sin, X))
+add("assert_matches_unpartitioned", "dtype", lambda: sw.testing.assert_matches_unpartitioned(np.sin, WORDS, mesh=MESH))
+add("visualize_array_sharding", "type", lambda: sw.debug.visualize_array_sharding(3))
+torch = sw.dtensor
+add("distribute_tensor", "reduction", lambda: torch.distribute_tensor(X, MESH, [torch.Partial(), torch.Partial()]))
+add("distribute_tensor", "count", lambda: torch.distribute_tensor(X, MESH, [torch.Shard(0)]))
+add("distribute_tensor", "rank", lambda: torch.distribute_tensor(X, MESH, [torch.Shard(5), torch.Replicate()]))
+add("distribute_tensor", "type", lambda: torch.distribute_tensor(X, MESH, 3))  # type: ignore[arg-type]
+add("distribute_tensor", "dtype", lambda: torch.distribute_tensor(WORDS, MESH, [torch.Replicate()] * 2))
+add("redistribute", "rank", lambda: torch.redistribute(A, MESH, [torch.Shard(5), torch.Replicate()]))
+add("redistribute", "type", lambda: torch.redistribute(A, MESH, 3))  # type: ignore[arg-type]
+add("placements", "type", lambda: torch.placements(3))  # type: ignore[arg-type]
+add("init_device_mesh", "type", lambda: torch.init_device_mesh("cpu", 3))  # type: ignore[arg-type]
+add("init_device_mesh", "names", lambda: torch.init_device_mesh("cpu", (2,), mesh_dim_names=("a", "b")))
+
+SHARDED = sw.NamedSharding(MESH, P("x"))
+for fault, given in {"shape": ("a", SHARDED, len), "type": ((4,), 3, len), "function": ((4,), SHARDED, 3)}.items():
+    add("make_array_from_callback", fault, lambda given=given: sw.make_array_from_callback(*given))
+for fault, given in {"shape": ("a", SHARDED, [X]), "type": ((4,), 3, [X]), "arrays": ((4,), SHARDED, 3)}.items():
+    add(
+        "make_array_from_single_device_arrays",
+        fault,
+        lambda given=given: sw.make_array_from_single_device_arrays(*given),
+    )
+
+# ---- programs ------------------------------------------------------------------------------------------------------
+
+PROGRAM = sw.jit(np.sin, mesh=MESH).lower(X).compile()
+
+
+def with_halves(x: Any) -> Any:
+    halves = x[:2]
+    total = halves.sum()
+    halves = x[2:]
+    return total + halves.sum()
+
+
+HALVES = sw.jit(with_halves, mesh=MESH).lower(X).compile()
+
+
+def pinned(at: str, op: Any) -> Any:
+    choices = sw.Choices(ops={at: replace(op, results=('[{"x"}]',))})
+    return sw.jit(np.sin, mesh=MESH, choices=choices)(X)
+
+
+add("call", "dtype", lambda: PROGRAM(X.astype(int)))
+add("call", "shape", lambda: PROGRAM(X[:2]))
+add("call", "tree", lambda: PROGRAM([X]))
+add("why", "type", lambda: PROGRAM.why(3))  # type: ignore[arg-type]
+for fault, spec in {"rank": P("x", None, None), "axis": P("q"), "type": 3}.items():
+    add("why", f"instead-{fault}", lambda s=spec: PROGRAM.why("x", instead=s))
+add("why", "instead-several", lambda: HALVES.why("halves", instead=P("x")))
+for fault, op in PROGRAM.choices.ops.items():
+    add("jit", f"choices-{fault}", lambda at=fault, op=op: pinned(at, op))
+for fault, given in {
+    "name": "q",
+    "type": 3,
+    "dict": {"a": 1},
+    "base": {"format": "q"},
+    "value": {"a": float("nan")},
+}.items():
+    add("hardware.load", fault, lambda given=given: sw.hardware.load(given))  # type: ignore[arg-type]
+    add("jit", f"hardware-{fault}", lambda given=given: sw.jit(np.sin, hardware=given))
+    add("estimate", f"hardware-{fault}", lambda given=given: PROGRAM.estimate(given))
+add("as_text", "kind", lambda: PROGRAM.as_text("q"))
+add("memory", "type", lambda: PROGRAM.memory(virtual=3))  # type: ignore[arg-type]
+add("run", "type", lambda: PROGRAM.run(X, faithful=3))  # type: ignore[arg-type]
+add("to_source", "target", lambda: PROGRAM.to_source("q"))
+add("compile", "mesh", lambda: sw.jit(np.sin, mesh=MESH).lower(X).compile(3))  # type: ignore[arg-type]
+
+# Any argument is good.
+TAKE_ANYTHING = {"at", "block_until_ready", "device_get", "get_mesh", "stop_gradient"}
+IN_JAX = {"annotate_jax", "from_jax"}  # tests/interop
+
+
+@pytest.mark.parametrize(("name", "call"), ROWS)
+def test_a_message_begins_with_the_name_of_the_called_function(name: str, call: Call) -> None:
+    with pytest.raises((TypeError, ValueError, FileNotFoundError)) as caught:
+        call()
+    text = str(caught.value)
+    assert text.startswith((f"{name}: ", f"{name} of ", f"{name}() ")), text
+    assert text.count("(at ") <= 1, text  # no message inside of a message
+    heads = text.split(": ")[:3]
+    assert len({*heads}) == len(heads), text
+
+
+def test_all_public_functions_have_rows() -> None:
+    covered = {row.values[0] for row in ROWS}
+    public = {name for name in sw.__all__ if callable(getattr(sw, name)) and not isinstance(getattr(sw, name), type)}
+    assert public - covered - TAKE_ANYTHING - IN_JAX == set()
+    assert {f"random.{name}" for name in sw.random.__all__} <= covered
+    assert set(sw.testing.__all__) <= covered
