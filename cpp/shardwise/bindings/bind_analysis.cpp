@@ -9,11 +9,13 @@
 #include "shardwise/analysis/executions.h"
 #include "shardwise/analysis/fuse.h"
 #include "shardwise/analysis/group_time.h"
+#include "shardwise/analysis/live_bytes.h"
 #include "shardwise/analysis/model_products.h"
 #include "shardwise/analysis/op_time.h"
 #include "shardwise/analysis/step_estimate.h"
 #include "shardwise/bindings/bind_program.h"
 #include "shardwise/bindings/bindings.h"
+#include "shardwise/bindings/gil.h"
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 
@@ -134,6 +136,12 @@ py::tuple estimate_of(const Module& local, const Hardware& hardware) {
   return py::make_tuple(py::make_tuple(estimate.lower_ps, estimate.estimate_ps, estimate.upper_ps), rows, further);
 }
 
+// Bytes of one device at the peak, of arguments, of results; the steps that were walked.
+py::tuple live_bytes_of(const Module& local, const std::vector<size_t>& donated) {
+  const MemoryUse use = without_gil([&] { return live_bytes(local, donated); });
+  return py::make_tuple(use.peak_bytes, use.argument_bytes, use.result_bytes, use.steps);
+}
+
 }  // namespace
 
 void bind_analysis(py::module_& module) {
@@ -147,6 +155,7 @@ void bind_analysis(py::module_& module) {
       },
       py::arg("module"), py::arg("hardware"));
   module.def("estimate", &estimate_of, py::arg("local"), py::arg("hardware"));
+  module.def("live_bytes", &live_bytes_of, py::arg("local"), py::arg("donated") = std::vector<size_t>());
   module.def("group_times", &group_times, py::arg("module"), py::arg("hardware"));
 }
 

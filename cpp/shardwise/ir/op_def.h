@@ -260,6 +260,7 @@ struct Traits {
   bool barrier = false;         // the identity that shardings cross only in its allowed_direction
   bool sharding_group = false;  // adds its operand to the group group_id, which has one sharding
   bool movement = false;        // results hold copies of operand elements only: views, no arithmetic
+  bool shares_memory = false;   // a kernel may make views of operands, or write over them; else results have their own
   CollectiveKind collective = CollectiveKind::kNone;
 
   constexpr bool annotates() const { return constraint || reshard; }

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/digits.h"
-#include "shardwise/runtime/array_view.h"
 
 namespace shardwise {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "shardwise/ops/shared/strided_kernels.h"
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange_devices.h"
 #include "shardwise/runtime/memory/buffer_pool.h"

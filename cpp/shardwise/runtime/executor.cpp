@@ -10,7 +10,7 @@
 #include "shardwise/base/text.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
-#include "shardwise/runtime/memory/rehearsal.h"
+#include "shardwise/runtime/memory/one_device.h"
 #include "shardwise/runtime/plan/plan.h"
 #include "shardwise/runtime/run/block_runner.h"
 #include "shardwise/runtime/virtual_communicator.h"

@@ -21,9 +21,9 @@
 #include <span>
 #include <vector>
 
+#include "shardwise/analysis/memory_use.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/runtime/communicator.h"
-#include "shardwise/runtime/memory/memory_use.h"
 #include "shardwise/runtime/run_options.h"
 #include "shardwise/runtime/sharded_array.h"
 
@@ -34,6 +34,11 @@ struct Plan;
 struct ExecutorOptions {
   bool fuse = true;        // chains of elementwise ops in one pass over memory
   DeviceSet devices = {};  // that this process owns
+};
+
+struct MemoryOptions {
+  bool per_device = true;            // or of all devices of the virtual mesh together, in this process
+  std::vector<size_t> donated = {};  // arguments whose memory the run may free or reuse
 };
 
 class Executable {

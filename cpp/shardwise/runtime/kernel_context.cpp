@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
@@ -24,10 +25,15 @@ NdArray new_result(DType dtype, Dims shape, bool poison) {
   return buffer;
 }
 
-void check_view(std::string_view op, const TensorType& type, const NdArray& view) {
+// Who counts memory without running kernels relies on it.
+void check_shares(const OpDef& def) {
+  check_internal(def.traits.shares_memory, str(def.name, ": a kernel that sets memory of others has shares_memory"));
+}
+
+void check_view(const OpDef& def, const TensorType& type, const NdArray& view) {
   if (view.shape() == type.shape && view.dtype() == type.dtype) return;
   check_internal(false,
-                 str(op, ": the kernel sets a result of type ", type.text(), ", not ", view.dtype(), view.shape()));
+                 str(def.name, ": the kernel sets a result of type ", type.text(), ", not ", view.dtype(), view.shape()));
 }
 
 }  // namespace
@@ -47,8 +53,8 @@ bool StepOperands::may_be_taken(size_t i) const {
   return i < 64 && (sole_ >> i & 1) != 0 && is_gapless(shards_[i].stacked());
 }
 
-StepResults::StepResults(std::string_view op, std::span<const TensorType> types, const AxisList& axes, bool poison)
-    : op_(op), axes_(axes), count_(product(axes)), poison_(poison) {
+StepResults::StepResults(const OpDef& def, std::span<const TensorType> types, const AxisList& axes, bool poison)
+    : def_(def), axes_(axes), count_(product(axes)), poison_(poison) {
   for (const TensorType& type : types) {
     Result& result = results_.emplace_back();
     result.type = &type;
@@ -72,6 +78,7 @@ NdArray StepResults::allocate(size_t result, int64_t shard) {
 }
 
 void StepResults::set(size_t result, int64_t shard, NdArray view) {
+  check_shares(def_);
   Result& slot = results_[result];
   slot.views[static_cast<size_t>(shard)] = std::move(view);
   slot.allocated[static_cast<size_t>(shard)] = 0;
@@ -87,7 +94,7 @@ Shards StepResults::take(size_t result) {
   // StepResults::set may have replaced an array that was allocated, so the flags count, not the buffer.
   const bool one_buffer = std::all_of(slot.allocated.begin(), slot.allocated.end(), [](uint8_t a) { return a != 0; });
   if (one_buffer) return std::move(slot.buffer);
-  for (const NdArray& view : slot.views) check_view(op_, *slot.type, view);
+  for (const NdArray& view : slot.views) check_view(def_, *slot.type, view);
   return {axes_, std::move(slot.views)};
 }
 
@@ -104,8 +111,13 @@ NdArray OneCallContext::allocate_result(size_t i) {
   return results_[i];
 }
 
+void OneCallContext::set_result(size_t i, NdArray view) {
+  check_shares(def_);
+  results_[i] = std::move(view);
+}
+
 void OneCallContext::check_results() const {
-  for (size_t i = 0; i < results_.size(); ++i) check_view(op_, types_[i], results_[i]);
+  for (size_t i = 0; i < results_.size(); ++i) check_view(def_, types_[i], results_[i]);
 }
 
 }  // namespace shardwise

@@ -4,7 +4,7 @@
 // arrays that kernels allocate side by side in one buffer, so that gathering a dim-0 shard is a view:
 //
 //   StepOperands operands(shards);
-//   StepResults results("stablehlo.add", {tensor<2xf32>}, {x = 4}, poison);
+//   StepResults results(add, {tensor<2xf32>}, {x = 4}, poison);
 //   for each shard k: ShardKernelContext context(operands, shards k of them, results, k);  kernel(context);
 //   results.take(0)        // a stack {4, …} if every kernel allocated; else whatever views they set
 //
@@ -12,7 +12,7 @@
 // OneCallContext instead, which indexes no shards:
 //
 //   std::vector<NdArray> results;
-//   OneCallContext context("stablehlo.add", shards, {tensor<8xf32>}, results, poison);
+//   OneCallContext context(add, shards, {tensor<8xf32>}, results, poison);
 //   kernel(context);
 //   context.check_results();
 //   results[0]             // what the kernel allocated or set
@@ -46,7 +46,7 @@ class StepOperands {
 
 class StepResults {
  public:
-  StepResults(std::string_view op, std::span<const TensorType> types, const AxisList& axes, bool poison);
+  StepResults(const OpDef& def, std::span<const TensorType> types, const AxisList& axes, bool poison);
 
   size_t size() const { return results_.size(); }
   NdArray allocate(size_t result, int64_t shard);
@@ -64,7 +64,7 @@ class StepResults {
     std::vector<uint8_t> allocated;
   };
 
-  std::string_view op_;
+  const OpDef& def_;
   const AxisList& axes_;
   int64_t count_;
   bool poison_;
@@ -102,10 +102,10 @@ class ShardKernelContext : public StepKernelContext {
 class OneCallContext final : public StepKernelContext {
  public:
   // `results` receives the results; it is empty.
-  OneCallContext(std::string_view op, std::span<const Shards> operands, std::span<const TensorType> types,
+  OneCallContext(const OpDef& def, std::span<const Shards> operands, std::span<const TensorType> types,
                  std::vector<NdArray>& results, bool poison)
       : StepKernelContext(StepOperands(operands)),
-        op_(op),
+        def_(def),
         operands_(operands),
         types_(types),
         results_(results),
@@ -115,13 +115,13 @@ class OneCallContext final : public StepKernelContext {
 
   const NdArray& operand(size_t i) const override { return operands_[i].stacked(); }
   NdArray allocate_result(size_t i) override;
-  void set_result(size_t i, NdArray view) override { results_[i] = std::move(view); }
+  void set_result(size_t i, NdArray view) override;
 
   // After the kernel. Throws InternalError if it set no result, or one of another type.
   void check_results() const;
 
  private:
-  std::string_view op_;
+  const OpDef& def_;
   std::span<const Shards> operands_;
   std::span<const TensorType> types_;
   std::vector<NdArray>& results_;

@@ -6,11 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/mesh/tiling.h"
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 
 namespace shardwise {

@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/ops/shared/reducers.h"
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/error.h"
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 

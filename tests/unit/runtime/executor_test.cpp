@@ -18,7 +18,7 @@
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
-#include "shardwise/runtime/memory/rehearsal.h"
+#include "shardwise/runtime/memory/one_device.h"
 #include "support/message_of.h"
 
 namespace shardwise {

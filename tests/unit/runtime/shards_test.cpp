@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "shardwise/base/array_view.h"
 #include "shardwise/runtime/shards.h"
 
 #include <gtest/gtest.h>
 
 #include "runtime/simulator.h"
-#include "shardwise/runtime/array_view.h"
 
 namespace shardwise {
 namespace {

@@ -296,6 +296,7 @@ constexpr OpDef global_collective(std::string_view name, CollectiveKind kind, Ve
   def.infer = infer_identity;
   def.rule = rule_like_first_result;
   def.prepare = prepare_identity;
+  def.traits.shares_memory = true;
   def.verify = verify;
   def.format = format;
   return def;

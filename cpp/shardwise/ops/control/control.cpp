@@ -281,7 +281,8 @@ constexpr OpDef kControlOps[] = {
      .batch = batch_by_leading_dim,
      .flow = flow_barrier,
      .format = "attr-dict operands `:` result-type",
-     .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier)."},
+     .doc = "The identity of several values that compilers do not look through (StableHLO optimization_barrier).",
+     .traits = {.shares_memory = true}},
 };
 static_assert(all_complete(kControlOps));
 

@@ -109,7 +109,7 @@ constexpr OpDef kCreateOps[] = {
      .no_vjp_reason = "it has no operands",
      .format = "attr-dict $value",
      .doc = "A tensor of given elements (StableHLO constant).",
-     .traits = {.constant_like = true}},
+     .traits = {.constant_like = true, .shares_memory = true}},
     {.name = "stablehlo.iota",
      .infer = infer_iota,
      .rule = rule_like_first_result,
@@ -120,7 +120,7 @@ constexpr OpDef kCreateOps[] = {
      .no_vjp_reason = "it has no operands",
      .format = "`dim` `=` $iota_dimension attr-dict `:` result-type",
      .doc = "The index along one dim (StableHLO iota).",
-     .traits = {.constant_like = true}},
+     .traits = {.constant_like = true, .shares_memory = true}},
 };
 static_assert(all_complete(kCreateOps));
 

@@ -98,7 +98,8 @@ constexpr OpDef kIndexingOps[] = {
      .addends = Addends::kWideOperands,
      .verify_runnable = verify_region_tiles,
      .doc = "Combines updates into an array at computed places, in order; what lies outside is dropped (StableHLO "
-            "scatter)."},
+            "scatter).",
+     .traits = {.shares_memory = true}},
 };
 static_assert(all_complete(kIndexingOps));
 

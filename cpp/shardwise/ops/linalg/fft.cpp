@@ -127,6 +127,7 @@ constexpr OpDef kFftOps[] = {{
     .batch = batch_fft,
     .format = "operands `,` `type` `=` $fft_type `,` `length` `=` $fft_length attr-dict `:` functional-type",
     .doc = "Fourier transform of the last dims, of any length (StableHLO fft).",
+    .traits = {.shares_memory = true},
 }};
 static_assert(all_complete(kFftOps));
 

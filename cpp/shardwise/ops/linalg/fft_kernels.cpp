@@ -506,16 +506,16 @@ void transform(KernelContext& context, Plans<T>& plans, FftType type, size_t cou
     context.set_result(0, *taken);
     return others(*taken, *taken, begin + count);
   }
+  const NdArray to = context.allocate_result();
   const NdArray from = contiguous_array(context, context.operand(0));
-  if (!real) return others(from, context.allocate_result(), begin + count);
+  if (!real) return others(from, to, begin + count);
   if (type == FftType::kRfft) {
-    const NdArray to = context.allocate_result();
     transform_real<T>(context, plans, from, to);
     return others(to, to, begin + count - 1);
   }
   const NdArray spectrum = count > 1 ? NdArray::empty(from.dtype(), from.shape()) : from;
   others(from, spectrum, begin + count - 1);
-  transform_to_real<T>(context, plans, spectrum, context.allocate_result());
+  transform_to_real<T>(context, plans, spectrum, to);
 }
 
 template <class T>

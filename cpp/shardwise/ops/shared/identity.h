@@ -34,6 +34,7 @@ inline void vjp_identity(VjpContext& context) {
 
 constexpr OpDef identity_op(std::string_view name, InferFn infer, VjpFn vjp, BatchFn batch, std::string_view format,
                             std::string_view doc, Traits traits) {
+  traits.shares_memory = true;
   return OpDef{.name = name,
                .infer = infer,
                .rule = rule_like_first_result,

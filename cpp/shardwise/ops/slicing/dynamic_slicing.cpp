@@ -324,7 +324,8 @@ constexpr OpDef kDynamicSlicingOps[] = {
             .vjp = vjp_dynamic_slice,
             .batch = batch_dynamic_slice,
             .format = "operands `,` `sizes` `=` $slice_sizes attr-dict `:` functional-type",
-            .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice)."}),
+            .doc = "A slice at computed start indices, which are clamped (StableHLO dynamic_slice).",
+            .traits = {.shares_memory = true}}),
     moving({.name = "stablehlo.dynamic_update_slice",
             .infer = infer_dynamic_update_slice,
             .rule = rule_dynamic_update_slice,
@@ -336,7 +337,8 @@ constexpr OpDef kDynamicSlicingOps[] = {
             .batch = batch_dynamic_update_slice,
             .joint = 0b011,
             .format = "operands attr-dict `:` functional-type",
-            .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice)."},
+            .doc = "Replaces a slice at computed start indices, which are clamped (StableHLO dynamic_update_slice).",
+            .traits = {.shares_memory = true}},
            Linear::kJoint),
 };
 static_assert(all_complete(kDynamicSlicingOps));

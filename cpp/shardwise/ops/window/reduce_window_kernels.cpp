@@ -78,27 +78,35 @@ class KnownWindows {
   void run() {
     NdArray value = scanned(converted(context_, context_.operand(0), prepared_.wide));
     if (!done_) value = windowed(padded(context_, value, init_, window_));
-    if (value.dtype() == prepared_.result.dtype) return context_.set_result(0, value);
-    convert_into(context_, context_.allocate_result(), value);
+    if (!is_in_result()) convert_into(context_, context_.allocate_result(), value);
   }
 
  private:
+  bool is_in_result() const { return prepared_.wide == prepared_.result.dtype; }
+  // What is computed last is computed in the result, unless it is rounded once more.
+  NdArray last(const Dims& shape) {
+    return is_in_result() ? context_.allocate_result() : NdArray::empty(prepared_.wide, shape);
+  }
+
   // One pass for each dim of prefix form. A sum or product counts its init value for each place of padding, so that
   // there must be nothing to count.
   NdArray scanned(NdArray value) {
     const bool repeatable = is_idempotent(prepared_.reducer) ? has_scan(prepared_.wide, prepared_.reducer)
                                                              : is_neutral(prepared_.reducer, init_.scalar_at());
+    bool is_last = repeatable;  // nothing is left for `windowed`
+    for (size_t dim = 0; dim < window_.sizes.size(); ++dim) {
+      is_last = is_last && (window_.is_trivial(dim) || window_.prefix(dim, value.shape()[dim]) != Prefix::kNone);
+    }
     for (size_t dim = 0; dim < window_.sizes.size() && repeatable; ++dim) {
       const Prefix prefix = window_.prefix(dim, value.shape()[dim]);
       if (prefix == Prefix::kNone) continue;
       const NdArray from = done_any_ ? value : contiguous_array(context_, value);
-      if (!done_any_) value = NdArray::empty(prepared_.wide, from.shape());
+      if (!done_any_) value = is_last ? last(from.shape()) : NdArray::empty(prepared_.wide, from.shape());
       scan(context_, from, value, dim, prefix, prepared_.reducer, init_);
       window_.set_prefix(dim, 1, prefix);
       done_any_ = true;
     }
-    done_ = done_any_;
-    for (size_t dim = 0; dim < window_.sizes.size(); ++dim) done_ = done_ && window_.is_trivial(dim);
+    done_ = done_any_ && is_last;
     return value;
   }
 
@@ -121,7 +129,7 @@ class KnownWindows {
       }
       value = total;
     }
-    const NdArray result = NdArray::empty(prepared_.wide, value.shape());
+    const NdArray result = last(value.shape());
     combine(broadcast_scalar(init_, value.shape()), value, result);
     return result;
   }

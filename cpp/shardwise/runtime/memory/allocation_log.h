@@ -17,14 +17,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shardwise/analysis/memory_use.h"
+
 namespace shardwise {
 
 class AllocationLog {
  public:
-  struct Event {
-    uint32_t label;
-    int64_t bytes;  // negative: freed
-  };
+  using Event = MemoryEvent;
 
   // A buffer that is not freed yet.
   struct Buffer {

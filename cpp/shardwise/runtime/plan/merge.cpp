@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/error.h"
-#include "shardwise/runtime/array_view.h"
 #include "shardwise/runtime/axis_pieces.h"
 
 namespace shardwise {

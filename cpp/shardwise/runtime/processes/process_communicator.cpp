@@ -5,9 +5,10 @@
 #include <cstring>
 #include <optional>
 
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/error.h"
 #include "shardwise/mesh/digits.h"
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/exchange.h"
 #include "shardwise/runtime/fold.h"

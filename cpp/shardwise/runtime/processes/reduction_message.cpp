@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/base/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
 

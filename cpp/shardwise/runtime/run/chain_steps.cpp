@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 
+#include "shardwise/analysis/elementwise_chains.h"
+#include "shardwise/base/array_view.h"
 #include "shardwise/base/thread_pool.h"
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/kernel_context.h"
 #include "shardwise/runtime/memory/allocation_log.h"
@@ -20,15 +22,6 @@ NdArray stretched(NdArray array, DimSpan shape) {
   // A scalar operand has the dims of the axes only: [x=4] becomes [x=4, 8, 16] with two strides of 0.
   for (size_t d = array.shape().size(); d < shape.size(); ++d) array = insert_dim(array, d, shape[d]);
   return array;
-}
-
-// A splat has the shape, but no order in memory that could be copied.
-bool has_shape(const NdArray& array, const Dims& shape) { return array.shape() == shape && !array.is_splat(); }
-
-// Whether the result may overwrite this buffer: it has no other owner, and the result's dtype and shape without gaps.
-bool is_reusable(const NdArray& array, DType dtype, const Dims& shape) {
-  // is_gapless excludes broadcast arrays, whose elements share memory.
-  return array.dtype() == dtype && array.owner().use_count() == 1 && array.shape() == shape && is_gapless(array);
 }
 
 void run_tiles_of(const FusedChain& chain, std::span<const NdArray> inputs, const NdArray& result, int64_t shards) {
@@ -96,29 +89,18 @@ Dims ChainSteps::stack_shape(const Step& step) const {
 
 Shards ChainSteps::run_stack(const Step& step, const FusedChain& chain) {
   const DType dtype = chain.program.output_dtype(0);
-  Dims shape = stack_shape(step);
+  const Dims shape = stack_shape(step);
   for (Shards& input : inputs_) arrays_.push_back(stretched(std::move(input).release_stack(), shape));
-  NdArray result;
-  for (const NdArray& array : arrays_) {
-    if (is_reusable(array, dtype, shape)) {
-      result = array;
-      break;
-    }
-  }
-  if (result.data() == nullptr) {
-    const auto like = std::ranges::find_if(arrays_, [&](const NdArray& a) { return has_shape(a, shape); });
-    // In the memory order of an input, so that the chain runs along memory, and shards of one array stay adjacent.
-    const bool is_in_order = like == arrays_.end() || like->is_contiguous();
-    result = is_in_order ? pooled_empty(dtype, std::move(shape)) : empty_in_order(dtype, shape, memory_order(*like));
-  }
+  const ChainMemory memory = chain_memory(arrays_, dtype, shape);
+  const NdArray result = memory.over ? arrays_[*memory.over] : empty_in_order(dtype, shape, memory.order);
   run_tiles_of(chain, arrays_, result, product(step.axes));
-  return {step.axes, std::move(result)};
+  return {step.axes, result};
 }
 
 Shards ChainSteps::run_list(const Step& step, const FusedChain& chain) const {
   const OpView op(module_, step.op);
   const Dims& shape = op.result_type().shape;
-  StepResults results(op.name(), {&op.result_type(), 1}, step.axes, slots_.poison());
+  StepResults results(op.def(), {&op.result_type(), 1}, step.axes, slots_.poison());
   const int64_t count = product(step.axes);
   const auto run_shards = [&](int64_t begin, int64_t end) {
     std::vector<NdArray> arrays(inputs_.size());

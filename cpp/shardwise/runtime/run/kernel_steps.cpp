@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "shardwise/analysis/rehearsed_kernel.h"
 #include "shardwise/base/thread_pool.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/allocation_log.h"
-#include "shardwise/runtime/memory/rehearsal.h"
 #include "shardwise/runtime/virtual_communicator.h"
 
 namespace shardwise {
@@ -91,7 +91,7 @@ void KernelSteps::call_once(const Step& step, const Kernel& kernel, std::span<co
     }
     return;
   }
-  OneCallContext context(module_.op(step.op).def->name, operands_, results, results_, slots_.poison());
+  OneCallContext context(*module_.op(step.op).def, operands_, results, results_, slots_.poison());
   kernel(context);
   context.check_results();
   // They would keep their buffers alive until the next kernel runs.
@@ -110,14 +110,15 @@ std::vector<Shards> KernelSteps::call_per_shard(const Step& step, const ShardCal
   }
   const bool runs_once = is_effect && sharding_rule(OpView(module_, step.op)).empty();
   const StepOperands operands(operands_);
-  StepResults results(def.name, calls.results, axes, slots_.poison());
+  StepResults results(def, calls.results, axes, slots_.poison());
   const bool is_left_out = is_rehearsal() && leaves_out(bytes_of_one_shard(operands, calls.results));
   const auto run_shards = [&](int64_t begin, int64_t end) {
     std::vector<NdArray> shard(operands.size());
     for (int64_t k = begin; k < end; ++k) {
       for (size_t i = 0; i < operands.size(); ++i) shard[i] = operands[i][k];
       if (is_left_out) {
-        rehearse_kernel(calls.kernel, operands, shard, results, k);
+        ShardKernelContext run(operands, shard, results, k);
+        rehearse_kernel(def, calls.kernel, calls.results.size(), run);
         continue;
       }
       ShardKernelContext context(operands, shard, results, k);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/runtime/run/scan_slots.h"
 
-#include <numeric>
-
-#include "shardwise/runtime/array_view.h"
+#include "shardwise/base/array_view.h"
+#include "shardwise/runtime/array_copies.h"
 #include "shardwise/runtime/axis_pieces.h"
 #include "shardwise/runtime/memory/allocation_log.h"
 #include "shardwise/runtime/memory/buffer_pool.h"
@@ -24,16 +23,11 @@ Shards row_of(const Shards& stack, size_t dim, int64_t row) {
 // adjacent.
 Shards empty_stack_of(const Shards& row, int64_t rows, size_t dim) {
   Dims shape = concatenated(sizes_of(row.axes()), row.local_shape());
-  // The dims of the shards, from the slowest to the fastest.
-  std::vector<size_t> order(shape.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  if (row.is_stacked() && is_gapless(row.stacked())) order = memory_order(row.stacked());
-  // Rows are the outermost dim in memory, wherever the dim is in the shape: a trip then writes one block.
   const size_t at = row.axes().size() + dim;
-  for (size_t& other : order) other += other >= at ? 1 : 0;
-  order.insert(order.begin(), at);
+  // The order of rows that are a list of shards, of a stack in row-major order.
+  const NdArray like = row.is_stacked() ? row.stacked() : NdArray::full(row.dtype(), shape, Scalar{});
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(at), rows);
-  return {row.axes(), empty_in_order(row.dtype(), shape, order)};
+  return {row.axes(), empty_in_order(row.dtype(), shape, stack_order(like, at))};
 }
 
 void copy_row(const Shards& stack, size_t dim, int64_t row, const Shards& from) {

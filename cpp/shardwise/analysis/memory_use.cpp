@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/memory/memory_use.h"
+#include "shardwise/analysis/memory_use.h"
 
 #include <map>
 #include <utility>
@@ -46,7 +46,7 @@ class Timeline {
 
 }  // namespace
 
-MemoryUse memory_use(std::span<const AllocationLog::Event> events) {
+MemoryUse memory_use(std::span<const MemoryEvent> events) {
   MemoryUse use;
   size_t peak = 0;  // the number of events until the peak
   int64_t live = 0;
@@ -61,7 +61,7 @@ MemoryUse memory_use(std::span<const AllocationLog::Event> events) {
   }
   use.timeline = timeline.take();
   std::map<uint32_t, size_t> rows;
-  for (const AllocationLog::Event& event : events.first(peak)) {
+  for (const MemoryEvent& event : events.first(peak)) {
     // A value may have several buffers, such as the copies of its shards, and some of them are freed by then.
     const auto [row, is_new] = rows.emplace(event.label, use.at_peak.size());
     if (is_new) use.at_peak.push_back({ValueId{event.label}, 0});

@@ -20,23 +20,18 @@ namespace shardwise {
 
 NdArray split_dim(const NdArray& array, size_t dim, DimSpan sizes);  // the product of `sizes` is the dim's size
 std::optional<NdArray> merge_dims(const NdArray& array, size_t begin, size_t end);  // [begin, end) to one; none: size 1
-// Merges each run of `groups[i]` dims into one dim. Copies only when the merged dims have no single stride; none then.
-NdArray merge_groups(const NdArray& array, std::span<const size_t> groups);
+// Merges each run of `groups[i]` dims into one dim; none where the merged dims have no single stride.
 std::optional<NdArray> merged_view(const NdArray& array, std::span<const size_t> groups);
 NdArray reorder_dims(const NdArray& array, std::span<const size_t> order);  // result dim i is dim order[i]
 NdArray select(const NdArray& array, size_t dim, int64_t index);            // drops that dim
 NdArray insert_dim(const NdArray& array, size_t dim, int64_t size);         // stride 0: the same for every index
 
 std::vector<size_t> memory_order(const NdArray& array);  // dims from the largest stride to the smallest
-// Uninitialised; `order` has the dims from the outermost one in memory to the innermost.
-NdArray empty_in_order(DType dtype, const Dims& shape, std::span<const size_t> order);
+// Dim i of `in_memory` is dim order[i] of the result.
+NdArray in_shape_order(const NdArray& in_memory, std::span<const size_t> order);
+// The dims of a stack of such rows along `dim`, from the outermost in memory: rows lie one after the other, wherever the
+// dim is in the shape, and each in the memory order of `row`.
+std::vector<size_t> stack_order(const NdArray& row, size_t dim);
 bool is_gapless(const NdArray& array);  // every byte between its first and last element is in one
-NdArray dense(const NdArray& array);    // itself, or a row-major copy in memory of the pool
-
-// Copies on the pool where it pays; same shape and dtype, any strides, no overlap.
-void copy_parallel(const NdArray& to, const NdArray& from);
-
-// The value of memory that must not be read: NaN for floats, 0xA5… otherwise.
-Scalar poison_value(DType dtype);
 
 }  // namespace shardwise

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/runtime/memory/memory_use.h"
+#include "shardwise/analysis/memory_use.h"
 
 #include <gtest/gtest.h>
 
 namespace shardwise {
 namespace {
 
-using Events = std::vector<AllocationLog::Event>;
+using Events = std::vector<MemoryEvent>;
 
 TEST(MemoryUse, ListsWhatIsAliveAtTheFirstPeak) {
   const Events events{{0, 10}, {1, 50}, {1, -50}, {2, 40}, {0, 10}, {2, -40}, {3, 30}};
