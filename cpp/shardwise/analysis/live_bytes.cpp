@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "shardwise/analysis/elementwise_chains.h"
+#include "shardwise/analysis/live_memory.h"
 #include "shardwise/analysis/live_ranges.h"
 #include "shardwise/analysis/rehearsed_kernel.h"
-#include "shardwise/analysis/untouched_memory.h"
 #include "shardwise/base/array_view.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/control.h"
@@ -21,143 +21,26 @@
 namespace shardwise {
 namespace {
 
-// Memory that was allocated and not freed yet. Buffers share the events, because results outlive the walk.
-class Buffer {
+// The arrays of values; of a carry, the one of its home.
+class LiveValues {
  public:
-  Buffer(std::shared_ptr<std::vector<MemoryEvent>> events, MemoryEvent made) : events_(std::move(events)), made_(made) {
-    events_->push_back(made_);
-  }
-  ~Buffer() { events_->push_back({made_.label, -made_.bytes}); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  LiveValues(const Module& module, const LiveRanges& ranges)
+      : module_(module), ranges_(ranges), arrays_(module.value_count()) {}
 
-  int64_t bytes() const { return made_.bytes; }
-
- private:
-  std::shared_ptr<std::vector<MemoryEvent>> events_;
-  MemoryEvent made_;
-};
-
-// All arrays lie at one address, where nothing is written; they are told apart by their owners, which are Buffers.
-class Memory {
- public:
-  explicit Memory(const Module& module)
-      : untouched_(module), events_(std::make_shared<std::vector<MemoryEvent>>()) {}
-
-  void set_label(ValueId value) { label_ = value.index; }  // of what is allocated next
-  const std::vector<MemoryEvent>& events() const { return *events_; }
-
-  NdArray allocate(DType dtype, Dims shape) {
-    const int64_t item = item_size(dtype), bytes = element_count(shape) * item;
-    Dims strides = row_major_strides(shape, item);
-    return {dtype, std::move(shape), std::move(strides), untouched_.data(),
-            std::make_shared<Buffer>(events_, MemoryEvent{label_, bytes})};
-  }
-  NdArray allocate(const TensorType& type) { return allocate(type.dtype, type.shape); }
-
-  // Of a constant, whose memory is the program's.
-  NdArray constant(const TensorType& type) const {
-    return {type.dtype, type.shape, Dims(type.shape.size(), 0), untouched_.data(), nullptr};
-  }
-
-  NdArray allocate_in_order(DType dtype, const Dims& shape, std::span<const size_t> order) {
-    Dims in_memory;
-    for (const size_t dim : order) in_memory.push_back(shape[dim]);
-    return in_shape_order(allocate(dtype, std::move(in_memory)), order);
-  }
-
- private:
-  UntouchedMemory untouched_;
-  std::shared_ptr<std::vector<MemoryEvent>> events_;
-  uint32_t label_ = 0;
-};
-
-class StepContext final : public KernelContext {
- public:
-  StepContext(const OpView& op, Memory& memory, std::vector<NdArray> operands)
-      : op_(op), memory_(memory), operands_(std::move(operands)), results_(op.result_count()) {}
-
-  const NdArray& operand(size_t i) const override { return operands_[i]; }
-  std::optional<NdArray> take_operand(size_t i) override {
-    const NdArray& array = operands_[i];
-    return array.owner().use_count() == 1 && is_gapless(array) ? std::optional(array) : std::nullopt;
-  }
-  NdArray allocate_result(size_t i) override { return results_[i] = memory_.allocate(op_.result_type(i)); }
-  void set_result(size_t i, NdArray view) override { results_[i] = std::move(view); }
-  void parallel_for(int64_t count, int64_t, const std::function<void(int64_t, int64_t)>& body) override {
-    body(0, count);
-  }
-
-  std::vector<NdArray> take_results() && { return std::move(results_); }
-
- private:
-  const OpView& op_;
-  Memory& memory_;
-  std::vector<NdArray> operands_, results_;
-};
-
-class Walk {
- public:
-  explicit Walk(const Module& module)
-      : module_(module),
-        chains_(elementwise_chains(module, std::vector<DigitSet>(module.value_count(), 0))),
-        ranges_(module, chains_),
-        memory_(module),
-        values_(module.value_count()) {}
-
-  MemoryUse run(std::span<const size_t> donated) {
-    const LiveBlock& main = ranges_.of(module_.main().body);
-    const std::vector<ValueId>& arguments = module_.region(module_.main().body).arguments;
-    std::vector<NdArray> callers;
-    for (const ValueId argument : arguments) {
-      memory_.set_label(argument);
-      callers.push_back(at(argument) = memory_.allocate(module_.type(argument)));
-    }
-    const int64_t argument_bytes = live();
-    for (const size_t i : donated) callers.at(i) = NdArray();
-    run_steps(main);
-    std::vector<NdArray> results;
-    for (const ValueId result : main.results) results.push_back(at(result));
-    values_.clear();
-    MemoryUse use = memory_use(memory_.events());
-    use.steps = steps_;
-    use.argument_bytes = argument_bytes;
-    callers.clear();
-    use.result_bytes = live();
-    return use;
-  }
-
- private:
-  int64_t live() const {
-    int64_t sum = 0;
-    for (const MemoryEvent& event : memory_.events()) sum += event.bytes;
-    return sum;
-  }
-
-  NdArray& at(ValueId home) { return values_[home.index]; }
+  const TensorType& type(ValueId home) const { return module_.type(home); }
+  NdArray& at(ValueId home) { return arrays_[home.index]; }
   NdArray& of(ValueId value) { return at(ranges_.home(value)); }
+  // Has a second owner of the value's memory until the end of the step after which it has no other, so that nothing
+  // writes over it.
+  void keep_from_writing(ValueId home) { shared_.push_back(at(home).owner()); }
 
-  void free(const std::vector<ValueId>& values) {
-    for (const ValueId value : values) at(value) = NdArray();
+  void free(std::span<const ValueId> homes) {
+    for (const ValueId home : homes) at(home) = NdArray();
+    if (!shared_.empty()) std::erase_if(shared_, [](const auto& owner) { return owner.use_count() == 1; });
   }
-
-  void run_steps(const LiveBlock& block) {
-    free(block.dead);
-    for (const LiveStep& step : block.steps) {
-      ++steps_;
-      run_step(step);
-      free(step.dead);
-    }
-  }
-
-  void run_step(const LiveStep& step) {
-    const OpView op(module_, step.op);
-    if (!step.outputs.empty()) memory_.set_label(step.outputs[0]);
-    if (step.chain != nullptr) return run_chain(step);
-    if (op.def().regions == Regions::kLoop) return run_loop(step, op);
-    if (op.def().regions == Regions::kBranches) return run_branches(step, op);
-    if (is_call(module_, step.op)) return run_call(step);
-    run_kernel(step, op);
+  void free_all() {
+    arrays_.clear();
+    shared_.clear();
   }
 
   // The first inputs of a step, moved out of their places where the step reads them last.
@@ -176,9 +59,206 @@ class Walk {
     return arrays;
   }
 
+ private:
+  const Module& module_;
+  const LiveRanges& ranges_;
+  std::vector<NdArray> arrays_;
+  std::vector<std::shared_ptr<void>> shared_;
+};
+
+class StepContext final : public KernelContext {
+ public:
+  StepContext(const OpView& op, LiveMemory& memory, std::vector<NdArray> operands)
+      : op_(op), memory_(memory), operands_(std::move(operands)), results_(op.result_count()) {}
+
+  const NdArray& operand(size_t i) const override { return operands_[i]; }
+  std::optional<NdArray> take_operand(size_t i) override {
+    const NdArray& array = operands_[i];
+    return array.owner().use_count() == 1 && is_gapless(array) ? std::optional(array) : std::nullopt;
+  }
+  NdArray allocate_result(size_t i) override { return results_[i] = memory_.allocate(op_.result_type(i)); }
+  void set_result(size_t i, NdArray view) override {
+    results_[i] = memory_.is_here(view) ? std::move(view) : memory_.of_program(view);
+  }
+  void parallel_for(int64_t count, int64_t, const std::function<void(int64_t, int64_t)>& body) override {
+    body(0, count);
+  }
+
+  const std::vector<NdArray>& operands() const { return operands_; }
+  std::vector<NdArray>& results() { return results_; }
+
+ private:
+  const OpView& op_;
+  LiveMemory& memory_;
+  std::vector<NdArray> operands_, results_;
+};
+
+struct OwnerOfAll : Owner {
+  std::vector<std::shared_ptr<void>> others = {};
+  std::shared_ptr<void> own = {};
+};
+
+std::shared_ptr<Owner> owner_of_all(std::vector<std::shared_ptr<void>> others, std::shared_ptr<void> own,
+                                    int64_t bytes) {
+  auto all = std::make_shared<OwnerOfAll>();
+  all->bytes = bytes;
+  all->may_be_sole = !others.empty();
+  all->others = std::move(others);
+  all->own = std::move(own);
+  return all;
+}
+
+// A result of an op with branches, of which one runs: memory of its own, or of a value around the op.
+class BranchResult {
+ public:
+  // `owner` is alive only if something around the branch keeps it.
+  void add(const std::weak_ptr<void>& owner, int64_t bytes) {
+    std::shared_ptr<void> other = owner.lock();
+    if (other == nullptr) {
+      own_bytes_ = std::max(own_bytes_, bytes);
+    } else if (std::ranges::find(others_, other) == others_.end()) {
+      others_.push_back(std::move(other));
+      others_bytes_ += bytes;
+    }
+  }
+  // Those of the first branch, or of one where the array is not row-major: more is copied then.
+  void add_strides(const NdArray& array) {
+    if (!has_strides_ || !array.is_contiguous()) strides_ = array.strides();
+    has_strides_ = true;
+  }
+
+  bool may_be_of_others() const { return !others_.empty(); }
+
+  NdArray make(const TensorType& type, LiveMemory& memory) const {
+    std::shared_ptr<void> own;
+    if (own_bytes_ >= 0) own = memory.allocate(DType::kI8, {own_bytes_}).owner();
+    const int64_t bytes = others_bytes_ + std::max<int64_t>(own_bytes_, 0);
+    return memory.view(type, strides_, owner_of_all(others_, std::move(own), bytes));
+  }
+
+ private:
+  std::vector<std::shared_ptr<void>> others_;
+  int64_t others_bytes_ = 0;
+  int64_t own_bytes_ = -1;  // the most of all branches; -1: in none it has its own
+  Dims strides_;
+  bool has_strides_ = false;
+};
+
+// The values that an op with branches reads last: each branch may free them, or write over them.
+class BranchInputs {
+ public:
+  BranchInputs(LiveValues& values, const LiveStep& step) {
+    for (const ValueId home : step.dead) {
+      const bool is_read = std::ranges::find(step.inputs, home) != step.inputs.end();
+      if (is_read && values.at(home).owner() != nullptr) homes_.push_back(home);
+    }
+    for (const ValueId home : homes_) {
+      const NdArray& array = values.at(home);
+      const auto* const owner = static_cast<const Owner*>(array.owner().get());
+      const auto same = std::ranges::find(buffers_, owner, &BufferOf::address);
+      arrays_.push_back({array.strides(), static_cast<size_t>(same - buffers_.begin())});
+      if (same == buffers_.end())
+        buffers_.push_back({owner, owner->bytes, owner->label, array.owner().use_count(), {}});
+    }
+    for (const ArrayOf& array : arrays_) --buffers_[array.buffer].others;
+    for (size_t i = 0; i < homes_.size(); ++i) {
+      BufferOf& buffer = buffers_[arrays_[i].buffer];
+      // What others keep is not freed by a branch.
+      if (buffer.others > 0) buffer.kept = values.at(homes_[i]).owner();
+    }
+  }
+
+  std::span<const ValueId> homes() const { return homes_; }
+
+  // As before the first branch, in new buffers.
+  void restore(LiveValues& values, LiveMemory& memory) const {
+    std::vector<std::shared_ptr<Owner>> owners;
+    for (const BufferOf& buffer : buffers_) {
+      memory.set_label(ValueId{buffer.label});
+      std::shared_ptr<void> owner = buffer.kept;
+      if (owner == nullptr) owner = memory.allocate(DType::kI8, {buffer.bytes}).owner();
+      owners.push_back(std::static_pointer_cast<Owner>(std::move(owner)));
+    }
+    for (size_t i = 0; i < homes_.size(); ++i) {
+      values.at(homes_[i]) = memory.view(values.type(homes_[i]), arrays_[i].strides, owners[arrays_[i].buffer]);
+    }
+  }
+
+ private:
+  struct BufferOf {
+    const Owner* address;
+    int64_t bytes;
+    uint32_t label;
+    int64_t others;  // owners other than these values
+    std::shared_ptr<void> kept;
+  };
+  struct ArrayOf {
+    Dims strides;
+    size_t buffer;
+  };
+
+  std::vector<ValueId> homes_;
+  std::vector<ArrayOf> arrays_;
+  std::vector<BufferOf> buffers_;
+};
+
+class Walk {
+ public:
+  explicit Walk(const Module& module)
+      : module_(module),
+        chains_(elementwise_chains(module, std::vector<DigitSet>(module.value_count(), 0))),
+        ranges_(module, chains_),
+        memory_(module),
+        values_(module, ranges_) {}
+
+  MemoryUse run(std::span<const size_t> donated) {
+    const LiveBlock& main = ranges_.of(module_.main().body);
+    const std::vector<ValueId>& arguments = module_.region(module_.main().body).arguments;
+    std::vector<NdArray> callers;
+    for (const ValueId argument : arguments) {
+      memory_.set_label(argument);
+      callers.push_back(at(argument) = memory_.allocate(module_.type(argument)));
+    }
+    const int64_t argument_bytes = memory_.bytes();
+    for (const size_t i : donated) callers.at(i) = NdArray();
+    run_steps(main);
+    std::vector<NdArray> results;
+    for (const ValueId result : main.results) results.push_back(at(result));
+    values_.free_all();
+    MemoryUse use = memory_use(memory_.events());
+    use.steps = steps_;
+    use.argument_bytes = argument_bytes;
+    callers.clear();
+    use.result_bytes = memory_.bytes();
+    return use;
+  }
+
+ private:
+  NdArray& at(ValueId home) { return values_.at(home); }
+  NdArray& of(ValueId value) { return values_.of(value); }
+
+  void run_steps(const LiveBlock& block) {
+    values_.free(block.dead);
+    for (const LiveStep& step : block.steps) {
+      ++steps_;
+      run_step(step);
+      values_.free(step.dead);
+    }
+  }
+
+  void run_step(const LiveStep& step) {
+    const OpView op(module_, step.op);
+    if (!step.outputs.empty()) memory_.set_label(step.outputs[0]);
+    if (step.chain != nullptr) return run_chain(step);
+    if (op.def().regions == Regions::kLoop) return run_loop(step, op);
+    if (op.def().regions == Regions::kBranches) return run_branches(step, op);
+    if (is_call(module_, step.op)) return run_call(step);
+    run_kernel(step, op);
+  }
+
   void run_chain(const LiveStep& step) {
     const TensorType& type = module_.type(step.outputs[0]);
-    std::vector<NdArray> arrays = read(step, step.inputs.size());
+    std::vector<NdArray> arrays = values_.read(step, step.inputs.size());
     for (NdArray& array : arrays) {
       // A scalar has one stride of 0 for each dim.
       for (size_t d = array.shape().size(); d < type.shape.size(); ++d) array = insert_dim(array, d, type.shape[d]);
@@ -187,18 +267,30 @@ class Walk {
     NdArray result =
         memory.over ? arrays[*memory.over] : memory_.allocate_in_order(type.dtype, type.shape, memory.order);
     at(step.outputs[0]) = std::move(result);
+    hold_what_may_be_overwritten(arrays, step.outputs[0]);
   }
 
   void run_kernel(const LiveStep& step, const OpView& op) {
-    const Traits& traits = op.def().traits;
-    if (traits.constant_like && step.inputs.empty()) {
-      at(step.outputs[0]) = memory_.constant(op.result_type());
-      return;
+    const bool is_asked = op.def().traits.shares_memory;
+    StepContext context(op, memory_, values_.read(step, step.inputs.size()));
+    rehearse_kernel(op.def(), is_asked ? kernel_of(op) : Kernel(), op.result_count(), context);
+    for (size_t i = 0; i < step.outputs.size(); ++i) at(step.outputs[i]) = std::move(context.results()[i]);
+    if (!is_asked) return;
+    for (const ValueId output : step.outputs) hold_what_may_be_overwritten(context.operands(), output);
+  }
+
+  // A result over one of `inputs` has the memory of which that is a view, which may be more than memory of its own.
+  void hold_what_may_be_overwritten(std::span<const NdArray> inputs, ValueId output) {
+    for (const NdArray& input : inputs) {
+      const auto* const owner = static_cast<const Owner*>(input.owner().get());
+      const NdArray& result = at(output);
+      if (owner == nullptr || !owner->may_be_sole || input.owner() == result.owner()) continue;
+      const int64_t own_bytes = bytes_kept_by(result);
+      if (input.nbytes() != result.nbytes() || owner->bytes <= own_bytes || !is_gapless(input)) continue;
+      at(output) = memory_.view(module_.type(output), result.strides(),
+                                owner_of_all({input.owner()}, result.owner(), owner->bytes + own_bytes));
+      values_.keep_from_writing(output);
     }
-    StepContext context(op, memory_, read(step, step.inputs.size()));
-    rehearse_kernel(op.def(), traits.shares_memory ? kernel_of(op) : Kernel(), op.result_count(), context);
-    std::vector<NdArray> results = std::move(context).take_results();
-    for (size_t i = 0; i < results.size(); ++i) at(step.outputs[i]) = std::move(results[i]);
   }
 
   const Kernel& kernel_of(const OpView& op) {
@@ -214,7 +306,7 @@ class Walk {
 
   void run_loop(const LiveStep& step, const OpView& op) {
     const LoopParts parts = loop_parts(op);
-    std::vector<NdArray> entries = read(step, parts.carries.size());
+    std::vector<NdArray> entries = values_.read(step, parts.carries.size());
     for (size_t i = 0; i < entries.size(); ++i) at(parts.carries[i].result) = std::move(entries[i]);
     entries.clear();
     const std::optional<ScanOrder> order = scan_order(op);
@@ -236,15 +328,15 @@ class Walk {
       before = std::move(now);
     }
     run_condition(parts);
+    // Until then it is alive beside the body.
+    if (parts.condition && is_made_in(parts.condition, ranges_.home(parts.predicate))) of(parts.predicate) = NdArray();
     for (const LoopParts::Output& output : parts.outputs) {
       if (most == 0) of(output.stack) = memory_.allocate(module_.type(output.stack));
     }
   }
 
   void run_condition(const LoopParts& parts) {
-    if (!parts.condition) return;
-    run_steps(ranges_.of(parts.condition));
-    if (is_made_in(parts.condition, ranges_.home(parts.predicate))) of(parts.predicate) = NdArray();
+    if (parts.condition) run_steps(ranges_.of(parts.condition));
   }
 
   // By a step of the region, and not an argument or a value from around it.
@@ -303,17 +395,11 @@ class Walk {
 
   // ---- branches and calls ------------------------------------------------------------------------------------------
 
-  // What the results of an op with branches may be: views of memory around it, or memory of their own.
-  struct Either {
-    std::vector<std::shared_ptr<void>> others;
-    int64_t own_bytes = -1;  // the most of all branches; -1: none has its own
-    Dims strides;            // of the first branch, or of one that is not row-major
-    std::shared_ptr<void> own;
-  };
-
   void run_branches(const LiveStep& step, const OpView& op) {
-    std::vector<Either> eithers(op.result_count());
+    std::vector<BranchResult> found(op.result_count());
+    const BranchInputs inputs(values_, step);
     for (const RegionId branch : op.regions()) {
+      if (branch != op.regions()[0]) inputs.restore(values_, memory_);
       const LiveBlock& block = ranges_.of(branch);
       run_steps(block);
       std::vector<std::weak_ptr<void>> owners;
@@ -321,57 +407,38 @@ class Walk {
       for (size_t i = 0; i < block.results.size(); ++i) {
         const NdArray& array = at(block.results[i]);
         owners.push_back(array.owner());
-        bytes.push_back(array.owner() == nullptr ? 0 : static_cast<const Buffer*>(array.owner().get())->bytes());
-        if (eithers[i].strides.empty() || !array.is_contiguous()) eithers[i].strides = array.strides();
+        bytes.push_back(bytes_kept_by(array));
+        found[i].add_strides(array);
       }
       for (const ValueId result : block.results) {
         if (is_made_in(branch, result)) at(result) = NdArray();
       }
-      for (size_t i = 0; i < owners.size(); ++i) {
-        // What is alive without the values of the branch is memory around it.
-        if (std::shared_ptr<void> other = owners[i].lock()) {
-          eithers[i].others.push_back(std::move(other));
-        } else {
-          eithers[i].own_bytes = std::max(eithers[i].own_bytes, bytes[i]);
-        }
-      }
+      values_.free(inputs.homes());
+      for (size_t i = 0; i < found.size(); ++i) found[i].add(owners[i], bytes[i]);
     }
-    for (size_t i = 0; i < eithers.size(); ++i) at(step.outputs[i]) = either(op.result_type(i), std::move(eithers[i]));
-  }
-
-  NdArray either(const TensorType& type, Either either) {
-    NdArray array = memory_.constant(type);
-    if (either.own_bytes >= 0) either.own = memory_.allocate(DType::kI8, {either.own_bytes}).owner();
-    std::shared_ptr<void> owner = either.own;
-    if (owner == nullptr && either.others.size() == 1) owner = either.others[0];
-    Dims strides = either.strides;
-    // The buffer comes first, so that its bytes can be read through the owner of all.
-    if (!either.others.empty() && either.own != nullptr) {
-      auto all = std::make_shared<Either>(std::move(either));
-      owner = {all, all->own.get()};
-    } else if (either.others.size() > 1) {
-      auto all = std::make_shared<Either>(std::move(either));
-      owner = {all, all->others[0].get()};
+    for (size_t i = 0; i < found.size(); ++i) {
+      at(step.outputs[i]) = found[i].make(op.result_type(i), memory_);
+      // In the branch that returns memory of others, the result is never overwritten.
+      if (found[i].may_be_of_others()) values_.keep_from_writing(step.outputs[i]);
     }
-    return {type.dtype, type.shape, std::move(strides), array.data(), std::move(owner)};
   }
 
   void run_call(const LiveStep& step) {
     const Region& body = module_.region(called_function(module_, step.op).body);
-    std::vector<NdArray> arguments = read(step, step.inputs.size());
+    std::vector<NdArray> arguments = values_.read(step, step.inputs.size());
     for (size_t i = 0; i < arguments.size(); ++i) at(body.arguments[i]) = std::move(arguments[i]);
     arguments.clear();
     const LiveBlock& block = ranges_.of(called_function(module_, step.op).body);
     run_steps(block);
     for (size_t i = 0; i < block.results.size(); ++i) at(step.outputs[i]) = at(block.results[i]);
-    free(block.results);
+    values_.free(block.results);
   }
 
   const Module& module_;
   const ElementwiseChains chains_;
   const LiveRanges ranges_;
-  Memory memory_;
-  std::vector<NdArray> values_;  // by value: homes
+  LiveMemory memory_;
+  LiveValues values_;
   std::unordered_map<OpId, Kernel> kernels_;
   int64_t steps_ = 0;
 };

@@ -46,16 +46,11 @@ void LiveRanges::add_block(RegionId id) {
     // A chain runs where its last op is: by then all its inputs exist.
     if (in_chain_[op_id.index] && chain == chains_.by_root.end()) continue;
     LiveStep step{.op = op_id, .inputs = {}, .outputs = {}};
-    if (op.def().regions == Regions::kLoop) {
-      const LoopParts parts = loop_parts(op);
-      for (const LoopParts::Carry& carry : parts.carries) {
-        homes_[carry.argument.index] = carry.result;
-        if (carry.tested) homes_[carry.tested.index] = carry.result;
-      }
-    }
     if (chain != chains_.by_root.end()) {
       step.chain = &chain->second;
       step.inputs = homes(chain->second.inputs);
+    } else if (op.def().regions == Regions::kLoop) {
+      step.inputs = enter_loop(op);
     } else {
       step.inputs = homes(op.operands());
     }
@@ -69,6 +64,22 @@ void LiveRanges::add_block(RegionId id) {
   block.results = homes(region.results);
   drop_unneeded(block);
   blocks_.emplace(id, std::move(block));
+}
+
+// Gives the carries their homes. Returns the initial values of the carries, then what a scan reads rows of.
+std::vector<ValueId> LiveRanges::enter_loop(const OpView& op) {
+  const LoopParts parts = loop_parts(op);
+  std::vector<ValueId> inputs;
+  for (const LoopParts::Carry& carry : parts.carries) {
+    homes_[carry.argument.index] = carry.result;
+    if (carry.tested) homes_[carry.tested.index] = carry.result;
+    inputs.push_back(home(carry.entry));
+  }
+  for (const LoopParts::Input& input : parts.inputs) {
+    inputs.push_back(home(input.stack));
+    if (input.border) inputs.push_back(home(input.border));
+  }
+  return inputs;
 }
 
 void LiveRanges::add_captures(LiveStep& step, const std::vector<RegionId>& regions) const {
@@ -139,11 +150,15 @@ void LiveRanges::find_dead(RegionId region, const std::vector<ValueId>& given) {
   for (const LiveStep& step : block.steps) find_dead_inside(step);
 }
 
-// A body may free the carries and the rows that it reads, and a branch nothing that it did not make.
+// A body may free the carries and the rows that it reads, and a branch what is dead after it: it runs once.
 void LiveRanges::find_dead_inside(const LiveStep& step) {
   const OpView op(module_, step.op);
   if (op.def().regions == Regions::kBranches) {
-    for (const RegionId branch : op.regions()) find_dead(branch, {});
+    std::vector<ValueId> last;
+    for (const ValueId value : step.dead) {
+      if (std::ranges::find(step.inputs, value) != step.inputs.end()) last.push_back(value);
+    }
+    for (const RegionId branch : op.regions()) find_dead(branch, last);
   }
   if (op.def().regions != Regions::kLoop) return;
   const LoopParts parts = loop_parts(op);

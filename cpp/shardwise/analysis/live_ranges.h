@@ -25,7 +25,8 @@ namespace shardwise {
 struct LiveStep {
   OpId op;                                  // of a chain: the last one
   const ElementwiseChain* chain = nullptr;  // if it is one
-  std::vector<ValueId> inputs;              // operands, or the inputs of the chain; then captures, each once
+  // Operands, those of a loop with the carries first, or the inputs of the chain; then captures, each once.
+  std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<ValueId> dead = {};  // nothing reads them after this step, and its block may free them
 };
@@ -46,6 +47,7 @@ class LiveRanges {
 
  private:
   void add_block(RegionId region);
+  std::vector<ValueId> enter_loop(const OpView& op);
   void add_captures(LiveStep& step, const std::vector<RegionId>& regions) const;
   void drop_unneeded(LiveBlock& block);
   void find_dead(RegionId region, const std::vector<ValueId>& given);

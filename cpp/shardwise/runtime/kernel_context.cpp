@@ -32,8 +32,8 @@ void check_shares(const OpDef& def) {
 
 void check_view(const OpDef& def, const TensorType& type, const NdArray& view) {
   if (view.shape() == type.shape && view.dtype() == type.dtype) return;
-  check_internal(false,
-                 str(def.name, ": the kernel sets a result of type ", type.text(), ", not ", view.dtype(), view.shape()));
+  check_internal(
+      false, str(def.name, ": the kernel sets a result of type ", type.text(), ", not ", view.dtype(), view.shape()));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 Each program runs in both executor modes, with poisoned padding and with zeros in it. All four runs must give the
 expected results. Poison must not change a bit of them, sums of floats and the payloads of NaN included: a poisoned copy
 keeps the strides of the view that it replaces, so kernels take the elements in the same order. Every run of all devices
-must receive the bytes of the ledger.
+must receive the bytes of the ledger. `live_bytes` must not be below the rehearsal of the plan.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ def check(seed: int, index: int, several_meshes: bool = False) -> Checked:
 
 def _wrong(kind: str, program: Program | InstanceProgram, compiled: Any) -> Iterator[str]:
     executable = _core.runtime.Executable(compiled)
+    yield from _counted_below_rehearsal(compiled, executable)
     runs: dict[tuple[bool, bool], list[Array]] = {}
     for poison in (True, False):
         arguments = [
@@ -111,6 +112,15 @@ def _wrong(kind: str, program: Program | InstanceProgram, compiled: Any) -> Iter
         for poison in (True, False):
             for text in program.wrong(runs[faithful, poison]):
                 yield f"{mode}, {'poisoned' if poison else 'with zeros as padding'}: {text}"
+
+
+def _counted_below_rehearsal(compiled: Any, executable: Any) -> Iterator[str]:
+    every = list(range(len(compiled.argument_shardings)))
+    for donated in ([], every):
+        counted_bytes = _core.analysis.live_bytes(compiled.stages["local"], donated)[0]
+        rehearsed = executable.memory(donated=donated)[0]
+        if counted_bytes < rehearsed:
+            yield f"live_bytes counts {counted_bytes} B with {donated} donated, the rehearsal {rehearsed} B"
 
 
 # ---- what a program holds --------------------------------------------------------------------------------------------

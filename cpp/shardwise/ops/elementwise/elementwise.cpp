@@ -287,7 +287,7 @@ void run_elementwise(KernelContext& context, const TileProgram& program, const T
 
 // The bits of an element, the lowest first, as the elements of the other dtype.
 void regroup_bits(KernelContext& context) {
-  const NdArray from = context.operand(0).contiguous(), to = context.allocate_result();
+  const NdArray to = context.allocate_result(), from = context.operand(0).contiguous();
   const bool splits = to.size() > from.size();
   const NdArray &wide = splits ? from : to, &narrow = splits ? to : from;
   const auto item = static_cast<size_t>(item_size(wide.dtype()));
@@ -329,9 +329,14 @@ std::optional<Kernel> prepare_bitcast_convert(const OpView& op, const KernelType
   if (types.operands[0].shape == type.shape) return prepare_elementwise(op, types);
   if (std::min(bit_width(types.operands[0].dtype), bit_width(type.dtype)) < 8) return regroup_bits;
   return [type](KernelContext& context) {
-    const NdArray bytes = context.operand(0).contiguous();
+    const NdArray& from = context.operand(0);
+    if (!from.is_contiguous()) {
+      const NdArray to = context.allocate_result();
+      Dims rows = row_major_strides(from.shape(), item_size(from.dtype()));
+      return copy_array(context, NdArray(from.dtype(), from.shape(), std::move(rows), to.data(), to.owner()), from);
+    }
     Dims strides = row_major_strides(type.shape, item_size(type.dtype));
-    context.set_result(0, NdArray(type.dtype, type.shape, std::move(strides), bytes.data(), bytes.owner()));
+    context.set_result(0, NdArray(type.dtype, type.shape, std::move(strides), from.data(), from.owner()));
   };
 }
 

@@ -47,7 +47,7 @@ constexpr OpDef elementwise_row(std::string_view name, InferFn infer, TileFn til
                .no_vjp_reason = no_vjp_reason,
                .format = format,
                .doc = doc,
-               .traits = {.elementwise = true, .commutative = commutative}};
+               .traits = {.elementwise = true, .commutative = commutative, .shares_memory = true}};
 }
 
 }  // namespace shardwise

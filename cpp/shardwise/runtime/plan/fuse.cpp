@@ -20,8 +20,8 @@ TileProgram tile_program(const Module& module, const ElementwiseChains& chains, 
       if (is_new) {
         // The inputs of the program are in the order of their first reads, as those of the chain are.
         const auto splat = chains.splats.find(operand);
-        found->second = splat == chains.splats.end() ? tiles.input(module.type(operand).dtype)
-                                                     : tiles.scalar(splat->second);
+        found->second =
+            splat == chains.splats.end() ? tiles.input(module.type(operand).dtype) : tiles.scalar(splat->second);
       }
       operands.push_back(found->second);
     }
