@@ -60,7 +60,7 @@ class Run:
 
     @cached_property
     def layer(self) -> sw.Program:
-        return _layer_program(self)
+        return layer_program(self)
 
     @cached_property
     def loss(self) -> sw.Program:
@@ -185,7 +185,7 @@ def _shapes(run: Run) -> tuple[Any, Any]:
     return (activations, weights, kept), specs
 
 
-def _layer_program(run: Run) -> sw.Program:
+def layer_program(run: Run) -> sw.Program:
     """Forward and backward pass of a layer for one microbatch; gradients are added to sums in float32."""
     (x, weights, masks), specs = _shapes(run)
 

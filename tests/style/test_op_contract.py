@@ -25,6 +25,7 @@ TRAITS = [
     "barrier",
     "sharding_group",
     "movement",
+    "shares_memory",
     "collective",
 ]
 

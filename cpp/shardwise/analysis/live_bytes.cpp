@@ -202,6 +202,100 @@ class BranchInputs {
   std::vector<BufferOf> buffers_;
 };
 
+// By a step of the region, and not an argument or a value from around it.
+bool is_made_in(const Module& module, RegionId region, ValueId home) {
+  const OpId op = module.value(home).op;
+  return op && module.op(op).parent == region;
+}
+
+// A loop on one device: its carries, the rows that a scan reads, and the stacks that it writes.
+class LoopOnDevice {
+ public:
+  LoopOnDevice(const OpView& op, const LiveRanges& ranges, LiveValues& values, LiveMemory& memory)
+      : op_(op), parts_(loop_parts(op)), order_(scan_order(op)), ranges_(ranges), values_(values), memory_(memory) {}
+
+  RegionId condition() const { return parts_.condition; }
+  RegionId body() const { return parts_.body; }
+  // An initial buffer may pass through all carries before it is gone: (a, b, c) -> (b, c, new).
+  int64_t most_trips() const {
+    return std::min<int64_t>(trip_count(op_).value_or(INT64_MAX), std::ssize(parts_.carries) + 2);
+  }
+
+  void enter(const LiveStep& step) {
+    std::vector<NdArray> entries = values_.read(step, parts_.carries.size());
+    for (size_t i = 0; i < entries.size(); ++i) values_.at(parts_.carries[i].result) = std::move(entries[i]);
+    // In a loop around this one, the stack of the trip before may still be read.
+    for (const LoopParts::Output& output : parts_.outputs) values_.of(output.stack) = NdArray();
+  }
+
+  void begin_trip(int64_t trip) {
+    for (const LoopParts::Input& input : parts_.inputs) {
+      const NdArray& stack = values_.of(input.stack);
+      const bool is_border = input.border && (trip == 0 || stack.shape()[dim()] == 0);
+      values_.of(input.row) = is_border ? values_.of(input.border) : select(stack, dim(), 0);
+    }
+  }
+
+  // All carries are read before one is written: (a, b) -> (b, a). Rows that were written are free.
+  void end_trip() {
+    for (const LoopParts::Output& output : parts_.outputs) add_stack(output);
+    std::vector<NdArray> next;
+    for (const LoopParts::Carry& carry : parts_.carries) next.push_back(values_.of(carry.next));
+    for (const LoopParts::Output& output : parts_.outputs) drop(parts_.body, output.row);
+    for (const LoopParts::Carry& carry : parts_.carries) drop(parts_.body, carry.next);
+    for (const LoopParts::Input& input : parts_.inputs) values_.of(input.row) = NdArray();
+    for (size_t i = 0; i < next.size(); ++i) values_.at(parts_.carries[i].result) = std::move(next[i]);
+  }
+
+  void leave() {
+    // Until then it is alive beside the body.
+    if (parts_.condition) drop(parts_.condition, parts_.predicate);
+    for (const LoopParts::Output& output : parts_.outputs) {
+      if (most_trips() == 0) values_.of(output.stack) = memory_.allocate(op_.module().type(output.stack));
+    }
+  }
+
+  // For each carry: which of them is the first in the same memory, the number of its owners, and the strides.
+  std::vector<int64_t> sharing() {
+    std::vector<int64_t> found;
+    std::vector<const void*> known;
+    for (const LoopParts::Carry& carry : parts_.carries) {
+      const NdArray& array = values_.at(carry.result);
+      const auto place = std::ranges::find(known, array.owner().get());
+      found.push_back(place - known.begin());
+      if (place == known.end()) known.push_back(array.owner().get());
+      found.push_back(array.owner().use_count());
+      found.insert(found.end(), array.strides().begin(), array.strides().end());
+    }
+    return found;
+  }
+
+ private:
+  size_t dim() const { return static_cast<size_t>(order_->dimension); }
+
+  // Allocated by the first row, because only then the memory order of the rows is known.
+  void add_stack(const LoopParts::Output& output) {
+    NdArray& stack = values_.of(output.stack);
+    if (stack.data() != nullptr) return;
+    const NdArray& row = values_.of(output.row);
+    Dims shape = row.shape();
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim()), order_->trips);
+    memory_.set_label(ranges_.home(output.stack));
+    stack = memory_.allocate_in_order(row.dtype(), shape, stack_order(row, dim()));
+  }
+
+  void drop(RegionId region, ValueId value) {
+    if (is_made_in(op_.module(), region, ranges_.home(value))) values_.of(value) = NdArray();
+  }
+
+  const OpView& op_;
+  const LoopParts parts_;
+  const std::optional<ScanOrder> order_;
+  const LiveRanges& ranges_;
+  LiveValues& values_;
+  LiveMemory& memory_;
+};
+
 class Walk {
  public:
   explicit Walk(const Module& module)
@@ -235,7 +329,6 @@ class Walk {
 
  private:
   NdArray& at(ValueId home) { return values_.at(home); }
-  NdArray& of(ValueId value) { return values_.of(value); }
 
   void run_steps(const LiveBlock& block) {
     values_.free(block.dead);
@@ -302,98 +395,23 @@ class Walk {
     return kernels_.emplace(op.id(), op.def().prepare(op, {operands, results}).value()).first->second;
   }
 
-  // ---- loops -------------------------------------------------------------------------------------------------------
-
   void run_loop(const LiveStep& step, const OpView& op) {
-    const LoopParts parts = loop_parts(op);
-    std::vector<NdArray> entries = values_.read(step, parts.carries.size());
-    for (size_t i = 0; i < entries.size(); ++i) at(parts.carries[i].result) = std::move(entries[i]);
-    entries.clear();
-    const std::optional<ScanOrder> order = scan_order(op);
-    const std::optional<int64_t> trips = trip_count(op);
-    // In a loop around this one, the stack of the trip before may still be read.
-    for (const LoopParts::Output& output : parts.outputs) of(output.stack) = NdArray();
-    // An initial buffer may pass through all carries before it is gone: (a, b, c) -> (b, c, new).
-    const int64_t most = std::min<int64_t>(trips.value_or(INT64_MAX), std::ssize(parts.carries) + 2);
+    LoopOnDevice loop(op, ranges_, values_, memory_);
+    loop.enter(step);
     std::vector<int64_t> before;
-    for (int64_t trip = 0; trip < most; ++trip) {
-      run_condition(parts);
-      if (order) read_rows(parts, static_cast<size_t>(order->dimension), trip);
-      run_steps(ranges_.of(parts.body));
-      if (order) write_rows(parts, static_cast<size_t>(order->dimension), order->trips);
-      next_carries(parts);
-      std::vector<int64_t> now = sharing(parts);
+    for (int64_t trip = 0; trip < loop.most_trips(); ++trip) {
+      if (loop.condition()) run_steps(ranges_.of(loop.condition()));
+      loop.begin_trip(trip);
+      run_steps(ranges_.of(loop.body()));
+      loop.end_trip();
+      std::vector<int64_t> now = loop.sharing();
       // Once a trip ends with carries that share buffers as they did before it, all later trips allocate the same.
       if (now == before) break;
       before = std::move(now);
     }
-    run_condition(parts);
-    // Until then it is alive beside the body.
-    if (parts.condition && is_made_in(parts.condition, ranges_.home(parts.predicate))) of(parts.predicate) = NdArray();
-    for (const LoopParts::Output& output : parts.outputs) {
-      if (most == 0) of(output.stack) = memory_.allocate(module_.type(output.stack));
-    }
+    if (loop.condition()) run_steps(ranges_.of(loop.condition()));
+    loop.leave();
   }
-
-  void run_condition(const LoopParts& parts) {
-    if (parts.condition) run_steps(ranges_.of(parts.condition));
-  }
-
-  // By a step of the region, and not an argument or a value from around it.
-  bool is_made_in(RegionId region, ValueId home) const {
-    const OpId op = module_.value(home).op;
-    return op && module_.op(op).parent == region;
-  }
-
-  void read_rows(const LoopParts& parts, size_t dim, int64_t trip) {
-    for (const LoopParts::Input& input : parts.inputs) {
-      const NdArray& stack = of(input.stack);
-      const bool is_border = input.border && (trip == 0 || stack.shape()[dim] == 0);
-      of(input.row) = is_border ? of(input.border) : select(stack, dim, 0);
-    }
-  }
-
-  void write_rows(const LoopParts& parts, size_t dim, int64_t trips) {
-    for (const LoopParts::Output& output : parts.outputs) {
-      NdArray& stack = of(output.stack);
-      if (stack.data() != nullptr) continue;
-      const NdArray& row = of(output.row);
-      Dims shape = row.shape();
-      shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim), trips);
-      memory_.set_label(ranges_.home(output.stack));
-      stack = memory_.allocate_in_order(row.dtype(), shape, stack_order(row, dim));
-    }
-  }
-
-  // All carries are read before one is written: (a, b) -> (b, a). Rows that were written are free.
-  void next_carries(const LoopParts& parts) {
-    std::vector<NdArray> next;
-    for (const LoopParts::Carry& carry : parts.carries) next.push_back(of(carry.next));
-    const auto drop = [&](ValueId value) {
-      if (is_made_in(parts.body, ranges_.home(value))) of(value) = NdArray();
-    };
-    for (const LoopParts::Output& output : parts.outputs) drop(output.row);
-    for (const LoopParts::Carry& carry : parts.carries) drop(carry.next);
-    for (const LoopParts::Input& input : parts.inputs) of(input.row) = NdArray();
-    for (size_t i = 0; i < next.size(); ++i) at(parts.carries[i].result) = std::move(next[i]);
-  }
-
-  // For each carry: which of them is the first in the same memory, the number of its owners, and the strides.
-  std::vector<int64_t> sharing(const LoopParts& parts) {
-    std::vector<int64_t> found;
-    std::vector<const void*> known;
-    for (const LoopParts::Carry& carry : parts.carries) {
-      const NdArray& array = at(carry.result);
-      const auto place = std::ranges::find(known, array.owner().get());
-      found.push_back(place - known.begin());
-      if (place == known.end()) known.push_back(array.owner().get());
-      found.push_back(array.owner().use_count());
-      found.insert(found.end(), array.strides().begin(), array.strides().end());
-    }
-    return found;
-  }
-
-  // ---- branches and calls ------------------------------------------------------------------------------------------
 
   void run_branches(const LiveStep& step, const OpView& op) {
     std::vector<BranchResult> found(op.result_count());
@@ -411,7 +429,7 @@ class Walk {
         found[i].add_strides(array);
       }
       for (const ValueId result : block.results) {
-        if (is_made_in(branch, result)) at(result) = NdArray();
+        if (is_made_in(module_, branch, result)) at(result) = NdArray();
       }
       values_.free(inputs.homes());
       for (size_t i = 0; i < found.size(); ++i) found[i].add(owners[i], bytes[i]);
