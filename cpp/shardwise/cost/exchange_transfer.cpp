@@ -8,6 +8,12 @@
 namespace shardwise {
 namespace {
 
+// Whether the senders from `first` to `last` are the tile itself or next to it; after the last tile comes the first one.
+bool are_neighbors(int64_t first, int64_t last, int64_t tile, int64_t last_tile) {
+  if (first >= tile - 1 && last <= tile + 1) return true;
+  return (tile == 0 && first == last_tile) || (tile == last_tile && last == 0);
+}
+
 // The distance from a tile to its first or last sender only grows or only falls from tile to tile, except where the tiles
 // reach the first or the last index of the operand.
 bool is_from_neighbors(const ExchangeTarget& to, const ExchangeSource& from) {
@@ -18,7 +24,7 @@ bool is_from_neighbors(const ExchangeTarget& to, const ExchangeSource& from) {
        {(first_index - to.rows) / step, first_index / step, (last_index - to.rows) / step, last_index / step}) {
     for (int64_t tile = std::max<int64_t>(near - 1, 0); tile <= std::min(near + 1, last_tile); ++tile) {
       const auto [first, last] = senders(to, from, tile);
-      if (first <= last && (first < tile - 1 || last > tile + 1)) return false;
+      if (first <= last && !are_neighbors(first, last, tile, last_tile)) return false;
     }
   }
   return true;

@@ -110,6 +110,9 @@ TEST(LocalCollective, ExchangesComeFromNeighborsOrFromFarther) {
   EXPECT_EQ(transfer("offset = 4 : i64", "4"), TransferKind::kShift);
   EXPECT_EQ(transfer("offset = 5 : i64", "4"), TransferKind::kPermute);
   EXPECT_EQ(transfer("offset = 63 : i64, scale = -1 : i64", "4"), TransferKind::kPermute);
+  // Where a roll comes round: the first tile takes rows of the last one, or of the one before that.
+  EXPECT_EQ(transfer("end = 4 : i64, offset = 60 : i64", "4"), TransferKind::kShift);
+  EXPECT_EQ(transfer("end = 4 : i64, offset = 56 : i64", "4"), TransferKind::kPermute);
 }
 
 // On data=2, model=8, a node holds the 8 devices along "model": 450 GB/s. Over both axes, it would be 50 GB/s.
