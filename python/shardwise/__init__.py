@@ -32,6 +32,7 @@ from . import (
     errors as errors,
     hardware as hardware,
     interop as interop,
+    lax as lax,
     layouts,
     models as models,
     mpi as mpi,
@@ -105,7 +106,7 @@ if _TYPE_CHECKING:
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {"annotate_jax": ".interop", "from_jax": ".interop"},
-    {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "layouts"}
+    {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "lax", "layouts"}
     | {"models", "mpi", "numpy", "random", "testing", "tree"},
 )
 

@@ -36,6 +36,18 @@ Attribute text_array(py::handle values) {
   return array;
 }
 
+bool is_struct_list(py::handle values) {
+  bool is_struct = py::len(values) > 0;
+  for (py::handle value : values) is_struct = is_struct && py::isinstance<StructAttr>(value);
+  return is_struct;
+}
+
+Attribute struct_array(py::handle values) {
+  AttrArray array;
+  for (py::handle value : values) array.push_back(value.cast<StructAttr>());
+  return array;
+}
+
 // The options of a call keep all digits.
 Attribute options_dict(py::handle options) {
   AttrDict dict;
@@ -55,12 +67,14 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<py::float_>(value)) return FloatAttr{value.cast<double>()};
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
   if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+    if (is_struct_list(value)) return struct_array(value);
     // An empty list is one of ints: most lists are dims.
     return is_text_list(value) ? text_array(value) : int_array(value);
   }
   if (py::isinstance<py::dict>(value)) return options_dict(value);
   if (py::isinstance<EnumAttr>(value)) return value.cast<EnumAttr>();
   if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();
+  if (py::isinstance<Symbol>(value)) return value.cast<Symbol>();
   if (py::isinstance<AxesAttr>(value)) return value.cast<AxesAttr>();
   if (py::isinstance<TensorSharding>(value)) return value.cast<TensorSharding>();
   if (py::isinstance<py::array>(value)) return DenseAttr{constant_from_python(value)};

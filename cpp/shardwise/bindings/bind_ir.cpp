@@ -242,7 +242,8 @@ void bind_attributes(py::module_& module) {
       .def_readonly("name", &StructAttr::name)
       .def_property_readonly("fields", [](const StructAttr& self) { return attributes_to_python(self.fields); });
   def_equality(structs);
-  symbols.def_readonly("name", &Symbol::name);
+  symbols.def(py::init([](const std::string& name) { return Symbol{name}; }), py::arg("name"))
+      .def_readonly("name", &Symbol::name);
   def_equality(symbols);
   def_equality(rules);
 }

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kGroups = "replica_groups";
 constexpr std::string_view kPairs = "source_target_pairs";
+// Of the ids of an op: they are positions along these manual axes, in the form of #stablehlo.replica_group_mesh_axes.
+constexpr std::string_view kAlong = "shardwise.along";
 constexpr std::string_view kPutIntoRegion =
     "write the function on whole arrays, or put the op into a region of sdy.manual_computation";
 
@@ -125,8 +127,8 @@ GroupList rows_of_groups(const OpView& op, const Places& places, const GroupList
 
 // ---- groups --------------------------------------------------------------------------------------------------------
 
-void expect_whole_groups(const OpView& op, const Places& places, const GroupList& groups) {
-  std::vector<bool> known(static_cast<size_t>(places.rows()));
+void expect_whole_groups(const OpView& op, int64_t rows, const GroupList& groups) {
+  std::vector<bool> known(static_cast<size_t>(rows));
   for (const Dims& group : groups) {
     if (group.size() != groups[0].size()) {
       fail<UnsupportedError>(op.name(), "all groups must have the same size", groups_text(groups),
@@ -221,11 +223,48 @@ RowGroups groups_along(const OpView& op, const BatchAxes& axes, const Attrs& fie
   return found;
 }
 
+// Lists of positions along mesh axes (kAlong), and the same rows at all places along the other manual axes.
+struct PositionLists {
+  RowGroups axes;
+  GroupList rows;  // along the members of the axes in their own order, which lists of a device number have
+};
+
+PositionLists positions_along(const OpView& op, const BatchAxes& axes, const StructAttr& along,
+                              const GroupList& lists) {
+  PositionLists found{.axes = groups_along(op, axes, Attrs(along.fields)), .rows = {}};
+  const RowGroups& whole = found.axes;
+  const auto row_of = [&](int64_t position) {
+    if (position >= whole.size) {
+      fail<ShardingError>(op.name(), str("positions must be below ", whole.size, ", the size of the axes"),
+                          str(position));
+    }
+    int64_t row = 0;
+    for (size_t k = whole.order.size(); k-- > 0; position /= axes.size(whole.order[k])) {
+      int64_t stride = 1;
+      for (const size_t axis : axes.members(whole.axes)) stride *= axis > whole.order[k] ? axes.size(axis) : 1;
+      row += position % axes.size(whole.order[k]) * stride;
+    }
+    return row;
+  };
+  for (const Dims& list : lists) {
+    Dims& group = found.rows.emplace_back();
+    for (const int64_t position : list) group.push_back(row_of(position));
+  }
+  return found;
+}
+
 }  // namespace
 
 RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
   if (const auto* along = op.attrs().find<StructAttr>(kGroups)) return groups_along(op, axes, Attrs(along->fields));
   const GroupList groups = listed(op, kGroups);
+  if (const auto* along = op.attrs().find<StructAttr>(kAlong); along != nullptr && axes.mesh() != nullptr) {
+    const PositionLists lists = positions_along(op, axes, *along, groups);
+    expect_whole_groups(op, lists.axes.size, lists.rows);
+    RowGroups found{.axes = lists.axes.axes, .order = {}, .rows = {}, .size = std::ssize(lists.rows[0])};
+    for (const Dims& group : lists.rows) found.rows.insert(found.rows.end(), group.begin(), group.end());
+    return found;
+  }
   if (axes.mesh() == nullptr) {
     if (std::ranges::all_of(groups, [](const Dims& group) { return group.size() == 1; })) return {};
     fail<UnsupportedError>(op.name(), "outside of a manual computation each group must have one device",
@@ -244,7 +283,7 @@ RowGroups read_groups(const OpView& op, const BatchAxes& axes, GroupIds ids) {
   if (groups.empty()) return of_all_rows(axes);
   const Places places(op, axes);
   const GroupList rows = rows_of_groups(op, places, groups);
-  expect_whole_groups(op, places, rows);
+  expect_whole_groups(op, places.rows(), rows);
   RowGroups found{.axes = axes.all(), .order = {}, .rows = {}, .size = std::ssize(rows[0])};
   if (auto order = order_of_members(axes, places, rows)) {
     found.axes = set_of(*order);
@@ -262,8 +301,9 @@ namespace {
 // Rows along fewer axes, as long as the others take no part: each row keeps its place along them, and all move alike.
 class MovesInProgress {
  public:
-  MovesInProgress(const BatchAxes& axes, Dims sources)
-      : axes_(axes), order_(axes.members(axes.all())), sources_(std::move(sources)) {}
+  // Of rows along `set`.
+  MovesInProgress(const BatchAxes& axes, AxisSet set, Dims sources)
+      : axes_(axes), order_(axes.members(set)), sources_(std::move(sources)) {}
 
   RowMoves run() {
     for (size_t i = order_.size(); i-- > 0;) drop(i);
@@ -347,23 +387,11 @@ class MovesInProgress {
   Dims sources_;
 };
 
-}  // namespace
-
-RowMoves read_moves(const OpView& op, const BatchAxes& axes) {
-  GroupList pairs = listed(op, kPairs);
-  if (channel_of(op) <= 0 && axes.mesh() != nullptr) {
-    if (pairs.empty()) return MovesInProgress(axes, Dims(static_cast<size_t>(axes.rows(axes.all())), -1)).run();
-    if (pairs != GroupList{{0, 0}}) expect_one_replica(op, pairs);
-    return {.axes = 0, .order = {}, .sources = {0}};
-  }
-  if (axes.mesh() == nullptr && !pairs.empty() && pairs != GroupList{{0, 0}}) {
-    fail<UnsupportedError>(op.name(), "outside of a manual computation there is one device", groups_text(pairs),
-                           kPutIntoRegion);
-  }
-  const Places places(op, axes);
-  Dims sources(static_cast<size_t>(places.rows()), -1);
+// Pairs of rows along `set`.
+RowMoves moves_of(const OpView& op, const BatchAxes& axes, AxisSet set, const GroupList& rows, const GroupList& pairs) {
+  Dims sources(static_cast<size_t>(axes.rows(set)), -1);
   std::vector<bool> sent(sources.size());
-  for (const Dims& pair : rows_of_groups(op, places, pairs)) {
+  for (const Dims& pair : rows) {
     const auto source = static_cast<size_t>(pair[0]), target = static_cast<size_t>(pair[1]);
     if (sent[source] || sources[target] >= 0) {
       fail<ShardingError>(op.name(), "a device must send once and receive once", groups_text(pairs));
@@ -371,7 +399,30 @@ RowMoves read_moves(const OpView& op, const BatchAxes& axes) {
     sent[source] = true;
     sources[target] = pair[0];
   }
-  return MovesInProgress(axes, std::move(sources)).run();
+  return MovesInProgress(axes, set, std::move(sources)).run();
+}
+
+}  // namespace
+
+RowMoves read_moves(const OpView& op, const BatchAxes& axes) {
+  GroupList pairs = listed(op, kPairs);
+  const auto* along = op.attrs().find<StructAttr>(kAlong);
+  if (along == nullptr && channel_of(op) <= 0 && axes.mesh() != nullptr) {
+    if (pairs.empty())
+      return MovesInProgress(axes, axes.all(), Dims(static_cast<size_t>(axes.rows(axes.all())), -1)).run();
+    if (pairs != GroupList{{0, 0}}) expect_one_replica(op, pairs);
+    return {.axes = 0, .order = {}, .sources = {0}};
+  }
+  if (axes.mesh() == nullptr && !pairs.empty() && pairs != GroupList{{0, 0}}) {
+    fail<UnsupportedError>(op.name(), "outside of a manual computation there is one device", groups_text(pairs),
+                           kPutIntoRegion);
+  }
+  if (along != nullptr && axes.mesh() != nullptr) {
+    const PositionLists lists = positions_along(op, axes, *along, pairs);
+    return moves_of(op, axes, lists.axes.axes, lists.rows, pairs);
+  }
+  const Places places(op, axes);
+  return moves_of(op, axes, axes.all(), rows_of_groups(op, places, pairs), pairs);
 }
 
 }  // namespace shardwise

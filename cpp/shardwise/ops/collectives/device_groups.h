@@ -7,7 +7,10 @@
 //   replica_groups = [[0, 4, 1, 5, 2, 6, 3, 7]]            axes {x, y}, order [y, x], size 8
 //   replica_groups = [[0, 5], [1, 4], [2, 7], [3, 6]]      axes {x, y}, rows [0, 5, 1, 4, 2, 7, 3, 6], size 2
 //
-// A group lists partitions. Along the free axes of a mesh all groups must be alike, because a region that is
+//   replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [y]>        axes {y}, order [y], size 4
+//   replica_groups = [[0, 2], [1, 3]], shardwise.along = … axes = [y]                    positions along y, for each x
+//
+// Other groups list partitions. Along the free axes of a mesh all groups must be alike, because a region that is
 // partitioned automatically has no place along these.
 #pragma once
 
@@ -20,7 +23,7 @@ namespace shardwise {
 struct RowGroups {
   AxisSet axes = 0;           // along which the rows of a group differ
   std::vector<size_t> order;  // these axes in the order of the members, major to minor; empty for rows
-  Dims rows;                  // groups that are no axes: all rows, group by group
+  Dims rows;                  // groups that are no axes: all rows along `axes`, group by group
   int64_t size = 1;           // rows in a group
 };
 

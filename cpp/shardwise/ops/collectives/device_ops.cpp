@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <ranges>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -13,6 +14,8 @@
 #include "shardwise/ops/build/regions.h"
 #include "shardwise/ops/build/slicing.h"
 #include "shardwise/ops/collectives/device_groups.h"
+#include "shardwise/ops/collectives/device_numbers.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/ops/collectives/row_moves.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/ops/shared/reducers.h"
@@ -33,11 +36,9 @@ class GroupedRows {
     const ValueId rows = context.operand(operand, set_);
     const Dims row = shape_of_row(module(), rows, set_);
     const int64_t count = axes_.rows(set_);
+    value_ = build_transpose(builder_, build_reshape(builder_, rows, joined(axes_.sizes(set_), row)), in_groups(row));
     if (!groups_.rows.empty()) {
-      value_ = move_rows(builder_, rows, 0, groups_.rows);
-    } else {
-      const Dims places = in_groups(row);
-      value_ = build_transpose(builder_, build_reshape(builder_, rows, joined(axes_.sizes(set_), row)), places);
+      value_ = move_rows(builder_, build_reshape(builder_, value_, listed(row)), kListed, groups_.rows);
     }
     value_ = build_reshape(builder_, value_, joined(Dims{count / groups_.size, groups_.size}, row));
   }
@@ -64,8 +65,8 @@ class GroupedRows {
     const Dims row(shape.begin() + kRow, shape.end());
     const Dims rows = axes_.with_rows(set_, row);
     if (!groups_.rows.empty()) {
-      const ValueId flat = build_reshape(builder_, value, rows);
-      return set(result, move_rows(builder_, flat, 0, inverse_permutation(groups_.rows)), set_);
+      const ValueId flat = build_reshape(builder_, value, listed(row));
+      value = move_rows(builder_, flat, kListed, inverse_permutation(groups_.rows));
     }
     const Dims places = in_groups(row);
     const Dims known = joined(axes_.sizes(set_), row);
@@ -83,8 +84,16 @@ class GroupedRows {
     const auto place = [&](size_t axis) { return std::ranges::find(known, axis) - known.begin(); };
     Dims places;
     for (const size_t axis : axes_.members(set_ & ~groups_.axes)) places.push_back(place(axis));
-    for (const size_t axis : groups_.order) places.push_back(place(axis));
+    const std::vector<size_t> order = groups_.rows.empty() ? groups_.order : axes_.members(groups_.axes);
+    for (const size_t axis : order) places.push_back(place(axis));
     return joined(places, identity_dims(std::ssize(row), std::ssize(known)));
+  }
+
+  // Of groups that are lists: the rows along their axes are one dim.
+  static constexpr int64_t kListed = 1;
+  Dims listed(DimSpan row) const {
+    const int64_t count = std::ssize(groups_.rows);
+    return joined(Dims{axes_.rows(set_) / count, count}, row);
   }
 
   RowContext& context_;
@@ -269,6 +278,30 @@ void expand_partition_id(RowContext& context) {
   context.set_result(0, build_partition_ids(context.builder(), context.op(), context.axes()), context.axes().all());
 }
 
+// The position along some manual axes.
+DeviceNumber position_of(const OpView& op, const BatchAxes& axes) {
+  DeviceNumber number;
+  int64_t scale = 1;
+  for (const AxisRef& ref : collective_axes(op) | std::views::reverse) {
+    const AxisSet set = axes.inside(ref);
+    if (axes.mesh() == nullptr || axes.rows(set) != ref.size) {
+      fail<UnsupportedError>(op.name(), "the axes of a device's position must be manual",
+                             axes.mesh() == nullptr ? std::string(op.name()) : axis_text(*axes.mesh(), ref),
+                             "make the axis manual");
+    }
+    for (const size_t axis : axes.members(set) | std::views::reverse) {
+      number.digits.push_back({axis, scale});
+      scale *= axes.size(axis);
+    }
+  }
+  return number;
+}
+
+void expand_axis_index(RowContext& context) {
+  const DeviceNumber number = position_of(context.op(), context.axes());
+  context.set_result(0, build_device_number(context.builder(), number, context.axes(), DType::kI32), number.axes());
+}
+
 void expand_replica_id(RowContext& context) {
   context.set_result(0, build_zeros(context.builder(), {DType::kU32, {}}), 0);
 }
@@ -277,7 +310,7 @@ void expand_replica_id(RowContext& context) {
 
 AxisSet apart_in(const RowGroups& groups, AxisSet operand) { return operand | groups.axes; }
 AxisSet shared_in(const RowGroups& groups, AxisSet operand) {
-  return groups.rows.empty() ? operand & ~groups.axes : groups.axes;
+  return groups.rows.empty() ? operand & ~groups.axes : operand | groups.axes;
 }
 
 template <RowGroups Groups(const OpView&, const BatchAxes&), AxisSet Set(const RowGroups&, AxisSet)>
@@ -287,10 +320,12 @@ AxisSet varies(const OpView& op, const BatchAxes& axes, AxisSet operand) {
 AxisSet varies_permuted(const OpView& op, const BatchAxes& axes, AxisSet operand) {
   return operand | read_moves(op, axes).axes;
 }
+AxisSet varies_by_position(const OpView& op, const BatchAxes& axes, AxisSet) { return position_of(op, axes).axes(); }
 AxisSet varies_nowhere(const OpView&, const BatchAxes&, AxisSet) { return 0; }
 AxisSet varies_everywhere(const OpView&, const BatchAxes& axes, AxisSet) { return axes.all(); }
 
 constexpr DeviceOp kDeviceOps[] = {
+    {"shardwise.axis_index", varies_by_position, expand_axis_index},
     {"stablehlo.all_gather", varies<groups_of, shared_in>, expand_all_gather},
     {"stablehlo.all_reduce", varies<groups_of, shared_in>, expand_all_reduce},
     {"stablehlo.all_to_all", varies<partitions_of, apart_in>, expand_all_to_all},

@@ -7,6 +7,7 @@
 //   "stablehlo.all_gather"(%0) over y, all_gather_dim 0   reshape, transpose to 2x(4x16): tensor<2x64xf32>
 //   "stablehlo.collective_permute"(%0), a ring along y    reshape to 2x4x16; concatenate(slice, slice) along dim 1
 //   stablehlo.partition_id                                iota: tensor<8xui32>
+//   "shardwise.axis_index"() <{axes = {"y"}, …}>          iota: tensor<4xi32>
 //
 // The results of the first two are equal along the axes of their groups, so they lose them. The partitioner finds the
 // collectives again: a reduction over a sharded dim is an all_reduce.

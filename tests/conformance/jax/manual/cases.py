@@ -115,7 +115,8 @@ def nested(jax: Any) -> Any:
     lax, spec = jax.lax, jax.sharding.PartitionSpec
 
     def inner(b: Any) -> Any:
-        return lax.psum(b * (lax.axis_index("x") + 2 * lax.axis_index("y")), ("x", "y")) + lax.pmax(b, "y")
+        number = (lax.axis_index("x") + 2 * lax.axis_index("y")).astype(b.dtype)
+        return lax.psum(b * number, ("x", "y")) + lax.pmax(b, "y")
 
     def outer(a: Any) -> Any:
         b = jax.shard_map(
@@ -132,7 +133,7 @@ def in_scan(jax: Any) -> Any:
     def body(a: Any) -> Any:
         def step(carry: Any, i: Any) -> Any:
             total, part = carry
-            part = lax.ppermute(part, "y", [(k, (k + 1) % 4) for k in range(4)]) + lax.axis_index("x")
+            part = lax.ppermute(part, "y", [(k, (k + 1) % 4) for k in range(4)]) + lax.axis_index("x").astype(a.dtype)
             return (total + lax.psum(part, ("x", "y")).sum() * i, part), part.sum()
 
         (total, part), sums = lax.scan(step, (0.0, a), jax.numpy.arange(3.0))
@@ -162,7 +163,8 @@ def by_branch(jax: Any) -> Any:
     lax = jax.lax
 
     def body(a: Any) -> Any:
-        return lax.cond(lax.axis_index("y") % 2 == 0, lambda v: v * 2 + lax.axis_index("x"), lambda v: -v, a)
+        x, y = lax.axis_index("x").astype(a.dtype), lax.axis_index("y")
+        return lax.cond(y % 2 == 0, lambda v: v * 2 + x, lambda v: -v, a)
 
     return body
 

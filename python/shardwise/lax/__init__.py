@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What NumPy has no name for, under the names of ``jax.lax``.
+
+>>> import numpy as np
+>>> import shardwise as sw
+>>> mesh = sw.Mesh({"x": 4})
+>>> total = sw.shard_map(lambda part: sw.lax.psum(part, "x"), mesh=mesh, in_specs=sw.P("x"), out_specs=sw.P())
+>>> np.asarray(sw.jit(total, mesh=mesh)(np.arange(8)))
+array([12, 16])
+"""
+
+from __future__ import annotations
+
+from .collectives import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+)
+
+__all__ = [
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
+]
