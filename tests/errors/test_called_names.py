@@ -154,6 +154,30 @@ add("manual", "no-mesh", lambda: sw.manual(np.sin, None, P(), P())(X))
 add("shard_map", "axes", lambda: jitted(sw.shard_map(np.sin, mesh=MESH, in_specs=P(), out_specs=P(), axis_names={"q"})))
 add("shard_map", "no-mesh", lambda: sw.shard_map(np.sin, in_specs=P(), out_specs=P())(X))
 
+LAX: Any = sw.lax
+
+
+def in_region(name: str, fault: str, body: Callable[[Any], Any]) -> None:
+    add(name, fault, lambda: jitted(sw.shard_map(body, mesh=MESH, in_specs=P("x"), out_specs=P("x"), check_vma=False)))
+
+
+for name in ("psum", "pmean", "pmax", "pmin", "all_gather", "psum_scatter"):
+    collective = getattr(LAX, name)
+    add(f"lax.{name}", "outside", partial(collective, X, "x"))
+    in_region(f"lax.{name}", "axis", partial(collective, axis_name="q"))
+    in_region(f"lax.{name}", "groups", partial(collective, axis_name="x", axis_index_groups=[[0], [0]]))
+    in_region(f"lax.{name}", "type", lambda x, f=collective: f(WORDS, "x"))
+in_region("lax.all_gather", "dim", lambda x: LAX.all_gather(x, "x", axis=5))
+in_region("lax.psum_scatter", "size", lambda x: LAX.psum_scatter(x, ("x", "y")))
+in_region("lax.all_to_all", "axis", lambda x: LAX.all_to_all(x, "q", 0, 1))
+in_region("lax.all_to_all", "size", lambda x: LAX.all_to_all(x, ("x", "y"), 0, 1))
+in_region("lax.ppermute", "axis", lambda x: LAX.ppermute(x, "q", []))
+in_region("lax.ppermute", "twice", lambda x: LAX.ppermute(x, "x", [(0, 1), (0, 0)]))
+in_region("lax.ppermute", "position", lambda x: LAX.ppermute(x, "x", [(0, 2)]))
+in_region("lax.pshuffle", "permutation", lambda x: LAX.pshuffle(x, "x", [0, 0]))
+in_region("lax.axis_index", "axis", lambda x: x + LAX.axis_index("q"))
+in_region("lax.axis_size", "axis", lambda x: x + LAX.axis_size(("x", "x")))
+
 # ---- meshes, shardings and shapes ----------------------------------------------------------------------------------
 
 add("set_mesh", "type", lambda: sw.set_mesh(3))  # type: ignore[arg-type]

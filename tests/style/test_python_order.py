@@ -40,6 +40,7 @@ LAYERS = {
         "grad",
         "manual",
         "control_flow",
+        "lax",
     ],
     "written with the public functions": ["dtensor", "models", "testing", "mpi"],
     "programs from and to other libraries": ["interop"],

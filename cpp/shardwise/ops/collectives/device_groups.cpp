@@ -388,7 +388,8 @@ class MovesInProgress {
 };
 
 // Pairs of rows along `set`.
-RowMoves moves_of(const OpView& op, const BatchAxes& axes, AxisSet set, const GroupList& rows, const GroupList& pairs) {
+RowMoves row_moves_of(const OpView& op, const BatchAxes& axes, AxisSet set, const GroupList& rows,
+                      const GroupList& pairs) {
   Dims sources(static_cast<size_t>(axes.rows(set)), -1);
   std::vector<bool> sent(sources.size());
   for (const Dims& pair : rows) {
@@ -419,10 +420,10 @@ RowMoves read_moves(const OpView& op, const BatchAxes& axes) {
   }
   if (along != nullptr && axes.mesh() != nullptr) {
     const PositionLists lists = positions_along(op, axes, *along, pairs);
-    return moves_of(op, axes, lists.axes.axes, lists.rows, pairs);
+    return row_moves_of(op, axes, lists.axes.axes, lists.rows, pairs);
   }
   const Places places(op, axes);
-  return moves_of(op, axes, axes.all(), rows_of_groups(op, places, pairs), pairs);
+  return row_moves_of(op, axes, axes.all(), rows_of_groups(op, places, pairs), pairs);
 }
 
 }  // namespace shardwise

@@ -17,7 +17,7 @@ __all__ = ["by_jax"]
 
 
 def permuted_in_mesh_order(x: Any, axis_name: Any, perm: Any) -> Any:
-    """As JAX before 0.12 reads several axes. `sw.lax.ppermute` counts in the order of the names, as `axis_index` does."""
+    """As JAX before 0.12 reads several axes; `sw.lax.ppermute` counts in the order of the names, as `axis_index`."""
     return sw.lax.ppermute(x, axis_name if isinstance(axis_name, str) else tuple(sorted(axis_name)), perm)
 
 
@@ -59,7 +59,7 @@ def compiled(case: Case) -> sw.Program:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_manual_program_in_numpy_gives_what_jax_gives(by_jax: Any, case: Case) -> None:  # noqa: F811
+def test_a_manual_program_in_numpy_gives_what_jax_gives(by_jax: Any, case: Case) -> None:
     program = compiled(case)
     inputs = [x.astype(sw.bfloat16) if case.is_narrow else x for x in case.inputs]
     for mode in MODES:
@@ -71,7 +71,7 @@ OTHER_GRADIENT = "gradient"
 
 
 @pytest.mark.parametrize("case", [CASES[name] for name in CASES if name != OTHER_GRADIENT], ids=lambda case: case.name)
-def test_it_sends_what_the_program_from_jax_sends(by_jax: Any, case: Case) -> None:  # noqa: F811
+def test_it_sends_what_the_program_from_jax_sends(by_jax: Any, case: Case) -> None:
     ours, theirs = (program.collectives() for program in (compiled(case), from_text(by_jax, case.name)))
     assert sorted((row.kind, row.bytes) for row in ours) == sorted((row.kind, row.bytes) for row in theirs)
 
