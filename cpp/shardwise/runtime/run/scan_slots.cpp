@@ -24,8 +24,9 @@ Shards row_of(const Shards& stack, size_t dim, int64_t row) {
 Shards empty_stack_of(const Shards& row, int64_t rows, size_t dim) {
   Dims shape = concatenated(sizes_of(row.axes()), row.local_shape());
   const size_t at = row.axes().size() + dim;
-  // The order of rows that are a list of shards, of a stack in row-major order.
-  const NdArray like = row.is_stacked() ? row.stacked() : NdArray::full(row.dtype(), shape, Scalar{});
+  // Rows that are a list of shards have no order in memory: row-major.
+  const Dims strides = row_major_strides(shape, item_size(row.dtype()));
+  const NdArray like = row.is_stacked() ? row.stacked() : NdArray(row.dtype(), shape, strides, nullptr, nullptr);
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(at), rows);
   return {row.axes(), empty_in_order(row.dtype(), shape, stack_order(like, at))};
 }
