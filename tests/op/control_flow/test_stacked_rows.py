@@ -110,3 +110,26 @@ def test_the_gradient_reads_the_rows_that_the_loop_stacks(
         local_text = str(found.as_text("local"))
         segments = re.findall(r"SegmentSizes = array<i32: ([\d, ]*)>", local_text)
         assert (segments, local_text.count("stablehlo.while")) == (["1, 0, 1", "1, 1", "3, 1, 1", "1, 1"], 0)
+
+
+def test_rows_that_are_views_of_several_arrays_are_stacked() -> None:
+    """Where each device computes for itself, the rows of different devices are no view of one array."""
+    program = sw.parse("""
+sdy.mesh @mesh = <["x"=6]>
+func.func @main(%xs: tensor<1x4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(2)3, ?}, {"x":(1)2, ?}p1]>},
+    %first: tensor<1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)3}p2], replicated={"x":(3)2}>})
+    -> (tensor<1x4xi32>, tensor<2xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)3, ?}]>}) {
+  %s:2 = chlo.scan(%xs) inits (%first) dimension=1 attributes {is_reverse = true} {
+  ^bb0(%x: tensor<1xi32>, %carry: tensor<1xi32>):
+    %least = stablehlo.minimum %x, %carry : tensor<1xi32>
+    %most = stablehlo.maximum %least, %x : tensor<1xi32>
+    stablehlo.return %most, %least : tensor<1xi32>, tensor<1xi32>
+  } : (tensor<1x4xi32>, tensor<1xi32>) -> (tensor<1x4xi32>, tensor<1xi32>)
+  %back = stablehlo.reverse %s#1, dims = [0] : tensor<1xi32>
+  %twice = stablehlo.concatenate %back, %s#1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  return %s#0, %twice : tensor<1x4xi32>, tensor<2xi32>
+}""").compile()
+    for mode in MODES:
+        rows, twice = program.run(np.array([[4, 2, 3, 1]], np.int32), np.array([3], np.int32), **mode)
+        np.testing.assert_array_equal(rows, [[4, 2, 3, 1]])
+        np.testing.assert_array_equal(twice, [1, 1])
