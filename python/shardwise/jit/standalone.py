@@ -28,11 +28,12 @@ def run_as_program(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     mesh: Mesh | None = None,
+    is_plain: bool = False,
 ) -> Any:
     """Run ``function``, the transform ``what`` of ``fun``, as a program of its own: on one device if no mesh is known.
 
     The program is cached in ``programs``. If ``fun`` is jitted, its mesh and options of propagation apply. Non-array
-    arguments are static.
+    arguments are static. With ``is_plain``, the program runs at once as it is, on NumPy arrays, and returns such.
     """
     leaves, tree = flatten((args, kwargs))
     is_array = [isinstance(leaf, (bool, int, float)) or hasattr(type(leaf), "__array__") for leaf in leaves]
@@ -52,7 +53,7 @@ def run_as_program(
         user_call = UserCall(fun, transform=names, what=what, needs_mesh=False)
         programs[key] = JitFunction(run, user_call, **(options if mesh is None else {**options, "mesh": mesh}))
     arrays = [leaf for leaf, array in zip(leaves, is_array) if array]
-    if reference is None:
+    if reference is None and not is_plain:
         return programs[key](*arrays)
     traced, traced_leaves = programs[key]._traced_call(tuple(arrays), {})
     return traced._run_unpartitioned(traced_leaves)

@@ -24,12 +24,26 @@ from .collectives import (
     psum,
     psum_scatter,
 )
+from .slicing import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+)
 
 __all__ = [
     "all_gather",
     "all_to_all",
     "axis_index",
     "axis_size",
+    "dynamic_index_in_dim",
+    "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim",
+    "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
     "pmax",
     "pmean",
     "pmin",

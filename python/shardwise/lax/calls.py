@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the functions of `sw.lax` take traced arrays, `sw.Array` and plain NumPy arrays.
+
+@on_arrays("operand")
+def top_k(operand, k): ...      traced: an op of the program; sw.Array: a program of its own, cached;
+                                NumPy: the op's kernel at once, and NumPy arrays as results
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..jit import run_as_program
+from ..process.traceback_filtering import entry_point
+from ..recording.tracing import Trace, Tracer, current_trace
+from ..trees import flatten, unflatten
+
+__all__ = ["lifted", "on_arrays", "recording"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def recording() -> Trace:
+    """The trace that a function under :func:`on_arrays` records into."""
+    trace = current_trace()
+    assert trace is not None
+    return trace
+
+
+def lifted(*arrays: Any) -> list[Tracer]:
+    """The arrays as values of the program that is recorded."""
+    return [recording().lift(x) for x in arrays]
+
+
+def on_arrays(*names: str) -> Callable[[_F], _F]:
+    """Make a function that records ops callable with arrays of any kind.
+
+    Args:
+        names: the parameters that are arrays or trees of arrays. Others are static.
+    """
+
+    def decorate(record: _F) -> _F:
+        what = f"lax.{record.__name__}"
+        signature = inspect.signature(record)
+        programs: dict[Any, tuple[Callable[..., Any], dict[Any, Any]]] = {}
+
+        @entry_point
+        @wraps(record)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if current_trace() is not None:
+                return record(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = [name for name in names if name in bound.arguments]
+            leaves, tree = flatten([bound.arguments[name] for name in given])
+            static = {name: value for name, value in bound.arguments.items() if name not in given}
+            key = (tree, _frozen(static))
+            if key not in programs:
+                programs[key] = (_of_leaves(record, given, tree, static), {})
+            function, cache = programs[key]
+            is_plain = not any(hasattr(leaf, "__shardwise_array__") for leaf in leaves)
+            arrays = tuple(leaf if hasattr(leaf, "__shardwise_array__") else np.asarray(leaf) for leaf in leaves)
+            return run_as_program(what, function, record, cache, arrays, {}, is_plain=is_plain)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _of_leaves(record: Callable[..., Any], names: list[str], tree: Any, static: dict[str, Any]) -> Callable[..., Any]:
+    def run(*leaves: Any) -> Any:
+        return record(**dict(zip(names, unflatten(tree, list(leaves)))), **static)
+
+    return run
+
+
+def _frozen(value: Any) -> Any:
+    """A key for a static argument: lists and arrays by what they hold."""
+    if isinstance(value, dict):
+        return tuple((name, _frozen(item)) for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return (type(value), *map(_frozen, value))
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype.str, value.tobytes())
+    return value

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slices at computed places.
+
+dynamic_slice(x, (i, 0), (2, 4))     %1 = stablehlo.dynamic_slice %x, %i, %zero, sizes = [2, 4]
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import is_integer
+from ..errors import DTypeError, ShapeError, message, shown
+from ..numpy._primitives import convert, normalize_axis, reshape
+from ..recording.tracing import Tracer
+from .calls import lifted, on_arrays, recording
+
+__all__ = [
+    "dynamic_index_in_dim",
+    "dynamic_slice",
+    "dynamic_slice_in_dim",
+    "dynamic_update_index_in_dim",
+    "dynamic_update_slice",
+    "dynamic_update_slice_in_dim",
+]
+
+
+def _starts(function: str, start_indices: Any, ndim: int) -> list[Tracer]:
+    """One integer scalar for each dim, of one dtype."""
+    if hasattr(start_indices, "ndim") and np.ndim(start_indices) == 1:
+        (vector,) = lifted(start_indices)
+        starts = [vector[i] for i in range(vector.shape[0])]
+    else:
+        starts = lifted(*start_indices)
+    if len(starts) != ndim or any(start.shape != () for start in starts):
+        got = shown([start.shape for start in starts])
+        raise ShapeError(message(f"lax.{function}", f"start_indices must be {ndim} scalars, one for each dim", got))
+    if not all(is_integer(start.dtype) for start in starts):
+        got = shown([start.dtype.name for start in starts])
+        raise DTypeError(message(f"lax.{function}", "start_indices must be integers", got))
+    dtype = np.result_type(*(start.dtype for start in starts)) if starts else np.dtype(np.int32)
+    dtype = dtype if is_integer(dtype) else np.dtype(np.int64)  # of uint64 and a signed one
+    return [convert(start, dtype) for start in starts]
+
+
+def _from_end(starts: Sequence[Tracer], sizes: Sequence[int]) -> list[Any]:
+    """Negative starts count from the end, as in `jax.lax`."""
+    trace = recording()
+    found: list[Any] = []
+    for start, size in zip(starts, sizes):
+        if start.dtype.kind == "u":
+            found.append(start)
+            continue
+        limit = trace.lift(np.array(min(size, np.iinfo(start.dtype).max), start.dtype))
+        found.append(np.where(start < 0, start + limit, start))
+    return found
+
+
+@on_arrays("operand", "start_indices")
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) -> Any:
+    """A slice of known size at computed start indices.
+
+    Args:
+        operand: an array.
+        start_indices: an integer scalar for each dim, or a vector of them. Negative ones count from the end; all are
+            clamped, so that the slice lies inside.
+        slice_sizes: the shape of the result.
+
+    Raises:
+        ShapeError: a size for each dim is missing, is larger than the dim, or there are more or fewer starts than dims.
+        DTypeError: a start is no integer.
+
+    Source: `jax.lax.dynamic_slice`; StableHLO dynamic_slice.
+    """
+    (x,) = lifted(operand)
+    sizes = tuple(map(operator.index, slice_sizes))
+    if len(sizes) != x.ndim or any(not 0 <= size <= n for size, n in zip(sizes, x.shape)):
+        rule = "slice_sizes must have a size for each dim, from 0 to that of the dim"
+        raise ShapeError(message("lax.dynamic_slice", rule, f"{sizes} for {x.dtype.name}{list(x.shape)}"))
+    starts = _from_end(_starts("dynamic_slice", start_indices, x.ndim), x.shape)
+    return recording().emit("stablehlo.dynamic_slice", (x, *starts), {"slice_sizes": list(sizes)})
+
+
+@on_arrays("operand", "update", "start_indices")
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
+    """``operand`` with ``update`` in place of a slice at computed start indices.
+
+    Args:
+        operand: an array.
+        update: an array of as many dims and the same dtype, in no dim larger.
+        start_indices: as in :func:`dynamic_slice`.
+
+    Raises:
+        ShapeError: the shapes do not fit, or there are more or fewer starts than dims.
+        DTypeError: the dtypes differ, or a start is no integer.
+
+    Source: `jax.lax.dynamic_update_slice`; StableHLO dynamic_update_slice.
+    """
+    x, part = lifted(operand, update)
+    if x.dtype != part.dtype:
+        got = f"{part.dtype.name} for {x.dtype.name}"
+        raise DTypeError(message("lax.dynamic_update_slice", "update must have the operand's dtype", got))
+    if part.ndim != x.ndim or any(n > m for n, m in zip(part.shape, x.shape)):
+        got = f"{list(part.shape)} for {list(x.shape)}"
+        raise ShapeError(message("lax.dynamic_update_slice", "update must fit into the operand", got))
+    starts = _from_end(_starts("dynamic_update_slice", start_indices, x.ndim), x.shape)
+    return recording().emit("stablehlo.dynamic_update_slice", (x, part, *starts))
+
+
+def _along(start_index: Any, axis: int, ndim: int) -> list[Any]:
+    return [start_index if d == axis else 0 for d in range(ndim)]
+
+
+@on_arrays("operand", "start_index")
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+    """``slice_size`` rows of one dim, from a computed index on.
+
+    Args:
+        operand: an array.
+        start_index: an integer scalar, as in :func:`dynamic_slice`.
+        slice_size: the number of rows.
+        axis: the dim.
+
+    Raises:
+        ShapeError, DTypeError: as :func:`dynamic_slice`.
+
+    Source: `jax.lax.dynamic_slice_in_dim`.
+    """
+    (x,) = lifted(operand)
+    axis = normalize_axis("lax.dynamic_slice_in_dim", axis, x.ndim)
+    sizes = [slice_size if d == axis else n for d, n in enumerate(x.shape)]
+    return dynamic_slice(x, _along(start_index, axis, x.ndim), sizes)
+
+
+@on_arrays("operand", "index")
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+    """The row at a computed index of one dim.
+
+    Args:
+        operand: an array.
+        index: an integer scalar, as in :func:`dynamic_slice`.
+        axis: the dim.
+        keepdims: keep the dim, with size 1.
+
+    Raises:
+        ShapeError, DTypeError: as :func:`dynamic_slice`.
+
+    Source: `jax.lax.dynamic_index_in_dim`.
+    """
+    (x,) = lifted(operand)
+    axis = normalize_axis("lax.dynamic_index_in_dim", axis, x.ndim)
+    row = dynamic_slice_in_dim(x, index, 1, axis)
+    return row if keepdims else reshape(row, (*x.shape[:axis], *x.shape[axis + 1 :]))
+
+
+@on_arrays("operand", "update", "start_index")
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+    """``operand`` with ``update`` in place of rows of one dim, from a computed index on.
+
+    Args:
+        operand: an array.
+        update: as in :func:`dynamic_update_slice`.
+        start_index: an integer scalar, as in :func:`dynamic_slice`.
+        axis: the dim.
+
+    Raises:
+        ShapeError, DTypeError: as :func:`dynamic_update_slice`.
+
+    Source: `jax.lax.dynamic_update_slice_in_dim`.
+    """
+    x, part = lifted(operand, update)
+    axis = normalize_axis("lax.dynamic_update_slice_in_dim", axis, x.ndim)
+    return dynamic_update_slice(x, part, _along(start_index, axis, x.ndim))
+
+
+@on_arrays("operand", "update", "index")
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+    """``operand`` with ``update`` in place of the row at a computed index of one dim.
+
+    Args:
+        operand: an array.
+        update: the row, with or without the dim.
+        index: an integer scalar, as in :func:`dynamic_slice`.
+        axis: the dim.
+
+    Raises:
+        ShapeError, DTypeError: as :func:`dynamic_update_slice`.
+
+    Source: `jax.lax.dynamic_update_index_in_dim`.
+    """
+    x, row = lifted(operand, update)
+    axis = normalize_axis("lax.dynamic_update_index_in_dim", axis, x.ndim)
+    if row.ndim == x.ndim - 1:
+        row = reshape(row, (*row.shape[:axis], 1, *row.shape[axis:]))
+    return dynamic_update_slice(x, row, _along(index, axis, x.ndim))
