@@ -24,6 +24,16 @@ from .collectives import (
     psum,
     psum_scatter,
 )
+from .convolution import (
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
+from .paddings import padtype_to_pads
 from .slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -32,18 +42,42 @@ from .slicing import (
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
 )
+from .windows import (
+    cumlogsumexp,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    reduce,
+    reduce_precision,
+    reduce_window,
+    select_and_scatter_add,
+)
 
 __all__ = [
+    "ConvDimensionNumbers",
     "all_gather",
     "all_to_all",
     "axis_index",
     "axis_size",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
+    "cumlogsumexp",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",
     "dynamic_update_index_in_dim",
     "dynamic_update_slice",
     "dynamic_update_slice_in_dim",
+    "padtype_to_pads",
     "pmax",
     "pmean",
     "pmin",
@@ -51,4 +85,8 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
+    "reduce",
+    "reduce_precision",
+    "reduce_window",
+    "select_and_scatter_add",
 ]
