@@ -16,7 +16,7 @@ import numpy as np
 
 from ..control_flow import associative_scan
 from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, headed, message, shown
+from ..errors import DTypeError, ShapeError, called_as, message, shown
 from ..numpy._primitives import normalize_axis, prefix, splat, static_integer
 from ..numpy.reductions import highest, lowest
 from ..recording.tracing import Tracer
@@ -114,7 +114,7 @@ def reduce_window(
     attrs = _window(
         function, parts.arrays[0].shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
-    with headed(function):
+    with called_as(function, "stablehlo.reduce_window"):
         made = recording().emit_op("stablehlo.reduce_window", parts.arrays + parts.starts, attrs, (), [parts.region])
     return unflatten(parts.tree, made)
 
@@ -169,7 +169,7 @@ def select_and_scatter_add(
     _, one = flatten(0)
     select = recorded_region(function, select_prim, one, [x.dtype], [np.dtype(bool)], name="select_prim")
     add = recorded_region(function, np.add, one, [x.dtype], [x.dtype])
-    with headed(function):
+    with called_as(function, "stablehlo.select_and_scatter"):
         operands = (x, values, splat(recording(), 0, (), x.dtype))
         (made,) = recording().emit_op("stablehlo.select_and_scatter", operands, attrs, (), [select, add])
     return made
@@ -212,7 +212,7 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     if len(set(dims)) != len(dims):
         raise ShapeError(message(function, "dimensions must differ", shown(dimensions)))
     attrs = {"dimensions": tuple(sorted(dims))}
-    with headed(function):
+    with called_as(function, "stablehlo.reduce"):
         made = recording().emit_op("stablehlo.reduce", parts.arrays + parts.starts, attrs, (), [parts.region])
     return unflatten(parts.tree, made)
 
