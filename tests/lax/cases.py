@@ -205,11 +205,11 @@ WINDOWS = [
          ((4, 8, 6, 3),), splits=((0, 0), (0, 1)), has_gradient=False),
     Case("tree", _values_and_places, ((4, 8, 6, 3),), splits=((0, 0), (0, 1)), has_gradient=False),
     Case("select the largest", _scattered("greater_equal", POOL, HALVED, ((0, 0),) * 4), ((4, 4, 3, 3), (4, 8, 6, 3)),
-         splits=((1, 0), (1, 1), (0, 3)), has_gradient=False),
+         splits=((1, 0), (1, 1), (0, 3))),
     Case("select the smallest", _scattered("less_equal", (1, 3, 3, 1), HALVED, ((0, 0), (0, 1), (1, 1), (0, 0))),
-         ((4, 4, 3, 3), (4, 8, 6, 3)), splits=((1, 1), (1, 2)), has_gradient=False),
+         ((4, 4, 3, 3), (4, 8, 6, 3)), splits=((1, 1), (1, 2))),
     Case("select of bfloat16", _scattered("greater_equal", POOL, HALVED, ((0, 0),) * 4),
-         ((4, 4, 3, 3), (4, 8, 6, 3)), "bfloat16", splits=((1, 1),), has_gradient=False),
+         ((4, 4, 3, 3), (4, 8, 6, 3)), "bfloat16", splits=((1, 1),)),
 ]  # fmt: skip
 
 
