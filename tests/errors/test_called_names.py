@@ -229,6 +229,15 @@ for name, convolve in {
     add(f"lax.{name}", "type", partial(convolve, WORDS, KERNEL))
 on_both("conv", "strides", lambda x: LAX.conv(x, KERNEL, (1,), "SAME"), IMAGE)
 on_both("conv_transpose", "strides", lambda x: LAX.conv_transpose(x, KERNEL, (1,), "SAME"), IMAGE)
+on_both("conv_transpose", "padding", lambda x: LAX.conv_transpose(x, KERNEL, STEPS, "q"), IMAGE)
+for fault, padding in {"consistent": "SAME_LOWER", "consistent-pairs": [(1, 1)]}.items():
+    on_both(
+        "conv_transpose",
+        fault,
+        lambda x, p=padding: LAX.conv_transpose(x, KERNEL, STEPS, p, None, ("NCHW", "OIHW", "NCHW"),
+                                                use_consistent_padding=True),
+        IMAGE,
+    )  # fmt: skip
 on_both("conv_transpose", "many-dims", lambda x: LAX.conv_transpose(x, x, (1,) * 4, "SAME"), np.zeros((1,) * 6))
 for fault, patches in {
     "shape": lambda x: LAX.conv_general_dilated_patches(x, (2,), STEPS, "SAME"),

@@ -53,7 +53,8 @@ def test_precisions_are_kept_for_other_libraries() -> None:
 
     arrays = np.ones(IMAGES, np.float32), np.ones(KERNEL, np.float32)
     text = sw.jit(convolved, mesh=sw.Mesh({"x": 1})).trace(*arrays).as_text()
-    assert "precision HIGH" in text and "precision DEFAULT" in text
+    assert "precision HIGH" in text
+    assert "precision DEFAULT" in text
     np.testing.assert_array_equal(sw.parse(text).compile()(*arrays), convolved(*arrays))
     assert "precision" not in sw.jit(
         lambda x, k: lax.conv(x, k, (1, 1), "VALID", precision="default"), mesh=sw.Mesh({"x": 1})

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -94,3 +96,18 @@ def test_formats_with_fewer_bits() -> None:
     with np.errstate(over="ignore"):
         expected = x.astype(np.float16).astype(np.float32)
     np.testing.assert_array_equal(lax.reduce_precision(x, 5, 10), expected)
+
+
+def test_functions_of_past_calls_are_forgotten() -> None:
+    def of_new_function() -> weakref.ref[Any]:
+        def combine(a: Any, b: Any) -> Any:
+            return a + b
+
+        np.testing.assert_array_equal(lax.reduce(X[:2, 0], 0.0, combine, (0,)), X[:2, 0].sum())
+        return weakref.ref(combine)
+
+    first = of_new_function()
+    for _ in range(256):
+        of_new_function()
+    gc.collect()
+    assert first() is None

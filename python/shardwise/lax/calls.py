@@ -23,6 +23,7 @@ from ..trees import flatten, unflatten
 __all__ = ["lifted", "on_arrays", "recording"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_MOST_PROGRAMS = 256  # of a function with other static arguments; the oldest one goes
 
 
 def recording() -> Trace:
@@ -64,6 +65,8 @@ def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
             static = {name: value for name, value in arguments.items() if name not in given}
             key = (tree, _frozen(static))
             if key not in programs:
+                if len(programs) >= _MOST_PROGRAMS:  # a new lambda in each call is a new program
+                    del programs[next(iter(programs))]
                 programs[key] = (_of_leaves(record, given, tree, static), {})
             function, cache = programs[key]
             is_plain = not any(hasattr(leaf, "__shardwise_array__") for leaf in leaves)

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _core
 from ..dtypes import as_dtype
-from ..errors import DTypeError, ShapeError, UnsupportedError, called_as, described, message, shown
+from ..errors import DTypeError, ShapeError, UnsupportedError, called_as, described, is_one_of, message, shown
 from ..numpy._primitives import broadcast_dims, compare, convert, iota, reshape, reverse, static_integer, transpose
 from ..recording.tracing import Tracer
 from .calls import lifted, on_arrays, recording
@@ -421,9 +421,12 @@ def conv_transpose(
     count = x.ndim - 2
     factors = integers(function, "strides", strides, count, 1)
     dilation = (1,) * count if rhs_dilation is None else integers(function, "rhs_dilation", rhs_dilation, count, 1)
-    if padding in ("SAME", "VALID") or use_consistent_padding:
+    is_named = is_one_of(padding, ("SAME", "VALID"))
+    if use_consistent_padding and isinstance(padding, str) and not is_named:
+        raise ShapeError(message(function, "padding must be 'SAME', 'VALID' or pairs", shown(padding)))
+    if is_named or use_consistent_padding:
         taps = [_dilated(kernel.shape[dim], step) for dim, step in zip(dims.rhs_spec[2:], dilation)]
-        given = [padding] * count if padding in ("SAME", "VALID") else pads_of(function, padding, taps, taps, factors)
+        given = [padding] * count if is_named else pads_of(function, padding, taps, taps, factors)
         padding = [_pads_of_transpose(*row) for row in zip(taps, factors, given)]
     if transpose_kernel:
         order = list(range(kernel.ndim))
