@@ -45,6 +45,17 @@ from .elementwise import (
     shift_right_logical,
     zeta,
 )
+from .indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+)
 from .slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -56,6 +67,9 @@ from .slicing import (
 from .sorting import argsort, sort, sort_key_val, top_k
 
 __all__ = [
+    "GatherDimensionNumbers",
+    "GatherScatterMode",
+    "ScatterDimensionNumbers",
     "all_gather",
     "all_to_all",
     "argsort",
@@ -76,6 +90,7 @@ __all__ = [
     "erf",
     "erf_inv",
     "erfc",
+    "gather",
     "is_finite",
     "lgamma",
     "logistic",
@@ -91,6 +106,11 @@ __all__ = [
     "reduce_precision",
     "rem",
     "rsqrt",
+    "scatter",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_mul",
     "shift_right_logical",
     "sort",
     "sort_key_val",
