@@ -93,6 +93,26 @@ def test_layers_one_after_another() -> None:
     assert local_text(again, H, W).count("stablehlo.tanh") == 12
 
 
+def test_what_depends_on_no_argument_is_computed_again() -> None:
+    @sw.checkpoint
+    def masked(x: Any, key: Any) -> Any:
+        rows = np.arange(6, like=x)
+        x = np.where(rows[:, None] >= rows, np.sin(x), 0)
+        return np.where(sw.random.bernoulli(key, np.float32(0.5), x.shape), x, 0)
+
+    arrays = RNG.standard_normal((6, 6)).astype(np.float32), np.array([1, 2], np.uint32)
+    function = sw.jit(sw.value_and_grad(lambda x, key: masked(x, key).sum()), mesh=MESH, in_shardings=sw.P("x"))
+    program = function.lower(*arrays).compile()
+    parts = program.as_text("local").split("stablehlo.optimization_barrier")
+    first, again = parts[0], parts[-1]
+    # Otherwise the mask of positions and the counters of the random bits would be kept.
+    for op in ("iota", "compare GE", "shift_left"):
+        assert first.count(f"stablehlo.{op}") == again.count(f"stablehlo.{op}") > 0
+    kept = sw.jit(sw.value_and_grad(lambda x, key: masked.__wrapped__(x, key).sum()), mesh=MESH)
+    for ours, theirs in zip(function(*arrays), kept(*arrays)):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
 def test_without_a_gradient_nothing_runs_twice() -> None:
     text = local_text(sw.jit(partial(loss, None), mesh=MESH), H, X, W)
     assert text.count("stablehlo.tanh") == 2

@@ -290,8 +290,45 @@ for name in ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"):
     on_both(name, "axis-type", lambda x, f=cumulative: f(x, 1.5))
     on_both(name, "dtype", lambda x, f=cumulative: f(x > 0))
 on_both("reduce_precision", "dtype", lambda x: LAX.reduce_precision(x, 5, 10), np.arange(3))
-on_both("reduce_precision", "exponent", lambda x: LAX.reduce_precision(x, 0, 10))
-on_both("reduce_precision", "type", lambda x: LAX.reduce_precision(x, 5, 1.5))
+
+INTEGERS = np.arange(4)
+ROWS_AT = LAX.GatherDimensionNumbers((1,), (0,), (0,))
+INTO_ROWS = LAX.ScatterDimensionNumbers((1,), (0,), (0,))
+
+for name in ("erf", "erfc", "erf_inv", "lgamma", "digamma", "bessel_i1e", "logistic", "rsqrt", "is_finite"):
+    add(f"lax.{name}", "dtype", partial(getattr(LAX, name), INTEGERS))
+    add(f"lax.{name}", "type", partial(getattr(LAX, name), WORDS))
+for name in ("population_count", "clz"):
+    add(f"lax.{name}", "dtype", partial(getattr(LAX, name), X))
+for name in ("rem", "zeta", "polygamma", "shift_right_logical"):
+    add(f"lax.{name}", "dtypes", partial(getattr(LAX, name), X, INTEGERS))
+    add(f"lax.{name}", "shapes", partial(getattr(LAX, name), X, X[:3]))
+add("lax.clamp", "dtypes", lambda: LAX.clamp(INTEGERS, X, 1))
+add("lax.clamp", "shapes", lambda: LAX.clamp(X[:1], X, X))
+add("lax.bitcast_convert_type", "shape", lambda: LAX.bitcast_convert_type(X, np.complex128))
+add("lax.reduce_precision", "bits", lambda: LAX.reduce_precision(X, 0, 1))
+add("lax.top_k", "k", lambda: LAX.top_k(X, 3))
+traced("lax.top_k", "axis", lambda x: LAX.top_k(x, 1, axis=2))
+add("lax.top_k", "dtype", lambda: LAX.top_k(X.astype(complex), 1))
+add("lax.sort", "shapes", lambda: LAX.sort((X, X[:1])))
+add("lax.sort", "keys", lambda: LAX.sort((X, X), num_keys=3))
+add("lax.sort_key_val", "shapes", lambda: LAX.sort_key_val(X, X[0]))
+add("lax.argsort", "dim", lambda: LAX.argsort(X, dimension=2))
+add("lax.dynamic_slice", "starts", lambda: LAX.dynamic_slice(X, (0,), (1, 1)))
+add("lax.dynamic_slice", "sizes", lambda: LAX.dynamic_slice(X, (0, 0), (5, 1)))
+traced("lax.dynamic_slice", "dtype", lambda x: LAX.dynamic_slice(x, (0.5, 0), (1, 1)))
+add("lax.dynamic_update_slice", "dtypes", lambda: LAX.dynamic_update_slice(X, INTEGERS[None, :1], (0, 0)))
+add("lax.dynamic_update_slice", "shape", lambda: LAX.dynamic_update_slice(X, X[0], (0, 0)))
+add("lax.dynamic_slice_in_dim", "axis", lambda: LAX.dynamic_slice_in_dim(X, 0, 1, axis=2))
+add("lax.dynamic_index_in_dim", "axis", lambda: LAX.dynamic_index_in_dim(X, 0, axis=2))
+add("lax.dynamic_update_slice_in_dim", "axis", lambda: LAX.dynamic_update_slice_in_dim(X, X, 0, 2))
+add("lax.dynamic_update_index_in_dim", "axis", lambda: LAX.dynamic_update_index_in_dim(X, X, 0, 2))
+add("lax.gather", "indices", lambda: LAX.gather(X, INTEGERS, ROWS_AT, (1, 2)))
+add("lax.gather", "dtype", lambda: LAX.gather(X, X[:, :1], ROWS_AT, (1, 2)))
+add("lax.gather", "sizes", lambda: LAX.gather(X, INTEGERS[:, None], ROWS_AT, (1, 5)))
+for name in ("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"):
+    add(f"lax.{name}", "dtypes", partial(getattr(LAX, name), X, INTEGERS[:, None], INTEGERS[:, None], INTO_ROWS))
+    add(f"lax.{name}", "indices", partial(getattr(LAX, name), X, X, X, INTO_ROWS))
 
 # ---- meshes, shardings and shapes ----------------------------------------------------------------------------------
 

@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..jit import run_as_program
+from ..numpy._primitives import operand
 from ..process.traceback_filtering import entry_point
-from ..recording.tracing import Trace, Tracer, current_trace
+from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
 
-__all__ = ["lifted", "on_arrays", "recording"]
+__all__ = ["lifted", "on_arrays", "recording", "with_dtype"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _MOST_PROGRAMS = 256  # of a function with other static arguments; the oldest one goes
@@ -36,6 +37,12 @@ def recording() -> Trace:
 def lifted(*arrays: Any) -> list[Tracer]:
     """The arrays as values of the program that is recorded."""
     return [recording().lift(x) for x in arrays]
+
+
+def with_dtype(x: Any, dtype: np.dtype[Any]) -> Tracer:
+    """``x`` as a value of the program: a Python number takes the dtype, an array keeps its own."""
+    is_number = isinstance(x, (bool, int, float, WeakTracer)) and not isinstance(x, np.generic)
+    return operand(recording(), x, dtype) if is_number else recording().lift(x)
 
 
 def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
@@ -70,8 +77,7 @@ def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
                 programs[key] = (_of_leaves(record, given, tree, static), {})
             function, cache = programs[key]
             is_plain = not any(hasattr(leaf, "__shardwise_array__") for leaf in leaves)
-            arrays = tuple(leaf if hasattr(leaf, "__shardwise_array__") else np.asarray(leaf) for leaf in leaves)
-            return run_as_program(what, function, record, cache, arrays, {}, is_plain=is_plain)
+            return run_as_program(what, function, record, cache, tuple(leaves), {}, is_plain=is_plain)
 
         return call  # type: ignore[return-value]
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..control_flow import associative_scan
 from ..dtypes import is_float
 from ..errors import DTypeError, ShapeError, called_as, message, shown
-from ..numpy._primitives import normalize_axis, prefix, splat, static_integer
+from ..numpy._primitives import normalize_axis, prefix, splat
 from ..numpy.reductions import highest, lowest
 from ..recording.tracing import Tracer
 from ..trees import flatten, unflatten
@@ -32,7 +32,6 @@ __all__ = [
     "cumprod",
     "cumsum",
     "reduce",
-    "reduce_precision",
     "reduce_window",
     "select_and_scatter_add",
 ]
@@ -310,31 +309,3 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     if not is_float(x.dtype):
         raise DTypeError(message(function, "the array must be of floats", x.dtype, "convert it with astype"))
     return associative_scan(np.logaddexp, x, reverse=bool(reverse), axis=dim) if x.shape[dim] > 1 else x
-
-
-@on_arrays("operand")
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Round floats to those of a format with fewer bits; the dtype stays.
-
-    Args:
-        operand: an array of floats.
-        exponent_bits: the bits of the exponent, at least 1.
-        mantissa_bits: the bits of the mantissa.
-
-    Raises:
-        ShapeError: there is no such format. DTypeError: the array is not of floats. TypeError: bits are no integers.
-
-    Source: `jax.lax.reduce_precision`; StableHLO reduce_precision.
-
-    >>> reduce_precision(np.float32([1 / 3, 1e6]), 5, 10)
-    array([0.33325195,        inf], dtype=float32)
-    """
-    function = "lax.reduce_precision"
-    (x,) = lifted(operand)
-    if not is_float(x.dtype):
-        raise DTypeError(message(function, "the array must be of floats", x.dtype, "convert it with astype"))
-    attrs = {
-        "exponent_bits": np.int32(static_integer(function, "exponent_bits", exponent_bits, 1, 2**31 - 1)),
-        "mantissa_bits": np.int32(static_integer(function, "mantissa_bits", mantissa_bits, 0, 2**31 - 1)),
-    }
-    return recording().emit("stablehlo.reduce_precision", (x,), attrs)

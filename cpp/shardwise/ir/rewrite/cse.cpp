@@ -45,6 +45,7 @@ class EqualOps {
   explicit EqualOps(Module& module)
       : module_(module),
         replacement_(module.value_count()),
+        run_of_(module.value_count()),
         same_regions_(module),
         effects_(module, UnusedConstraints::kKeep),
         reshards_(module, IsReshard{&module}) {}
@@ -53,6 +54,7 @@ class EqualOps {
   int64_t merge_region(RegionId region) {
     std::vector<OpId>& ops = module_.region(region).ops;
     OpTable known(ops.size());
+    uint32_t run = 1;
     int64_t merged = 0;
     size_t kept = 0;
     for (const OpId id : ops) {
@@ -62,6 +64,8 @@ class EqualOps {
       }
       // Regions before the op, for the same reason.
       for (const RegionId inner : module_.regions(id)) merged += merge_region(inner);
+      if (module_.op(id).def->passes_through()) ++run;
+      if (reads_nothing(id)) mark(id, run);
       if (is_mergeable(id) && merge(id, known)) {
         module_.drop_uses(id);
       } else {
@@ -86,6 +90,20 @@ class EqualOps {
   ValueId replacement(ValueId value) const { return replacement_[value.index]; }
 
   bool is_mergeable(OpId id) { return module_.op(id).result_count != 0 && !reshards_(id) && !effects_(id); }
+
+  // Whether the op reads no argument, not even through other ops.
+  bool reads_nothing(OpId id) const {
+    return module_.op(id).region_count == 0 &&
+           std::ranges::all_of(module_.operands(id), [&](ValueId value) { return run_of_[value.index] != 0; });
+  }
+  void mark(OpId id, uint32_t run) {
+    // A constant is in memory anyway.
+    const bool is_constant = module_.op(id).operand_count == 0 && module_.attrs(id).find<DenseAttr>("value") != nullptr;
+    for (uint32_t i = 0; i < module_.op(id).result_count; ++i) {
+      run_of_[module_.result(id, i).index] = is_constant ? 1 : run;
+    }
+  }
+  uint32_t run_of(OpId id) const { return run_of_[module_.result(id).index]; }
 
   bool merge(OpId id, OpTable& known) {
     const AttrsId attrs = attrs_of(id);
@@ -118,7 +136,7 @@ class EqualOps {
 
   size_t hash_of(OpId id, AttrsId attrs) const {
     const Operation& op = module_.op(id);
-    size_t hash = hash_combine(std::hash<const void*>()(op.def), attrs.index);
+    size_t hash = hash_combine(hash_combine(std::hash<const void*>()(op.def), attrs.index), run_of(id));
     if (is_commutative(id)) {
       for (const ValueId operand : ordered(id)) hash = hash_combine(hash, operand.index);
     } else {
@@ -141,7 +159,7 @@ class EqualOps {
     const Operation& x = module_.op(a);
     const Operation& y = module_.op(b);
     if (x.def != y.def || x.result_count != y.result_count || x.region_count != y.region_count) return false;
-    if (attrs_of(a) != attrs) return false;
+    if (attrs_of(a) != attrs || run_of(a) != run_of(b)) return false;
     if (is_commutative(a) ? ordered(a) != ordered(b) : !std::ranges::equal(module_.operands(a), module_.operands(b))) {
       return false;
     }
@@ -160,6 +178,7 @@ class EqualOps {
 
   Module& module_;
   std::vector<ValueId> replacement_;  // by value; none for a value that stays
+  std::vector<uint32_t> run_of_;      // by value: 0 if it depends on an argument, else one more for each barrier before
   SameRegions same_regions_;
   Effects effects_;
   AnyExecuted<IsReshard> reshards_;

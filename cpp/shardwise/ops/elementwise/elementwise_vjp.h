@@ -80,9 +80,10 @@ constexpr VjpFn vjp_add =
     binary_vjp<[](Term g, Term, Term, Term) { return g; }, [](Term g, Term, Term, Term) { return g; }>;
 constexpr VjpFn vjp_subtract =
     binary_vjp<[](Term g, Term, Term, Term) { return g; }, [](Term g, Term, Term, Term) { return -g; }>;
-// -(g / y) · r instead of -g · x / y^2, because the square may overflow.
+// Not -g · x / y^2, because the square may overflow. Not x / y either: that is the result, which would be kept beside x,
+// and x is needed anyway where y is a norm, or a sum of exponentials.
 constexpr VjpFn vjp_divide = binary_vjp<[](Term g, Term, Term y, Term) { return g / y; },
-                                        [](Term g, Term, Term y, Term r) { return -((g / y) * r); }>;
+                                        [](Term g, Term x, Term y, Term) { return -((g / y) * (x * (1.0 / y))); }>;
 // atan2(x, y): here x is the ordinate.
 constexpr VjpFn vjp_atan2 = binary_vjp<[](Term g, Term x, Term y, Term) { return g * (y / (x * x + y * y)); },
                                        [](Term g, Term x, Term y, Term) { return -(g * (x / (x * x + y * y))); }>;
