@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
@@ -213,28 +212,6 @@ def test_an_estimate_without_work() -> None:
     assert (estimate.lower, estimate.estimate, estimate.upper, estimate.mfu, estimate.hfu) == (0, 0, 0, 0, 0)
     assert estimate.tokens_per_second(8) == estimate.tokens_per_second(np.int64(8)) == float("inf")
     assert "0 ps" in repr(estimate)
-
-
-def test_trace_is_one_that_perfetto_reads(tmp_path: Any) -> None:
-    for step in STEPS:
-        estimate = step.compile().estimate("h100_sxm")
-        estimate.save_trace(tmp_path / "trace.json")
-        events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-        assert {event["ph"] for event in events} <= {"X", "M", "s", "f"}
-        for event in events:
-            assert isinstance(event["pid"], int)
-            assert isinstance(event["tid"], int)
-            assert event["name"]
-            if event["ph"] == "X":
-                assert event["ts"] >= 0
-                assert event["dur"] >= 0
-        computed = sorted((e["ts"], e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == 0)
-        assert sum(length for _, length in computed) == pytest.approx(estimate.estimate * 1e6, rel=1e-6)
-        for (start, length), (after, _) in itertools.pairwise(computed):
-            assert after >= (start + length) * (1 - 1e-9)
-        flows = [(e["id"], e["ph"]) for e in events if e["ph"] in "sf"]
-        assert len(flows) == len(set(flows))
-        assert {i for i, ph in flows if ph == "s"} == {i for i, ph in flows if ph == "f"}
 
 
 def test_views() -> None:
