@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``Estimate.save_trace``: events that Perfetto reads, which sum up to the estimate."""
+"""``Estimate.save_trace``: events that Perfetto reads, which sum up to the estimate, and the memory beside them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import shardwise as sw
 from shardwise import P
 from tests.estimate.test_estimate import STEPS
-from tests.estimate.training_steps import Step
+from tests.estimate.training_steps import BF16, Step
 
 Event = dict[str, Any]
 CALLS = """sdy.mesh @mesh = <["x"=8]>
@@ -58,11 +58,25 @@ def _calls() -> Any:
     return sw.parse(CALLS.replace("@OPS@", "\n  ".join(ops)), "calls").compile()
 
 
+def _nested() -> Any:
+    """A loop in a loop, after an op that each trip of the outer one runs."""
+
+    def f(x: Any) -> Any:
+        def outer(x: Any, _: Any) -> Any:
+            return sw.scan(lambda y, _: (np.exp(np.dot(y, y)), None), np.dot(x, x), None, length=4)[0], None
+
+        return sw.scan(outer, x, None, length=3)[0]
+
+    shape = sw.ShapeDtypeStruct((1024, 1024), np.float32)
+    return sw.jit(f, mesh=sw.Mesh({"x": 1}), in_shardings=P()).lower(shape).compile()
+
+
 PROGRAMS = {
     **{str(step): step.compile for step in STEPS},
     "two tiers": Step(layers=2, width=512, hidden=512, tokens=2**14, data=128, is_recomputed=True).compile,
     "branching": _branching,
     "calls": _calls,
+    "nested": _nested,
 }
 
 
@@ -82,7 +96,7 @@ def _tracks(events: list[Event]) -> dict[str, list[Event]]:
 
 
 def _check(events: list[Event], seconds: float) -> None:
-    assert {event["ph"] for event in events} <= {"X", "M", "s", "f"}
+    assert {event["ph"] for event in events} <= {"X", "M", "s", "f", "C"}
     for event in events:
         assert isinstance(event["pid"], int)
         assert isinstance(event["tid"], int)
@@ -90,6 +104,9 @@ def _check(events: list[Event], seconds: float) -> None:
         if event["ph"] == "X":
             assert event["ts"] >= 0
             assert event["dur"] >= 0
+        if event["ph"] == "C":
+            assert list(event["args"]) == ["bytes"]
+            assert isinstance(event["args"]["bytes"], int)
     tracks = _tracks(events)
     assert sum(event["dur"] for event in tracks["compute"]) == pytest.approx(seconds * 1e6, rel=1e-6)
     for name, track in tracks.items():
@@ -106,6 +123,17 @@ def _check(events: list[Event], seconds: float) -> None:
     assert {i for i, ph in flows if ph == "s"} == {i for i, ph in flows if ph == "f"}
 
 
+def _check_memory(events: list[Event], program: Any, seconds: float) -> None:
+    counted = [event for event in events if event["ph"] == "C"]
+    memory = program.memory()
+    assert max(event["args"]["bytes"] for event in counted) == memory.peak_bytes
+    assert counted[-1]["args"]["bytes"] == memory.timeline()[-1].bytes
+    for event, following in itertools.pairwise(counted):
+        assert following["ts"] >= event["ts"]
+    assert counted[0]["ts"] == 0
+    assert counted[-1]["ts"] == pytest.approx(seconds * 1e6)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("hardware", ["h100_sxm", "tpu_v5p"])
 def test_trace_is_one_that_perfetto_reads(name: str, hardware: str, tmp_path: Path) -> None:
@@ -113,6 +141,7 @@ def test_trace_is_one_that_perfetto_reads(name: str, hardware: str, tmp_path: Pa
     estimate = program.estimate(hardware)
     events = _trace(estimate, tmp_path)
     _check(events, estimate.estimate)
+    _check_memory(events, program, estimate.estimate)
 
 
 def test_a_transfer_has_an_event_on_each_tier(tmp_path: Path) -> None:
@@ -160,3 +189,54 @@ def test_a_function_that_is_called_again_has_an_event(tmp_path: Path) -> None:
     assert call["name"] == again["name"]
     assert again["dur"] == pytest.approx(sum(event["dur"] for event in kernels))
     assert again["ts"] == pytest.approx(call["ts"] + call["dur"])
+
+
+def test_memory_follows_the_kernels(tmp_path: Path) -> None:
+    def f(x: Any, w: Any) -> Any:
+        return np.dot(np.dot(x, w), w)
+
+    square = sw.ShapeDtypeStruct((1024, 1024), BF16)
+    program = sw.jit(f, mesh=sw.Mesh({"x": 2}), in_shardings=(P("x"), P())).lower(square, square).compile()
+    estimate = program.estimate("h100_sxm")
+    first, second = (row.start * 1e6 for row in estimate)
+    points = [(e["ts"], e["args"]["bytes"] / 2**20) for e in _trace(estimate, tmp_path) if e["ph"] == "C"]
+    # x has 1 MiB, w 2 MiB, and each product 1 MiB; the first one is freed when the second one has been computed.
+    assert first == 0
+    assert points == [(0, 4), (second, 5), (pytest.approx(estimate.estimate * 1e6), 4)]
+
+
+def test_the_second_trip_of_a_loop_has_its_memory(tmp_path: Path) -> None:
+    program = Step(layers=6, width=256, hidden=512, tokens=2048).compile()
+    events = _trace(program.estimate("h100_sxm"), tmp_path)
+    more = [e for e in events if e["ph"] == "X" and e["name"] == "5 more trips"]
+    assert len(more) == 2  # forward and backward
+    for event in more:
+        inside = [e["ts"] for e in events if e["ph"] == "C" and event["ts"] < e["ts"] < event["ts"] + event["dur"]]
+        assert len(set(inside)) > 1
+        assert inside[0] < event["ts"] + event["dur"] / 5  # in the second trip
+
+
+def test_memory_of_nested_loops(tmp_path: Path) -> None:
+    estimate = _nested().estimate("h100_sxm")
+    events = _trace(estimate, tmp_path)
+    compute = _tracks(events)["compute"]
+    (inner,) = (e for e in compute if e["name"] == "3 more trips")
+    (outer,) = (e for e in compute if e["name"] == "2 more trips")
+    times = [e["ts"] for e in events if e["ph"] == "C"]
+    for event in (inner, outer):
+        assert sum(event["ts"] <= time < event["ts"] + event["dur"] for time in times) > 2
+    # Of the second trip of the outer loop, the product before the inner one, and a trip of this.
+    trip = outer["dur"] / 2
+    assert any(outer["ts"] <= time < outer["ts"] + trip / 5 for time in times)
+    assert any(outer["ts"] + trip / 5 < time <= outer["ts"] + trip for time in times)
+
+
+def test_calibrated_hardware_has_its_memory(tmp_path: Path) -> None:
+    plain = [Step(layers=n, width=512, hidden=1024, tokens=4096).compile() for n in (1, 2, 3)]
+    measured = [(program, 1.3 * program.estimate("h100_sxm").estimate) for program in plain]
+    one = {"terms": [("matrix", "memory", "tiers.nvlink")]}
+    hardware = sw.hardware.calibrate(measured, hardware="h100_sxm", fitted_on="a test", name="ours", **one)
+    estimate = plain[2].estimate(hardware)
+    events = _trace(estimate, tmp_path)
+    _check(events, estimate.estimate)
+    _check_memory(events, plain[2], estimate.estimate)

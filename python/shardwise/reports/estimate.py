@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Real
 from operator import attrgetter
@@ -17,7 +17,8 @@ from .estimate_groups import EstimateDiff, EstimateGroups
 from .groups import Getters, checked_keys
 from .price import SATURATED, duration
 from .tables import LocatedRow, Report, format_bytes, short_location
-from .trace_events import StepSpan, save_trace, span_of, trace_events
+from .trace_events import LiveBytes, StepSpan, save_trace, span_of, trace_events
+from .trace_memory import TimedOps
 
 __all__ = ["Estimate", "EstimateRow", "checked_columns", "estimate_of"]
 
@@ -137,6 +138,7 @@ class Estimate(Report[EstimateRow]):
         devices: int,
         model_products: float,
         spans: Sequence[StepSpan] = (),
+        live: Callable[[], LiveBytes] = list,
         assumptions: tuple[str, ...] = (),
         step: Sequence[EstimateRow] | None = None,
     ) -> None:
@@ -148,6 +150,7 @@ class Estimate(Report[EstimateRow]):
         self.assumptions = assumptions
         self._model_products = model_products
         self._spans = tuple(spans)
+        self._live = live  # computed for a trace alone: it takes longer than the estimate
 
     @property
     def exposed(self) -> float:
@@ -228,9 +231,11 @@ class Estimate(Report[EstimateRow]):
         A track for each stream, and one for loops and branches. A transfer has an event for each tier of links that it
         takes. Loops show their first trip, and one event for all others; what is in a branch is as long as its share;
         calibrated hardware has one event for all executions of a row. The events of the compute track, its waits
-        included, sum up to the estimate.
+        included, sum up to the estimate. A counter has the bytes that are alive on the device: the moments of
+        :meth:`Program.memory`, and its peak, at the times of the ops that make the values.
         """
-        save_trace(path, trace_events(self._step, self._spans, self.estimate, self.hardware.name))
+        step = self._step, self._spans, self.estimate, self.hardware.name
+        save_trace(path, trace_events(*step, self._live()))
 
     def largest(self, count: int = 10) -> Estimate:
         """The ``count`` rows that take most of the step, largest first.
@@ -262,7 +267,8 @@ class Estimate(Report[EstimateRow]):
 
     def _with(self, rows: Sequence[Any]) -> Estimate:
         bounds, model = (self.lower, self.estimate, self.upper), self._model_products
-        return Estimate(rows, bounds, self.hardware, self.devices, model, self._spans, self.assumptions, self._step)
+        drawn = self._spans, self._live
+        return Estimate(rows, bounds, self.hardware, self.devices, model, *drawn, self.assumptions, self._step)
 
     def _grouped(self) -> EstimateGroups:
         return self.by()
@@ -297,8 +303,14 @@ def estimate_of(
     hardware: Any,
     devices: int,
     model_products_ps: int,
+    live: Callable[[Sequence[TimedOps], Sequence[StepSpan], float], LiveBytes],
 ) -> Estimate:
-    """The report of the extension's numbers; ``collectives`` has the ledger's row of each op."""
+    """The report of the extension's numbers.
+
+    Args:
+        collectives: the ledger's row of each op.
+        live: the bytes over time, of when ops run, loops, branches and calls, and the estimate.
+    """
     bounds, rows, spans = found
     made = [_row(row, collectives.get(row["op"], {})) for row in rows]
     lower, estimate, upper = (ps / _PS for ps in bounds)
@@ -307,15 +319,23 @@ def estimate_of(
         made, spans = calibrated_rows(made, calibration), ()
         estimate = sum(row.cost for row in made)
     assumptions = (*(_SCHEDULED if calibration is None else _terms(calibration)), *_assumptions(bounds, rows))
+    parts = [span_of(span) for span in spans]
+    timed = [_timed(report, row) for report, row in zip(made, rows) if report.stages]
     return Estimate(
         made,
         (min(lower, estimate), estimate, max(estimate, upper)),
         hardware,
         devices,
         model_products_ps / _PS,
-        [span_of(span) for span in spans],
+        parts,
+        lambda: live(timed, parts, estimate),
         assumptions,
     )
+
+
+def _timed(report: EstimateRow, row: Mapping[str, Any]) -> TimedOps:
+    (_, start, _), (_, last, seconds) = report.stages[0], report.stages[-1]
+    return TimedOps(row["op_numbers"], start, last + seconds, row["is_transfer"])
 
 
 def _row(row: Mapping[str, Any], collective: Mapping[str, Any]) -> EstimateRow:

@@ -14,7 +14,9 @@ from typing import Any
 
 from .tables import place, short_location
 
-__all__ = ["StepSpan", "save_trace", "span_of", "trace_events"]
+__all__ = ["LiveBytes", "StepSpan", "save_trace", "span_of", "trace_events"]
+
+LiveBytes = Sequence[tuple[float, int]]  # from which time on how many bytes are alive
 
 _MICRO = 1e6  # microseconds in a second: the unit of the format
 _PS = 1e12  # picoseconds in a second
@@ -76,11 +78,13 @@ def save_trace(path: str | os.PathLike[str], events: Sequence[dict[str, Any]]) -
         json.dump({"displayTimeUnit": "ms", "traceEvents": events}, file)
 
 
-def trace_events(rows: Sequence[Any], spans: Sequence[StepSpan], seconds: float, hardware: str) -> list[dict[str, Any]]:
+def trace_events(
+    rows: Sequence[Any], spans: Sequence[StepSpan], seconds: float, hardware: str, live: LiveBytes = ()
+) -> list[dict[str, Any]]:
     """The events: names of tracks, kernels and transfers, waits of the compute track, and what a kernel waited for.
 
     The compute track is all of the step. Each stage of a transfer is on the track of its tier of links. Loops, branches
-    and calls have a track of their own, where one that is inside another is drawn below it.
+    and calls have a track of their own, where one that is inside another is drawn below it. Live bytes are a counter.
     """
     streams = {"compute": 0}
     for row in rows:
@@ -100,6 +104,7 @@ def trace_events(rows: Sequence[Any], spans: Sequence[StepSpan], seconds: float,
         events.append(_event(span.label, span.start, span.seconds, track, given))
     events += _waits(events, seconds)
     events += _flows(rows, streams)
+    events += [_counted(time, count) for time, count in live]
     return events
 
 
@@ -110,6 +115,11 @@ def _named(kind: str, track: int, name: str) -> dict[str, Any]:
 def _event(name: str, start: float, seconds: float, track: int, arguments: dict[str, Any]) -> dict[str, Any]:
     times = {"ts": start * _MICRO, "dur": seconds * _MICRO}
     return {"ph": "X", "name": name, "pid": _DEVICE, "tid": track, **times, "args": arguments}
+
+
+def _counted(time: float, count: int) -> dict[str, Any]:
+    shared = {"ph": "C", "name": "live bytes", "pid": _DEVICE, "tid": 0}
+    return {**shared, "ts": time * _MICRO, "args": {"bytes": count}}
 
 
 def _arguments(row: Any, stage: int) -> dict[str, Any]:
