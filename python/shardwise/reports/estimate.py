@@ -167,7 +167,8 @@ class Estimate(Report[EstimateRow]):
         """Model flops utilisation: the time of the model's products at the peak of all devices, by the estimate.
 
         The products are those of the program before it is partitioned, without those that ``checkpoint`` computes
-        again, if it is one step. Each counts with the peak of its dtype, also where a pipeline computes a bubble.
+        again. Each counts with the peak of its dtype, also where a pipeline computes a bubble. In a program that
+        another tool wrote, what is computed again is found if it is one step.
         """
         return self._model_products / self.devices / self.estimate if self.estimate else 0.0
 
