@@ -8,26 +8,28 @@
 namespace shardwise {
 namespace {
 
-// Whether the senders from `first` to `last` are the tile itself or next to it; after the last tile comes the first one.
-bool are_neighbors(int64_t first, int64_t last, int64_t tile, int64_t last_tile) {
-  if (first >= tile - 1 && last <= tile + 1) return true;
-  return (tile == 0 && first == last_tile) || (tile == last_tile && last == 0);
-}
-
 // The distance from a tile to its first or last sender only grows or only falls from tile to tile, except where the tiles
 // reach the first or the last index of the operand.
 bool is_from_neighbors(const ExchangeTarget& to, const ExchangeSource& from) {
   const auto [first_index, last_index] = range_from(to, from);
   if (first_index > last_index) return true;
   const int64_t step = std::max<int64_t>(to.step, 1), last_tile = product(to.axes) - 1;
+  // Before the first tile comes the last one, where all tiles move the same way: not where they are reversed.
+  bool comes_round = false, from_before = false, from_after = false;
   for (const int64_t near :
        {(first_index - to.rows) / step, first_index / step, (last_index - to.rows) / step, last_index / step}) {
     for (int64_t tile = std::max<int64_t>(near - 1, 0); tile <= std::min(near + 1, last_tile); ++tile) {
       const auto [first, last] = senders(to, from, tile);
-      if (first <= last && !are_neighbors(first, last, tile, last_tile)) return false;
+      if (first > last) continue;
+      int64_t lowest = first - tile, highest = last - tile;  // places away
+      if (last_tile > 1 && tile == 0 && first == last_tile) lowest = highest = -1, comes_round = true;
+      if (last_tile > 1 && tile == last_tile && last == 0) lowest = highest = 1, comes_round = true;
+      if (lowest < -1 || highest > 1) return false;
+      from_before = from_before || lowest < 0;
+      from_after = from_after || highest > 0;
     }
   }
-  return true;
+  return !comes_round || !(from_before && from_after);
 }
 
 // Whether each device has the rows of its tile, and no others.

@@ -113,6 +113,7 @@ TEST(LocalCollective, ExchangesComeFromNeighborsOrFromFarther) {
   // Where a roll comes round: the first tile takes rows of the last one, or of the one before that.
   EXPECT_EQ(transfer("end = 4 : i64, offset = 60 : i64", "4"), TransferKind::kShift);
   EXPECT_EQ(transfer("end = 4 : i64, offset = 56 : i64", "4"), TransferKind::kPermute);
+  EXPECT_EQ(transfer("begin = 60 : i64, offset = -60 : i64", "4"), TransferKind::kShift);
 }
 
 // On data=2, model=8, a node holds the 8 devices along "model": 450 GB/s. Over both axes, it would be 50 GB/s.
