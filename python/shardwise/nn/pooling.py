@@ -92,7 +92,7 @@ def max_pool(inputs: Any, window_shape: Any, strides: Any = None, padding: Any =
             Padding is never the largest.
 
     Returns:
-        An array of the dtype of ``inputs``; each window dim has ``(size + low + high - window) // stride + 1`` elements.
+        An array of the dtype of ``inputs``; a window dim has ``(size + low + high - window) // stride + 1`` elements.
 
     Raises:
         ShapeError: too few dims, sizes that do not fit, or another padding.
@@ -100,8 +100,8 @@ def max_pool(inputs: Any, window_shape: Any, strides: Any = None, padding: Any =
 
     Layout: batch dims and features may be split, without communication. Window dims are gathered.
 
-    Source: `flax.linen.max_pool`; StableHLO reduce_window. Equal largest elements share the gradient (JAX gives it to the
-        first of them).
+    Source: `flax.linen.max_pool`; StableHLO reduce_window. Equal largest elements share the gradient (JAX gives it to
+        the first of them).
 
     >>> max_pool(np.array([[1.0], [3.0], [2.0]]), (2,)).ravel()
     array([3., 3.])

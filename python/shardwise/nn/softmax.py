@@ -7,6 +7,7 @@ sum. The rows themselves never travel.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,9 @@ _INFINITY = float("inf")
 
 def _largest(x: Any, axis: Any, where: Any = None, keepdims: bool = True) -> Any:
     """The maximum over ``axis``, or -inf over no elements."""
-    lowest = like(-_INFINITY, x)
     if where is not None:
-        x = np.where(where, x, lowest)
-    options = {} if all(x.shape) else {"initial": lowest}
+        x = np.where(where, x, like(-_INFINITY, x))
+    options = {} if all(x.shape) else {"initial": -_INFINITY}
     return np.max(x, axis=axis, keepdims=keepdims, **options)
 
 
@@ -198,7 +198,8 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     dims, mask = normalize_axes("nn.logmeanexp", axis, len(x.shape)), mask_of("nn.logmeanexp", where, x)
     summed = logsumexp_of(x, dims, keepdims=keepdims, mask=mask)
     if mask is None:
-        return summed - like(np.log(np.prod([x.shape[d] for d in dims], dtype=np.float64)), x)
+        count = math.prod(int(x.shape[d]) for d in dims)
+        return summed - like(math.log(count) if count else -_INFINITY, x)
     included = np.broadcast_to(mask, x.shape)
     return summed - np.log(np.sum(included, axis=dims, keepdims=keepdims).astype(x.dtype))
 

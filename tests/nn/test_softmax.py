@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax, its relatives and one-hot vectors of `sw.nn` against JAX's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise import P
+from tests.nn.against_jax import JAX, MESH, check, check_gradient, near, of_jax
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(4, 5)) * 3
+MASK = RNG.random((4, 5)) < 0.6
+MASK[2] = False  # a row of which nothing is included
+SPECIAL = np.array([[1e4, -1e4, 0.0], [-np.inf, 2.0, 3.0], [-np.inf] * 3, [np.inf, 1.0, 2.0], [np.nan, 1.0, 2.0]])
+NAMES = ["softmax", "log_softmax", "logsumexp", "logmeanexp"]
+AXES = [{"axis": -1}, {"axis": 0}, {"axis": (0, 1)}]
+
+
+def both(name: str, **options: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    return partial(getattr(sw.nn, name), **options), partial(getattr(JAX.nn, name), **options)
+
+
+@pytest.mark.parametrize("options", AXES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_results_and_gradients_are_those_of_jax(name: str, options: dict[str, Any]) -> None:
+    check(*both(name, **options), X.astype(np.float32))
+    check_gradient(*both(name, **options), X)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_masked_elements_count_nowhere(name: str) -> None:
+    check(*both(name, axis=-1, where=MASK), X)
+    check_gradient(*both(name, axis=-1, where=MASK[:2]), X[:2])
+    check(*both(name, axis=0, where=MASK[:1]), X)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_special_values(name: str) -> None:
+    check(*both(name, axis=-1), SPECIAL)
+    check_gradient(*both(name, axis=-1), SPECIAL[:2])
+    check(*both(name, axis=-1), np.zeros((0, 3)))
+
+
+def test_a_row_of_which_nothing_is_included_has_the_gradient_0() -> None:
+    check_gradient(*both("softmax", axis=-1, where=MASK), X)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bfloat16_stays_bfloat16(name: str) -> None:
+    check(*both(name, axis=-1), X.astype(sw.bfloat16), atol=4e-2)
+
+
+def test_a_split_row_exchanges_two_numbers() -> None:
+    for function in (sw.nn.softmax, sw.nn.log_softmax, partial(sw.nn.logsumexp, axis=-1)):
+        program = sw.jit(function, mesh=sw.Mesh({"x": 4}), in_shardings=P(None, "x")).lower(np.ones((2, 8))).compile()
+        text = program.as_text()
+        assert text.count("all_reduce") == 2 and "all_gather" not in text and "all_to_all" not in text
+
+
+@pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
+def test_logsumexp_with_factors_and_signs(options: dict[str, Any]) -> None:
+    b = RNG.normal(size=(4, 5)) * (X > -2)  # some are 0
+    for more in ({"return_sign": True}, {}):
+        ours, theirs = (
+            lambda a, b, f=f, more=more: f(a, b=b, **options, **more) for f in (sw.nn.logsumexp, JAX.nn.logsumexp)
+        )
+        check(ours, theirs, X, b)
+    ours, theirs = (lambda a, b, f=f: f(a, b=b, return_sign=True, **options) for f in (sw.nn.logsumexp, JAX.nn.logsumexp))
+    check_gradient(ours, theirs, X, b, rtol=1e-10)
+    check(*both("logsumexp", b=2.0, **options), X)
+    check(*both("logsumexp", where=MASK, **options), X)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.int8], ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_one_hot(dtype: Any, axis: int) -> None:
+    x = np.array([[0, 1, 2], [6, 3, 100]], dtype)
+    expected = np.asarray(JAX.nn.one_hot(x, 7, axis=axis))
+    near(sw.nn.one_hot(x, 7, axis=axis), [expected])
+    run = sw.jit(lambda x: sw.nn.one_hot(sw.shard(x, P("y", "x")), 7, axis=axis), mesh=MESH)
+    near(run(x), [expected])
+    assert sw.nn.one_hot(x, 3, dtype=sw.bfloat16).dtype == sw.bfloat16
+    assert sw.nn.one_hot(x, 300, dtype=bool).sum() == 6
+
+
+def test_standardize_of_jax() -> None:
+    for options in ({}, {"axis": 0}, {"axis": (0, 1)}, {"algorithm": "stable"}, {"epsilon": 0.5, "where": MASK[:1]}):
+        check(*both("standardize", **options), X)
+    check_gradient(*both("standardize"), X, rtol=1e-9)
+    check(*both("standardize", mean=0.5, variance=2.0), X.astype(np.float32))
+    check(*both("standardize"), X.astype(sw.bfloat16), atol=6e-2)
+    assert np.isnan(of_jax(JAX.nn.standardize, [SPECIAL[3]])).all()
+    assert np.isnan(sw.nn.standardize(SPECIAL[3])).all()
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(sw.ShapeError, match=r"nn.softmax: an axis of 2 dims must be in \[-2, 2\), got 2"):
+        sw.nn.softmax(X, axis=2)
+    with pytest.raises(sw.DTypeError, match="nn.log_softmax: where must be of bools"):
+        sw.nn.log_softmax(X, where=np.ones(5))
+    with pytest.raises(sw.ShapeError, match="nn.logsumexp: a and b must broadcast"):
+        sw.nn.logsumexp(X, b=np.ones(3))
+    with pytest.raises(sw.DTypeError, match="nn.one_hot: indices must be integers"):
+        sw.nn.one_hot(X, 3)
+    with pytest.raises(ValueError, match="nn.standardize: algorithm must be 'fast' or 'stable'"):
+        sw.nn.standardize(X, algorithm="slow")
