@@ -12,10 +12,11 @@ import shardwise as sw
 from shardwise import P
 from tests.support.oracles import oracle
 
-__all__ = ["JAX", "MESH", "check", "check_gradient", "near", "of_jax"]
+__all__ = ["JAX", "MESH", "QUICK", "check", "check_gradient", "near", "of_jax", "traced"]
 
 JAX: Any = oracle("jax")
 MESH = sw.Mesh({"x": 3, "y": 2})  # dims of 4 and 5 are uneven over 3
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}  # to compile
 RTOL = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 4e-2, "float16": 4e-3}
 
 
@@ -71,7 +72,7 @@ def placements(args: Sequence[Any]) -> list[list[P]]:
 def of_jax(function: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
     """Results as NumPy arrays; 64-bit arguments keep their width."""
     with JAX.enable_x64(any(np.asarray(x).dtype.itemsize == 8 for x in args)):
-        return [np.asarray(leaf) for leaf in leaves(function(*map(JAX.numpy.asarray, args)))]
+        return [np.asarray(leaf) for leaf in leaves(JAX.jit(function, compiler_options=QUICK)(*args))]
 
 
 def weights_of(shape: tuple[int, ...]) -> np.ndarray:

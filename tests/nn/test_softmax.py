@@ -72,7 +72,9 @@ def test_logsumexp_with_factors_and_signs(options: dict[str, Any]) -> None:
             lambda a, b, f=f, more=more: f(a, b=b, **options, **more) for f in (sw.nn.logsumexp, JAX.nn.logsumexp)
         )
         check(ours, theirs, X, b)
-    ours, theirs = (lambda a, b, f=f: f(a, b=b, return_sign=True, **options) for f in (sw.nn.logsumexp, JAX.nn.logsumexp))
+    ours, theirs = (
+        lambda a, b, f=f: f(a, b=b, return_sign=True, **options) for f in (sw.nn.logsumexp, JAX.nn.logsumexp)
+    )
     check_gradient(ours, theirs, X, b, rtol=1e-10)
     check(*both("logsumexp", b=2.0, **options), X)
     check(*both("logsumexp", where=MASK, **options), X)
