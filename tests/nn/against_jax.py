@@ -42,7 +42,7 @@ def check(
 def check_gradient(
     ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, is_elementwise: bool = False, **tolerances: float
 ) -> None:
-    """The gradients of a weighted sum of the results by each argument are the same, with the last dim sharded, and two."""
+    """The gradients of a weighted sum of the results by each argument are the same, sharded along one dim and two."""
     positions = tuple(range(len(args)))
 
     def loss(function: Callable[..., Any]) -> Callable[..., Any]:

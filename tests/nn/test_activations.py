@@ -74,7 +74,7 @@ def test_glu(axis: int) -> None:
     ours, theirs = partial(sw.nn.glu, axis=axis), partial(JAX.nn.glu, axis=axis)
     against_jax.check(ours, theirs, x.astype(np.float32))
     against_jax.check_gradient(ours, theirs, x)
-    with pytest.raises(sw.ShapeError, match="nn.glu: the size along axis 0 must be even"):
+    with pytest.raises(sw.ShapeError, match=r"nn.glu: the size along axis 0 must be even"):
         sw.nn.glu(x[:3], axis=0)
 
 
@@ -84,5 +84,5 @@ def test_other_names() -> None:
 
 
 def test_no_complex_numbers() -> None:
-    with pytest.raises(sw.DTypeError, match="nn.mish: x must be of real numbers, got complex128"):
+    with pytest.raises(sw.DTypeError, match=r"nn.mish: x must be of real numbers, got complex128"):
         sw.nn.mish(np.array([1j]))

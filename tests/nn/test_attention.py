@@ -94,15 +94,15 @@ def test_split_sequences_and_heads_need_no_communication() -> None:
 
 def test_what_is_refused() -> None:
     q, k, v = inputs(6)
-    with pytest.raises(sw.ShapeError, match="dot_product_attention: query must be"):
+    with pytest.raises(sw.ShapeError, match=r"dot_product_attention: query must be"):
         ours(q, k[:, :, :, :2], v)
-    with pytest.raises(sw.ShapeError, match="the number of query heads must be a multiple .*got 6 and 4"):
+    with pytest.raises(sw.ShapeError, match=r"the number of query heads must be a multiple .*got 6 and 4"):
         ours(q, k[:, :, :4], v[:, :, :4])
-    with pytest.raises(sw.DTypeError, match="query, key and value must have one floating dtype"):
+    with pytest.raises(sw.DTypeError, match=r"query, key and value must have one floating dtype"):
         ours(q, k, v.astype(np.float64))
-    with pytest.raises(sw.DTypeError, match="mask must be of bools"):
+    with pytest.raises(sw.DTypeError, match=r"mask must be of bools"):
         ours(q, k, v, mask=BIAS)
-    with pytest.raises(sw.ShapeError, match="bias must broadcast to"):
+    with pytest.raises(sw.ShapeError, match=r"bias must broadcast to"):
         ours(q, k, v, bias=BIAS[..., :2])
     with pytest.raises(sw.ShapeError, match=r"query_seq_lengths must have shape \(2,\)"):
         ours(q, k, v, query_seq_lengths=LENGTHS[:1])

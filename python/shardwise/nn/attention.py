@@ -77,7 +77,8 @@ def dot_product_attention(
         _lengths(name, given, batch)
         for name, given in (("query", query_seq_lengths), ("key_value", key_value_seq_lengths))
     ]
-    seen = _seen(_rows("mask", mask, query, key), targets, sources, is_causal, local_window_size, lengths)
+    places = [np.arange(count, dtype=np.int32, like=query) for count in (targets, sources)]
+    seen = _seen(_rows("mask", mask, query, key), places, is_causal, local_window_size, lengths)
     added = _rows("bias", bias, query, key)
 
     # One key/value head for each query head needs no further dim: BTNH,BSNH->BNTS, else BTKGH,BSKH->BKGTS.
@@ -93,7 +94,7 @@ def dot_product_attention(
     found = _product("bhqk,bkhd->bqhd", "bhgqk,bkhd->bqhgd", wide(shares), wide(value), each).astype(key.dtype)
     found = found.reshape(query.shape)
     if lengths[0] is not None:
-        inside = np.arange(targets)[None, :] < lengths[0][:, None]
+        inside = places[0][None, :] < lengths[0][:, None]
         found = np.where(inside[:, :, None, None], found, like(0, found))
     return found.reshape(output_shape)
 
@@ -157,18 +158,18 @@ def _lengths(name: str, given: Any, batch: int) -> Any:
     return x
 
 
-def _seen(mask: Any, targets: int, sources: int, is_causal: bool, window: Any, lengths: list[Any]) -> Any:
+def _seen(mask: Any, places: list[Any], is_causal: bool, window: Any, lengths: list[Any]) -> Any:
     """Which query sees which key, as bools that broadcast to (B, N, T, S), or None if each sees all."""
-    at, to = np.arange(targets)[:, None], np.arange(sources)[None, :]
+    at, to = places[0][:, None], places[1][None, :]
     parts = [] if mask is None else [mask]
     if is_causal:
         parts.append((at >= to)[None, None])
     if window is not None:
         left, right = (window, window) if isinstance(window, (int, np.integer)) else window
         parts.append(((at <= to + left) & (at >= to - right))[None, None])
-    for places, length in zip((at, to), lengths):
+    for place, length in zip((at, to), lengths):
         if length is not None:
-            parts.append(places[None, None] < length[:, None, None, None])
+            parts.append(place[None, None] < length[:, None, None, None])
     if not parts:
         return None
     seen = parts[0]

@@ -216,7 +216,7 @@ def batch_norm(
 
 
 @public
-def dropout(x: Any, key: Any, rate: float, *, deterministic: bool = False, broadcast_dims: Any = ()) -> Any:
+def dropout(x: Any, key: Any, rate: Any, *, deterministic: bool = False, broadcast_dims: Any = ()) -> Any:
     """Set a random share of the elements to 0, and divide the others by ``1 - rate``.
 
     Args:

@@ -27,8 +27,9 @@ def _largest(x: Any, axis: Any, where: Any = None, keepdims: bool = True) -> Any
     """The maximum over ``axis``, or -inf over no elements."""
     if where is not None:
         x = np.where(where, x, like(-_INFINITY, x))
-    options = {} if all(x.shape) else {"initial": -_INFINITY}
-    return np.max(x, axis=axis, keepdims=keepdims, **options)
+    if all(x.shape):
+        return np.max(x, axis=axis, keepdims=keepdims)
+    return np.max(x, axis=axis, keepdims=keepdims, initial=-_INFINITY)
 
 
 @public
@@ -242,6 +243,7 @@ def places_of(function: str, x: Any, size: int, axis: int) -> Any:
     dim = normalize_axis(function, axis, len(x.shape) + 1)
     if size < 0:
         raise ShapeError(message(function, "num_classes must not be negative", size))
-    # int64 holds each class, and each index: an index of int8 stays one beside 1000 classes.
-    ramp = np.arange(size, dtype=np.int64).reshape(size, *(1,) * (len(x.shape) - dim))
-    return np.expand_dims(x, dim).astype(np.int64) == ramp
+    if size - 1 > np.iinfo(x.dtype).max:  # an index of int8 beside 1000 classes
+        x = x.astype(np.int64)
+    ramp = np.arange(size, dtype=x.dtype, like=x).reshape(size, *(1,) * (len(x.shape) - dim))
+    return np.expand_dims(x, dim) == ramp
