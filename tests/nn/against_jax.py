@@ -12,7 +12,7 @@ import shardwise as sw
 from shardwise import P
 from tests.support.oracles import oracle
 
-__all__ = ["JAX", "MESH", "QUICK", "check", "check_gradient", "near", "of_jax", "traced"]
+__all__ = ["JAX", "MESH", "QUICK", "check", "check_gradient", "near", "of_jax", "traced", "weighted"]
 
 JAX: Any = oracle("jax")
 MESH = sw.Mesh({"x": 3, "y": 2})  # dims of 4 and 5 are uneven over 3
@@ -20,14 +20,12 @@ QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes
 RTOL = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 4e-2, "float16": 4e-3}
 
 
-def check(
-    ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, is_elementwise: bool = False, **tolerances: float
-) -> None:
+def check(ours: Callable[..., Any], theirs: Any, *args: Any, is_elementwise: bool = False, **tolerances: float) -> None:
     """Both functions give the same results of NumPy arrays, in the same dtypes. Each argument is sharded.
 
-    Elementwise functions have the same program for any sharding, and are traced once.
+    ``theirs`` may be a list of the results. Elementwise functions have the same program for any sharding, and are traced once.
     """
-    expected = of_jax(theirs, args)
+    expected = theirs if isinstance(theirs, list) else of_jax(theirs, args)
     plain = ours(*args)
     assert all(isinstance(leaf, (np.ndarray, np.generic)) for leaf in leaves(plain))
     near(plain, expected, **tolerances)
@@ -40,21 +38,23 @@ def check(
 
 
 def check_gradient(
-    ours: Callable[..., Any], theirs: Callable[..., Any], *args: Any, is_elementwise: bool = False, **tolerances: float
+    ours: Callable[..., Any], theirs: Any, *args: Any, is_elementwise: bool = False, **tolerances: float
 ) -> None:
     """The gradients of a weighted sum of the results by each argument are the same, sharded along one dim and two."""
     positions = tuple(range(len(args)))
-
-    def loss(function: Callable[..., Any]) -> Callable[..., Any]:
-        def of(*args: Any) -> Any:
-            values = leaves(function(*args))[0]
-            return (values * weights_of(values.shape).astype(values.dtype)).sum()
-
-        return of
-
-    expected = of_jax(JAX.grad(loss(theirs), argnums=positions), args)
+    expected = theirs if isinstance(theirs, list) else of_jax(JAX.grad(weighted(theirs), argnums=positions), args)
     for specs in placements(args)[-1:] if is_elementwise else placements(args)[1:2] + placements(args)[-1:]:
-        near(traced(sw.grad(loss(ours), argnums=positions), specs)(*args), expected, **tolerances)
+        near(traced(sw.grad(weighted(ours), argnums=positions), specs)(*args), expected, **tolerances)
+
+
+def weighted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A scalar that depends on each element of the first result."""
+
+    def of(*args: Any) -> Any:
+        values = leaves(function(*args))[0]
+        return (values * weights_of(values.shape).astype(values.dtype)).sum()
+
+    return of
 
 
 def traced(function: Callable[..., Any], specs: Sequence[P]) -> Callable[..., Any]:
