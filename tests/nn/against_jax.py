@@ -23,7 +23,8 @@ RTOL = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 4e-2, "float16": 4e-3}
 def check(ours: Callable[..., Any], theirs: Any, *args: Any, is_elementwise: bool = False, **tolerances: float) -> None:
     """Both functions give the same results of NumPy arrays, in the same dtypes. Each argument is sharded.
 
-    ``theirs`` may be a list of the results. Elementwise functions have the same program for any sharding, and are traced once.
+    ``theirs`` may be a list of the results. Elementwise functions have the same program for any sharding, and are
+    traced once.
     """
     expected = theirs if isinstance(theirs, list) else of_jax(theirs, args)
     plain = ours(*args)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from tests.nn import against_jax
-from tests.nn.against_jax import JAX, near, of_jax, weighted
+from tests.nn.against_jax import JAX, check, check_gradient, near, of_jax, weighted
 
 X = np.array([[-7.5, -3.0, -1.0, -0.3, 0.0], [0.4, 1.0, 2.9, 6.0, 11.0], [1e-3, -1e-3, 0.6931, 3.0, -6.0],
               [0.1, 0.2, -2.5, 20.0, -20.0]])  # fmt: skip
@@ -26,9 +25,6 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 ]  # fmt: skip
 CASES = [*((name, {}) for name in NAMES), *OPTIONS]
 IDS = [f"{name}{'-' if options else ''}{''.join(options)}" for name, options in CASES]
-
-
-check, check_gradient = (partial(f, is_elementwise=True) for f in (against_jax.check, against_jax.check_gradient))
 
 
 def inputs(name: str, x: np.ndarray) -> np.ndarray:
@@ -62,8 +58,8 @@ def result(x: str, dtype: Any, case: int, is_gradient: bool = False) -> list[np.
 def test_results_and_gradients_are_those_of_jax(case: int) -> None:
     name, options = CASES[case]
     x = inputs(name, X)
-    check(ours(name, options), result("X", np.float32, case), x.astype(np.float32))
-    check_gradient(ours(name, options), result("X", np.float64, case, True), x)
+    check(ours(name, options), result("X", np.float32, case), x.astype(np.float32), is_elementwise=True)
+    check_gradient(ours(name, options), result("X", np.float64, case, True), x, is_elementwise=True)
 
 
 @pytest.mark.parametrize("case", range(len(CASES)), ids=IDS)
@@ -76,8 +72,10 @@ def test_bfloat16_stays_bfloat16(case: int) -> None:
 @pytest.mark.parametrize("case", range(len(NAMES)), ids=NAMES)
 def test_special_values(case: int) -> None:
     name = NAMES[case]
-    check(ours(name, {}), result("SPECIAL", np.float32, case), inputs(name, SPECIAL).astype(np.float32), atol=0)
-    check_gradient(ours(name, {}), result("FINITE", np.float64, case, True), inputs(name, FINITE))
+    special = inputs(name, SPECIAL).astype(np.float32)
+    check(ours(name, {}), result("SPECIAL", np.float32, case), special, is_elementwise=True, atol=0)
+    gradients = result("FINITE", np.float64, case, True)
+    check_gradient(ours(name, {}), gradients, inputs(name, FINITE), is_elementwise=True)
 
 
 def test_relu_of_nan_is_nan() -> None:
@@ -95,8 +93,8 @@ def test_relu_keeps_integers_and_others_make_floats() -> None:
 def test_glu(axis: int) -> None:
     x = np.linspace(-3, 3, 24).reshape(4, 6)
     glu, theirs = partial(sw.nn.glu, axis=axis), partial(JAX.nn.glu, axis=axis)
-    against_jax.check(glu, theirs, x.astype(np.float32))
-    against_jax.check_gradient(glu, theirs, x)
+    check(glu, theirs, x.astype(np.float32))
+    check_gradient(glu, theirs, x)
     with pytest.raises(sw.ShapeError, match=r"nn.glu: the size along axis 0 must be even"):
         sw.nn.glu(x[:3], axis=0)
 
