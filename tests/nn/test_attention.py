@@ -97,7 +97,18 @@ def test_split_sequences_and_heads_need_no_communication() -> None:
     for spec in (P("y"), P(None, None, "y")):
         program = sw.jit(partial(ours, is_causal=True), mesh=MESH, in_shardings=spec).lower(*inputs(2)).compile()
         text = program.as_text()
-        assert not [name for name in ("all_reduce", "all_gather", "all_to_all", "permute") if name in text], text
+        assert not [
+            name for name in ("all_reduce", "all_gather", "all_to_all", "permute", "exchange") if name in text
+        ], text
+
+
+def test_split_keys_need_three_all_reduces() -> None:
+    given = [np.ones((2, 512, 4, 16), np.float32)] * 3
+    specs = (P(), P(None, "x"), P(None, "x"))
+    text = sw.jit(ours, mesh=sw.Mesh({"x": 4}), in_shardings=specs).lower(*given).compile().as_text()
+    assert text.count('"shardwise.all_reduce"') == 3
+    assert "all_gather" not in text
+    assert "exchange" not in text
 
 
 def test_what_is_refused() -> None:

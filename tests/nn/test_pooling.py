@@ -89,14 +89,16 @@ def test_any_number_of_batch_dims() -> None:
     assert sw.nn.max_pool(np.zeros((0, 4, 3)), (2,)).shape == (0, 3, 3)
 
 
-def test_batch_dims_and_features_stay_split() -> None:
-    for spec in (P("x"), P(None, None, None, "x")):
-        program = sw.jit(lambda x: sw.nn.max_pool(x, (2, 2)), mesh=sw.Mesh({"x": 2}), in_shardings=spec).lower(
-            np.ones((4, 7, 5, 2))
-        )
-        text = program.compile().as_text()
-        assert "all_gather" not in text
-        assert "all_to_all" not in text
+@pytest.mark.parametrize(
+    ("spec", "strides", "exchanges"),
+    [(P("x"), 1, 0), (P(None, None, "x"), 1, 0), (P(None, "x"), 1, 1), (P(None, "x"), 2, 0)],
+    ids=str,
+)
+def test_what_travels(spec: P, strides: int, exchanges: int) -> None:
+    pool = partial(sw.nn.max_pool, window_shape=2, strides=strides)
+    text = sw.jit(pool, mesh=sw.Mesh({"x": 2}), in_shardings=spec).lower(np.ones((4, 64, 6))).compile().as_text()
+    assert text.count('"shardwise.exchange"') == exchanges
+    assert "shardwise.all_" not in text
 
 
 def test_what_is_refused() -> None:

@@ -391,7 +391,7 @@ def glu(x: Any, axis: int = -1) -> Any:
         ShapeError: no such dim, or one of an odd size.
         DTypeError: complex numbers, or no numbers.
 
-    Layout: along a split ``axis``, one reshard brings the halves together; other dims need no communication.
+    Layout: along a split ``axis``, an exchange for each half brings them together; other dims need no communication.
 
     Source: `jax.nn.glu`.
 

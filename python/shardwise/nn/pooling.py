@@ -98,7 +98,8 @@ def max_pool(inputs: Any, window_shape: Any, strides: Any = None, padding: Any =
         ShapeError: too few dims, sizes that do not fit, or another padding.
         DTypeError: no real numbers.
 
-    Layout: batch dims and features may be split, without communication. Window dims are gathered.
+    Layout: split batch dims and features need no communication. Along a split window dim, neighbours exchange the
+    elements that windows share: none if windows end where shards do.
 
     Source: `flax.linen.max_pool`; StableHLO reduce_window. Equal largest elements share the gradient (JAX gives it to
         the first of them).
@@ -124,7 +125,8 @@ def min_pool(inputs: Any, window_shape: Any, strides: Any = None, padding: Any =
         ShapeError: too few dims, sizes that do not fit, or another padding.
         DTypeError: no real numbers.
 
-    Layout: batch dims and features may be split, without communication. Window dims are gathered.
+    Layout: split batch dims and features need no communication. Along a split window dim, neighbours exchange the
+    elements that windows share: none if windows end where shards do.
 
     Source: `flax.linen.min_pool`; StableHLO reduce_window. Equal least elements share the gradient.
 
@@ -152,7 +154,8 @@ def avg_pool(
         ShapeError: too few dims, sizes that do not fit, or another padding.
         DTypeError: no real numbers.
 
-    Layout: batch dims and features may be split, without communication. Window dims are gathered.
+    Layout: split batch dims and features need no communication. Along a split window dim, neighbours exchange the
+    elements that windows share: none if windows end where shards do.
 
     Source: `flax.linen.avg_pool`; StableHLO reduce_window.
 
