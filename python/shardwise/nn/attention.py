@@ -56,9 +56,9 @@ def dot_product_attention(
         ShapeError: the shapes do not fit each other.
         DTypeError: the dtypes differ, are not floating, or ``mask`` is not of bools.
 
-    Layout: split sequences, queries or heads need no communication (heads: if K is split as N is, or whole). Along split
-    keys, three all_reduces, of two row statistics and of the results; where these are small, the split may move to
-    another dim instead.
+    Layout: split sequences, queries or heads need no communication (heads: if K is split as N is, or whole). Along
+    split keys, three all_reduces, of two row statistics and of the results; where these are small, the split may move
+    to another dim instead.
 
     Source: `jax.nn.dot_product_attention`; Vaswani et al. 2017, section 3.2; Ainslie et al., "GQA", 2023.
 
