@@ -19,6 +19,8 @@ X = RNG.normal(size=(4, 5)) * 3
 MASK = RNG.random((4, 5)) < 0.6
 MASK[2] = False  # a row of which nothing is included
 SPECIAL = np.array([[1e4, -1e4, 0.0], [-np.inf, 2.0, 3.0], [-np.inf] * 3, [np.inf, 1.0, 2.0], [np.nan, 1.0, 2.0]])
+FACTORS = RNG.normal(size=(4, 5)) * (X > -2)  # some are 0
+LOGSUMEXP = (sw.nn.logsumexp, JAX.nn.logsumexp)
 NAMES = ["softmax", "log_softmax", "logsumexp", "logmeanexp"]
 AXES = [{"axis": -1}, {"axis": 0}, {"axis": (0, 1)}]
 
@@ -77,20 +79,17 @@ def test_a_split_row_exchanges_two_numbers() -> None:
         assert "all_to_all" not in text
 
 
+def with_factors(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return lambda a, b: function(a, b=b, **options)
+
+
 @pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
 def test_logsumexp_with_factors_and_signs(options: dict[str, Any]) -> None:
-    b = RNG.normal(size=(4, 5)) * (X > -2)  # some are 0
-    for more in ({"return_sign": True}, {}):
-        ours, theirs = (
-            lambda a, b, f=f, more=more: f(a, b=b, **options, **more) for f in (sw.nn.logsumexp, JAX.nn.logsumexp)
-        )
-        check(ours, theirs, X, b)
-    ours, theirs = (
-        lambda a, b, f=f: f(a, b=b, return_sign=True, **options) for f in (sw.nn.logsumexp, JAX.nn.logsumexp)
-    )
-    check_gradient(ours, theirs, X, b, rtol=1e-10)
-    check(*both("logsumexp", b=2.0, **options), X)
-    check(*both("logsumexp", where=MASK, **options), X)
+    plain, signed = ([with_factors(f, **options, **more) for f in LOGSUMEXP] for more in ({}, {"return_sign": True}))
+    check(*plain, X, FACTORS)
+    check(*signed, X, FACTORS)
+    check_gradient(*signed, X, FACTORS, rtol=1e-10)
+    np.testing.assert_allclose(sw.nn.logsumexp(X, b=2, **options), sw.nn.logsumexp(X, **options) + np.log(2))
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.int8], ids=lambda d: np.dtype(d).name)
