@@ -125,6 +125,23 @@ def test_gpus_equal_the_specs_of_xla(name: str) -> None:
     assert found["peak_flops.transcendental.f32"] == round(cores * 16 * Fraction(vector_clock) * 10**9)
 
 
+# Bytes: NVIDIA/nccl issues 1685 (4.34 GB) and 964 (688 MB); LargeWorldModel/LWM issue 60 (530.00M).
+RESERVED = {"h100_sxm": 4.34e9, "a100_40": 688e6, "a100_80": 688e6, "tpu_v3": 530 * 2**20}
+BASES = {"default": "h100_sxm", "tpu_v3_50": "tpu_v3"}
+# GiB of a device that XLA has for programs, by its messages when they do not fit.
+XLA_LEAVES = {"tpu_v3": 15.48, "tpu_v4": 30.75, "tpu_v5e": 15.75, "tpu_v5p": 95.74, "tpu_v6e": 31.25}
+
+
+@pytest.mark.parametrize("name", sw.hardware.list())
+def test_reserved_bytes_are_those_that_a_source_states(name: str) -> None:
+    hardware = sw.hardware.load(name)
+    assert hardware.reserved_bytes == RESERVED.get(BASES.get(name, name), 0)
+    if name in XLA_LEAVES:
+        assert (hardware.memory_bytes - hardware.reserved_bytes) / 2**30 <= XLA_LEAVES[name] + 0.005
+    if name == "tpu_v3":
+        assert round((hardware.memory_bytes - hardware.reserved_bytes) / 2**30, 2) == XLA_LEAVES[name]
+
+
 @pytest.mark.parametrize(
     ("name", "bandwidth", "capacity"), [("a100_40", 1555.2, 42331013120), ("a100_80", 2039.04, 85100068864)]
 )

@@ -243,6 +243,157 @@ for name, init in MADE.items():
     add(f"nn.initializers.{name}", "key", partial(init, X, (3, 2, 2)))
 add("nn.initializers.variance_scaling", "mode", lambda: INITIALIZERS.variance_scaling(1.0, "q", "normal"))
 add("nn.initializers.constant", "value", lambda: INITIALIZERS.constant(X)(KEY, (3,)))
+IMAGE, KERNEL = np.zeros((2, 3, 8, 6), np.float32), np.zeros((4, 3, 2, 2), np.float32)
+STEPS = (1, 1)
+
+
+def on_both(name: str, fault: str, function: Callable[[Any], Any], x: Any = X) -> None:
+    """Rows for a call on a NumPy array and on a traced one."""
+    add(f"lax.{name}", fault, partial(function, x))
+    add(f"lax.{name}", f"{fault}-traced", partial(jitted, function, x))
+
+
+for fault, given in {
+    "strides": {"window_strides": (1,)},
+    "stride": {"window_strides": (0, 1)},
+    "stride-type": {"window_strides": (1.5, 1)},
+    "stride-list": {"window_strides": 1},
+    "padding": {"padding": "SAM"},
+    "padding-type": {"padding": 3},
+    "pairs": {"padding": [(1, 1)]},
+    "pair": {"padding": [(1, 1, 1), (0, 0)]},
+    "pair-type": {"padding": [("a", 1), (0, 0)]},
+    "lhs_dilation": {"lhs_dilation": (0, 1)},
+    "rhs_dilation": {"rhs_dilation": (1,)},
+    "dilated-same": {"lhs_dilation": (2, 1)},
+    "numbers-type": {"dimension_numbers": 3},
+    "numbers-words": {"dimension_numbers": ("NCHW", "OIHW")},
+    "numbers-short": {"dimension_numbers": ("NCH", "OIH", "NCH")},
+    "numbers-letters": {"dimension_numbers": ("NCHW", "OIHX", "NCHW")},
+    "numbers-twice": {"dimension_numbers": ("NCHH", "OIHW", "NCHW")},
+    "numbers-dims": {"dimension_numbers": LAX.ConvDimensionNumbers((0, 0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3))},
+    "features": {"feature_group_count": 3},
+    "both-groups": {"feature_group_count": 2, "batch_group_count": 2},
+    "batch": {"batch_group_count": 3},
+    "groups-type": {"feature_group_count": "a"},
+    "precision": {"precision": "q"},
+    "element-type": {"preferred_element_type": "foo"},
+}.items():
+    options: dict[str, Any] = {"window_strides": STEPS, "padding": "SAME", **given}
+    on_both("conv_general_dilated", fault, lambda x, o=options: LAX.conv_general_dilated(x, KERNEL, **o), IMAGE)
+for name, convolve in {
+    "conv_general_dilated": lambda x, k: LAX.conv_general_dilated(x, k, STEPS, "SAME"),
+    "conv": lambda x, k: LAX.conv(x, k, STEPS, "SAME"),
+    "conv_with_general_padding": lambda x, k: LAX.conv_with_general_padding(x, k, STEPS, "SAME", None, None),
+    "conv_transpose": lambda x, k: LAX.conv_transpose(x, k, STEPS, "SAME"),
+}.items():
+    on_both(name, "dtype", lambda x, f=convolve: f(x, KERNEL.astype(int)), IMAGE)
+    on_both(name, "rank", lambda x, f=convolve: f(x, KERNEL[0]), IMAGE)
+    on_both(name, "sizes", lambda x, f=convolve: f(x, KERNEL[:, :2]), IMAGE)
+    on_both(name, "no-taps", lambda x, f=convolve: f(x, np.zeros((0, 0, 3, 3), np.float32)), np.zeros((2, 1, 1, 3)))
+    add(f"lax.{name}", "type", partial(convolve, WORDS, KERNEL))
+on_both("conv", "strides", lambda x: LAX.conv(x, KERNEL, (1,), "SAME"), IMAGE)
+on_both("conv_transpose", "strides", lambda x: LAX.conv_transpose(x, KERNEL, (1,), "SAME"), IMAGE)
+on_both("conv_transpose", "padding", lambda x: LAX.conv_transpose(x, KERNEL, STEPS, "q"), IMAGE)
+for fault, padding in {"consistent": "SAME_LOWER", "consistent-pairs": [(1, 1)]}.items():
+    on_both(
+        "conv_transpose",
+        fault,
+        lambda x, p=padding: LAX.conv_transpose(x, KERNEL, STEPS, p, None, ("NCHW", "OIHW", "NCHW"),
+                                                use_consistent_padding=True),
+        IMAGE,
+    )  # fmt: skip
+on_both("conv_transpose", "many-dims", lambda x: LAX.conv_transpose(x, x, (1,) * 4, "SAME"), np.zeros((1,) * 6))
+for fault, patches in {
+    "shape": lambda x: LAX.conv_general_dilated_patches(x, (2,), STEPS, "SAME"),
+    "padding": lambda x: LAX.conv_general_dilated_patches(x, (2, 2), STEPS, "q"),
+    "size": lambda x: LAX.conv_general_dilated_patches(x, (0, 2), STEPS, "SAME"),
+}.items():
+    on_both("conv_general_dilated_patches", fault, patches, IMAGE)
+on_both("conv_general_dilated_patches", "rank", lambda x: LAX.conv_general_dilated_patches(x, (), (), ()), X[0])
+add("lax.conv_dimension_numbers", "rank", lambda: LAX.conv_dimension_numbers((1, 2, 3), (1, 2), None))
+add("lax.conv_dimension_numbers", "words", lambda: LAX.conv_dimension_numbers((1, 2), (1, 2), ("NC", "NI", "NC")))
+add("lax.padtype_to_pads", "name", lambda: LAX.padtype_to_pads([8], [3], [1], "q"))
+add("lax.padtype_to_pads", "type", lambda: LAX.padtype_to_pads([8], [3], [1], 3))
+add("lax.padtype_to_pads", "lengths", lambda: LAX.padtype_to_pads([8], [3, 3], [1], "SAME"))
+for fault, (start, combine, sizes) in {
+    "start-tree": ((0, 0), np.add, (2, 1)),
+    "start-rank": (np.zeros(20, np.float32), np.add, (2, 1)),
+    "start-dtype": (1j, np.add, (2, 1)),
+    "function": (0, 3, (2, 1)),
+    "result-dtype": (0, lambda a, b: a.astype(int), (2, 1)),
+    "result-tree": (0, lambda a, b: (a, b), (2, 1)),
+    "result-rank": (0, lambda a, b: a[None], (2, 1)),
+    "not-elementwise": (0, lambda a, b: np.sum(np.stack([a, b])), (2, 1)),
+    "size": (0, np.add, (0, 1)),
+    "sizes": (0, np.add, (2,)),
+}.items():
+    on_both("reduce_window", fault, lambda x, s=start, f=combine, w=sizes: LAX.reduce_window(x, s, f, w))
+    if not fault.startswith("size"):
+        on_both("reduce", fault, lambda x, s=start, f=combine: LAX.reduce(x, s, f, (0,)))
+on_both("reduce_window", "integers", lambda x: LAX.reduce_window(x, 0.5, np.add, (1, 1)), X.astype(int))
+on_both("reduce_window", "range", lambda x: LAX.reduce_window(x, 1000, np.add, (1, 1)), X.astype(np.int8))
+on_both("reduce_window", "dilation", lambda x: LAX.reduce_window(x, 0, np.add, (1, 1), base_dilation=(0, 1)))
+add("lax.reduce_window", "empty", lambda: LAX.reduce_window((), (), np.add, ()))
+add("lax.reduce_window", "shapes", lambda: LAX.reduce_window((X, X[:1]), (0, 0), lambda a, b: a, (1, 1)))
+for fault, dims in {"axis": (5,), "twice": (0, 0), "type": ("a",), "list": 0}.items():
+    on_both("reduce", fault, lambda x, d=dims: LAX.reduce(x, 0, np.add, d))
+for fault, (source, select) in {
+    "windows": (X[:1], np.greater_equal),
+    "dtype": (X[:2].astype(int), np.greater_equal),
+    "select": (X[:2], np.add),
+    "function": (X[:2], 3),
+}.items():
+    on_both(
+        "select_and_scatter_add",
+        fault,
+        lambda x, s=source, f=select: LAX.select_and_scatter_add(s, x, f, (2, 1), (2, 1), "VALID"),
+    )
+for name in ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"):
+    cumulative = getattr(LAX, name)
+    on_both(name, "axis", lambda x, f=cumulative: f(x, 5))
+    on_both(name, "axis-type", lambda x, f=cumulative: f(x, 1.5))
+    on_both(name, "dtype", lambda x, f=cumulative: f(x > 0))
+on_both("reduce_precision", "dtype", lambda x: LAX.reduce_precision(x, 5, 10), np.arange(3))
+
+INTEGERS = np.arange(4)
+ROWS_AT = LAX.GatherDimensionNumbers((1,), (0,), (0,))
+INTO_ROWS = LAX.ScatterDimensionNumbers((1,), (0,), (0,))
+
+for name in ("erf", "erfc", "erf_inv", "lgamma", "digamma", "bessel_i1e", "logistic", "rsqrt", "is_finite"):
+    add(f"lax.{name}", "dtype", partial(getattr(LAX, name), INTEGERS))
+    add(f"lax.{name}", "type", partial(getattr(LAX, name), WORDS))
+for name in ("population_count", "clz"):
+    add(f"lax.{name}", "dtype", partial(getattr(LAX, name), X))
+for name in ("rem", "zeta", "polygamma", "shift_right_logical"):
+    add(f"lax.{name}", "dtypes", partial(getattr(LAX, name), X, INTEGERS))
+    add(f"lax.{name}", "shapes", partial(getattr(LAX, name), X, X[:3]))
+add("lax.clamp", "dtypes", lambda: LAX.clamp(INTEGERS, X, 1))
+add("lax.clamp", "shapes", lambda: LAX.clamp(X[:1], X, X))
+add("lax.bitcast_convert_type", "shape", lambda: LAX.bitcast_convert_type(X, np.complex128))
+add("lax.reduce_precision", "bits", lambda: LAX.reduce_precision(X, 0, 1))
+add("lax.top_k", "k", lambda: LAX.top_k(X, 3))
+traced("lax.top_k", "axis", lambda x: LAX.top_k(x, 1, axis=2))
+add("lax.top_k", "dtype", lambda: LAX.top_k(X.astype(complex), 1))
+add("lax.sort", "shapes", lambda: LAX.sort((X, X[:1])))
+add("lax.sort", "keys", lambda: LAX.sort((X, X), num_keys=3))
+add("lax.sort_key_val", "shapes", lambda: LAX.sort_key_val(X, X[0]))
+add("lax.argsort", "dim", lambda: LAX.argsort(X, dimension=2))
+add("lax.dynamic_slice", "starts", lambda: LAX.dynamic_slice(X, (0,), (1, 1)))
+add("lax.dynamic_slice", "sizes", lambda: LAX.dynamic_slice(X, (0, 0), (5, 1)))
+traced("lax.dynamic_slice", "dtype", lambda x: LAX.dynamic_slice(x, (0.5, 0), (1, 1)))
+add("lax.dynamic_update_slice", "dtypes", lambda: LAX.dynamic_update_slice(X, INTEGERS[None, :1], (0, 0)))
+add("lax.dynamic_update_slice", "shape", lambda: LAX.dynamic_update_slice(X, X[0], (0, 0)))
+add("lax.dynamic_slice_in_dim", "axis", lambda: LAX.dynamic_slice_in_dim(X, 0, 1, axis=2))
+add("lax.dynamic_index_in_dim", "axis", lambda: LAX.dynamic_index_in_dim(X, 0, axis=2))
+add("lax.dynamic_update_slice_in_dim", "axis", lambda: LAX.dynamic_update_slice_in_dim(X, X, 0, 2))
+add("lax.dynamic_update_index_in_dim", "axis", lambda: LAX.dynamic_update_index_in_dim(X, X, 0, 2))
+add("lax.gather", "indices", lambda: LAX.gather(X, INTEGERS, ROWS_AT, (1, 2)))
+add("lax.gather", "dtype", lambda: LAX.gather(X, X[:, :1], ROWS_AT, (1, 2)))
+add("lax.gather", "sizes", lambda: LAX.gather(X, INTEGERS[:, None], ROWS_AT, (1, 5)))
+for name in ("scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"):
+    add(f"lax.{name}", "dtypes", partial(getattr(LAX, name), X, INTEGERS[:, None], INTEGERS[:, None], INTO_ROWS))
+    add(f"lax.{name}", "indices", partial(getattr(LAX, name), X, X, X, INTO_ROWS))
 
 # ---- meshes, shardings and shapes ----------------------------------------------------------------------------------
 

@@ -22,6 +22,9 @@ class Step:
     Attributes:
         tokens: of all devices.
         is_scanned: layers are trips of a scan; otherwise, each has ops of its own.
+        is_recomputed: each layer is checkpointed.
+        steps: of gradient descent; 0 for the gradient alone.
+        are_steps_scanned: they are trips of a scan; otherwise, each has ops of its own.
     """
 
     layers: int = 4
@@ -33,23 +36,38 @@ class Step:
     dtype: Any = BF16
     is_scanned: bool = True
     is_recomputed: bool = False
+    steps: int = 0
+    are_steps_scanned: bool = False
 
     def but(self, **changes: Any) -> Step:
         """The same step with other sizes."""
         return replace(self, **changes)
 
     def compile(self) -> Any:
-        """The compiled gradient step."""
+        """The compiled gradient, or steps."""
         weights = self._weights()
         x = sw.ShapeDtypeStruct((self.tokens, self.width), self.dtype)
         shardings = self._shardings()
         step = sw.jit(
-            lambda w, x: sw.grad(self._loss)(w, x),
+            self._run,
             mesh=sw.Mesh({"data": self.data, "model": self.model}),
             in_shardings=(shardings, P("data")),
             out_shardings=shardings,
         )
         return step.lower(weights, x).compile()
+
+    def _run(self, weights: Any, x: Any) -> Any:
+        def updated(weights: Any) -> Any:
+            change = lambda w, g: (w - np.asarray(0.01, self.dtype) * g).astype(self.dtype)  # noqa: E731
+            return sw.tree.map(change, weights, sw.grad(self._loss)(weights, x))
+
+        if self.steps == 0:
+            return sw.grad(self._loss)(weights, x)
+        if self.are_steps_scanned:
+            return sw.scan(lambda weights, _: (updated(weights), None), weights, None, length=self.steps)[0]
+        for _ in range(self.steps):
+            weights = updated(weights)
+        return weights
 
     def _layer(self, h: Any, weights: Any) -> Any:
         up, down = weights

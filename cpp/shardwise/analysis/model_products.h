@@ -2,13 +2,16 @@
 //
 // The products that a model needs, as time at the peak of one device: what model flops utilisation is measured by.
 //
-//   forward   %0 = dot_general %x, %w        at train.py:9      counts
+//   forward   %0 = dot_general %x, %w                              at train.py:9      counts
 //   backward  %1 = optimization_barrier %x
-//             %2 = dot_general %1, %w        at train.py:9      does not: a checkpoint computes %0 again
-//             %3 = dot_general %dy, %w       at train.py:9      counts: other dims are contracted
+//             %2 = dot_general %1, %w {shardwise.again = 1}        at train.py:9      does not: %0 is computed again
+//             %3 = dot_general %dy, %w                             at train.py:9      counts: other dims are contracted
 //
-// A product behind a barrier computes one before the barriers again if both have the same source, attributes and types.
-// This counts one recomputation for each product before them.
+// Products that differ in the mark alone (ir/rewrite/again.h) are one that is computed again, and those with the mark
+// that most of them have count: where nothing reads %0, %2 does.
+//
+// A program that another tool has written has no marks. There, a product behind a barrier computes one before the barriers
+// again if both have the same source, attributes and types. This is right for one step with one recomputation.
 #pragma once
 
 #include <cstdint>

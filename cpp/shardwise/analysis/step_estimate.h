@@ -31,13 +31,20 @@
 
 namespace shardwise {
 
+// A row on a stream, in its first execution.
+struct RowStage {
+  uint32_t stream = 0;  // 0 computes, the others are tiers
+  double start_ps = 0, ps = 0;
+};
+
 struct EstimateRow {
   OpId op;                       // the one of most operations
   std::vector<OpId> ops;         // of a kernel; a transfer is one op
   Executions executions;         // in one run
-  int64_t start_ps = 0;          // of the first one
+  double start_ps = 0;           // of the first one
   int64_t ps = 0;                // of one
   double exposed_ps = 0;         // in all: how long the compute stream waits for this transfer
+  std::vector<RowStage> stages;  // one of a kernel, one for each tier of a transfer; as long as spans (StepSpan) say
   OpTime kernel = {};            // of a kernel
   CollectiveTime transfer = {};  // of a transfer
   bool is_transfer = false;
@@ -45,17 +52,30 @@ struct EstimateRow {
   int64_t bytes = 0;  // of memory, or received
 };
 
-// The trips of a loop after the first one, of which rows have the starts.
-struct FurtherTrips {
-  OpId loop;
-  int64_t start_ps = 0, ps = 0;
-  int64_t trips = 0;  // of the loop
+// A part of the step that runs regions, or executions that have no rows of their own:
+//
+//   kLoop       [ while                                                                     ]
+//   rows        [ condition ][ first trip ]
+//   kMoreTrips                             [ 15 more trips    ]
+//   kMoreConditions                                            [ its condition, 16 times more ]
+//
+//   kBranches   [ case                                ]
+//   kBranch     [ branch 0, 3/4    ][ branch 1, 1/4   ]
+//   rows        [ dot ][ tanh      ][ dot             ]      each as long as its share of the branch
+//
+// Rows and the last three kinds, with the waits between them, are the whole step: they end where the estimate does.
+struct StepSpan {
+  enum class Kind : uint8_t { kLoop, kBranches, kBranch, kCall, kMoreTrips, kMoreConditions, kCalledAgain };
+  Kind kind = Kind::kLoop;
+  OpId op;  // that has the regions
+  double start_ps = 0, ps = 0;
+  int64_t number = 0;  // the trips of a loop; how many more trips or conditions; which branch
 };
 
 struct StepEstimate {
   int64_t lower_ps = 0, estimate_ps = 0, upper_ps = 0;
   std::vector<EstimateRow> rows;  // in the order of their starts
-  std::vector<FurtherTrips> further;
+  std::vector<StepSpan> spans;    // what is inside another one stands behind it
 };
 
 // Throws MeshError if the hardware joins fewer devices than the mesh of a collective has.

@@ -93,7 +93,9 @@ class Simulation {
   int64_t length() const { return longest_ ? runs_[*longest_].end : 0; }
 
   StreamSchedule schedule() const {
-    StreamSchedule found{length(), start_, std::vector<int64_t>(times_.size(), 0)};
+    StreamSchedule found{length(), start_, std::vector<std::vector<int64_t>>(times_.size()),
+                         std::vector<int64_t>(times_.size(), 0)};
+    for (const Run& run : runs_) found.stages[run.task].push_back(run.begin);
     for (const Wait& wait : waits_) charge(wait, found.exposed);
     return found;
   }
@@ -102,7 +104,7 @@ class Simulation {
   // A stage of a task on its stream.
   struct Run {
     uint32_t task = 0;
-    int64_t end = 0;
+    int64_t begin = 0, end = 0;
     std::optional<uint32_t> before = {};  // the run whose end it waited for
   };
   struct Stream {
@@ -144,8 +146,9 @@ class Simulation {
         before = stream.last;
       }
       if (i == 0) start_[task] = at;
-      at = saturated_sum(at, time.stages[i].ps);
-      before = add_run({task, at, before});
+      const int64_t end = saturated_sum(at, time.stages[i].ps);
+      before = add_run({task, at, end, before});
+      at = end;
       stream = {at, before};
     }
   }
@@ -160,7 +163,7 @@ class Simulation {
     }
     if (before) wait_for(*before, at);
     start_[task] = at;
-    const uint32_t run = add_run({task, saturated_sum(at, times_[task].ps()), before});
+    const uint32_t run = add_run({task, at, saturated_sum(at, times_[task].ps()), before});
     std::ranges::fill(streams_, Stream{runs_[run].end, run});
   }
 

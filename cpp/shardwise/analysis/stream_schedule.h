@@ -38,7 +38,8 @@ struct TaskTime {
 
 struct StreamSchedule {
   int64_t length = 0;
-  std::vector<int64_t> start;  // by task, until all that it waits for is done and its stream is free
+  std::vector<int64_t> start;                // by task, until all that it waits for is done and its stream is free
+  std::vector<std::vector<int64_t>> stages;  // by task: when each of its stages starts, which waits for its own stream
   // By task: how long stream 0 waited for it. It also waits for what is on the stream of such a transfer before it.
   std::vector<int64_t> exposed;
 };

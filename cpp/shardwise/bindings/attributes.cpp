@@ -2,6 +2,7 @@
 #include "shardwise/bindings/attributes.h"
 
 #include <cstring>
+#include <optional>
 
 #include <pybind11/stl.h>
 
@@ -24,28 +25,22 @@ Attribute int_array(py::handle values) {
   return array;
 }
 
-bool is_text_list(py::handle values) {
-  bool is_text = py::len(values) > 0;
-  for (py::handle value : values) is_text = is_text && py::isinstance<py::str>(value);
-  return is_text;
-}
-
-Attribute text_array(py::handle values) {
+template <class T, class IsOne>
+std::optional<Attribute> array_of(py::handle values, IsOne is_one) {
   AttrArray array;
-  for (py::handle value : values) array.push_back(value.cast<std::string>());
-  return array;
+  for (py::handle value : values) {
+    if (!is_one(value)) return std::nullopt;
+    array.push_back(value.cast<T>());
+  }
+  // An empty list is one of ints: most lists are dims.
+  return array.empty() ? std::nullopt : std::optional<Attribute>(std::move(array));
 }
 
-bool is_struct_list(py::handle values) {
-  bool is_struct = py::len(values) > 0;
-  for (py::handle value : values) is_struct = is_struct && py::isinstance<StructAttr>(value);
-  return is_struct;
-}
-
-Attribute struct_array(py::handle values) {
-  AttrArray array;
-  for (py::handle value : values) array.push_back(value.cast<StructAttr>());
-  return array;
+Attribute array_from_python(py::handle values) {
+  if (auto words = array_of<std::string>(values, py::isinstance<py::str>)) return *words;
+  if (auto structs = array_of<StructAttr>(values, py::isinstance<StructAttr>)) return *structs;
+  if (auto enums = array_of<EnumAttr>(values, py::isinstance<EnumAttr>)) return *enums;
+  return int_array(values);
 }
 
 // The options of a call keep all digits.
@@ -66,11 +61,7 @@ Attribute attribute_from_python(py::handle value) {
   if (py::isinstance<py::int_>(value)) return IntAttr{integer_from_python("attribute", value)};
   if (py::isinstance<py::float_>(value)) return FloatAttr{value.cast<double>()};
   if (py::isinstance<py::str>(value)) return value.cast<std::string>();
-  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
-    if (is_struct_list(value)) return struct_array(value);
-    // An empty list is one of ints: most lists are dims.
-    return is_text_list(value) ? text_array(value) : int_array(value);
-  }
+  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) return array_from_python(value);
   if (py::isinstance<py::dict>(value)) return options_dict(value);
   if (py::isinstance<EnumAttr>(value)) return value.cast<EnumAttr>();
   if (py::isinstance<StructAttr>(value)) return value.cast<StructAttr>();

@@ -18,6 +18,8 @@
 #include "shardwise/bindings/gil.h"
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/called.h"
+#include "shardwise/ops/control/control.h"
 
 namespace py = pybind11;
 
@@ -119,21 +121,48 @@ py::dict estimate_row(const Module& local, const EstimateRow& estimate, const Ha
                py::arg("exposed_ps") = estimate.exposed_ps, py::arg("bytes") = estimate.bytes,
                py::arg("executions") = expected(estimate.executions), py::arg("is_transfer") = estimate.is_transfer,
                py::arg("is_attention") = estimate.is_attention);
+  py::list numbers, stages;
+  for (const OpId id : estimate.ops) numbers.append(id.index);
+  for (const RowStage& stage : estimate.stages) {
+    const std::string_view stream = stage.stream == 0 ? "compute" : hardware.tiers[stage.stream - 1].name;
+    stages.append(py::make_tuple(stream, stage.start_ps, stage.ps));
+  }
+  row["op_numbers"] = numbers;
+  row["stages"] = stages;
   add_executions(row, estimate.executions);
   estimate.is_transfer ? add_transfer(row, estimate.transfer, hardware) : add_kernel(row, estimate.kernel);
   return row;
 }
 
-// Lower bound, estimate and upper bound in picoseconds; a row per kernel and transfer; (number of the loop, start, time,
-// trips) of the trips of each loop after its first one.
+std::string_view span_name(StepSpan::Kind kind) {
+  switch (kind) {
+    case StepSpan::Kind::kLoop: return "loop";
+    case StepSpan::Kind::kBranches: return "branches";
+    case StepSpan::Kind::kBranch: return "branch";
+    case StepSpan::Kind::kCall: return "call";
+    case StepSpan::Kind::kMoreTrips: return "more trips";
+    case StepSpan::Kind::kMoreConditions: return "more conditions";
+    case StepSpan::Kind::kCalledAgain: return "called again";
+  }
+  return {};
+}
+
+py::dict step_span(const Module& local, const StepSpan& span) {
+  const OpView op(local, span.op);
+  const ResolvedSource source = local.context().resolve(op.loc());
+  const std::string name = is_call(local, span.op) ? called_function(local, span.op).name : std::string(op.name());
+  return py::dict(py::arg("kind") = span_name(span.kind), py::arg("op") = span.op.index, py::arg("name") = name,
+                  py::arg("file") = source.file, py::arg("line") = source.line, py::arg("start_ps") = span.start_ps,
+                  py::arg("ps") = span.ps, py::arg("number") = span.number);
+}
+
+// Lower bound, estimate and upper bound in picoseconds; a row per kernel and transfer; and the loops, branches and calls.
 py::tuple estimate_of(const Module& local, const Hardware& hardware) {
   const StepEstimate estimate = estimate_step(local, hardware);
-  py::list rows, further;
+  py::list rows, spans;
   for (const EstimateRow& row : estimate.rows) rows.append(estimate_row(local, row, hardware));
-  for (const FurtherTrips& trips : estimate.further) {
-    further.append(py::make_tuple(trips.loop.index, trips.start_ps, trips.ps, trips.trips));
-  }
-  return py::make_tuple(py::make_tuple(estimate.lower_ps, estimate.estimate_ps, estimate.upper_ps), rows, further);
+  for (const StepSpan& span : estimate.spans) spans.append(step_span(local, span));
+  return py::make_tuple(py::make_tuple(estimate.lower_ps, estimate.estimate_ps, estimate.upper_ps), rows, spans);
 }
 
 // Bytes of one device at the peak, of arguments, of results; the steps that were walked.

@@ -57,39 +57,41 @@ Dims prime_factors(int64_t size) {
   return factors;
 }
 
-// What the tiers of a mesh follow from: views of the caller's mesh and hardware, or of a copy that the cache keeps.
+// What the tiers of a mesh follow from: views of the caller's mesh and hardware, or of a copy that the cache keeps. Device
+// ids are shared, so that a key of the same mesh is equal without a look at them.
 class TiersKey {
  public:
   TiersKey(const Mesh& mesh, const Hardware& hardware)
       : axes_(mesh.axes()),
-        ids_(mesh.device_ids()),
+        ids_(mesh.shared_device_ids()),
         json_(hardware.json),
         hash_(hash_combine(mesh.hash(), hardware.hash)) {}
 
   TiersKey copy() const {
-    const auto owned = std::make_shared<const Owned>(
-        Owned{{axes_.begin(), axes_.end()}, {ids_.begin(), ids_.end()}, std::string(json_)});
+    const auto owned = std::make_shared<const Owned>(Owned{{axes_.begin(), axes_.end()}, std::string(json_)});
     TiersKey key = *this;
-    key.axes_ = owned->axes, key.ids_ = owned->ids, key.json_ = owned->json;
+    key.axes_ = owned->axes, key.json_ = owned->json;
     key.owned_ = owned;
     return key;
   }
 
   friend bool operator==(const TiersKey& a, const TiersKey& b) {
-    return a.hash_ == b.hash_ && std::ranges::equal(a.axes_, b.axes_) && std::ranges::equal(a.ids_, b.ids_) &&
-           a.json_ == b.json_;
+    return a.hash_ == b.hash_ && std::ranges::equal(a.axes_, b.axes_) && a.has_ids_of(b) && a.json_ == b.json_;
   }
   friend size_t hash_value(const TiersKey& key) { return key.hash_; }
 
  private:
   struct Owned {
     std::vector<MeshAxis> axes;
-    Dims ids;
     std::string json;
   };
 
+  bool has_ids_of(const TiersKey& other) const {
+    return ids_ == other.ids_ || (ids_ && other.ids_ && *ids_ == *other.ids_);
+  }
+
   std::span<const MeshAxis> axes_;
-  std::span<const int64_t> ids_;
+  std::shared_ptr<const Dims> ids_;  // null: none
   std::string_view json_;
   size_t hash_ = 0;
   std::shared_ptr<const Owned> owned_;

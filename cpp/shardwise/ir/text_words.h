@@ -23,6 +23,7 @@ inline constexpr std::string_view kShardyReturn = "sdy.return";  // in regions o
 inline constexpr std::string_view kSharding = "sdy.sharding";
 inline constexpr std::string_view kShardingRule = "sdy.sharding_rule";
 inline constexpr std::string_view kPropagationEdges = "sdy.propagation_edges";
+inline constexpr std::string_view kAgain = "shardwise.again";  // ir/rewrite/again.h
 inline constexpr std::string_view kStage = "shardwise.stage";
 inline constexpr std::string_view kLocalBlocks = "shardwise.local_blocks";
 inline constexpr std::string_view kOwned = "shardwise.owned";

@@ -47,13 +47,17 @@ class Mesh {
   const std::string& axis_name(int axis) const { return axes_[static_cast<size_t>(axis)].name; }
   std::optional<int> find_axis(std::string_view name) const;
 
-  int64_t device_count() const { return device_count_; }  // 1 without axes
-  const Dims& device_ids() const { return device_ids_; }  // empty: id = logical index
+  int64_t device_count() const { return device_count_; }                   // 1 without axes
+  const Dims& device_ids() const { return order_ ? order_->ids : kIota; }  // empty: id = logical index
+  // The same, for who keeps them: copies of a mesh share millions of ids, and are equal without a look at them. Null: none.
+  std::shared_ptr<const Dims> shared_device_ids() const {
+    return order_ ? std::shared_ptr<const Dims>(order_, &order_->ids) : nullptr;
+  }
   // A run keeps the shards of all devices in one process. Throws MeshError, naming `operation`, for more devices.
   static constexpr int64_t kMostDevicesToRun = int64_t{1} << 20;
   void expect_runnable(std::string_view operation) const;
-  bool is_maximal() const { return axes_.empty() && !device_ids_.empty(); }
-  bool is_empty() const { return axes_.empty() && device_ids_.empty(); }
+  bool is_maximal() const { return axes_.empty() && !device_ids().empty(); }
+  bool is_empty() const { return axes_.empty() && device_ids().empty(); }
 
   int64_t device_at(int64_t logical_index) const;  // MeshError outside 0 .. device_count-1
   int64_t logical_index(int64_t device) const;     // MeshError for an id that is not in the mesh
@@ -70,15 +74,20 @@ class Mesh {
   size_t hash() const { return hash_; }
 
  private:
+  struct Order {
+    Dims ids;
+    Dims logical_indices;  // their inverse
+  };
+  static const Dims kIota;  // empty
+
   void verify_axes() const;
-  void verify_device_ids() const;
-  void index_devices();
+  void verify(DimSpan device_ids) const;
+  void order(Dims device_ids);
 
   std::string name_;
   std::vector<MeshAxis> axes_;
   Dims strides_;
-  Dims device_ids_;
-  Dims logical_indices_;  // inverse of device_ids_, empty for iota
+  std::shared_ptr<const Order> order_;  // null for the ids 0, 1, 2, …
   int64_t device_count_ = 1;
   size_t hash_ = 0;
 };

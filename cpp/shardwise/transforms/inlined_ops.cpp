@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/again.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ops/control/control.h"
@@ -52,12 +53,14 @@ std::vector<ValueId> append_inlined(Builder& builder, const OpView& op) {
   Module& module = builder.module();
   const Function* called = is_call(module, op.id()) ? &called_function(module, op.id()) : nullptr;
   const RegionId body = called != nullptr ? called->body : op.regions()[0];
+  const size_t first = module.op_count();
   GraphCopy copy(module, module);
   const std::vector<ValueId> arguments = module.region(body).arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     copy.map(arguments[i], append_constraint(builder, op.operand(i), module.value(arguments[i]).sharding));
   }
   copy.ops(body, builder.region());
+  mark_as(module, op.id(), first);
   std::vector<ValueId> results = module.region(body).results;
   for (size_t i = 0; i < results.size(); ++i) {
     results[i] = append_constraint(builder, copy(results[i]), sharding_of_call(module, op.result(i), i, called));

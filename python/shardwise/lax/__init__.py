@@ -24,6 +24,15 @@ from .collectives import (
     psum,
     psum_scatter,
 )
+from .convolution import (
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
 from .elementwise import (
     bessel_i1e,
     bitcast_convert_type,
@@ -56,6 +65,7 @@ from .indexing import (
     scatter_min,
     scatter_mul,
 )
+from .paddings import padtype_to_pads
 from .slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -65,8 +75,19 @@ from .slicing import (
     dynamic_update_slice_in_dim,
 )
 from .sorting import argsort, sort, sort_key_val, top_k
+from .windows import (
+    cumlogsumexp,
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    reduce,
+    reduce_window,
+    select_and_scatter_add,
+)
 
 __all__ = [
+    "ConvDimensionNumbers",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "ScatterDimensionNumbers",
@@ -79,7 +100,18 @@ __all__ = [
     "bitcast_convert_type",
     "clamp",
     "clz",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
     "convert_element_type",
+    "cumlogsumexp",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
     "digamma",
     "dynamic_index_in_dim",
     "dynamic_slice",
@@ -94,6 +126,7 @@ __all__ = [
     "is_finite",
     "lgamma",
     "logistic",
+    "padtype_to_pads",
     "pmax",
     "pmean",
     "pmin",
@@ -103,7 +136,9 @@ __all__ = [
     "pshuffle",
     "psum",
     "psum_scatter",
+    "reduce",
     "reduce_precision",
+    "reduce_window",
     "rem",
     "rsqrt",
     "scatter",
@@ -111,6 +146,7 @@ __all__ = [
     "scatter_max",
     "scatter_min",
     "scatter_mul",
+    "select_and_scatter_add",
     "shift_right_logical",
     "sort",
     "sort_key_val",

@@ -9,7 +9,7 @@ def top_k(operand, k): ...      traced: an op of the program; sw.Array: a progra
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from ..trees import flatten, unflatten
 __all__ = ["lifted", "on_arrays", "recording", "with_dtype"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_MOST_PROGRAMS = 256  # of a function with other static arguments; the oldest one goes
 
 
 def recording() -> Trace:
@@ -44,11 +45,12 @@ def with_dtype(x: Any, dtype: np.dtype[Any]) -> Tracer:
     return operand(recording(), x, dtype) if is_number else recording().lift(x)
 
 
-def on_arrays(*names: str) -> Callable[[_F], _F]:
+def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
     """Make a function that records ops callable with arrays of any kind.
 
     Args:
         names: the parameters that are arrays or trees of arrays. Others are static.
+        known: those of them whose numbers are constants of the program, and keep their Python type.
     """
 
     def decorate(record: _F) -> _F:
@@ -63,11 +65,15 @@ def on_arrays(*names: str) -> Callable[[_F], _F]:
                 return record(*args, **kwargs)
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            given = [name for name in names if name in bound.arguments]
-            leaves, tree = flatten([bound.arguments[name] for name in given])
-            static = {name: value for name, value in bound.arguments.items() if name not in given}
+            arguments = bound.arguments
+            constant = {name for name in known if all(map(_is_number, flatten(arguments[name])[0]))}
+            given = [name for name in names if name in arguments and name not in constant]
+            leaves, tree = flatten([arguments[name] for name in given])
+            static = {name: value for name, value in arguments.items() if name not in given}
             key = (tree, _frozen(static))
             if key not in programs:
+                if len(programs) >= _MOST_PROGRAMS:  # a new lambda in each call is a new program
+                    del programs[next(iter(programs))]
                 programs[key] = (_of_leaves(record, given, tree, static), {})
             function, cache = programs[key]
             is_plain = not any(hasattr(leaf, "__shardwise_array__") for leaf in leaves)
@@ -85,12 +91,18 @@ def _of_leaves(record: Callable[..., Any], names: list[str], tree: Any, static: 
     return run
 
 
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex, np.generic))
+
+
 def _frozen(value: Any) -> Any:
     """A key for a static argument: lists and arrays by what they hold."""
+    if isinstance(value, (float, complex)) and not isinstance(value, np.generic):
+        return (type(value), repr(value))  # 0.0 is not -0.0, and NaN equals itself
     if isinstance(value, dict):
         return tuple((name, _frozen(item)) for name, item in value.items())
     if isinstance(value, (list, tuple)):
         return (type(value), *map(_frozen, value))
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return (value.shape, value.dtype.str, value.tobytes())
     return value

@@ -287,16 +287,19 @@ def reduce(x: Tracer, op: str, dims: Sequence[int], init: Any, keepdims: bool = 
     return reshape(result, tuple(1 if i in dims else size for i, size in enumerate(x.shape)))
 
 
-def prefix(x: Tracer, op: str | Callable[[Tracer, Tracer], Tracer], dim: int, init: Any) -> Tracer:
+def prefix(
+    x: Tracer, op: str | Callable[[Tracer, Tracer], Tracer], dim: int, init: Any, from_end: bool = False
+) -> Tracer:
     """The running reduction along ``dim`` with ``stablehlo.<op>``, whose neutral element is ``init``.
 
-    ``op`` may also be an associative function of two scalars.
+    ``op`` may also be an associative function of two scalars. ``from_end``: each element combines itself and those
+    after it.
     """
     size = x.shape[dim]
     if size < 2:
         return x
     padding = np.zeros((len(x.shape), 2), np.int64)
-    padding[dim, 0] = size - 1
+    padding[dim, int(from_end)] = size - 1
     ones = (1,) * len(x.shape)
     attrs = {
         "base_dilations": ones,

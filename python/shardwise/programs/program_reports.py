@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
@@ -16,6 +17,8 @@ from ..reports.estimate import Estimate, estimate_of
 from ..reports.ledger import Ledger, ledger_of
 from ..reports.memory import MemoryReport, bytes_of, memory_of
 from ..reports.price import Price
+from ..reports.trace_events import LiveBytes, StepSpan
+from ..reports.trace_memory import TimedOps, live_bytes
 from ..reports.work import WorkReport, work_of
 from ..shardings.mesh import Mesh
 from ..trees.registry import path_of
@@ -121,7 +124,11 @@ class ProgramReports:
         found = _core.analysis.estimate(self._compiled.stages["local"], chosen._core)
         collectives = {row["op"]: {**row, "cause": self._cause(row["cause"])} for row in self._compiled.collectives()}
         products, again = _core.analysis.model_products(self._compiled.stages["global"], chosen._core)
-        return estimate_of(found, collectives, chosen, self.mesh.size, products - again)
+        return estimate_of(found, collectives, chosen, self.mesh.size, products - again, self._live_bytes)
+
+    def _live_bytes(self, timed: Sequence[TimedOps], spans: Sequence[StepSpan], seconds: float) -> LiveBytes:
+        moments = self._rehearsed()[-1]
+        return live_bytes(moments, self._compiled.stages["local"], timed, spans, seconds)
 
     @property
     def _hardware(self) -> Hardware:
@@ -149,8 +156,7 @@ class ProgramReports:
         >>> step.lower(x).compile().memory().summary()
         'peak 520 MiB per device; arguments 256 MiB, results 8 MiB'
         """
-        donated = [i for i in self._traced._call.donated if i < len(self._traced.in_avals)]
-        alive = self._on(ALONE).executable.memory(not switch("memory", "virtual", virtual, False), donated)
+        alive = self._rehearsed(switch("memory", "virtual", virtual, False))
         if virtual and limit is not None:
             way_out = "leave out virtual= or limit="
             raise ValueError(
@@ -158,6 +164,11 @@ class ProgramReports:
             )
         devices = self.mesh.size if virtual else 1
         return memory_of(alive, self._compiled.stages["local"], devices, self._limit(limit))
+
+    def _rehearsed(self, virtual: bool = False) -> tuple[Any, ...]:
+        """Of a rehearsed run: bytes at the peak, of arguments and of results, values at the peak, and moments."""
+        donated = [i for i in self._traced._call.donated if i < len(self._traced.in_avals)]
+        return self._on(ALONE).executable.memory(not virtual, donated)
 
     @staticmethod
     def _limit(given: Any) -> int | None:

@@ -12,7 +12,7 @@ rows:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -96,8 +96,17 @@ def calibrated_rows(rows: Sequence[Any], calibration: Calibration) -> list[Any]:
             parts["matrix"] = parts.pop("attention")
         bound = max(parts, key=parts.__getitem__, default=row.bound)
         row = replace(row, start=start, seconds=sum(parts.values()), parts=parts, bound=bound)
+        row = replace(row, stages=tuple(_stages(row)))
         if row.kind == "transfer":
             row = replace(row, exposed=row.total)
         made.append(row)
         start += row.cost
     return made
+
+
+def _stages(row: Any) -> Iterator[tuple[str, float, float]]:
+    """A kernel on the compute stream, or a transfer on its tiers, one after the other: all executions together."""
+    at = row.start
+    for stream, seconds in row.parts.items() if row.kind == "transfer" else [("compute", row.seconds)]:
+        yield stream, at, seconds * row.executions
+        at += seconds * row.executions

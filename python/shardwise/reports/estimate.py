@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from numbers import Real
 from operator import attrgetter
 from typing import Any
@@ -17,7 +17,8 @@ from .estimate_groups import EstimateDiff, EstimateGroups
 from .groups import Getters, checked_keys
 from .price import SATURATED, duration
 from .tables import LocatedRow, Report, format_bytes, short_location
-from .trace_events import save_trace
+from .trace_events import LiveBytes, StepSpan, save_trace, span_of, trace_events
+from .trace_memory import TimedOps
 
 __all__ = ["Estimate", "EstimateRow", "checked_columns", "estimate_of"]
 
@@ -44,6 +45,9 @@ class EstimateRow(LocatedRow):
         start: seconds from the start of the step to its first execution; of calibrated hardware, the costs of the rows
             before it.
         seconds: the time of one execution.
+        stages: where its first execution is when: ``(stream, start, seconds)`` for the compute stream, or for each tier
+            of links that the transfer takes, one after the other. In a branch, they are as long as its share. Of
+            calibrated hardware, all executions together.
         executions: how often it runs; a branch counts with its share.
         exposed: seconds of the step in which the device waits for this transfer and computes nothing.
         bound: what takes its time: ``"matrix"``, ``"vector"``, ``"transcendental"``, ``"memory"`` or ``"launch"``; of a
@@ -67,6 +71,7 @@ class EstimateRow(LocatedRow):
     stream: str
     start: float
     seconds: float
+    stages: tuple[tuple[str, float, float], ...]
     executions: float
     exposed: float
     bound: str
@@ -100,22 +105,8 @@ class EstimateRow(LocatedRow):
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, with values that JSON supports."""
         derived = {"total": self.total, "cost": self.cost}
-        return {**asdict(self), "ops": list(self.ops), "parts": dict(self.parts), **derived}
-
-
-@dataclass(frozen=True)
-class FurtherTrips:
-    """The trips of a loop after its first one, whose rows have the starts.
-
-    Attributes:
-        start: seconds from the start of the step.
-        seconds: of all these trips.
-        trips: of the loop.
-    """
-
-    start: float
-    seconds: float
-    trips: int
+        lists = {"ops": list(self.ops), "stages": [list(stage) for stage in self.stages]}
+        return {**asdict(self), **lists, "parts": dict(self.parts), **derived}
 
 
 class Estimate(Report[EstimateRow]):
@@ -146,7 +137,8 @@ class Estimate(Report[EstimateRow]):
         hardware: Any,
         devices: int,
         model_products: float,
-        further: Sequence[FurtherTrips] = (),
+        spans: Sequence[StepSpan] = (),
+        live: Callable[[], LiveBytes] = list,
         assumptions: tuple[str, ...] = (),
         step: Sequence[EstimateRow] | None = None,
     ) -> None:
@@ -157,7 +149,8 @@ class Estimate(Report[EstimateRow]):
         self.devices = devices
         self.assumptions = assumptions
         self._model_products = model_products
-        self._further = tuple(further)
+        self._spans = tuple(spans)
+        self._live = live  # computed for a trace alone: it takes longer than the estimate
 
     @property
     def exposed(self) -> float:
@@ -174,7 +167,8 @@ class Estimate(Report[EstimateRow]):
         """Model flops utilisation: the time of the model's products at the peak of all devices, by the estimate.
 
         The products are those of the program before it is partitioned, without those that ``checkpoint`` computes
-        again, if it is one step. Each counts with the peak of its dtype, also where a pipeline computes a bubble.
+        again. Each counts with the peak of its dtype, also where a pipeline computes a bubble. In a program that
+        another tool wrote, what is computed again is found if it is one step.
         """
         return self._model_products / self.devices / self.estimate if self.estimate else 0.0
 
@@ -235,13 +229,14 @@ class Estimate(Report[EstimateRow]):
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the schedule as a Chrome trace (JSON), which https://ui.perfetto.dev shows.
 
-        A track for each stream. Loops show their first trip, and one event for all others; calibrated hardware has one
-        event for all executions of a row. The events of the compute track, its waits included, sum up to the estimate.
+        A track for each stream, and one for loops and branches. A transfer has an event for each tier of links that it
+        takes. Loops show their first trip, and one event for all others; what is in a branch is as long as its share;
+        calibrated hardware has one event for all executions of a row. The events of the compute track, its waits
+        included, sum up to the estimate. A counter has the bytes that are alive on the device: the moments of
+        :meth:`Program.memory`, and its peak, at the times of the ops that make the values.
         """
-        rows = self._step
-        if self.hardware.calibration:
-            rows = tuple(replace(row, seconds=row.total) for row in rows)
-        save_trace(path, rows, self._further, self.estimate, self.hardware.name)
+        step = self._step, self._spans, self.estimate, self.hardware.name
+        save_trace(path, trace_events(*step, self._live()))
 
     def largest(self, count: int = 10) -> Estimate:
         """The ``count`` rows that take most of the step, largest first.
@@ -273,7 +268,8 @@ class Estimate(Report[EstimateRow]):
 
     def _with(self, rows: Sequence[Any]) -> Estimate:
         bounds, model = (self.lower, self.estimate, self.upper), self._model_products
-        return Estimate(rows, bounds, self.hardware, self.devices, model, self._further, self.assumptions, self._step)
+        drawn = self._spans, self._live
+        return Estimate(rows, bounds, self.hardware, self.devices, model, *drawn, self.assumptions, self._step)
 
     def _grouped(self) -> EstimateGroups:
         return self.by()
@@ -308,26 +304,39 @@ def estimate_of(
     hardware: Any,
     devices: int,
     model_products_ps: int,
+    live: Callable[[Sequence[TimedOps], Sequence[StepSpan], float], LiveBytes],
 ) -> Estimate:
-    """The report of the extension's numbers; ``collectives`` has the ledger's row of each op."""
-    bounds, rows, further = found
+    """The report of the extension's numbers.
+
+    Args:
+        collectives: the ledger's row of each op.
+        live: the bytes over time, of when ops run, loops, branches and calls, and the estimate.
+    """
+    bounds, rows, spans = found
     made = [_row(row, collectives.get(row["op"], {})) for row in rows]
     lower, estimate, upper = (ps / _PS for ps in bounds)
-    trips = [FurtherTrips(start / _PS, ps / _PS, count) for _, start, ps, count in further]
     calibration: Calibration | None = hardware.calibration
     if calibration:
-        made, trips = calibrated_rows(made, calibration), []
+        made, spans = calibrated_rows(made, calibration), ()
         estimate = sum(row.cost for row in made)
     assumptions = (*(_SCHEDULED if calibration is None else _terms(calibration)), *_assumptions(bounds, rows))
+    parts = [span_of(span) for span in spans]
+    timed = [_timed(report, row) for report, row in zip(made, rows) if report.stages]
     return Estimate(
         made,
         (min(lower, estimate), estimate, max(estimate, upper)),
         hardware,
         devices,
         model_products_ps / _PS,
-        trips,
+        parts,
+        lambda: live(timed, parts, estimate),
         assumptions,
     )
+
+
+def _timed(report: EstimateRow, row: Mapping[str, Any]) -> TimedOps:
+    (_, start, _), (_, last, seconds) = report.stages[0], report.stages[-1]
+    return TimedOps(row["op_numbers"], start, last + seconds, row["is_transfer"])
 
 
 def _row(row: Mapping[str, Any], collective: Mapping[str, Any]) -> EstimateRow:
@@ -342,6 +351,7 @@ def _row(row: Mapping[str, Any], collective: Mapping[str, Any]) -> EstimateRow:
         stream=stream,
         start=row["start_ps"] / _PS,
         seconds=row["ps"] / _PS,
+        stages=tuple((stream, start / _PS, ps / _PS) for stream, start, ps in row["stages"]),
         executions=row["executions"],
         exposed=row["exposed_ps"] / _PS,
         bound=max(parts, key=parts.__getitem__, default="latency") if is_transfer else row["bound"],

@@ -46,6 +46,27 @@ def refused(script: str, *args: str) -> str:
     return " ".join(done.stderr.splitlines()[-1].split())
 
 
+def number_after(words: str, text: str) -> float:
+    found = re.search(rf"{words} ([\d.e+-]+)", text)
+    assert found, text
+    return float(found[1])
+
+
+def test_ring_attention_is_attention() -> None:
+    text = output_of("ring_attention.py", "--length", "60", "--devices", "5", "--heads", "2", "--width", "8")
+    assert number_after("whole attention: differs by at most", text) < 1e-5
+    assert number_after("gradients: differ by at most", text) < 1e-4
+    assert text.count("collective_permute") == 2
+    assert "all_gather" not in text
+
+
+def test_cannons_product_is_the_product() -> None:
+    text = output_of("cannon.py", "--size", "24", "--side", "4")
+    assert number_after("differs by at most", text) < 1e-12
+    # Three moves of each tile to its start, and three around the ring.
+    assert "Cannon: {'collective_permute': 12}" in text
+
+
 def test_quickstart_shows_result_programs_ledger_and_reasons() -> None:
     text = output_of("quickstart.py")
     difference = re.search(r"max \|difference\| to NumPy ([\d.e+-]+)", text)

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <random>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -57,6 +60,7 @@ TEST(StreamSchedule, TiersWorkBesideEachOther) {
   const StreamSchedule found = schedule(graph, times, kStreams);
   // The second one is on stream 1 from 30 to 60, and on stream 2 from 70 to 110, behind the first one.
   EXPECT_EQ(found.start, (std::vector<int64_t>{0, 30, 110}));
+  EXPECT_EQ(found.stages, (std::vector<std::vector<int64_t>>{{0, 30}, {30, 70}, {110}}));
   EXPECT_EQ(found.exposed, (std::vector<int64_t>{70, 40, 0}));
 }
 
@@ -119,6 +123,30 @@ Drawn draw(std::mt19937& random) {
   return drawn;
 }
 
+// Each stage follows the one before it, and no two are on a stream at once.
+void expect_stages_fit(std::span<const TaskTime> times, const StreamSchedule& found) {
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> on_stream(kStreams);  // begin, end
+  for (size_t i = 0; i < times.size(); ++i) {
+    ASSERT_EQ(found.stages[i].size(), times[i].stages.size());
+    int64_t end = found.start[i];
+    for (size_t s = 0; s < times[i].stages.size(); ++s) {
+      const int64_t begin = found.stages[i][s];
+      EXPECT_TRUE(s > 0 || begin == found.start[i]);
+      EXPECT_GE(begin, end);
+      end = begin + times[i].stages[s].ps;
+      for (size_t stream = 0; stream < kStreams; ++stream) {
+        const bool is_on_it = times[i].needs_all_streams || times[i].stages[s].stream == stream;
+        if (is_on_it && end > begin) on_stream[stream].emplace_back(begin, end);
+      }
+    }
+    EXPECT_LE(end, found.length);
+  }
+  for (auto& stages : on_stream) {
+    std::ranges::sort(stages);
+    for (size_t i = 1; i < stages.size(); ++i) EXPECT_GE(stages[i].first, stages[i - 1].second);
+  }
+}
+
 TEST(StreamSchedule, RandomGraphs) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 3000; ++trial) {
@@ -136,6 +164,7 @@ TEST(StreamSchedule, RandomGraphs) {
         EXPECT_GE(found.start[i], found.start[made] + times[made].ps());
       }
     }
+    expect_stages_fit(times, found);
     EXPECT_EQ(computes + exposed, found.length);
     EXPECT_LE(found.length, all);
     EXPECT_GE(found.length, critical_path(graph, times));

@@ -44,6 +44,16 @@ TEST(Mesh, DropsIotaIds) {
   EXPECT_EQ(Mesh("m", {{"x", 4}}, {0, 1, 2, 3}), Mesh("m", {{"x", 4}}));
 }
 
+TEST(Mesh, SharesItsIdsWithCopies) {
+  const Mesh mesh("m", {{"x", 2}, {"y", 2}}, {3, 2, 1, 0}), copy = mesh;
+  EXPECT_EQ(copy.shared_device_ids(), mesh.shared_device_ids());
+  EXPECT_EQ(*copy.shared_device_ids(), (Dims{3, 2, 1, 0}));
+  const Mesh again("m", {{"x", 2}, {"y", 2}}, {3, 2, 1, 0});
+  EXPECT_NE(again.shared_device_ids(), mesh.shared_device_ids());
+  EXPECT_EQ(again, mesh);
+  EXPECT_EQ(Mesh("m", {{"x", 4}}).shared_device_ids(), nullptr);
+}
+
 TEST(Mesh, WithoutAxesIsEmptyOrMaximal) {
   const Mesh empty("e", {});
   EXPECT_TRUE(empty.is_empty());

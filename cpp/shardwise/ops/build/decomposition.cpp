@@ -6,6 +6,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/again.h"
 
 namespace shardwise {
 namespace {
@@ -49,6 +50,7 @@ std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
   // The ops that replace it are at the user's line of the op, and have its origin: reports
   // and errors lead to what was written.
   builder.set_loc(op.loc(), op.module().op(op.id()).origin);
+  const size_t first = builder.module().op_count();
   Decomposition context(builder, op);
   try {
     op.def().decompose(context);
@@ -57,6 +59,7 @@ std::vector<ValueId> append_decomposition(Builder& builder, const OpView& op) {
     throw;
   }
   builder.set_loc(loc, origin);
+  mark_as(builder.module(), op.id(), first);
   return context.take_results();
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A windowed sum is linear: its cotangent is summed under the mirrored window, which for a cumulative sum is the one
-// from the other end. Products and extrema go back dim by dim. A prefix needs only linear recurrences, which take
-// log2(n) steps; any other window takes its elements apart, one slice per place.
+// from the other end. Pooling by extrema is select_and_scatter. Products and other extrema go back dim by dim. A prefix
+// needs only linear recurrences, which take log2(n) steps; any other window takes its elements apart, one slice per
+// place.
+#include <array>
 #include <vector>
 
 #include "shardwise/base/error.h"
@@ -278,6 +280,45 @@ void vjp_with_init(VjpContext& context, Builder& builder, Reducer reducer, Windo
   context.set(1, build_convert(builder, total, dtype));
 }
 
+// ---- pooling -------------------------------------------------------------------------------------------------------
+
+// Whether the op is a pooling by extrema, in which each window selects one element of its own; not a cumulative op.
+bool is_pooling(Reducer reducer, const Window& window, DimSpan shape) {
+  bool found = reducer == Reducer::kMax || reducer == Reducer::kMin;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    found = found && window.base_dilations[dim] == 1 && window.dilations[dim] == 1 &&
+            window.prefix(dim, shape[dim]) == Prefix::kNone;
+  }
+  return found;
+}
+
+// A new region: whether the first of two scalars stays selected.
+RegionId build_selection(Builder& builder, Reducer reducer, DType dtype) {
+  Module& module = builder.module();
+  const RegionId id = module.add_region();
+  const TypeId scalar = builder.context().tensor(dtype, {});
+  const ValueId lhs = module.add_argument(id, scalar);
+  const ValueId rhs = module.add_argument(id, scalar);
+  Builder inner(module, id, builder.loc());
+  const ValueId stays = build_compare(inner, reducer == Reducer::kMax ? "GE" : "LE", lhs, rhs);
+  module.region(id).results = {stays};
+  return id;
+}
+
+// The first extremum of a window gets its cotangent, as in JAX.
+ValueId pooling_back(Builder& builder, ValueId x, ValueId cotangent, Reducer reducer, const Window& window) {
+  const DType dtype = builder.module().type(x).dtype;
+  const std::array regions{build_selection(builder, reducer, dtype),
+                           build_reducer_region(builder, Reducer::kSum, dtype)};
+  const ValueId zero = build_scalar(builder, scalar_of(dtype, 0));
+  const Attrs whole = window_attrs(window);
+  Attrs attrs;
+  for (const std::string_view name : {"window_dimensions", "window_strides", "padding"}) {
+    attrs.set(name, *whole.find(name));
+  }
+  return builder.create("stablehlo.select_and_scatter", std::array{x, cotangent, zero}, attrs, {}, regions);
+}
+
 void vjp_by_steps(VjpContext& context, Reducer reducer, const Window& window) {
   Builder& builder = context.builder();
   const OpView op = context.op();
@@ -299,6 +340,9 @@ void vjp_by_steps(VjpContext& context, Reducer reducer, const Window& window) {
     return vjp_with_init(context, builder, reducer, window, x, start, cotangent);
   }
   if (operand.size() == 0) return context.set(0, build_zeros(builder, operand));
+  if (is_pooling(reducer, window, operand.shape)) {
+    return context.set(0, build_convert(builder, pooling_back(builder, x, cotangent, reducer, window), dtype));
+  }
   Steps steps(builder, reducer, window);
   steps.forward(x);
   context.set(0, build_convert(builder, steps.backward(cotangent), dtype));

@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/again.h"
 #include "shardwise/ir/rewrite/located.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/layout.h"
@@ -168,8 +169,10 @@ void BatchWalk::batch(OpId id) {
     fail<UnsupportedError>(module_.op(id).def->name, "its region must combine scalars of one device", "a collective",
                            "move the collective out of the region");
   }
+  const size_t first = module_.op_count();
   Context context(*this, id);
   module_.op(id).def->batch(context);
+  mark_as(module_, id, first);
 }
 
 namespace {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
+#include <unordered_set>
 
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/again.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
+#include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
@@ -36,6 +40,16 @@ class SavePolicy {
   AttrArray names_;
 };
 
+// Those that do not, such as a mask, are computed once.
+void mark_those_that_read(Module& module, std::span<const ValueId> values, std::span<const OpId> ops) {
+  std::unordered_set<ValueId> depend(values.begin(), values.end());
+  for (const OpId op : ops) {
+    if (!reads_any(module, op, [&](ValueId value) { return depend.contains(value); })) continue;
+    for (const ValueId result : results_of(module, op)) depend.insert(result);
+    mark_again(module, op);
+  }
+}
+
 }  // namespace
 
 bool is_checkpoint(const Module& module, OpId op) {
@@ -65,6 +79,7 @@ void differentiate_checkpoint(ReverseWalk& walk, OpId id) {
     if (walk.is_active(operands[i])) wrt.push_back(hidden.back());
   }
   const std::vector<OpId> again_ops = copy.ops(module.regions(id)[0], again.region());
+  mark_those_that_read(module, hidden, again_ops);
   std::vector<ValueId> outputs, cotangents;
   for (uint32_t i = 0; i < body.results.size(); ++i) {
     outputs.push_back(copy(body.results[i]));

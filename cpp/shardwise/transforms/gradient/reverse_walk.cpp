@@ -6,6 +6,7 @@
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
+#include "shardwise/ir/rewrite/again.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/build/constants.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
@@ -150,8 +151,10 @@ void ReverseWalk::pull_back(OpId op) {
     case Regions::kCall:
     case Regions::kManual: break;
   }
+  const size_t first = module_.op_count();
   Context context(*this, op);
   module_.op(op).def->vjp(context);
+  if (times_before(module_, op) > 0) unmark(module_, first);
 }
 
 }  // namespace shardwise
