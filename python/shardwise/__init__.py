@@ -36,6 +36,7 @@ from . import (
     layouts,
     models as models,
     mpi as mpi,
+    nn as nn,
     numpy as numpy,
     random as random,
     testing as testing,
@@ -107,7 +108,7 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {"annotate_jax": ".interop", "from_jax": ".interop"},
     {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "lax", "layouts"}
-    | {"models", "mpi", "numpy", "random", "testing", "tree"},
+    | {"models", "mpi", "nn", "numpy", "random", "testing", "tree"},
 )
 
 # Registered last, so that it runs before the exit function of optree, which unregisters lists as nodes.

@@ -50,6 +50,10 @@ def with_rules(x: Any) -> Any:
         return sw.logical(x, "a b")
 
 
+def beside_logits(function: Callable[..., Any], x: Any) -> Any:
+    return function(x, LOGITS)
+
+
 def until_it_is_large(x: Any) -> Any:
     return sw.while_loop(lambda c: c.sum() < 99, lambda c: c * 2, x).sum()
 
@@ -178,6 +182,67 @@ in_region("lax.pshuffle", "permutation", lambda x: LAX.pshuffle(x, "x", [0, 0]))
 in_region("lax.axis_index", "axis", lambda x: x + LAX.axis_index("q"))
 in_region("lax.axis_size", "axis", lambda x: x + LAX.axis_size(("x", "x")))
 
+# ---- neural networks -----------------------------------------------------------------------------------------------
+
+NN = sw.nn
+WITH_LABELS = NN.softmax_cross_entropy_with_integer_labels
+NOT_ELEMENTWISE = {"batch_norm", "dot_product_attention", "dropout", "identity", "one_hot", "softmax_cross_entropy"}
+NOT_ELEMENTWISE |= {"softmax_cross_entropy_with_integer_labels", "sigmoid_binary_cross_entropy", "cosine_similarity"}
+NOT_ELEMENTWISE |= {"avg_pool", "max_pool", "min_pool", "initializers"}
+for name in sorted({*NN.__all__} - NOT_ELEMENTWISE - {"swish", "hard_swish"}):
+    add(f"nn.{name}", "dtype", partial(getattr(NN, name), WORDS))
+for name in ("softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"):
+    add(f"nn.{name}", "axis", partial(getattr(NN, name), X, axis=2))
+    traced(f"nn.{name}", "axis-traced", partial(getattr(NN, name), axis=2))
+    add(f"nn.{name}", "where", partial(getattr(NN, name), X, where=X))
+    add(f"nn.{name}", "where-shape", partial(getattr(NN, name), X, where=X[:3] > 0))
+for name in ("layer_norm", "rms_norm"):
+    add(f"nn.{name}", "axis", partial(getattr(NN, name), X, axis=2))
+    traced(f"nn.{name}", "shape", partial(beside_logits, getattr(NN, name)))
+for name in ("softmax_cross_entropy", "sigmoid_binary_cross_entropy", "cosine_similarity"):
+    add(f"nn.{name}", "dtype", partial(getattr(NN, name), WORDS, X))
+    traced(f"nn.{name}", "shape", partial(beside_logits, getattr(NN, name)))
+for name in ("squared_error", "l2_loss", "huber_loss", "log_cosh"):
+    traced(f"nn.{name}", "shape", partial(beside_logits, getattr(NN, name)))
+add("nn.softmax_cross_entropy", "axis", lambda: NN.softmax_cross_entropy(X, X, axis=2))
+add("nn.cosine_similarity", "axis", lambda: NN.cosine_similarity(X, X, axis=2))
+add("nn.softmax_cross_entropy_with_integer_labels", "dtype", lambda: WITH_LABELS(X, X[:, 0]))
+add("nn.softmax_cross_entropy_with_integer_labels", "shape", lambda: WITH_LABELS(X, np.arange(3)))
+add("nn.logsumexp", "factors", lambda: NN.logsumexp(X, b=LOGITS))
+add("nn.standardize", "algorithm", lambda: NN.standardize(X, algorithm="q"))
+traced("nn.glu", "size", lambda x: NN.glu(x[:3], axis=0))
+traced("nn.glu", "axis", lambda x: NN.glu(x, axis=2))
+add("nn.one_hot", "dtype", lambda: NN.one_hot(X, 3))
+add("nn.one_hot", "axis", lambda: NN.one_hot(np.arange(3), 3, axis=5))
+add("nn.one_hot", "size", lambda: NN.one_hot(np.arange(3), -1))
+add("nn.one_hot", "type", lambda: NN.one_hot(np.arange(3), 3, dtype="word"))
+add("nn.batch_norm", "shape", lambda: NN.batch_norm(X, LOGITS, LOGITS, use_running_average=True))
+add("nn.batch_norm", "axis", lambda: NN.batch_norm(X, LOGITS, LOGITS, use_running_average=True, axis=2))
+add("nn.dropout", "rate", lambda: NN.dropout(X, KEY, 2))
+add("nn.dropout", "key", lambda: NN.dropout(X, 3, 0.5))
+add("nn.dropout", "dim", lambda: NN.dropout(X, KEY, 0.5, broadcast_dims=(2,)))
+add("nn.dot_product_attention", "shape", lambda: NN.dot_product_attention(X, X[:3], X[:3]))
+add("nn.dot_product_attention", "dtype", lambda: NN.dot_product_attention(X, X, X.astype(int)))
+traced("nn.dot_product_attention", "mask", lambda x: NN.dot_product_attention(x[None], x[None], x[None], mask=x))
+for name in ("max_pool", "min_pool", "avg_pool"):
+    add(f"nn.{name}", "dtype", partial(getattr(NN, name), WORDS, (2,)))
+    add(f"nn.{name}", "rank", partial(getattr(NN, name), X, (2, 2)))
+    traced(f"nn.{name}", "strides", partial(getattr(NN, name), window_shape=(2,), strides=0))
+    traced(f"nn.{name}", "padding", partial(getattr(NN, name), window_shape=(2,), padding="q"))
+    traced(f"nn.{name}", "size", partial(getattr(NN, name), window_shape=5))
+INITIALIZERS = sw.nn.initializers
+CONSTANTS = {"zeros": INITIALIZERS.zeros, "ones": INITIALIZERS.ones, "constant": INITIALIZERS.constant(1.0)}
+MADE = {"variance_scaling": INITIALIZERS.variance_scaling(1.0, "fan_in", "normal")}
+ALIASES = {name for name in INITIALIZERS.__all__ if name.startswith(("xavier", "kaiming"))}
+for name in sorted({*INITIALIZERS.__all__} - {*CONSTANTS, *MADE, *ALIASES}):
+    MADE[name] = getattr(INITIALIZERS, name)()
+for name, init in {**CONSTANTS, **MADE}.items():
+    add(f"nn.initializers.{name}", "shape", partial(init, KEY, (-1, 2)))
+    add(f"nn.initializers.{name}", "dtype", partial(init, KEY, (2, 2), "word"))
+for name, init in MADE.items():
+    add(f"nn.initializers.{name}", "key", partial(init, X, (3, 2, 2)))
+add("nn.initializers.variance_scaling", "mode", lambda: INITIALIZERS.variance_scaling(1.0, "q", "normal"))
+add("nn.initializers.constant", "value", lambda: INITIALIZERS.constant(X)(KEY, (3,)))
 IMAGE, KERNEL = np.zeros((2, 3, 8, 6), np.float32), np.zeros((4, 3, 2, 2), np.float32)
 STEPS = (1, 1)
 
@@ -480,4 +545,7 @@ def test_all_public_functions_have_rows() -> None:
     public = {name for name in sw.__all__ if callable(getattr(sw, name)) and not isinstance(getattr(sw, name), type)}
     assert public - covered - TAKE_ANYTHING - IN_JAX == set()
     assert {f"random.{name}" for name in sw.random.__all__} <= covered
+    in_nn = {f"nn.{name}" for name in sw.nn.__all__} - {"nn.identity", "nn.initializers", "nn.swish", "nn.hard_swish"}
+    assert in_nn <= covered
+    assert {f"nn.initializers.{name}" for name in sw.nn.initializers.__all__ if name not in ALIASES} <= covered
     assert set(sw.testing.__all__) <= covered

@@ -41,6 +41,7 @@ LAYERS = {
         "manual",
         "control_flow",
         "lax",
+        "nn",
     ],
     "written with the public functions": ["dtensor", "models", "testing", "mpi"],
     "programs from and to other libraries": ["interop"],

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the arguments of the functions of `sw.nn`, and gives Python numbers the dtype of the arrays beside them.
+
+x = inexact("nn.elu", x)       an array of floats; integers and bools become float64
+alpha = like(alpha, x)         0.5 beside a bfloat16 array is a bfloat16: NumPy itself would make a float32
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..dtypes import is_float
+from ..errors import DTypeError, ShapeError, message
+from ..process.traceback_filtering import entry_point
+
+__all__ = ["as_array", "inexact", "like", "mask_of", "mean", "public", "total", "wide"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def public(function: _F) -> _F:
+    """Make a function an entry point, in which NumPy warns of no overflow, invalid value or division by 0."""
+
+    @entry_point
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return called  # type: ignore[return-value]
+
+
+def as_array(x: Any) -> Any:
+    """``x``, or a NumPy array of the numbers and lists of numbers in it."""
+    return x if hasattr(x, "dtype") and hasattr(x, "shape") else np.asarray(x)
+
+
+def inexact(function: str, x: Any, name: str = "x") -> Any:
+    """``x`` as an array of floats: integers and bools become float64. Raises DTypeError for others."""
+    x = as_array(x)
+    if is_float(x.dtype):
+        return x
+    if x.dtype.kind in "biu":
+        return x.astype(np.float64)
+    raise DTypeError(message(function, f"{name} must be of real numbers", str(x.dtype), "convert it with astype"))
+
+
+def like(value: Any, x: Any) -> Any:
+    """A Python number in the dtype of ``x``; an array stays as it is."""
+    return value if hasattr(value, "dtype") else np.asarray(value, x.dtype)
+
+
+def wide(x: Any) -> Any:
+    """``x`` in float32 at least: sums of 16-bit floats are rounded once."""
+    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
+
+
+def total(x: Any, axis: Any, where: Any = None, keepdims: bool = True) -> Any:
+    """The sum over ``axis`` in the dtype of ``x``, accumulated in float32 at least."""
+    options = {} if where is None else {"where": where}
+    return np.sum(wide(x), axis=axis, keepdims=keepdims, **options).astype(x.dtype)
+
+
+def mean(x: Any, axis: Any, where: Any = None) -> Any:
+    """The mean over ``axis``, whose dims stay with size 1, in the dtype of ``x``."""
+    options = {} if where is None else {"where": where}
+    return np.mean(wide(x), axis=axis, keepdims=True, **options).astype(x.dtype)
+
+
+def mask_of(function: str, where: Any, x: Any) -> Any:
+    """A mask of bools that broadcasts to ``x``, or None. Raises DTypeError and ShapeError."""
+    if where is None:
+        return None
+    where = as_array(where)
+    if where.dtype != bool:
+        raise DTypeError(message(function, "where must be of bools", str(where.dtype), "compare it with 0"))
+    check_broadcasts(function, "where", where, x)
+    return where
+
+
+def check_broadcasts(function: str, name: str, value: Any, x: Any) -> None:
+    """Raise ShapeError unless ``value`` broadcasts to the shape of ``x``."""
+    sizes, shape = tuple(value.shape), tuple(x.shape)
+    if len(sizes) > len(shape) or any(a not in (1, b) for a, b in zip(sizes[::-1], shape[::-1])):
+        raise ShapeError(message(function, f"{name} must broadcast to {shape}", f"shape {sizes}", "reshape it"))
