@@ -501,7 +501,7 @@ def log1mexp(x: Any) -> Any:
     Raises:
         DTypeError: complex numbers, or no numbers.
 
-    Source: `jax.nn.log1mexp`; Mächler, "Accurately computing log(1 - exp(-|a|))", 2012. The gradient is
+    Source: `jax.nn.log1mexp`; Mächler, "Accurately computing ``log(1 - exp(-|a|))``", 2012. The gradient is
         ``1 / (exp(x) - 1)``.
 
     >>> log1mexp(np.array([1e-20, 50.0])).round(4)
