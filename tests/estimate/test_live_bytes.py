@@ -145,3 +145,16 @@ def test_what_is_larger_than_the_address_space_is_an_error() -> None:
     program = sw.jit(lambda x: x.T, mesh=mesh).lower(sw.ShapeDtypeStruct((1 << 25, 1 << 25), np.float32)).compile()
     with pytest.raises(MemoryError, match=r"live_bytes.*33554432x33554432"):
         counted(program, [])
+
+
+def test_a_call_that_is_the_identity_takes_nothing() -> None:
+    """Nothing else needs its operand, which a kernel might take over."""
+    program = sw.parse("""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = stablehlo.add %x, %x : tensor<8xf32>
+  %1 = stablehlo.custom_call @LayoutConstraint(%0) : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}""").compile()
+    np.testing.assert_array_equal(program(np.arange(8, dtype=np.float32)), 2 * np.arange(8))
+    assert counted(program, []) == rehearsed(program, []) == (32, 16, 16)

@@ -10,7 +10,6 @@
 #include "shardwise/ops/shared/identity.h"
 #include "shardwise/ops/shared/op_kinds.h"
 #include "shardwise/ops/shared/refusals.h"
-#include "shardwise/ops/shared/strided_kernels.h"
 
 namespace shardwise {
 namespace {
@@ -90,7 +89,7 @@ constexpr OpDef kCustomCallOps[] = {
      .effect = effect_of_custom_call,
      .format = "custom<symbol>($call_target_name) `(` operands `)` attr-dict `:` functional-type",
      .doc = "A call of a function by name: linear algebra, and functions that users register (StableHLO custom_call).",
-     .traits = {.side_effect = true}},
+     .traits = {.side_effect = true, .shares_memory = true}},
 };
 static_assert(all_complete(kCustomCallOps));
 
@@ -113,10 +112,9 @@ ShardingRule rule_identity(const OpView& op) {
   return rule_by_dim(op, [&](RuleBuilder& rule, size_t dim) { return rule.factor(shape[dim]); });
 }
 
-std::optional<Kernel> prepare_identity_call(const OpView& op, const KernelTypes&) {
+std::optional<Kernel> prepare_identity_call(const OpView& op, const KernelTypes& types) {
   if (op.result_count() == 0) return [](KernelContext&) {};
-  // A copy where the operand is used later: the memory of a call's results is their own.
-  return [](KernelContext& context) { start_result_from(context, 0, 0); };
+  return prepare_identity(op, types);
 }
 
 CustomCallDef identity_call(std::string_view target) {
