@@ -48,6 +48,8 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=96)
     parser.add_argument("--side", type=int, default=3)
     args = parser.parse_args()
+    if args.size % args.side:
+        parser.error(f"--size must be a multiple of --side, {args.side}")
 
     mesh = sw.Mesh({"row": args.side, "column": args.side})
     tiles = P("row", "column")

@@ -37,8 +37,7 @@ def ring_attention(q: Any, k: Any, v: Any) -> Any:
     ring = [(i, (i + 1) % count) for i in range(count)]
     own_places = me * block + np.arange(block, dtype=np.int32)
 
-    def step(carry: Any, i: Any) -> Any:
-        k, v, most, total, mixed = carry
+    def attended(k: Any, v: Any, i: Any, most: Any, total: Any, mixed: Any) -> Any:
         # After i moves, a device holds the block of the device i places before it.
         places = (me - i) % count * block + np.arange(block, dtype=np.int32)
         scores = np.einsum("hqd,hkd->hqk", q, k) / np.sqrt(np.float32(width))
@@ -46,12 +45,16 @@ def ring_attention(q: Any, k: Any, v: Any) -> Any:
         higher = np.maximum(most, scores.max(-1))
         weights, before = np.exp(scores - higher[..., None]), np.exp(most - higher)
         total = total * before + weights.sum(-1)
-        mixed = mixed * before[..., None] + np.einsum("hqk,hkd->hqd", weights, v)
-        return (lax.ppermute(k, "ring", ring), lax.ppermute(v, "ring", ring), higher, total, mixed), None
+        return higher, total, mixed * before[..., None] + np.einsum("hqk,hkd->hqd", weights, v)
+
+    def step(carry: Any, i: Any) -> Any:
+        k, v, *sums = carry
+        k, v = lax.ppermute((k, v), "ring", ring)
+        return (k, v, *attended(k, v, i, *sums)), None
 
     rows = q[..., 0] * np.float32(0)
-    start = (k, v, rows - np.float32(1e30), rows, q * np.float32(0))
-    (_, _, _, total, mixed), _ = sw.scan(step, start, np.arange(count, dtype=np.int32))
+    own = attended(k, v, np.int32(0), rows - np.float32(1e30), rows, q * np.float32(0))
+    (_, _, _, total, mixed), _ = sw.scan(step, (k, v, *own), np.arange(1, count, dtype=np.int32))
     return mixed / total[..., None]
 
 

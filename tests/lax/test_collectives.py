@@ -102,6 +102,16 @@ def test_dtypes_stay(dtype: Any) -> None:
     np.testing.assert_array_equal(np.asarray(mean, np.float64), [3, 4])
 
 
+def test_sums_of_booleans_count() -> None:
+    x = np.array([1, 0, 1, 1, 0, 0, 1, 0], bool)
+    total = mapped(lambda x: lax.psum(x, "x"), P("x"), P())(x)
+    assert total.dtype == np.int32
+    np.testing.assert_array_equal(total, [3, 1])
+    np.testing.assert_array_equal(mapped(lambda x: lax.pmean(x, "x"), P("x"), P())(x), [0.75, 0.25])
+    scattered = mapped(lambda x: lax.psum_scatter(x, "y", tiled=True), P(), P("y"))(x)
+    np.testing.assert_array_equal(scattered, 2 * x.astype(np.int32))
+
+
 def test_untiled_forms() -> None:
     x = np.arange(4 * 4 * 4, dtype=np.float32).reshape(16, 4)
     stacked = mapped(lambda x: lax.all_gather(x, "x", axis=-1), P("x"), P())(x)

@@ -43,6 +43,14 @@ def test_starts_of_every_integer_dtype() -> None:
         check("dynamic_slice", X, (dtype(3), dtype(200 if np.dtype(dtype).kind == "u" else 100)), slice_sizes=(2, 4))
 
 
+def test_starts_are_wider_than_their_dtype() -> None:
+    long = np.arange(500)
+    np.testing.assert_array_equal(sw.lax.dynamic_slice(long, (np.int8(-3),), (3,)), [497, 498, 499])
+    np.testing.assert_array_equal(sw.lax.dynamic_index_in_dim(long, np.int8(-1)), [499])
+    for start in ((np.uint64(2**63 + 5), np.int32(0)), (np.uint64(2**64 - 1), np.uint64(0))):
+        np.testing.assert_array_equal(sw.lax.dynamic_slice(X, start, (1, 7)), X[4:])
+
+
 def test_starts_that_a_program_computes() -> None:
     for spec in placements(X):
         run = sw.jit(lambda x, i, s=spec: sw.lax.dynamic_slice(sw.shard(x, s), (i, i + 1), (2, 3)), mesh=MESH)

@@ -9,7 +9,7 @@
 //   %4 = tanh %3                 over %2: nothing else needs it   1 MiB + 4 MiB
 //
 // Never below the rehearsal of the runtime (Executable::memory). Above it where there are branches: of each op with
-// branches, the results of all of them count. A nest of d loops is walked 2^d times.
+// branches, the results of all of them count, in a loop once for each trip that is walked. A nest of d loops is walked 2^d times.
 #pragma once
 
 #include <cstddef>

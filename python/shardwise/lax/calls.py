@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..errors import DTypeError, message
 from ..jit import run_as_program
 from ..numpy._primitives import operand
+from ..numpy._promote import is_inexact
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Trace, Tracer, WeakTracer, current_trace
 from ..trees import flatten, unflatten
@@ -39,10 +41,15 @@ def lifted(*arrays: Any) -> list[Tracer]:
     return [recording().lift(x) for x in arrays]
 
 
-def with_dtype(x: Any, dtype: np.dtype[Any]) -> Tracer:
+def with_dtype(function: str, x: Any, dtype: np.dtype[Any]) -> Tracer:
     """``x`` as a value of the program: a Python number takes the dtype, an array keeps its own."""
     is_number = isinstance(x, (bool, int, float, WeakTracer)) and not isinstance(x, np.generic)
-    return operand(recording(), x, dtype) if is_number else recording().lift(x)
+    if not is_number:
+        return recording().lift(x)
+    if not is_inexact(dtype) and np.dtype(getattr(x, "dtype", type(x))).kind == "f":
+        got = f"a float for {np.dtype(dtype).name}"
+        raise DTypeError(message(f"lax.{function}", "a float must stand beside an array of floats", got, "convert one"))
+    return operand(recording(), x, dtype)
 
 
 def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
@@ -61,11 +68,15 @@ def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
         @entry_point
         @wraps(record)
         def call(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            arguments = bound.arguments
+            for name in names:
+                if name != "start_indices" and name not in known and _is_list_of_numbers(arguments.get(name)):
+                    got = type(arguments[name]).__name__
+                    raise DTypeError(message(what, f"{name} must be an array", f"a {got} of numbers", "use np.asarray"))
             if current_trace() is not None:
                 return record(*args, **kwargs)
-            bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            arguments = bound.arguments
             constant = {name for name in known if all(map(_is_number, flatten(arguments[name])[0]))}
             given = [name for name in names if name in arguments and name not in constant]
             leaves, tree = flatten([arguments[name] for name in given])
@@ -89,6 +100,10 @@ def _of_leaves(record: Callable[..., Any], names: list[str], tree: Any, static: 
         return record(**dict(zip(names, unflatten(tree, list(leaves)))), **static)
 
     return run
+
+
+def _is_list_of_numbers(x: Any) -> bool:
+    return isinstance(x, (list, tuple)) and len(x) > 0 and all(map(_is_number, flatten(x)[0]))
 
 
 def _is_number(x: Any) -> bool:

@@ -17,7 +17,7 @@ from .. import _core
 from ..array_leaves import lifted_results
 from ..dtypes import dtype_name, is_inexact
 from ..errors import ShapeError, ShardingError, message, shown
-from ..numpy._primitives import reshape
+from ..numpy._primitives import convert, reshape
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Trace, Tracer, current_trace
 from ..trees import unflatten
@@ -47,6 +47,10 @@ class _Axes:
 
     def __init__(self, function: str, axis_name: Any) -> None:
         self.function = f"lax.{function}"
+        is_list = isinstance(axis_name, (tuple, list)) and all(isinstance(name, str) for name in axis_name)
+        if not isinstance(axis_name, str) and not (is_list and axis_name):
+            rule = "axis_name must be the name of a manual axis, or a tuple of such names"
+            raise ShardingError(message(self.function, rule, shown(axis_name)))
         self.names = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
         trace = current_trace()
         manual = () if trace is None else trace.manual_axes
@@ -57,10 +61,8 @@ class _Axes:
                 raise ShardingError(message(self.function, rule, repr(name), known))
         if len(set(self.names)) < len(self.names):
             raise ShardingError(message(self.function, "axis_name must name an axis once", repr(self.names)))
-        assert trace is not None or not self.names
-        if trace is None or trace.mesh is None:
-            rule = "axis_name must name a manual axis"
-            raise ShardingError(message(self.function, rule, repr(axis_name), "name an axis of sw.shard_map"))
+        assert trace is not None
+        assert trace.mesh is not None, "a region has a mesh"
         self.trace: Trace = trace
         self.mesh = trace.mesh
         self.size = math.prod(dict(zip(self.mesh.axis_names, self.mesh.axis_sizes))[name] for name in self.names)
@@ -74,7 +76,7 @@ class _Axes:
         """The attributes of groups of devices, and the size of a group."""
         if axis_index_groups is None:
             return {_GROUPS: self.attribute()}, self.size
-        rows = [list(map(operator.index, group)) for group in axis_index_groups]
+        rows = self.integers("axis_index_groups", axis_index_groups)
         if sorted(i for row in rows for i in row) != list(range(self.size)) or len(set(map(len, rows))) != 1:
             rule = f"axis_index_groups must be groups of one size, with each of the {self.size} positions once"
             raise ShardingError(message(self.function, rule, shown(rows)))
@@ -92,6 +94,13 @@ class _Axes:
         leaves, tree = lifted_results(self.trace, self.function, x)
         return unflatten(tree, [each(leaf) for leaf in leaves])
 
+    def integers(self, name: str, rows: Any) -> list[list[int]]:
+        """Lists of integers, for an argument that has such."""
+        try:
+            return [list(map(operator.index, row)) for row in rows]
+        except TypeError:
+            raise ShardingError(message(self.function, f"{name} must be lists of integers", shown(rows))) from None
+
     def dim(self, name: str, value: Any, ndim: int) -> int:
         """A dim, counted from the end if it is negative."""
         dim = operator.index(value)
@@ -108,6 +117,11 @@ class _Axes:
             raise ShapeError(message(self.function, rule, f"{x.dtype.name}{list(x.shape)}", way_out))
 
 
+def _counted(x: Tracer) -> Tracer:
+    """Booleans as integers, as a sum takes them: their addition is a logical or."""
+    return convert(x, np.dtype(np.int32)) if x.dtype.kind == "b" else x
+
+
 def _reduced(axes: _Axes, x: Any, op: str, axis_index_groups: Groups) -> Any:
     attrs, _ = axes.groups(axis_index_groups)
     return axes.of_leaves(x, lambda leaf: axes.trace.emit("stablehlo.all_reduce", (leaf,), attrs, region_op=op))
@@ -118,7 +132,8 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     """The sum of the shards of all devices along manual axes, which each of them gets.
 
     Args:
-        x: a tree of arrays, each of one device. A Python number is the same on all devices: its sum needs no message.
+        x: a tree of arrays, each of one device; of booleans, it counts those that are true, in int32. A Python number
+            is the same on all devices: its sum needs no message.
         axis_name: a manual axis of the region around the call, or several.
         axis_index_groups: groups of positions along the axes, all of one size; each group has a sum of its own.
 
@@ -130,7 +145,10 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     axes = _Axes("psum", axis_name)
     if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
         return x * axes.groups(axis_index_groups)[1]
-    return _reduced(axes, x, "stablehlo.add", axis_index_groups)
+    attrs, _ = axes.groups(axis_index_groups)
+    return axes.of_leaves(
+        x, lambda leaf: axes.trace.emit("stablehlo.all_reduce", (_counted(leaf),), attrs, region_op="stablehlo.add")
+    )
 
 
 @entry_point
@@ -151,6 +169,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> A
     attrs, size = axes.groups(axis_index_groups)
 
     def mean(leaf: Tracer) -> Any:
+        leaf = _counted(leaf)
         total: Any = axes.trace.emit("stablehlo.all_reduce", (leaf,), attrs, region_op="stablehlo.add")
         return total / (np.array(size, leaf.dtype) if is_inexact(leaf.dtype) else size)
 
@@ -246,6 +265,7 @@ def psum_scatter(
     attrs, size = axes.groups(axis_index_groups)
 
     def scattered(leaf: Tracer) -> Tracer:
+        leaf = _counted(leaf)
         dim = axes.dim("scatter_dimension", scatter_dimension, leaf.ndim)
         axes.expect_size("scatter_dimension", leaf, dim, size, is_exact=not tiled)
         before, after = leaf.shape[:dim], leaf.shape[dim + 1 :]
@@ -304,7 +324,9 @@ def all_to_all(
 
 
 def _permuted(axes: _Axes, x: Any, perm: Any) -> Any:
-    pairs = [tuple(map(operator.index, pair)) for pair in perm]
+    pairs = axes.integers("perm", perm)
+    if any(len(pair) != 2 for pair in pairs):
+        raise ShardingError(message(axes.function, "perm must have pairs of a source and a target", shown(pairs)))
     for side, ends in zip(("source", "target"), zip(*pairs)):
         if len(set(ends)) < len(ends) or not all(0 <= end < axes.size for end in ends):
             rule = f"perm must have each {side} once, from 0 to {axes.size - 1}"

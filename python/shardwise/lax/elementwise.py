@@ -85,7 +85,7 @@ def _of_integers(function: str, x: Tracer) -> Tracer:
 def _alike(function: str, *arrays: Any) -> list[Tracer]:
     """Arrays of one dtype, broadcast to one shape. Python numbers take the dtype of the arrays."""
     typed = [x.dtype for x in arrays if hasattr(x, "dtype") and not isinstance(x, WeakTracer)]
-    rows = lifted(*arrays) if not typed else [with_dtype(x, np.dtype(typed[0])) for x in arrays]
+    rows = lifted(*arrays) if not typed else [with_dtype(function, x, np.dtype(typed[0])) for x in arrays]
     dtypes = {x.dtype for x in rows}
     if len(dtypes) != 1:
         got = shown([x.dtype.name for x in rows])
@@ -219,7 +219,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     Source: `jax.lax.clamp`; StableHLO clamp.
     """
     (row,) = lifted(x)
-    low, high = with_dtype(min, row.dtype), with_dtype(max, row.dtype)
+    low, high = with_dtype("clamp", min, row.dtype), with_dtype("clamp", max, row.dtype)
     for bound in (low, high):
         if bound.dtype != row.dtype:
             got = f"{bound.dtype.name} for {row.dtype.name}"
@@ -280,19 +280,19 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
 
     Args:
         operand: an array of floating-point elements.
-        exponent_bits: at least 1.
-        mantissa_bits: at least 0.
+        exponent_bits: from 1 to 64.
+        mantissa_bits: from 0 to 64.
 
     Raises:
         DTypeError: other elements.
-        ValueError: fewer bits.
+        ValueError: other numbers of bits.
 
     Source: `jax.lax.reduce_precision`; StableHLO reduce_precision.
     """
     (x,) = lifted(operand)
     bits = operator.index(exponent_bits), operator.index(mantissa_bits)
-    if bits[0] < 1 or bits[1] < 0:
-        rule = "exponent_bits must be at least 1, and mantissa_bits at least 0"
+    if not 1 <= bits[0] <= 64 or not 0 <= bits[1] <= 64:
+        rule = "exponent_bits must be from 1, and mantissa_bits from 0, to 64"
         raise ValueError(message("lax.reduce_precision", rule, f"{bits[0]} and {bits[1]}"))
     attrs = {"exponent_bits": np.int32(bits[0]), "mantissa_bits": np.int32(bits[1])}
     return recording().emit("stablehlo.reduce_precision", (_of_floats("reduce_precision", x),), attrs)

@@ -180,7 +180,7 @@ def gather(
         return found
     inside = _are_inside(places, _limits(x, numbers.start_index_map, sizes, places.dtype))
     dims = tuple(d for d in range(found.ndim) if d in numbers.offset_dims)
-    filling = with_dtype(_filling(x.dtype) if fill_value is None else fill_value, x.dtype).astype(x.dtype)
+    filling = with_dtype("gather", _filling(x.dtype) if fill_value is None else fill_value, x.dtype).astype(x.dtype)
     return np.where(np.expand_dims(inside, dims), found, filling)
 
 

@@ -28,8 +28,9 @@ __all__ = [
 ]
 
 
-def _starts(function: str, start_indices: Any, ndim: int) -> list[Tracer]:
-    """One integer scalar for each dim, of one dtype."""
+def _starts(function: str, start_indices: Any, shape: Sequence[int]) -> list[Tracer]:
+    """One integer scalar for each dim, of one signed dtype."""
+    ndim = len(shape)
     if hasattr(start_indices, "ndim") and np.ndim(start_indices) == 1:
         (vector,) = lifted(start_indices)
         starts = [vector[i] for i in range(vector.shape[0])]
@@ -41,21 +42,22 @@ def _starts(function: str, start_indices: Any, ndim: int) -> list[Tracer]:
     if not all(is_integer(start.dtype) for start in starts):
         got = shown([start.dtype.name for start in starts])
         raise DTypeError(message(f"lax.{function}", "start_indices must be integers", got))
-    dtype = np.result_type(*(start.dtype for start in starts)) if starts else np.dtype(np.int32)
-    dtype = dtype if is_integer(dtype) else np.dtype(np.int64)  # of uint64 and a signed one
-    return [convert(start, dtype) for start in starts]
+    wide = max(shape, default=0) > np.iinfo(np.int32).max or any(start.dtype.itemsize >= 4 for start in starts)
+    return [_signed(start, np.dtype(np.int64 if wide else np.int32)) for start in starts]
+
+
+def _signed(start: Any, dtype: np.dtype[Any]) -> Tracer:
+    """The start in a dtype that has the size of each dim, too."""
+    if start.dtype == np.uint64:
+        start = np.minimum(start, np.uint64(np.iinfo(np.int64).max))
+    return convert(start, dtype)
 
 
 def _from_end(starts: Sequence[Tracer], sizes: Sequence[int]) -> list[Any]:
     """Negative starts count from the end, as in `jax.lax`."""
-    trace = recording()
     found: list[Any] = []
     for start, size in zip(starts, sizes):
-        if start.dtype.kind == "u":
-            found.append(start)
-            continue
-        limit = trace.lift(np.array(min(size, np.iinfo(start.dtype).max), start.dtype))
-        found.append(np.where(start < 0, start + limit, start))
+        found.append(np.where(start < 0, start + np.array(size, start.dtype), start))
     return found
 
 
@@ -80,7 +82,7 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int]) 
     if len(sizes) != x.ndim or any(not 0 <= size <= n for size, n in zip(sizes, x.shape)):
         rule = "slice_sizes must have a size for each dim, from 0 to that of the dim"
         raise ShapeError(message("lax.dynamic_slice", rule, f"{sizes} for {x.dtype.name}{list(x.shape)}"))
-    starts = _from_end(_starts("dynamic_slice", start_indices, x.ndim), x.shape)
+    starts = _from_end(_starts("dynamic_slice", start_indices, x.shape), x.shape)
     return recording().emit("stablehlo.dynamic_slice", (x, *starts), {"slice_sizes": list(sizes)})
 
 
@@ -106,7 +108,7 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any) -> Any:
     if part.ndim != x.ndim or any(n > m for n, m in zip(part.shape, x.shape)):
         got = f"{list(part.shape)} for {list(x.shape)}"
         raise ShapeError(message("lax.dynamic_update_slice", "update must fit into the operand", got))
-    starts = _from_end(_starts("dynamic_update_slice", start_indices, x.ndim), x.shape)
+    starts = _from_end(_starts("dynamic_update_slice", start_indices, x.shape), x.shape)
     return recording().emit("stablehlo.dynamic_update_slice", (x, part, *starts))
 
 

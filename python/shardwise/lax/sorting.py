@@ -26,7 +26,7 @@ __all__ = ["argsort", "sort", "sort_key_val", "top_k"]
 def top_k(operand: Any, k: int, *, axis: int = -1) -> Any:
     """The ``k`` largest elements along a dim, the largest first, and their indices.
 
-    Of equal elements the first ones win; NaN is larger than any number.
+    Of equal elements the first ones win. The order is IEEE 754's total order: -NaN, -inf, …, -0.0, 0.0, …, inf, NaN.
 
     Args:
         operand: an array with an order.
