@@ -79,6 +79,20 @@ def test_loops_and_branches_are_bounds(name: str) -> None:
     assert most <= peak <= 1.2 * most
 
 
+def test_branches_in_a_loop_are_a_loose_bound() -> None:
+    """Each trip may keep the memory that one branch keeps, and make that of the other."""
+
+    def run(x: Any) -> Any:
+        def step(i: Any, carry: Any) -> Any:
+            return sw.cond(i > 2, lambda a, b: (b, a), lambda a, b: (a @ a, b.T), *carry)
+
+        return sw.fori_loop(0, 5, step, (x, x + 1))
+
+    program = sw.jit(run, mesh=MESH).lower(np.zeros((64, 64), np.float32)).compile()
+    peak, most = counted(program, [])[0], rehearsed(program, [])[0]
+    assert most <= peak <= 2 * most
+
+
 @settings(max_examples=150)
 @given(meshes().flatmap(programs))
 def test_random_programs_are_bounds(program: Program) -> None:
