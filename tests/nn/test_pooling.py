@@ -110,3 +110,9 @@ def test_what_is_refused() -> None:
         sw.nn.avg_pool(X, (2, 2), padding="CIRCULAR")
     with pytest.raises(sw.ShapeError, match=r"nn.max_pool: a window must fit"):
         sw.nn.max_pool(X, (8, 2))
+
+
+def test_the_first_of_equal_extrema_has_the_gradient() -> None:
+    x = np.array([[1.0], [1.0], [0.0], [0.0]])
+    for pool, expected in ((sw.nn.max_pool, [1, 1, 1, 0]), (sw.nn.min_pool, [1, 0, 2, 0])):
+        np.testing.assert_array_equal(sw.grad(lambda x, f=pool: f(x, (2,)).sum())(x)[:, 0], expected)

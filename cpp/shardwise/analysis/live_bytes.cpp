@@ -163,7 +163,7 @@ class BranchInputs {
     for (const ArrayOf& array : arrays_) --buffers_[array.buffer].others;
     for (size_t i = 0; i < homes_.size(); ++i) {
       BufferOf& buffer = buffers_[arrays_[i].buffer];
-      // What others keep is not freed by a branch.
+      // A branch does not free a buffer that has other owners.
       if (buffer.others > 0) buffer.kept = values.at(homes_[i]).owner();
     }
   }

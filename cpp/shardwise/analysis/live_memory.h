@@ -20,7 +20,7 @@
 
 namespace shardwise {
 
-// What owns each of these arrays.
+// Each of these arrays has such an owner.
 struct Owner {
   int64_t bytes = 0;   // that it keeps alive
   uint32_t label = 0;  // of its buffer

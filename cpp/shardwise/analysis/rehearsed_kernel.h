@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel does with memory, without what it computes:
+// Rehearses a kernel: it allocates, views or takes memory, and computes nothing.
 //
 //   %y = dot_general %a, %b            allocates %y
 //   %y = transpose %a                  sets a view of %a

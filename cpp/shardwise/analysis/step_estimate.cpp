@@ -193,7 +193,7 @@ class StepTimer {
     return saturated_sum(inside.length, further);
   }
 
-  // Of the regions of a loop, what is no body. A function has no op.
+  // The condition is the region of a loop that is not its body. The region of a function has no op.
   bool is_condition(RegionId id) const {
     const OpId owner = module_.region(id).op;
     return owner && module_.op(owner).def->regions == Regions::kLoop;

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError, message, shown
-from ..lax.calls import lifted, on_arrays, recording
-from ..numpy._primitives import splat
+from ..lax import reduce_window
 from ._arguments import inexact, like, public
 
 __all__ = ["avg_pool", "max_pool", "min_pool"]
@@ -20,20 +19,9 @@ __all__ = ["avg_pool", "max_pool", "min_pool"]
 _Windows = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]]  # sizes, strides, padding of each dim
 
 
-@on_arrays("x")
-def _reduce_window(x: Any, op: str, init: float, windows: _Windows) -> Any:
-    (operand,) = lifted(x)
+def _pooled(x: Any, init: float, computation: Any, windows: _Windows) -> Any:
     sizes, strides, padding = windows
-    ones = (1,) * len(sizes)
-    attrs = {
-        "base_dilations": ones,
-        "padding": np.array(padding, np.int64).reshape(len(sizes), 2),
-        "window_dilations": ones,
-        "window_dimensions": sizes,
-        "window_strides": strides,
-    }
-    start = splat(recording(), init, (), operand.dtype)
-    return recording().emit("stablehlo.reduce_window", (operand, start), attrs, None, None, f"stablehlo.{op}")
+    return reduce_window(x, init, computation, sizes, strides, padding)
 
 
 def _numbers(function: str, name: str, given: Any, count: int | None = None) -> tuple[int, ...]:
@@ -101,14 +89,13 @@ def max_pool(inputs: Any, window_shape: Any, strides: Any = None, padding: Any =
     Layout: split batch dims and features need no communication. Along a split window dim, neighbours exchange the
     elements that windows share: none if windows end where shards do.
 
-    Source: `flax.linen.max_pool`; StableHLO reduce_window. Equal largest elements share the gradient (JAX gives it to
-        the first of them).
+    Source: `flax.linen.max_pool`; StableHLO reduce_window. The first of equal largest elements has the gradient.
 
     >>> max_pool(np.array([[1.0], [3.0], [2.0]]), (2,)).ravel()
     array([3., 3.])
     """
     x = inexact("nn.max_pool", inputs, "inputs")
-    return _reduce_window(x, "maximum", -np.inf, _windows("nn.max_pool", x, window_shape, strides, padding))
+    return _pooled(x, -np.inf, np.maximum, _windows("nn.max_pool", x, window_shape, strides, padding))
 
 
 @public
@@ -128,13 +115,13 @@ def min_pool(inputs: Any, window_shape: Any, strides: Any = None, padding: Any =
     Layout: split batch dims and features need no communication. Along a split window dim, neighbours exchange the
     elements that windows share: none if windows end where shards do.
 
-    Source: `flax.linen.min_pool`; StableHLO reduce_window. Equal least elements share the gradient.
+    Source: `flax.linen.min_pool`; StableHLO reduce_window. The first of equal least elements has the gradient.
 
     >>> min_pool(np.array([[1.0], [3.0], [2.0]]), (2,)).ravel()
     array([1., 2.])
     """
     x = inexact("nn.min_pool", inputs, "inputs")
-    return _reduce_window(x, "minimum", np.inf, _windows("nn.min_pool", x, window_shape, strides, padding))
+    return _pooled(x, np.inf, np.minimum, _windows("nn.min_pool", x, window_shape, strides, padding))
 
 
 @public
@@ -164,7 +151,7 @@ def avg_pool(
     """
     x = inexact("nn.avg_pool", inputs, "inputs")
     sizes, strides, padding = windows = _windows("nn.avg_pool", x, window_shape, strides, padding)
-    summed = _reduce_window(x, "add", 0.0, windows)
+    summed = _pooled(x, 0.0, np.add, windows)
     if count_include_pad:
         return summed / like(int(np.prod(sizes)), x)
     counts = np.ones((), np.float64)
