@@ -14,6 +14,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/gil.h"
+#include "shardwise/bindings/signal_check.h"
 #include "shardwise/compiler/driver.h"
 #include "shardwise/mesh/sharding_text.h"
 #include "shardwise/ops/build/decomposition.h"
@@ -143,23 +144,6 @@ ArrayPtr reshard(const ShardedArray& array, const TensorSharding& sharding, bool
   const WithoutGil released;
   return owned_by(devices, scatter(gather_from(array, processes), sharding.closed()));
 }
-
-// Lets Ctrl-C stop a run, between two ops or inside a long one. The GIL is asked for every 10 ms at most: runs of small
-// programs in several threads would otherwise wait for each other at every op.
-class SignalCheck {
- public:
-  void operator()() {
-    throw_if_shutting_down();
-    if (std::chrono::steady_clock::now() < next_) return;
-    const WithGil held;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    next_ = std::chrono::steady_clock::now() + kPause;
-  }
-
- private:
-  static constexpr std::chrono::milliseconds kPause{10};
-  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + kPause;
-};
 
 // The list loses the donated arguments, so that it does not hold their memory during the run.
 std::vector<ArrayPtr> run(PyExecutable& self, py::list arguments, bool faithful, bool poison, bool trace,

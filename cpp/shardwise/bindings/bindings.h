@@ -17,6 +17,7 @@ void bind_hardware(pybind11::module_& module);
 void bind_ir(pybind11::module_& module);
 void bind_passes(pybind11::module_& module);
 void bind_runtime(pybind11::module_& module);
+void bind_solve(pybind11::module_& module);
 void bind_processes(pybind11::module_& module);
 
 // Parts of `ir`, which bind_ir calls: the recorder of programs, and custom calls that Python defines.

@@ -11,6 +11,7 @@ PYBIND11_MODULE(_core, module) {
   auto hardware = module.def_submodule("hardware", "Rates and links of machines");
   auto ir = module.def_submodule("ir", "Graphs and their text");
   auto passes = module.def_submodule("passes", "The compiler pipeline");
+  auto solve = module.def_submodule("solve", "Cheapest options of a cost graph");
   auto analysis = module.def_submodule("analysis", "Times of ops, how often they run");
   auto processes = module.def_submodule("processes", "Runs in several processes");
   auto runtime = module.def_submodule("runtime", "Arrays and execution on a virtual mesh");
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, module) {
   shardwise::bind_hardware(hardware);
   shardwise::bind_ir(ir);
   shardwise::bind_passes(passes);
+  shardwise::bind_solve(solve);
   shardwise::bind_analysis(analysis);
   shardwise::bind_processes(processes);
   shardwise::bind_runtime(runtime);

@@ -8,7 +8,8 @@ from . import mesh
 from . import hardware
 from . import ir
 from . import passes
+from . import solve
 from . import analysis
 from . import processes
 from . import runtime
-__all__: list[str] = ['analysis', 'error', 'hardware', 'ir', 'mesh', 'passes', 'processes', 'runtime']
+__all__: list[str] = ['analysis', 'error', 'hardware', 'ir', 'mesh', 'passes', 'processes', 'runtime', 'solve']

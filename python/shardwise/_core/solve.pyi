@@ -1,0 +1,28 @@
+# Written by `make stubs`; do not edit.
+"""
+Cheapest options of a cost graph
+"""
+from __future__ import annotations
+import collections.abc
+import typing
+__all__: list[str] = ['CostGraph', 'FORBIDDEN', 'solve']
+class CostGraph:
+    def __init__(self) -> None:
+        ...
+    def add_edge(self, a: typing.SupportsInt | typing.SupportsIndex, b: typing.SupportsInt | typing.SupportsIndex, costs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> None:
+        ...
+    def add_node(self, costs: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> int:
+        """
+        The number of the new node
+        """
+    def add_use(self, node: typing.SupportsInt | typing.SupportsIndex, begin: typing.SupportsInt | typing.SupportsIndex, end: typing.SupportsInt | typing.SupportsIndex, bytes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> None:
+        ...
+    def cost_of(self, picks: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> int:
+        ...
+    def peak_of(self, picks: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> int:
+        ...
+    def set_limit(self, bytes: typing.SupportsInt | typing.SupportsIndex) -> None:
+        ...
+def solve(graph: CostGraph, *, bound_cells: typing.SupportsInt | typing.SupportsIndex = 2000000000, search_cells: typing.SupportsInt | typing.SupportsIndex = 2000000000, rounds_without_gain: typing.SupportsInt | typing.SupportsIndex = 400, start: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> tuple[list[int], int, int]:
+    ...
+FORBIDDEN: int = 1000000000000000000
