@@ -12,7 +12,9 @@
 #include "shardwise/base/text.h"
 #include "shardwise/choice/choice_prices.h"
 #include "shardwise/choice/choice_text.h"
+#include "shardwise/choice/graph/program_graph.h"
 #include "shardwise/choice/greedy/greedy_walk.h"
+#include "shardwise/choice/solve/solve.h"
 #include "shardwise/choice/unify_meshes.h"
 #include "shardwise/choice/verify_choice.h"
 #include "shardwise/cost/hardware_json.h"
@@ -40,6 +42,8 @@ std::span<const Walk> walks(Objective objective) {
   return objective == Objective::kTime ? std::span(kWalks) : std::span(kWalks).last(1);
 }
 
+constexpr SolveEffort kEffort{.bound_cells = 20'000'000, .search_cells = 20'000'000, .rounds_without_gain = 10, .tolerance = 1e-6};
+
 // Reports list the ways of the walk that looks at most.
 void explain_by(const Choice& widest, Choice& best) {
   if (&widest == &best) return;
@@ -52,6 +56,23 @@ void explain_by(const Choice& widest, Choice& best) {
 // Where messages take time by themselves, that of a chain is in its price.
 bool has_latency(const Hardware& hardware) {
   return std::ranges::any_of(hardware.tiers, [](const Tier& tier) { return tier.latency_ps > 0; });
+}
+
+// The choice of the whole graph around a known one, if it is cheaper.
+std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choice& known, ChoicePrices& prices,
+                                       PassContext& context) {
+  program.costs.set_are_times(context.options.objective == Objective::kTime);
+  const ProgramGraph graph(program, known);
+  const Solution solution = solve(graph.costs(), kEffort, graph.known_picks());
+  if (!solution.is_feasible() || !graph.has_other_ops(solution.picks)) return nullptr;
+  context.choice = nullptr;
+  greedy_choice(program, CandidateScope::kSuggested, context, graph.chosen(solution.picks));
+  context.choice->price = prices.of(*context.choice);
+  const auto paid = [&](const Price& price) {
+    return context.options.objective == Objective::kBytes ? std::pair(price.bytes, price.ps)
+                                                          : std::pair(price.ps, price.bytes);
+  };
+  return paid(context.choice->price) < paid(known.price) ? context.choice : nullptr;
 }
 
 }  // namespace
@@ -84,6 +105,7 @@ Module choose(Module module, PassContext& context) {
     run(walk);
     if (best == nullptr || context.choice->price < best->price) best = context.choice;
   }
+  if (const auto refined = refined_choice(program, *best, prices, context)) best = refined;
   const bool is_asked = context.pinned != nullptr && !context.pinned->asked.empty();
   if (is_asked && objective == Objective::kBytes) run({false, CandidateScope::kAll});
   context.choice = best;

@@ -61,13 +61,19 @@ PlacementId Versions::entry(ValueId value, PlacementId carry) const {
   return placements_.of(module_.value(value).type, placement->dim_axes(), {}, Reducer::kNone, placement->mesh);
 }
 
-// Only reductions that are already pending can stay pending.
-bool Versions::can_reach(PlacementId from, PlacementId need) const {
-  const Placement* to = placements_.find(need);
-  if (to == nullptr || to->unreduced.empty()) return true;
-  const Placement* placement = placements_.find(from);
-  return placement != nullptr && placement->reducer == to->reducer && placement->mesh == to->mesh &&
-         difference(to->unreduced, placement->unreduced).empty();
+bool can_bring(const ProgramPlacements& placements, PlacementId from, PlacementId to) {
+  const Placement* after = placements.find(to);
+  if (after == nullptr || after->unreduced.empty()) return true;
+  const Placement* before = placements.find(from);
+  return before != nullptr && before->reducer == after->reducer && before->mesh == after->mesh &&
+         difference(after->unreduced, before->unreduced).empty();
+}
+
+bool Versions::can_be_brought(ValueId value, PlacementId need) const {
+  const Placed& placed = placed_[value.index];
+  const Placement* wanted = placements_.find(need);
+  if (placed.constant || wanted == nullptr || wanted->unreduced.empty()) return true;
+  return placed.depth == depth() && can_bring(placements_, placed.versions[0].placement, need);
 }
 
 const Versions::Version* Versions::nearest(const Placed& placed, TypeId type, PlacementId need, Cost& cost) {
@@ -77,7 +83,7 @@ const Versions::Version* Versions::nearest(const Placed& placed, TypeId type, Pl
       cost = {};
       return &version;
     }
-    if (!can_reach(version.placement, need)) continue;
+    if (!can_bring(placements_, version.placement, need)) continue;
     const Cost from_here = costs_.reshard(type, version.placement, need);
     if (best != nullptr && from_here >= cost) continue;
     best = &version;
@@ -129,7 +135,7 @@ const Versions::Version* Versions::chosen(ValueId value, PlacementId need, Value
   std::vector<const Version*> possible;
   for (const Version& version : versions) {
     if (version.placement == need) return &version;
-    if (can_reach(version.placement, need)) possible.push_back(&version);
+    if (can_bring(placements_, version.placement, need)) possible.push_back(&version);
   }
   const ValueId operand = narrower(value);
   Cost cost;

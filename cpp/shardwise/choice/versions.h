@@ -54,6 +54,8 @@ class Versions {
   // Of having the value like that, for one run of the op at hand. A version that is made before a loop counts for all its
   // trips together.
   Cost cost(ValueId value, PlacementId need);
+  // Whether a region may need the value like that here: it takes no pending reduction from around it.
+  bool can_be_brought(ValueId value, PlacementId need) const;
   void need(ValueId value, PlacementId need);
 
  private:
@@ -80,7 +82,6 @@ class Versions {
   ValueId narrower(ValueId value) const;
   bool is_pending(const Placed& placed) const;
   void compute_again(ValueId value, ValueId narrow, PlacementId need);
-  bool can_reach(PlacementId from, PlacementId need) const;
   void make_constant(ValueId value, PlacementId need);
   size_t depth() const { return scopes_.size() - 1; }
   size_t depth_of_version(const Placed& placed) const;
@@ -94,6 +95,9 @@ class Versions {
   std::vector<Scope> scopes_;   // the body of the function first
   std::vector<Placed> placed_;  // by value
 };
+
+// Whether a value in one placement can be brought to another: only reductions that are already pending can stay pending.
+bool can_bring(const ProgramPlacements& placements, PlacementId from, PlacementId to);
 
 // Whether a device can create its part of a constant without the others: the rule has a pass-through factor for each
 // sharded dim.

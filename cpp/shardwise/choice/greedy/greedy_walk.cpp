@@ -26,8 +26,9 @@ void defer_reductions(OpenLoops& loops, DeferredReductions& deferred) {
 
 class GreedyWalk {
  public:
-  GreedyWalk(const WalkedProgram& program, CandidateScope scope, PassContext& context)
-      : module_(program.module),
+  GreedyWalk(const WalkedProgram& program, CandidateScope scope, PassContext& context, const GivenChoices& given)
+      : given_(given),
+        module_(program.module),
         calls_(program.calls),
         placements_(program.placements),
         choice_(module_, program.keys, placements_, program.costs.hardware(), context),
@@ -75,7 +76,17 @@ class GreedyWalk {
     // Nothing is known about the dims of an op without a rule, so each device computes all of it.
     if (rule.empty()) return place(op, replicated_choice(placements_, op));
     choice_.add_name(op.id());
-    place(op, chooser_.choose(op, rule));
+    const OpChoice* given = given_choice(op);
+    place(op, given != nullptr ? *given : chooser_.choose(op, rule));
+  }
+
+  const OpChoice* given_choice(const OpView& op) const {
+    const auto found = given_.find(op.id());
+    if (found == given_.end()) return nullptr;
+    for (size_t i = 0; i < op.operand_count(); ++i) {
+      if (!versions_.can_be_brought(op.operand(i), found->second.operands[i])) return nullptr;
+    }
+    return &found->second;
   }
 
   // The operands come to where the op takes them, and its results are where it makes them.
@@ -210,6 +221,7 @@ class GreedyWalk {
     });
   }
 
+  const GivenChoices& given_;
   Module& module_;
   const CallGraph& calls_;
   ProgramPlacements& placements_;
@@ -223,8 +235,9 @@ class GreedyWalk {
 
 }  // namespace
 
-void greedy_choice(const WalkedProgram& program, CandidateScope scope, PassContext& context) {
-  GreedyWalk(program, scope, context).run();
+void greedy_choice(const WalkedProgram& program, CandidateScope scope, PassContext& context,
+                   const GivenChoices& given) {
+  GreedyWalk(program, scope, context, given).run();
 }
 
 }  // namespace shardwise

@@ -8,6 +8,8 @@
 // in greedy/heuristics.h. Accumulators of loops are chosen as a whole (accumulator_chooser.h).
 #pragma once
 
+#include <unordered_map>
+
 #include "shardwise/choice/choice_key.h"
 #include "shardwise/choice/greedy/candidate_lists.h"
 #include "shardwise/choice/requested_sums.h"
@@ -26,7 +28,12 @@ struct WalkedProgram {
   Costs& costs;
 };
 
-// Makes PassContext::choice.
-void greedy_choice(const WalkedProgram& program, CandidateScope scope, PassContext& context);
+// How ops are to be computed that are chosen one by one. An op that cannot be, with its operands where they are by then, is
+// chosen by the walk.
+using GivenChoices = std::unordered_map<OpId, OpChoice>;
+
+// Makes PassContext::choice. Pins come before what is given.
+void greedy_choice(const WalkedProgram& program, CandidateScope scope, PassContext& context,
+                   const GivenChoices& given = {});
 
 }  // namespace shardwise

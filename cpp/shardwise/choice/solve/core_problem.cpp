@@ -6,56 +6,66 @@
 #include <utility>
 
 namespace shardwise {
+namespace {
+
+double largest_of(std::span<const GraphCost> costs) {
+  GraphCost largest = 0;
+  for (const GraphCost cost : costs) {
+    if (cost < kForbidden) largest = std::max(largest, cost);
+  }
+  return static_cast<double>(largest);
+}
+
+}  // namespace
 
 CoreProblem::CoreProblem(const CostGraph& graph, const ReducedGraph& reduced)
     : limit_(static_cast<double>(graph.limit())) {
   std::vector<size_t> number(graph.size(), 0);
-  double most = 1;
   for (size_t i = 0; i < graph.size(); ++i) {
     if (!reduced.is_left(i)) continue;
     number[i] = nodes_.size();
-    Node node;
-    node.id = i;
-    for (const GraphCost cost : reduced.costs(i)) node.costs.push_back(static_cast<double>(cost));
-    most += std::ranges::max(node.costs);
-    nodes_.push_back(std::move(node));
+    add_node(i, reduced.costs(i));
   }
+  for (const ReducedGraph::Edge& edge : reduced.edges()) forbidden_ += largest_of(edge.costs);
   for (const ReducedGraph::Edge& edge : reduced.edges()) {
-    GraphCost largest = 0;
-    for (const GraphCost cost : edge.costs) {
-      if (cost < kForbidden) largest = std::max(largest, cost);
-    }
-    most += static_cast<double>(largest);
+    if (!edge.is_gone) add_edge(number[edge.a], number[edge.b], edge.costs);
   }
-  forbidden_ = most;
-  add_edges(reduced, number);
   if (graph.limit() == CostGraph::kNoLimit) return;
   add_times(graph);
   add_uses(graph, reduced);
 }
 
-void CoreProblem::add_edges(const ReducedGraph& reduced, const std::vector<size_t>& number) {
-  for (const ReducedGraph::Edge& from : reduced.edges()) {
-    if (from.is_gone) continue;
-    Edge edge;
-    edge.a = number[from.a];
-    edge.b = number[from.b];
-    const size_t rows = options(edge.a), columns = options(edge.b);
-    edge.options_of_a = rows;
-    edge.costs.resize(rows * columns);
-    edge.flipped.resize(rows * columns);
-    for (size_t i = 0; i < rows; ++i) {
-      for (size_t j = 0; j < columns; ++j) {
-        const GraphCost cost = from.costs[i * columns + j];
-        edge.costs[i * columns + j] = cost < kForbidden ? static_cast<double>(cost) : forbidden_;
-        edge.flipped[j * rows + i] = edge.costs[i * columns + j];
-      }
+CoreProblem::CoreProblem(const CostGraph& graph) : limit_(static_cast<double>(graph.limit())) {
+  for (size_t i = 0; i < graph.size(); ++i) add_node(i, graph.costs(i));
+  for (const CostGraph::Edge& edge : graph.edges()) forbidden_ += largest_of(edge.costs);
+  for (const CostGraph::Edge& edge : graph.edges()) add_edge(edge.a, edge.b, edge.costs);
+}
+
+void CoreProblem::add_node(size_t id, std::span<const GraphCost> costs) {
+  Node& node = nodes_.emplace_back();
+  node.id = id;
+  node.costs.assign(costs.begin(), costs.end());
+  forbidden_ += largest_of(costs);
+}
+
+void CoreProblem::add_edge(size_t a, size_t b, std::span<const GraphCost> costs) {
+  Edge& edge = edges_.emplace_back();
+  edge.a = a;
+  edge.b = b;
+  const size_t rows = options(a), columns = options(b);
+  edge.options_of_a = rows;
+  edge.costs.resize(rows * columns);
+  edge.flipped.resize(rows * columns);
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t j = 0; j < columns; ++j) {
+      const GraphCost cost = costs[i * columns + j];
+      edge.costs[i * columns + j] = cost < kForbidden ? static_cast<double>(cost) : forbidden_;
+      edge.flipped[j * rows + i] = edge.costs[i * columns + j];
     }
-    nodes_[edge.a].neighbours.push_back({edges_.size(), edge.b});
-    nodes_[edge.b].neighbours.push_back({edges_.size(), edge.a});
-    cells_ += edge.costs.size();
-    edges_.push_back(std::move(edge));
   }
+  nodes_[a].neighbours.push_back({edges_.size() - 1, b});
+  nodes_[b].neighbours.push_back({edges_.size() - 1, a});
+  cells_ += edge.costs.size();
 }
 
 // The last time before something ends, if something has begun since the one before.

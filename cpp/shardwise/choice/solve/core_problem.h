@@ -46,6 +46,8 @@ class CoreProblem {
   };
 
   CoreProblem(const CostGraph& graph, const ReducedGraph& reduced);
+  // All of a problem without a limit, as it is.
+  explicit CoreProblem(const CostGraph& graph);
 
   size_t size() const { return nodes_.size(); }
   const Node& node(size_t i) const { return nodes_[i]; }
@@ -63,16 +65,17 @@ class CoreProblem {
   void add_prices(size_t node, std::span<const double> prices_before, double factor, std::vector<double>& costs) const;
 
  private:
+  void add_node(size_t id, std::span<const GraphCost> costs);
+  void add_edge(size_t a, size_t b, std::span<const GraphCost> costs);
   void add_times(const CostGraph& graph);
   void add_uses(const CostGraph& graph, const ReducedGraph& reduced);
-  void add_edges(const ReducedGraph& reduced, const std::vector<size_t>& number);
   size_t at(int64_t time) const;
 
   std::vector<Node> nodes_;
   std::vector<Edge> edges_;
   std::vector<int64_t> times_;
   std::vector<double> base_;
-  double limit_ = 0, forbidden_ = 0;
+  double limit_ = 0, forbidden_ = 1;
   size_t cells_ = 0;
 };
 

@@ -16,6 +16,7 @@
 namespace shardwise {
 namespace {
 
+constexpr int kStepsOfProof = 4;
 constexpr size_t kStepsBetweenPicks = 5;
 // The bound ends after so many cells without a gain, in a number of steps between these.
 constexpr uint64_t kCellsWithoutGain = 300'000'000;
@@ -24,25 +25,27 @@ constexpr uint64_t kFewestWithoutGain = 60, kMostWithoutGain = 3000;
 class Solver {
  public:
   Solver(const CostGraph& graph, const SolveEffort& effort, const std::function<void()>& poll)
-      : graph_(graph), effort_(effort), poll_(poll), reduced_(graph) {}
+      : graph_(graph), effort_(effort), poll_(poll) {}
 
   Solution run(std::vector<uint32_t> start) {
     if (!start.empty()) {
       graph_.check(start);
       take(std::move(start));
+      if (graph_.limit() == CostGraph::kNoLimit && best_.is_feasible() && is_proven()) return std::move(best_);
     }
-    if (!reduced_.is_possible()) {
+    reduced_.emplace(graph_);
+    if (!reduced_->is_possible()) {
       best_.bound = kForbidden;
       return std::move(best_);
     }
-    const CoreProblem problem(graph_, reduced_);
+    const CoreProblem problem(graph_, *reduced_);
     const std::vector<double>& base = problem.base();
     if (!base.empty() && std::ranges::max(base) > problem.limit()) {
       best_.bound = kForbidden;
       return std::move(best_);
     }
     if (problem.size() == 0) {
-      take(reduced_.expanded(std::vector<uint32_t>(graph_.size(), 0)));
+      take(reduced_->expanded(std::vector<uint32_t>(graph_.size(), 0)));
       best_.bound = best_.cost;
     } else if (is_enumerable(problem)) {
       enumerate_all(problem);
@@ -53,6 +56,19 @@ class Solver {
   }
 
  private:
+  // Whether a few steps of the bound show that what is known already is best. They take the time of the exact steps alone.
+  bool is_proven() {
+    const CoreProblem whole(graph_);
+    DualBound dual(whole);
+    for (int step = 0; step < kStepsOfProof && !is_optimal(); ++step) {
+      poll();
+      dual.step(static_cast<double>(best_.cost));
+      take_bound(dual.bound());
+    }
+    return is_optimal();
+  }
+  double constant() const { return reduced_ ? static_cast<double>(reduced_->constant()) : 0; }
+
   void poll() const {
     if (poll_) poll_();
   }
@@ -67,17 +83,20 @@ class Solver {
   void take_core(const CoreProblem& problem, const std::vector<uint32_t>& picks) {
     std::vector<uint32_t> all(graph_.size(), 0);
     for (size_t i = 0; i < problem.size(); ++i) all[problem.node(i).id] = picks[i];
-    take(reduced_.expanded(std::move(all)));
+    take(reduced_->expanded(std::move(all)));
   }
   // Costs are integers, so that a bound is one, too.
   void take_bound(double bound) {
     const double all =
-        std::ceil(bound + static_cast<double>(reduced_.constant()) - 1e-6 * std::max(1.0, std::abs(bound)) - 1e-3);
+        std::ceil(bound + constant() - 1e-6 * std::max(1.0, std::abs(bound)) - 1e-3);
     if (all > static_cast<double>(best_.bound)) {
       best_.bound = std::min(static_cast<GraphCost>(std::min(all, static_cast<double>(kForbidden))), best_.cost);
     }
   }
-  bool is_optimal() const { return best_.cost <= best_.bound; }
+  bool is_optimal() const {
+    return best_.cost <= best_.bound ||
+           static_cast<double>(best_.cost - best_.bound) <= effort_.tolerance * static_cast<double>(best_.cost);
+  }
 
   void enumerate_all(const CoreProblem& problem) {
     const std::vector<uint32_t> picks = cheapest_by_enumeration(problem);
@@ -87,7 +106,7 @@ class Solver {
 
   std::vector<uint32_t> in_core(const CoreProblem& problem) const {
     std::vector<uint32_t> all, picks;
-    if (best_.picks.empty() || !reduced_.reduce(best_.picks, all)) return {};
+    if (best_.picks.empty() || !reduced_->reduce(best_.picks, all)) return {};
     for (size_t i = 0; i < problem.size(); ++i) picks.push_back(all[problem.node(i).id]);
     return picks;
   }
@@ -133,7 +152,7 @@ class Solver {
   const CostGraph& graph_;
   const SolveEffort& effort_;
   const std::function<void()>& poll_;
-  const ReducedGraph reduced_;
+  std::optional<ReducedGraph> reduced_;
   Solution best_;
 };
 
