@@ -22,9 +22,30 @@ void OpOptions::add(const OpView& op, const TensorPlaces& places, std::vector<Op
   }
 }
 
-std::vector<OpChoice> OpOptions::of(const OpView& op, const OpChoice& known, const Function& function,
-                                    const Places& places) {
-  std::vector<OpChoice> options{known};
+// All that the options and their costs depend on.
+const CostKey& OpOptions::key(const OpView& op, const OpChoice& known, const TensorPlaces& tensors,
+                              const Places& places) {
+  CostKey& key = key_;
+  key.clear();
+  const ShardingRule& rule = sharding_rule(op);
+  key.push_back(reinterpret_cast<uintptr_t>(&rule));
+  key.push_back(reinterpret_cast<uintptr_t>(known.method));
+  for (const std::vector<PlacementId>* ids : {&known.operands, &known.results, &tensors.declared, &places.results}) {
+    for (const PlacementId id : *ids) key.push_back(id.index);
+  }
+  for (const std::vector<PlacementId>& operand : places.operands) {
+    key.push_back(operand.size());
+    for (const PlacementId id : operand) key.push_back(id.index);
+  }
+  for (const std::vector<bool>* flags : {&places.is_constant, &places.is_used}) {
+    for (const bool flag : *flags) key.push_back(flag ? 1 : 0);
+  }
+  program_.costs.append_to_key(op, rule, key);
+  return key;
+}
+
+const OptionList& OpOptions::of(const OpView& op, const OpChoice& known, const Function& function,
+                                const Places& places) {
   TensorPlaces tensors;
   for (size_t i = 0; i < op.operand_count(); ++i) {
     tensors.declared.push_back(program_.placements.declared(op.operand(i)));
@@ -34,17 +55,41 @@ std::vector<OpChoice> OpOptions::of(const OpView& op, const OpChoice& known, con
     tensors.declared.push_back(wanted_placement(program_.module, program_.placements, function, op, i));
     tensors.current.push_back(places.results[i] ? places.results[i] : tensors.declared.back());
   }
+  std::unique_ptr<const OptionList>& found = known_[key(op, known, tensors, places)];
+  if (found != nullptr) return *found;
+  OptionList list;
+  list.choices = {known};
   tensors.is_constant = places.is_constant;
   tensors.is_used = places.is_used;
-  add(op, tensors, options);
+  add(op, tensors, list.choices);
   for (size_t i = 0; i < op.operand_count(); ++i) {
     for (size_t k = 1; k < places.operands[i].size(); ++k) {
       tensors.current[i] = places.operands[i][k];
-      add(op, tensors, options);
+      add(op, tensors, list.choices);
     }
     tensors.current[i] = places.operands[i].front();
   }
-  return options;
+  add_costs_and_homes(op, places, list);
+  found = std::make_unique<const OptionList>(std::move(list));
+  return *found;
+}
+
+PlacementId OpOptions::home(ProgramPlacements& placements, const OpView& op, const OpChoice& choice, size_t result) {
+  return has_wide_addends(placements, op, choice) ? placements.declared(op.result(result)) : choice.results[result];
+}
+
+void OpOptions::add_costs_and_homes(const OpView& op, const Places& places, OptionList& list) {
+  const std::vector<bool> is_moved(op.operand_count(), false);
+  list.homes.resize(op.result_count());
+  for (const OpChoice& choice : list.choices) {
+    Cost cost = program_.costs.compute({op, sharding_rule(op), choice, is_moved, places.is_used});
+    for (size_t i = 0; i < op.result_count(); ++i) {
+      const PlacementId made = choice.results[i], at = home(program_.placements, op, choice, i);
+      list.homes[i].push_back(at);
+      if (at != made) cost += program_.costs.reshard(type_made(program_.placements, op, i, made), made, at);
+    }
+    list.costs.push_back(cost);
+  }
 }
 
 }  // namespace shardwise

@@ -17,6 +17,12 @@
 
 namespace shardwise {
 
+struct OptionList {
+  std::vector<OpChoice> choices;                // the known one first; each can be computed
+  std::vector<Cost> costs;                      // of one run, by option
+  std::vector<std::vector<PlacementId>> homes;  // where its results are then: by result, by option
+};
+
 class OpOptions {
  public:
   explicit OpOptions(const WalkedProgram& program)
@@ -32,14 +38,20 @@ class OpOptions {
   };
   static constexpr size_t kMostPlaces = 6, kMostOptions = 20;
 
-  // The known one first. Each can be computed.
-  std::vector<OpChoice> of(const OpView& op, const OpChoice& known, const Function& function, const Places& places);
+  const OptionList& of(const OpView& op, const OpChoice& known, const Function& function, const Places& places);
+
+  // Where an op that is computed like this leaves a result: a wide sum is reduced at once.
+  static PlacementId home(ProgramPlacements& placements, const OpView& op, const OpChoice& choice, size_t result);
 
  private:
+  const CostKey& key(const OpView& op, const OpChoice& known, const TensorPlaces& tensors, const Places& places);
   void add(const OpView& op, const TensorPlaces& places, std::vector<OpChoice>& options);
+  void add_costs_and_homes(const OpView& op, const Places& places, OptionList& list);
 
   const WalkedProgram& program_;
   CandidateLists lists_;
+  std::unordered_map<CostKey, std::unique_ptr<const OptionList>, HashOfCostKey> known_;
+  CostKey key_;
 };
 
 }  // namespace shardwise

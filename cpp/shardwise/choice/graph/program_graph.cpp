@@ -70,7 +70,8 @@ void ProgramGraph::add_fixed(const OpView& op) {
   const OpChoice& known = known_.ops[op.id().index];
   const RegionId region = program_.module.op(op.id()).parent;
   for (size_t i = 0; i < op.operand_count(); ++i) add_need(op.operand(i), known.operands[i], region);
-  for (size_t i = 0; i < op.result_count(); ++i) set_home(op.result(i), made(op, known, i), region);
+  for (size_t i = 0; i < op.result_count(); ++i)
+    set_home(op.result(i), OpOptions::home(program_.placements, op, known, i), region);
 }
 
 void ProgramGraph::add_branches(const OpView& op, const Function& function) {
@@ -103,20 +104,21 @@ void ProgramGraph::add_loop(const OpView& op, const Function& function) {
   add_fixed(op);
 }
 
-PlacementId ProgramGraph::made(const OpView& op, const OpChoice& choice, size_t result) const {
-  return has_wide_addends(program_.placements, op, choice) ? program_.placements.declared(op.result(result))
-                                                           : choice.results[result];
+std::span<const PlacementId> ProgramGraph::placements(const Home& home) const {
+  if (home.node == kNone) return {&home.fixed, 1};
+  return nodes_[home.node].list->homes[home.result];
 }
 
 void ProgramGraph::set_home(ValueId value, PlacementId placement, RegionId region) {
   Home& home = homes_[value.index];
-  home.placements = {placement};
+  home.fixed = placement;
+  home.is_known = true;
   home.region = region;
 }
 
 void ProgramGraph::add_need(ValueId value, PlacementId placement, RegionId region) {
   Need need;
-  need.placements = {{placement}};
+  need.fixed = placement;
   need.region = region;
   needs_[value.index].push_back(std::move(need));
 }
@@ -138,7 +140,7 @@ OpOptions::Places ProgramGraph::places(const OpView& op) const {
     const Home& home = homes_[operand.index];
     const PlacementId declared = program_.placements.declared(operand);
     std::vector<PlacementId> possible;
-    for (PlacementId placement : home.placements) {
+    for (PlacementId placement : placements(home)) {
       const Placement* found = program_.placements.find(placement);
       // A region takes no pending reduction from around it.
       if (home.region != region && found != nullptr && !found->unreduced.empty()) placement = declared;
@@ -161,45 +163,34 @@ void ProgramGraph::add_node(const OpView& op, const Function& function) {
     return static_cast<bool>(program_.requested.of(op.result(i)));
   });
   if (is_requested) return add_fixed(op);
-  const OpOptions::Places where = places(op);
   Node node;
   node.op = op.id();
-  node.options = options_.of(op, known, function, where);
+  node.list = &options_.of(op, known, function, places(op));
   const RegionId region = program_.module.op(op.id()).parent;
-  const std::vector<bool> is_moved(op.operand_count(), false);
-  for (const OpChoice& option : node.options) {
-    const Cost cost = program_.costs.compute({op, sharding_rule(op), option, is_moved, where.is_used});
-    GraphCost sum = cost_of_runs(region, cost);
-    for (size_t i = 0; i < op.result_count() && has_wide_addends(program_.placements, op, option); ++i) {
-      const TypeId type = type_made(program_.placements, op, i, option.results[i]);
-      sum = add_costs(sum, cost_of_runs(region, program_.costs.reshard(type, option.results[i], made(op, option, i))));
-    }
+  for (const Cost& cost : node.list->costs) {
+    const GraphCost sum = cost_of_runs(region, cost);
     node.costs.push_back(node.costs.empty() ? sum : add_costs(sum, kChange));
   }
   for (size_t i = 0; i < op.result_count(); ++i) {
     Home& home = homes_[op.result(i).index];
     home.node = nodes_.size();
+    home.result = i;
     home.region = region;
-    for (const OpChoice& option : node.options) home.placements.push_back(made(op, option, i));
+    home.is_known = true;
   }
   nodes_.push_back(std::move(node));
   add_needs(op, nodes_.size() - 1);
 }
 
 void ProgramGraph::add_needs(const OpView& op, size_t node) {
-  for (size_t i = 0; i < op.operand_count(); ++i) {
+  for (uint32_t i = 0; i < op.operand_count(); ++i) {
     std::vector<Need>& needs = needs_[op.operand(i).index];
     if (needs.empty() || needs.back().node != node) {
-      needs.emplace_back();
-      needs.back().node = node;
-      needs.back().placements.resize(nodes_[node].options.size());
-      needs.back().region = program_.module.op(op.id()).parent;
+      Need& need = needs.emplace_back();
+      need.node = node;
+      need.region = program_.module.op(op.id()).parent;
     }
-    for (size_t k = 0; k < nodes_[node].options.size(); ++k) {
-      std::vector<PlacementId>& of_option = needs.back().placements[k];
-      const PlacementId need = nodes_[node].options[k].operands[i];
-      if (std::ranges::find(of_option, need) == of_option.end()) of_option.push_back(need);
-    }
+    needs.back().operands.push_back(i);
   }
 }
 
@@ -237,107 +228,133 @@ GraphCost ProgramGraph::move(ValueId value, PlacementId from, PlacementId to, Re
 class ProgramGraph::ValueEdges {
  public:
   ValueEdges(ProgramGraph& graph, ValueId value)
-      : graph_(graph), value_(value), home_(graph.homes_[value.index]), needs_(graph.needs_[value.index]) {}
+      : graph_(graph),
+        value_(value),
+        home_(graph.homes_[value.index]),
+        homes_(graph.placements(home_)),
+        needs_(graph.needs_[value.index]) {}
 
   void add() {
-    find_users();
-    for (const auto& [version, users] : users_) {
-      if (is_free(version)) continue;
-      if (users.is_always) {
-        add_to_home(version);
-      } else if (users.count > 1) {
-        add_version(version);
-      }
-    }
+    if (needs_.size() > 1) find_shared_versions();
     for (const Need& need : needs_) {
-      if (need.node != kNone) add_edge(need);
+      if (need.node != kNone) {
+        add_edge(need);
+      } else if (!find({need.fixed, need.region})) {
+        add_to_home(need.fixed, need.region);  // its only user is no node
+      }
     }
   }
 
  private:
-  struct Users {
-    size_t count = 0;
-    bool is_always = false;  // a user that is no node needs it
+  // A placement that users in one region need.
+  struct Version {
+    PlacementId placement;
+    RegionId region;
+    size_t users = 0;
+    const Need* last = nullptr;  // of them
+    bool is_always = false;      // a user that is no node needs it
+    size_t node = kNone;
+    std::vector<bool> needed = {};  // by option of the user at hand
+  };
+  struct Key {
+    PlacementId placement;
+    RegionId region;
   };
 
-  void find_users() {
-    for (const Need& need : needs_) {
-      std::vector<PlacementId> seen;
-      for (const std::vector<PlacementId>& of_option : need.placements) {
-        for (const PlacementId placement : of_option) {
-          if (std::ranges::find(seen, placement) != seen.end()) continue;
-          seen.push_back(placement);
-          Users& users = users_[{placement.index, need.region.index}];
-          ++users.count;
-          users.is_always |= need.node == kNone;
-        }
+  Version* find(const Key& key) {
+    const auto found = std::ranges::find_if(versions_, [&](const Version& version) {
+      return version.placement == key.placement && version.region == key.region;
+    });
+    return found == versions_.end() ? nullptr : &*found;
+  }
+
+  template <class Visit>
+  void visit_needs(const Need& need, Visit&& visit) const {
+    if (need.node == kNone) return visit(size_t{0}, need.fixed);
+    const std::vector<OpChoice>& choices = graph_.nodes_[need.node].list->choices;
+    for (size_t k = 0; k < choices.size(); ++k) {
+      for (size_t i = 0; i < need.operands.size(); ++i) {
+        const PlacementId placement = choices[k].operands[need.operands[i]];
+        bool is_repeated = false;
+        for (size_t j = 0; j < i; ++j) is_repeated |= choices[k].operands[need.operands[j]] == placement;
+        if (!is_repeated) visit(k, placement);
       }
     }
   }
 
-  using Key = std::pair<uint32_t, uint32_t>;  // placement, region of the user
-  static PlacementId placement(const Key& key) { return PlacementId{key.first}; }
-  static RegionId region(const Key& key) { return RegionId{key.second}; }
-
-  GraphCost move(size_t option, const Key& key) {
-    return graph_.move(value_, home_.placements[option], placement(key), region(key));
+  // Only versions that several users may need stay in the list.
+  void find_shared_versions() {
+    for (const Need& need : needs_) {
+      visit_needs(need, [&](size_t, PlacementId placement) {
+        Version* version = find({placement, need.region});
+        if (version == nullptr) version = &versions_.emplace_back(Version{placement, need.region});
+        if (version->last != &need) ++version->users;
+        version->last = &need;
+        version->is_always |= need.node == kNone;
+      });
+    }
+    std::erase_if(versions_, [&](const Version& version) { return version.users < 2 || is_free(version); });
+    for (Version& version : versions_) {
+      if (version.is_always) {
+        add_to_home(version.placement, version.region);
+      } else {
+        add_node(version);
+      }
+    }
   }
-  bool is_free(const Key& key) {
-    for (size_t h = 0; h < home_.placements.size(); ++h) {
-      if (move(h, key) != 0) return false;
+
+  GraphCost move(size_t option, PlacementId to, RegionId user) { return graph_.move(value_, homes_[option], to, user); }
+  bool is_free(const Version& version) {
+    for (size_t h = 0; h < homes_.size(); ++h) {
+      if (move(h, version.placement, version.region) != 0) return false;
     }
     return true;
   }
 
-  void add_to_home(const Key& key) {
+  void add_to_home(PlacementId placement, RegionId user) {
     if (home_.node == kNone) return;  // it is paid in any case
-    for (size_t h = 0; h < home_.placements.size(); ++h) {
+    for (size_t h = 0; h < homes_.size(); ++h) {
       GraphCost& cost = graph_.nodes_[home_.node].costs[h];
-      cost = add_costs(cost, move(h, key));
+      cost = add_costs(cost, move(h, placement, user));
     }
   }
 
-  void add_version(const Key& key) {
-    versions_[key] = graph_.nodes_.size();
-    Node version;
-    version.costs = {0, home_.node == kNone ? move(0, key) : 0};
-    graph_.nodes_.push_back(std::move(version));
-    graph_.known_picks_.resize(graph_.nodes_.size(), 0);
+  void add_node(Version& version) {
+    version.node = graph_.nodes_.size();
+    Node node;
+    node.costs = {0, home_.node == kNone ? move(0, version.placement, version.region) : 0};
+    graph_.nodes_.push_back(std::move(node));
+    graph_.known_picks_.push_back(0);
     if (home_.node == kNone) return;
     std::vector<GraphCost> costs;
-    for (size_t h = 0; h < home_.placements.size(); ++h) {
+    for (size_t h = 0; h < homes_.size(); ++h) {
       costs.push_back(0);
-      costs.push_back(move(h, key));
+      costs.push_back(move(h, version.placement, version.region));
     }
-    graph_.edges_.push_back({home_.node, versions_[key], std::move(costs)});
+    graph_.edges_.push_back({home_.node, version.node, std::move(costs)});
   }
 
   void add_edge(const Need& need) {
-    const size_t homes = home_.placements.size(), options = need.placements.size();
-    std::vector<GraphCost> costs(homes * options, 0);
-    std::map<size_t, std::vector<bool>> needed;  // by version, by option
-    for (size_t k = 0; k < options; ++k) {
-      for (const PlacementId placement : need.placements[k]) {
-        const Key key{placement.index, need.region.index};
-        if (const auto version = versions_.find(key); version != versions_.end()) {
-          std::vector<bool>& by_option = needed[version->second];
-          by_option.resize(options, false);
-          by_option[k] = true;
-        } else if (!users_.at(key).is_always) {
-          for (size_t h = 0; h < homes; ++h) costs[h * options + k] = add_costs(costs[h * options + k], move(h, key));
-        }
+    const size_t options = graph_.nodes_[need.node].list->choices.size();
+    std::vector<GraphCost> costs(homes_.size() * options, 0);
+    bool is_free = true;
+    for (Version& version : versions_) version.needed.clear();
+    visit_needs(need, [&](size_t k, PlacementId placement) {
+      if (Version* version = find({placement, need.region}); version != nullptr) {
+        version->needed.resize(options, false);
+        version->needed[k] = true;
+        return;
       }
-    }
-    for (const auto& [version, by_option] : needed) {
-      std::vector<GraphCost> allowed;
-      for (const bool is_needed : by_option) {
-        allowed.push_back(is_needed ? kForbidden : 0);
-        allowed.push_back(0);
+      for (size_t h = 0; h < homes_.size(); ++h) {
+        GraphCost& cost = costs[h * options + k];
+        cost = add_costs(cost, move(h, placement, need.region));
+        is_free = is_free && cost == 0;
       }
-      if (by_option[0]) graph_.known_picks_[version] = 1;
-      graph_.edges_.push_back({need.node, version, std::move(allowed)});
+    });
+    for (const Version& version : versions_) {
+      if (version.node != kNone && !version.needed.empty()) add_condition(need.node, version);
     }
-    if (std::ranges::all_of(costs, [](GraphCost cost) { return cost == 0; })) return;
+    if (is_free) return;
     if (home_.node == kNone) {
       std::vector<GraphCost>& own = graph_.nodes_[need.node].costs;
       for (size_t k = 0; k < options; ++k) own[k] = add_costs(own[k], costs[k]);
@@ -346,17 +363,28 @@ class ProgramGraph::ValueEdges {
     }
   }
 
+  // An option that needs the version cannot be without it.
+  void add_condition(size_t user, const Version& version) {
+    std::vector<GraphCost> costs;
+    for (const bool is_needed : version.needed) {
+      costs.push_back(is_needed ? kForbidden : 0);
+      costs.push_back(0);
+    }
+    if (version.needed[0]) graph_.known_picks_[version.node] = 1;
+    graph_.edges_.push_back({user, version.node, std::move(costs)});
+  }
+
   ProgramGraph& graph_;
   const ValueId value_;
   const Home& home_;
+  const std::span<const PlacementId> homes_;
   const std::vector<Need>& needs_;
-  std::map<Key, Users> users_;
-  std::map<Key, size_t> versions_;  // nodes
+  std::vector<Version> versions_;
 };
 
 void ProgramGraph::add_value(ValueId value) {
   const Home& home = homes_[value.index];
-  if (home.is_constant || home.placements.empty() || needs_[value.index].empty()) return;
+  if (home.is_constant || !home.is_known || needs_[value.index].empty()) return;
   ValueEdges(*this, value).add();
 }
 
@@ -371,7 +399,7 @@ void ProgramGraph::make_graph() {
 GivenChoices ProgramGraph::chosen(const std::vector<uint32_t>& picks) const {
   GivenChoices given;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_[i].op) given.emplace(nodes_[i].op, nodes_[i].options[picks[i]]);
+    if (nodes_[i].op) given.emplace(nodes_[i].op, nodes_[i].list->choices[picks[i]]);
   }
   return given;
 }

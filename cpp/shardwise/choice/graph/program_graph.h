@@ -41,23 +41,23 @@ class ProgramGraph {
   static constexpr size_t kNone = SIZE_MAX;
   struct Node {
     OpId op;  // none: a version
-    std::vector<OpChoice> options;
+    const OptionList* list = nullptr;
     std::vector<GraphCost> costs;
   };
   struct Home {
-    size_t node = kNone;                  // that makes the value
-    std::vector<PlacementId> placements;  // by its option; one if there is no node
+    size_t node = kNone;  // that makes the value
+    size_t result = 0;    // of its op
+    PlacementId fixed;    // if there is no node
     RegionId region;
-    bool is_constant = false;
+    bool is_constant = false, is_known = false;
   };
   // A user of a value: all operands of one op that are this value.
   struct Need {
     size_t node = kNone;
-    std::vector<std::vector<PlacementId>> placements;  // by its option; one if there is no node
+    std::vector<uint32_t> operands;  // of its op
+    PlacementId fixed;               // if there is no node
     RegionId region;
   };
-  // Where a version is: the placement, and the region that makes it.
-  using Version = std::pair<PlacementId, RegionId>;
   class ValueEdges;
 
   void add_function(const Function& function);
@@ -69,7 +69,7 @@ class ProgramGraph {
   void add_node(const OpView& op, const Function& function);
   OpOptions::Places places(const OpView& op) const;
   PlacementId known_need(ValueId value) const;
-  PlacementId made(const OpView& op, const OpChoice& choice, size_t result) const;
+  std::span<const PlacementId> placements(const Home& home) const;  // by option
 
   void set_home(ValueId value, PlacementId placement, RegionId region);
   void add_need(ValueId value, PlacementId placement, RegionId region);
