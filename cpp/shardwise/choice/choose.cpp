@@ -42,8 +42,6 @@ std::span<const Walk> walks(Objective objective) {
   return objective == Objective::kTime ? std::span(kWalks) : std::span(kWalks).last(1);
 }
 
-constexpr SolveEffort kEffort{.bound_cells = 20'000'000, .search_cells = 20'000'000, .rounds_without_gain = 10, .tolerance = 1e-6};
-
 // Reports list the ways of the walk that looks at most.
 void explain_by(const Choice& widest, Choice& best) {
   if (&widest == &best) return;
@@ -58,12 +56,23 @@ bool has_latency(const Hardware& hardware) {
   return std::ranges::any_of(hardware.tiers, [](const Tier& tier) { return tier.latency_ps > 0; });
 }
 
+// In proportion to the program.
+SolveEffort effort_of(const CostGraph& graph) {
+  uint64_t cells = graph.size();
+  for (const CostGraph::Edge& edge : graph.edges()) cells += edge.costs.size();
+  return {.bound_cells = 60 * cells,
+          .bound_patience = 20 * cells,
+          .search_cells = 60 * cells,
+          .rounds_without_gain = 10,
+          .tolerance = 1e-4};
+}
+
 // The choice of the whole graph around a known one, if it is cheaper.
 std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choice& known, ChoicePrices& prices,
                                        PassContext& context) {
   program.costs.set_are_times(context.options.objective == Objective::kTime);
   const ProgramGraph graph(program, known);
-  const Solution solution = solve(graph.costs(), kEffort, graph.known_picks());
+  const Solution solution = solve(graph.costs(), effort_of(graph.costs()), graph.known_picks());
   if (!solution.is_feasible() || !graph.has_other_ops(solution.picks)) return nullptr;
   context.choice = nullptr;
   greedy_choice(program, CandidateScope::kSuggested, context, graph.chosen(solution.picks));

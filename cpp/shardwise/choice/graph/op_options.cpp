@@ -78,11 +78,26 @@ PlacementId OpOptions::home(ProgramPlacements& placements, const OpView& op, con
   return has_wide_addends(placements, op, choice) ? placements.declared(op.result(result)) : choice.results[result];
 }
 
+namespace {
+
+// Memory is paid where a kernel reads and writes it, which the placements of several ops decide (analysis/fusion.h): ops
+// that do little else than that, and in one way alone, cost nothing here. The price of the whole choice has it.
+bool has_own_time(const OpView& op) {
+  const Traits& traits = op.def().traits;
+  const bool is_of_memory = traits.elementwise || traits.movement || op.def().regions == Regions::kCombiner;
+  return !is_of_memory || !op.def().methods.empty();
+}
+
+}  // namespace
+
 void OpOptions::add_costs_and_homes(const OpView& op, const Places& places, OptionList& list) {
   const std::vector<bool> is_moved(op.operand_count(), false);
   list.homes.resize(op.result_count());
   for (const OpChoice& choice : list.choices) {
-    Cost cost = program_.costs.compute({op, sharding_rule(op), choice, is_moved, places.is_used});
+    Cost cost;
+    if (has_own_time(op)) {
+      cost = program_.costs.compute({op, sharding_rule(op), choice, is_moved, places.is_used});
+    }
     for (size_t i = 0; i < op.result_count(); ++i) {
       const PlacementId made = choice.results[i], at = home(program_.placements, op, choice, i);
       list.homes[i].push_back(at);

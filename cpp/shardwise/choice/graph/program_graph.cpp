@@ -162,7 +162,8 @@ void ProgramGraph::add_node(const OpView& op, const Function& function) {
   const bool is_requested = std::ranges::any_of(std::views::iota(size_t{0}, op.result_count()), [&](size_t i) {
     return static_cast<bool>(program_.requested.of(op.result(i)));
   });
-  if (is_requested) return add_fixed(op);
+  // A barrier keeps what it hides as it is: a checkpoint gathers again behind it.
+  if (is_requested || op.def().passes_through()) return add_fixed(op);
   Node node;
   node.op = op.id();
   node.list = &options_.of(op, known, function, places(op));

@@ -16,11 +16,10 @@
 namespace shardwise {
 namespace {
 
-constexpr int kStepsOfProof = 4;
+constexpr int kStepsOfProof = 12;
 constexpr size_t kStepsBetweenPicks = 5;
-// The bound ends after so many cells without a gain, in a number of steps between these.
-constexpr uint64_t kCellsWithoutGain = 300'000'000;
-constexpr uint64_t kFewestWithoutGain = 60, kMostWithoutGain = 3000;
+// Steps of the bound without a gain, whatever they cost.
+constexpr uint64_t kFewestWithoutGain = 5, kMostWithoutGain = 3000;
 
 class Solver {
  public:
@@ -87,8 +86,7 @@ class Solver {
   }
   // Costs are integers, so that a bound is one, too.
   void take_bound(double bound) {
-    const double all =
-        std::ceil(bound + constant() - 1e-6 * std::max(1.0, std::abs(bound)) - 1e-3);
+    const double all = std::ceil(bound + constant() - 1e-6 * std::max(1.0, std::abs(bound)) - 1e-3);
     if (all > static_cast<double>(best_.bound)) {
       best_.bound = std::min(static_cast<GraphCost>(std::min(all, static_cast<double>(kForbidden))), best_.cost);
     }
@@ -118,11 +116,13 @@ class Solver {
     std::vector<size_t> all(problem.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
     const uint64_t cells_of_step = 2 * problem.cells() + 8 * problem.size() + problem.times() + 1;
-    const uint64_t patience = std::clamp(kCellsWithoutGain / cells_of_step, kFewestWithoutGain, kMostWithoutGain);
+    const uint64_t patience = std::clamp(effort_.bound_patience / cells_of_step, kFewestWithoutGain, kMostWithoutGain);
     for (uint64_t step = 0; step * cells_of_step < effort_.bound_cells && dual.steps_without_gain() < patience;
          ++step) {
       poll();
       dual.step(cost);
+      take_bound(dual.bound());
+      if (is_optimal()) return;
       if (step % kStepsBetweenPicks != 0) continue;
       SearchState state(problem, dual.picks());
       if (!state.is_possible() || !(state.is_within_limit() || state.repair())) continue;
@@ -130,8 +130,8 @@ class Solver {
       if (!state.is_possible() || state.cost() >= cost) continue;
       cost = state.cost();
       best = state.picks();
+      take_core(problem, best);
     }
-    take_bound(dual.bound());
     if (best.empty()) best = dual.picks();
     improve(problem, dual.prices_before(), std::move(best));
   }
@@ -142,7 +142,9 @@ class Solver {
     for (uint32_t without_gain = 0;
          rounds.cells() < effort_.search_cells && without_gain < effort_.rounds_without_gain;) {
       poll();
-      without_gain = rounds.round() ? 0 : without_gain + 1;
+      const bool has_gained = rounds.round();
+      without_gain = has_gained ? 0 : without_gain + 1;
+      if (has_gained) take_core(problem, state.picks());
       if (rounds.is_optimal()) break;
     }
     take_core(problem, state.picks());

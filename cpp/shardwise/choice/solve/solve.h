@@ -22,6 +22,7 @@ namespace shardwise {
 
 struct SolveEffort {
   uint64_t bound_cells = 2'000'000'000;   // costs of options and pairs that the dual bound looks at
+  uint64_t bound_patience = 300'000'000;  // so many of them without a gain end it
   uint64_t search_cells = 2'000'000'000;  // and the search
   uint32_t rounds_without_gain = 400;     // after so many rounds in a row the search ends
   double tolerance = 0;                   // a solution is good enough this near to the bound, relative to its cost
