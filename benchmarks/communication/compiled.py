@@ -16,28 +16,14 @@ __all__ = ["ABOVE_BOUND", "ABOVE_BOUND_BY_BYTES", "PROGRAMS", "arguments_of", "c
 
 PROGRAMS = (*MOVEMENT, *RESHARDS, *LAYERS)
 
-_ALONE = "each op is chosen alone"
 # The bytes of a program, and why they are not its bound.
 ABOVE_BOUND: dict[str, tuple[int, str]] = {
     "17 rows: tanh, then sum": (224, "all 8 devices share the reduction, though only 6 of them have rows"),
-    "block, sequence parallel": (26544, f"{_ALONE}: several ops gather the sequence, each for itself"),
-    "attention, sequence sharded": (28672, f"{_ALONE}: K and V are gathered, though heads could be sharded instead"),
-    "attention, sequence and heads": (12288, f"{_ALONE}: K and V are gathered, though heads could be sharded instead"),
-    "MoE, arriving side annotated": (7840, f"{_ALONE}: masks are computed where the experts are, and moved back"),
-    "MoE gradients, arriving side annotated": (
-        9632,
-        f"{_ALONE}: masks are computed where the experts are, and moved back",
-    ),
-    "one-hot embedding": (10752, f"{_ALONE}: the one-hot rows are computed by rows, and moved to columns"),
     "embedding, ids sharded": (8288, "less time: each device reads and writes a column of all rows, and masks none"),
 }
 # The same where all programs are compiled for the fewest bytes: what this sends more, or no longer.
 ABOVE_BOUND_BY_BYTES: dict[str, tuple[int, str]] = {
-    **{name: row for name, row in ABOVE_BOUND.items() if name != "embedding, ids sharded"},
-    "block, sequence parallel": (28672, f"{_ALONE}: several ops gather the sequence, each for itself"),
-    "MoE, inputs and experts annotated": (10752, f"{_ALONE}: masks are computed where the experts are, and moved back"),
-    "take_along_axis": (1344, f"{_ALONE}: by bytes, only splits that its tensors have already are considered"),
-    "matmul of 64, 3-D layout": (9216, f"{_ALONE}: by bytes, only splits that its tensors have already are considered"),
+    name: row for name, row in ABOVE_BOUND.items() if name != "embedding, ids sharded"
 }
 
 

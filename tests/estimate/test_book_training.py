@@ -185,7 +185,9 @@ def test_tensor_parallelism(
 
 
 def forward(x: Any, layers: Any) -> Any:
-    return sw.scan(lambda x, w: (block(x, *w), None), x, layers)[0]
+    # Few tokens would otherwise move in place of the weights.
+    gathered = lambda w: [sw.shard(each, P()) for each in w]  # noqa: E731
+    return sw.scan(lambda x, w: (sw.shard(block(x, *gathered(w)), P(ALL)), None), x, layers)[0]
 
 
 def test_fully_sharded_data_parallelism() -> None:

@@ -88,7 +88,7 @@ def test_complex_elements_of_one_owner_travel_as_bits(dtype: str, out: sw.P) -> 
     rows[:2] = 3, 5
     mesh = sw.Mesh({"x": 4})
     taken = sw.jit(
-        lambda x, i: np.take(x, i, 0),
+        lambda x, i: sw.shard(np.take(x, i, 0), sw.P(unreduced="x")),
         mesh=mesh,
         in_shardings=(sw.P("x"), sw.P()),
         out_shardings=out,

@@ -56,6 +56,13 @@ bool has_latency(const Hardware& hardware) {
   return std::ranges::any_of(hardware.tiers, [](const Tier& tier) { return tier.latency_ps > 0; });
 }
 
+// Less of what counts, and no more of the rest: the graph prices ops alone, so that it does not see what passes behind it
+// save, such as chains of exchanges that become one.
+bool is_better(const Price& found, const Price& known, Objective objective) {
+  if (found.bytes > known.bytes || found.work > known.work) return false;
+  return objective == Objective::kBytes ? found.bytes < known.bytes : found.ps < known.ps;
+}
+
 // In proportion to the program.
 SolveEffort effort_of(const CostGraph& graph) {
   uint64_t cells = graph.size();
@@ -77,11 +84,7 @@ std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choic
   context.choice = nullptr;
   greedy_choice(program, CandidateScope::kSuggested, context, graph.chosen(solution.picks));
   context.choice->price = prices.of(*context.choice);
-  const auto paid = [&](const Price& price) {
-    return context.options.objective == Objective::kBytes ? std::pair(price.bytes, price.ps)
-                                                          : std::pair(price.ps, price.bytes);
-  };
-  return paid(context.choice->price) < paid(known.price) ? context.choice : nullptr;
+  return is_better(context.choice->price, known.price, context.options.objective) ? context.choice : nullptr;
 }
 
 }  // namespace

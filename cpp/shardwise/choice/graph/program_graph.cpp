@@ -157,13 +157,21 @@ OpOptions::Places ProgramGraph::places(const OpView& op) const {
   return places;
 }
 
+// A sum of parts that the program widens before it is complete stays as wide: it would be rounded otherwise.
+bool ProgramGraph::is_of_wide_sum(const OpView& op) const {
+  if (op.operand_count() != 1 || !op.def().traits.elementwise) return false;
+  const Placement* taken = program_.placements.find(known_.ops[op.id().index].operands[0]);
+  return taken != nullptr && !taken->unreduced.empty() &&
+         item_size(op.operand_type(0).dtype) < item_size(op.result_type().dtype);
+}
+
 void ProgramGraph::add_node(const OpView& op, const Function& function) {
   const OpChoice& known = known_.ops[op.id().index];
   const bool is_requested = std::ranges::any_of(std::views::iota(size_t{0}, op.result_count()), [&](size_t i) {
     return static_cast<bool>(program_.requested.of(op.result(i)));
   });
   // A barrier keeps what it hides as it is: a checkpoint gathers again behind it.
-  if (is_requested || op.def().passes_through()) return add_fixed(op);
+  if (is_requested || op.def().passes_through() || is_of_wide_sum(op)) return add_fixed(op);
   Node node;
   node.op = op.id();
   node.list = &options_.of(op, known, function, places(op));

@@ -67,6 +67,7 @@ class ProgramGraph {
   void add_branches(const OpView& op, const Function& function);
   void add_fixed(const OpView& op);
   void add_node(const OpView& op, const Function& function);
+  bool is_of_wide_sum(const OpView& op) const;
   OpOptions::Places places(const OpView& op) const;
   PlacementId known_need(ValueId value) const;
   std::span<const PlacementId> placements(const Home& home) const;  // by option
