@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shardwise/choice/greedy/heuristics.h"
+#include "shardwise/choice/verify_choice.h"
 
 namespace shardwise {
 
@@ -16,9 +17,8 @@ void OpOptions::add(const OpView& op, const TensorPlaces& places, std::vector<Op
   const CandidateList& list = lists_.of(op, sharding_rule(op), pending, places);
   for (size_t i = 0; i < list.candidates.size() && options.size() < kMostOptions; ++i) {
     const OpChoice& choice = list.candidates[i].choice;
-    if (std::isfinite(list.compute[i].bytes) && std::ranges::find(options, choice) == options.end()) {
-      options.push_back(choice);
-    }
+    if (!std::isfinite(list.compute[i].bytes) || std::ranges::find(options, choice) != options.end()) continue;
+    if (is_possible(program_.placements, program_.linearity, op, choice)) options.push_back(choice);
   }
 }
 
