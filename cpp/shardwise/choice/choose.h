@@ -17,8 +17,14 @@
 //     i: "t"   all_to_all of %x, all_gather of %w and of the result           1.99 ms      616 MiB     by time
 //     none     both gathered, the whole product on each device                5.75 ms      560 MiB     by bytes
 //
-// A walk takes one op after another (greedy/). By time there are three walks, and the choice with the lowest price is taken
-// (choice_prices.h). What annotations ask to be left unreduced is (requested_sums.h).
+// A walk takes one op after another (greedy/). By time there are three walks, and the choice with the lowest price is known
+// (choice_prices.h). The whole graph is solved around it (graph/, solve/): what several ops save together no walk sees.
+//
+//   q, k, v split along the sequence, attention, the result split along the sequence
+//     walks      k and v are gathered           28 KiB
+//     graph      heads are split in between      7 KiB, by two exchanges
+//
+// What annotations ask to be left unreduced is (requested_sums.h).
 // Factors that need replication and permutation factors get axes only by a method of the op, such as an exchange; by the
 // rule they get none. A factor inside a compound dim gets axes only if everything before it in that dim is fully and
 // evenly sharded.
