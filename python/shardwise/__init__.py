@@ -67,6 +67,7 @@ from .control_flow import (
 from .custom_calls import custom_call, register_custom_call
 from .dtypes import bfloat16
 from .errors import (
+    CheckpointError,
     DeletedArrayError,
     DTypeError,
     Error,
@@ -102,11 +103,13 @@ from .trees.registry import register_dataclass, register_pytree_node, register_p
 from .vmap import vmap
 
 if _TYPE_CHECKING:
+    from .checkpoints import latest as latest, load as load, save as save, wait_until_saved as wait_until_saved
     from .interop import annotate_jax, from_jax
 
 __getattr__, __dir__ = _lazy_names(
     __name__,
-    {"annotate_jax": ".interop", "from_jax": ".interop"},
+    {"annotate_jax": ".interop", "from_jax": ".interop"}
+    | dict.fromkeys(("latest", "load", "save", "wait_until_saved"), ".checkpoints"),
     {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "lax", "layouts"}
     | {"models", "mpi", "nn", "numpy", "random", "testing", "tree"},
 )
@@ -119,6 +122,7 @@ __version__ = "0.1.0"
 __all__ = [
     "UNSPECIFIED",
     "Array",
+    "CheckpointError",
     "Choices",
     "ChosenOp",
     "DTypeError",
