@@ -15,14 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import Error, message
+from ..errors import message
 
 __all__ = [
-    "error_class",
     "explained_errors",
     "lock_shared",
     "open_lock",
-    "os_error",
     "remove_tree",
     "rename",
     "same_file",
@@ -47,7 +45,7 @@ _REASONS = {
 _NO_LOCKS = (errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
 
 
-def os_error(what: str, error: OSError, path: Path) -> OSError:
+def _os_error(what: str, error: OSError, path: Path) -> OSError:
     """The same error with a message in plain words; its class and ``errno`` are kept."""
     rule, way_out = _REASONS.get(error.errno or 0, ("the files must be accessible", ""))
     named = os.fspath(path) if error.filename is None else os.fsdecode(error.filename)
@@ -56,20 +54,15 @@ def os_error(what: str, error: OSError, path: Path) -> OSError:
     return made
 
 
-def error_class(number: int) -> type[OSError]:
-    """The class of the error with this ``errno``."""
-    return type(OSError(number, ""))
-
-
 @contextmanager
 def explained_errors(what: str, path: Path) -> Iterator[None]:
     """Errors of the operating system start with ``what`` and name the way out."""
     try:
         yield
     except OSError as error:
-        if isinstance(error, Error) or str(error).startswith(f"{what}: "):
+        if str(error).startswith(f"{what}: "):
             raise
-        raise os_error(what, error, path) from None
+        raise _os_error(what, error, path) from None
 
 
 def write_all(fd: int, data: Any) -> None:

@@ -226,15 +226,21 @@ def _folder_to_read(what: str, path: Path, step: int | None) -> Path:
     if found is not None:
         return found.path
     if not path.exists():
-        raise FileNotFoundError(message(what, "path must be a folder with a checkpoint", f"no folder {path}"))
+        raise _missing(message(what, "path must be a folder with a checkpoint", f"no folder {path}"))
     os.listdir(path)  # NotADirectoryError, PermissionError
     steps = sorted({folder.step for folder in published(path)})
     if step is not None and steps:
         shown_steps = ", ".join(map(str, steps[-8:]))
-        raise FileNotFoundError(message(what, f"the folder must have step {step}", f"steps {shown_steps} in {path}"))
-    raise FileNotFoundError(
+        raise _missing(message(what, f"the folder must have step {step}", f"steps {shown_steps} in {path}"))
+    raise _missing(
         message(what, "path must be a folder with a checkpoint", f"none in {path}", "write one with sw.save")
     )
+
+
+def _missing(text: str) -> FileNotFoundError:
+    error = FileNotFoundError(text)
+    error.errno = errno.ENOENT
+    return error
 
 
 def _way_out(path: Path, step: int | None) -> str:

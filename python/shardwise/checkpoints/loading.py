@@ -154,6 +154,7 @@ def _tree(manifest: Manifest, files: BlockFiles, like: Any, mesh: Mesh | None, s
     else:
         tree = like
         examples, structure = flatten(like)
+        examples = list(map(native, examples))  # shapes of JAX
         entries = matched(leaf_names(like), examples, manifest.leaves)
     specs = broadcast_prefix(shardings, tree, "load")
     leaves = [
@@ -207,7 +208,8 @@ def _sharding(
     if mesh is None and "mesh" in entry:
         mesh = _saved_sharding(entry, manifest).mesh
     if mesh is None:
-        raise MeshError(message("load", "a spec needs a mesh", repr(spec), "pass mesh=, or a NamedSharding"))
+        got = f"{spec!r} for tree{entry['name']}"
+        raise MeshError(message("load", "a spec needs a mesh", got, "pass mesh=, or a NamedSharding"))
     return NamedSharding(mesh, spec)
 
 

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, Error
 from ..process.processes import current_processes
-from .files import error_class, explained_errors
+from .files import explained_errors
 
 __all__ = ["Team"]
 
@@ -55,17 +55,17 @@ class Team:
                 raise self._error_of(rank, *report)
         return [value for value, _ in reports]
 
-    def _report_of(self, error: BaseException) -> tuple[str, int | None]:
-        text = str(error) if isinstance(error, Exception) else type(error).__name__
-        return text.removeprefix(f"{self._what}: "), error.errno if isinstance(error, OSError) else None
+    def _report_of(self, error: BaseException) -> tuple[type[Exception], str, int | None]:
+        """What other ranks need to raise it: the class, the text and ``errno``."""
+        kind = type(error) if isinstance(error, (Error, OSError, MemoryError)) else CheckpointError
+        text = (str(error) or repr(error)).removeprefix(f"{self._what}: ")
+        return kind, text, error.errno if isinstance(error, OSError) else None
 
-    def _error_of(self, rank: int, text: str, number: int | None) -> Exception:
+    def _error_of(self, rank: int, kind: type[Exception], text: str, number: int | None) -> Exception:
         """The error of another rank."""
-        text = f"{self._what}: on rank {rank}: {text}"
-        if number is None:
-            return CheckpointError(text)
-        error = error_class(number)(text)
-        error.errno = number
+        error = kind(f"{self._what}: on rank {rank}: {text}")
+        if isinstance(error, OSError):
+            error.errno = number
         return error
 
 
