@@ -103,13 +103,22 @@ from .trees.registry import register_dataclass, register_pytree_node, register_p
 from .vmap import vmap
 
 if _TYPE_CHECKING:
-    from .checkpoints import latest as latest, load as load, save as save, wait_until_saved as wait_until_saved
+    from .checkpoints import (
+        latest as latest,
+        load as load,
+        load_orbax,
+        load_safetensors,
+        save as save,
+        save_safetensors,
+        wait_until_saved,
+    )
     from .interop import annotate_jax, from_jax
 
 __getattr__, __dir__ = _lazy_names(
     __name__,
     {"annotate_jax": ".interop", "from_jax": ".interop"}
-    | dict.fromkeys(("latest", "load", "save", "wait_until_saved"), ".checkpoints"),
+    | dict.fromkeys(("latest", "load", "load_orbax", "load_safetensors"), ".checkpoints")
+    | dict.fromkeys(("save", "save_safetensors", "wait_until_saved"), ".checkpoints"),
     {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "lax", "layouts"}
     | {"models", "mpi", "nn", "numpy", "random", "testing", "tree"},
 )
@@ -169,6 +178,8 @@ __all__ = [
     "grad",
     "jit",
     "layouts",
+    "load_orbax",
+    "load_safetensors",
     "logical",
     "make_array_from_callback",
     "make_array_from_single_device_arrays",
@@ -181,6 +192,7 @@ __all__ = [
     "register_pytree_node_class",
     "replicate",
     "reshard",
+    "save_safetensors",
     "scan",
     "set_mesh",
     "shard",
@@ -191,6 +203,7 @@ __all__ = [
     "switch",
     "value_and_grad",
     "vmap",
+    "wait_until_saved",
     "while_loop",
     "with_sharding_constraint",
 ]

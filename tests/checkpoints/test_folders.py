@@ -174,14 +174,14 @@ WRONG: dict[str, tuple[type[Exception], Callable[[Path], Any], str]] = {
     "leaf": (
         sw.DTypeError,
         lambda d: sw.save(d, {"f": [len]}),
-        "save: leaves must be arrays of numbers, Python numbers, strings or bytes, got the function len for tree['f'][0]; "
-        "take it out of the tree",
+        "save: leaves must be arrays of numbers, Python numbers, strings or bytes, got the function len for "
+        "tree['f'][0]; take it out of the tree",
     ),
     "strings": (
         sw.DTypeError,
         lambda d: sw.save(d, {"w": np.array(["a"])}),
-        "save: leaves must be arrays of numbers, Python numbers, strings or bytes, got <U1[1] for tree['w']; number its "
-        "strings with np.unique(x, return_inverse=True)",
+        "save: leaves must be arrays of numbers, Python numbers, strings or bytes, got <U1[1] for tree['w']; number "
+        "its strings with np.unique(x, return_inverse=True)",
     ),
     "key": (
         sw.DTypeError,
@@ -203,16 +203,20 @@ WRONG: dict[str, tuple[type[Exception], Callable[[Path], Any], str]] = {
         sw.CheckpointError,
         lambda d: sw.load(d, like={"w": np.zeros((3, 2)), "n": 2.5, "new": 1}),
         "load: like must have the leaves of the checkpoint, got missing in the checkpoint: ['new']; missing in like: "
-        "['b']; of another type: ['n'] int for float, ['w'] float32[2, 3] for float64[3, 2]; change like, or load without "
-        "it and convert the tree",
+        "['b']; of another type: ['n'] int for float, ['w'] float32[2, 3] for float64[3, 2]; change like, or load "
+        "without it and convert the tree",
     ),
     "shardings": (
         sw.ShardingError,
         lambda d: sw.load(d, shardings={"w": P()}),
-        "load: must be a prefix of the tree it describes, got a dict with key 'w' where the tree has a dict with keys 'b', "
-        "'n', 'w'; give one spec for everything below a point of the tree, or one for each leaf",
+        "load: must be a prefix of the tree it describes, got a dict with key 'w' where the tree has a dict with keys "
+        "'b', 'n', 'w'; give one spec for everything below a point of the tree, or one for each leaf",
     ),
-    "spec": (sw.MeshError, lambda d: sw.load(d, shardings={"w": None, "n": None, "b": P("x")}), "load: a spec needs a mesh, got P('x') for tree['b']; pass mesh=, or a NamedSharding"),
+    "spec": (
+        sw.MeshError,
+        lambda d: sw.load(d, shardings={"w": None, "n": None, "b": P("x")}),
+        "load: a spec needs a mesh, got P('x') for tree['b']; pass mesh=, or a NamedSharding",
+    ),
     "axis": (
         sw.ShardingError,
         lambda d: sw.load(d, mesh=sw.Mesh({"z": 3})),
@@ -238,7 +242,9 @@ def test_messages(tmp_path: Path, name: str) -> None:
 def test_leaves_that_cannot_be_read(tmp_path: Path) -> None:
     w = sw.device_put(np.zeros(4), sw.Mesh({"x": 2}))
     w.delete()
-    assert error_of(sw.DeletedArrayError, lambda: sw.save(tmp_path, w)).startswith("array: a deleted array has no elements")
+    assert error_of(sw.DeletedArrayError, lambda: sw.save(tmp_path, w)).startswith(
+        "array: a deleted array has no elements"
+    )
 
     def traced(x: Any) -> Any:
         sw.save(tmp_path, x)
@@ -251,7 +257,9 @@ def test_leaves_that_cannot_be_read(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_is_full_at_any_byte_keeps_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_at_any_byte_keeps_the_old_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sw.save(tmp_path, state(1), step=1)
     size = sum(file.stat().st_size for file in (tmp_path / "step-1").iterdir())
     write_all = files.write_all
@@ -273,8 +281,8 @@ def test_a_disk_that_is_full_at_any_byte_keeps_the_old_checkpoint(tmp_path: Path
         found.append(error_of(OSError, lambda: sw.save(tmp_path, state(2), step=2)))
         assert_same(sw.load(tmp_path), state(1))
     expected = (
-        f"save: the disk must have room for the checkpoint, got No space left on device for {tmp_path}; free some space; "
-        "checkpoints that were saved before are whole"
+        f"save: the disk must have room for the checkpoint, got No space left on device for {tmp_path}; free some "
+        "space; checkpoints that were saved before are whole"
     )
     assert set(found) == {expected}
     assert names(tmp_path) == ["step-1"]
@@ -304,4 +312,6 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("")
     got = f"save: path must be a folder, got Not a directory for {tmp_path}/run; pass another path"
     assert error_of(OSError, lambda: sw.save(tmp_path / "run", {})) == got
-    assert error_of(OSError, lambda: sw.load(tmp_path / "run")).startswith("load: path must be a folder, got Not a directory")
+    assert error_of(OSError, lambda: sw.load(tmp_path / "run")).startswith(
+        "load: path must be a folder, got Not a directory"
+    )

@@ -102,7 +102,9 @@ def test_specs_and_text_take_the_mesh_that_is_given_or_the_saved_one(tmp_path: P
     with sw.set_mesh(other):
         found.append(sw.load(tmp_path, shardings=P("x"))["n"].sharding)
     wanted = [(saved, P("x")), (other, P("x")), (other, P()), (saved, P()), (other, P("x"))]
-    assert [sharding.is_equivalent_to(sw.NamedSharding(*want), 1) for sharding, want in zip(found, wanted)] == [True] * 5
+    assert [sharding.is_equivalent_to(sw.NamedSharding(*want), 1) for sharding, want in zip(found, wanted)] == [
+        True
+    ] * 5
     assert [sharding.mesh for sharding in found] == [mesh for mesh, _ in wanted]
 
 

@@ -53,8 +53,8 @@ def test_values_that_are_no_arrays_survive(tmp_path: Path) -> None:
 
 
 HOSTILE = [
-    "../x", "", "a/b", ".", "..", "/etc/passwd", "ü\u202e", "nul\0nul", "\ud800", "x" * 100_000, "manifest.json", "blocks-0", "']['a",
-    "con", "a\nb", '"', "\\", " ",
+    "../x", "", "a/b", ".", "..", "/etc/passwd", "ü\u202e", "nul\0nul", "\ud800", "x" * 100_000, "manifest.json",
+    "blocks-0", "']['a", "con", "a\nb", '"', "\\", " ",
 ]  # fmt: skip
 
 
@@ -125,6 +125,13 @@ def test_the_manifest_is_json(tmp_path: Path) -> None:
     sw.save(tmp_path, {"w": np.arange(3, dtype=np.int8)}, step=2)
     manifest = json.loads((tmp_path / "step-2" / "manifest.json").read_text("ascii"))
     assert manifest["tree"] == {"dict": [["w", 0]]}
-    expected = {"name": "['w']", "kind": "numpy", "dtype": "int8", "shape": [3], "block": [3], "blocks": [[0, 0, [zlib.crc32(b"\0\1\2")]]]}
+    expected = {
+        "name": "['w']",
+        "kind": "numpy",
+        "dtype": "int8",
+        "shape": [3],
+        "block": [3],
+        "blocks": [[0, 0, [zlib.crc32(b"\0\1\2")]]],
+    }
     assert manifest["leaves"] == [expected]
     assert (tmp_path / "step-2" / "blocks-0").read_bytes() == b"\0\1\2"

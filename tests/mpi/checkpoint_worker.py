@@ -3,7 +3,8 @@
 
     mpirun -n 4 python -m tests.mpi.checkpoint_worker FOLDER checks | loop
 
-checks: saves and loads, with faults of one rank. loop: saves step after step until it is killed; FOLDER/pids has its pid.
+checks: saves and loads, with faults of one rank. loop: saves step after step until it is killed; the file pid-RANK
+has its pid.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def faults(ranks: sw.mpi.Ranks, folder: Path) -> None:
     assert sw.latest(folder) == 1
     assert error_of(lambda: sw.save(folder, state(3), step=3)).startswith(want)
     writing.write_all = write_all
-    want = "FileNotFoundError: load: " + ("on rank 0: " if ranks.rank else "") + "the folder must have step 9, got steps 1"
+    want = (
+        "FileNotFoundError: load: " + ("on rank 0: " if ranks.rank else "") + "the folder must have step 9, got steps 1"
+    )
     assert error_of(lambda: sw.load(folder, step=9)).startswith(want)
     assert_same(sw.load(folder, like=state(0)), state(1))
     assert os.listdir(folder) == ["step-1"]

@@ -13,6 +13,16 @@
 from __future__ import annotations
 
 from .loading import latest, load
+from .orbax_checkpoints import load_orbax
+from .safetensors_files import load_safetensors, save_safetensors
 from .saving import save, wait_until_saved
 
-__all__ = ["latest", "load", "save", "wait_until_saved"]
+__all__ = [
+    "latest",
+    "load",
+    "load_orbax",
+    "load_safetensors",
+    "save",
+    "save_safetensors",
+    "wait_until_saved",
+]

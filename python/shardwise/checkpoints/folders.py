@@ -5,8 +5,8 @@
     run/step-100.1                 step 100 again: replaces step-100, which the same save removes
     run/step-200.tmp-9f3c2e51      being written, or left by a save that was killed
 
-Whoever writes or reads a folder holds a lock on its manifest, exclusive or shared. A folder is removed only by the holder
-of the exclusive lock, so neither the folder of a living save nor one that is being loaded is ever removed.
+Whoever writes or reads a folder holds a lock on its manifest, exclusive or shared. A folder is removed only by the
+holder of the exclusive lock, so neither the folder of a living save nor one that is being loaded is ever removed.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def remove_leftovers(path: Path) -> None:
 
 
 def keep_newest(path: Path, saved: int, keep: int | None) -> None:
-    """Remove earlier versions of steps, and all but ``keep`` steps: the one just saved, and the newest of the others."""
+    """Remove earlier versions of steps, and all but ``keep`` steps: that just saved, and the newest of the others."""
     found = published(path)
     last = {folder.step: folder for folder in found}
     others = sorted(set(last) - {saved})

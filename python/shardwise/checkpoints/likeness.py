@@ -18,7 +18,9 @@ _MOST_SHOWN = 8  # names of each kind
 _MOST_CHARACTERS = 120  # of a name
 
 
-def matched(names: Sequence[str], examples: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def matched(
+    what: str, names: Sequence[str], examples: Sequence[Any], entries: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """The entry of each leaf of ``like``. CheckpointError unless both have the same leaves."""
     saved = {entry["name"]: entry for entry in entries}
     wanted = set(names)
@@ -36,7 +38,7 @@ def matched(names: Sequence[str], examples: Sequence[Any], entries: Sequence[dic
     if got:
         rule = "like must have the leaves of the checkpoint"
         way_out = "change like, or load without it and convert the tree"
-        raise CheckpointError(message("load", rule, got, way_out))
+        raise CheckpointError(message(what, rule, got, way_out))
     return [saved[name] for name in names]
 
 

@@ -11,25 +11,24 @@ import numpy as np
 
 from .._core.mesh import Sharding
 from .._core.runtime import ShardedArray
-from ..array import Array, ShapeDtypeStruct
+from ..array import Array
 from ..dtypes import numpy_dtype
-from ..errors import CheckpointError, MeshError, ShardingError, UnsupportedError, message, naming, shown
+from ..errors import CheckpointError, message, naming
 from ..placement import settled
 from ..process.foreign import native
 from ..process.processes import place_on
 from ..process.traceback_filtering import entry_point
-from ..recording.tracing import current_trace
-from ..shardings.mesh import Mesh, default_mesh
-from ..shardings.partition_spec import PartitionSpec
-from ..shardings.sharding import UNSPECIFIED, NamedSharding
+from ..shardings.mesh import Mesh
+from ..shardings.sharding import NamedSharding
 from ..trees import broadcast_prefix, flatten, leaf_names, unflatten
 from ..unpartitioned import unpartitioned_mesh
 from . import background
 from .folders import checked_path, checked_step, published, reading
 from .likeness import matched
 from .manifest import ArrayEntry, Manifest, read_manifest
+from .placing import as_example, checked_mesh, sharding_for
 from .reading import BlockFiles, Target
-from .structure import decoded_tree, decoded_value, is_value
+from .structure import decoded_tree, decoded_value
 from .team import Team
 from .tiles import held_tiles
 
@@ -40,7 +39,7 @@ __all__ = ["latest", "load"]
 def latest(path: Any) -> int | None:
     """The number of the newest step that is saved in a folder; None if there is none, or no folder.
 
-    Waits for an asynchronous save of this process. With several MPI ranks, all of them call it, and get the same answer.
+    Waits for an asynchronous save of this process. With several MPI ranks, all of them call it, and get one answer.
 
     Raises:
         OSError: ``path`` is not a folder, or cannot be read. ValueError, TypeError: not a path.
@@ -57,8 +56,8 @@ def latest(path: Any) -> int | None:
 def load(path: Any, like: Any = None, mesh: Any = None, shardings: Any = None, *, step: int | None = None) -> Any:
     """Load a checkpoint that :func:`save` wrote, on any mesh and any number of ranks.
 
-    Each process reads only the parts of the files that its devices need, and checks them. No memory is needed beside the
-    arrays and 1 MiB.
+    Each process reads only the parts of the files that its devices need, and checks them. Beside the arrays, that takes
+    1 MiB of memory.
 
     Args:
         path: the folder that was passed to :func:`save`, or one step's folder in it.
@@ -92,12 +91,7 @@ def load(path: Any, like: Any = None, mesh: Any = None, shardings: Any = None, *
     """
     folder = checked_path("load", path)
     step = None if step is None else checked_step("load", step)
-    mesh = native(mesh)
-    if mesh is not None and not isinstance(mesh, Mesh):
-        raise MeshError(message("load", "mesh must be a Mesh or None", shown(mesh)))
-    if current_trace() is not None:
-        way_out = "load before the call, and pass the arrays as arguments"
-        raise UnsupportedError(message("load", "must not be called in a traced function", None, way_out))
+    mesh = checked_mesh("load", mesh)
     background.settle()
     label = f"load of {folder}"
     team = Team("load", folder, label)
@@ -155,7 +149,7 @@ def _tree(manifest: Manifest, files: BlockFiles, like: Any, mesh: Mesh | None, s
         tree = like
         examples, structure = flatten(like)
         examples = list(map(native, examples))  # shapes of JAX
-        entries = matched(leaf_names(like), examples, manifest.leaves)
+        entries = matched("load", leaf_names(like), examples, manifest.leaves)
     specs = broadcast_prefix(shardings, tree, "load")
     leaves = [
         _leaf(entry, example, spec, mesh, manifest, files) for entry, example, spec in zip(entries, examples, specs)
@@ -170,7 +164,7 @@ def _leaf(
         return decoded_value(entry["value"])
     array: ArrayEntry = entry["array"]
     with naming(f"load of tree{entry['name']}"):
-        sharding = _sharding(entry, example, spec, mesh, manifest)
+        sharding = sharding_for("load", entry["name"], example, spec, mesh, lambda: _saved_sharding(entry, manifest))
         core = None if sharding is None else settled(sharding.core(len(array.shape)))
         if core is not None:
             core.verify(array.shape)
@@ -179,52 +173,14 @@ def _leaf(
                 return _sharded(entry["name"], array, core, files)
     whole = np.empty(array.shape, numpy_dtype(array.dtype))
     files.read(entry["name"], array, [Target(tuple((0, size) for size in array.shape), whole)])
-    if is_value(example):
-        return whole.item() if type(example) is not float else float(whole)
-    is_scalar = entry["kind"] == "scalar" if example is None else isinstance(example, np.generic)
-    return whole[()] if is_scalar else whole
+    if example is None and entry["kind"] == "scalar":
+        return whole[()]
+    return as_example(whole, example)
 
 
-def _sharding(
-    entry: dict[str, Any], example: Any, spec: Any, mesh: Mesh | None, manifest: Manifest
-) -> NamedSharding | None:
-    """The sharding of an array; None for a NumPy array."""
-    if is_value(example):
+def _saved_sharding(entry: dict[str, Any], manifest: Manifest) -> NamedSharding | None:
+    if "mesh" not in entry:
         return None
-    own = example.sharding if isinstance(example, (Array, ShapeDtypeStruct)) else None
-    if spec is None or spec is UNSPECIFIED:
-        if own is None:
-            if not (example is None or isinstance(example, ShapeDtypeStruct)) or "mesh" not in entry:
-                return None
-            own = _saved_sharding(entry, manifest)
-        spec = own if mesh is None or not isinstance(own, NamedSharding) else _respelled(own, mesh)
-    if isinstance(spec, Mesh):
-        return NamedSharding(spec, PartitionSpec())
-    if isinstance(spec, NamedSharding):
-        return spec
-    if not isinstance(spec, (PartitionSpec, str)):
-        raise ShardingError(message("load", "takes a NamedSharding, a spec or a mesh", shown(spec)))
-    mesh = mesh or default_mesh() or (own.mesh if isinstance(own, NamedSharding) else None)
-    if mesh is None and "mesh" in entry:
-        mesh = _saved_sharding(entry, manifest).mesh
-    if mesh is None:
-        got = f"{spec!r} for tree{entry['name']}"
-        raise MeshError(message("load", "a spec needs a mesh", got, "pass mesh=, or a NamedSharding"))
-    return NamedSharding(mesh, spec)
-
-
-def _respelled(sharding: NamedSharding, mesh: Mesh) -> NamedSharding:
-    """The same axes of another mesh."""
-    if mesh == sharding.mesh:
-        return sharding
-    try:
-        return NamedSharding(mesh, sharding.spec)
-    except ShardingError:
-        rule = f"a mesh without shardings= must have the axes of {sharding.spec}"
-        raise ShardingError(message("load", rule, repr(mesh), "pass shardings= for this mesh")) from None
-
-
-def _saved_sharding(entry: dict[str, Any], manifest: Manifest) -> NamedSharding:
     mesh = Mesh.from_json(json.dumps(manifest.meshes[entry["mesh"]]))
     return NamedSharding(mesh, entry["sharding"])
 
@@ -240,7 +196,8 @@ def _sharded(name: str, array: ArrayEntry, core: Sharding, files: BlockFiles) ->
     is_even = all(size == part for box in boxes for (_, size), part in zip(box, block))
     blocks = np.empty(shape, dtype) if is_even else np.zeros(shape, dtype)  # padding is zero
     # The ellipsis makes a view also of a block without dims.
-    targets = [Target(box, blocks[(i, *[slice(0, size) for _, size in box], ...)]) for i, box in enumerate(boxes)]
+    indices: list[Any] = [(i, *[slice(0, size) for _, size in box], ...) for i, box in enumerate(boxes)]
+    targets = [Target(box, blocks[index]) for box, index in zip(boxes, indices)]
     files.read(name, array, targets)
     del targets
     return Array(ShardedArray.from_blocks(blocks, array.shape, core, place.devices), place)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manifest of a checkpoint: JSON with the tree, its leaves, and where the blocks of each array are.
 
-The last member is the CRC-32 of the text before it, so a damaged manifest is found, too. Everything that is read is checked:
-a manifest names no file outside of its folder, and no array that is larger than its blocks.
+The last member is the CRC-32 of the text before it, so a damaged manifest is found, too. Everything that is read is
+checked: a manifest names no file outside of its folder, and no array that is larger than its blocks.
 """
 
 from __future__ import annotations
@@ -165,9 +165,7 @@ def block_starts(entry: ArrayEntry, number: int) -> list[int]:
 
 def block_sizes(entry: ArrayEntry, number: int) -> list[int]:
     """The shape of a block of the grid."""
-    return [
-        min(part, size - start) for start, size, part in zip(block_starts(entry, number), entry.shape, entry.block)
-    ]
+    return [min(part, size - start) for start, size, part in zip(block_starts(entry, number), entry.shape, entry.block)]
 
 
 def _size(value: Any) -> int:

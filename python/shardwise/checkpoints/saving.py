@@ -34,7 +34,8 @@ def save(path: Any, tree: Any, *, step: int = 0, async_: bool = False, keep: int
     """Save a tree as the checkpoint of a step, in the folder ``path/step-N``.
 
     The folder appears under its name when everything is on the disk. A save that fails or is killed leaves earlier
-    checkpoints as they are, and what it has written goes with the next save. A step that exists is replaced in one step.
+    checkpoints as they are, and what it has written goes with the next save. A checkpoint of the same step is replaced
+    at once.
 
     With several MPI ranks (:mod:`shardwise.mpi`), all ranks call it with the same tree and a path on a file system that
     they share. Each distinct shard is written once, by the rank of its first owner; rank 0 writes NumPy arrays, which
@@ -42,11 +43,12 @@ def save(path: Any, tree: Any, *, step: int = 0, async_: bool = False, keep: int
 
     Args:
         path: the folder of the checkpoints; it is made if it does not exist.
-        tree: a tree of :class:`Array`, arrays that ``np.asarray`` takes, random keys, Python numbers, strings and bytes.
+        tree: a tree of :class:`Array`, arrays that ``np.asarray`` takes, random keys, Python numbers, strings and
+            bytes.
         step: the number of the step. Default 0: a folder with one checkpoint.
-        async_: return after the arrays are held, and write in a thread. Later writes to NumPy arrays, and donation of an
-            :class:`Array`, do not change what is saved. The next save waits for this one and raises its error, as does
-            :func:`wait_until_saved`; at exit, an error makes the exit status 1.
+        async_: return after the arrays are held, and write in a thread. Later writes to NumPy arrays, and donation of
+            an :class:`Array`, do not change what is saved. The next save waits for this one and raises its error, as
+            does :func:`wait_until_saved`; at exit, an error makes the exit status 1.
         keep: the number of steps to keep: this one, and the newest of the others. Default: all.
 
     Raises:
@@ -198,7 +200,10 @@ def _array_of(name: str, leaf: Any) -> Any:
 
 
 def _array_entry(leaf: Any, array: Any, meshes: list[str]) -> dict[str, Any]:
-    entry = {"kind": "scalar" if isinstance(leaf, np.generic) else "numpy", "dtype": dtype_name(array.dtype)}
+    entry: dict[str, Any] = {
+        "kind": "scalar" if isinstance(leaf, np.generic) else "numpy",
+        "dtype": dtype_name(array.dtype),
+    }
     if isinstance(array, Array):
         mesh = array.sharding.mesh.to_json()
         if mesh not in meshes:

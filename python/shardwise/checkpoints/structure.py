@@ -3,8 +3,8 @@
 
     {"w": [x, None], "step": 3}    {"dict": [["step", 0], ["w", {"list": [1, null]}]]}, with the leaves 3 and x
 
-A number is a leaf. Classes other than dict, list and tuple keep their name and the names of their children, not their code:
-without an example tree, they come back as dicts. Names are JSON strings and never names of files, whatever is in them.
+A number is a leaf. Classes other than dict, list and tuple keep their name and the names of their children, not their
+code: without an example tree, they come back as dicts. Names are JSON strings and never names of files.
 """
 
 from __future__ import annotations

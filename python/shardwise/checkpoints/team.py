@@ -32,7 +32,9 @@ class Team:
         self._label = label
         self.processes = current_processes()
         self.rank = 0 if self.processes is None else self.processes.rank
-        self._all_of: Callable[[Any], list[Any]] = _alone if self.processes is None else self.processes.messages().all_of
+        self._all_of: Callable[[Any], list[Any]] = (
+            _alone if self.processes is None else self.processes.messages().all_of
+        )
 
     def waiting(self) -> AbstractContextManager[None]:
         """A context in which the main thread waits for the other ranks."""

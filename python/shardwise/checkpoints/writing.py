@@ -22,7 +22,7 @@ __all__ = ["Written", "block_shape", "write_blocks"]
 
 
 class Written(NamedTuple):
-    """What a rank wrote: the size of its file, and each block: leaf, number in the grid, offset, CRC-32 of its chunks."""
+    """What a rank wrote: the size of its file, and of each block leaf, number in the grid, offset and CRC-32s."""
 
     size: int
     blocks: list[tuple[int, int, int, list[int]]]

@@ -17,7 +17,8 @@ from .._core.processes import DeviceSet, ProcessCommunicator
 from .._core.runtime import Executable, ShardedArray
 
 __all__ = [
-    "ALONE", "Finish", "Messages", "Place", "Processes", "current_processes", "place_on", "set_processes", "use_processes",
+    "ALONE", "Finish", "Messages", "Place", "Processes", "current_processes", "place_on", "set_processes",
+    "use_processes",
 ]  # fmt: skip
 
 Finish = Callable[[], None]
