@@ -125,7 +125,7 @@ print("end of the script")
 @pytest.mark.parametrize("disk", ["full", "empty"])
 def test_a_process_ends_when_its_save_has_ended(tmp_path: Path, disk: str) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "run"), disk]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
     assert done.stdout == "end of the script\n"
     assert done.returncode == (1 if disk == "full" else 0), done.stderr
     assert ("OSError: save: the disk must have room for the checkpoint" in done.stderr) == (disk == "full")

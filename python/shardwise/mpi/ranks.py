@@ -42,7 +42,6 @@ class Ranks:
         self._places: dict[CoreMesh, RankPlace] = {}
         self._replaced: list[Processes | None] = []  # by the last call of communicator(), until a block begins
         self._restored: list[Processes | None] = []  # by the end of each block, the innermost last
-        self.has_threads: bool = mpi.Query_thread() == mpi.THREAD_MULTIPLE
         self._messages: Messages | None = None
         self._watch = Watch(comm, self.has_threads, mpi_timeout())
         with self.waiting("mpi.communicator"):
@@ -60,6 +59,11 @@ class Ranks:
         local.Free()
         if "SHARDWISE_THREADS" not in os.environ:
             set_threads(thread_count(own, everyone))
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether several threads may use MPI."""
+        return bool(self._mpi.Query_thread() == self._mpi.THREAD_MULTIPLE)
 
     def place(self, mesh: CoreMesh) -> RankPlace:
         """Where the devices of ``mesh`` are. MeshError if the ranks do not divide them."""
