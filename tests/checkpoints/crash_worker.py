@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saves that die: each in a process of its own, forked from this one, which prints a line for each that left damage.
 
-    python -m tests.checkpoints.crash_worker FOLDER cuts 200 | kills 15
+    python -m tests.checkpoints.crash_worker FOLDER cuts 200 | kills 15 | ranks 4
 
 cuts: the process dies at a random byte of what it writes, or just before a call of the system. kills: SIGKILL from
-outside.
+outside. ranks: SIGKILL of one rank of 4; the others live on for a while.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import shardwise as sw
 from shardwise.checkpoints import files, folders, saving, writing
+from tests.checkpoints.fake_ranks import forked_ranks
 from tests.checkpoints.trees import assert_same, state
 
 CALLS = ("sync_file", "sync_folder", "rename", "remove_tree")
@@ -107,26 +108,51 @@ def cuts(folder: Path, count: int) -> str:
     return f"{count} cuts published {published}, {len(calls)} calls published {'some' if new else 'none'}"
 
 
+def save_steps(folder: Path) -> None:
+    """Save step after step, every second one in a thread."""
+    for step in range(1, 10_000):
+        sw.save(folder, state(step), step=step, keep=2, async_=bool(step % 2))
+
+
+def end(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def last_step(folder: Path) -> int:
+    """The newest step; all are whole, and the next save cleans up."""
+    last = max([0, *whole_steps(folder)])
+    sw.save(folder, state(0), step=0, keep=1)
+    assert [each.step for each in folders.published(folder)] == [0]
+    assert len(os.listdir(folder)) == 1
+    return last
+
+
 def kills(folder: Path, count: int) -> str:
-    """Kill a process that saves step after step, with every second save in a thread."""
-
-    def run() -> None:
-        for step in range(1, 10_000):
-            sw.save(folder, state(step), step=step, keep=2, async_=bool(step % 2))
-
-    draws = random.Random(count)
-    last = 0
+    draws, last = random.Random(count), 0
     for _ in range(count):
-        pid = forked(run)
+        pid = forked(lambda: save_steps(folder))
         time.sleep(draws.uniform(0.02, 0.12))
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        last = max([last, *whole_steps(folder)])
-        sw.save(folder, state(0), step=0, keep=1)
-        assert [each.step for each in folders.published(folder)] == [0]
-        assert len(os.listdir(folder)) == 1
+        end(pid)
+        last = max(last, last_step(folder))
     return f"{count} kills after {'some' if last > 1 else 'no'} steps"
 
 
+def ranks(folder: Path, count: int) -> str:
+    draws, last = random.Random(count), 0
+    for victim in range(count):
+        pids = forked_ranks(4, lambda: save_steps(folder))
+        time.sleep(draws.uniform(0.1, 0.3))
+        end(pids.pop(victim % 4))
+        time.sleep(0.1)  # the others end what they can end without it
+        before = sorted(os.listdir(folder))
+        time.sleep(0.1)
+        assert sorted(os.listdir(folder)) == before, "a save went on without one of its ranks"
+        for pid in pids:
+            end(pid)
+        last = max(last, last_step(folder))
+    return f"{count} kills of a rank after {'some' if last > 1 else 'no'} steps"
+
+
 if __name__ == "__main__":
-    print({"cuts": cuts, "kills": kills}[sys.argv[2]](Path(sys.argv[1]), int(sys.argv[3])))
+    print({"cuts": cuts, "kills": kills, "ranks": ranks}[sys.argv[2]](Path(sys.argv[1]), int(sys.argv[3])))

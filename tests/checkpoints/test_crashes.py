@@ -17,6 +17,7 @@ from tests.support.paths import ROOT
     [
         ("cuts", 200, "200 cuts published 0, 32 calls published some"),
         ("kills", 15, "15 kills after some steps"),
+        ("ranks", 4, "4 kills of a rank after some steps"),  # and one more in tests/mpi
     ],
 )
 def test_processes_that_die_leave_the_old_checkpoint_or_the_new_one(
