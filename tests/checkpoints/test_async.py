@@ -64,6 +64,16 @@ def test_donation_and_writes_do_not_change_what_is_saved(tmp_path: Path, gate: t
     np.testing.assert_array_equal(again, np.full(4096, -1.0))
 
 
+def test_the_folder_is_that_of_the_call(tmp_path: Path, gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    sw.save("run", {"x": np.arange(3)}, async_=True)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    gate.set()
+    sw.wait_until_saved()
+    assert_same(sw.load(tmp_path / "run"), {"x": np.arange(3)})
+
+
 def test_a_deleted_array_is_saved_if_it_was_there_at_the_call(tmp_path: Path, gate: threading.Event) -> None:
     w = sw.device_put(np.arange(5.0), sw.Mesh({"x": 2}))
     sw.save(tmp_path, w, async_=True)

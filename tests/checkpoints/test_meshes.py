@@ -15,6 +15,7 @@ import shardwise as sw
 from shardwise import P
 from shardwise.checkpoints.reading import BlockFiles
 from shardwise.process.processes import use_processes
+from shardwise.unpartitioned import unpartitioned
 from tests.checkpoints.fake_ranks import OneRank
 from tests.checkpoints.trees import assert_shards, of_dtype
 
@@ -108,6 +109,16 @@ def test_specs_and_text_take_the_mesh_that_is_given_or_the_saved_one(tmp_path: P
     assert [sharding.mesh for sharding in found] == [mesh for mesh, _ in wanted]
 
 
+def test_an_unpartitioned_run_loads_numpy_arrays(tmp_path: Path) -> None:
+    mesh = sw.Mesh({"x": 2})
+    x = np.arange(7.0)
+    sw.save(tmp_path, {"w": sw.device_put(x, sw.NamedSharding(mesh, P("x")))})
+    with unpartitioned(mesh):
+        loaded = sw.load(tmp_path)["w"]
+    assert type(loaded) is np.ndarray
+    np.testing.assert_array_equal(loaded, x)
+
+
 def test_each_distinct_shard_is_written_once(saved: tuple[Path, dict[str, np.ndarray]]) -> None:
     folder, whole = saved
     written = sum(file.stat().st_size for file in (folder / "step-0").glob("blocks-*"))
@@ -155,6 +166,15 @@ def test_ranks_write_and_read_their_own_blocks(tmp_path: Path, reads: list[int])
         loaded = sw.load(tmp_path)
     assert reads == [80, 80]
     assert [shard.device for shard in loaded.addressable_shards] == [2, 3]
+
+
+def test_an_array_of_several_ranks_is_not_saved_by_one(tmp_path: Path) -> None:
+    with use_processes(OneRank(1, 4)):
+        own = sw.device_put(np.arange(8), sw.NamedSharding(sw.Mesh({"a": 4}), P("a")))
+    rule = r"save: all shards must be on the ranks that save, got none with some shards of tree\['w'\]; call it on all"
+    with pytest.raises(sw.CheckpointError, match=rule):
+        sw.save(tmp_path, {"w": own})
+    assert list(tmp_path.iterdir()) == []
 
 
 def peak_of(run: Callable[[], Any]) -> tuple[Any, int]:

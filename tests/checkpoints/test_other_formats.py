@@ -11,17 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jax
 import ml_dtypes
 import numpy as np
 import pytest
-import safetensors.numpy
 
 import shardwise as sw
 from shardwise import P
 from shardwise.process.processes import use_processes
 from tests.checkpoints.fake_ranks import OneRank
 from tests.checkpoints.trees import assert_same, assert_shards, bits, of_dtype
+from tests.support.oracles import oracle
+
+jax = oracle("jax")
+safetensors = oracle("safetensors")
+safetensors_numpy = oracle("safetensors.numpy")
 
 MESH = sw.Mesh({"x": 3})
 ROWS = sw.NamedSharding(MESH, P("x"))
@@ -54,11 +57,11 @@ def test_safetensors_are_those_of_the_package(tmp_path: Path) -> None:
     x = np.arange(12, dtype=np.float32).reshape(4, 3)
     w = sw.device_put(x, ROWS)
     sw.save_safetensors(file, {"layers": [{"w": w, "b": x[:, ::-1]}], "scale": np.float64(2)}, {"format": "np"})
-    found = safetensors.numpy.load_file(file)
+    found = safetensors_numpy.load_file(file)
     assert_same(found, {"layers.0.w": x, "layers.0.b": x[:, ::-1], "scale": np.array(2.0)})
     with safetensors.safe_open(file, "np") as opened:
         assert opened.metadata() == {"format": "np"}
-    safetensors.numpy.save_file({"a": x, "empty": x[:0], "ü.b": x.astype(np.int8)}, file)
+    safetensors_numpy.save_file({"a": x, "empty": x[:0], "ü.b": x.astype(np.int8)}, file)
     assert_same(sw.load_safetensors(file), {"a": x, "empty": x[:0], "ü.b": x.astype(np.int8)})
 
 
@@ -119,7 +122,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
     """A checkpoint of Orbax, as one folder and as a step of a manager, and what it has."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import orbax.checkpoint as orbax
+        orbax = oracle("orbax.checkpoint")
 
     folder = tmp_path_factory.mktemp("orbax")
     x = np.arange(12, dtype=np.float32).reshape(4, 3)

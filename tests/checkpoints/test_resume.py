@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.mpi.launch import mpirun
 from tests.support.paths import ROOT
 
-STEPS = 25
+STEPS = 16
 
 
 def command(folder: Path, devices: int) -> list[str]:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
 import shardwise as sw
 from shardwise import P
 from tests.checkpoints.trees import DTYPES, assert_same, bits, of_dtype, state
+from tests.support.oracles import oracle
 
 Moments = namedtuple("Moments", ["mu", "nu"])
 
@@ -83,6 +83,7 @@ def test_classes_come_back_with_like_and_as_dicts_without(tmp_path: Path) -> Non
 
 
 def test_random_keys_of_jax_and_of_shardwise_survive(tmp_path: Path) -> None:
+    jax = oracle("jax")
     tree = {"typed": jax.random.key(7), "many": jax.random.split(jax.random.key(1), 3), "plain": sw.random.key(7)}
     sw.save(tmp_path, tree)
     for loaded in (sw.load(tmp_path), sw.load(tmp_path, like=tree)):
@@ -93,6 +94,7 @@ def test_random_keys_of_jax_and_of_shardwise_survive(tmp_path: Path) -> None:
 
 
 def test_other_arrays_become_numpy_arrays(tmp_path: Path) -> None:
+    jax = oracle("jax")
     x = np.arange(6.0).reshape(2, 3)
     sw.save(tmp_path, [jax.numpy.asarray(x), x.astype(">f8"), np.asfortranarray(x)[:, ::-1]])
     assert_same(sw.load(tmp_path), [x.astype(np.float32), x, x[:, ::-1]])
@@ -110,8 +112,16 @@ def test_like_decides_what_a_leaf_becomes(tmp_path: Path) -> None:
     loaded = sw.load(tmp_path, like=shapes)
     assert_same(loaded, {"a": sw.device_put(x, rows), "n": x, "count": np.int32(9)})
     assert loaded["a"].sharding == rows
-    abstract = {"a": sw.ShapeDtypeStruct((6,), np.int32), "n": jax.ShapeDtypeStruct((6,), np.int32), "count": count}
+    abstract = {"a": sw.ShapeDtypeStruct((6,), np.int32), "n": sw.ShapeDtypeStruct((6,), np.int32), "count": count}
     assert_same(sw.load(tmp_path, like=abstract), {"a": sw.device_put(x, mesh), "n": x, "count": count})
+
+
+def test_shapes_of_jax_are_shapes(tmp_path: Path) -> None:
+    jax = oracle("jax")
+    x = np.arange(6, dtype=np.int32)
+    sw.save(tmp_path, {"a": sw.device_put(x, sw.Mesh({"z": 2})), "n": x})
+    like = {name: jax.ShapeDtypeStruct((6,), np.int32) for name in "an"}
+    assert_same(sw.load(tmp_path, like=like), {"a": sw.device_put(x, sw.Mesh({"z": 2})), "n": x})
 
 
 def test_an_array_alone_is_a_tree(tmp_path: Path) -> None:

@@ -124,9 +124,7 @@ ArrayPtr from_blocks(const py::array& blocks, const ShapeLike& shape, const Tens
   Dims expected{product(axes)};
   expected.insert(expected.end(), block.begin(), block.end());
   const NdArray rows = from_numpy(blocks);
-  if (rows.shape() != expected || !rows.is_contiguous()) {
-    fail<ShapeError>("array", "must have row-major blocks of shape " + dims_text(expected), dims_text(rows.shape()));
-  }
+  check_internal(rows.shape() == expected && rows.is_contiguous(), "from_blocks: row-major blocks of the shards");
   Dims stacked;
   for (const auto& axis : axes) stacked.push_back(axis.size);
   stacked.insert(stacked.end(), block.begin(), block.end());

@@ -23,7 +23,7 @@ from ..shardings.sharding import NamedSharding
 from ..trees import broadcast_prefix, flatten, leaf_names, unflatten
 from ..unpartitioned import unpartitioned_mesh
 from . import background
-from .folders import checked_path, checked_step, published, reading
+from .folders import checked_path, checked_step, newest, reading
 from .likeness import matched
 from .manifest import ArrayEntry, Manifest, read_manifest
 from .placing import as_example, checked_mesh, sharding_for
@@ -48,8 +48,8 @@ def latest(path: Any) -> int | None:
     background.settle()
     team = Team("latest", folder, f"latest step in {folder}")
     with team.waiting():
-        found = team.together(lambda: published(folder) if team.rank == 0 else [])[0]
-    return found[-1].step if found else None
+        found = team.together(lambda: newest(folder) if team.rank == 0 else None)[0]
+    return None if found is None else found.step
 
 
 @entry_point

@@ -12,7 +12,7 @@ import numpy as np
 from ..array import Array
 from ..array_leaves import numbers_of
 from ..dtypes import dtype_name, way_to_numbers
-from ..errors import DTypeError, UnsupportedError, described, is_integer, message, shown
+from ..errors import CheckpointError, DTypeError, UnsupportedError, described, is_integer, message, shown
 from ..process.processes import current_processes
 from ..process.traceback_filtering import entry_point
 from ..programs.options import switch
@@ -67,7 +67,7 @@ def save(path: Any, tree: Any, *, step: int = 0, async_: bool = False, keep: int
     (100, {'epoch': 3, 'w': Array([0., 1., 2., 3., 4., 5.], dtype=float64)})
     >>> folder.cleanup()
     """
-    folder, step = checked_path("save", path), checked_step("save", step)
+    folder, step = checked_path("save", path).absolute(), checked_step("save", step)
     in_thread = switch("save", "async_", async_, False)
     if keep is not None and not is_integer(keep, 1):
         raise ValueError(message("save", "keep must be a number of steps of at least 1, or None", shown(keep)))
@@ -154,6 +154,11 @@ class _Save:
                 self._manifest.files[rank] = size
             for leaf, number, offset, crcs in blocks:
                 self._manifest.leaves[leaf]["blocks"][number] = [rank, offset, crcs]
+        missing = [leaf["name"] for leaf in self._manifest.leaves if None in leaf.get("blocks", ())]
+        if missing:
+            way_out = "call it on all ranks of the array, outside of sw.mpi.local()"
+            got = f"none with some shards of tree{missing[0]}"
+            raise CheckpointError(message("save", "all shards must be on the ranks that save", got, way_out))
         write_all(draft.manifest, manifest_bytes(self._manifest))
         sync_file(draft.manifest)
         draft.publish()

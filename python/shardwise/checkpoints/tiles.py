@@ -34,7 +34,6 @@ class Tile(NamedTuple):
         return tuple((start, min(part, size - start)) for start, part, size in zip(starts, block, shape))
 
 
-@lru_cache(maxsize=256)
 def _by_device(core: Sharding) -> list[_Coordinates]:
     """The coordinates of each device's shard, in the row-major order of the mesh."""
     parts = [math.prod(size for _, _, size in axes) for axes, _, _ in core.dims]
@@ -42,20 +41,22 @@ def _by_device(core: Sharding) -> list[_Coordinates]:
     return list(map(tuple, slices[..., 0].tolist())) if parts else [()] * len(slices)
 
 
-def _first(found: list[_Coordinates], devices: Sequence[int]) -> list[Tile]:
+def _first(found: list[_Coordinates], devices: Sequence[int]) -> tuple[Tile, ...]:
     first: dict[_Coordinates, int] = {}
     for device in devices:
         first.setdefault(found[device], device)
-    return [Tile(coordinates, device) for coordinates, device in first.items()]
+    return tuple([Tile(coordinates, device) for coordinates, device in first.items()])
 
 
-def first_tiles(core: Sharding) -> list[Tile]:
+@lru_cache(maxsize=256)
+def first_tiles(core: Sharding) -> tuple[Tile, ...]:
     """All tiles, each with its first device on the whole mesh."""
     found = _by_device(core)
     return _first(found, range(len(found)))
 
 
-def held_tiles(core: Sharding, devices: DeviceSet) -> list[Tile]:
+@lru_cache(maxsize=256)
+def held_tiles(core: Sharding, devices: DeviceSet) -> tuple[Tile, ...]:
     """The tiles that these devices hold, in the order of the first of them that holds each."""
     found = _by_device(core)
     return _first(found, range(len(found)) if devices.is_all else devices.owned(core.mesh))
