@@ -120,8 +120,10 @@ def _checked(document: dict[str, Any]) -> Manifest:
         raise ValueError("chunks without bytes")
     leaves = [_leaf(leaf, files, chunk_bytes) for leaf in document["leaves"]]
     meshes = document["meshes"]
+    if not isinstance(meshes, list):
+        raise TypeError("meshes that are no list")
     for leaf in leaves:
-        if "mesh" in leaf and not 0 <= _size(leaf["mesh"]) < len(meshes):
+        if "mesh" in leaf and not (_size(leaf["mesh"]) < len(meshes) and isinstance(leaf["sharding"], str)):
             raise ValueError(f"mesh {leaf['mesh']}")
     return Manifest(_size(document["step"]), document["tree"], leaves, meshes, files, chunk_bytes)
 
