@@ -13,7 +13,7 @@ from .._core.mesh import Sharding
 from .._core.runtime import ShardedArray
 from ..array import Array
 from ..dtypes import numpy_dtype
-from ..errors import CheckpointError, Error, message, naming, shown
+from ..errors import CheckpointError, Error, message, naming
 from ..placement import settled
 from ..process.foreign import native
 from ..process.processes import place_on
@@ -183,12 +183,12 @@ def _saved_sharding(entry: dict[str, Any], manifest: Manifest) -> NamedSharding 
         return None
     try:
         mesh = Mesh.from_json(json.dumps(manifest.meshes[entry["mesh"]]))
-        return NamedSharding(mesh, entry["sharding"])
+        found = NamedSharding(mesh, entry["sharding"])
+        found.core(len(entry["shape"])).verify(entry["shape"])
     except Error as error:
-        got = (
-            f"{shown(entry['sharding'])} for tree{entry['name']}, which is refused: {str(error).partition(' (at ')[0]}"
-        )
+        got = f"{entry['sharding']!r} for tree{entry['name']}: {str(error).partition(' (at ')[0]}"
         raise CheckpointError(message("load", "the manifest must describe a sharding", got)) from None
+    return found
 
 
 def _sharded(name: str, array: ArrayEntry, core: Sharding, files: BlockFiles) -> Array:
