@@ -29,8 +29,12 @@ def public_modules() -> list[str]:
 
 
 def top_level_names() -> list[str]:
-    """Functions, classes and values of the package itself, also those that ``__all__`` leaves out."""
-    imports = [node for node in _INIT.body if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module]
+    """Functions, classes and values of the package itself, also those that ``__all__`` leaves out.
+
+    Names that are imported at their first use are below ``if _TYPE_CHECKING:``.
+    """
+    nodes = list(ast.walk(_INIT))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module]
     names = {alias.asname or alias.name for node in imports for alias in node.names} | set(sw.__all__)
     return sorted(name for name in names - set(public_modules()) if not name.startswith("_"))
 

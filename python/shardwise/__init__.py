@@ -67,6 +67,7 @@ from .control_flow import (
 from .custom_calls import custom_call, register_custom_call
 from .dtypes import bfloat16
 from .errors import (
+    CheckpointError,
     DeletedArrayError,
     DTypeError,
     Error,
@@ -102,11 +103,22 @@ from .trees.registry import register_dataclass, register_pytree_node, register_p
 from .vmap import vmap
 
 if _TYPE_CHECKING:
+    from .checkpoints import (
+        latest as latest,
+        load as load,
+        load_orbax,
+        load_safetensors,
+        save as save,
+        save_safetensors,
+        wait_until_saved,
+    )
     from .interop import annotate_jax, from_jax
 
 __getattr__, __dir__ = _lazy_names(
     __name__,
-    {"annotate_jax": ".interop", "from_jax": ".interop"},
+    {"annotate_jax": ".interop", "from_jax": ".interop"}
+    | dict.fromkeys(("latest", "load", "load_orbax", "load_safetensors"), ".checkpoints")
+    | dict.fromkeys(("save", "save_safetensors", "wait_until_saved"), ".checkpoints"),
     {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "lax", "layouts"}
     | {"models", "mpi", "nn", "numpy", "random", "testing", "tree"},
 )
@@ -119,6 +131,7 @@ __version__ = "0.1.0"
 __all__ = [
     "UNSPECIFIED",
     "Array",
+    "CheckpointError",
     "Choices",
     "ChosenOp",
     "DTypeError",
@@ -165,6 +178,8 @@ __all__ = [
     "grad",
     "jit",
     "layouts",
+    "load_orbax",
+    "load_safetensors",
     "logical",
     "make_array_from_callback",
     "make_array_from_single_device_arrays",
@@ -177,6 +192,7 @@ __all__ = [
     "register_pytree_node_class",
     "replicate",
     "reshard",
+    "save_safetensors",
     "scan",
     "set_mesh",
     "shard",
@@ -187,6 +203,7 @@ __all__ = [
     "switch",
     "value_and_grad",
     "vmap",
+    "wait_until_saved",
     "while_loop",
     "with_sharding_constraint",
 ]

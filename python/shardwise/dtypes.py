@@ -22,6 +22,7 @@ __all__ = [
     "integer_range",
     "is_complex",
     "is_dtype",
+    "is_dtype_name",
     "is_float",
     "is_inexact",
     "is_integer",
@@ -60,6 +61,11 @@ def dtype_name(dtype: Any) -> str:
             message("dtype", f"must be one of {', '.join(_BY_NAME)}", found, "convert the array with astype")
         )
     return name
+
+
+def is_dtype_name(name: object) -> bool:
+    """Whether it is the extension's name of a dtype that programs can hold."""
+    return isinstance(name, str) and name in _BY_NAME
 
 
 def is_dtype(dtype: np.dtype[Any]) -> bool:

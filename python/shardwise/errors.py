@@ -30,6 +30,7 @@ from ._core.error import (
 )
 
 __all__ = [
+    "CheckpointError",
     "DTypeError",
     "DeletedArrayError",
     "Error",
@@ -49,6 +50,10 @@ __all__ = [
 
 class DeletedArrayError(Error, RuntimeError):
     """An Array was used after it was deleted, or donated to a jitted function."""
+
+
+class CheckpointError(Error, ValueError):
+    """A checkpoint is damaged, of a newer format, or not of the tree that is loaded."""
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in reprs of functions and objects; useless, and different in each run

@@ -78,7 +78,7 @@ def test_names_outside_the_star_import_are_public_too() -> None:
 
 def test_names_outside_the_star_import_are_exported_to_type_checkers() -> None:
     # PEP 484: `import x as x` in a typed package makes x a name of the package, as `__all__` does.
-    body = ast.parse(inspect.getsource(sw)).body
-    aliases = [alias for node in body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    nodes = ast.walk(ast.parse(inspect.getsource(sw)))
+    aliases = [alias for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
     exported = {alias.name for alias in aliases if alias.asname == alias.name}
     assert exported == set(package_names()) - set(sw.__all__)

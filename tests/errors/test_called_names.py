@@ -535,8 +535,34 @@ add("run", "type", lambda: PROGRAM.run(X, faithful=3))  # type: ignore[arg-type]
 add("to_source", "target", lambda: PROGRAM.to_source("q"))
 add("compile", "mesh", lambda: sw.jit(np.sin, mesh=MESH).lower(X).compile(3))  # type: ignore[arg-type]
 
-# Any argument is good.
-TAKE_ANYTHING = {"at", "block_until_ready", "device_get", "get_mesh", "stop_gradient"}
+# ---- checkpoints ----------------------------------------------------------------------------------------------------
+
+FUNCTIONS_OF_PATHS: dict[str, Call] = {
+    "save": lambda path="": sw.save(path, {"w": X}),
+    "load": lambda path="": sw.load(path),
+    "latest": lambda path="": sw.latest(path),
+    "save_safetensors": lambda path="": sw.save_safetensors(path, {"w": X}),
+    "load_safetensors": lambda path="": sw.load_safetensors(path),
+    "load_orbax": lambda path="": sw.load_orbax(path),
+}
+for name, call in FUNCTIONS_OF_PATHS.items():
+    for fault, path in {"type": 3, "empty": "", "bucket": "s3://bucket"}.items():
+        add(name, fault, partial(call, path))
+    if name.startswith("load"):
+        add(name, "missing", partial(call, "/none"))
+add("save", "leaf", lambda: sw.save("/none", {"w": WORDS}))
+add("save", "key", lambda: sw.save("/none", {frozenset(): X}))
+add("save", "step", lambda: sw.save("/none", X, step=-1))
+add("save", "keep", lambda: sw.save("/none", X, keep=0))
+add("save", "option", lambda: sw.save("/none", X, async_=3))  # type: ignore[arg-type]
+add("load", "mesh", lambda: sw.load("/none", mesh=3))
+add("load", "step", lambda: sw.load("/none", step=-1))
+add("save_safetensors", "leaf", lambda: sw.save_safetensors("/none", {"w": 3}))
+traced("save", "traced", lambda x: sw.save("/none", x))
+traced("load", "traced", lambda x: sw.load("/none"))
+
+# Any argument is good, or there is none.
+TAKE_ANYTHING = {"at", "block_until_ready", "device_get", "get_mesh", "stop_gradient", "wait_until_saved"}
 IN_JAX = {"annotate_jax", "from_jax"}  # tests/interop
 
 

@@ -45,6 +45,7 @@ LAYERS = {
     ],
     "written with the public functions": ["dtensor", "models", "testing", "mpi"],
     "programs from and to other libraries": ["interop"],
+    "files of arrays": ["checkpoints"],
     "the package and its command line": ["", "run_command", "cli", "__main__"],
 }
 # The types that a module names in annotations though their module stands after it.

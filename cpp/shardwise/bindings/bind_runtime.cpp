@@ -113,6 +113,27 @@ ArrayPtr from_stack(const py::array& array, const ShapeLike& shape, const Tensor
   return std::make_shared<ShardedArray>(stack.dtype(), whole, layout, Shards(devices.free(axes), stack), devices);
 }
 
+// Makes the array of one process from memory that nothing else uses, which is not copied: `blocks` has a row-major block,
+// padding included, for each distinct shard of its devices, in the order of the first device that holds it.
+ArrayPtr from_blocks(const py::array& blocks, const ShapeLike& shape, const TensorSharding& sharding,
+                     const DeviceSet& devices) {
+  const Dims whole = shape_from_python(shape);
+  verify_of_array(sharding, whole, devices);
+  const ArrayLayoutPtr layout = array_layout(sharding.closed(), whole);
+  AxisList axes = devices.free(varying_axes(layout->placement));
+  const Dims block = layout->placement.local_shape();
+  Dims expected{product(axes)};
+  expected.insert(expected.end(), block.begin(), block.end());
+  const NdArray rows = from_numpy(blocks);
+  check_internal(rows.shape() == expected && rows.is_contiguous(), "from_blocks: row-major blocks of the shards");
+  Dims stacked;
+  for (const auto& axis : axes) stacked.push_back(axis.size);
+  stacked.insert(stacked.end(), block.begin(), block.end());
+  Dims strides = row_major_strides(stacked, item_size(rows.dtype()));
+  const NdArray stack(rows.dtype(), std::move(stacked), std::move(strides), rows.data(), rows.owner());
+  return std::make_shared<ShardedArray>(rows.dtype(), whole, layout, Shards(std::move(axes), stack), devices);
+}
+
 ArrayPtr own_part(const py::array& part, const ShapeLike& shape, const TensorSharding& sharding,
                   const DeviceSet& devices) {
   const Dims whole = shape_from_python(shape);
@@ -280,6 +301,8 @@ void bind_runtime(py::module_& module) {
       .def_static("scatter", &scatter_numpy, py::arg("array"), py::arg("sharding"), py::arg("poison") = false,
                   py::arg("borrow") = false, py::arg_v("devices", DeviceSet(), "..."))
       .def_static("from_stack", &from_stack, py::arg("array"), py::arg("shape"), py::arg("sharding"),
+                  py::arg("devices"))
+      .def_static("from_blocks", &from_blocks, py::arg("blocks"), py::arg("shape"), py::arg("sharding"),
                   py::arg("devices"))
       .def_static("from_own_part", &own_part, py::arg("part"), py::arg("shape"), py::arg("sharding"),
                   py::arg("devices"))

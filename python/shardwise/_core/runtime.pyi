@@ -13,6 +13,9 @@ import typing
 __all__: list[str] = ['Executable', 'ShardedArray', 'blas_core_name', 'cpu_has_avx512', 'enter_call', 'full_traceback', 'leave_call', 'live_buffer_bytes', 'mpi_timeout', 'restart_peak_buffer_bytes', 'run_unpartitioned', 'set_threads', 'settings_table', 'wait_for_threads']
 class ShardedArray:
     @staticmethod
+    def from_blocks(blocks: numpy.ndarray, shape: collections.abc.Iterable[int], sharding: shardwise._core.mesh.Sharding, devices: shardwise._core.processes.DeviceSet) -> ShardedArray:
+        ...
+    @staticmethod
     def from_own_part(part: numpy.ndarray, shape: collections.abc.Iterable[int], sharding: shardwise._core.mesh.Sharding, devices: shardwise._core.processes.DeviceSet) -> ShardedArray:
         ...
     @staticmethod

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JAX, imported on first use: ``import shardwise`` does not import it."""
+"""JAX and libraries for files, imported on first use: ``import shardwise`` does not import them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import UnsupportedError, message
 
-__all__ = ["EXPORTING_JAXLIB", "jax", "needs_jax", "needs_jaxlib"]
+__all__ = ["EXPORTING_JAXLIB", "jax", "needs_jax", "needs_jaxlib", "needs_orbax", "needs_safetensors"]
 
 _OLDEST = (0, 8)
 # The oldest jaxlib that compiles the attribute `replica_group_mesh_axes` of StableHLO, which exported texts have.
@@ -59,3 +59,24 @@ def _check_version(what: str, library: str, found: tuple[int, ...], oldest: tupl
     if found < oldest:
         rule = f"needs {library} {'.'.join(map(str, oldest))} or newer"
         raise UnsupportedError(message(what, rule, ".".join(map(str, found)), "pip install --upgrade jax"))
+
+
+def needs_orbax(what: str) -> Any:
+    """Import Orbax for the operation ``what``. UnsupportedError if it is missing."""
+    needs_jax(what)
+    try:
+        import orbax.checkpoint as found
+    except ImportError:
+        got, way_out = "no module named orbax.checkpoint", "pip install orbax-checkpoint"
+        raise UnsupportedError(message(what, "needs Orbax", got, way_out)) from None
+    return found
+
+
+def needs_safetensors(what: str) -> Any:
+    """Import safetensors for the operation ``what``. UnsupportedError if it is missing."""
+    try:
+        import safetensors
+    except ImportError:
+        got, way_out = "no module named safetensors", "pip install safetensors"
+        raise UnsupportedError(message(what, "needs safetensors", got, way_out)) from None
+    return safetensors

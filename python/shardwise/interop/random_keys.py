@@ -25,6 +25,7 @@ __all__ = [
     "is_random_key",
     "is_shape_of_key",
     "key_node",
+    "random_key_of",
     "without_keys",
 ]
 
@@ -45,6 +46,11 @@ class RandomKey:
 
     def __repr__(self) -> str:
         return f"RandomKey({self.data!r}, impl={self.impl!r})"
+
+    @staticmethod
+    def restored(data: Any, impl: str) -> Any:
+        """A key of JAX with this data, if JAX is loaded; else a :class:`RandomKey`."""
+        return _KeyStructure(impl).unflatten([data])
 
 
 class LeafSharding:
@@ -89,6 +95,16 @@ def is_random_key(x: Any) -> bool:
     """Whether ``x`` is an array of random keys of JAX."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def random_key_of(x: Any) -> RandomKey | None:
+    """A random key of JAX as data and the name of its generator; None for anything else."""
+    if isinstance(x, RandomKey):
+        return x
+    if not is_random_key(x):
+        return None
+    jax = sys.modules["jax"]
+    return RandomKey(jax.random.key_data(x), str(jax.random.key_impl(x)))
 
 
 def is_shape_of_key(x: Any) -> bool:

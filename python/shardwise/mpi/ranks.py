@@ -19,6 +19,7 @@ from .._core.runtime import Executable, ShardedArray, mpi_timeout, set_threads
 from ..errors import ShapeError, message
 from ..process.processes import Finish, Processes, set_processes
 from .agreement import Agreement, compare_replicas, hash_of
+from .messages import Messages
 from .watch import Watch
 
 __all__ = ["RankPlace", "Ranks"]
@@ -41,12 +42,12 @@ class Ranks:
         self._places: dict[CoreMesh, RankPlace] = {}
         self._replaced: list[Processes | None] = []  # by the last call of communicator(), until a block begins
         self._restored: list[Processes | None] = []  # by the end of each block, the innermost last
-        threads = mpi.Query_thread() == mpi.THREAD_MULTIPLE
-        self._watch = Watch(comm, threads, mpi_timeout())
-        with self._waiting("mpi.communicator"):
+        self._messages: Messages | None = None
+        self._watch = Watch(comm, self.has_threads, mpi_timeout())
+        with self.waiting("mpi.communicator"):
             self._comm = comm.Dup()  # so that messages of the program cannot meet ours
             self._watch.connect(comm.Dup())
-            self._agreement = Agreement(comm.Dup(), self._watch.begin, self._waiting)
+            self._agreement = Agreement(comm.Dup(), self._watch.begin, self.waiting)
             self._share_processors()
         self._groups: dict[tuple[int, tuple[int, ...]], Any] = {(self.size, self._everyone): self._comm}
 
@@ -59,6 +60,11 @@ class Ranks:
         if "SHARDWISE_THREADS" not in os.environ:
             set_threads(thread_count(own, everyone))
 
+    @property
+    def has_threads(self) -> bool:
+        """Whether several threads may use MPI."""
+        return bool(self._mpi.Query_thread() == self._mpi.THREAD_MULTIPLE)
+
     def place(self, mesh: CoreMesh) -> RankPlace:
         """Where the devices of ``mesh`` are. MeshError if the ranks do not divide them."""
         place = self._places.get(mesh)
@@ -69,13 +75,20 @@ class Ranks:
     def broadcast(self, value: Any, root: int) -> Any:
         """The value that rank ``root`` passes; the others may pass anything."""
         self.begin(f"broadcast from rank {root}", b"broadcast", {})()
-        with self._waiting("broadcast"):
+        with self.waiting("broadcast"):
             return self._comm.bcast(value, root)
 
     def all_of(self, value: Any, what: str) -> list[Any]:
         """What each rank passes."""
-        with self._waiting(what):
+        with self.waiting(what):
             return list(self._comm.allgather(value))
+
+    def messages(self) -> Messages:
+        """Messages between all ranks, also in a thread if MPI has threads. All ranks make the first call."""
+        if self._messages is None:
+            with self.waiting("the first message"):
+                self._messages = Messages(self._comm.Dup())
+        return self._messages
 
     def barrier(self) -> None:
         """Wait until all ranks are here."""
@@ -86,7 +99,8 @@ class Ranks:
         return self._agreement.begin(what, _key(what, program), arrays)
 
     @contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
+    def waiting(self, what: str) -> Iterator[None]:
+        """The main thread waits for all other ranks in the block; the watch reports a long wait."""
         self._watch.enter(self._everyone, str, what)
         try:
             yield
@@ -254,7 +268,7 @@ class RankPlace:
         if found is None:
             ranks = tuple([self._rank_at[position] for position in order])
             first = ranks.index(self._ranks.rank) // count * count
-            with self._ranks._waiting("a first collective along some axes"):
+            with self._ranks.waiting("a first collective along some axes"):
                 comm = self._ranks.group(count, ranks)
             found = self._members[group] = comm, ranks[first : first + count]
         return found

@@ -7,7 +7,7 @@ Everything that runs asks :func:`place_on` where the devices of its mesh are. In
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,8 @@ from .._core.processes import DeviceSet, ProcessCommunicator
 from .._core.runtime import Executable, ShardedArray
 
 __all__ = [
-    "ALONE", "Finish", "Place", "Processes", "current_processes", "place_on", "set_processes", "use_processes",
+    "ALONE", "Finish", "Messages", "Place", "Processes", "current_processes", "place_on", "set_processes",
+    "use_processes",
 ]  # fmt: skip
 
 Finish = Callable[[], None]
@@ -75,6 +76,13 @@ class _Alone:
         return ShardedArray.scatter(part, sharding)
 
 
+class Messages(Protocol):
+    """What processes tell each other outside of programs."""
+
+    def all_of(self, value: Any) -> list[Any]:
+        """What each process passes, by rank. All of them call it, one thread of each at a time."""
+
+
 class Processes(Protocol):
     """Several processes that run the same program."""
 
@@ -89,8 +97,21 @@ class Processes(Protocol):
     def place(self, mesh: CoreMesh) -> Place:
         """Where the devices of ``mesh`` are."""
 
+    @property
+    def has_threads(self) -> bool:
+        """Whether :meth:`messages` may be used in a thread beside the program."""
+
     def broadcast(self, value: Any, root: int) -> Any:
         """The value that process ``root`` passes."""
+
+    def begin(self, what: str, program: bytes, arrays: Mapping[str, Any]) -> Finish:
+        """Compare the next operation with those of the other processes; see :meth:`Place.begin`."""
+
+    def waiting(self, what: str) -> AbstractContextManager[None]:
+        """A block in which the main thread waits for all other processes."""
+
+    def messages(self) -> Messages:
+        """Messages between all processes. All of them make the first call."""
 
 
 def _nothing() -> None:
