@@ -3,14 +3,14 @@
 
     python -m benchmarks.iopddl FOLDER [--json FILE]
 
-FOLDER has problems in the contest's format, ``NAME.json.gz`` or ``NAME.json``: nodes with strategies (cost, memory) and the
-time in which each is live, edges with a cost for each pair of strategies, and a limit of memory. FILE gets
-``{file: {"cost", "feasible", "bound", "seconds"}}``: no solution costs less than the bound. Costs and memory are computed
-here from the file and the strategies that the solver returned. The effort of the solver is counted, so the costs are the
-same on every machine.
+FOLDER has problems in the contest's format, ``NAME.json.gz`` or ``NAME.json``: nodes with strategies (cost, memory) and
+the time in which each is live, edges with a cost for each pair of strategies, and a limit of memory. FILE gets
+``{file: {"cost", "feasible", "bound", "seconds"}}``: no solution costs less than the bound. Costs and memory are
+computed here from the file and the strategies that the solver returned. The effort of the solver is counted, so the
+costs are the same on every machine.
 
-Problems and best costs: ASPLOS / EuroSys 2025 contest on intra-operator parallelism (google/iopddl, Apache-2.0); best of all
-entries on 8 cores in 60 to 300 s.
+Problems and best costs: ASPLOS / EuroSys 2025 contest on intra-operator parallelism (google/iopddl, Apache-2.0);
+best of all entries on 8 cores in 60 to 300 s.
 """
 
 from __future__ import annotations

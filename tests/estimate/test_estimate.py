@@ -130,7 +130,7 @@ def test_more_work_never_takes_less_time(field: str, data: st.DataObject) -> Non
     # The choice may change with the sizes, so that other transfers are sent: all layouts by rows here.
     more = step.but(**{field: getattr(step, field) + unit * data.draw(st.integers(1, 20))})
     before, after = (each.compile().estimate("h100_sxm") for each in (step, more))
-    # Less is paid for the other transfers where ops and transfers are added up, as the choice does, not where they overlap.
+    # The choice adds ops and transfers up; other transfers may take less where they overlap.
     if _transfers(before) == _transfers(after):
         assert after.lower >= before.lower * (1 - 1e-9)
         assert after.estimate >= before.estimate * (1 - 1e-9)

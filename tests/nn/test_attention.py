@@ -102,8 +102,8 @@ def test_split_sequences_and_heads_need_no_communication() -> None:
         ], text
 
 
-def test_split_keys_need_three_all_reduces() -> None:
-    given = [np.ones((2, 512, 4, 16), np.float32)] * 3
+def test_split_keys_of_one_query_need_three_all_reduces() -> None:
+    given = [np.ones((2, length, 4, 16), np.float32) for length in (1, 512, 512)]
     specs = (P(), P(None, "x"), P(None, "x"))
     text = sw.jit(ours, mesh=sw.Mesh({"x": 4}), in_shardings=specs).lower(*given).compile().as_text()
     assert text.count('"shardwise.all_reduce"') == 3
