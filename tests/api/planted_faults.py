@@ -42,7 +42,7 @@ def normalised(x: Any, w: Any) -> Any:
 
 def ranked(x: Any, w: Any) -> Any:
     x = sw.split(x, 0, "x")
-    y = np.cumsum((x @ w).sum(axis=1))  # of one dim, which is not moved to another one
+    y = sw.split(np.cumsum((x @ w).sum(axis=1)), 0, "x")  # of one dim: it cannot be moved to another one
     return (y[1:] * y[:-1]).sum() + np.roll(x, 2, axis=0)[0].sum()
 
 
