@@ -28,7 +28,7 @@ LAYERS = {
     "meshes and shardings": ["shardings", "layouts", "hardware_files", "calibrating", "hardware"],
     "trees of arrays": ["trees", "tree", "unpartitioned", "finite_differences"],
     "recording": ["recording"],
-    "NumPy's functions on traced values": ["numpy", "random", "host_random"],
+    "NumPy's functions on traced values": ["numpy", "host_random"],
     "arrays on a mesh": ["array", "array_leaves", "debug"],
     "compiled functions": ["programs", "jit"],
     "transforms, annotations and placement": [
@@ -41,6 +41,7 @@ LAYERS = {
         "manual",
         "control_flow",
         "lax",
+        "random",
         "nn",
     ],
     "written with the public functions": ["dtensor", "models", "testing", "mpi"],
