@@ -38,6 +38,7 @@ from . import (
     mpi as mpi,
     nn as nn,
     numpy as numpy,
+    optim as optim,
     random as random,
     testing as testing,
     tree as tree,
@@ -108,7 +109,7 @@ __getattr__, __dir__ = _lazy_names(
     __name__,
     {"annotate_jax": ".interop", "from_jax": ".interop"},
     {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "lax", "layouts"}
-    | {"models", "mpi", "nn", "numpy", "random", "testing", "tree"},
+    | {"models", "mpi", "nn", "numpy", "optim", "random", "testing", "tree"},
 )
 
 # Registered last, so that it runs before the exit function of optree, which unregisters lists as nodes.

@@ -44,7 +44,7 @@ LAYERS = {
         "random",
         "nn",
     ],
-    "written with the public functions": ["dtensor", "models", "testing", "mpi"],
+    "written with the public functions": ["dtensor", "optim", "models", "testing", "mpi"],
     "programs from and to other libraries": ["interop"],
     "the package and its command line": ["", "run_command", "cli", "__main__"],
 }
