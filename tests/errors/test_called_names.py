@@ -16,6 +16,7 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
+from tests.errors.calls_of_optim import calls_of_optim
 from tests.errors.calls_of_random import calls_of_random
 
 MESH = sw.Mesh({"x": 2, "y": 2})
@@ -435,7 +436,7 @@ add("register_dataclass", "type", lambda: sw.register_dataclass(3))  # type: ign
 
 # ---- random numbers, tests and PyTorch's names ---------------------------------------------------------------------
 
-for name, fault, call in calls_of_random():
+for name, fault, call in [*calls_of_random(), *calls_of_optim()]:
     add(name, fault, call)
 add("assert_collectives", "type", lambda: sw.testing.assert_collectives(3))
 add("assert_work", "type", lambda: sw.testing.assert_work(3, ratio_max=1))

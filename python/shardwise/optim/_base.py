@@ -10,13 +10,14 @@ The functions are NumPy: plain arrays, `sw.Array` and traced arrays are leaves a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..dtypes import as_dtype
-from ..errors import called_as, message, shown
+from ..errors import message, reworded, shown
 from ..tree import map as tree_map
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "incremental_update",
     "like",
     "mapped",
+    "named_in_errors",
     "params_given",
     "safe_increment",
     "set_to_zero",
@@ -75,9 +77,21 @@ def wide(x: Any) -> Any:
     return x.astype(np.float32) if x.dtype.itemsize < 4 else x
 
 
+@contextmanager
+def named_in_errors(what: str) -> Iterator[None]:
+    """Context manager: errors of trees that differ begin with ``what``."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        head, _, rest = str(error).partition(": ")
+        if head != "tree.map":
+            raise
+        raise reworded(error, f"{what}: {rest}") from None
+
+
 def mapped(what: str, f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     """``f`` of the leaves of trees of one structure. Errors begin with ``what``."""
-    with called_as(what, "tree.map"):
+    with named_in_errors(what):
         return tree_map(lambda *leaves: f(*map(as_array, leaves)), tree, *rest)
 
 

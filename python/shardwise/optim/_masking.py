@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..dtypes import is_float
-from ..errors import called_as, message, shown
+from ..errors import message, shown
 from ..tree import leaves as tree_leaves, map as tree_map
 from ._base import (
     GradientTransformation,
@@ -17,6 +17,7 @@ from ._base import (
     call_update,
     like,
     mapped,
+    named_in_errors,
     params_given,
     safe_increment,
     zeros,
@@ -127,7 +128,7 @@ def masked(inner: GradientTransformation, mask: Any) -> GradientTransformation:
         return mask(tree) if callable(mask) else mask
 
     def hidden(mask_tree: Any, tree: Any) -> Any:
-        with called_as("optim.masked", "tree.map"):
+        with named_in_errors("optim.masked"):
             return tree_map(lambda keep, part: part if keep else MaskedNode(), mask_tree, tree)
 
     def update(updates: Any, state: MaskedState, params: Any = None, **extra_args: Any) -> tuple[Any, MaskedState]:
