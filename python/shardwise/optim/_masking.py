@@ -243,7 +243,7 @@ class MultiSteps:
         total = mapped(what, add, updates, state.acc_grads)
         grads = mapped(what, lambda t, g: t.astype(g.dtype), total, updates)
         new, inner_state = call_update(self.inner_opt, grads, state.inner_opt_state, params, extra)
-        emits = done == every - 1
+        emits: Any = done == every - 1
         following = np.where(emits, safe_increment(state.gradient_step), state.gradient_step)
         kept = mapped(what, lambda a, b: np.where(emits, a, b).astype(b.dtype), inner_state, state.inner_opt_state)
         rest = mapped(what, lambda t: np.where(emits, like(0, t), t).astype(self._dtype), total)
