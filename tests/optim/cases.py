@@ -111,5 +111,7 @@ def loss_behind(o: Any, make: Any, scan: Any, total: Any) -> Callable[[Any, Any]
 
 
 GRADIENTS = ("momentum", "adam-options", "lamb", "lars", "adafactor", "clipped-elements", "scheduled")
+STEPWISE = ("sgd", "momentum", "nesterov", "adam", "adamw", "nadam", "adafactor", "lamb", "lars", "rmsprop", "adagrad")
+STEPWISE += ("lion", "clipped", "clipped-blocks", "scheduled", "accumulated")
 NARROW = ("momentum", "adam", "lamb", "adafactor", "clipped")  # also in bfloat16
 ONE_STEP = 4  # the first steps, each alone

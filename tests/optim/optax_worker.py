@@ -21,6 +21,7 @@ from tests.optim.cases import (
     NARROW,
     ONE_STEP,
     SCHEDULES,
+    STEPWISE,
     grads_of,
     loss_behind,
     params_of,
@@ -60,7 +61,7 @@ def main(path: str) -> None:
     jax.config.update("jax_enable_x64", True)
     found = in_float64()
     jax.config.update("jax_enable_x64", False)
-    found |= step_by_step(np.float32, CASES) | step_by_step(ml_dtypes.bfloat16, NARROW)
+    found |= step_by_step(np.float32, STEPWISE) | step_by_step(ml_dtypes.bfloat16, NARROW)
     arrays = {}
     for name, tree in found.items():
         for i, leaf in enumerate(jax.tree.leaves(tree)):

@@ -19,6 +19,7 @@ from tests.optim.cases import (
     NARROW,
     ONE_STEP,
     SCHEDULES,
+    STEPWISE,
     grads_of,
     loss_behind,
     params_of,
@@ -98,7 +99,7 @@ def test_whole_leaves_run_on_a_mesh(optax_numbers: Any) -> None:
 
 # ---- one step from the same state -----------------------------------------------------------------------------------
 
-STEPS = [(name, np.float32) for name in CASES] + [(name, ml_dtypes.bfloat16) for name in NARROW]
+STEPS = [(name, np.float32) for name in STEPWISE] + [(name, ml_dtypes.bfloat16) for name in NARROW]
 
 
 def states_of(numbers: Any, name: str, dtype: Any) -> Any:

@@ -243,12 +243,16 @@ class MultiSteps:
         total = mapped(what, add, updates, state.acc_grads)
         grads = mapped(what, lambda t, g: t.astype(g.dtype), total, updates)
         new, inner_state = call_update(self.inner_opt, grads, state.inner_opt_state, params, extra)
-        emits: Any = done == every - 1
-        following = np.where(emits, safe_increment(state.gradient_step), state.gradient_step)
-        kept = mapped(what, lambda a, b: np.where(emits, a, b).astype(b.dtype), inner_state, state.inner_opt_state)
-        rest = mapped(what, lambda t: np.where(emits, like(0, t), t).astype(self._dtype), total)
-        mini_step = np.where(emits, np.zeros((), np.int32), done + np.ones((), np.int32))
-        result = mapped(what, lambda u: np.where(emits, u, like(0, u)), new)
+        emits = done == every - 1
+
+        def chosen(now: Any, later: Any) -> Any:
+            return np.where(emits, now, later)
+
+        following = chosen(safe_increment(state.gradient_step), state.gradient_step)
+        kept = mapped(what, lambda a, b: chosen(a, b).astype(b.dtype), inner_state, state.inner_opt_state)
+        rest = mapped(what, lambda t: chosen(like(0, t), t).astype(self._dtype), total)
+        mini_step = chosen(np.zeros((), np.int32), done + np.ones((), np.int32))
+        result = mapped(what, lambda u: chosen(u, like(0, u)), new)
         return result, MultiStepsState(mini_step, following, kept, rest)
 
     def has_updated(self, state: MultiStepsState) -> Any:
