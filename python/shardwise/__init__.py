@@ -38,6 +38,7 @@ from . import (
     mpi as mpi,
     nn as nn,
     numpy as numpy,
+    optim as optim,
     random as random,
     testing as testing,
     tree as tree,
@@ -120,7 +121,7 @@ __getattr__, __dir__ = _lazy_names(
     | dict.fromkeys(("latest", "load", "load_orbax", "load_safetensors"), ".checkpoints")
     | dict.fromkeys(("save", "save_safetensors", "wait_until_saved"), ".checkpoints"),
     {"checkpoint_policies", "debug", "dtensor", "errors", "hardware", "interop", "lax", "layouts"}
-    | {"models", "mpi", "nn", "numpy", "random", "testing", "tree"},
+    | {"models", "mpi", "nn", "numpy", "optim", "random", "testing", "tree"},
 )
 
 # Registered last, so that it runs before the exit function of optree, which unregisters lists as nodes.

@@ -21,14 +21,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import random as own_random
 from .errors import TracingWarning, warn
 from .user_code.draw_sites import DrawSite, draw_sites, function_of, generators, makers
 
 __all__ = ["warning_of_draws"]
 
 _MAX_FUNCTIONS = 300
+# Below sw.random in the order of modules, so its names stand here; a test compares them.
+_ALSO_OWN = {"beta", "binomial", "chisquare", "choice", "dirichlet", "exponential", "f", "gamma", "geometric", "gumbel"}
+_ALSO_OWN |= {"laplace", "logistic", "lognormal", "multinomial", "multivariate_normal", "normal", "pareto"}
+_ALSO_OWN |= {
+    "bernoulli",
+    "cauchy",
+    "permutation",
+    "poisson",
+    "randint",
+    "rayleigh",
+    "shuffle",
+    "t",
+    "triangular",
+    "uniform",
+    "wald",
+}
 _OWN = {"integers": "randint", "rand": "uniform", "randn": "normal", "random": "uniform", "standard_normal": "normal"}
+_OWN |= {"standard_cauchy": "cauchy", "standard_exponential": "exponential", "standard_gamma": "gamma"}
+_OWN |= {"permuted": "shuffle", "random_sample": "uniform", "standard_t": "t"}
 
 
 class _Reached(NamedTuple):
@@ -105,7 +122,7 @@ def _draws_from(value: Any, generator: Any) -> bool:
 
 def _warn_of_draw(file: str, line: int, name: str) -> None:
     name = _OWN.get(name, name)
-    own = f"sw.random.{name}" if name in own_random.__all__ else "sw.random"
+    own = f"sw.random.{name}" if name in _ALSO_OWN else "sw.random"
     rule = "draws once, during tracing, so that each call has the same numbers"
     warn("np.random", rule, None, f"use {own} with a key", category=TracingWarning, place=(file, line))
 

@@ -16,6 +16,7 @@ import pytest
 from numpy.random import normal
 
 import shardwise as sw
+from shardwise import host_random
 
 MESH = sw.Mesh({"d": 2})
 X = np.ones(4)
@@ -261,3 +262,9 @@ def test_a_debugger_keeps_its_trace_function() -> None:
     finally:
         sys.settrace(before)
     assert [w.lineno for w in caught] == [line_of(helper)]
+
+
+def test_the_names_that_warnings_suggest_are_those_of_sw_random() -> None:
+    names = {*dir(np.random.Generator), *dir(np.random.RandomState), "bernoulli", "cauchy", "randint", "t"}
+    assert {*sw.random.__all__} & names == host_random._ALSO_OWN
+    assert {*host_random._OWN.values()} <= host_random._ALSO_OWN

@@ -211,7 +211,7 @@ def unknown_mode_of_bernoulli() -> None:
     sw.random.bernoulli(KEY, 0.5, mode="medium")
 
 
-@row(ValueError, r"random.gumbel: mode must be 'low' or 'high', got 'medium'")
+@row(ValueError, r"random.gumbel: mode must be 'low', 'high' or 'highest', got 'medium'")
 def unknown_mode_of_gumbel() -> None:
     sw.random.gumbel(KEY, mode="medium")
 

@@ -16,6 +16,8 @@ import pytest
 
 import shardwise as sw
 from shardwise import P
+from tests.errors.calls_of_optim import calls_of_optim
+from tests.errors.calls_of_random import calls_of_random
 
 MESH = sw.Mesh({"x": 2, "y": 2})
 OTHER = sw.Mesh({"z": 3})
@@ -434,32 +436,8 @@ add("register_dataclass", "type", lambda: sw.register_dataclass(3))  # type: ign
 
 # ---- random numbers, tests and PyTorch's names ---------------------------------------------------------------------
 
-PARAMETERS: dict[str, dict[str, Any]] = {
-    "bernoulli": {},
-    "bits": {},
-    "categorical": {"logits": LOGITS},
-    "choice": {"a": 3},
-    "exponential": {},
-    "fold_in": {"data": 1},
-    "gumbel": {},
-    "normal": {},
-    "permutation": {"x": 3},
-    "randint": {"shape": (2,), "minval": 0, "maxval": 3},
-    "split": {},
-    "truncated_normal": {"lower": -1.0, "upper": 1.0},
-    "uniform": {},
-}
-for name, parameters in PARAMETERS.items():
-    draw = getattr(sw.random, name)
-    add(f"random.{name}", "key", lambda f=draw, p=parameters: f("a", **p))
-    add(f"random.{name}", "key-dtype", lambda f=draw, p=parameters: f(np.zeros(2), **p))
-    if name not in ("fold_in", "permutation", "split"):
-        add(f"random.{name}", "shape", lambda f=draw, p=parameters: f(KEY, **{**p, "shape": "a"}))
-add("random.key", "type", lambda: sw.random.key("a"))
-add("random.PRNGKey", "type", lambda: sw.random.PRNGKey("a"))
-add("random.choice", "draws", lambda: sw.random.choice(KEY, 3, (4,), replace=False))
-add("random.permutation", "axis", lambda: sw.random.permutation(KEY, X, axis=2))
-add("random.permutation", "type", lambda: sw.random.permutation(KEY, 2.5))
+for name, fault, call in [*calls_of_random(), *calls_of_optim()]:
+    add(name, fault, call)
 add("assert_collectives", "type", lambda: sw.testing.assert_collectives(3))
 add("assert_work", "type", lambda: sw.testing.assert_work(3, ratio_max=1))
 add("assert_time", "type", lambda: sw.testing.assert_time(3, seconds_max=1))

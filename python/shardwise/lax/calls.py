@@ -52,16 +52,20 @@ def with_dtype(function: str, x: Any, dtype: np.dtype[Any]) -> Tracer:
     return operand(recording(), x, dtype)
 
 
-def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
+def on_arrays(
+    *names: str, known: Collection[str] = (), module: str = "lax", takes_lists: bool = False
+) -> Callable[[_F], _F]:
     """Make a function that records ops callable with arrays of any kind.
 
     Args:
         names: the parameters that are arrays or trees of arrays. Others are static.
         known: those of them whose numbers are constants of the program, and keep their Python type.
+        module: what errors write before the name of the function.
+        takes_lists: whether lists of numbers are arrays, too.
     """
 
     def decorate(record: _F) -> _F:
-        what = f"lax.{record.__name__}"
+        what = f"{module}.{record.__name__}"
         signature = inspect.signature(record)
         programs: dict[Any, tuple[Callable[..., Any], dict[Any, Any]]] = {}
 
@@ -71,11 +75,13 @@ def on_arrays(*names: str, known: Collection[str] = ()) -> Callable[[_F], _F]:
             bound = signature.bind(*args, **kwargs)
             arguments = bound.arguments
             for name in names:
-                if name != "start_indices" and name not in known and _is_list_of_numbers(arguments.get(name)):
+                if takes_lists and isinstance(arguments.get(name), (list, tuple)):
+                    arguments[name] = np.asarray(arguments[name])
+                elif name != "start_indices" and name not in known and _is_list_of_numbers(arguments.get(name)):
                     got = type(arguments[name]).__name__
                     raise DTypeError(message(what, f"{name} must be an array", f"a {got} of numbers", "use np.asarray"))
             if current_trace() is not None:
-                return record(*args, **kwargs)
+                return record(*bound.args, **bound.kwargs)
             bound.apply_defaults()
             constant = {name for name in known if all(map(_is_number, flatten(arguments[name])[0]))}
             given = [name for name in names if name in arguments and name not in constant]

@@ -10,10 +10,22 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import as_dtype, dtype_name, is_float
-from ..errors import DTypeError, ShapeError, message
-from ..recording.tracing import Tracer
+from ..errors import DTypeError, ShapeError, is_one_of, message
+from ..lax.calls import recording
+from ..recording.tracing import Tracer, WeakTracer
 
-__all__ = ["checked_shape", "float_dtype", "integer_dtype", "parameter", "shape_with"]
+__all__ = [
+    "check_mode",
+    "checked_shape",
+    "checked_size",
+    "float_dtype",
+    "floating",
+    "integer_dtype",
+    "operand",
+    "parameter",
+    "shape_with",
+    "wide_dtype",
+]
 
 
 def checked_shape(function: str, shape: Any) -> tuple[int, ...]:
@@ -35,6 +47,21 @@ def checked_shape(function: str, shape: Any) -> tuple[int, ...]:
     return result
 
 
+def checked_size(function: str, name: str, size: Any) -> int:
+    """A single size as an int. Raises ShapeError for anything else."""
+    if isinstance(size, (tuple, list)):
+        raise ShapeError(message(function, f"{name} must be an integer", size, "give the batch as shape"))
+    return checked_shape(function, size)[0]
+
+
+def wide_dtype(function: str, dtype: Any) -> np.dtype[Any]:
+    """Check that ``dtype`` is one of LAPACK's: float32 or float64. Raises DTypeError."""
+    found = float_dtype(function, dtype)
+    if found.itemsize < 4:
+        raise DTypeError(message(function, "dtype must be float32 or float64", found, "convert the result with astype"))
+    return found
+
+
 def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     """Check that ``dtype`` is a supported floating dtype. Raises DTypeError."""
     found = as_dtype(function, dtype).newbyteorder("=")
@@ -45,6 +72,27 @@ def float_dtype(function: str, dtype: Any) -> np.dtype[Any]:
         raise DTypeError(message(function, rule, found, "draw floats and convert them with astype"))
     dtype_name(found)
     return found
+
+
+def check_mode(function: str, mode: Any) -> str:
+    """The number of random bits: None means ``"low"``. Raises ValueError for an unknown mode."""
+    if mode is None:
+        return "low"
+    if not is_one_of(mode, ("low", "high", "highest")):
+        raise ValueError(message(function, "mode must be 'low', 'high' or 'highest'", repr(mode)))
+    return str(mode)
+
+
+def floating(function: str, name: str, value: Any) -> Any:
+    """Floats as an array or tracer; a Python float in float32. Raises DTypeError for other numbers."""
+    if type(value) is float:
+        return np.array(value, np.float32)
+    if isinstance(value, WeakTracer) and value.weak is float:
+        return value.astype(np.float32)
+    value = value if hasattr(value, "dtype") else np.asarray(value)
+    if not is_float(value.dtype):
+        raise DTypeError(message(function, f"{name} must be floating", value.dtype, "convert it with astype"))
+    return value
 
 
 def integer_dtype(function: str, dtype: Any, kinds: str = "iu") -> np.dtype[Any]:
@@ -63,6 +111,14 @@ def parameter(function: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any
     if value.dtype.kind not in "biuf" and not is_float(value.dtype):
         raise DTypeError(message(function, f"{name} must be of real numbers", value.dtype, "convert it with astype"))
     return value if value.dtype == dtype else value.astype(dtype)
+
+
+def operand(function: str, name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """:func:`parameter` as a value of the program that is recorded.
+
+    NumPy would compute with a constant while the program is traced, and round its logarithm otherwise.
+    """
+    return recording().lift(parameter(function, name, value, dtype))
 
 
 def shape_with(function: str, shape: Any, **parameters: Any) -> tuple[int, ...]:

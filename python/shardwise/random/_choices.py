@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import is_float
-from ..errors import DTypeError, ShapeError, is_one_of, message, shown
+from ..errors import DTypeError, ShapeError, called_as, is_one_of, message, shown
 from ..numpy._primitives import normalize_axis
 from ..process.traceback_filtering import entry_point
-from ..recording.tracing import Tracer, WeakTracer
-from ._arguments import checked_shape, shape_with
+from ..recording.tracing import Tracer
+from ._arguments import check_mode, checked_shape, floating, shape_with
 from ._floats import MANTISSA, gumbel, uniform, uniform_in
 from ._integers import bits, randint
 from ._keys import split
 from ._threefry import check_key
 
-__all__ = ["bernoulli", "categorical", "choice", "permutation"]
+__all__ = ["bernoulli", "categorical", "choice", "permutation", "shuffle"]
 
 
 @entry_point
@@ -47,7 +46,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
     key = check_key("random.bernoulli", key)
     if not is_one_of(mode, ("low", "high")):
         raise ValueError(message("random.bernoulli", "mode must be 'low' or 'high'", repr(mode)))
-    probability = _floating("random.bernoulli", "p", p)
+    probability = floating("random.bernoulli", "p", p)
     if isinstance(p, (float, np.generic)) and not 0 <= float(p) <= 1:
         raise ValueError(message("random.bernoulli", "p must be in [0, 1]", p, "limit it with np.clip"))
     found = probability.dtype
@@ -60,7 +59,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> A
 
 
 @entry_point
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: str = "low") -> Any:
+def categorical(
+    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None
+) -> Any:
     """Random indices along ``axis``, each with the probability that softmax gives to its logit.
 
     Args:
@@ -68,21 +69,26 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: 
         logits: floating; the logarithms of the probabilities, up to a constant.
         axis: the axis that holds the logits of one draw.
         shape: the shape of the result; the other dims of ``logits`` broadcast to its last dims. None for these dims.
-        mode: ``"low"`` or ``"high"``, as in :func:`gumbel`.
+        replace: whether the same index may be drawn again. If not, the dims of ``shape`` before those of ``logits``
+            are draws of different indices: those of the largest sums of a logit and Gumbel noise.
+        mode: ``"low"``, ``"high"`` or ``"highest"``, as in :func:`gumbel`.
 
     Returns:
-        int64 indices: the choices of ``jax.random.categorical``, with replacement.
+        int64 indices: the choices of ``jax.random.categorical``.
 
     Raises:
-        ShapeError, DTypeError: not a key, a missing axis, a shape that does not fit, or logits that are not floating.
-        ValueError: an unknown mode.
+        ShapeError, DTypeError: not a key, a missing axis, a shape that does not fit, too many draws without
+            replacement, or logits that are not floating.
+        TypeError: ``replace`` is not a bool. ValueError: an unknown mode.
 
     >>> from shardwise.random import PRNGKey
     >>> categorical(PRNGKey(0), np.log(np.array([0.05, 0.05, 0.9])), shape=(6,))
     array([2, 2, 2, 2, 1, 2])
     """
     key = check_key("random.categorical", key)
-    logits = _floating("random.categorical", "logits", logits)
+    if not isinstance(replace, (bool, np.bool_)):
+        raise TypeError(message("random.categorical", "replace must be a bool", shown(replace)))
+    logits = floating("random.categorical", "logits", logits)
     sizes = list(logits.shape)
     if not sizes:
         raise ShapeError(message("random.categorical", "logits must have a dim", "a scalar", "give one a choice"))
@@ -95,14 +101,33 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, mode: 
         prefix, sizes = drawn[: len(drawn) - len(sizes)], list(drawn[len(drawn) - len(sizes) :])
     else:
         prefix = ()
+    if not replace:
+        return _without_replacement(key, logits, dim, (prefix, tuple(sizes)), mode)
     sizes.insert(dim, count)
     noise = gumbel(key, (*prefix, *sizes), logits.dtype, mode)
     return np.argmax(noise + logits, axis=len(prefix) + dim)
 
 
+def _without_replacement(
+    key: Any, logits: Any, dim: int, shape: tuple[tuple[int, ...], tuple[int, ...]], mode: str | None
+) -> Any:
+    """Different indices along ``dim``: ``shape`` is that of the draws, and that of the other dims of the logits."""
+    prefix, sizes = shape
+    draws, count = math.prod(prefix), logits.shape[dim]
+    if sizes != tuple(np.delete(logits.shape, dim)):
+        rule = "replace=False draws for each row of the logits: shape must end with their other dims"
+        raise ShapeError(message("random.categorical", rule, (*prefix, *sizes), "broadcast the logits"))
+    if draws > count:
+        rule = f"replace=False draws at most the {count} indices of a row"
+        raise ShapeError(message("random.categorical", rule, f"{draws} draws", "pass replace=True"))
+    sums = logits + gumbel(key, logits.shape, logits.dtype, mode)
+    order = np.argsort(-np.moveaxis(sums, dim, -1), axis=-1, stable=True)[..., :draws]
+    return np.moveaxis(order, -1, 0).reshape(*prefix, *sizes)
+
+
 @entry_point
 def choice(
-    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str = "low"
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
 ) -> Any:
     """Random elements of an array, or random numbers below ``a``.
 
@@ -113,7 +138,7 @@ def choice(
         replace: whether an element may be drawn again.
         p: the probability of each element; equal ones by default. Without replacement, that of the first draw.
         axis: the axis of ``a`` along which elements are drawn.
-        mode: ``"low"`` or ``"high"``, as in :func:`gumbel`; it matters for ``p`` without replacement.
+        mode: ``"low"``, ``"high"`` or ``"highest"``, as in :func:`gumbel`; it matters for ``p`` without replacement.
 
     Returns:
         The choices of ``jax.random.choice``.
@@ -131,8 +156,7 @@ def choice(
     key = check_key("random.choice", key)
     if not isinstance(replace, (bool, np.bool_)):
         raise TypeError(message("random.choice", "replace must be a bool", shown(replace)))
-    if not is_one_of(mode, ("low", "high")):
-        raise ValueError(message("random.choice", "mode must be 'low' or 'high'", repr(mode)))
+    check_mode("random.choice", mode)
     wanted = checked_shape("random.choice", shape)
     table, dim, count = _elements("random.choice", "a", a, axis)
     draws = math.prod(wanted)
@@ -142,7 +166,7 @@ def choice(
         rule = f"replace=False draws at most the {count} elements of a"
         raise ShapeError(message("random.choice", rule, f"shape {wanted}, {draws} draws", "pass replace=True"))
     if p is not None:
-        p = _floating("random.choice", "p", p)
+        p = floating("random.choice", "p", p)
         if p.shape != (count,):
             raise ShapeError(message("random.choice", f"p must have one number for each of {count} elements", p.shape))
     if replace and p is None:
@@ -157,6 +181,31 @@ def choice(
             sums = gumbel(key, (count,), p.dtype, mode) + np.log(p)
         drawn = np.argsort(-sums, stable=True)[:draws].reshape(wanted)
     return np.asarray(drawn) if not table.ndim and not isinstance(drawn, Tracer) else _taken(table, drawn, dim)
+
+
+@entry_point
+def shuffle(key: Any, x: Any, axis: int = 0) -> Any:
+    """The elements of an array in a random order along ``axis``, each line in one of its own.
+
+    The same as :func:`permutation` with ``independent=True``; JAX had it under this name.
+
+    Args:
+        key: a key, uint32[2].
+        x: an array, whose elements along ``axis`` are moved; or an int, for ``np.arange(x)``.
+        axis: the axis of ``x`` to shuffle.
+
+    Returns:
+        A new array of the shape and dtype of ``x``.
+
+    Raises:
+        ShapeError, DTypeError: not a key, a missing axis, or neither an array nor an integer.
+
+    >>> from shardwise.random import PRNGKey
+    >>> shuffle(PRNGKey(0), np.arange(10).reshape(2, 5), axis=1).sum(1)
+    array([10, 35])
+    """
+    with called_as("random.shuffle", "random.permutation"):
+        return permutation(key, x, axis, True)
 
 
 @entry_point
@@ -231,15 +280,3 @@ def _taken(table: Any, drawn: Any, dim: int) -> Any:
     if isinstance(drawn, Tracer):
         table = drawn._trace.lift(table)
     return np.take(table, drawn, axis=dim)
-
-
-def _floating(function: str, name: str, value: Any) -> Any:
-    """Floats as an array or tracer; a Python float in float32. Raises DTypeError for other numbers."""
-    if type(value) is float:
-        return np.array(value, np.float32)
-    if isinstance(value, WeakTracer) and value.weak is float:
-        return value.astype(np.float32)
-    value = value if hasattr(value, "dtype") else np.asarray(value)
-    if not is_float(value.dtype):
-        raise DTypeError(message(function, f"{name} must be floating", value.dtype, "convert it with astype"))
-    return value

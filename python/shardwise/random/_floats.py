@@ -8,21 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import is_one_of, message
+from ..lax.elementwise import clz
 from ..process.traceback_filtering import entry_point
-from ._arguments import checked_shape, float_dtype, parameter, shape_with
+from ._arguments import check_mode, checked_shape, float_dtype, parameter, shape_with
 from ._erf_inv import erf, erf_inv
 from ._integers import joined
 from ._threefry import check_key, elements
 
-__all__ = ["MANTISSA", "exponential", "gumbel", "normal", "truncated_normal", "uniform", "uniform_in"]
+__all__ = [
+    "MANTISSA",
+    "SMALLEST",
+    "exponential",
+    "gumbel",
+    "normal",
+    "normal_of",
+    "truncated_normal",
+    "uniform",
+    "uniform_in",
+    "unit",
+]
 
 _UNSIGNED = {size: np.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
 MANTISSA = {"bfloat16": 7, "float16": 10, "float32": 23, "float64": 52}
-_SMALLEST = {"bfloat16": 2.0**-126, "float16": 2.0**-14, "float32": 2.0**-126, "float64": 2.0**-1022}  # normal numbers
+SMALLEST = {"bfloat16": 2.0**-126, "float16": 2.0**-14, "float32": 2.0**-126, "float64": 2.0**-1022}  # normal numbers
 
 
-def _unit(x0: Any, x1: Any, dtype: np.dtype[Any]) -> Any:
+def unit(x0: Any, x1: Any, dtype: np.dtype[Any]) -> Any:
     """A number in [0, 1): random bits as the mantissa of a number in [1, 2), less one."""
     pattern = _UNSIGNED[dtype.itemsize]
     mantissa = MANTISSA[dtype.name]
@@ -63,7 +74,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = np.float32, minval: Any = 0.
 
 def uniform_in(key: Any, shape: tuple[int, ...], dtype: np.dtype[Any], low: Any, high: Any) -> Any:
     """:func:`uniform` with arguments that are checked already."""
-    number = elements(key, shape, dtype, lambda x0, x1: _unit(x0, x1, dtype))
+    number = elements(key, shape, dtype, lambda x0, x1: unit(x0, x1, dtype))
     if type(low) is type(high) is np.ndarray and low.ndim == high.ndim == 0 and low == 0 and high == 1:
         return number
     return np.maximum(low, number * (high - low) + low)
@@ -92,14 +103,15 @@ def normal(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
     """
     key = check_key("random.normal", key)
     found = float_dtype("random.normal", dtype)
-    one = np.ones((), found)
+    sizes = checked_shape("random.normal", shape)
+    return elements(key, sizes, found, lambda x0, x1: normal_of(unit(x0, x1, found), found))
+
+
+def normal_of(number: Any, dtype: np.dtype[Any]) -> Any:
+    """Normal numbers from uniform ones in [0, 1), by the inverse of the distribution function."""
+    one = np.ones((), dtype)
     low = np.nextafter(-one, 0 * one)
-
-    def finish(x0: Any, x1: Any) -> Any:
-        number = _unit(x0, x1, found) * (one - low) + low
-        return erf_inv(number) * np.array(math.sqrt(2), found)
-
-    return elements(key, checked_shape("random.normal", shape), found, finish)
+    return erf_inv(number * (one - low) + low) * np.array(math.sqrt(2), dtype)
 
 
 @entry_point
@@ -159,18 +171,19 @@ def exponential(key: Any, shape: Any = (), dtype: Any = np.float32) -> Any:
     key = check_key("random.exponential", key)
     found = float_dtype("random.exponential", dtype)
     sizes = checked_shape("random.exponential", shape)
-    return elements(key, sizes, found, lambda x0, x1: -np.log1p(-_unit(x0, x1, found)))
+    return elements(key, sizes, found, lambda x0, x1: -np.log1p(-unit(x0, x1, found)))
 
 
 @entry_point
-def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str = "low") -> Any:
+def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str | None = None) -> Any:
     """Random numbers from the Gumbel distribution: ``argmax(logits + gumbel)`` is a draw from softmax.
 
     Args:
         key: a key, uint32[2].
         shape: the shape of the result.
         dtype: float16, bfloat16, float32 or float64.
-        mode: ``"low"``, or ``"high"`` for twice the random bits, with which float32 results can exceed 16.
+        mode: ``"low"``, the default; ``"high"`` for twice the random bits, with which float32 results can exceed 16; or
+            ``"highest"``, which uses all of these bits for float32, and is ``"high"`` for other dtypes.
 
     Returns:
         Numbers equal to ``jax.random.gumbel`` within a few units in the last place.
@@ -186,11 +199,35 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = np.float32, mode: str = "low"
     key = check_key("random.gumbel", key)
     found = float_dtype("random.gumbel", dtype)
     sizes = checked_shape("random.gumbel", shape)
-    if not is_one_of(mode, ("low", "high")):
-        raise ValueError(message("random.gumbel", "mode must be 'low' or 'high'", repr(mode)))
-    tiny, one = np.array(_SMALLEST[found.name], found), np.ones((), found)
+    mode = check_mode("random.gumbel", mode)
+    if mode == "highest" and found == np.float32:
+        return _gumbel_of_64_bits(key, sizes)
+    tiny, one = np.array(SMALLEST[found.name], found), np.ones((), found)
     if mode == "low":
         return -np.log(-np.log(uniform_in(key, sizes, found, tiny, one)))
     drawn = uniform_in(key, (2, *sizes), found, 0 * one, one)
     high, low = drawn[0], drawn[1] * np.array(2.0 ** -MANTISSA[found.name], found)
     return -np.log(-np.log1p(-np.where(high >= 0.5, high, high + low + tiny)))
+
+
+def _gumbel_of_64_bits(key: Any, shape: tuple[int, ...]) -> Any:
+    """Gumbel noise in float32 whose uniform number x is a 64-bit fraction: near 1, 1 - x is rounded instead of x."""
+    words = elements(key, (2, *shape), _UNSIGNED[4], lambda x0, x1: joined(x0, x1, _UNSIGNED[4]))
+    high, low = words[0], words[1]
+    below_half = high < 1 << 31
+    carries = low == 0  # from the low word of the two's complement
+    fraction = _fraction(
+        np.where(below_half, high, ~high + carries.astype(np.uint32)), np.where(below_half, low, ~low + np.uint32(1))
+    )
+    with np.errstate(divide="ignore"):
+        return np.where(below_half, -np.log(-np.log1p(-fraction)), -np.log(-np.log(fraction)))
+
+
+def _fraction(high: Any, low: Any) -> Any:
+    """``(high * 2^32 + low) / 2^64`` in float32, rounded towards zero: the first 24 bits that are not zero."""
+    number = high.astype(np.uint64) << 32 | low.astype(np.uint64)
+    zeros = clz(number)
+    found = number << np.minimum(zeros, 63)  # the first bit in front
+    kept = (found >> 40).astype(np.float32)  # 24 bits: exact
+    scale = ((127 - 24 - zeros.astype(np.int64)) << 23).astype(np.int32).view(np.float32)
+    return np.where(number == 0, np.float32(0), kept * scale)

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import dtype_name
-from ..errors import DTypeError, ShapeError, called_as, message
+from ..errors import DTypeError, ShapeError, called_as, is_one_of, message, shown
 from ..numpy._primitives import common_trace
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Tracer, WeakTracer
 from ._arguments import checked_shape
 from ._threefry import check_key, elements, threefry_2x32, words_of
 
-__all__ = ["PRNGKey", "fold_in", "key", "split"]
+__all__ = ["PRNGKey", "clone", "fold_in", "key", "key_data", "key_impl", "split", "wrap_key_data"]
 
 _UINT32 = np.dtype(np.uint32)
+_THREEFRY = "threefry2x32"
 
 
 @entry_point
@@ -126,6 +127,80 @@ def fold_in(key: Any, data: Any) -> Any:
         return np.concatenate(threefry_2x32(words_of(key), None, np.asarray(low).reshape(1)))
     low = common_trace((key, low)).lift(low)
     return np.stack(threefry_2x32(words_of(key), None, low))
+
+
+@entry_point
+def key_data(keys: Any) -> Any:
+    """The words of a key: the key itself, because keys are plain arrays.
+
+    Args:
+        keys: a key or an array of keys, uint32[..., 2].
+
+    Raises:
+        ShapeError, DTypeError: not keys.
+
+    >>> key_data(PRNGKey(7))
+    array([0, 7], dtype=uint32)
+    """
+    return _checked_keys("random.key_data", keys)
+
+
+@entry_point
+def wrap_key_data(key_bits_array: Any, *, impl: str | None = None) -> Any:
+    """Keys of these words: the array itself, because keys are plain arrays.
+
+    Args:
+        key_bits_array: uint32[..., 2].
+        impl: the generator: None or ``"threefry2x32"``.
+
+    Raises:
+        ShapeError, DTypeError: not words of keys.
+        ValueError: another generator.
+
+    >>> wrap_key_data(np.array([0, 7], np.uint32))
+    array([0, 7], dtype=uint32)
+    """
+    if impl is not None and not is_one_of(impl, (_THREEFRY,)):
+        rule = "the generator must be 'threefry2x32'"
+        raise ValueError(message("random.wrap_key_data", rule, shown(impl), "leave impl out"))
+    return _checked_keys("random.wrap_key_data", key_bits_array)
+
+
+@entry_point
+def clone(key: Any) -> Any:
+    """A copy of a key or of an array of keys, for code that checks in JAX that no key is used twice.
+
+    Raises:
+        ShapeError, DTypeError: not keys.
+
+    >>> clone(PRNGKey(7))
+    array([0, 7], dtype=uint32)
+    """
+    keys = _checked_keys("random.clone", key)
+    return keys if isinstance(keys, Tracer) else keys.copy()
+
+
+@entry_point
+def key_impl(keys: Any) -> str:
+    """The generator of a key or of an array of keys.
+
+    Raises:
+        ShapeError, DTypeError: not keys.
+
+    >>> key_impl(PRNGKey(7))
+    'threefry2x32'
+    """
+    _checked_keys("random.key_impl", keys)
+    return _THREEFRY
+
+
+def _checked_keys(function: str, keys: Any) -> Any:
+    keys = keys if isinstance(keys, Tracer) else np.asarray(keys)
+    if keys.dtype != _UINT32 or keys.shape[-1:] != (2,):
+        got, way_out = f"{keys.dtype}{list(keys.shape)}", "make one with sw.random.key(seed)"
+        error = DTypeError if keys.dtype != _UINT32 else ShapeError
+        raise error(message(function, "keys must be uint32[..., 2]", got, way_out))
+    return keys
 
 
 def _integer(function: str, what: str, value: Any) -> Any:

@@ -7,26 +7,23 @@ Not exact are draws through logarithms and polynomials, whose last bits are the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from tests.conformance.jax.random.distributions import Draw, all_distributions
 
 SEEDS = (0, 42, 2**40 + 3, -5)
 FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 SHAPES: tuple[tuple[int, ...], ...] = ((17, 5), (), (1,), (3, 1, 4), (0, 3), (20000,))
 LOGITS = np.random.default_rng(3).normal(size=(17, 9)).astype(np.float32)
-
-
-class Draw(NamedTuple):
-    name: str
-    draw: Callable[[Any, Any], Any]
-    exact: bool
+RATES = np.arange(30, dtype=np.float32) / 435
 
 
 def all_draws() -> list[Draw]:
-    return [*_keys(), *_bits(), *_integers(), *_floats(), *_choices()]
+    return [*_keys(), *_bits(), *_integers(), *_floats(), *_choices(), *_without_replacement(), *all_distributions()]
 
 
 def _keys() -> list[Draw]:
@@ -111,3 +108,23 @@ def _choices() -> list[Draw]:
             )
         )
     return draws
+
+
+def _without_replacement() -> list[Draw]:
+    shapes: dict[int, Any] = {-1: (2, 3, 17), 0: (4, 9), 1: None}
+    draws = [
+        # Indices of 32 bits in JAX, of 64 here.
+        Draw(f"different-{a}", lambda r, k, a=a, s=s: r.categorical(k, LOGITS, a, s, False).astype(np.int64), True)
+        for a, s in shapes.items()
+    ]
+    for mode in ("high", "highest"):
+        draws += [
+            Draw(f"categorical-{mode}", lambda r, k, m=mode: r.categorical(k, LOGITS, mode=m), True),
+            Draw(f"choice-{mode}", lambda r, k, m=mode: r.choice(k, 30, (7,), False, RATES, 0, m), True),
+        ]
+    return [
+        *draws,
+        Draw("gumbel-highest-float32", lambda r, k: r.gumbel(k, (100, 33), np.float32, "highest"), False),
+        Draw("gumbel-highest-float64", lambda r, k: r.gumbel(k, (100, 33), np.float64, "highest"), False),
+        Draw("permutation-independent", lambda r, k: r.permutation(k, LOGITS, 1, True), True),
+    ]

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an optimizer is: two functions over trees, and the arithmetic that keeps the dtype of each leaf.
+
+    state = optimizer.init(params)
+    updates, state = optimizer.update(grads, state, params)
+
+The functions are NumPy: plain arrays, `sw.Array` and traced arrays are leaves alike. A state is a tree of named tuples.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..dtypes import as_dtype
+from ..errors import message, reworded, shown
+from ..tree import map as tree_map
+
+__all__ = [
+    "EmptyState",
+    "GradientTransformation",
+    "apply_updates",
+    "as_array",
+    "call_update",
+    "cast",
+    "checked_dtype",
+    "identity",
+    "incremental_update",
+    "like",
+    "mapped",
+    "named_in_errors",
+    "params_given",
+    "safe_increment",
+    "set_to_zero",
+    "stateless",
+    "wide",
+    "zeros",
+]
+
+Schedule = Callable[[Any], Any]
+ScalarOrSchedule = Any  # a number, an array without dims, or a schedule
+
+
+class GradientTransformation(NamedTuple):
+    """An optimizer or a part of one, as in Optax.
+
+    Attributes:
+        init: ``init(params)`` makes the first state.
+        update: ``update(updates, state, params=None)`` returns the new updates and the next state.
+    """
+
+    init: Callable[[Any], Any]
+    update: Callable[..., tuple[Any, Any]]
+
+
+class EmptyState(NamedTuple):
+    """The state of a transformation that has none."""
+
+
+def as_array(x: Any) -> Any:
+    """``x``, or a NumPy array of a number."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def like(value: Any, x: Any) -> Any:
+    """A number, or an array without dims, in the dtype of ``x``: it does not widen bfloat16."""
+    value = as_array(value)
+    return value if value.dtype == x.dtype else value.astype(x.dtype)
+
+
+def wide(x: Any) -> Any:
+    """``x`` in float32 at least: sums of 16-bit floats are rounded once."""
+    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
+
+
+@contextmanager
+def named_in_errors(what: str) -> Iterator[None]:
+    """Context manager: errors of trees that differ begin with ``what``."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        head, _, rest = str(error).partition(": ")
+        if head != "tree.map":
+            raise
+        raise reworded(error, f"{what}: {rest}") from None
+
+
+def mapped(what: str, f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """``f`` of the leaves of trees of one structure. Errors begin with ``what``."""
+    with named_in_errors(what):
+        return tree_map(lambda *leaves: f(*map(as_array, leaves)), tree, *rest)
+
+
+def zeros(what: str, params: Any, dtype: Any = None) -> Any:
+    """A tree of zeros in the dtype of each leaf, or in ``dtype``."""
+    return mapped(what, lambda p: np.zeros_like(p) if dtype is None else np.zeros_like(p, dtype=dtype), params)
+
+
+def cast(what: str, tree: Any, dtype: Any) -> Any:
+    """The tree in ``dtype``; None leaves it as it is."""
+    return tree if dtype is None else mapped(what, lambda x: x.astype(dtype), tree)
+
+
+def checked_dtype(what: str, dtype: Any) -> Any:
+    """None, or a dtype. Raises DTypeError."""
+    return None if dtype is None else as_dtype(what, dtype)
+
+
+def params_given(what: str, params: Any) -> Any:
+    """Raise TypeError if the update needs the parameters and has not got them."""
+    if params is None:
+        raise TypeError(message(what, "needs the parameters", "None", "call update(grads, state, params)"))
+    return params
+
+
+def safe_increment(count: Any) -> Any:
+    """``count + 1``, or the largest number of its dtype: a counter never wraps.
+
+    >>> int(safe_increment(np.int32(2**31 - 1))) == 2**31 - 1
+    True
+    """
+    count = as_array(count)
+    last, one = (np.asarray(number, count.dtype) for number in (np.iinfo(count.dtype).max, 1))
+    return np.where(count < last, count + np.where(count < last, one, one - one), last)
+
+
+def identity() -> GradientTransformation:
+    """The updates as they are.
+
+    >>> identity().update({"w": np.ones(1)}, EmptyState())
+    ({'w': array([1.])}, EmptyState())
+    """
+    return GradientTransformation(lambda params: EmptyState(), lambda updates, state, params=None: (updates, state))
+
+
+def set_to_zero() -> GradientTransformation:
+    """Updates of zero: the parameters stay. For :func:`multi_transform`.
+
+    >>> set_to_zero().update({"w": np.ones(1)}, EmptyState())[0]
+    {'w': array([0.])}
+    """
+    return stateless(lambda updates, params: zeros("optim.set_to_zero", updates))
+
+
+def stateless(f: Callable[[Any, Any], Any]) -> GradientTransformation:
+    """The transformation ``f(updates, params)``, which has no state.
+
+    Raises:
+        TypeError: ``f`` is not a function.
+
+    >>> stateless(lambda updates, params: -updates).update(np.ones(1), EmptyState())[0]
+    array([-1.])
+    """
+    if not callable(f):
+        raise TypeError(message("optim.stateless", "takes a function of updates and parameters", shown(f)))
+    return GradientTransformation(
+        lambda params: EmptyState(), lambda updates, state, params=None: (f(updates, params), state)
+    )
+
+
+def apply_updates(params: Any, updates: Any) -> Any:
+    """``params + updates``, each leaf in the dtype of the parameter.
+
+    Args:
+        params: a tree of arrays.
+        updates: a tree of the same structure.
+
+    Raises:
+        ValueError, TypeError: the trees differ.
+
+    Source: `optax.apply_updates`.
+
+    >>> apply_updates({"w": np.ones(2, np.float32)}, {"w": np.full(2, -0.5)})
+    {'w': array([0.5, 0.5], dtype=float32)}
+    """
+    return mapped("optim.apply_updates", lambda p, u: (p + u).astype(p.dtype), params, updates)
+
+
+def incremental_update(new_tensors: Any, old_tensors: Any, step_size: Any) -> Any:
+    """An average of two trees, ``step_size * new + (1 - step_size) * old``: moving averages of weights.
+
+    Args:
+        new_tensors: a tree of arrays.
+        old_tensors: a tree of the same structure.
+        step_size: the weight of the new one.
+
+    Raises:
+        ValueError, TypeError: the trees differ.
+
+    Source: `optax.incremental_update`.
+
+    >>> incremental_update(np.array([1.0]), np.array([3.0]), 0.25)
+    array([2.5])
+    """
+
+    def average(new: Any, old: Any) -> Any:
+        return like(step_size, new) * new + like(1 - step_size, old) * old
+
+    return mapped("optim.incremental_update", average, new_tensors, old_tensors)
+
+
+def call_update(transformation: Any, updates: Any, state: Any, params: Any, extra: dict[str, Any]) -> tuple[Any, Any]:
+    """``transformation.update``, with those of the extra arguments that it takes."""
+    if extra:
+        parameters = inspect.signature(transformation.update).parameters.values()
+        if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
+            extra = {name: value for name, value in extra.items() if name in {p.name for p in parameters}}
+    result: tuple[Any, Any] = transformation.update(updates, state, params, **extra)
+    return result

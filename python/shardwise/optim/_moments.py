@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transformations with moving averages of the updates: momentum, Adam's moments, and their relatives.
+
+An average has the dtype of the parameter, or one of its own; the bias corrections are those of float32 in Optax without
+64 bits, and of float64 for float64 leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._base import GradientTransformation, as_array, cast, checked_dtype, like, mapped, safe_increment, zeros
+
+__all__ = [
+    "EmaState",
+    "ScaleByAdamState",
+    "ScaleByLionState",
+    "ScaleByRmsState",
+    "ScaleByRssState",
+    "TraceState",
+    "ema",
+    "scale_by_adam",
+    "scale_by_lion",
+    "scale_by_rms",
+    "scale_by_rss",
+    "trace",
+]
+
+
+class TraceState(NamedTuple):
+    """The sum of past updates, each decayed."""
+
+    trace: Any
+
+
+class EmaState(NamedTuple):
+    """The number of steps, and the average of the updates."""
+
+    count: Any
+    ema: Any
+
+
+class ScaleByAdamState(NamedTuple):
+    """The number of steps, and the averages of the updates and of their squares."""
+
+    count: Any
+    mu: Any
+    nu: Any
+
+
+class ScaleByLionState(NamedTuple):
+    """The number of steps, and the average of the updates."""
+
+    count: Any
+    mu: Any
+
+
+class ScaleByRmsState(NamedTuple):
+    """The average of the squared updates."""
+
+    nu: Any
+
+
+class ScaleByRssState(NamedTuple):
+    """The sum of the squared updates."""
+
+    sum_of_squares: Any
+
+
+def first_count() -> Any:
+    """The counter of a new state."""
+    return np.zeros((), np.int32)
+
+
+def _moment(what: str, updates: Any, moments: Any, decay: Any, order: int = 1) -> Any:
+    def average(g: Any, moment: Any) -> Any:
+        power = g if order == 1 else g * g
+        return like(1 - decay, g) * power + like(decay, moment) * moment
+
+    return mapped(what, average, updates, moments)
+
+
+def _corrected(what: str, moments: Any, decay: Any, count: Any) -> Any:
+    """The averages over ``1 - decay ** count``: as if they had not begun with zeros."""
+
+    def correct(moment: Any) -> Any:
+        if moment.dtype == np.float64:
+            return moment / (1 - _power(as_array(decay).astype(np.float64), count))
+        # Rounded to float32 where Optax rounds.
+        rounded = as_array(decay).astype(np.float32).astype(np.float64)
+        return moment / (np.float32(1) - _power(rounded, count).astype(np.float32)).astype(moment.dtype)
+
+    return mapped(what, correct, moments)
+
+
+def _power(decay: Any, count: Any) -> Any:
+    return np.power(decay, as_array(count).astype(np.float64))
+
+
+def trace(decay: Any, nesterov: bool = False, accumulator_dtype: Any = None) -> GradientTransformation:
+    """Momentum: the sum of past updates, each decayed.
+
+    Args:
+        decay: the factor of the past.
+        nesterov: whether the update looks one step ahead.
+        accumulator_dtype: the dtype of the state; that of the parameters by default.
+
+    Raises:
+        DTypeError: no such dtype.
+
+    Source: `optax.trace`.
+
+    >>> momentum = trace(0.5)
+    >>> updates, state = momentum.update(np.ones(1), momentum.init(np.zeros(1)))
+    >>> momentum.update(np.ones(1), state)[0]
+    array([1.5])
+    """
+    what, dtype = "optim.trace", checked_dtype("optim.trace", accumulator_dtype)
+
+    def add(g: Any, past: Any) -> Any:
+        return g + like(decay, past) * past
+
+    def update(updates: Any, state: TraceState, params: Any = None) -> tuple[Any, TraceState]:
+        new = mapped(what, add, updates, state.trace)
+        return mapped(what, add, updates, new) if nesterov else new, TraceState(cast(what, new, dtype))
+
+    return GradientTransformation(lambda params: TraceState(zeros(what, params, dtype)), update)
+
+
+def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> GradientTransformation:
+    """The moving average of the updates.
+
+    Args:
+        decay: the factor of the past.
+        debias: whether to correct for the zeros that the average begins with.
+        accumulator_dtype: the dtype of the state; that of the parameters by default.
+
+    Raises:
+        DTypeError: no such dtype.
+
+    Source: `optax.ema`.
+
+    >>> average = ema(0.5)
+    >>> average.update(np.ones(1), average.init(np.zeros(1)))[0]
+    array([1.])
+    """
+    what, dtype = "optim.ema", checked_dtype("optim.ema", accumulator_dtype)
+
+    def update(updates: Any, state: EmaState, params: Any = None) -> tuple[Any, EmaState]:
+        new, count = _moment(what, updates, state.ema, decay), safe_increment(state.count)
+        result = _corrected(what, new, decay, count) if debias else new
+        return result, EmaState(count, cast(what, new, dtype))
+
+    return GradientTransformation(lambda params: EmaState(first_count(), zeros(what, params, dtype)), update)
+
+
+def scale_by_adam(
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Adam's updates: the average over the root of the average square.
+
+    Args:
+        b1: the decay of the average.
+        b2: the decay of the average square.
+        eps: added to the root.
+        eps_root: added under the root, so that it has a gradient at zero.
+        mu_dtype: the dtype of the average; that of the parameters by default.
+        nesterov: whether the average looks one step ahead.
+
+    Raises:
+        DTypeError: no such dtype.
+
+    Source: `optax.scale_by_adam`; Kingma, Ba, "Adam", arXiv 1412.6980; Dozat, "Incorporating Nesterov momentum into
+    Adam", 2016.
+
+    >>> adam = scale_by_adam()
+    >>> adam.update(np.full(1, 3.0), adam.init(np.zeros(1)))[0].round(6)
+    array([1.])
+    """
+    what, dtype = "optim.scale_by_adam", checked_dtype("optim.scale_by_adam", mu_dtype)
+
+    def init(params: Any) -> ScaleByAdamState:
+        return ScaleByAdamState(first_count(), zeros(what, params, dtype), zeros(what, params))
+
+    def scaled(mu: Any, nu: Any) -> Any:
+        return mu / (np.sqrt(nu + like(eps_root, nu)) + like(eps, nu))
+
+    def update(updates: Any, state: ScaleByAdamState, params: Any = None) -> tuple[Any, ScaleByAdamState]:
+        mu = _moment(what, updates, state.mu, b1)
+        nu = _moment(what, updates, state.nu, b2, order=2)
+        count = safe_increment(state.count)
+        if nesterov:
+            ahead = _corrected(what, mu, b1, safe_increment(count))
+            mu_hat = _moment(what, _corrected(what, updates, b1, count), ahead, b1)
+        else:
+            mu_hat = _corrected(what, mu, b1, count)
+        result = mapped(what, scaled, mu_hat, _corrected(what, nu, b2, count))
+        nu = mapped(what, lambda new, old: new.astype(old.dtype), nu, state.nu)
+        return result, ScaleByAdamState(count, cast(what, mu, dtype), nu)
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_rms(
+    decay: Any = 0.9, eps: Any = 1e-8, initial_scale: Any = 0.0, eps_in_sqrt: bool = True
+) -> GradientTransformation:
+    """Updates over the root of their average square.
+
+    Args:
+        decay: the decay of the average.
+        eps: added to the average, or to the root.
+        initial_scale: what the average begins with.
+        eps_in_sqrt: whether ``eps`` is under the root.
+
+    Source: `optax.scale_by_rms`.
+
+    >>> rms = scale_by_rms(0.75)
+    >>> rms.update(np.full(1, 3.0), rms.init(np.zeros(1)))[0].round(6)
+    array([2.])
+    """
+    what = "optim.scale_by_rms"
+
+    def scaled(g: Any, nu: Any) -> Any:
+        small = like(eps, nu)
+        return g / np.sqrt(nu + small) if eps_in_sqrt else g / (np.sqrt(nu) + small)
+
+    def update(updates: Any, state: ScaleByRmsState, params: Any = None) -> tuple[Any, ScaleByRmsState]:
+        nu = _moment(what, updates, state.nu, decay, order=2)
+        return mapped(what, scaled, updates, nu), ScaleByRmsState(nu)
+
+    return GradientTransformation(
+        lambda params: ScaleByRmsState(mapped(what, lambda p: np.full_like(p, initial_scale), params)), update
+    )
+
+
+def scale_by_rss(initial_accumulator_value: Any = 0.1, eps: Any = 1e-7) -> GradientTransformation:
+    """Updates over the root of the sum of all squares so far.
+
+    Args:
+        initial_accumulator_value: what the sum begins with.
+        eps: added under the root.
+
+    Source: `optax.scale_by_rss`.
+
+    >>> rss = scale_by_rss(0.0, 0.0)
+    >>> rss.update(np.full(1, 3.0), rss.init(np.zeros(1)))[0]
+    array([1.])
+    """
+    what = "optim.scale_by_rss"
+
+    def scaled(g: Any, total: Any) -> Any:
+        is_positive = total > 0
+        safe = np.where(is_positive, total + like(eps, total), like(1, total))
+        return np.where(is_positive, g / np.sqrt(safe), like(0, g))
+
+    def update(updates: Any, state: ScaleByRssState, params: Any = None) -> tuple[Any, ScaleByRssState]:
+        total = mapped(what, lambda g, sum_: g * g + sum_, updates, state.sum_of_squares)
+        return mapped(what, scaled, updates, total), ScaleByRssState(total)
+
+    def init(params: Any) -> ScaleByRssState:
+        return ScaleByRssState(mapped(what, lambda p: np.full_like(p, initial_accumulator_value), params))
+
+    return GradientTransformation(init, update)
+
+
+def scale_by_lion(b1: Any = 0.9, b2: Any = 0.99, mu_dtype: Any = None) -> GradientTransformation:
+    """Lion's updates: the signs of the average.
+
+    Args:
+        b1: the decay of the average in the update.
+        b2: the decay of the average in the state.
+        mu_dtype: the dtype of the average; that of the parameters by default.
+
+    Raises:
+        DTypeError: no such dtype.
+
+    Source: `optax.scale_by_lion`; Chen et al., "Symbolic discovery of optimization algorithms", arXiv 2302.06675.
+
+    >>> lion = scale_by_lion()
+    >>> lion.update(np.full(1, -3.0), lion.init(np.zeros(1)))[0]
+    array([-1.])
+    """
+    what, dtype = "optim.scale_by_lion", checked_dtype("optim.scale_by_lion", mu_dtype)
+
+    def update(updates: Any, state: ScaleByLionState, params: Any = None) -> tuple[Any, ScaleByLionState]:
+        result = mapped(what, np.sign, _moment(what, updates, state.mu, b1))
+        mu = cast(what, _moment(what, updates, state.mu, b2), dtype)
+        return result, ScaleByLionState(safe_increment(state.count), mu)
+
+    return GradientTransformation(lambda params: ScaleByLionState(first_count(), zeros(what, params, dtype)), update)

@@ -1,0 +1,423 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The optimizers: chains of the transformations beside, in Optax's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import is_one_of, message, shown
+from ._base import GradientTransformation, ScalarOrSchedule, identity
+from ._factored import adam_decay_rate, capped_decay_rate, pow_decay_rate, scale_by_factored_rms
+from ._masking import chain, masked
+from ._moments import ema, scale_by_adam, scale_by_lion, scale_by_rms, scale_by_rss, trace
+from ._scaling import (
+    add_decayed_weights,
+    clip_by_block_rms,
+    scale,
+    scale_by_learning_rate,
+    scale_by_param_block_rms,
+    scale_by_trust_ratio,
+)
+from ._schedules import rsqrt_decay_schedule
+
+__all__ = [
+    "adafactor",
+    "adagrad",
+    "adam",
+    "adamw",
+    "gshard_adafactor",
+    "lamb",
+    "lars",
+    "lion",
+    "nadam",
+    "nadamw",
+    "rmsprop",
+    "sgd",
+]
+
+
+def sgd(
+    learning_rate: ScalarOrSchedule, momentum: Any = None, nesterov: bool = False, accumulator_dtype: Any = None
+) -> GradientTransformation:
+    """Stochastic gradient descent, with momentum if one is given.
+
+    Args:
+        learning_rate: a number or a schedule.
+        momentum: the decay of past updates; None for none.
+        nesterov: whether the update looks one step ahead.
+        accumulator_dtype: the dtype of the momentum; that of the parameters by default.
+
+    Raises:
+        DTypeError: no such dtype.
+
+    Source: `optax.sgd`.
+
+    >>> sgd(0.5).update(np.ones(1), sgd(0.5).init(np.zeros(1)))[0]
+    array([-0.5])
+    """
+    first = identity() if momentum is None else trace(momentum, nesterov, accumulator_dtype)
+    return chain(first, scale_by_learning_rate(learning_rate))
+
+
+def adam(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Adam.
+
+    Args:
+        learning_rate: a number or a schedule.
+        b1: the decay of the average of gradients.
+        b2: the decay of the average of their squares.
+        eps: added to the root.
+        eps_root: added under the root; gradients through the update need it.
+        mu_dtype: the dtype of the first average; that of the parameters by default.
+        nesterov: whether the average looks one step ahead.
+
+    Raises:
+        DTypeError: no such dtype.
+
+    Source: `optax.adam`; Kingma, Ba, arXiv 1412.6980.
+
+    >>> adam(0.1).update(np.full(1, 3.0), adam(0.1).init(np.zeros(1)))[0].round(6)
+    array([-0.1])
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov), scale_by_learning_rate(learning_rate)
+    )
+
+
+def adamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Any = None,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """Adam, with weights that decay apart from the gradients.
+
+    Args:
+        learning_rate: a number or a schedule.
+        b1: the decay of the average of gradients.
+        b2: the decay of the average of their squares.
+        eps: added to the root.
+        eps_root: added under the root; gradients through the update need it.
+        mu_dtype: the dtype of the first average; that of the parameters by default.
+        weight_decay: the decay, times the learning rate.
+        mask: which leaves decay, as in :func:`add_decayed_weights`.
+        nesterov: whether the average looks one step ahead.
+
+    Raises:
+        DTypeError: no such dtype. TypeError: the update is called without parameters.
+
+    Source: `optax.adamw`; Loshchilov, Hutter, arXiv 1711.05101.
+
+    >>> optimizer = adamw(0.1, weight_decay=0.5)
+    >>> optimizer.update(np.full(1, 3.0), optimizer.init(np.zeros(1)), np.ones(1))[0].round(6)
+    array([-0.15])
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def nadam(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+) -> GradientTransformation:
+    """:func:`adam` with ``nesterov=True``.
+
+    >>> nadam(0.1).update(np.full(1, 3.0), nadam(0.1).init(np.zeros(1)))[0].shape
+    (1,)
+    """
+    return adam(learning_rate, b1, b2, eps, eps_root, mu_dtype, nesterov=True)
+
+
+def nadamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-8,
+    eps_root: Any = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: Any = None,
+) -> GradientTransformation:
+    """:func:`adamw` with ``nesterov=True``.
+
+    >>> nadamw(0.1).update(np.full(1, 3.0), nadamw(0.1).init(np.zeros(1)), np.ones(1))[0].shape
+    (1,)
+    """
+    return adamw(learning_rate, b1, b2, eps, eps_root, mu_dtype, weight_decay, mask, nesterov=True)
+
+
+def rmsprop(
+    learning_rate: ScalarOrSchedule,
+    decay: Any = 0.9,
+    eps: Any = 1e-8,
+    initial_scale: Any = 0.0,
+    eps_in_sqrt: bool = True,
+    momentum: Any = None,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """RMSProp: gradients over the root of their average square.
+
+    Args:
+        learning_rate: a number or a schedule.
+        decay: the decay of the average.
+        eps: added to the average, or to the root.
+        initial_scale: what the average begins with.
+        eps_in_sqrt: whether ``eps`` is under the root.
+        momentum: the decay of past updates; None for none.
+        nesterov: whether the momentum looks one step ahead.
+
+    Source: `optax.rmsprop`, which also has ``centered`` and ``bias_correction``.
+
+    >>> rmsprop(0.5, 0.75).update(np.full(1, 3.0), rmsprop(0.5).init(np.zeros(1)))[0].round(6)
+    array([-1.])
+    """
+    last = identity() if momentum is None else trace(momentum, nesterov)
+    return chain(scale_by_rms(decay, eps, initial_scale, eps_in_sqrt), scale_by_learning_rate(learning_rate), last)
+
+
+def adagrad(
+    learning_rate: ScalarOrSchedule, initial_accumulator_value: Any = 0.1, eps: Any = 1e-7
+) -> GradientTransformation:
+    """AdaGrad: gradients over the root of the sum of all squares.
+
+    Args:
+        learning_rate: a number or a schedule.
+        initial_accumulator_value: what the sum begins with.
+        eps: added under the root.
+
+    Source: `optax.adagrad`.
+
+    >>> adagrad(0.5, 0.0).update(np.full(1, 3.0), adagrad(0.5, 0.0).init(np.zeros(1)))[0].round(6)
+    array([-0.5])
+    """
+    return chain(scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate))
+
+
+def lion(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.99,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-3,
+    mask: Any = None,
+) -> GradientTransformation:
+    """Lion: signs of an average of the gradients.
+
+    Args:
+        learning_rate: a number or a schedule.
+        b1: the decay of the average in the update.
+        b2: the decay of the average in the state.
+        mu_dtype: the dtype of the average; that of the parameters by default.
+        weight_decay: the decay, times the learning rate.
+        mask: which leaves decay, as in :func:`add_decayed_weights`.
+
+    Raises:
+        DTypeError: no such dtype. TypeError: the update is called without parameters.
+
+    Source: `optax.lion`.
+
+    >>> lion(0.5, weight_decay=0.0).update(np.full(1, 3.0), lion(0.5).init(np.zeros(1)), np.ones(1))[0]
+    array([-0.5])
+    """
+    return chain(
+        scale_by_lion(b1, b2, mu_dtype), add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate)
+    )
+
+
+def lamb(
+    learning_rate: ScalarOrSchedule,
+    b1: Any = 0.9,
+    b2: Any = 0.999,
+    eps: Any = 1e-6,
+    eps_root: Any = 0.0,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: Any = None,
+) -> GradientTransformation:
+    """LAMB: Adam's updates, each leaf scaled by the norm of its parameter.
+
+    Args:
+        learning_rate: a number or a schedule.
+        b1: the decay of the average of gradients.
+        b2: the decay of the average of their squares.
+        eps: added to the root.
+        eps_root: added under the root; gradients through the update need it.
+        weight_decay: the decay, times the learning rate.
+        mask: which leaves decay, as in :func:`add_decayed_weights`.
+
+    Raises:
+        TypeError: the update is called without parameters.
+
+    Source: `optax.lamb`; You et al., arXiv 1904.00962.
+
+    >>> lamb(0.5).update(np.full(2, 3.0), lamb(0.5).init(np.zeros(2)), np.full(2, 4.0))[0].round(6)
+    array([-2., -2.])
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_trust_ratio(),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def lars(
+    learning_rate: ScalarOrSchedule,
+    weight_decay: ScalarOrSchedule = 0.0,
+    weight_decay_mask: Any = True,
+    trust_coefficient: Any = 0.001,
+    eps: Any = 0.0,
+    trust_ratio_mask: Any = True,
+    momentum: Any = 0.9,
+    nesterov: bool = False,
+) -> GradientTransformation:
+    """LARS: momentum on gradients that are scaled by the norm of their parameter.
+
+    Args:
+        learning_rate: a number or a schedule.
+        weight_decay: the decay, added to the gradients.
+        weight_decay_mask: which leaves decay, as in :func:`masked`.
+        trust_coefficient: a factor of the ratio of norms.
+        eps: added to the norm of the gradient.
+        trust_ratio_mask: which leaves are scaled.
+        momentum: the decay of past updates.
+        nesterov: whether the momentum looks one step ahead.
+
+    Raises:
+        TypeError: the update is called without parameters.
+
+    Source: `optax.lars`; You et al., arXiv 1708.03888.
+
+    >>> lars(1.0, trust_coefficient=0.5).update(np.array([2.0]), lars(1.0).init(np.zeros(1)), np.array([4.0]))[0]
+    array([-2.])
+    """
+    return chain(
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        masked(scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps), trust_ratio_mask),
+        scale_by_learning_rate(learning_rate),
+        trace(momentum, nesterov),
+    )
+
+
+def adafactor(
+    learning_rate: ScalarOrSchedule = None,
+    min_dim_size_to_factor: int = 128,
+    decay_rate: Any = 0.8,
+    decay_offset: Any = 0,
+    multiply_by_parameter_scale: bool = True,
+    clipping_threshold: Any = 1.0,
+    momentum: Any = None,
+    dtype_momentum: Any = np.float32,
+    weight_decay_rate: ScalarOrSchedule = None,
+    eps: Any = 1e-30,
+    factored: bool = True,
+    weight_decay_mask: Any = None,
+) -> GradientTransformation:
+    """Adafactor: Adam without momentum whose second moments of a matrix are one row and one column.
+
+    Args:
+        learning_rate: a number or a schedule; None for 1.
+        min_dim_size_to_factor: a leaf whose two largest dims are not both so large is not factored.
+        decay_rate: the exponent of the decay ``1 - t ** -decay_rate``.
+        decay_offset: subtracted from the number of steps.
+        multiply_by_parameter_scale: whether each leaf is scaled by the root mean square of its parameter.
+        clipping_threshold: the largest root mean square of an update; None for no limit.
+        momentum: the decay of an average of the updates; None for none.
+        dtype_momentum: its dtype.
+        weight_decay_rate: the decay, not times the learning rate; None for none.
+        eps: added to the squares.
+        factored: whether anything is factored.
+        weight_decay_mask: which leaves decay, as in :func:`add_decayed_weights`.
+
+    Raises:
+        DTypeError: no such dtype. TypeError: the update is called without parameters.
+
+    Source: `optax.adafactor`; Shazeer, Stern, arXiv 1804.04235. :func:`gshard_adafactor` has the form of GShard.
+
+    >>> optimizer = adafactor(0.1)
+    >>> optimizer.update(np.full(1, 3.0), optimizer.init(np.zeros(1)), np.ones(1))[0].round(6)
+    array([-0.1])
+    """
+    parts = [scale_by_factored_rms(factored, decay_rate, decay_offset, min_dim_size_to_factor, eps)]
+    if clipping_threshold is not None:
+        parts.append(clip_by_block_rms(clipping_threshold))
+    if learning_rate is not None:
+        parts.append(scale_by_learning_rate(learning_rate, flip_sign=False))
+    if multiply_by_parameter_scale:
+        parts.append(scale_by_param_block_rms())
+    if momentum is not None:
+        parts.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
+    if weight_decay_rate is not None:
+        parts.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
+    return chain(*parts, scale(-1))
+
+
+def gshard_adafactor(
+    learning_rate: Any = 1.0,
+    decay_steps: int = 10_000,
+    decay: str = "pow",
+    beta2: Any = 0.99,
+    multiply_by_parameter_scale: bool = True,
+    clipping_threshold: Any = 1.0,
+    min_dim_size_to_factor: int = 1,
+    eps: Any = 1e-30,
+    min_scale: Any = 1e-3,
+) -> GradientTransformation:
+    """Adafactor as GShard trained with it: the last two dims are factored, for each expert alone.
+
+    Args:
+        learning_rate: the rate up to step ``decay_steps``; it then falls with the square root of the step.
+        decay_steps: the step at which the decay begins.
+        decay: that of the second moments: ``"pow"``, ``1 - t ** -0.8``; ``"adam"``, ``beta2`` with Adam's bias
+            correction; or ``"capped"``, the smaller one of ``beta2`` and ``1 - t ** -0.8``.
+        beta2: the decay of ``"adam"`` and ``"capped"``.
+        multiply_by_parameter_scale: whether each leaf is scaled by the root mean square of its parameter.
+        clipping_threshold: the largest root mean square of an update; None for no limit.
+        min_dim_size_to_factor: a leaf whose last two dims are not both so large is not factored.
+        eps: added to the squares.
+        min_scale: the least root mean square of a parameter.
+
+    Raises:
+        ValueError: an unknown ``decay``. TypeError: the update is called without parameters.
+
+    Source: GShard (arXiv 2006.16668), A.2, which names both a decay of 0.99 and the schedule.
+
+    >>> gshard_adafactor().init(np.zeros((8, 64, 32), np.float32))[0].v_row.shape  # rows of each of 8 experts
+    (8, 64)
+    """
+    if not is_one_of(decay, ("pow", "adam", "capped")):
+        raise ValueError(message("optim.gshard_adafactor", "decay must be 'pow', 'adam' or 'capped'", shown(decay)))
+    functions: dict[str, tuple[Callable[[Any, Any], Any], Any]]
+    functions = {"pow": (pow_decay_rate, 0.8), "adam": (adam_decay_rate, beta2), "capped": (capped_decay_rate, beta2)}
+    function, rate = functions[decay]
+    parts = [
+        scale_by_factored_rms(True, rate, 0, min_dim_size_to_factor, eps, function, factored_dims="last"),
+        *([] if clipping_threshold is None else [clip_by_block_rms(clipping_threshold)]),
+        scale_by_learning_rate(rsqrt_decay_schedule(learning_rate, decay_steps), flip_sign=False),
+        *([scale_by_param_block_rms(min_scale)] if multiply_by_parameter_scale else []),
+    ]
+    return chain(*parts, scale(-1))
