@@ -65,6 +65,7 @@ from .control_flow import (
     while_loop,
 )
 from .custom_calls import custom_call, register_custom_call
+from .derivatives import custom_jvp, custom_vjp, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from .dtypes import bfloat16
 from .errors import (
     DeletedArrayError,
@@ -155,6 +156,8 @@ __all__ = [
     "checkpoint_policies",
     "cond",
     "custom_call",
+    "custom_jvp",
+    "custom_vjp",
     "device_get",
     "device_put",
     "dtensor",
@@ -163,8 +166,13 @@ __all__ = [
     "from_jax",
     "get_mesh",
     "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
     "layouts",
+    "linearize",
     "logical",
     "make_array_from_callback",
     "make_array_from_single_device_arrays",
@@ -186,6 +194,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "value_and_grad",
+    "vjp",
     "vmap",
     "while_loop",
     "with_sharding_constraint",

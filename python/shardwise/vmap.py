@@ -121,7 +121,7 @@ def _batched(
     is_mapped = [axis is not None for axis in axes]
     first = len(trace.prints)
     region, results, out_tree, result = _record(trace, fun, tree, mapped, is_mapped)
-    values = trace.core.batch(region, [x._value for x in mapped], is_mapped, size)
+    values = trace.core.batch(region, [x._value for x in mapped], is_mapped, size, trace.derivatives)
     printed = iter(values[len(results) :])
     for call in trace.prints[first:]:
         call.batch(list(islice(printed, len(call.values))), size)

@@ -284,9 +284,10 @@ class Annotations:
 
 
 class GivenDerivatives:
-    """Functions of a program that come with their own gradients, by number.
+    """Functions of a program that come with their own derivatives, by number.
 
-    Each has a ``name``, a ``text`` in StableHLO, and a ``derivative`` with the functions ``forward`` and ``backward``.
+    A function of JAX has a ``name``, a ``text`` in StableHLO, and a ``derivative`` with the functions ``forward`` and
+    ``backward``. A function of the user's has ``recorded``, which records its derivative into the program.
     """
 
     __slots__ = ("_functions",)
@@ -299,11 +300,21 @@ class GivenDerivatives:
         self._functions.append(function)
         return len(self._functions) - 1
 
-    def __call__(self, number: int) -> tuple[Any, Any, list[bool], list[bool]]:
-        """The gradient of a function, in the form that ``Trace.core.vjp`` reads."""
-        given = self._functions[number].derivative
+    def __call__(self, number: int) -> Any:
+        """The derivative of a function, in the forms that ``Trace.core.vjp`` reads."""
+        function = self._functions[number]
+        if hasattr(function, "recorded"):
+            return function.recorded()
+        given = function.derivative
         programs = [(part.name, self.add(part), part.text) for part in (given.forward, given.backward)]
         return programs[0], programs[1], given.has_gradient, given.has_cotangent
+
+    def of_forward_mode(self, number: int) -> Any:
+        """The same where the derivative must be linear; UnsupportedError for a function with a reverse rule alone."""
+        function = self._functions[number]
+        if getattr(function, "is_reverse_only", False):
+            function.refuse_forward_mode()
+        return self(number)
 
 
 class Trace:
