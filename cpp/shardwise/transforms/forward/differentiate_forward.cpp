@@ -12,7 +12,9 @@ Tangents append_jvp(Builder& builder, std::span<const ValueId> outputs, std::spa
   check_internal(wrt.size() == tangents.size(), "one tangent per variable");
   InPlaceExpansion expansion(builder, wrt);
   expansion.run();
-  TangentWalk walk(builder, wrt, tangents);
+  std::vector<ValueId> wanted(outputs.begin(), outputs.end());
+  for (ValueId& output : wanted) output = expansion.expanded()(output);
+  TangentWalk walk(builder, wanted, wrt, tangents);
   walk.run();
   Tangents made{.values = {}, .replaced = walk.replaced()};
   for (const auto& [from, to] : expansion.expanded().targets()) made.replaced.add(from, to);

@@ -44,11 +44,12 @@ class LinearOp {
     return tangents_[0] && std::ranges::none_of(others, [](ValueId tangent) { return bool{tangent}; });
   }
 
-  // The initial value of a reduction is an addend of it.
+  // The initial value of a reduction is an addend of it; other operands are indices, or a divisor.
   ValueId of_first() {
+    const bool reduces = module_.op(id_).def->regions == Regions::kCombiner;
     std::vector<ValueId> operands{tangents_[0]};
     for (size_t i = 1; i < tangents_.size(); ++i) {
-      const bool is_addend = is_inexact(module_.type(operand(i)).dtype);
+      const bool is_addend = reduces && is_inexact(module_.type(operand(i)).dtype);
       operands.push_back(is_addend ? zeros_like(operand(i)) : operand(i));
     }
     return applied_to(operands);

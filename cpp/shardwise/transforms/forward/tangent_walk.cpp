@@ -20,7 +20,8 @@
 
 namespace shardwise {
 
-TangentWalk::TangentWalk(Builder& builder, std::span<const ValueId> wrt, std::span<const ValueId> tangents)
+TangentWalk::TangentWalk(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> wrt,
+                         std::span<const ValueId> tangents)
     : builder_(builder),
       module_(builder.module()),
       ops_(module_.region(builder.region()).ops),
@@ -33,6 +34,19 @@ TangentWalk::TangentWalk(Builder& builder, std::span<const ValueId> wrt, std::sp
     tangents_[wrt[i]] = tangents[i];
   }
   for (const OpId op : ops_) located(module_, op, [&] { activity_.visit(op); });
+  find_needed(outputs);
+}
+
+// The ops with a float on a path to an output. An op that others need only for integers, as the places that a pooling
+// selects, may have no derivative.
+void TangentWalk::find_needed(std::span<const ValueId> outputs) {
+  std::unordered_set<ValueId> needed(outputs.begin(), outputs.end());
+  const auto is_needed = [&](ValueId value) { return needed.contains(value) && is_inexact(module_.type(value).dtype); };
+  for (const OpId op : ops_ | std::views::reverse) {
+    if (!any_result(module_, op, is_needed)) continue;
+    needed_.insert(op);
+    visit_reads(module_, op, [&](ValueId value) { needed.insert(value); });
+  }
 }
 
 ValueId TangentWalk::tangent(ValueId value) const {
@@ -52,7 +66,8 @@ void TangentWalk::run() {
 }
 
 void TangentWalk::visit(OpId op) {
-  const bool is_reached = reads_any(module_, op, [&](ValueId value) { return tangents_.contains(value); });
+  const bool is_reached = needed_.contains(op) &&
+                          reads_any(module_, op, [&](ValueId value) { return tangents_.contains(value); });
   const Regions regions = module_.op(op).def->regions;
   if (is_reached && (regions == Regions::kLoop || regions == Regions::kBranches || regions == Regions::kInline)) {
     return replace(op);
@@ -92,6 +107,8 @@ void TangentWalk::put_in_place_of(OpId op, std::span<const ValueId> results, std
 // ---- ops without regions -------------------------------------------------------------------------------------------
 
 void TangentWalk::push(OpId op) {
+  // An op that was expanded stays where its results may be known; what follows reads those of the expansion.
+  if (module_.op(op).def->vjp == nullptr) return;
   const std::vector<ValueId> of_operands = tangents_of(module_.operands(op));
   if (std::ranges::none_of(of_operands, [](ValueId tangent) { return bool{tangent}; })) return;
   builder_.set_loc(module_.context().without_names(module_.op(op).loc));

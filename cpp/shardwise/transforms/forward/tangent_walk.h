@@ -13,6 +13,7 @@
 
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
@@ -25,7 +26,9 @@ struct Tangents;
 
 class TangentWalk {
  public:
-  TangentWalk(Builder& builder, std::span<const ValueId> wrt, std::span<const ValueId> tangents);
+  // Only what the tangents of `outputs` depend on gets tangents.
+  TangentWalk(Builder& builder, std::span<const ValueId> outputs, std::span<const ValueId> wrt,
+              std::span<const ValueId> tangents);
 
   void run();
   ValueId tangent(ValueId value) const;  // none: zeros
@@ -39,6 +42,7 @@ class TangentWalk {
     std::vector<ValueId> results, tangents;
   };
 
+  void find_needed(std::span<const ValueId> outputs);
   void visit(OpId op);
   void replace(OpId op);
   std::vector<ValueId> tangents_of(std::span<const ValueId> values) const;
@@ -55,6 +59,7 @@ class TangentWalk {
   Module& module_;
   std::vector<OpId> ops_;  // of the region, before anything is appended
   std::unordered_map<ValueId, ValueId> tangents_;
+  std::unordered_set<OpId> needed_;
   Activity activity_;
   Redirection replaced_;
 };
