@@ -197,7 +197,9 @@ class custom_jvp(_CustomFunction):  # noqa: N801 - JAX's name
             jvps: a function for each argument, or None where the value does not depend on it.
         """
         if self._nondiff:
-            raise TypeError(message(self._what, "defjvps takes functions without nondiff_argnums", sorted(self._nondiff)))
+            raise TypeError(
+                message(self._what, "defjvps takes functions without nondiff_argnums", sorted(self._nondiff))
+            )
         for part in jvps:
             if part is not None:
                 expect_callable(self._what, part)

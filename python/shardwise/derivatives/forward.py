@@ -189,9 +189,7 @@ def _transposed_twice(trace: Trace, results: Results, variables: Sequence[Tracer
         return None
 
 
-def _evaluated_again(
-    trace: Trace, fun: Callable[..., Any], arguments: Primals, has_aux: bool
-) -> tuple[int, list[int]]:
+def _evaluated_again(trace: Trace, fun: Callable[..., Any], arguments: Primals, has_aux: bool) -> tuple[int, list[int]]:
     """The function and its tangent as one region of the arguments and tangents."""
     region = trace.core.begin_region()
     results: list[int] = []

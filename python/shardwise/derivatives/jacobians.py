@@ -185,10 +185,15 @@ class _Jacobian:
             if holomorphic and not is_complex(dtype):
                 rule = "with holomorphic=True an argument to differentiate by must be complex"
                 raise DTypeError(message(self._what, rule, f"{dtype.name} for {name}"))
-            if not holomorphic and not is_float(dtype) and not (allow_int and not is_complex(dtype)):
-                rule = "an argument to differentiate by must be a real floating array"
+            if not holomorphic and not (is_float(dtype) or self._takes_all(dtype, allow_int)):
+                kind = "a real floating array" if self._what == "jacfwd" else "floating"
+                rule = f"an argument to differentiate by must be {kind}"
                 way_out = "pass holomorphic=True" if is_complex(dtype) else "convert it with astype"
                 raise DTypeError(message(self._what, rule, f"{dtype.name} for {name}", way_out))
+
+    def _takes_all(self, dtype: np.dtype[Any], allow_int: bool) -> bool:
+        """Whether reverse mode takes a dtype that is not real and floating: the results are."""
+        return self._what == "jacrev" and (allow_int or is_complex(dtype))
 
     def _checked_value(self, trace: Trace, value: Any) -> Any:
         results = results_of(trace, self._what, value)

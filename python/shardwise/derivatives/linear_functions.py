@@ -130,4 +130,3 @@ def _flattened(function: LinearFunction) -> tuple[tuple[Any, ...], LinearPart]:
 
 
 register_pytree_node(LinearFunction, _flattened, LinearFunction)
-

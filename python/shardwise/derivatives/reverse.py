@@ -72,9 +72,7 @@ def _recorded(trace: Trace, fun: Callable[..., Any], primals: tuple[Any, ...], h
         value, aux = expect_pair("vjp", out) if has_aux else (out, None)
         results = results_of(trace, "vjp", value)
         with headed("vjp"), called_as("vjp", "grad"):
-            region, captured = trace.core.pullback(
-                results.floats, [x._value for x in variables], trace.derivatives
-            )
+            region, captured = trace.core.pullback(results.floats, [x._value for x in variables], trace.derivatives)
     part = LinearPart(
         what="vjp",
         kind="cotangent",

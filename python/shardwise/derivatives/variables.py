@@ -103,7 +103,8 @@ class Types(NamedTuple):
         """The tree with these floating leaves; the others have zeros of dtype float0."""
         values = iter(floats)
         leaves = [
-            next(values) if is_float else np.zeros(shape, FLOAT0) for is_float, shape in zip(self.are_floats, self.shapes)
+            next(values) if is_float else np.zeros(shape, FLOAT0)
+            for is_float, shape in zip(self.are_floats, self.shapes)
         ]
         return unflatten(self.structure, leaves)
 

@@ -17,6 +17,7 @@ from tests.conformance.jax.nested_programs import NESTED, Library, X, nested
 
 def main(out: str) -> None:
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_disable_most_optimizations", True)  # each program runs once
     to = Library(jax.numpy, jax, jax.lax, lambda x: x)
     found: dict[str, Any] = {}
     for names in NESTED:
