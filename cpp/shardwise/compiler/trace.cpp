@@ -323,12 +323,13 @@ std::shared_ptr<Module> Trace::program_of(RegionId region) const {
 }
 
 BatchedResults Trace::append_batch(RegionId region, std::span<const ValueId> arguments,
-                                   const std::vector<bool>& batched, int64_t size, DerivativeSource source) {
+                                   const std::vector<bool>& batched, const Examples& examples,
+                                   DerivativeSource source) {
   Builder builder = builder_here();
   if (!region || region.index >= module_->region_count()) {
     fail<ShapeError>("trace", "a region must be one of this program", std::to_string(region.index));
   }
-  return transformed(std::move(source), [&] { return append_batched(builder, region, arguments, batched, size); });
+  return transformed(std::move(source), [&] { return append_batched(builder, region, arguments, batched, examples); });
 }
 
 std::vector<std::pair<int64_t, int64_t>> Trace::count_reads(std::span<const uint32_t> constraints,

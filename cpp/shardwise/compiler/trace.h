@@ -80,7 +80,7 @@ class Trace {
   std::shared_ptr<Module> program_of(RegionId region) const;
   // The ops of a region with a new leading dim of `batched` arguments, appended here.
   BatchedResults append_batch(RegionId region, std::span<const ValueId> arguments, const std::vector<bool>& batched,
-                              int64_t size, DerivativeSource source);
+                              const Examples& examples, DerivativeSource source);
   // For each result of the manual computation that has `result`, the manual axes along which it varies and which its
   // sharding does not name (transforms/batch/undeclared_axes.h). `around`: the manual axes around the computation.
   std::vector<std::vector<std::string>> undeclared_axes(ValueId result, const std::vector<std::string>& around) const;

@@ -35,7 +35,7 @@ from ..user_code.discarded import user_calls
 from .debug_prints import DebugPrints
 from .methods import ArrayMethods
 
-__all__ = ["GivenDerivatives", "Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
+__all__ = ["BatchAxis", "GivenDerivatives", "Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
 # A closed-over array with more elements becomes a hidden argument; others become constants.
 _MAX_CONSTANT_ELEMENTS = 16
@@ -317,11 +317,19 @@ class GivenDerivatives:
         return self(number)
 
 
+class BatchAxis(NamedTuple):
+    """The axis that a vmap names, while its function is recorded: a mesh of its own, and the example's number."""
+
+    mesh: Any  # of the extension
+    size: int
+    index: Tracer
+
+
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "annotations", "arguments", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh",
+        "annotations", "arguments", "batch_axes", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh",
         "prints", "propagation", "refused", "user_call",
     )  # fmt: skip
 
@@ -336,6 +344,7 @@ class Trace:
         self.limits: dict[Limit, None] = {}  # checked by each call, in order
         self.annotations = Annotations()
         self.manual_axes: tuple[str, ...] = ()  # of the enclosing manual regions
+        self.batch_axes: dict[str, BatchAxis] = {}  # of the enclosing vmaps that name one
         self.propagation: dict[str, Any] = {}  # jit's options of propagation
         self.prints = DebugPrints()  # in program order
         self.derivatives = GivenDerivatives()

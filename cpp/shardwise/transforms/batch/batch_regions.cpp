@@ -200,7 +200,7 @@ void BatchWalk::inline_region(OpId op) {
 void BatchWalk::check_no_effect(OpId id) const {
   const OpView op(module_, id);
   // Ops on the rows of all devices replace it, which have no effect.
-  if (!axes_.are_examples() && find_device_op(op.def()) != nullptr) return;
+  if (find_device_op(op, axes_) != nullptr) return;
   for (const RegionId region : op.regions()) {
     for (const OpId inner : module_.region(region).ops) check_no_effect(inner);
   }
