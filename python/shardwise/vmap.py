@@ -98,7 +98,7 @@ class _Options(NamedTuple):
 def _mesh_axes(spmd_axis_name: Any) -> list[str]:
     if spmd_axis_name is None:
         return []
-    names = [spmd_axis_name] if isinstance(spmd_axis_name, str) else list(spmd_axis_name)
+    names = list(spmd_axis_name) if isinstance(spmd_axis_name, (tuple, list)) else [spmd_axis_name]
     for name in names:
         expect_text("vmap", "spmd_axis_name", name)
     return names
@@ -164,14 +164,11 @@ def _batched(
     size = sizes[0][1] if options.axis_size is None else int(options.axis_size)
     is_mapped = [axis is not None for axis in axes]
     first = len(trace.prints)
-    named = (
-        None if options.axis_name is None else _core.mesh.Mesh(f"vmap_{options.axis_name}", [(options.axis_name, size)])
-    )
-    recorded = _Recorded(trace, mapped, is_mapped, None if named is None else (options.axis_name, named, size))
+    recorded = _Recorded(trace, mapped, is_mapped, options.axis_name, size)
     region, results, out_tree, result = recorded.record(fun, tree)
     values = trace.core.batch(
-        region, [x._value for x in recorded.operands], recorded.is_mapped, size, trace.derivatives, named,
-        options.mesh_axes,
+        region, [x._value for x in recorded.operands], recorded.is_mapped, size, trace.derivatives,
+        recorded.mesh, options.mesh_axes,
     )  # fmt: skip
     printed = iter(values[len(results) :])
     for call in trace.prints[first:]:
@@ -211,13 +208,17 @@ class _Recorded:
     """The function for one example, as a region of its own."""
 
     def __init__(
-        self, trace: Trace, mapped: list[Tracer], is_mapped: list[bool], named: tuple[str, Any, int] | None
+        self, trace: Trace, mapped: list[Tracer], is_mapped: list[bool], axis_name: str | None, size: int
     ) -> None:
         self._trace = trace
         self._count = len(mapped)
-        self._named = named
-        self.operands = mapped if named is None else [*mapped, iota(trace, (named[2],), 0, np.int32)]
-        self.is_mapped = is_mapped if named is None else [*is_mapped, True]
+        self._axis_name = axis_name
+        self._size = size
+        self.operands, self.is_mapped, self.mesh = mapped, is_mapped, None
+        if axis_name is not None:
+            self.operands = [*mapped, iota(trace, (size,), 0, np.int32)]
+            self.is_mapped = [*is_mapped, True]
+            self.mesh = _core.mesh.Mesh(f"vmap_{axis_name}", [(axis_name, size)])
 
     def record(self, fun: Callable[..., Any], tree: Any) -> tuple[int, list[Tracer], Any, Any]:
         """The number of the region, its results, and the result of ``fun`` with its structure."""
@@ -228,9 +229,8 @@ class _Recorded:
         outer = trace.batch_axes
         try:
             example = [self._argument(x, batched) for x, batched in zip(self.operands, self.is_mapped)]
-            if self._named is not None:
-                name, mesh, size = self._named
-                trace.batch_axes = {**outer, name: BatchAxis(mesh, size, example[-1])}
+            if self._axis_name is not None:
+                trace.batch_axes = {**outer, self._axis_name: BatchAxis(self.mesh, self._size, example[-1])}
             args, kwargs = unflatten(tree, example[: self._count])
             result = fun(*args, **kwargs)
             results, out_tree = lifted_results(trace, "vmap", result)

@@ -169,7 +169,9 @@ def test_products_with_batch_dims_are_computed_again() -> None:
 
     def products(policy: Any) -> int:
         layer = sw.checkpoint(lambda x: np.tanh(np.einsum("bij,bjk->bik", x, x)) @ W, policy=policy)
-        return local_text(sw.jit(sw.grad(lambda x: layer(x).sum()), mesh=MESH), a).count("stablehlo.dot_general")
+        return local_text(sw.jit(sw.value_and_grad(lambda x: layer(x).sum()), mesh=MESH), a).count(
+            "stablehlo.dot_general"
+        )
 
     policies = sw.checkpoint_policies
     assert products(policies.dots_with_no_batch_dims_saveable) == products(policies.nothing_saveable)

@@ -154,6 +154,23 @@ def test_gradients_of_such_a_function_are_not_compared_with_differences() -> Non
     sw.testing.assert_matches_unpartitioned(sw.grad(lambda x: f(x, 0.1).sum()), X, mesh=MESH, in_shardings=P("x"))
 
 
+@pytest.mark.parametrize(("custom", "name"), [(sw.custom_vjp, "defvjp"), (sw.custom_jvp, "defjvp")])
+def test_a_function_without_a_rule_refuses_calls(custom: Any, name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"a rule must be defined .* call sin\.{name} first"):
+        custom(np.sin)(X)
+
+
+def test_a_value_that_the_function_closes_over_has_no_gradient() -> None:
+    def f(x: Any) -> Any:
+        inner = sw.custom_vjp(lambda y: y * x)
+        inner.defvjp(lambda y: (y * x, None), lambda _, g: (g,))
+        return inner(x).sum()
+
+    with pytest.raises(sw.UnsupportedError, match="must not close over a value that is differentiated"):
+        sw.grad(f)(X)
+    near(sw.grad(lambda y: sw.jit(f)(X) + y.sum())(X), np.ones(5))
+
+
 @pytest.mark.parametrize("transform", [sw.jacfwd, sw.hessian])
 def test_forward_mode_refuses_a_reverse_rule(transform: Any) -> None:
     f = clipping()

@@ -140,7 +140,7 @@ def test_jvp_of_a_loop_with_an_unknown_number_of_steps() -> None:
     def f(x: Any) -> Any:
         return sw.while_loop(lambda v: np.sum(v * v) > 1e-3, lambda v: v * 0.5 * np.cos(v), x)
 
-    _, tangent = jitted(lambda x, t: sw.jvp(f, (x,), (t,)), P("x"))(X, np.ones(5))
+    _, tangent = jitted(lambda x, t: sw.jvp(f, (x,), (t,)), P("x"), None)(X, np.ones(5))
     step = 1e-6
     near(np.round(np.asarray(tangent), 7), np.round((f(X + step) - f(X - step)) / (2 * step), 7))
 

@@ -116,8 +116,8 @@ for transform in (sw.grad, sw.value_and_grad):
     add(transform.__name__, "call", lambda g=transform: jitted(g(lambda x: sw.custom_call(SAME, x, x).sum())))
     add(transform.__name__, "aux", lambda g=transform: jitted(g(np.sum, has_aux=True)))
 for derivative in (sw.vjp, sw.jvp, sw.linearize, sw.jacfwd, sw.jacrev, sw.hessian, sw.custom_vjp, sw.custom_jvp):
-    named = "jacrev" if derivative is sw.hessian else derivative.__name__
-    add(named, f"type-{derivative.__name__}", lambda d=derivative: d(3, (), ()))
+    add(derivative.__name__, "type", lambda d=derivative: d(3, (), ()))
+add("hessian", "dtype", lambda: sw.hessian(np.sin)(np.arange(3)))
 add("vjp", "word", lambda: sw.vjp(np.sin, "a"))
 add("vjp", "result", lambda: sw.vjp(lambda x: "text", X))
 add("vjp", "aux", lambda: sw.vjp(np.sin, X, has_aux=True))
@@ -141,7 +141,6 @@ for jacobian in (sw.jacfwd, sw.jacrev):
     add(jacobian.__name__, "aux", lambda j=jacobian: j(np.sin, has_aux=True)(X))
 add("jacrev", "result", lambda: sw.jacrev(lambda x: x > 0)(X))
 for custom in (sw.custom_vjp, sw.custom_jvp):
-    add(custom.__name__, "rule", lambda c=custom: c(np.sin)(X))
     add(custom.__name__, "argnums", lambda c=custom: c(np.sin, nondiff_argnums=(-1,)))
     add(custom.__name__, "argnames", lambda c=custom: c(until_it_is_large, nondiff_argnames=("y",)))
 
@@ -161,13 +160,13 @@ def with_forward_rule(rule: Any) -> Any:
 add("custom_vjp", "word", lambda: jitted(lambda x: sw.custom_vjp(lambda x, y: x).defvjp(np.sin, 3)))
 add("custom_vjp", "zeros", lambda: sw.custom_vjp(np.sin).defvjp(np.sin, np.sin, symbolic_zeros=True))
 add("custom_vjp", "pair", lambda: with_reverse_rule(lambda x: x, lambda _, g: (g,)))
-add("custom_vjp", "value", lambda: with_reverse_rule(lambda x: (x, None), lambda _, g: (g,)))
+add("grad", "reverse-value", lambda: with_reverse_rule(lambda x: (x, None), lambda _, g: (g,)))
 add("custom_vjp", "tuple", lambda: with_reverse_rule(lambda x: (x.sum(), None), lambda _, g: g))
-add("custom_vjp", "shape", lambda: with_reverse_rule(lambda x: (x.sum(), None), lambda _, g: (g,)))
-add("custom_vjp", "tree", lambda: with_reverse_rule(lambda x: (x.sum(), x), lambda x, g: ([x],)))
+add("grad", "reverse-shape", lambda: with_reverse_rule(lambda x: (x.sum(), None), lambda _, g: (g,)))
+add("grad", "reverse-tree", lambda: with_reverse_rule(lambda x: (x.sum(), x), lambda x, g: ([x],)))
 add("custom_jvp", "pair", lambda: with_forward_rule(lambda p, t: p[0].sum()))
-add("custom_jvp", "value", lambda: with_forward_rule(lambda p, t: (p[0], t[0])))
-add("custom_jvp", "shape", lambda: with_forward_rule(lambda p, t: (p[0].sum(), t[0])))
+add("grad", "forward-value", lambda: with_forward_rule(lambda p, t: (p[0], t[0])))
+add("grad", "forward-shape", lambda: with_forward_rule(lambda p, t: (p[0].sum(), t[0])))
 add("custom_jvp", "defjvps", lambda: sw.custom_jvp(np.add, nondiff_argnums=(1,)).defjvps(np.sin))
 add("vmap", "name", lambda: sw.vmap(np.sin, axis_name=3))  # type: ignore[arg-type]
 add("vmap", "size", lambda: sw.vmap(np.sin, axis_size=-1))

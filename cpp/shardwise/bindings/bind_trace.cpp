@@ -133,9 +133,10 @@ DerivativeSource derivative_source(const DerivativeLike& derivative) {
 // (value, whether it has the new dim) of each result
 std::vector<std::pair<uint32_t, bool>> batch(Trace& trace, uint32_t region, const Numbers& arguments,
                                              const std::vector<bool>& batched, int64_t size,
-                                             const DerivativeLike& derivative, const std::shared_ptr<Mesh>& named,
+                                             const DerivativeLike& derivative,
+                                             const std::optional<std::shared_ptr<Mesh>>& named,
                                              const std::vector<std::string>& mesh_axes) {
-  const Examples examples{.size = size, .named = named, .mesh_axes = mesh_axes};
+  const Examples examples{.size = size, .named = named.value_or(nullptr), .mesh_axes = mesh_axes};
   const BatchedResults results =
       trace.append_batch(RegionId{region}, trace.operands(arguments), batched, examples, derivative_source(derivative));
   std::vector<std::pair<uint32_t, bool>> list;
@@ -248,7 +249,7 @@ void bind_trace(py::module_& module) {
            })
       .def("end_region", [](Trace& trace, const Numbers& results) { trace.end_region(results); })
       .def("batch", &batch, py::arg("region"), py::arg("arguments"), py::arg("batched"), py::arg("size"),
-           py::arg("derivative") = py::none(), py::arg("named") = std::shared_ptr<Mesh>(),
+           py::arg("derivative") = py::none(), py::arg("named") = py::none(),
            py::arg("mesh_axes") = std::vector<std::string>())
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
       .def("substitute",

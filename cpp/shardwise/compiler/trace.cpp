@@ -247,8 +247,15 @@ LinearPart Trace::append_pullback(std::span<const ValueId> outputs, std::span<co
     cotangents.push_back(module_->add_argument(current(), module_->value(output).type, builder.loc()));
   }
   const OpId mark = mark_end(builder);
-  const Gradients gradients = transformed(
-      std::move(source), [&] { return append_vjp_without_zeros(builder, outputs, cotangents, wrt); });
+  const Gradients gradients = transformed(std::move(source), [&] {
+    try {
+      return append_vjp_without_zeros(builder, outputs, cotangents, wrt);
+    } catch (...) {
+      // The caller may catch the error and go on recording.
+      leave_region(*module_, current(), cotangents);
+      throw;
+    }
+  });
   take_in(gradients.replaced);
   ++loose_regions_;
   return take_linear_part(builder, mark, cotangents, gradients.values, wrt);

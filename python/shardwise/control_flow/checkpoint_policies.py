@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Policy:
-    """A choice of the values that a gradient keeps: ``kind`` of values, by ``names``, or what one of ``parts`` keeps."""
+    """A choice of the values that a gradient keeps: a ``kind``, by ``names``, or what one of ``parts`` keeps."""
 
     kind: str
     names: tuple[str, ...] = ()
@@ -46,8 +46,8 @@ class Policy:
     def attributes(self) -> dict[str, Any]:
         """The attributes of a checkpoint op."""
         if self.parts:
-            rows = tuple((part.kind, *part.names) for part in self.parts)
-            return {"shardwise.checkpoint": self.kind, "shardwise.policies": rows}
+            words = [word for part in self.parts for word in (part.kind, *(f"={name}" for name in part.names))]
+            return {"shardwise.checkpoint": self.kind, "shardwise.policies": tuple(words)}
         if self.names:
             return {"shardwise.checkpoint": self.kind, "shardwise.names": self.names}
         return {"shardwise.checkpoint": self.kind}
@@ -98,7 +98,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
     )
 
 
-def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+def save_from_both_policies(policy_1: Any, policy_2: Any) -> Policy:
     """Keep what either policy keeps.
 
     Raises:

@@ -102,10 +102,10 @@ class custom_vjp(_CustomFunction):  # noqa: N801 - JAX's name
         nondiff_argnames: the names of such arguments.
 
     Raises:
-        TypeError: ``fun`` is not a function, or ``fwd`` or ``bwd`` return no pair or tuple. AttributeError: the function
-            is called before it has a rule. ShapeError, DTypeError: ``fwd`` returns a value of another type than
-            ``fun``, or ``bwd`` a cotangent of another type than the argument. UnsupportedError: forward mode, or a
-            gradient by a value that the function closes over.
+        TypeError: ``fun`` is not a function, or ``fwd`` or ``bwd`` return no pair or tuple. AttributeError: the
+            function is called before it has a rule. ShapeError, DTypeError: ``fwd`` returns a value of another type
+            than ``fun``, or ``bwd`` a cotangent of another type than the argument. UnsupportedError: forward mode, or
+            a gradient by a value that the function closes over.
 
     Source: `jax.custom_vjp`.
 

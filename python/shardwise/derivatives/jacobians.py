@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import is_complex, is_float
-from ..errors import DTypeError, ShapeError, message
+from ..errors import DTypeError, ShapeError, called_as, message
 from ..jit import JitFunction, run_as_program
 from ..jit.options import parameter_positions
 from ..numpy._primitives import compare, convert, iota, reshape
@@ -22,7 +22,7 @@ from ..trees.argument_names import names_of_argument
 from ..vmap import vmap
 from .forward import jvp
 from .reverse import vjp
-from .variables import FLOAT0, expect_callable, expect_pair, results_of
+from .variables import FLOAT0, expect_callable, expect_pair, results_of, with_float0, without_float0
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
 
@@ -117,7 +117,17 @@ def hessian(
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+    expect_callable("hessian", fun)
+    with called_as("hessian", "jacfwd", "jacrev"):
+        of_rows = jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+    @entry_point
+    @wraps(fun)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with called_as("hessian", "jacfwd", "jacrev"):
+            return of_rows(*args, **kwargs)
+
+    return wrapped
 
 
 class _Jacobian:
@@ -146,13 +156,21 @@ class _Jacobian:
         """The function that the user calls."""
         programs: dict[Any, JitFunction] = {}
 
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            trace = current_trace()
+            assert trace is not None
+            jacobian, aux = self._recorded(trace, args, kwargs)
+            return without_float0(jacobian), aux
+
         @entry_point
         @wraps(self._fun)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             trace = current_trace()
             if trace is None:
-                return run_as_program(self._what, wrapped, self._fun, programs, args, kwargs)
-            jacobian, aux = self._recorded(trace, args, kwargs)
+                jacobian, aux = run_as_program(self._what, recorded, self._fun, programs, args, kwargs)
+                jacobian = with_float0(jacobian)
+            else:
+                jacobian, aux = self._recorded(trace, args, kwargs)
             return (jacobian, aux) if self._has_aux else jacobian
 
         return wrapped

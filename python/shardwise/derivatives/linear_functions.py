@@ -56,7 +56,7 @@ class LinearPart:
         if trace is not self.trace:
             region = trace.core.import_text(self._text_in(trace))
         op_count = trace.core.op_count
-        results = trace.core.append_region(region, [x._value for x in (*captured, *arguments)])
+        results: list[int] = trace.core.append_region(region, [x._value for x in (*captured, *arguments)])
         trace.core.name_gradients(results, self.names, op_count)
         return results
 
@@ -82,6 +82,7 @@ class LinearFunction:
 
     @entry_point
     def __call__(self, *args: Any) -> Any:
+        """The derivative along ``args``: tangents of the arguments, or a cotangent of the value."""
         part = self._part
         if part.is_unary and len(args) != 1:
             raise ShapeError(message(part.what, f"its function takes one {part.kind}", f"{len(args)} arguments"))

@@ -22,6 +22,7 @@ from ..recording.tracing import Trace, Tracer, WeakTracer
 from ..trees import flatten, leaf_names, unflatten
 from ..trees.argument_names import names_of_leaves
 from ..trees.differences import difference
+from ..trees.registry import register_pytree_node
 
 __all__ = [
     "FLOAT0",
@@ -36,10 +37,34 @@ __all__ = [
     "standing_in",
     "tracers_of",
     "variable",
+    "with_float0",
+    "without_float0",
 ]
 
 # The dtype of the tangents of integers, as in JAX: an array of it has a shape and no elements to speak of.
 FLOAT0 = np.dtype([("float0", np.void, 0)])
+
+
+class _Zeros:
+    """Zeros of dtype float0 in the result of a program, which has arrays of numbers alone."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+
+register_pytree_node(_Zeros, lambda zeros: ((), zeros.shape), lambda shape, _: _Zeros(shape))
+
+
+def without_float0(tree: Any) -> Any:
+    """The tree with nodes in place of arrays of dtype float0, for the result of a program."""
+    leaves, structure = flatten(tree)
+    return unflatten(structure, [_Zeros(x.shape) if getattr(x, "dtype", None) == FLOAT0 else x for x in leaves])
+
+
+def with_float0(tree: Any) -> Any:
+    """The tree with these arrays again."""
+    leaves, structure = flatten(tree, lambda x: isinstance(x, _Zeros))
+    return unflatten(structure, [np.zeros(x.shape, FLOAT0) if isinstance(x, _Zeros) else x for x in leaves])
 
 
 @contextmanager
@@ -190,9 +215,8 @@ def leaves_like(what: str, given: Any, types: Types, kind: str) -> list[Any]:
         if array.shape != shape:
             rule = f"a {kind} must have the shape of its value"
             raise ShapeError(message(what, rule, f"{list(array.shape)} for {list(shape)} of {name}"))
-        is_number = isinstance(leaf, (bool, int, float, complex)) or isinstance(leaf, WeakTracer)
         if array.dtype != dtype:
-            if not is_number or isinstance(leaf, WeakTracer):
+            if type(leaf) not in (bool, int, float, complex):
                 rule = f"a {kind} must have the dtype of its value"
                 got = f"{array.dtype.name} for {dtype.name} of {name}"
                 raise DTypeError(message(what, rule, got, f"convert it with astype({dtype_name(dtype)!r})"))

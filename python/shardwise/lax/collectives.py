@@ -115,7 +115,7 @@ class _Axes:
 
     def index(self) -> Tracer:
         if self.names[0] in self.trace.batch_axes:
-            return self.trace.batch_axes[self.names[0]].index
+            return self.trace.batch_axes[self.names[0]].example
         attrs = {"axes": _core.ir.Axes(list(self.names)), "mesh": self._symbol()}
         return self.trace.emit_op("shardwise.axis_index", (), attrs)[0]
 

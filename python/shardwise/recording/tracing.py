@@ -318,11 +318,11 @@ class GivenDerivatives:
 
 
 class BatchAxis(NamedTuple):
-    """The axis that a vmap names, while its function is recorded: a mesh of its own, and the example's number."""
+    """The axis that a vmap names, while its function is recorded: a mesh of its own, and the number of the example."""
 
     mesh: Any  # of the extension
     size: int
-    index: Tracer
+    example: Tracer
 
 
 class Trace:

@@ -25,8 +25,12 @@ class SavePolicy {
     const std::string& kind = attrs.get<std::string>(kCheckpointAttr);
     if (const auto* parts = attrs.find<AttrArray>(kPoliciesAttr)) {
       for (const Attribute& part : *parts) {
-        const auto& row = std::get<AttrArray>(part.base());
-        parts_.push_back({.kind = std::get<std::string>(row[0].base()), .names = AttrArray(row.begin() + 1, row.end())});
+        const auto& word = std::get<std::string>(part.base());
+        if (word.starts_with('=')) {
+          parts_.back().names.emplace_back(word.substr(1));
+        } else {
+          parts_.push_back({.kind = word, .names = {}});
+        }
       }
       return;
     }

@@ -33,7 +33,7 @@ void differentiate_branches(ReverseWalk& walk, OpId branches);
 //
 //   shardwise.checkpoint = "nothing" | "dots" | "dots without batch dims"
 //                          "names" | "other names" | "all but names"        with shardwise.names = ["h", …]
-//                          "any"        with shardwise.policies = [["dots"], ["names", "h", …]]
+//                          "any"        with shardwise.policies = ["dots", "names", "=h", …]
 inline constexpr std::string_view kCheckpointAttr = "shardwise.checkpoint";
 inline constexpr std::string_view kSavedNamesAttr = "shardwise.names";
 inline constexpr std::string_view kPoliciesAttr = "shardwise.policies";

@@ -26,12 +26,6 @@ std::vector<OpId> take_behind(Module& module, RegionId region, OpId mark) {
   return behind;
 }
 
-void leave_region(Module& module, RegionId region, std::span<const ValueId> variables) {
-  std::vector<ValueId>& arguments = module.region(region).arguments;
-  std::erase_if(arguments, [&](ValueId argument) { return std::ranges::find(variables, argument) != variables.end(); });
-  for (uint32_t i = 0; i < arguments.size(); ++i) module.value(arguments[i]).index = i;
-}
-
 bool is_constant(const Module& module, ValueId value) {
   const OpId op = module.value(value).op;
   return op && module.op(op).operand_count == 0 && module.op(op).region_count == 0 &&
@@ -39,6 +33,12 @@ bool is_constant(const Module& module, ValueId value) {
 }
 
 }  // namespace
+
+void leave_region(Module& module, RegionId region, std::span<const ValueId> variables) {
+  std::vector<ValueId>& arguments = module.region(region).arguments;
+  std::erase_if(arguments, [&](ValueId argument) { return std::ranges::find(variables, argument) != variables.end(); });
+  for (uint32_t i = 0; i < arguments.size(); ++i) module.value(arguments[i]).index = i;
+}
 
 OpId mark_end(Builder& builder) {
   return builder.module().value(build_zeros(builder, {DType::kBool, {}})).op;

@@ -21,6 +21,8 @@ struct LinearPart {
   std::vector<ValueId> captured;  // values of the program
 };
 
+// Removes these arguments of the region.
+void leave_region(Module& module, RegionId region, std::span<const ValueId> variables);
 // A place in the builder's region, after its last op.
 OpId mark_end(Builder& builder);
 // Moves the ops behind the mark that depend on the variables, which are arguments of the builder's region and leave it.
