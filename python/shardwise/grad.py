@@ -220,7 +220,7 @@ def _differentiate(
 def _leaves(
     trace: Trace, options: _Options, fun: Callable[..., Any], args: tuple[Any, ...], i: int
 ) -> tuple[list[Tracer], Any, list[bool]]:
-    """The leaves of argument ``i`` as traced values, its structure, and which are floating; DTypeError as they must be."""
+    """The traced leaves of argument ``i``, its structure, and which are floating; DTypeError if one is not."""
     leaves, structure = flatten(args[i])
     for k, leaf in enumerate(leaves):
         array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)

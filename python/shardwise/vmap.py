@@ -226,17 +226,17 @@ class _Recorded:
         region = trace.core.begin_region()
         results: list[Tracer] = []
         first, recorded = len(trace.prints), len(trace.prints)
-        outer = trace.batch_axes
+        outer = trace.annotations.batch_axes
         try:
             example = [self._argument(x, batched) for x, batched in zip(self.operands, self.is_mapped)]
             if self._axis_name is not None:
-                trace.batch_axes = {**outer, self._axis_name: BatchAxis(self.mesh, self._size, example[-1])}
+                trace.annotations.batch_axes = {**outer, self._axis_name: BatchAxis(self.mesh, self._size, example[-1])}
             args, kwargs = unflatten(tree, example[: self._count])
             result = fun(*args, **kwargs)
             results, out_tree = lifted_results(trace, "vmap", result)
             recorded = len(trace.prints)
         finally:  # the caller may catch an error of the function and keep recording
-            trace.batch_axes = outer
+            trace.annotations.batch_axes = outer
             del trace.prints[recorded:]
             printed = [value for call in trace.prints[first:] for value in call.values]
             trace.core.end_region([x._value for x in results] + printed)

@@ -15,6 +15,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
+#include "shardwise/compiler/region_program.h"
 #include "shardwise/compiler/trace.h"
 #include "shardwise/compiler/type_change.h"
 #include "shardwise/text/parser.h"
@@ -84,8 +85,7 @@ using ProgramTuple = std::tuple<std::string, int64_t, std::string>;  // name, nu
 using DerivativeTuple = std::tuple<ProgramTuple, ProgramTuple, std::vector<bool>, std::vector<bool>>;
 // Name, regions of this program (a forward and a backward one, or one of tangents), has_gradient, has_cotangent,
 // is_closed_over.
-using RecordedTuple =
-    std::tuple<std::string, Numbers, std::vector<bool>, std::vector<bool>, std::vector<bool>>;
+using RecordedTuple = std::tuple<std::string, Numbers, std::vector<bool>, std::vector<bool>, std::vector<bool>>;
 using DerivativeFromPython = std::function<std::variant<DerivativeTuple, RecordedTuple>(int64_t)>;
 using DerivativeLike = std::optional<DerivativeFromPython>;
 
@@ -112,8 +112,8 @@ GivenDerivative recorded(const RecordedTuple& given) {
                              .is_closed_over = is_closed_over,
                              .is_reverse_only = regions.size() == 2};
   if (regions.size() == 2) {
-    derivative.forward = program(regions[0]);
-    derivative.backward = program(regions[1]);
+    derivative.forward = program(regions.front());
+    derivative.backward = program(regions.back());
   } else {
     derivative.tangents = program(regions.at(0));
   }
@@ -194,11 +194,31 @@ std::pair<std::string, int32_t> location_of_change(const Trace& trace, uint32_t 
   return location_of(trace, made.index);
 }
 
+void bind_derivatives(py::class_<Trace>& traces) {
+  traces.def("vjp", &vjp, py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
+      .def("jvp", &jvp, py::arg("outputs"), py::arg("wrt"), py::arg("tangents"), py::arg("derivative") = py::none())
+      .def("pullback", &pullback, py::arg("outputs"), py::arg("wrt"), py::arg("derivative") = py::none())
+      .def("transpose", &transpose, py::arg("region"), py::arg("captured"), py::arg("derivative") = py::none())
+      .def(
+          "push_forward",
+          [](Trace& trace, uint32_t region, size_t variables, const DerivativeLike& derivative) {
+            return trace.append_push_forward(RegionId{region}, variables, derivative_source(derivative)).index;
+          },
+          py::arg("region"), py::arg("variables"), py::arg("derivative") = py::none())
+      .def("append_region",
+           [](Trace& trace, uint32_t region, const Numbers& arguments) {
+             return numbers_of(trace.append_region(RegionId{region}, trace.operands(arguments)));
+           })
+      .def("program_of",
+           [](const Trace& trace, uint32_t region) { return program_of_region(trace.module(), RegionId{region}); });
+}
+
 }  // namespace
 
 void bind_trace(py::module_& module) {
-  py::class_<Trace>(module, "Trace")
-      .def(py::init([](const std::string& name) { return std::make_unique<Trace>(name, &current_location); }))
+  py::class_<Trace> traces(module, "Trace");
+  bind_derivatives(traces);
+  traces.def(py::init([](const std::string& name) { return std::make_unique<Trace>(name, &current_location); }))
       .def(
           "argument",
           [](Trace& trace, const ShapeLike& shape, const std::string& dtype, const std::string& name,
@@ -225,20 +245,6 @@ void bind_trace(py::module_& module) {
            })
       .def("set_name",
            [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
-      .def("vjp", &vjp, py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
-      .def("jvp", &jvp, py::arg("outputs"), py::arg("wrt"), py::arg("tangents"), py::arg("derivative") = py::none())
-      .def("pullback", &pullback, py::arg("outputs"), py::arg("wrt"), py::arg("derivative") = py::none())
-      .def("transpose", &transpose, py::arg("region"), py::arg("captured"), py::arg("derivative") = py::none())
-      .def("push_forward",
-           [](Trace& trace, uint32_t region, size_t variables, const DerivativeLike& derivative) {
-             return trace.append_push_forward(RegionId{region}, variables, derivative_source(derivative)).index;
-           },
-           py::arg("region"), py::arg("variables"), py::arg("derivative") = py::none())
-      .def("append_region",
-           [](Trace& trace, uint32_t region, const Numbers& arguments) {
-             return numbers_of(trace.append_region(RegionId{region}, trace.operands(arguments)));
-           })
-      .def("program_of", [](const Trace& trace, uint32_t region) { return trace.program_of(RegionId{region}); })
       .def("name_gradients", &name_gradients_of, py::arg("gradients"), py::arg("names"), py::arg("op_count"))
       .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })

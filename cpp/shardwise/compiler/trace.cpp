@@ -222,8 +222,7 @@ void Trace::take_in(const Redirection& replaced) {
 std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                              std::span<const ValueId> wrt, DerivativeSource source) {
   Builder builder = builder_here();
-  Gradients gradients =
-      transformed(std::move(source), [&] { return append_vjp(builder, outputs, cotangents, wrt); });
+  Gradients gradients = transformed(std::move(source), [&] { return append_vjp(builder, outputs, cotangents, wrt); });
   take_in(gradients.replaced);
   return std::move(gradients.values);
 }
@@ -276,8 +275,7 @@ RegionId Trace::append_push_forward(RegionId region, size_t variables, Derivativ
   wrt.resize(variables);
   for (const ValueId value : wrt) tangents.push_back(module_->add_argument(made, module_->value(value).type, loc));
   Builder builder(*module_, made, loc);
-  const Tangents results =
-      transformed(std::move(source), [&] { return append_jvp(builder, outputs, wrt, tangents); });
+  const Tangents results = transformed(std::move(source), [&] { return append_jvp(builder, outputs, wrt, tangents); });
   std::vector<ValueId> values = results.values;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i]) values[i] = build_zeros(builder, TensorType(module_->type(outputs[i])));
@@ -305,28 +303,6 @@ std::vector<ValueId> Trace::append_region(RegionId region, std::span<const Value
   std::vector<ValueId> results;
   for (const ValueId result : module_->region(region).results) results.push_back(copy(result));
   return results;
-}
-
-std::shared_ptr<Module> Trace::program_of(RegionId region) const {
-  auto program = std::make_shared<Module>(module_->shared_context());
-  program->name = module_->name;
-  program->meshes = module_->meshes;
-  Function main;
-  main.name = "main";
-  main.body = GraphCopy(*module_, *program).region(region);
-  main.result_shardings.resize(program->region(main.body).results.size());
-  program->functions.push_back(std::move(main));
-  for (const Function& function : module_->functions) {
-    if (function.name != "main") GraphCopy(*module_, *program).function(function);
-  }
-  // Numbers of derivatives mean nothing elsewhere.
-  for (uint32_t op = 1; op < program->op_count(); ++op) {
-    Attrs attrs = program->attrs(OpId{op});
-    if (attrs.find(kDerivativeAttr) == nullptr) continue;
-    attrs.erase(kDerivativeAttr);
-    program->op(OpId{op}).attrs = program->context().intern(std::move(attrs));
-  }
-  return program;
 }
 
 BatchedResults Trace::append_batch(RegionId region, std::span<const ValueId> arguments,

@@ -76,8 +76,6 @@ class Trace {
   RegionId append_push_forward(RegionId region, size_t variables, DerivativeSource source);
   // The results of a recorded region that captures nothing, on these arguments. The region stays.
   std::vector<ValueId> append_region(RegionId region, std::span<const ValueId> arguments);
-  // The region as a program of its own.
-  std::shared_ptr<Module> program_of(RegionId region) const;
   // The ops of a region with a new leading dim of `batched` arguments, appended here.
   BatchedResults append_batch(RegionId region, std::span<const ValueId> arguments, const std::vector<bool>& batched,
                               const Examples& examples, DerivativeSource source);

@@ -58,7 +58,7 @@ def _groups_of_axes(function: str, axis_name: Any) -> list[tuple[str, ...]]:
     """The names of the manual axes, and on their own those of vmaps: what one collective can be over."""
     names = _names(function, axis_name)
     trace = current_trace()
-    batched = () if trace is None else tuple(name for name in names if name in trace.batch_axes)
+    batched = () if trace is None else tuple(name for name in names if name in trace.annotations.batch_axes)
     manual = tuple(name for name in names if name not in batched)
     return [*([manual] if manual else []), *((name,) for name in batched)]
 
@@ -77,7 +77,7 @@ class _Axes:
         self.names = _names(function, axis_name)
         trace = current_trace()
         manual = () if trace is None else trace.manual_axes
-        batched = {} if trace is None else trace.batch_axes
+        batched = {} if trace is None else trace.annotations.batch_axes
         for name in self.names:
             if name not in manual and name not in batched:
                 around = [*manual, *batched]
@@ -114,8 +114,8 @@ class _Axes:
         return {_GROUPS: np.array(rows, np.int64), _ALONG: self.attribute()}, len(rows[0])
 
     def index(self) -> Tracer:
-        if self.names[0] in self.trace.batch_axes:
-            return self.trace.batch_axes[self.names[0]].example
+        if self.names[0] in self.trace.annotations.batch_axes:
+            return self.trace.annotations.batch_axes[self.names[0]].example
         attrs = {"axes": _core.ir.Axes(list(self.names)), "mesh": self._symbol()}
         return self.trace.emit_op("shardwise.axis_index", (), attrs)[0]
 

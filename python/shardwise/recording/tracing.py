@@ -267,6 +267,14 @@ def _kind(array: Any) -> Any:
     return array.shape, array.dtype, array._data.sharding
 
 
+class BatchAxis(NamedTuple):
+    """The axis that a vmap names, while its function is recorded: a mesh of its own, and the number of the example."""
+
+    mesh: Any  # of the extension
+    size: int
+    example: Tracer
+
+
 @dataclass
 class Annotations:
     """What a program knows of its values, beyond their types.
@@ -276,11 +284,13 @@ class Annotations:
             functions, and not annotations that gradients, batching and texts make.
         groups: the shape of the values of each sharding group.
         foreign_types: what functions of another library see of the type of a value.
+        batch_axes: the axes of the enclosing vmaps that name one.
     """
 
     written: dict[int, tuple[Instruction, ...]] = field(default_factory=dict)
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
     foreign_types: dict[int, Any] = field(default_factory=dict)
+    batch_axes: dict[str, BatchAxis] = field(default_factory=dict)
 
 
 class GivenDerivatives:
@@ -317,19 +327,11 @@ class GivenDerivatives:
         return self(number)
 
 
-class BatchAxis(NamedTuple):
-    """The axis that a vmap names, while its function is recorded: a mesh of its own, and the number of the example."""
-
-    mesh: Any  # of the extension
-    size: int
-    example: Tracer
-
-
 class Trace:
     """One program being recorded: the graph, its mesh, and the arrays that it closes over."""
 
     __slots__ = (
-        "annotations", "arguments", "batch_axes", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh",
+        "annotations", "arguments", "core", "derivatives", "hoisted", "limits", "manual_axes", "mesh",
         "prints", "propagation", "refused", "user_call",
     )  # fmt: skip
 
@@ -344,7 +346,6 @@ class Trace:
         self.limits: dict[Limit, None] = {}  # checked by each call, in order
         self.annotations = Annotations()
         self.manual_axes: tuple[str, ...] = ()  # of the enclosing manual regions
-        self.batch_axes: dict[str, BatchAxis] = {}  # of the enclosing vmaps that name one
         self.propagation: dict[str, Any] = {}  # jit's options of propagation
         self.prints = DebugPrints()  # in program order
         self.derivatives = GivenDerivatives()

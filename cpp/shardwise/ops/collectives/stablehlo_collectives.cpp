@@ -241,7 +241,8 @@ void batch_collective_of_others(BatchContext& context) {
   GraphCopy copy(op.module(), context.builder().module());
   const std::vector<RegionId> originals(op.regions().begin(), op.regions().end());
   for (const RegionId region : originals) regions.push_back(copy.region(region));
-  const OpId made = context.builder().create_op(op.def(), operands, op.module().context().intern(attrs), types, regions);
+  const OpId made =
+      context.builder().create_op(op.def(), operands, op.module().context().intern(attrs), types, regions);
   for (uint32_t i = 0; i < types.size(); ++i) context.set_result(i, context.builder().module().result(made, i));
 }
 

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/batch/batched_derivative.h"
-
+//
+// The derivative that comes with a function, for a batch of examples or the rows of a manual computation: its programs,
+// batched.
+//
+//   backward(%r, %dy) → %dx, %dw           w is the same for all examples
+//   batched: %dx for each example, and the sum of %dw over the examples
 #include "shardwise/ops/build/layout.h"
 #include "shardwise/ops/build/reduce.h"
 #include "shardwise/ops/shared/dim_checks.h"
 #include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/gradient/given_derivatives.h"
 
 namespace shardwise {
 namespace {
@@ -90,7 +95,8 @@ class Programs {
     module_.region(region).results = made;
     GivenProgram program{.name = of_row.name, .derivative = {}, .body = region};
     if (of_row.derivative) {
-      program.derivative = batched_number(*of_row.derivative, {.axes = axes, .operands = operands, .results = made_sets});
+      program.derivative =
+          batched_number(*of_row.derivative, {.axes = axes, .operands = operands, .results = made_sets});
     }
     return program;
   }

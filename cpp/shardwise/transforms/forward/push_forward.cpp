@@ -150,6 +150,7 @@ std::vector<ValueId> by_transposing(Builder& builder, const OpView& op, std::spa
   for (const ValueId variable : context.variables()) {
     if (variable) variables.push_back(variable);
   }
+  // The result moves in steps.
   if (outputs.empty()) return std::vector<ValueId>(context.variables().size());
   const Gradients gradients = append_vjp_without_zeros(scratch, outputs, seeds, variables);
   move_needed_ops(builder, scratch.region(), gradients.values);
@@ -186,8 +187,6 @@ void move_needed_ops(Builder& builder, RegionId from, std::span<const ValueId> w
 }
 
 std::vector<ValueId> push_forward(Builder& builder, const OpView& op, std::span<const ValueId> tangents) {
-  // A vjp that contributes no cotangent: the result moves in steps.
-  if (op.def().vjp == not_differentiable) return std::vector<ValueId>(op.result_count());
   if (const ValueId result = LinearOp(builder, op, tangents).run()) return {result};
   return by_transposing(builder, op, tangents);
 }

@@ -6,9 +6,7 @@
 //   cond { %i < 10 }                                  cond { %i < 10 }
 //   do { %1 = tanh %c; return %i + 1, %1 }            do { %1 = tanh %c; %2 = %d * (1 - %1²); return %i + 1, %1, %2 }
 //
-// Ops with regions are replaced by ops that compute values and tangents: a loop has a carry more for each carry that
-// depends on a variable, a branch and a checkpoint a result more. The tangent of a value that a region captures is
-// captured as well.
+// Ops with regions are replaced by ops that compute values and tangents (tangent_regions.h).
 #pragma once
 
 #include <span>
@@ -22,8 +20,6 @@
 
 namespace shardwise {
 
-struct Tangents;
-
 class TangentWalk {
  public:
   // Only what the tangents of `outputs` depend on gets tangents.
@@ -35,25 +31,20 @@ class TangentWalk {
   // The values that took the place of others.
   const Redirection& replaced() const { return replaced_; }
 
- private:
-  // A region that computes tangents too, and belongs to no op yet.
-  struct Joint {
-    RegionId region;
-    std::vector<ValueId> results, tangents;
-  };
+  Builder& builder() { return builder_; }
+  Module& module() { return module_; }
+  bool is_active(ValueId value) const { return activity_(value); }  // it may depend on a variable
+  std::vector<ValueId> tangents_of(std::span<const ValueId> values) const;
+  // The values that the regions of an op capture, with tangents.
+  void capture(OpId op, std::vector<ValueId>& wrt, std::vector<ValueId>& tangents) const;
+  // The first of the results replace those of the op; `tangents` are theirs, or none.
+  void put_in_place_of(OpId op, std::span<const ValueId> results, std::span<const ValueId> tangents);
 
+ private:
   void find_needed(std::span<const ValueId> outputs);
   void visit(OpId op);
   void replace(OpId op);
-  std::vector<ValueId> tangents_of(std::span<const ValueId> values) const;
   void push(OpId op);
-  void loop(OpId op);
-  void branches(OpId op);
-  void checkpoint(OpId op);
-  void given(OpId op);
-  void capture(OpId op, std::vector<ValueId>& wrt, std::vector<ValueId>& tangents) const;
-  ValueId or_zeros(Builder& builder, ValueId tangent, ValueId like) const;
-  void put_in_place_of(OpId op, std::span<const ValueId> results, std::span<const ValueId> tangents);
 
   Builder& builder_;
   Module& module_;
@@ -63,5 +54,8 @@ class TangentWalk {
   Activity activity_;
   Redirection replaced_;
 };
+
+// The tangent, or zeros of the type of `like`.
+ValueId tangent_or_zeros(Builder& builder, ValueId tangent, ValueId like);
 
 }  // namespace shardwise

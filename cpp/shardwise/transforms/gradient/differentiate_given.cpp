@@ -64,8 +64,7 @@ class GivenGradient {
     for (uint32_t i = 0; i < count_; ++i) {
       if (given_.has_cotangent[i]) seeds.push_back(walk_.cotangent_of_result(module_.result(id_, i)));
     }
-    const Gradients gradients =
-        append_vjp_without_zeros(scratch, std::span(made).subspan(count_), seeds, variables);
+    const Gradients gradients = append_vjp_without_zeros(scratch, std::span(made).subspan(count_), seeds, variables);
     move_needed_ops(walk_.builder(), scratch.region(), gradients.values);
     return gradients.values;
   }

@@ -9,7 +9,6 @@
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ops/sharding/manual_computation.h"
-#include "shardwise/transforms/batch/batched_derivative.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 
 namespace shardwise {

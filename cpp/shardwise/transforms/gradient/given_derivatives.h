@@ -34,13 +34,13 @@ struct GivenProgram {
 };
 
 struct GivenDerivative {
-  GivenProgram forward = {};                 // operands of the op → its results, then the residuals
-  GivenProgram backward = {};                // residuals, then the cotangents of the results that have one → gradients
+  GivenProgram forward = {};                  // operands of the op → its results, then the residuals
+  GivenProgram backward = {};                 // residuals, then the cotangents of the results that have one → gradients
   std::optional<GivenProgram> tangents = {};  // operands, then tangents of those with a gradient → results, tangents
-  std::vector<bool> has_gradient = {};       // by operand
-  std::vector<bool> has_cotangent = {};      // by result
-  std::vector<bool> is_closed_over = {};     // by operand, or empty: the function captures it
-  bool is_reverse_only = false;              // the backward program need not be linear
+  std::vector<bool> has_gradient = {};        // by operand
+  std::vector<bool> has_cotangent = {};       // by result
+  std::vector<bool> is_closed_over = {};      // by operand, or empty: the function captures it
+  bool is_reverse_only = false;               // the backward program need not be linear
 };
 
 // An op whose operands have rows along these axes (ops/collectives/batch_axes.h).
@@ -78,6 +78,8 @@ class GivenDerivatives {
 };
 
 GivenDerivative given_derivative(Module& module, OpId op);
+// batch/batched_derivative.cpp
+GivenDerivative batch_derivative(Module& module, const GivenDerivative& given, const BatchedDerivative& batched);
 // Sets the derivative of `made`, the op of rows that `op` became.
 void batch_given_derivative(Module& module, OpId op, OpId made, BatchedDerivative batched);
 // The number of a batch of the derivative `number`.

@@ -40,9 +40,7 @@ void leave_region(Module& module, RegionId region, std::span<const ValueId> vari
   for (uint32_t i = 0; i < arguments.size(); ++i) module.value(arguments[i]).index = i;
 }
 
-OpId mark_end(Builder& builder) {
-  return builder.module().value(build_zeros(builder, {DType::kBool, {}})).op;
-}
+OpId mark_end(Builder& builder) { return builder.module().value(build_zeros(builder, {DType::kBool, {}})).op; }
 
 LinearPart take_linear_part(Builder& builder, OpId mark, std::span<const ValueId> variables,
                             std::span<const ValueId> results, std::span<const ValueId> like) {

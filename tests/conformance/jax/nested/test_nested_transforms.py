@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import shardwise as sw
-from tests.conformance.jax.nested_programs import NESTED, Library, X, nested
+from tests.conformance.jax.nested.nested_programs import NESTED, Library, X, nested
 from tests.support.once_per_run import written_by
 
 MESH = sw.Mesh({"x": 2, "y": 2})
@@ -18,7 +18,7 @@ OURS = Library(np, sw, sw, lambda x: sw.shard(x, sw.P("x")))
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return np.load(written_by(tmp_path_factory, "tests.conformance.jax.nested_worker", "out.npz"))
+    return np.load(written_by(tmp_path_factory, "tests.conformance.jax.nested.nested_worker", "out.npz"))
 
 
 @pytest.mark.parametrize("names", NESTED, ids=" ".join)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what JAX gives for the programs of nested_programs.py into an .npz file; no row for one that it refuses.
 
-python -m tests.conformance.jax.nested_worker OUT.npz
+python -m tests.conformance.jax.nested.nested_worker OUT.npz
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tests.conformance.jax.nested_programs import NESTED, Library, X, nested
+from tests.conformance.jax.nested.nested_programs import NESTED, Library, X, nested
 
 
 def main(out: str) -> None:
