@@ -5,7 +5,7 @@
 // value that a region captures is captured as well.
 #pragma once
 
-#include "shardwise/ir/builder.h"
+#include "shardwise/ir/ids.h"
 
 namespace shardwise {
 
