@@ -12,7 +12,7 @@ from ..jit import JitFunction, run_as_program
 from ..process.traceback_filtering import entry_point
 from ..recording.tracing import Trace, Tracer, current_trace
 from ..trees.argument_names import names_of_leaves
-from .linear_functions import LinearFunction, LinearPart
+from .linear_functions import LinearFunction, LinearPart, recorded
 from .variables import (
     Primals,
     Results,
@@ -136,24 +136,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     array([1., 2.])
     """
     expect_callable("linearize", fun)
-    trace = current_trace()
-    if trace is None:
-        programs: dict[Any, JitFunction] = {}
-        return run_as_program("linearize", _Linearizer(fun, has_aux), fun, programs, primals, {})
-    return _linearized(trace, fun, primals, has_aux)
-
-
-class _Linearizer:
-    """Records the value and the linear function into the current program."""
-
-    def __init__(self, fun: Callable[..., Any], has_aux: bool) -> None:
-        self._fun = fun
-        self._has_aux = has_aux
-
-    def __call__(self, *primals: Any) -> Any:
-        trace = current_trace()
-        assert trace is not None
-        return _linearized(trace, self._fun, primals, self._has_aux)
+    return recorded("linearize", fun, lambda trace, args: _linearized(trace, fun, args, has_aux), primals)
 
 
 def _linearized(trace: Trace, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:

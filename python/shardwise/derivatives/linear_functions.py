@@ -7,7 +7,7 @@ so that a jitted function may return it, and a later program call it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from ..shardings.mesh import Mesh
 from ..trees.registry import register_pytree_node
 from .variables import Types, leaves_like
 
-__all__ = ["LinearFunction", "LinearPart"]
+__all__ = ["LinearFunction", "LinearPart", "recorded"]
 
 
 @dataclass(eq=False)
@@ -97,6 +97,23 @@ class LinearFunction:
 
     def __repr__(self) -> str:
         return f"<linear function of {self._part.what}>"
+
+
+def recorded(
+    what: str, fun: Callable[..., Any], record: Callable[[Trace, tuple[Any, ...]], Any], primals: tuple[Any, ...]
+) -> Any:
+    """``record(trace, primals)`` in the current program, or in one of its own outside of jit."""
+
+    def in_program(*args: Any) -> Any:
+        inner = current_trace()
+        assert inner is not None
+        return record(inner, args)
+
+    trace = current_trace()
+    if trace is not None:
+        return record(trace, primals)
+    programs: dict[Any, JitFunction] = {}
+    return run_as_program(what, in_program, fun, programs, primals, {})
 
 
 class _Named:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import called_as, headed
-from ..jit import JitFunction, run_as_program
 from ..process.traceback_filtering import entry_point
-from ..recording.tracing import Trace, current_trace
-from .linear_functions import LinearFunction, LinearPart
+from ..recording.tracing import Trace
+from .linear_functions import LinearFunction, LinearPart, recorded
 from .variables import Primals, expect_callable, expect_pair, results_of, standing_in, tracers_of
 
 __all__ = ["vjp"]
@@ -45,24 +44,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     array([1., 2.])
     """
     expect_callable("vjp", fun)
-    trace = current_trace()
-    if trace is None:
-        programs: dict[Any, JitFunction] = {}
-        return run_as_program("vjp", _Recorder(fun, has_aux), fun, programs, primals, {})
-    return _recorded(trace, fun, primals, has_aux)
-
-
-class _Recorder:
-    """Records the value and the pullback into the current program."""
-
-    def __init__(self, fun: Callable[..., Any], has_aux: bool) -> None:
-        self._fun = fun
-        self._has_aux = has_aux
-
-    def __call__(self, *primals: Any) -> Any:
-        trace = current_trace()
-        assert trace is not None
-        return _recorded(trace, self._fun, primals, self._has_aux)
+    return recorded("vjp", fun, lambda trace, args: _recorded(trace, fun, args, has_aux), primals)
 
 
 def _recorded(trace: Trace, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
