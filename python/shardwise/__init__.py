@@ -66,6 +66,7 @@ from .control_flow import (
     while_loop,
 )
 from .custom_calls import custom_call, register_custom_call
+from .derivatives import custom_jvp, custom_vjp, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from .dtypes import bfloat16
 from .errors import (
     CheckpointError,
@@ -169,6 +170,8 @@ __all__ = [
     "checkpoint_policies",
     "cond",
     "custom_call",
+    "custom_jvp",
+    "custom_vjp",
     "device_get",
     "device_put",
     "dtensor",
@@ -177,8 +180,13 @@ __all__ = [
     "from_jax",
     "get_mesh",
     "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
     "layouts",
+    "linearize",
     "load_orbax",
     "load_safetensors",
     "logical",
@@ -203,6 +211,7 @@ __all__ = [
     "stop_gradient",
     "switch",
     "value_and_grad",
+    "vjp",
     "vmap",
     "wait_until_saved",
     "while_loop",

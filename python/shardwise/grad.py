@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .array import Array
 from .array_leaves import numbers_of
+from .derivatives.variables import Types, expect_callable, merged, standing_in
 from .dtypes import is_complex, is_float, is_inexact, way_to_numbers
 from .errors import DTypeError, ShapeError, called_as, described, headed, message
 from .finite_differences import check_gradients, held_constant
@@ -31,7 +32,11 @@ __all__ = ["grad", "stop_gradient", "value_and_grad"]
 
 @entry_point
 def value_and_grad(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """Make a function that returns the value and the gradient of ``fun``, as in JAX.
 
@@ -39,6 +44,8 @@ def value_and_grad(
         fun: a function that returns a scalar of a floating dtype.
         argnums: the position or positions of the arguments to differentiate with respect to: trees of floating arrays.
         has_aux: ``fun`` returns ``(value, aux)``.
+        holomorphic: ``fun`` is holomorphic: the arguments to differentiate and the value are complex.
+        allow_int: arguments to differentiate may hold integers, whose gradients are zeros of dtype float0.
 
     Returns:
         A function that returns ``(value, gradient)``; with ``has_aux``, ``((value, aux), gradient)``. The gradient has
@@ -46,38 +53,50 @@ def value_and_grad(
 
     Raises:
         ShapeError: ``fun`` does not return a scalar.
-        DTypeError: the result, or an argument to differentiate, is not floating.
+        DTypeError: the result, or an argument to differentiate, is not floating, or not complex with ``holomorphic``.
 
     Ops without a derivative (comparisons, rounding, integer ops) contribute zero. Inside :func:`shardwise.jit`, the
     gradient is part of the same program. Outside, it runs as a program of its own, on the mesh of the arguments, else
     of :func:`set_mesh`, else on one device.
     """
-    return _with_value("value_and_grad", fun, argnums, has_aux)
+    return _with_value(_Options("value_and_grad", argnums, has_aux, holomorphic, allow_int), fun)
 
 
-def _with_value(what: str, fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool) -> Callable[..., Any]:
-    """:func:`value_and_grad` for a call of the public function ``what``."""
-    if not callable(fun):
-        raise TypeError(message(what, "takes a function", repr(fun)))
+class _Options(NamedTuple):
+    """The options of :func:`value_and_grad`, for a call of the public function ``what``."""
+
+    what: str
+    argnums: int | Sequence[int]
+    has_aux: bool
+    holomorphic: bool
+    allow_int: bool
+
+
+def _with_value(options: _Options, fun: Callable[..., Any]) -> Callable[..., Any]:
+    what, argnums, has_aux = options[:3]
+    expect_callable(what, fun)
     positions = parameter_positions(what, "argnums", argnums)
-
     programs: dict[Any, JitFunction] = {}
+
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        trace = current_trace()
+        assert trace is not None
+        return _differentiate(trace, options, fun, args, kwargs, positions)
 
     @entry_point
     @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        trace = current_trace()
-        if trace is None:
-            result = run_as_program(what, wrapped, fun, programs, args, kwargs)
-            if unpartitioned_mesh() is not None:
-                gradients = [result[1]] if isinstance(argnums, (int, np.integer)) else result[1]
-                _check_by_differences(fun, args, kwargs, positions, gradients, has_aux)
-            return result
         for i in positions:
             if not -len(args) <= i < len(args):
                 rule = f"argnums must be in [{-len(args)}, {len(args)}), the positional arguments"
                 raise ShapeError(message(what, rule, i))
-        value, aux, gradients = _differentiate(trace, what, fun, args, kwargs, positions, has_aux)
+        if current_trace() is None:
+            value, aux, floats = run_as_program(what, recorded, fun, programs, args, kwargs)
+        else:
+            value, aux, floats = recorded(*args, **kwargs)
+        gradients = [Types.of_tree(args[i]).filled(floats[i % len(args)]) for i in positions]
+        if current_trace() is None and unpartitioned_mesh() is not None and not options.allow_int:
+            _check_by_differences(fun, args, kwargs, positions, gradients, has_aux)
         gradient = gradients[0] if isinstance(argnums, (int, np.integer)) else tuple(gradients)
         return ((value, aux) if has_aux else value), gradient
 
@@ -85,7 +104,13 @@ def _with_value(what: str, fun: Callable[..., Any], argnums: int | Sequence[int]
 
 
 @entry_point
-def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
     """Make a function that returns the gradient of a scalar function, as in JAX.
 
     The arguments are those of :func:`value_and_grad`. With ``has_aux``, the result is ``(gradient, aux)``.
@@ -95,7 +120,7 @@ def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
     >>> np.asarray(f(np.array([1.0, 2.0])))
     array([2., 4.])
     """
-    with_value = _with_value("grad", fun, argnums, has_aux)
+    with_value = _with_value(_Options("grad", argnums, has_aux, holomorphic, allow_int), fun)
 
     @entry_point
     @wraps(fun)
@@ -156,57 +181,60 @@ def _check_by_differences(
 
 def _differentiate(
     trace: Trace,
-    what: str,
+    options: _Options,
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     positions: tuple[int, ...],
-    has_aux: bool,
-) -> tuple[Tracer, Any, list[Any]]:
+) -> tuple[Any, Any, dict[int, list[Tracer]]]:
+    """The value, aux, and by position the gradients of the floating leaves."""
+    what = options.what
     lifted = list(args)
     distinct = list(dict.fromkeys(i % len(args) for i in positions))
-    trees: dict[int, tuple[Any, int]] = {}  # position → structure and number of leaves
-    values: list[Tracer] = []
-    wrt: list[Tracer] = []  # a variable for each value, so that f(x, x) has two
-    names: list[str] = []
-    try:
-        for i in distinct:
-            names += names_of_argument(fun, args, i)
-            tracers, tree = _floating(trace, what, fun, args, i)
-            values += tracers
-            variables = [_variable(trace, x) for x in tracers]
-            wrt += variables
-            lifted[i] = unflatten(tree, variables)
-            trees[i] = (tree, len(tracers))
+    arguments = {i: _leaves(trace, options, fun, args, i) for i in distinct}
+    floats = [x for leaves, _, are_floats in arguments.values() for x, known in zip(leaves, are_floats) if known]
+    names = [
+        name
+        for i, (_, _, are_floats) in arguments.items()
+        for name, known in zip(names_of_argument(fun, args, i), are_floats)
+        if known
+    ]
+    with standing_in(trace, floats) as wrt:  # a variable for each value, so that f(x, x) has two
+        variables = iter(wrt)
+        for i, (leaves, tree, are_floats) in arguments.items():
+            lifted[i] = unflatten(tree, merged(are_floats, list(islice(variables, sum(are_floats))), leaves))
         out = fun(*lifted, **kwargs)
-        _check_form(what, out, has_aux)
-        value, aux = out if has_aux else (out, None)
+        _check_form(what, out, options.has_aux)
+        value, aux = out if options.has_aux else (out, None)
         value = trace.lift(value)
-        _check_scalar(what, value)
+        _check_scalar(options, value)
         op_count = trace.core.op_count
+        seed = trace.constant(np.ones((), value.dtype))
         with headed(what), called_as(what, "grad", "vjp"):
-            results = _append_vjp(trace, value, trace.constant(np.ones((), value.dtype)), wrt)
+            results = trace.core.vjp([value._value], [seed._value], [x._value for x in wrt], trace.derivatives)
         trace.name_gradients(results, names, op_count)
-    finally:  # even if the function raised: its caller may catch the error and keep recording
-        trace.core.substitute([variable._value for variable in wrt], [x._value for x, _ in zip(values, wrt)])
     gradients = iter(Tracer(trace, g, x.shape, x.dtype) for g, x in zip(results, wrt))
-    by_position = {i: unflatten(tree, list(islice(gradients, count))) for i, (tree, count) in trees.items()}
-    return value, aux, [by_position[i % len(args)] for i in positions]
+    return value, aux, {i: list(islice(gradients, sum(known))) for i, (_, _, known) in arguments.items()}
 
 
-def _floating(
-    trace: Trace, what: str, fun: Callable[..., Any], args: tuple[Any, ...], i: int
-) -> tuple[list[Tracer], Any]:
-    """The leaves of argument ``i`` as traced values, and its structure; DTypeError if one is not floating."""
+def _leaves(
+    trace: Trace, options: _Options, fun: Callable[..., Any], args: tuple[Any, ...], i: int
+) -> tuple[list[Tracer], Any, list[bool]]:
+    """The traced leaves of argument ``i``, its structure, and which are floating; DTypeError if one is not."""
     leaves, structure = flatten(args[i])
     for k, leaf in enumerate(leaves):
         array = leaf if isinstance(leaf, (Tracer, Array)) else numbers_of(leaf)
-        if array is None or not is_inexact(array.dtype):
+        kind = "complex" if options.holomorphic else "floating"
+        is_allowed = array is not None and (
+            is_complex(array.dtype) if options.holomorphic else is_inexact(array.dtype) or options.allow_int
+        )
+        if not is_allowed:
             name = names_of_argument(fun, args, i)[k]
-            rule = "an argument to differentiate by must be floating"
+            rule = f"an argument to differentiate by must be {kind}"
             way_out = f"{way_to_numbers(leaf) or 'convert it with astype'}, or {_left_out(name)}"
-            raise DTypeError(message(what, rule, f"{described(leaf)} for {name}", way_out))
-    return [trace.lift(leaf) for leaf in leaves], structure
+            raise DTypeError(message(options.what, rule, f"{described(leaf)} for {name}", way_out))
+    lifted = [trace.lift(leaf) for leaf in leaves]
+    return lifted, structure, [is_inexact(x.dtype) for x in lifted]
 
 
 def _left_out(name: str) -> str:
@@ -232,7 +260,8 @@ def _check_form(what: str, out: Any, has_aux: bool) -> None:
         )
 
 
-def _check_scalar(what: str, value: Tracer) -> None:
+def _check_scalar(options: _Options, value: Tracer) -> None:
+    what = options.what
     if value.shape != ():
         raise ShapeError(
             message(
@@ -242,16 +271,10 @@ def _check_scalar(what: str, value: Tracer) -> None:
                 "reduce it, for example with .sum()",
             )
         )
-    if not is_float(value.dtype):
-        raise DTypeError(message(what, "the function must return a floating scalar", value.dtype.name))
-
-
-def _variable(trace: Trace, x: Tracer) -> Tracer:
-    variable = Tracer(trace, trace.core.variable(x._value), x.shape, x.dtype)
-    if x._value in trace.annotations.foreign_types:
-        trace.annotations.foreign_types[variable._value] = trace.annotations.foreign_types[x._value]
-    return WeakTracer.of(variable, x.weak) if isinstance(x, WeakTracer) else variable
-
-
-def _append_vjp(trace: Trace, value: Tracer, seed: Tracer, wrt: list[Tracer]) -> list[int]:
-    return trace.core.vjp([value._value], [seed._value], [x._value for x in wrt], trace.derivatives)
+    if options.holomorphic:
+        if not is_complex(value.dtype):
+            rule = "with holomorphic=True the function must return a complex scalar"
+            raise DTypeError(message(what, rule, value.dtype.name))
+    elif not is_float(value.dtype):
+        way_out = "pass holomorphic=True, or return its real part" if is_complex(value.dtype) else ""
+        raise DTypeError(message(what, "the function must return a floating scalar", value.dtype.name, way_out))

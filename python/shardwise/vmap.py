@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _core
 from .array_leaves import lifted_results
 from .dtypes import dtype_name
-from .errors import ShapeError, message, shown
+from .errors import ShapeError, expect_text, is_integer, message, shown
 from .jit import JitFunction, run_as_program
+from .numpy._primitives import iota
 from .process.traceback_filtering import entry_point
-from .recording.tracing import Trace, Tracer, current_trace
+from .recording.tracing import BatchAxis, Trace, Tracer, current_trace
 from .trees import broadcast, flatten, unflatten
 from .trees.argument_names import names_of_leaves
 from .trees.differences import difference
@@ -25,7 +27,14 @@ __all__ = ["vmap"]
 
 
 @entry_point
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: str | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: str | Sequence[str] | None = None,
+) -> Callable[..., Any]:
     """Vectorize ``fun`` over a dim of its arguments, as in JAX. There is no loop: each op gets a batch dim.
 
     Args:
@@ -34,13 +43,20 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
             share.
         out_axes: a prefix tree: the position of the new dim in each result, or None for results that do not depend on
             the example.
+        axis_name: a name of the new dim, for the collectives of :mod:`shardwise.lax` in ``fun``:
+            ``sw.lax.psum(x, axis_name)`` is the sum over the examples.
+        axis_size: the number of examples; required if no argument is mapped.
+        spmd_axis_name: the mesh axes that shard the new dim of the values that ``fun`` annotates. By default it is
+            open: propagation shards it.
 
     Returns:
         A function of arrays with the batch dim. Keyword arguments are mapped over their first dim.
 
     Raises:
-        ShapeError: mapped dims have different sizes, no argument is mapped, a dim does not exist, or the axes are not a
-            prefix of the arguments.
+        ShapeError: mapped dims have different sizes, or another one than ``axis_size``; no argument is mapped, and
+            there is no ``axis_size``; a dim does not exist; or the axes are not a prefix of the arguments.
+        ShardingError: an annotation in ``fun`` uses an axis of ``spmd_axis_name``.
+        UnsupportedError: ``fun`` differentiates a collective over ``axis_name``. A gradient of the vmap may pass it.
 
     >>> import shardwise as sw
     >>> rows = sw.jit(vmap(lambda x, w: (x * w).sum(), in_axes=(0, None)), mesh=sw.Mesh({"d": 2}))
@@ -49,6 +65,11 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     """
     if not callable(fun):
         raise TypeError(message("vmap", "takes a function", repr(fun)))
+    if axis_name is not None:
+        expect_text("vmap", "axis_name", axis_name)
+    if axis_size is not None and not is_integer(axis_size, 0):
+        raise TypeError(message("vmap", "axis_size must be an integer of at least 0", shown(axis_size)))
+    options = _Options(in_axes, out_axes, axis_name, axis_size, _mesh_axes(spmd_axis_name))
     programs: dict[Any, JitFunction] = {}
 
     @entry_point
@@ -56,12 +77,31 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
         if trace is None:
-            if unpartitioned_mesh() is not None:
+            if unpartitioned_mesh() is not None and axis_name is None and axis_size is None:
                 return _looped(fun, as_numpy(args), as_numpy(kwargs), in_axes, out_axes)
             return run_as_program("vmap", wrapped, fun, programs, args, kwargs)
-        return _batched(trace, fun, args, kwargs, in_axes, out_axes)
+        return _batched(trace, fun, args, kwargs, options)
 
     return wrapped
+
+
+class _Options(NamedTuple):
+    """The options of :func:`vmap`."""
+
+    in_axes: Any
+    out_axes: Any
+    axis_name: str | None
+    axis_size: int | None
+    mesh_axes: list[str]
+
+
+def _mesh_axes(spmd_axis_name: Any) -> list[str]:
+    if spmd_axis_name is None:
+        return []
+    names = list(spmd_axis_name) if isinstance(spmd_axis_name, (tuple, list)) else [spmd_axis_name]
+    for name in names:
+        expect_text("vmap", "spmd_axis_name", name)
+    return names
 
 
 def _is_axis(x: Any) -> bool:
@@ -92,8 +132,9 @@ def _axes_of_call(in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _batched(
-    trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Any, out_axes: Any
+    trace: Trace, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: _Options
 ) -> Any:
+    in_axes = options.in_axes
     leaves, tree = flatten((args, kwargs))
     if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
         rule = f"in_axes must have one entry for each of the {len(args)} positional arguments"
@@ -108,26 +149,33 @@ def _batched(
             sizes.append((name, x.shape[axis]))
             x = x if axis == 0 else np.moveaxis(x, axis, 0)
         mapped.append(x)
-    if not leaves:
+    if not leaves and options.axis_size is None:
         raise ShapeError(message("vmap", "an argument must hold an array", shown((*args, *kwargs.values()))))
-    if not sizes:
+    if not sizes and options.axis_size is None:
         way_out = "write in_axes=0, or call the function without vmap"
         raise ShapeError(message("vmap", "in_axes must map an argument", repr(in_axes), way_out))
-    if len({size for _, size in sizes}) != 1:
+    if len({size for _, size in sizes}) > 1:
         got = ", ".join(f"{size} for {name}" for name, size in sizes)
         way_out = "give every example a row in each of them"
         raise ShapeError(message("vmap", "mapped dims must have one size", got, way_out))
-    size = sizes[0][1]
+    if options.axis_size is not None and any(size != options.axis_size for _, size in sizes):
+        got = ", ".join(f"{size} for {name}" for name, size in sizes)
+        raise ShapeError(message("vmap", f"mapped dims must have axis_size={options.axis_size}", got))
+    size = sizes[0][1] if options.axis_size is None else int(options.axis_size)
     is_mapped = [axis is not None for axis in axes]
     first = len(trace.prints)
-    region, results, out_tree, result = _record(trace, fun, tree, mapped, is_mapped)
-    values = trace.core.batch(region, [x._value for x in mapped], is_mapped, size)
+    recorded = _Recorded(trace, mapped, is_mapped, options.axis_name, size)
+    region, results, out_tree, result = recorded.record(fun, tree)
+    values = trace.core.batch(
+        region, [x._value for x in recorded.operands], recorded.is_mapped, size, trace.derivatives,
+        recorded.mesh, options.mesh_axes,
+    )  # fmt: skip
     printed = iter(values[len(results) :])
     for call in trace.prints[first:]:
         call.batch(list(islice(printed, len(call.values))), size)
     outputs = [
         _placed(trace, x, value, batched, axis, size)
-        for x, (value, batched), axis in zip(results, values, _axes_of_leaves(out_axes, result, "out_axes"))
+        for x, (value, batched), axis in zip(results, values, _axes_of_leaves(options.out_axes, result, "out_axes"))
     ]
     return unflatten(out_tree, outputs)
 
@@ -156,32 +204,54 @@ def _checked_axis(what: str, axis: int, ndim: int, whose: str) -> int:
     return axis % ndim
 
 
-def _record(
-    trace: Trace, fun: Callable[..., Any], tree: Any, mapped: list[Tracer], is_mapped: list[bool]
-) -> tuple[int, list[Tracer], Any, Any]:
-    """Record ``fun`` for one example into a new region."""
-    region = trace.core.begin_region()
-    results: list[Tracer] = []
-    first, recorded = len(trace.prints), len(trace.prints)
-    try:
-        example = []
-        for x, batched in zip(mapped, is_mapped):
-            shape = x.shape[1:] if batched else x.shape
-            example.append(Tracer(trace, trace.core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype))
-            if x._value in trace.annotations.foreign_types:
-                known = trace.annotations.foreign_types[x._value]
-                trace.annotations.foreign_types[example[-1]._value] = known.lost("vmap") if batched else known
-            if not batched and x._value in trace.arguments:
-                trace.arguments[example[-1]._value] = trace.arguments[x._value]
-        args, kwargs = unflatten(tree, example)
-        result = fun(*args, **kwargs)
-        results, out_tree = lifted_results(trace, "vmap", result)
-        recorded = len(trace.prints)
-    finally:  # the caller may catch an error of the function and keep recording
-        del trace.prints[recorded:]
-        printed = [value for call in trace.prints[first:] for value in call.values]
-        trace.core.end_region([x._value for x in results] + printed)
-    return region, results, out_tree, result
+class _Recorded:
+    """The function for one example, as a region of its own."""
+
+    def __init__(
+        self, trace: Trace, mapped: list[Tracer], is_mapped: list[bool], axis_name: str | None, size: int
+    ) -> None:
+        self._trace = trace
+        self._count = len(mapped)
+        self._axis_name = axis_name
+        self._size = size
+        self.operands, self.is_mapped, self.mesh = mapped, is_mapped, None
+        if axis_name is not None:
+            self.operands = [*mapped, iota(trace, (size,), 0, np.int32)]
+            self.is_mapped = [*is_mapped, True]
+            self.mesh = _core.mesh.Mesh(f"vmap_{axis_name}", [(axis_name, size)])
+
+    def record(self, fun: Callable[..., Any], tree: Any) -> tuple[int, list[Tracer], Any, Any]:
+        """The number of the region, its results, and the result of ``fun`` with its structure."""
+        trace = self._trace
+        region = trace.core.begin_region()
+        results: list[Tracer] = []
+        first, recorded = len(trace.prints), len(trace.prints)
+        outer = trace.annotations.batch_axes
+        try:
+            example = [self._argument(x, batched) for x, batched in zip(self.operands, self.is_mapped)]
+            if self._axis_name is not None:
+                trace.annotations.batch_axes = {**outer, self._axis_name: BatchAxis(self.mesh, self._size, example[-1])}
+            args, kwargs = unflatten(tree, example[: self._count])
+            result = fun(*args, **kwargs)
+            results, out_tree = lifted_results(trace, "vmap", result)
+            recorded = len(trace.prints)
+        finally:  # the caller may catch an error of the function and keep recording
+            trace.annotations.batch_axes = outer
+            del trace.prints[recorded:]
+            printed = [value for call in trace.prints[first:] for value in call.values]
+            trace.core.end_region([x._value for x in results] + printed)
+        return region, results, out_tree, result
+
+    def _argument(self, x: Tracer, batched: bool) -> Tracer:
+        trace = self._trace
+        shape = x.shape[1:] if batched else x.shape
+        example = Tracer(trace, trace.core.region_argument(shape, dtype_name(x.dtype)), shape, x.dtype)
+        if x._value in trace.annotations.foreign_types:
+            known = trace.annotations.foreign_types[x._value]
+            trace.annotations.foreign_types[example._value] = known.lost("vmap") if batched else known
+        if not batched and x._value in trace.arguments:
+            trace.arguments[example._value] = trace.arguments[x._value]
+        return example
 
 
 def _placed(trace: Trace, x: Tracer, value: int, batched: bool, axis: int | None, size: int) -> Any:

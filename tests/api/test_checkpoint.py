@@ -22,6 +22,13 @@ POLICIES = {
     "dots": sw.checkpoint_policies.dots_saveable,
     "names": sw.checkpoint_policies.save_only_these_names("first"),
     "other names": sw.checkpoint_policies.save_only_these_names("second"),
+    "but other names": sw.checkpoint_policies.save_any_names_but_these("second"),
+    "but names": sw.checkpoint_policies.save_any_names_but_these("first"),
+    "all but names": sw.checkpoint_policies.save_anything_except_these_names("first"),
+    "unbatched dots": sw.checkpoint_policies.dots_with_no_batch_dims_saveable,
+    "both": sw.checkpoint_policies.save_from_both_policies(
+        sw.checkpoint_policies.dots_saveable, sw.checkpoint_policies.save_only_these_names("first")
+    ),
     "nothing": sw.checkpoint_policies.nothing_saveable,
     "default": None,
 }
@@ -65,6 +72,10 @@ def test_the_numbers_do_not_depend_on_the_policy(policy: str) -> None:
         ("dots", 3, 6),
         ("names", 2, 7),
         ("other names", 1, 8),
+        ("but other names", 2, 7),
+        ("but names", 1, 8),
+        ("unbatched dots", 3, 6),
+        ("both", 3, 6),
         ("nothing", 1, 8),
         ("default", 1, 8),
     ],
@@ -151,3 +162,30 @@ def test_the_text_keeps_the_policy() -> None:
     assert 'sdy.named_computation<"checkpoint">' in text
     assert 'shardwise.checkpoint = "names", shardwise.names = ["first"]' in text
     assert sw.parse(text).as_text() == text
+
+
+def test_products_with_batch_dims_are_computed_again() -> None:
+    a = RNG.standard_normal((3, 4, 4)).astype(np.float32)
+
+    def products(policy: Any) -> int:
+        layer = sw.checkpoint(lambda x: np.tanh(np.einsum("bij,bjk->bik", x, x)) @ W, policy=policy)
+        return local_text(sw.jit(sw.value_and_grad(lambda x: layer(x).sum()), mesh=MESH), a).count(
+            "stablehlo.dot_general"
+        )
+
+    policies = sw.checkpoint_policies
+    assert products(policies.dots_with_no_batch_dims_saveable) == products(policies.nothing_saveable)
+    assert products(policies.dots_saveable) == products(policies.nothing_saveable) - 1
+
+
+def test_policies_have_the_names_of_jax() -> None:
+    names = {name for name in vars(sw.checkpoint_policies)["__all__"] if name != "Policy"}
+    assert names == {
+        "checkpoint_dots", "checkpoint_dots_with_no_batch_dims", "dots_saveable", "dots_with_no_batch_dims_saveable",
+        "everything_saveable", "nothing_saveable", "save_any_names_but_these", "save_anything_except_these_names",
+        "save_from_both_policies", "save_only_these_names",
+    }  # fmt: skip
+    everything = sw.checkpoint_policies.everything_saveable
+    assert sw.checkpoint_policies.save_from_both_policies(everything, everything) == everything
+    with pytest.raises(TypeError, match="save_from_both_policies"):
+        sw.checkpoint_policies.save_from_both_policies(everything, "dots")  # type: ignore[arg-type]

@@ -74,16 +74,6 @@ def a_number_that_int32_cannot_hold() -> None:
 
 
 @says(
-    sw.UnsupportedError,
-    "grad: a JAX function must not be batched by sw.vmap before it is differentiated, since its gradient is that of "
-    "one example, got tensor<8x4xf32> for tensor<4xf32>; use jax.vmap in the JAX function, or sw.vmap around sw.grad",
-)
-def a_gradient_of_a_batched_function() -> None:
-    function = sw.from_jax(lambda x: jnp.sin(x).sum())
-    sw.jit(sw.grad(lambda x: sw.vmap(function)(x).sum()), mesh=MESH)(X)
-
-
-@says(
     ValueError,
     "from_jax: the function must not donate arguments, which belong to the program, got donation of params['w'], "
     "params['z']; leave donate_argnums out of jax.jit, and pass it to sw.jit",

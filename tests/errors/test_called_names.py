@@ -18,6 +18,7 @@ import shardwise as sw
 from shardwise import P
 from tests.errors.calls_of_optim import calls_of_optim
 from tests.errors.calls_of_random import calls_of_random
+from tests.errors.derivative_rows import DERIVATIVE_ROWS
 
 MESH = sw.Mesh({"x": 2, "y": 2})
 OTHER = sw.Mesh({"z": 3})
@@ -117,6 +118,8 @@ for transform in (sw.grad, sw.value_and_grad):
     add(transform.__name__, "loop", lambda g=transform: jitted(g(until_it_is_large)))
     add(transform.__name__, "call", lambda g=transform: jitted(g(lambda x: sw.custom_call(SAME, x, x).sum())))
     add(transform.__name__, "aux", lambda g=transform: jitted(g(np.sum, has_aux=True)))
+for called, fault, call in DERIVATIVE_ROWS:
+    add(called, fault, call)
 add("vmap", "type", lambda: sw.vmap(3))  # type: ignore[arg-type]
 add("vmap", "rank", lambda: jitted(sw.vmap(np.sin, in_axes=5)))
 add("vmap", "tree", lambda: jitted(sw.vmap(np.sin, in_axes=({"a": 0},))))

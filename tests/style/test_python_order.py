@@ -37,6 +37,7 @@ LAYERS = {
         "placement",
         "from_shards",
         "vmap",
+        "derivatives",
         "grad",
         "manual",
         "control_flow",

@@ -4,6 +4,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <pybind11/functional.h>
@@ -14,6 +15,7 @@
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/source_frame.h"
+#include "shardwise/compiler/region_program.h"
 #include "shardwise/compiler/trace.h"
 #include "shardwise/compiler/type_change.h"
 #include "shardwise/text/parser.h"
@@ -79,35 +81,67 @@ std::vector<ValueTuple> emit_op(Trace& trace, const std::string& name, const Num
   return results;
 }
 
+using ProgramTuple = std::tuple<std::string, int64_t, std::string>;  // name, number of its derivative, text
+using DerivativeTuple = std::tuple<ProgramTuple, ProgramTuple, std::vector<bool>, std::vector<bool>>;
+// Name, regions of this program (a forward and a backward one, or one of tangents), has_gradient, has_cotangent,
+// is_closed_over.
+using RecordedTuple = std::tuple<std::string, Numbers, std::vector<bool>, std::vector<bool>, std::vector<bool>>;
+using DerivativeFromPython = std::function<std::variant<DerivativeTuple, RecordedTuple>(int64_t)>;
+using DerivativeLike = std::optional<DerivativeFromPython>;
+
+GivenDerivative imported(Module& module, const DerivativeTuple& given) {
+  const auto& [forward, backward, has_gradient, has_cotangent] = given;
+  const auto program = [&](const ProgramTuple& part) {
+    const auto& [name, own, text] = part;
+    // A derivative was traced on its own, and comes as text in this program's context.
+    const LocId here = current_location(module.context());
+    const RegionId body = import_program(parse(text, module.shared_context()), module, here);
+    return GivenProgram{.name = name, .derivative = own, .body = body};
+  };
+  return GivenDerivative{.forward = program(forward),
+                         .backward = program(backward),
+                         .has_gradient = has_gradient,
+                         .has_cotangent = has_cotangent};
+}
+
+GivenDerivative recorded(const RecordedTuple& given) {
+  const auto& [name, regions, has_gradient, has_cotangent, is_closed_over] = given;
+  const auto program = [&](uint32_t region) { return GivenProgram{.name = name, .body = RegionId{region}}; };
+  GivenDerivative derivative{.has_gradient = has_gradient,
+                             .has_cotangent = has_cotangent,
+                             .is_closed_over = is_closed_over,
+                             .is_reverse_only = regions.size() == 2};
+  if (regions.size() == 2) {
+    derivative.forward = program(regions.front());
+    derivative.backward = program(regions.back());
+  } else {
+    derivative.tangents = program(regions.at(0));
+  }
+  return derivative;
+}
+
+// Derivatives by their number: texts, or functions that Python records when they are needed.
+DerivativeSource derivative_source(const DerivativeLike& derivative) {
+  if (!derivative) return {};
+  return [derivative](Module& module, int64_t number) {
+    const auto given = (*derivative)(number);
+    if (const auto* functions = std::get_if<RecordedTuple>(&given)) return recorded(*functions);
+    return imported(module, std::get<DerivativeTuple>(given));
+  };
+}
+
 // (value, whether it has the new dim) of each result
 std::vector<std::pair<uint32_t, bool>> batch(Trace& trace, uint32_t region, const Numbers& arguments,
-                                             const std::vector<bool>& batched, int64_t size) {
-  const BatchedResults results = trace.append_batch(RegionId{region}, trace.operands(arguments), batched, size);
+                                             const std::vector<bool>& batched, int64_t size,
+                                             const DerivativeLike& derivative,
+                                             const std::optional<std::shared_ptr<Mesh>>& named,
+                                             const std::vector<std::string>& mesh_axes) {
+  const Examples examples{.size = size, .named = named.value_or(nullptr), .mesh_axes = mesh_axes};
+  const BatchedResults results =
+      trace.append_batch(RegionId{region}, trace.operands(arguments), batched, examples, derivative_source(derivative));
   std::vector<std::pair<uint32_t, bool>> list;
   for (size_t i = 0; i < results.values.size(); ++i) list.emplace_back(results.values[i].index, results.batched[i]);
   return list;
-}
-
-using ProgramTuple = std::tuple<std::string, int64_t, std::string>;  // name, number of its derivative, text
-using DerivativeTuple = std::tuple<ProgramTuple, ProgramTuple, std::vector<bool>, std::vector<bool>>;
-using DerivativeFromPython = std::function<DerivativeTuple(int64_t)>;
-
-// The texts of a derivative, by its number, as regions: forward, backward, has_gradient, has_cotangent.
-DerivativeSource derivative_source(const DerivativeFromPython& derivative) {
-  return [derivative](Module& module, int64_t number) {
-    const auto [forward, backward, has_gradient, has_cotangent] = derivative(number);
-    const auto program = [&](const ProgramTuple& given) {
-      const auto& [name, own, text] = given;
-      // A derivative was traced on its own, and comes as text in this program's context.
-      const LocId here = current_location(module.context());
-      const RegionId body = import_program(parse(text, module.shared_context()), module, here);
-      return GivenProgram{.name = name, .derivative = own, .body = body};
-    };
-    return GivenDerivative{.forward = program(forward),
-                           .backward = program(backward),
-                           .has_gradient = has_gradient,
-                           .has_cotangent = has_cotangent};
-  };
 }
 
 std::pair<std::string, int32_t> location_of(const Trace& trace, uint32_t index) {
@@ -125,9 +159,27 @@ std::vector<std::pair<uint32_t, uint32_t>> capture(Trace& trace, uint32_t region
 }
 
 Numbers vjp(Trace& trace, const Numbers& outputs, const Numbers& cotangents, const Numbers& wrt,
-            const std::optional<DerivativeFromPython>& derivative) {
+            const DerivativeLike& derivative) {
   return numbers_of(trace.append_gradients(trace.operands(outputs), trace.operands(cotangents), trace.operands(wrt),
-                                           derivative_source(derivative.value_or(DerivativeFromPython()))));
+                                           derivative_source(derivative)));
+}
+
+Numbers jvp(Trace& trace, const Numbers& outputs, const Numbers& wrt, const Numbers& tangents,
+            const DerivativeLike& derivative) {
+  return numbers_of(trace.append_tangents(trace.operands(outputs), trace.operands(wrt), trace.operands(tangents),
+                                          derivative_source(derivative)));
+}
+
+// A region of captured values, which it names, and of cotangents of the outputs.
+std::pair<uint32_t, Numbers> pullback(Trace& trace, const Numbers& outputs, const Numbers& wrt,
+                                      const DerivativeLike& derivative) {
+  const LinearPart part =
+      trace.append_pullback(trace.operands(outputs), trace.operands(wrt), derivative_source(derivative));
+  return {part.region.index, numbers_of(part.captured)};
+}
+
+uint32_t transpose(Trace& trace, uint32_t region, size_t captured, const DerivativeLike& derivative) {
+  return trace.transpose(RegionId{region}, captured, derivative_source(derivative)).index;
 }
 
 // Of the ops after the first `op_count`.
@@ -142,11 +194,31 @@ std::pair<std::string, int32_t> location_of_change(const Trace& trace, uint32_t 
   return location_of(trace, made.index);
 }
 
+void bind_derivatives(py::class_<Trace>& traces) {
+  traces.def("vjp", &vjp, py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
+      .def("jvp", &jvp, py::arg("outputs"), py::arg("wrt"), py::arg("tangents"), py::arg("derivative") = py::none())
+      .def("pullback", &pullback, py::arg("outputs"), py::arg("wrt"), py::arg("derivative") = py::none())
+      .def("transpose", &transpose, py::arg("region"), py::arg("captured"), py::arg("derivative") = py::none())
+      .def(
+          "push_forward",
+          [](Trace& trace, uint32_t region, size_t variables, const DerivativeLike& derivative) {
+            return trace.append_push_forward(RegionId{region}, variables, derivative_source(derivative)).index;
+          },
+          py::arg("region"), py::arg("variables"), py::arg("derivative") = py::none())
+      .def("append_region",
+           [](Trace& trace, uint32_t region, const Numbers& arguments) {
+             return numbers_of(trace.append_region(RegionId{region}, trace.operands(arguments)));
+           })
+      .def("program_of",
+           [](const Trace& trace, uint32_t region) { return program_of_region(trace.module(), RegionId{region}); });
+}
+
 }  // namespace
 
 void bind_trace(py::module_& module) {
-  py::class_<Trace>(module, "Trace")
-      .def(py::init([](const std::string& name) { return std::make_unique<Trace>(name, &current_location); }))
+  py::class_<Trace> traces(module, "Trace");
+  bind_derivatives(traces);
+  traces.def(py::init([](const std::string& name) { return std::make_unique<Trace>(name, &current_location); }))
       .def(
           "argument",
           [](Trace& trace, const ShapeLike& shape, const std::string& dtype, const std::string& name,
@@ -173,7 +245,6 @@ void bind_trace(py::module_& module) {
            })
       .def("set_name",
            [](Trace& trace, uint32_t value, const std::string& name) { trace.set_name(trace.checked(value), name); })
-      .def("vjp", &vjp, py::arg("outputs"), py::arg("cotangents"), py::arg("wrt"), py::arg("derivative") = py::none())
       .def("name_gradients", &name_gradients_of, py::arg("gradients"), py::arg("names"), py::arg("op_count"))
       .def("import_text", [](Trace& trace, const std::string& text) { return trace.import_text(text).index; })
       .def("begin_region", [](Trace& trace) { return trace.begin_region().index; })
@@ -183,7 +254,9 @@ void bind_trace(py::module_& module) {
                  .index;
            })
       .def("end_region", [](Trace& trace, const Numbers& results) { trace.end_region(results); })
-      .def("batch", &batch)
+      .def("batch", &batch, py::arg("region"), py::arg("arguments"), py::arg("batched"), py::arg("size"),
+           py::arg("derivative") = py::none(), py::arg("named") = py::none(),
+           py::arg("mesh_axes") = std::vector<std::string>())
       .def("variable", [](Trace& trace, uint32_t value) { return trace.variable(trace.checked(value)).index; })
       .def("substitute",
            [](Trace& trace, const std::vector<uint32_t>& variables, const std::vector<uint32_t>& values) {

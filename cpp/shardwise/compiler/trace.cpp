@@ -11,10 +11,12 @@
 #include "shardwise/ir/rewrite/reads.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
+#include "shardwise/ops/build/constants.h"
 #include "shardwise/ops/control/call_graph.h"
 #include "shardwise/ops/sharding/constraints.h"
 #include "shardwise/text/parser.h"
 #include "shardwise/transforms/batch/undeclared_axes.h"
+#include "shardwise/transforms/forward/differentiate_forward.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/import_program.h"
 
@@ -191,26 +193,126 @@ RegionId Trace::import_text(std::string_view text) {
   return region;
 }
 
+template <class F>
+auto Trace::transformed(DerivativeSource source, F&& transform) {
+  // A derivative that Python makes may record functions, which differentiate in turn.
+  DerivativeSource outer = std::exchange(derivatives_.source, std::move(source));
+  const auto known = static_cast<uint32_t>(module_->region_count());
+  const auto restore = [&] {
+    derivatives_.source = std::move(outer);
+    count_loose_regions(known);
+  };
+  try {
+    const GivenDerivatives given(derivatives_);
+    auto made = transform();
+    restore();
+    return made;
+  } catch (...) {
+    restore();
+    throw;
+  }
+}
+
+// A forward op may have been replaced by one that also returns what the derivative needs.
+void Trace::take_in(const Redirection& replaced) {
+  if (!replaced.empty()) ++loose_regions_;  // of an op that was replaced
+  for (const auto& [from, to] : replaced.targets()) substituted_.add(from, to);
+}
+
 std::vector<ValueId> Trace::append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                              std::span<const ValueId> wrt, DerivativeSource source) {
   Builder builder = builder_here();
-  const GivenDerivatives given(std::move(source));
-  const auto known = static_cast<uint32_t>(module_->region_count());
-  Gradients gradients = append_vjp(builder, outputs, cotangents, wrt);
-  if (!gradients.replaced.empty()) ++loose_regions_;  // of an op that was replaced
-  count_loose_regions(known);
-  // A forward op may have been replaced by one that also returns what the gradient needs.
-  for (const auto& [from, to] : gradients.replaced.targets()) substituted_.add(from, to);
+  Gradients gradients = transformed(std::move(source), [&] { return append_vjp(builder, outputs, cotangents, wrt); });
+  take_in(gradients.replaced);
   return std::move(gradients.values);
 }
 
+std::vector<ValueId> Trace::append_tangents(std::span<const ValueId> outputs, std::span<const ValueId> wrt,
+                                            std::span<const ValueId> tangents, DerivativeSource source) {
+  Builder builder = builder_here();
+  Tangents made = transformed(std::move(source), [&] { return append_jvp(builder, outputs, wrt, tangents); });
+  take_in(made.replaced);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!made.values[i]) made.values[i] = build_zeros(builder, TensorType(module_->type(outputs[i])));
+  }
+  return std::move(made.values);
+}
+
+LinearPart Trace::append_pullback(std::span<const ValueId> outputs, std::span<const ValueId> wrt,
+                                  DerivativeSource source) {
+  Builder builder = builder_here();
+  std::vector<ValueId> cotangents;
+  for (const ValueId output : outputs) {
+    cotangents.push_back(module_->add_argument(current(), module_->value(output).type, builder.loc()));
+  }
+  const OpId mark = mark_end(builder);
+  const Gradients gradients = transformed(std::move(source), [&] {
+    try {
+      return append_vjp_without_zeros(builder, outputs, cotangents, wrt);
+    } catch (...) {
+      // The caller may catch the error and go on recording.
+      leave_region(*module_, current(), cotangents);
+      throw;
+    }
+  });
+  take_in(gradients.replaced);
+  ++loose_regions_;
+  return take_linear_part(builder, mark, cotangents, gradients.values, wrt);
+}
+
+RegionId Trace::transpose(RegionId pullback, size_t captured, DerivativeSource source) {
+  const LocId loc = builder_here().loc();
+  return transformed(std::move(source), [&] { return transpose_linear_part(*module_, pullback, captured, loc); });
+}
+
+RegionId Trace::append_push_forward(RegionId region, size_t variables, DerivativeSource source) {
+  const LocId loc = builder_here().loc();
+  GraphCopy copy(*module_, *module_);
+  const RegionId made = copy.region(region);
+  ++loose_regions_;
+  const std::vector<ValueId> outputs = module_->region(made).results;
+  std::vector<ValueId> wrt = module_->region(made).arguments, tangents;
+  wrt.resize(variables);
+  for (const ValueId value : wrt) tangents.push_back(module_->add_argument(made, module_->value(value).type, loc));
+  Builder builder(*module_, made, loc);
+  const Tangents results = transformed(std::move(source), [&] { return append_jvp(builder, outputs, wrt, tangents); });
+  std::vector<ValueId> values = results.values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) values[i] = build_zeros(builder, TensorType(module_->type(outputs[i])));
+  }
+  module_->region(made).results = values;
+  return made;
+}
+
+std::vector<ValueId> Trace::append_region(RegionId region, std::span<const ValueId> arguments) {
+  builder_here();
+  if (!is_recorded(region) || module_->region(region).arguments.size() != arguments.size()) {
+    fail<ShapeError>("trace", "a region must be one that was recorded, with an argument for each value",
+                     std::to_string(region.index));
+  }
+  GraphCopy copy(*module_, *module_);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ValueId argument = module_->region(region).arguments[i];
+    if (module_->value(argument).type != module_->value(arguments[i]).type) {
+      fail<ShapeError>("trace", str("a value must have the type of its region, ", module_->type(argument).text()),
+                       module_->type(arguments[i]).text(), "call the function where it was made");
+    }
+    copy.map(argument, arguments[i]);
+  }
+  copy.ops(region, current());
+  std::vector<ValueId> results;
+  for (const ValueId result : module_->region(region).results) results.push_back(copy(result));
+  return results;
+}
+
 BatchedResults Trace::append_batch(RegionId region, std::span<const ValueId> arguments,
-                                   const std::vector<bool>& batched, int64_t size) {
+                                   const std::vector<bool>& batched, const Examples& examples,
+                                   DerivativeSource source) {
   Builder builder = builder_here();
   if (!region || region.index >= module_->region_count()) {
     fail<ShapeError>("trace", "a region must be one of this program", std::to_string(region.index));
   }
-  return append_batched(builder, region, arguments, batched, size);
+  return transformed(std::move(source), [&] { return append_batched(builder, region, arguments, batched, examples); });
 }
 
 std::vector<std::pair<int64_t, int64_t>> Trace::count_reads(std::span<const uint32_t> constraints,

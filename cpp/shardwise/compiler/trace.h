@@ -20,6 +20,7 @@
 #include "shardwise/ir/rewrite/redirection.h"
 #include "shardwise/transforms/batch/batch.h"
 #include "shardwise/transforms/gradient/given_derivatives.h"
+#include "shardwise/transforms/gradient/linear_part.h"
 
 namespace shardwise {
 
@@ -65,9 +66,19 @@ class Trace {
   // of named computations.
   std::vector<ValueId> append_gradients(std::span<const ValueId> outputs, std::span<const ValueId> cotangents,
                                         std::span<const ValueId> wrt, DerivativeSource source);
+  // The tangents of `outputs`, which are floats.
+  std::vector<ValueId> append_tangents(std::span<const ValueId> outputs, std::span<const ValueId> wrt,
+                                       std::span<const ValueId> tangents, DerivativeSource source);
+  // The gradients of `outputs` as a function of their cotangents, which are not known yet.
+  LinearPart append_pullback(std::span<const ValueId> outputs, std::span<const ValueId> wrt, DerivativeSource source);
+  RegionId transpose(RegionId pullback, size_t captured, DerivativeSource source);
+  // The tangents of a recorded region's results: a region of its arguments and of tangents for the first `variables`.
+  RegionId append_push_forward(RegionId region, size_t variables, DerivativeSource source);
+  // The results of a recorded region that captures nothing, on these arguments. The region stays.
+  std::vector<ValueId> append_region(RegionId region, std::span<const ValueId> arguments);
   // The ops of a region with a new leading dim of `batched` arguments, appended here.
   BatchedResults append_batch(RegionId region, std::span<const ValueId> arguments, const std::vector<bool>& batched,
-                              int64_t size);
+                              const Examples& examples, DerivativeSource source);
   // For each result of the manual computation that has `result`, the manual axes along which it varies and which its
   // sharding does not name (transforms/batch/undeclared_axes.h). `around`: the manual axes around the computation.
   std::vector<std::vector<std::string>> undeclared_axes(ValueId result, const std::vector<std::string>& around) const;
@@ -91,6 +102,10 @@ class Trace {
   bool is_recorded(RegionId region) const;   // and belongs to no op yet
   void count_loose_regions(uint32_t first);  // from this one on
   RegionId reduction_region(std::string_view op, DType dtype);
+  // Runs `transform`, which may replace values and leave regions that belong to no op, with these derivatives.
+  template <class F>
+  auto transformed(DerivativeSource source, F&& transform);
+  void take_in(const Redirection& replaced);
 
   std::shared_ptr<Module> module_;
   std::function<LocId(Context&)> here_;
@@ -105,6 +120,7 @@ class Trace {
   };
   std::unordered_map<ValueId, Variable> variables_;
   Redirection substituted_;
+  DerivativeTable derivatives_;
 };
 
 }  // namespace shardwise

@@ -164,6 +164,7 @@ class BatchContext {
   virtual ValueId operand(size_t i) const = 0;  // with the leading dim iff is_batched(i)
   virtual ValueId batched(size_t i) = 0;        // with the leading dim, broadcast if necessary
   virtual void set_result(size_t i, ValueId value) = 0;
+  virtual std::vector<std::string> mesh_axes() const { return {}; }  // that shard the new dim of annotated values
 };
 
 // Builds an equivalent of the op from other ops, with the same results and types. Sets every result, or no result if it

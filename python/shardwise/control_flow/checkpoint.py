@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -20,7 +20,14 @@ __all__ = ["checkpoint"]
 
 
 @entry_point
-def checkpoint(fun: Callable[..., Any], policy: Policy | None = None) -> Callable[..., Any]:
+def checkpoint(
+    fun: Callable[..., Any],
+    policy: Policy | None = None,
+    *,
+    prevent_cse: bool = True,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[..., Any]:
     """Make a function whose gradient computes its values again; as `jax.checkpoint`.
 
     The gradient of ``fun`` needs values from inside it. They are usually kept until then; here, only the arguments and
@@ -30,6 +37,9 @@ def checkpoint(fun: Callable[..., Any], policy: Policy | None = None) -> Callabl
     Args:
         fun: a function of trees of arrays. Other arguments are passed on unchanged.
         policy: what is kept nevertheless, one of :mod:`shardwise.checkpoint_policies`; by default nothing.
+        prevent_cse: has no effect: what is computed again is never merged with the first computation.
+        static_argnums: has no effect: arguments that are not traced are static in any case.
+        static_argnames: as ``static_argnums``.
 
     Returns:
         A function with the same arguments and results.
@@ -75,9 +85,7 @@ def _recorded(trace: Trace, policy: Policy, call: Callable[[], Any]) -> Any:
     if not traced:
         return unflatten(structure, leaves)
     operands = [value for value, _ in trace.core.capture(body.index)]
-    attrs: dict[str, Any] = {"name": "checkpoint", "shardwise.checkpoint": policy.kind}
-    if policy.names:
-        attrs["shardwise.names"] = policy.names
+    attrs: dict[str, Any] = {"name": "checkpoint", **policy.attributes()}
     types = [(x.shape, dtype_name(x.dtype)) for x in traced.values()]
     rows = trace.core.emit_op("sdy.named_computation", operands, attrs, types, [body.index])
     for (i, x), (value, shape, _) in zip(traced.items(), rows):

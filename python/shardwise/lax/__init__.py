@@ -11,6 +11,7 @@ array([12, 16])
 
 from __future__ import annotations
 
+from ..grad import stop_gradient
 from .collectives import (
     all_gather,
     all_to_all,
@@ -150,6 +151,7 @@ __all__ = [
     "shift_right_logical",
     "sort",
     "sort_key_val",
+    "stop_gradient",
     "top_k",
     "zeta",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectives between the devices of a manual region (``sw.shard_map``, ``sw.manual``).
+"""Collectives between the devices of a manual region (``sw.shard_map``, ``sw.manual``), or the examples of a vmap.
 
 psum(x, "x")      %1 = "stablehlo.all_reduce"(%x) <{replica_groups = #stablehlo.replica_group_mesh_axes<…axes = [x]>}>
 """
@@ -42,30 +42,61 @@ Groups = Sequence[Sequence[int]] | None
 _GROUPS, _ALONG = "replica_groups", "shardwise.along"
 
 
+def _names(function: str, axis_name: Any) -> tuple[str, ...]:
+    """The names as a tuple; ShardingError unless each is one, and once."""
+    is_list = isinstance(axis_name, (tuple, list)) and all(isinstance(name, str) for name in axis_name)
+    if not isinstance(axis_name, str) and not (is_list and axis_name):
+        rule = "axis_name must be the name of a manual axis, or a tuple of such names"
+        raise ShardingError(message(f"lax.{function}", rule, shown(axis_name)))
+    names = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
+    if len(set(names)) < len(names):
+        raise ShardingError(message(f"lax.{function}", "axis_name must name an axis once", repr(names)))
+    return names
+
+
+def _groups_of_axes(function: str, axis_name: Any) -> list[tuple[str, ...]]:
+    """The names of the manual axes, and on their own those of vmaps: what one collective can be over."""
+    names = _names(function, axis_name)
+    trace = current_trace()
+    batched = () if trace is None else tuple(name for name in names if name in trace.annotations.batch_axes)
+    manual = tuple(name for name in names if name not in batched)
+    return [*([manual] if manual else []), *((name,) for name in batched)]
+
+
+def _groups_in_order(function: str, axis_name: Any) -> list[tuple[str, ...]]:
+    """The names in their order: the manual ones together, or each on its own if some are those of vmaps."""
+    names = _names(function, axis_name)
+    return [names] if len(_groups_of_axes(function, axis_name)) == 1 else [(name,) for name in names]
+
+
 class _Axes:
-    """The manual axes that a call names, of the region around it."""
+    """The axes that a call names: manual ones of the region around it, or that of one vmap around it."""
 
     def __init__(self, function: str, axis_name: Any) -> None:
         self.function = f"lax.{function}"
-        is_list = isinstance(axis_name, (tuple, list)) and all(isinstance(name, str) for name in axis_name)
-        if not isinstance(axis_name, str) and not (is_list and axis_name):
-            rule = "axis_name must be the name of a manual axis, or a tuple of such names"
-            raise ShardingError(message(self.function, rule, shown(axis_name)))
-        self.names = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
+        self.names = _names(function, axis_name)
         trace = current_trace()
         manual = () if trace is None else trace.manual_axes
+        batched = {} if trace is None else trace.annotations.batch_axes
         for name in self.names:
-            if name not in manual:
-                known = f"use one of {', '.join(map(repr, manual))}" if manual else "call it inside sw.shard_map"
+            if name not in manual and name not in batched:
+                around = [*manual, *batched]
+                known = f"use one of {', '.join(map(repr, around))}" if around else "call it inside sw.shard_map"
                 rule = "axis_name must name manual axes of a region around the call"
                 raise ShardingError(message(self.function, rule, repr(name), known))
-        if len(set(self.names)) < len(self.names):
-            raise ShardingError(message(self.function, "axis_name must name an axis once", repr(self.names)))
+        if len(self.names) > 1 and any(name in batched for name in self.names):
+            rule, way_out = "the axis of a vmap must be named alone", "write a call for each axis"
+            raise ShardingError(message(self.function, rule, repr(self.names), way_out))
         assert trace is not None
-        assert trace.mesh is not None, "a region has a mesh"
         self.trace: Trace = trace
-        self.mesh = trace.mesh
-        self.size = math.prod(dict(zip(self.mesh.axis_names, self.mesh.axis_sizes))[name] for name in self.names)
+        if self.names[0] in batched:
+            self._mesh_name = batched[self.names[0]].mesh.name
+            self.size = batched[self.names[0]].size
+            return
+        assert trace.mesh is not None, "a region has a mesh"
+        sizes = dict(zip(trace.mesh.axis_names, trace.mesh.axis_sizes))
+        self._mesh_name = trace.mesh._core.name
+        self.size = math.prod(sizes[name] for name in self.names)
 
     def attribute(self) -> _core.ir.Struct:
         """``#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>``."""
@@ -83,11 +114,13 @@ class _Axes:
         return {_GROUPS: np.array(rows, np.int64), _ALONG: self.attribute()}, len(rows[0])
 
     def index(self) -> Tracer:
+        if self.names[0] in self.trace.annotations.batch_axes:
+            return self.trace.annotations.batch_axes[self.names[0]].example
         attrs = {"axes": _core.ir.Axes(list(self.names)), "mesh": self._symbol()}
         return self.trace.emit_op("shardwise.axis_index", (), attrs)[0]
 
     def _symbol(self) -> _core.ir.Symbol:
-        return _core.ir.Symbol(self.mesh._core.name)
+        return _core.ir.Symbol(self._mesh_name)
 
     def of_leaves(self, x: Any, each: Callable[[Tracer], Tracer]) -> Any:
         """The tree with ``each`` of its leaves."""
@@ -134,7 +167,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     Args:
         x: a tree of arrays, each of one device; of booleans, it counts those that are true, in int32. A Python number
             is the same on all devices: its sum needs no message.
-        axis_name: a manual axis of the region around the call, or several.
+        axis_name: a manual axis of the region around the call, or the axis of a vmap around it; or several.
         axis_index_groups: groups of positions along the axes, all of one size; each group has a sum of its own.
 
     Raises:
@@ -142,10 +175,15 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
 
     Source: `jax.lax.psum`; StableHLO all_reduce.
     """
-    axes = _Axes("psum", axis_name)
+    for names in _groups_of_axes("psum", axis_name):
+        x = _summed(_Axes("psum", names), x, axis_index_groups)
+    return x
+
+
+def _summed(axes: _Axes, x: Any, axis_index_groups: Groups) -> Any:
+    attrs, size = axes.groups(axis_index_groups)
     if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
-        return x * axes.groups(axis_index_groups)[1]
-    attrs, _ = axes.groups(axis_index_groups)
+        return x * size
     return axes.of_leaves(
         x, lambda leaf: axes.trace.emit("stablehlo.all_reduce", (_counted(leaf),), attrs, region_op="stablehlo.add")
     )
@@ -165,7 +203,12 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> A
 
     Source: `jax.lax.pmean`.
     """
-    axes = _Axes("pmean", axis_name)
+    for names in _groups_of_axes("pmean", axis_name):
+        x = _averaged(_Axes("pmean", names), x, axis_index_groups)
+    return x
+
+
+def _averaged(axes: _Axes, x: Any, axis_index_groups: Groups) -> Any:
     attrs, size = axes.groups(axis_index_groups)
 
     def mean(leaf: Tracer) -> Any:
@@ -190,7 +233,9 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
 
     Source: `jax.lax.pmax`.
     """
-    return _reduced(_Axes("pmax", axis_name), x, "stablehlo.maximum", axis_index_groups)
+    for names in _groups_of_axes("pmax", axis_name):
+        x = _reduced(_Axes("pmax", names), x, "stablehlo.maximum", axis_index_groups)
+    return x
 
 
 @entry_point
@@ -207,7 +252,9 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
 
     Source: `jax.lax.pmin`.
     """
-    return _reduced(_Axes("pmin", axis_name), x, "stablehlo.minimum", axis_index_groups)
+    for names in _groups_of_axes("pmin", axis_name):
+        x = _reduced(_Axes("pmin", names), x, "stablehlo.minimum", axis_index_groups)
+    return x
 
 
 @entry_point
@@ -386,7 +433,11 @@ def axis_index(axis_name: AxisName) -> Any:
 
     Source: `jax.lax.axis_index`.
     """
-    return _Axes("axis_index", axis_name).index()
+    position: Any = None
+    for names in _groups_in_order("axis_index", axis_name):
+        axes = _Axes("axis_index", names)
+        position = axes.index() if position is None else position * np.int32(axes.size) + axes.index()
+    return position
 
 
 @entry_point
@@ -401,4 +452,4 @@ def axis_size(axis_name: AxisName) -> int:
 
     Source: `jax.lax.axis_size`.
     """
-    return _Axes("axis_size", axis_name).size
+    return math.prod(_Axes("axis_size", names).size for names in _groups_in_order("axis_size", axis_name))

@@ -35,7 +35,7 @@ from ..user_code.discarded import user_calls
 from .debug_prints import DebugPrints
 from .methods import ArrayMethods
 
-__all__ = ["GivenDerivatives", "Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
+__all__ = ["BatchAxis", "GivenDerivatives", "Limit", "Trace", "Tracer", "UserCall", "WeakTracer", "current_trace"]
 
 # A closed-over array with more elements becomes a hidden argument; others become constants.
 _MAX_CONSTANT_ELEMENTS = 16
@@ -267,6 +267,14 @@ def _kind(array: Any) -> Any:
     return array.shape, array.dtype, array._data.sharding
 
 
+class BatchAxis(NamedTuple):
+    """The axis that a vmap names, while its function is recorded: a mesh of its own, and the number of the example."""
+
+    mesh: Any  # of the extension
+    size: int
+    example: Tracer
+
+
 @dataclass
 class Annotations:
     """What a program knows of its values, beyond their types.
@@ -276,17 +284,20 @@ class Annotations:
             functions, and not annotations that gradients, batching and texts make.
         groups: the shape of the values of each sharding group.
         foreign_types: what functions of another library see of the type of a value.
+        batch_axes: the axes of the enclosing vmaps that name one.
     """
 
     written: dict[int, tuple[Instruction, ...]] = field(default_factory=dict)
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
     foreign_types: dict[int, Any] = field(default_factory=dict)
+    batch_axes: dict[str, BatchAxis] = field(default_factory=dict)
 
 
 class GivenDerivatives:
-    """Functions of a program that come with their own gradients, by number.
+    """Functions of a program that come with their own derivatives, by number.
 
-    Each has a ``name``, a ``text`` in StableHLO, and a ``derivative`` with the functions ``forward`` and ``backward``.
+    A function of JAX has a ``name``, a ``text`` in StableHLO, and a ``derivative`` with the functions ``forward`` and
+    ``backward``. A function of the user's has ``recorded``, which records its derivative into the program.
     """
 
     __slots__ = ("_functions",)
@@ -299,11 +310,21 @@ class GivenDerivatives:
         self._functions.append(function)
         return len(self._functions) - 1
 
-    def __call__(self, number: int) -> tuple[Any, Any, list[bool], list[bool]]:
-        """The gradient of a function, in the form that ``Trace.core.vjp`` reads."""
-        given = self._functions[number].derivative
+    def __call__(self, number: int) -> Any:
+        """The derivative of a function, in the forms that ``Trace.core.vjp`` reads."""
+        function = self._functions[number]
+        if hasattr(function, "recorded"):
+            return function.recorded()
+        given = function.derivative
         programs = [(part.name, self.add(part), part.text) for part in (given.forward, given.backward)]
         return programs[0], programs[1], given.has_gradient, given.has_cotangent
+
+    def of_forward_mode(self, number: int) -> Any:
+        """The same where the derivative must be linear; UnsupportedError for a function with a reverse rule alone."""
+        function = self._functions[number]
+        if getattr(function, "is_reverse_only", False):
+            function.refuse_forward_mode()
+        return self(number)
 
 
 class Trace:

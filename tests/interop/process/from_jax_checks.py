@@ -244,6 +244,20 @@ def test_vmap_of_a_function_and_of_its_gradient() -> None:
     np.testing.assert_allclose(np.asarray(sw.jit(sw.vmap(function), mesh=MESH)(X)), np.sin(X).prod(1), rtol=1e-5)
 
 
+def test_a_gradient_of_a_vmap_and_forward_mode() -> None:
+    rule = jax.custom_vjp(lambda x, w: (jnp.sin(x) * w).sum())
+    rule.defvjp(lambda x, w: ((jnp.sin(x) * w).sum(), (x, w)), lambda res, g: (3 * g * res[1], 5 * g * res[0]))
+    w = np.arange(X.shape[1], dtype=np.float32)
+    function = sw.from_jax(rule)
+    found = sw.jit(sw.grad(lambda x, w: sw.vmap(function, (0, None))(x, w).sum(), (0, 1)), mesh=MESH)(X, w)
+    wanted = jax.grad(lambda x, w: jax.vmap(rule, (0, None))(x, w).sum(), (0, 1))(X, w)
+    for ours, theirs in zip(found, wanted):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-6)
+    sine = sw.from_jax(jnp.sin)
+    tangent = sw.jit(lambda x, t: sw.jvp(sine, (x,), (t,))[1], mesh=MESH)(X, X)
+    np.testing.assert_allclose(np.asarray(tangent), X * np.cos(X), rtol=1e-5)
+
+
 def test_a_function_in_a_scan_with_gradients() -> None:
     cell = jax.custom_vjp(lambda h, x: jnp.tanh(h + x))
     cell.defvjp(lambda h, x: (jnp.tanh(h + x), h), lambda h, g: (3 * g * h, g))

@@ -24,6 +24,14 @@ BatchAxes BatchAxes::of_examples(int64_t size) {
   return axes;
 }
 
+BatchAxes BatchAxes::of_examples(const MeshPtr& named) {
+  const AxisRef axis = full_axis(*named, 0);
+  BatchAxes axes = of_examples(axis.size);
+  axes.refs_ = {axis};
+  axes.mesh_ = named;
+  return axes;
+}
+
 BatchAxes BatchAxes::with(const MeshPtr& mesh, const AxisList& inner) const {
   BatchAxes axes = *this;
   if (mesh != nullptr) axes.mesh_ = mesh;

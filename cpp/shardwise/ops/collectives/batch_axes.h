@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "shardwise/ir/builder.h"
@@ -25,16 +27,22 @@ class BatchAxes {
  public:
   BatchAxes() = default;  // none: a program of one device
   static BatchAxes of_examples(int64_t size);
+  // Examples that collectives in the function name, by the one axis of a mesh that no program has.
+  static BatchAxes of_examples(const MeshPtr& named);
   // These axes, and more that an inner manual computation takes. Refs of size 1 are left out.
   BatchAxes with(const MeshPtr& mesh, const AxisList& inner) const;
 
   bool are_examples() const { return are_examples_; }
-  const MeshPtr& mesh() const { return mesh_; }  // null for examples, and without axes
+  const MeshPtr& mesh() const { return mesh_; }  // null for examples without a name, and without axes
   size_t count() const { return sizes_.size(); }
   int64_t size(size_t axis) const { return sizes_[axis]; }
   const AxisRef& ref(size_t axis) const { return refs_[axis]; }
   int64_t stride_in_mesh(size_t axis) const;  // in the logical index of a device
   AxisSet all() const { return count() == kMost ? ~AxisSet{0} : (AxisSet{1} << count()) - 1; }
+
+  // The axes of the program's mesh that shard the rows of annotated values.
+  const std::vector<std::string>& mesh_axes() const { return mesh_axes_; }
+  void set_mesh_axes(std::vector<std::string> names) { mesh_axes_ = std::move(names); }
 
   std::vector<size_t> members(AxisSet set) const;  // ascending
   Dims sizes(AxisSet set) const;                   // of the members
@@ -48,6 +56,7 @@ class BatchAxes {
   Dims sizes_;
   AxisList refs_;  // one per size; empty for examples
   MeshPtr mesh_;
+  std::vector<std::string> mesh_axes_;
   bool are_examples_ = false;
 };
 

@@ -368,4 +368,17 @@ const DeviceOp* find_device_op(const OpDef& def) {
   return found == std::end(kDeviceOps) ? nullptr : found;
 }
 
+const DeviceOp* find_device_op(const OpView& op, const BatchAxes& axes) {
+  if (!axes.are_examples()) return find_device_op(op.def());
+  if (axes.mesh() == nullptr) return nullptr;
+  for (const std::string_view name : {"replica_groups", "shardwise.along"}) {
+    const auto* along = op.attrs().find<StructAttr>(name);
+    if (along == nullptr) continue;
+    const Attrs fields(along->fields);
+    const auto* mesh = fields.find<Symbol>("mesh");
+    return mesh != nullptr && mesh->name == axes.mesh()->name() ? find_device_op(op.def()) : nullptr;
+  }
+  return nullptr;
+}
+
 }  // namespace shardwise

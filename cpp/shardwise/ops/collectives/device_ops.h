@@ -43,5 +43,7 @@ void verify_on_one_device(const OpView& op);
 
 // Null for an op that uses only values of its own device.
 const DeviceOp* find_device_op(const OpDef& def);
+// Null as well for an op of other axes: in a vmap, those of the mesh or of a vmap around.
+const DeviceOp* find_device_op(const OpView& op, const BatchAxes& axes);
 
 }  // namespace shardwise

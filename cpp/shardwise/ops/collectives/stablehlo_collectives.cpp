@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ops/collectives/device_ops.h"
 #include "shardwise/ops/families.h"
 #include "shardwise/ops/shared/dim_checks.h"
@@ -222,8 +223,33 @@ ShardingRule rule_all_to_all(const OpView& op) {
 // Other devices wait for it, so it is kept even if its result is unused.
 constexpr Traits kSynchronizing{.side_effect = true};
 
+// In a vmap, the op works on all examples at once: the rows are one more dim of what each device has.
+void batch_collective_of_others(BatchContext& context) {
+  const OpView op = context.op();
+  Attrs attrs = op.attrs();
+  for (const std::string_view name : {"all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension"}) {
+    if (op.attrs().find(name) != nullptr) attrs.set(name, IntAttr{op.attrs().get_int(name) + 1});
+  }
+  std::vector<ValueId> operands;
+  for (size_t i = 0; i < op.operand_count(); ++i) operands.push_back(context.batched(i));
+  std::vector<TypeId> types;
+  for (size_t i = 0; i < op.result_count(); ++i) {
+    const TensorType& type = op.result_type(i);
+    types.push_back(op.module().context().tensor(type.dtype, with_leading(context.size(), type.shape)));
+  }
+  std::vector<RegionId> regions;
+  GraphCopy copy(op.module(), context.builder().module());
+  const std::vector<RegionId> originals(op.regions().begin(), op.regions().end());
+  for (const RegionId region : originals) regions.push_back(copy.region(region));
+  const OpId made =
+      context.builder().create_op(op.def(), operands, op.module().context().intern(attrs), types, regions);
+  for (uint32_t i = 0; i < types.size(); ++i) context.set_result(i, context.builder().module().result(made, i));
+}
+
 constexpr OpDef device_op(std::string_view name, InferFn infer, RuleFn rule, std::string_view doc, Traits traits) {
-  return runnable_if(composed_op(name, infer, rule, decompose_on_one_device, {}, doc, traits), verify_on_one_device);
+  OpDef def = composed_op(name, infer, rule, decompose_on_one_device, {}, doc, traits);
+  def.batch = batch_collective_of_others;
+  return runnable_if(def, verify_on_one_device);
 }
 
 constexpr OpDef number_op(std::string_view name, std::string_view doc) {

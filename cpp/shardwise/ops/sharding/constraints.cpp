@@ -29,13 +29,18 @@ void vjp_annotation(VjpContext& context) {
   context.set(0, create_annotation(context.builder(), op.name(), context.cotangent(), sharding));
 }
 
-// The annotation does not cover the new leading dim, so it stays open.
+// The annotation does not cover the new leading dim, so it stays open, unless vmap says what shards it.
 void batch_annotation(BatchContext& context) {
   const OpView op = context.op();
   const ShardingId id = op.module().value(op.result()).sharding;
   if (!id) return context.set_result(0, context.batched(0));
   TensorSharding sharding = op.module().context().sharding(id);
-  sharding.dims.insert(sharding.dims.begin(), DimSharding{.axes = {}, .open = true, .priority = {}});
+  DimSharding rows{.axes = {}, .open = context.mesh_axes().empty(), .priority = {}};
+  for (const std::string& name : context.mesh_axes()) {
+    rows.axes.push_back(resolve(*sharding.mesh, RawAxisRef{.name = name, .sub = {}}));
+  }
+  sharding.dims.insert(sharding.dims.begin(), rows);
+  verify(sharding, context.builder().module().type(context.batched(0)).shape);
   context.set_result(0, create_annotation(context.builder(), op.name(), context.batched(0), sharding));
 }
 

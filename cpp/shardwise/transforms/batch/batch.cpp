@@ -31,6 +31,7 @@ class BatchWalk::Context final : public BatchContext {
   bool is_batched(size_t i) const override { return walk_.varies(original(i)) != 0; }
   ValueId operand(size_t i) const override { return walk_.image(original(i), is_batched(i) ? set_ : 0); }
   ValueId batched(size_t i) override { return walk_.image(original(i), set_); }
+  std::vector<std::string> mesh_axes() const override { return walk_.axes_.mesh_axes(); }
   void set_result(size_t i, ValueId value) override {
     const ValueId result = walk_.module_.result(id_, static_cast<uint32_t>(i));
     const TensorType& type = walk_.module_.type(result);
@@ -95,7 +96,7 @@ void BatchWalk::visit_located(OpId id) {
   const OpDef& def = *module_.op(id).def;
   if (!masked_by_.empty()) check_no_effect(id);
   if (!axes_.are_examples() && number_of_device(id)) return;
-  if (!axes_.are_examples() && find_device_op(def) != nullptr) return device_op(id);
+  if (find_device_op(OpView(module_, id), axes_) != nullptr) return device_op(id);
   if (!axes_.are_examples() && def.regions == Regions::kManual) return manual_region(id);
   // In a masked region a call is expanded even without batched operands: only its ops show whether it has an effect.
   if (dependence().read_by(id) == 0 && !dependence().sees_devices(id) && (masked_by_.empty() || !expands(id))) {
@@ -189,14 +190,16 @@ void check_argument(const Module& module, ValueId parameter, ValueId argument, b
 }  // namespace
 
 BatchedResults append_batched(Builder& builder, RegionId body, std::span<const ValueId> arguments,
-                              const std::vector<bool>& batched, int64_t size) {
+                              const std::vector<bool>& batched, const Examples& examples) {
   Module& module = builder.module();
   const std::vector<ValueId> parameters = module.region(body).arguments;
   check_internal(parameters.size() == arguments.size() && batched.size() == arguments.size(),
                  "one argument and one flag per parameter");
-  BatchWalk walk(builder, BatchAxes::of_examples(size));
+  BatchAxes axes = examples.named ? BatchAxes::of_examples(examples.named) : BatchAxes::of_examples(examples.size);
+  axes.set_mesh_axes(examples.mesh_axes);
+  BatchWalk walk(builder, axes);
   for (size_t i = 0; i < parameters.size(); ++i) {
-    check_argument(module, parameters[i], arguments[i], batched[i], size);
+    check_argument(module, parameters[i], arguments[i], batched[i], examples.size);
     walk.map(parameters[i], arguments[i], batched[i] ? 1 : 0);
   }
   walk.run(body);

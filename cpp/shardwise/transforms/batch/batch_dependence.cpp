@@ -30,10 +30,10 @@ AxisSet BatchDependence::read_by(OpId op) const {
 }
 
 bool BatchDependence::sees_devices(OpId op) const {
-  if (axes_.are_examples()) return false;
-  const OpDef& def = *module_.op(op).def;
+  if (axes_.mesh() == nullptr && axes_.are_examples()) return false;
+  const bool is_manual = module_.op(op).def->regions == Regions::kManual && !axes_.are_examples();
   // A call is expanded to find the ops that it contains.
-  if (find_device_op(def) != nullptr || def.regions == Regions::kManual || is_call(module_, op)) return true;
+  if (find_device_op(OpView(module_, op), axes_) != nullptr || is_manual || is_call(module_, op)) return true;
   bool found = false;
   for (const RegionId region : module_.regions(op)) {
     for (const OpId inner : module_.region(region).ops) found = found || sees_devices(inner);
@@ -102,7 +102,8 @@ void BatchDependence::visit(OpId op) {
       break;
     default: break;
   }
-  if (!axes_.are_examples() && is_call(module_, op)) return visit_body(op, called_function(module_, op).body);
+  const bool has_devices = axes_.mesh() != nullptr || !axes_.are_examples();
+  if (has_devices && is_call(module_, op)) return visit_body(op, called_function(module_, op).body);
   mark(results, of_results(op));
 }
 
@@ -143,10 +144,11 @@ std::vector<AxisSet> BatchDependence::of_results(OpId id) const {
     return own;
   }
   std::vector<AxisSet> sets(op.result_count(), read_by(id));
-  if (axes_.are_examples()) return sets;
-  if (const std::optional<DeviceNumber> number = device_number(op, axes_)) return {number->axes()};
+  if (!axes_.are_examples()) {
+    if (const std::optional<DeviceNumber> number = device_number(op, axes_)) return {number->axes()};
+  }
   if (!sees_devices(id)) return sets;
-  const DeviceOp* device = find_device_op(op.def());
+  const DeviceOp* device = find_device_op(op, axes_);
   for (size_t i = 0; i < sets.size(); ++i) {
     // A manual computation inside may ask for the number of a device.
     sets[i] =

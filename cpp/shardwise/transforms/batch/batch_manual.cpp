@@ -34,7 +34,7 @@ TensorSharding row_sharding(const BatchAxes& axes, AxisSet set, std::vector<DimS
 }
 
 ValueId constrain_rows(Builder& builder, const BatchAxes& axes, ValueId value, AxisSet set) {
-  if (axes.mesh() == nullptr) return value;
+  if (axes.mesh() == nullptr || axes.are_examples()) return value;
   const size_t ndim = shape_of_row(builder.module(), value, set).size();
   const DimSharding open{.axes = {}, .open = true, .priority = {}};
   return create_sharding_constraint(builder, value, row_sharding(axes, set, std::vector<DimSharding>(ndim, open)));

@@ -25,6 +25,7 @@
 #include "shardwise/ops/shared/scalars.h"
 #include "shardwise/transforms/batch/batch_dependence.h"
 #include "shardwise/transforms/batch/batch_walk.h"
+#include "shardwise/transforms/gradient/given_derivatives.h"
 #include "shardwise/transforms/inlined_ops.h"
 
 namespace shardwise {
@@ -173,16 +174,24 @@ void BatchWalk::inline_region(OpId op) {
     operands.push_back(image(module_.operands(op)[i]));
     sets.push_back(varies(module_.operands(op)[i]));
   }
+  const bool is_given = module_.attrs(op).find(kDerivativeAttr) != nullptr;
+  // A given derivative may make a result depend on the examples that the function does not.
+  AxisSet of_each = 0;
+  for (const AxisSet set : sets) of_each |= is_given && axes_.are_examples() ? set : 0;
   const RegionId made = in_new_region([&] {
     add_arguments(body, builder_->region(), sets);
     run(body);
     const std::vector<ValueId> results = module_.region(body).results;
-    for (const ValueId result : results) of_results.push_back(varies(result));
+    for (const ValueId result : results) of_results.push_back(varies(result) | of_each);
     return images(results, of_results);
   });
   const std::vector<TypeId> types = types_of(module_, module_.region(made).results);
   const std::array regions{made};
-  map_results(op, builder_->create_op(*module_.op(op).def, operands, module_.op(op).attrs, types, regions), of_results);
+  const OpId batched = builder_->create_op(*module_.op(op).def, operands, module_.op(op).attrs, types, regions);
+  if (is_given) {
+    batch_given_derivative(module_, op, batched, {.axes = axes_, .operands = sets, .results = of_results});
+  }
+  map_results(op, batched, of_results);
 }
 
 // ---- side effects --------------------------------------------------------------------------------------------------
@@ -191,7 +200,7 @@ void BatchWalk::inline_region(OpId op) {
 void BatchWalk::check_no_effect(OpId id) const {
   const OpView op(module_, id);
   // Ops on the rows of all devices replace it, which have no effect.
-  if (!axes_.are_examples() && find_device_op(op.def()) != nullptr) return;
+  if (find_device_op(op, axes_) != nullptr) return;
   for (const RegionId region : op.regions()) {
     for (const OpId inner : module_.region(region).ops) check_no_effect(inner);
   }

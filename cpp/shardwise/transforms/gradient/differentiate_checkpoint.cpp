@@ -7,6 +7,7 @@
 #include "shardwise/ir/rewrite/again.h"
 #include "shardwise/ir/rewrite/graph_copy.h"
 #include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ops/contraction/dot_general.h"
 #include "shardwise/ops/control/control.h"
 #include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
@@ -19,25 +20,57 @@ namespace {
 // Whether the gradient of a checkpoint may keep the results of an op.
 class SavePolicy {
  public:
-  SavePolicy(const Module& module, OpId checkpoint) : module_(module), attrs_(module.attrs(checkpoint)) {
-    if (const auto* names = attrs_.find<AttrArray>(kSavedNamesAttr)) names_ = *names;
+  SavePolicy(const Module& module, OpId checkpoint) : module_(module) {
+    const Attrs& attrs = module.attrs(checkpoint);
+    const std::string& kind = attrs.get<std::string>(kCheckpointAttr);
+    if (const auto* parts = attrs.find<AttrArray>(kPoliciesAttr)) {
+      for (const Attribute& part : *parts) {
+        const auto& word = std::get<std::string>(part.base());
+        if (word.starts_with('=')) {
+          parts_.back().names.emplace_back(word.substr(1));
+        } else {
+          parts_.push_back({.kind = word, .names = {}});
+        }
+      }
+      return;
+    }
+    const auto* names = attrs.find<AttrArray>(kSavedNamesAttr);
+    parts_.push_back({.kind = kind, .names = names == nullptr ? AttrArray() : *names});
   }
 
   bool saves(OpId op) const {
-    const std::string& policy = attrs_.get<std::string>(kCheckpointAttr);
-    if (policy == "dots") {
-      const OpDef& def = *module_.op(op).def;
-      // Linear in each operand but not elementwise: matrix products and convolutions, as JAX's dots_saveable has them.
-      return def.linear.kind == Linear::kEach && !def.traits.elementwise;
-    }
-    const std::string name = module_.context().name_of(module_.op(op).loc);
-    return policy == "names" && !name.empty() && std::ranges::find(names_, Attribute(name)) != names_.end();
+    return std::ranges::any_of(parts_, [&](const Part& part) { return saves(part, op); });
   }
 
  private:
+  struct Part {
+    std::string kind;
+    AttrArray names;
+  };
+
+  bool saves(const Part& part, OpId op) const {
+    if (part.kind == "dots") return is_product(op);
+    if (part.kind == "dots without batch dims") return is_product(op) && is_unbatched_dot(op);
+    const std::string name = module_.context().name_of(module_.op(op).loc);
+    const bool is_listed = !name.empty() && std::ranges::find(part.names, Attribute(name)) != part.names.end();
+    if (part.kind == "names") return is_listed;
+    if (part.kind == "other names") return !name.empty() && !is_listed;
+    return part.kind == "all but names" && !is_listed;
+  }
+
+  // Linear in each operand but not elementwise: matrix products and convolutions, as JAX's dots_saveable has them.
+  bool is_product(OpId op) const {
+    const OpDef& def = *module_.op(op).def;
+    return def.linear.kind == Linear::kEach && !def.traits.elementwise;
+  }
+
+  bool is_unbatched_dot(OpId op) const {
+    return module_.attrs(op).find("dot_dimension_numbers") != nullptr &&
+           dot_dims(module_.attrs(op)).lhs_batching.empty();
+  }
+
   const Module& module_;
-  const Attrs attrs_;
-  AttrArray names_;
+  std::vector<Part> parts_;
 };
 
 // Those that do not, such as a mask, are computed once.

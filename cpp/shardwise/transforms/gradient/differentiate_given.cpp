@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
-#include "shardwise/base/error.h"
-#include "shardwise/base/text.h"
 #include "shardwise/ir/op_def.h"
-#include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ops/sharding/manual_computation.h"
+#include "shardwise/ops/build/constants.h"
+#include "shardwise/transforms/forward/push_forward.h"
+#include "shardwise/transforms/gradient/differentiate.h"
 #include "shardwise/transforms/gradient/differentiate_regions.h"
 #include "shardwise/transforms/gradient/given_derivatives.h"
 #include "shardwise/transforms/gradient/reverse_walk.h"
@@ -13,65 +10,75 @@
 namespace shardwise {
 namespace {
 
-// Per thread: two threads may differentiate at once, each with the derivatives that its own trace recorded.
-thread_local const DerivativeSource* current_source = nullptr;
-
-auto append_program(Builder& builder, const GivenProgram& program, std::span<const ValueId> operands) {
-  Module& module = builder.module();
-  const std::vector<TypeId> types = types_of(module, module.region(program.body).results);
-  const Attrs attrs{{"name", program.name}, {std::string(kDerivativeAttr), IntAttr{program.derivative}}};
-  return results_of(module, builder.create_op("sdy.named_computation", operands, attrs, types, {{program.body}}));
-}
-
-void check_types(const Module& module, OpId id, RegionId forward) {
-  const std::vector<ValueId>& arguments = module.region(forward).arguments;
-  check_internal(arguments.size() == module.op(id).operand_count, "the given gradient has the arguments of the op");
-  for (uint32_t i = 0; i < arguments.size(); ++i) {
-    const ValueId operand = module.operands(id)[i];
-    if (module.value(operand).type == module.value(arguments[i]).type) continue;
-    fail<UnsupportedError>("grad",
-                           "a JAX function must not be batched by sw.vmap before it is differentiated, since its "
-                           "gradient is that of one example",
-                           str(module.type(operand).text(), " for ", module.type(arguments[i]).text()),
-                           "use jax.vmap in the JAX function, or sw.vmap around sw.grad");
+class GivenGradient {
+ public:
+  GivenGradient(ReverseWalk& walk, OpId id)
+      : walk_(walk),
+        module_(walk.module()),
+        id_(id),
+        operands_(module_.operands(id).begin(), module_.operands(id).end()),
+        count_(module_.op(id).result_count),
+        given_(given_derivative(module_, id)) {
+    refuse_closed_over(module_, id, given_, [&](size_t i) { return walk.is_active(operands_[i]); });
   }
-}
+
+  void run() {
+    const std::vector<ValueId> gradients = given_.tangents ? of_tangents() : of_backward();
+    size_t next = 0;
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (!given_.has_gradient[i]) continue;
+      if (const ValueId gradient = gradients[next++]) walk_.accumulate(operands_[i], gradient);
+    }
+  }
+
+ private:
+  // The forward program takes the place of the op. The residuals come before the cotangents.
+  std::vector<ValueId> of_backward() {
+    const std::vector<ValueId> forward =
+        walk_.put_in_place_of(id_, [&](Builder& at) { return append_given(at, given_.forward, operands_); });
+    std::vector<ValueId> inputs(forward.begin() + count_, forward.end());
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (given_.has_cotangent[i]) inputs.push_back(walk_.cotangent_or_zeros(module_.result(id_, i)));
+    }
+    return append_given(walk_.builder(), given_.backward, inputs);
+  }
+
+  // The results of the program do not depend on the tangents. Its gradient by them does not either, because the
+  // program is linear in them.
+  std::vector<ValueId> of_tangents() {
+    walk_.put_in_place_of(id_, [&](Builder& at) {
+      std::vector<ValueId> inputs = operands_;
+      for (size_t i = 0; i < operands_.size(); ++i) {
+        if (given_.has_gradient[i]) inputs.push_back(build_zeros(at, TensorType(module_.type(operands_[i]))));
+      }
+      return append_given(at, *given_.tangents, inputs);
+    });
+    Builder scratch(module_, module_.add_region(), walk_.builder().loc());
+    std::vector<ValueId> inputs = operands_, variables, seeds;
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      if (!given_.has_gradient[i]) continue;
+      variables.push_back(module_.add_argument(scratch.region(), module_.value(operands_[i]).type));
+      inputs.push_back(variables.back());
+    }
+    const std::vector<ValueId> made = append_given(scratch, *given_.tangents, inputs);
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (given_.has_cotangent[i]) seeds.push_back(walk_.cotangent_of_result(module_.result(id_, i)));
+    }
+    const Gradients gradients = append_vjp_without_zeros(scratch, std::span(made).subspan(count_), seeds, variables);
+    move_needed_ops(walk_.builder(), scratch.region(), gradients.values);
+    return gradients.values;
+  }
+
+  ReverseWalk& walk_;
+  Module& module_;
+  OpId id_;
+  std::vector<ValueId> operands_;
+  uint32_t count_;
+  GivenDerivative given_;
+};
 
 }  // namespace
 
-GivenDerivatives::GivenDerivatives(DerivativeSource source) : source_(std::move(source)), outer_(current_source) {
-  current_source = &source_;
-}
-
-GivenDerivatives::~GivenDerivatives() { current_source = outer_; }
-
-bool has_given_derivative(const Module& module, OpId op) {
-  // If there is no source, as for a text that is read back, the op is differentiated by the ops of its region.
-  return current_source != nullptr && is_named_computation(module, op) &&
-         module.attrs(op).find(kDerivativeAttr) != nullptr;
-}
-
-// The forward program takes the place of the op.
-void differentiate_given(ReverseWalk& walk, OpId id) {
-  Module& module = walk.module();
-  Builder& builder = walk.builder();
-  const std::vector<ValueId> operands(module.operands(id).begin(), module.operands(id).end());
-  const uint32_t result_count = module.op(id).result_count;
-  const GivenDerivative given = (*current_source)(module, module.attrs(id).get_int(kDerivativeAttr));
-  check_types(module, id, given.forward.body);
-
-  const auto forward =
-      walk.put_in_place_of(id, [&](Builder& at) { return append_program(at, given.forward, operands); });
-  // The residuals, in the order that the backward program takes them in: they come before the cotangents.
-  std::vector<ValueId> inputs(forward.begin() + result_count, forward.end());
-  for (uint32_t i = 0; i < result_count; ++i) {
-    if (given.has_cotangent[i]) inputs.push_back(walk.cotangent_or_zeros(module.result(id, i)));
-  }
-  const auto gradients = append_program(builder, given.backward, inputs);
-  uint32_t next = 0;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (given.has_gradient[i]) walk.accumulate(operands[i], gradients[next++]);
-  }
-}
+void differentiate_given(ReverseWalk& walk, OpId id) { GivenGradient(walk, id).run(); }
 
 }  // namespace shardwise

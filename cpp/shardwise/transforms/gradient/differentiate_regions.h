@@ -31,9 +31,12 @@ void differentiate_branches(ReverseWalk& walk, OpId branches);
 // A named computation that sw.checkpoint recorded. Its gradient recomputes the region, after an
 // optimization_barrier, except for the values that the policy saves:
 //
-//   shardwise.checkpoint = "nothing" | "dots" | "names"          with shardwise.names = ["h", …]
+//   shardwise.checkpoint = "nothing" | "dots" | "dots without batch dims"
+//                          "names" | "other names" | "all but names"        with shardwise.names = ["h", …]
+//                          "any"        with shardwise.policies = ["dots", "names", "=h", …]
 inline constexpr std::string_view kCheckpointAttr = "shardwise.checkpoint";
 inline constexpr std::string_view kSavedNamesAttr = "shardwise.names";
+inline constexpr std::string_view kPoliciesAttr = "shardwise.policies";
 bool is_checkpoint(const Module& module, OpId op);
 void differentiate_checkpoint(ReverseWalk& walk, OpId checkpoint);
 

@@ -23,7 +23,7 @@ Module batched(const std::string& text, const std::vector<bool>& flags, int64_t 
     arguments.push_back(module.add_argument(body, module.context().intern(type)));
   }
   Builder builder(module, body);
-  module.region(body).results = append_batched(builder, original, arguments, flags, size).values;
+  module.region(body).results = append_batched(builder, original, arguments, flags, {.size = size}).values;
   module.main().body = body;
   module.main().result_shardings.assign(module.region(body).results.size(), {});
   return module;
@@ -192,7 +192,7 @@ TEST(Batch, RefusesAnArgumentOfAnotherSize) {
   const RegionId body = module.add_region();
   const ValueId argument = module.add_argument(body, module.context().tensor(DType::kF32, Dims{5, 4}));
   Builder builder(module, body);
-  EXPECT_THROW(append_batched(builder, module.main().body, std::span(&argument, 1), {true}, 3), ShapeError);
+  EXPECT_THROW(append_batched(builder, module.main().body, std::span(&argument, 1), {true}, {.size = 3}), ShapeError);
 }
 
 }  // namespace
