@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that lose the split of a tensor, so that devices repeat work, and the same with a way out.
+"""Programs whose loops read a row of a split dim in each trip, and the same with another split.
 
 xs = x.reshape(4, -1, 32)          x is split along dim 0
-sw.scan(step, init, xs)            one warning, at this line
-sw.split(xs, 1, "x")               none, and the same numbers
+sw.scan(step, init, xs)            the rows are moved to dim 1, so that devices share the work of a trip
+sw.split(xs, 1, "x")               the same by an annotation, with the same numbers
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Program:
     form: Any
     kit: str
     sizes: Sizes
-    way: str  # out: "split" or "interleaved"
+    way: str  # "split" or "interleaved"
 
     def __str__(self) -> str:
         return f"{self.kit}: {self.form.__name__}, {self.sizes}, {self.way}"
@@ -111,7 +111,7 @@ def draw(seed: int, index: int) -> Program:
 
 
 def check(program: Program) -> str:
-    """What is wrong: the warning, the way out, or a number; "" for nothing."""
+    """What is wrong: the work, a warning, or a number; "" for nothing."""
     rng = np.random.default_rng(3)
     trips, rows = program.sizes.trips, program.sizes.rows
     shape = (trips * rows, WIDTH) if program.form in CUT else (trips, rows, WIDTH)
@@ -119,24 +119,15 @@ def check(program: Program) -> str:
     w = rng.standard_normal((WIDTH, WIDTH)).astype(np.float32) / 8
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", sw.ShardingWarning)
-        plain, better = program.compiled("", (x, w)), program.compiled(program.way, (x, w))
+        plain, split = program.compiled("", (x, w)), program.compiled(program.way, (x, w))
     expected = jax.jit(lambda x, w: program.form(kits.PLAIN, program.sizes, "", x, w))(x, w)
-    for compiled in (plain, better):
+    for compiled in (plain, split):
         if not np.allclose(compiled(x, w), expected, rtol=1e-4, atol=1e-4):
             return "another value"
-    if better.work().ratio > 0.3 * plain.work().ratio:
-        return f"the way out does not help:\n{better.work()}"
-    if any("loop" in text for text in better.work().warnings):
-        return f"the way out has a warning: {better.work().warnings}"
-    found = [text for text in plain.work().warnings if "each trip of the loop" in text]
-    if len(found) != 1 or "repeated_work.py:" not in found[0]:
-        return f"the warnings are {plain.work().warnings}"
-    given = [warning for warning in caught if warning.category is sw.ShardingWarning]
-    texts = [str(warning.message) for warning in given if warning.filename == __file__]
-    if len(given) != 1 or len(texts) != 1 or not found[0].endswith(texts[0].partition("; ")[2]):
-        return f"compilation warns of {[str(warning.message) for warning in given]}"
-    if ", 1, 'x')" not in found[0]:
-        return f"no split of dim 1: {found[0]}"
-    if program.form in CUT and f".reshape(-1, {program.sizes.trips}, {WIDTH})" not in found[0]:
-        return f"no interleaved form: {found[0]}"
-    return ""
+        if any("loop" in text for text in compiled.work().warnings):
+            return f"a split is lost: {compiled.work().warnings}"
+    # Nothing asks for the other axis of the mesh.
+    if plain.work().ratio > 1.05 * split.work().ratio:
+        return f"devices repeat more work than with the annotation:\n{plain.work()}"
+    given = [str(warning.message) for warning in caught if warning.category is sw.ShardingWarning]
+    return f"compilation warns of {given}" if given else ""
