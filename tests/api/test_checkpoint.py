@@ -44,7 +44,7 @@ def loss(policy: Any, h: Any, xs: Any, w: Any) -> Any:
         h = layer(h, x, w)
         return h, h.sum()
 
-    return (sw.scan(sw.checkpoint(body, policy), h, xs)[1] ** 2).sum()
+    return (sw.scan(sw.checkpoint(body, policy=policy), h, xs)[1] ** 2).sum()
 
 
 def gradient(policy: Any) -> Any:

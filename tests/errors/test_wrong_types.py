@@ -132,7 +132,7 @@ def complaint(name: str, function: Callable[..., Any], args: tuple[Any, ...], op
     signal.alarm(SECONDS)
     try:
         function(*args, **options)
-    except (sw.Error, TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
+    except (sw.Error, TypeError, ValueError, IndexError, KeyError, OverflowError, OSError) as error:
         text = str(error)
         allowed = OF_PYTHON.get(name) or OF_PYTHON.get(name.partition(".")[0])
         if allowed and not isinstance(error, sw.Error) and allowed.search(text):

@@ -76,7 +76,7 @@ def test_what_is_inside_two_checkpoints_is_computed_twice_again() -> None:
 
 
 def test_a_product_that_is_saved_is_not_computed_again() -> None:
-    layer = sw.checkpoint(_two, sw.checkpoint_policies.dots_saveable)
+    layer = sw.checkpoint(_two, policy=sw.checkpoint_policies.dots_saveable)
     assert _products(_compiled(sw.grad(_loss(layer)), 2)) == pytest.approx((5, 5))
 
 

@@ -49,10 +49,10 @@ ONLY_OURS = {
 }  # fmt: skip
 ONLY_JAX = {
     "jit": {"keep_unused": "", "device": "", "backend": "", "inline": "", "compiler_options": "of XLA"},
-    "grad": {"holomorphic": "complex results", "allow_int": "float0", "reduce_axes": "pmap"},
-    "value_and_grad": {"holomorphic": "complex results", "allow_int": "float0", "reduce_axes": "pmap"},
-    "vmap": {"axis_name": "", "axis_size": "", "spmd_axis_name": "", "sum_match": "collectives over mapped axes"},
-    "checkpoint": {"prevent_cse": "always", "static_argnums": "", "static_argnames": "", "concrete": "tracing in JAX"},
+    "grad": {"reduce_axes": "pmap"},
+    "value_and_grad": {"reduce_axes": "pmap"},
+    "vmap": {"sum_match": "sizes of mapped axes"},
+    "checkpoint": {"concrete": "tracing in JAX"},
     "scan": {"_split_transpose": "not public"},
     "cond": {"operand": "deprecated"},
     "switch": {"operand": "deprecated"},

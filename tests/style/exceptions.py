@@ -15,6 +15,8 @@ CLASSES: dict[str, int] = {
     "cpp/shardwise/compiler/trace.h:Trace": 450,
     "cpp/shardwise/choice/greedy/accumulator_chooser.h:AccumulatorChooser": 220,
     "cpp/shardwise/choice/candidates/compute_sharding.h:ComputeShardings": 240,
+    "cpp/shardwise/choice/graph/program_graph.h:ProgramGraph": 300,
+    "cpp/shardwise/choice/solve/reduced_graph.h:ReducedGraph": 370,
     "cpp/shardwise/choice/versions.h:Versions": 260,
     "cpp/shardwise/reshard/tile_in_progress.h:TileInProgress": 220,
     "cpp/shardwise/runtime/executor.h:Executable": 230,

@@ -67,10 +67,10 @@ bool is_better(const Price& found, const Price& known, Objective objective) {
 SolveEffort effort_of(const CostGraph& graph) {
   uint64_t cells = graph.size();
   for (const CostGraph::Edge& edge : graph.edges()) cells += edge.costs.size();
-  return {.bound_cells = 60 * cells,
-          .bound_patience = 20 * cells,
-          .search_cells = 60 * cells,
-          .rounds_without_gain = 10,
+  return {.bound_cells = 30 * cells,
+          .bound_patience = 10 * cells,
+          .search_cells = 30 * cells,
+          .rounds_without_gain = 5,
           .tolerance = 1e-4};
 }
 

@@ -24,7 +24,7 @@
 //     walks      k and v are gathered           28 KiB
 //     graph      heads are split in between      7 KiB, by two exchanges
 //
-// What annotations ask to be left unreduced is (requested_sums.h).
+// Where an annotation asks for an unreduced value, the op leaves it unreduced if it can (requested_sums.h).
 // Factors that need replication and permutation factors get axes only by a method of the op, such as an exchange; by the
 // rule they get none. A factor inside a compound dim gets axes only if everything before it in that dim is fully and
 // evenly sharded.

@@ -112,8 +112,9 @@ def save_safetensors(path: Any, tree: Any, metadata: Mapping[str, str] | None = 
     if current_trace() is not None:
         way_out = "return the values, and save them outside"
         raise UnsupportedError(message(what, "must not be called in a traced function", None, way_out))
-    texts = None if metadata is None else dict(metadata)
-    if texts is not None and not all(isinstance(text, str) for pair in texts.items() for text in pair):
+    is_dict = metadata is None or isinstance(metadata, Mapping)
+    texts = dict(metadata) if is_dict and metadata is not None else None
+    if not is_dict or not all(isinstance(text, str) for pair in (texts or {}).items() for text in pair):
         raise TypeError(message(what, "metadata must be a dict of texts", shown(metadata)))
     package = needs_safetensors(what)
     arrays = _named_arrays(what, tree)

@@ -22,9 +22,9 @@ __all__ = ["checkpoint"]
 @entry_point
 def checkpoint(
     fun: Callable[..., Any],
-    policy: Policy | None = None,
     *,
     prevent_cse: bool = True,
+    policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[..., Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, update_wrapper
 from typing import Any
 
@@ -54,12 +54,12 @@ class _CustomFunction:
 
 
 def _positions(what: str, fun: Callable[..., Any], numbers: Any, names: Any) -> frozenset[int]:
-    listed = [numbers] if isinstance(numbers, int) else list(numbers)
+    listed = list(numbers) if isinstance(numbers, Iterable) else [numbers]
     for number in listed:
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
             raise ShapeError(message(what, "nondiff_argnums must be positions from 0 on", shown(number)))
     found = {int(number) for number in listed}
-    for name in [names] if isinstance(names, str) else list(names):
+    for name in [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names):
         parameters = list(inspect.signature(fun).parameters)
         if name not in parameters:
             raise ShapeError(message(what, "nondiff_argnames must name parameters of the function", shown(name)))

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..array import Array, ShapeDtypeStruct
 from ..dtypes import as_dtype
 from ..errors import message, reworded, shown
+from ..placement import device_put
 from ..tree import map as tree_map
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "call_update",
     "cast",
     "checked_dtype",
+    "full_like",
     "identity",
     "incremental_update",
     "like",
@@ -96,8 +99,20 @@ def mapped(what: str, f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 def zeros(what: str, params: Any, dtype: Any = None) -> Any:
-    """A tree of zeros in the dtype of each leaf, or in ``dtype``."""
-    return mapped(what, lambda p: np.zeros_like(p) if dtype is None else np.zeros_like(p, dtype=dtype), params)
+    """Zeros in the dtype of each leaf, or in ``dtype``."""
+    return mapped(what, lambda p: full_like(p, 0, dtype), params)
+
+
+def full_like(param: Any, value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """``value`` in the shape and dtype of a parameter: an array of a mesh keeps its sharding, a shape gives a shape."""
+    dtype = param.dtype if dtype is None else dtype
+    if isinstance(param, ShapeDtypeStruct):
+        return ShapeDtypeStruct(
+            param.shape if shape is None else shape, dtype, sharding=param.sharding if shape is None else None
+        )
+    if isinstance(param, Array) and shape is None:
+        return device_put(np.full(param.shape, value, dtype), param.sharding)
+    return np.full_like(param, value, dtype=dtype, shape=shape)
 
 
 def cast(what: str, tree: Any, dtype: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import message, shown
 from ..tree import map as tree_map
-from ._base import GradientTransformation, as_array, like, mapped, params_given, safe_increment, wide
+from ._base import GradientTransformation, as_array, full_like, like, mapped, params_given, safe_increment, wide
 from ._moments import first_count
 
 __all__ = [
@@ -121,10 +121,10 @@ def scale_by_factored_rms(
         return _factored_dims(tuple(param.shape), min_dim_size_to_factor, factored_dims) if factored else None
 
     def first(param: Any) -> _Leaf:
-        none, dims = np.zeros_like(param, shape=(1,)), dims_of(param)
+        none, dims = full_like(param, 0, shape=(1,)), dims_of(param)
         if dims is None:
-            return _Leaf(none, none, none, np.zeros_like(param))
-        row, col = (np.zeros_like(param, shape=np.delete(param.shape, dim).tolist()) for dim in reversed(dims))
+            return _Leaf(none, none, none, full_like(param, 0))
+        row, col = (full_like(param, 0, shape=tuple(np.delete(param.shape, dim).tolist())) for dim in reversed(dims))
         return _Leaf(none, row, col, none)
 
     def init(params: Any) -> FactoredState:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._base import GradientTransformation, as_array, cast, checked_dtype, like, mapped, safe_increment, zeros
+from ._base import GradientTransformation, as_array, cast, checked_dtype, full_like, like, mapped, safe_increment, zeros
 
 __all__ = [
     "EmaState",
@@ -237,7 +237,7 @@ def scale_by_rms(
         return mapped(what, scaled, updates, nu), ScaleByRmsState(nu)
 
     return GradientTransformation(
-        lambda params: ScaleByRmsState(mapped(what, lambda p: np.full_like(p, initial_scale), params)), update
+        lambda params: ScaleByRmsState(mapped(what, lambda p: full_like(p, initial_scale), params)), update
     )
 
 
@@ -266,7 +266,7 @@ def scale_by_rss(initial_accumulator_value: Any = 0.1, eps: Any = 1e-7) -> Gradi
         return mapped(what, scaled, updates, total), ScaleByRssState(total)
 
     def init(params: Any) -> ScaleByRssState:
-        return ScaleByRssState(mapped(what, lambda p: np.full_like(p, initial_accumulator_value), params))
+        return ScaleByRssState(mapped(what, lambda p: full_like(p, initial_accumulator_value), params))
 
     return GradientTransformation(init, update)
 

@@ -6,7 +6,6 @@
 #include <ranges>
 
 #include "shardwise/choice/versions.h"
-#include "shardwise/ops/control/control.h"
 #include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {

@@ -24,6 +24,16 @@ void defer_reductions(OpenLoops& loops, DeferredReductions& deferred) {
   deferred.add_loop(loop.op, loop.accumulators, share);
 }
 
+// None if an operand cannot be brought to where the op would take it.
+const OpChoice* given_choice(const GivenChoices& given, const Versions& versions, const OpView& op) {
+  const auto found = given.find(op.id());
+  if (found == given.end()) return nullptr;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (!versions.can_be_brought(op.operand(i), found->second.operands[i])) return nullptr;
+  }
+  return &found->second;
+}
+
 class GreedyWalk {
  public:
   GreedyWalk(const WalkedProgram& program, CandidateScope scope, PassContext& context, const GivenChoices& given)
@@ -76,17 +86,8 @@ class GreedyWalk {
     // Nothing is known about the dims of an op without a rule, so each device computes all of it.
     if (rule.empty()) return place(op, replicated_choice(placements_, op));
     choice_.add_name(op.id());
-    const OpChoice* given = given_choice(op);
+    const OpChoice* given = given_choice(given_, versions_, op);
     place(op, given != nullptr ? *given : chooser_.choose(op, rule));
-  }
-
-  const OpChoice* given_choice(const OpView& op) const {
-    const auto found = given_.find(op.id());
-    if (found == given_.end()) return nullptr;
-    for (size_t i = 0; i < op.operand_count(); ++i) {
-      if (!versions_.can_be_brought(op.operand(i), found->second.operands[i])) return nullptr;
-    }
-    return &found->second;
   }
 
   // The operands come to where the op takes them, and its results are where it makes them.

@@ -23,9 +23,8 @@ DualBound::DualBound(const CoreProblem& problem)
     : problem_(problem),
       costs_(problem.size()),
       shares_(problem.size()),
-      prices_(problem.times(), 0),
-      before_(problem.times() + 1, 0),
-      best_before_(before_),
+      prices_{std::vector<double>(problem.times(), 0), std::vector<double>(problem.times() + 1, 0),
+              std::vector<double>(problem.times() + 1, 0)},
       picks_(problem.size(), 0) {
   std::vector<size_t> before(problem.size(), 0), behind(problem.size(), 0);
   for (const CoreProblem::Edge& edge : problem.edges()) {
@@ -44,14 +43,14 @@ void DualBound::step(double best) {
   pass_forward();
   double bound = pass_back();
   for (size_t time = 0; time < problem_.times(); ++time) {
-    bound += prices_[time] * (problem_.base()[time] - problem_.limit());
+    bound += prices_.now[time] * (problem_.base()[time] - problem_.limit());
   }
   ++without_gain_;
   // A gain is one that is worth another step.
   if (bound > bound_) {
     if (!std::isfinite(bound_) || bound > bound_ + 1e-5 * std::abs(bound_)) without_gain_ = 0;
     bound_ = bound;
-    best_before_ = before_;
+    prices_.best_before = prices_.before;
   } else if (without_gain_ % kPatience == 0) {
     step_ *= kShorter;
   }
@@ -61,7 +60,7 @@ void DualBound::step(double best) {
 void DualBound::set_costs() {
   for (size_t i = 0; i < problem_.size(); ++i) {
     costs_[i] = problem_.node(i).costs;
-    problem_.add_prices(i, before_, 1, costs_[i]);
+    problem_.add_prices(i, prices_.before, 1, costs_[i]);
   }
 }
 
@@ -124,14 +123,14 @@ void DualBound::change_prices(double bound, double best) {
   double square = 0;
   for (size_t time = 0; time < excess.size(); ++time) {
     excess[time] -= problem_.limit();
-    if (excess[time] > 0 || prices_[time] > 0) square += excess[time] * excess[time];
+    if (excess[time] > 0 || prices_.now[time] > 0) square += excess[time] * excess[time];
   }
   if (square == 0) return;
   const double target = std::isfinite(best) ? best : bound + std::abs(bound) / 2 + 1;
   const double length = step_ * std::max(target - bound, 0.0) / square;
   for (size_t time = 0; time < excess.size(); ++time) {
-    prices_[time] = std::max(0.0, prices_[time] + length * excess[time]);
-    before_[time + 1] = before_[time] + prices_[time];
+    prices_.now[time] = std::max(0.0, prices_.now[time] + length * excess[time]);
+    prices_.before[time + 1] = prices_.before[time] + prices_.now[time];
   }
 }
 

@@ -35,9 +35,13 @@ class DualBound {
   const std::vector<uint32_t>& picks() const { return picks_; }
   size_t steps_without_gain() const { return without_gain_; }
   // The prices of memory of the best bound, summed up to each time.
-  const std::vector<double>& prices_before() const { return best_before_; }
+  const std::vector<double>& prices_before() const { return prices_.best_before; }
 
  private:
+  // The price of a byte at each time, the sum of these prices up to each time, and that sum for the best bound.
+  struct Prices {
+    std::vector<double> now, before, best_before;
+  };
   void set_costs();
   void pass_forward();
   double pass_back();
@@ -51,7 +55,7 @@ class DualBound {
   std::vector<std::vector<double>> costs_;           // by node, with prices of memory
   std::vector<std::vector<double>> forward_, back_;  // messages to b and to a, by edge
   std::vector<double> shares_;                       // by node
-  std::vector<double> prices_, before_, best_before_;
+  Prices prices_;
   std::vector<uint32_t> picks_;
   double bound_ = -std::numeric_limits<double>::infinity();
   double step_ = 1;

@@ -36,6 +36,19 @@ void remove(std::vector<size_t>& sorted, size_t value) {
   if (found != sorted.end() && *found == value) sorted.erase(found);
 }
 
+// Where the options of each of `of` move in a table over `in`; 0 for those that it does not have.
+std::vector<size_t> strides(const std::vector<size_t>& of, const std::vector<size_t>& in,
+                            const std::vector<size_t>& options) {
+  std::vector<size_t> strides(of.size(), 0);
+  size_t stride = 1;
+  for (const size_t node : in | std::views::reverse) {
+    const auto found = std::ranges::find(of, node);
+    if (found != of.end()) strides[static_cast<size_t>(found - of.begin())] = stride;
+    stride *= options[node];
+  }
+  return strides;
+}
+
 }  // namespace
 
 std::vector<uint32_t> Elimination::best(const Region& region, const std::vector<uint32_t>& picks, double most_cells,
@@ -133,24 +146,12 @@ void Elimination::order(double most_cells, RandomNumbers& random) {
   }
 }
 
-// Where the options of each of `of` move in a table over `in`; 0 for those that it does not have.
-std::vector<size_t> Elimination::strides(const std::vector<size_t>& of, const std::vector<size_t>& in) const {
-  std::vector<size_t> strides(of.size(), 0);
-  size_t stride = 1;
-  for (const size_t node : in | std::views::reverse) {
-    const auto found = std::ranges::find(of, node);
-    if (found != of.end()) strides[static_cast<size_t>(found - of.begin())] = stride;
-    stride *= options(node);
-  }
-  return strides;
-}
-
 // Adds costs over some of `nodes` and then the one with `count` options to a sum over all of them.
 void Elimination::add(std::span<const double> costs, const std::vector<size_t>& over, const std::vector<size_t>& nodes,
                       size_t count, std::vector<double>& sum) const {
   std::vector<size_t> sizes(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) sizes[i] = options(nodes[i]);
-  Odometer at(std::move(sizes), strides(nodes, over));
+  Odometer at(std::move(sizes), strides(nodes, over, options_));
   for (size_t i = 0; i < sum.size(); i += count, at.next()) {
     const double* const from = costs.data() + at.offset();
     for (size_t k = 0; k < count; ++k) sum[i + k] += from[k];
@@ -201,7 +202,7 @@ void Elimination::eliminate(size_t at, const Region& region, const std::vector<u
     table.costs.resize(combinations);
     std::vector<size_t> sizes;
     for (const size_t neighbour : step.neighbours) sizes.push_back(options(neighbour));
-    Odometer to(std::move(sizes), strides(step.neighbours, table.nodes));
+    Odometer to(std::move(sizes), strides(step.neighbours, table.nodes, options_));
     for (size_t i = 0; i < combinations; ++i, to.next()) table.costs[to.offset()] = least[i];
   }
   tables_[next].push_back(std::move(table));

@@ -53,7 +53,6 @@ class Elimination {
   void add(std::span<const double> costs, const std::vector<size_t>& over, const std::vector<size_t>& nodes,
            size_t count, std::vector<double>& sum) const;
   size_t options(size_t node) const { return options_[node]; }
-  std::vector<size_t> strides(const std::vector<size_t>& of, const std::vector<size_t>& in) const;
 
   const CoreProblem& problem_;
   std::vector<size_t> number_;  // by node of the problem, while a region is at hand

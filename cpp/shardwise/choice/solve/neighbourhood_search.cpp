@@ -25,11 +25,10 @@ NeighbourhoodSearch::NeighbourhoodSearch(const CoreProblem& problem, std::vector
   std::iota(all_.begin(), all_.end(), 0);
 }
 
-// All nodes, or those around some node: 64, 256, … of them.
+// All nodes first, and in half of the rounds; else those around some node: 64, 256, … of them.
 void NeighbourhoodSearch::choose_region() {
   const size_t step = rounds_++ % (2 * kSizes);
-  size_t count = problem_.size();
-  for (size_t i = kSizes; i > step; --i) count = std::min(count, kSmallRegion << (2 * (step)));
+  const size_t count = step % 2 == 0 ? problem_.size() : std::min(problem_.size(), kSmallRegion << step);
   if (count == problem_.size()) {
     region_.nodes = all_;
     return;
@@ -77,12 +76,13 @@ bool NeighbourhoodSearch::round() {
   const double before = state_.cost();
   const size_t mark = state_.mark();
   const std::vector<uint32_t> best = elimination_.best(region_, state_.picks(), kMostCells, random_);
-  other_cells_ += problem_.size();
+  other_cells_ += problem_.times() == 0 ? region_.nodes.size() : 8 * problem_.size();
   for (size_t i = 0; i < best.size(); ++i) {
     if (best[i] != state_.pick(region_.nodes[i])) state_.move(region_.nodes[i], best[i]);
   }
   const bool is_better = state_.is_possible() && (state_.is_within_limit() || state_.repair());
-  if (is_better) state_.descend(all_);
+  // Without a limit, what is far from the region has nothing to gain.
+  if (is_better) state_.descend(problem_.times() == 0 ? region_.nodes : all_);
   if (!is_better || state_.cost() >= before - kLeastGain) {
     state_.undo(mark);
   } else {

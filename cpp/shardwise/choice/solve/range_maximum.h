@@ -34,7 +34,7 @@ class RangeMaximum {
   double largest() const { return largest_[1]; }
 
  private:
-  // Of the subtree of node `at` over [first, last): its largest number includes what was added to all of it.
+  // Node `at` covers the positions [first, last). Its largest number includes what was added to all of them.
   void add(size_t at, size_t first, size_t last, size_t begin, size_t end, double change) {
     if (begin <= first && last <= end) {
       largest_[at] += change;

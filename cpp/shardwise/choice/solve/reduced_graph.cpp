@@ -23,7 +23,7 @@ ReducedGraph::ReducedGraph(const CostGraph& graph) : graph_(graph), nodes_(graph
   }
   for (size_t i = 0; i < graph.uses().size(); ++i) {
     const CostGraph::Use& use = graph.uses()[i];
-    // What is used with any option decides nothing.
+    // A node that uses the same bytes with every option has nothing to decide about memory.
     if (graph.limit() == CostGraph::kNoLimit || std::ranges::max(use.bytes) == std::ranges::min(use.bytes)) continue;
     nodes_[use.node].members.push_back({i, nodes_[use.node].options});
   }
@@ -149,7 +149,7 @@ void ReducedGraph::drop_impossible(size_t edge, size_t node) {
   keep_options(node, possible);
 }
 
-// What is left of a node is the step that tells its option.
+// A node that is gone keeps no data: its step gives its option.
 void ReducedGraph::leave(Node& node) {
   node = Node();
   node.is_gone = true;

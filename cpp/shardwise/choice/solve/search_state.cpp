@@ -8,7 +8,7 @@ namespace shardwise {
 namespace {
 
 constexpr int kMostRepairs = 60;
-// Of all moves that use less, the part that is made before they are compared again.
+// One in so many moves is made before the moves are compared again.
 constexpr size_t kPartOfMoves = 20;
 
 }  // namespace

@@ -92,9 +92,9 @@ class Solver {
     }
   }
   bool is_optimal() const {
-    return best_.cost <= best_.bound ||
-           static_cast<double>(best_.cost - best_.bound) <= effort_.tolerance * static_cast<double>(best_.cost);
+    return best_.cost <= best_.bound || (best_.is_feasible() && is_near_bound(static_cast<double>(best_.cost)));
   }
+  bool is_near_bound(double cost) const { return cost - static_cast<double>(best_.bound) <= effort_.tolerance * cost; }
 
   void enumerate_all(const CoreProblem& problem) {
     const std::vector<uint32_t> picks = cheapest_by_enumeration(problem);
@@ -142,10 +142,8 @@ class Solver {
     for (uint32_t without_gain = 0;
          rounds.cells() < effort_.search_cells && without_gain < effort_.rounds_without_gain;) {
       poll();
-      const bool has_gained = rounds.round();
-      without_gain = has_gained ? 0 : without_gain + 1;
-      if (has_gained) take_core(problem, state.picks());
-      if (rounds.is_optimal()) break;
+      without_gain = rounds.round() ? 0 : without_gain + 1;
+      if (rounds.is_optimal() || is_near_bound(state.cost() + constant())) break;
     }
     take_core(problem, state.picks());
     if (rounds.is_optimal()) best_.bound = best_.cost;

@@ -173,7 +173,7 @@ void move_needed_ops(Builder& builder, RegionId from, std::span<const ValueId> w
     ops.push_back(op);
     visit_reads(module, op, [&](ValueId value) { needed.insert(value); });
   }
-  // What is linear in a variable has a derivative without it, but a rule may pass it to an op that ignores its value.
+  // The derivative of a linear op does not contain its variable, but a rule may pass the variable to an op that ignores it.
   Redirection without(module);
   for (const ValueId variable : std::vector<ValueId>(module.region(from).arguments)) {
     if (needed.contains(variable)) without.add(variable, build_zeros(builder, TensorType(module.type(variable))));

@@ -48,7 +48,7 @@ LinearPart take_linear_part(Builder& builder, OpId mark, std::span<const ValueId
   std::unordered_set<ValueId> unknown(variables.begin(), variables.end());
   std::vector<OpId> moved;
   for (const OpId op : take_behind(module, builder.region(), mark)) {
-    // What a checkpoint computes again behind a barrier belongs to the gradient, and must not be kept.
+    // A checkpoint computes values again behind a barrier: they belong to the gradient, and must not be kept.
     const bool depends = module.op(op).def->passes_through() ||
                          reads_any(module, op, [&](ValueId value) { return unknown.contains(value); });
     if (!depends) {
