@@ -22,13 +22,6 @@
 namespace shardwise {
 namespace {
 
-HardwarePtr hardware_called(const std::string& text) {
-  HardwarePtr hardware = text.starts_with("{") ? hardware_from_json(text, "hardware") : builtin_hardware(text);
-  if (hardware != nullptr) return hardware;
-  fail<ShardingError>("compile", str("hardware must be one of ", join(builtin_hardware_names(), ", "), ", or JSON"),
-                      text);
-}
-
 // A walk sees an op and not the graph, so that what is best for each op need not be best for all of them: by time, the
 // cheapest of several walks is taken. That of bytes is among them, so no other objective finds a faster program.
 struct Walk {
