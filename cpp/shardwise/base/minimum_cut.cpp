@@ -27,11 +27,21 @@ bool MinimumCut::find_levels() {
   return level_[sink()] != kNone;
 }
 
-// Without recursion: a program may be a chain of a million ops.
-Capacity MinimumCut::push_along_path() {
+// Augments along paths of a level graph, without recursion: a path may have a million nodes.
+Capacity MinimumCut::push_along_levels() {
+  Capacity pushed = 0;
   std::vector<uint32_t> path;
   uint32_t node = source();
-  while (node != sink()) {
+  while (true) {
+    if (node == sink()) {
+      pushed += push_along(path);
+      if (pushed >= kUncuttable) return kUncuttable;
+      // On from the first edge that is full.
+      const auto full = std::ranges::find_if(path, [&](uint32_t e) { return edges_[e].left == 0; });
+      node = edges_[*full ^ 1].to;
+      path.erase(full, path.end());
+      continue;
+    }
     uint32_t& e = current_[node];
     while (e != kNone && (edges_[e].left == 0 || level_[edges_[e].to] != level_[node] + 1)) e = edges_[e].next;
     if (e != kNone) {
@@ -39,14 +49,18 @@ Capacity MinimumCut::push_along_path() {
       node = edges_[e].to;
       continue;
     }
-    if (path.empty()) return 0;
+    if (path.empty()) return pushed;
     // A dead end: the edge to it is not tried again.
     node = edges_[path.back() ^ 1].to;
     path.pop_back();
     current_[node] = edges_[current_[node]].next;
   }
+}
+
+Capacity MinimumCut::push_along(const std::vector<uint32_t>& path) {
   Capacity pushed = kUncuttable;
   for (const uint32_t e : path) pushed = std::min(pushed, edges_[e].left);
+  if (pushed == kUncuttable) return pushed;
   for (const uint32_t e : path) {
     // An edge that is never cut keeps its capacity, so that sums stay below the limit of the type.
     if (edges_[e].left < kUncuttable) edges_[e].left -= pushed;
@@ -59,10 +73,8 @@ Capacity MinimumCut::run() {
   Capacity cut = 0;
   while (find_levels()) {
     current_ = first_;
-    while (const Capacity pushed = push_along_path()) {
-      cut += pushed;
-      if (cut >= kUncuttable) return kUncuttable;
-    }
+    cut += push_along_levels();
+    if (cut >= kUncuttable) return kUncuttable;
   }
   return cut;
 }

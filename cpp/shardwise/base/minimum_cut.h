@@ -42,7 +42,8 @@ class MinimumCut {
     Capacity left;
   };
   bool find_levels();
-  Capacity push_along_path();
+  Capacity push_along_levels();
+  Capacity push_along(const std::vector<uint32_t>& path);
 
   std::vector<uint32_t> first_;  // by node: its first edge
   std::vector<Edge> edges_;      // edge e and its reverse, e ^ 1

@@ -21,7 +21,13 @@ namespace shardwise {
 namespace {
 
 // A round that moves the peak elsewhere may lower it little. The number only bounds the time.
-constexpr int kMostRounds = 64, kMostWithoutGain = 3;
+constexpr int kMostRounds = 16, kMostWithoutGain = 2;
+constexpr int64_t kSegments[] = {1, 48, 16, 6};
+constexpr int64_t kTightened[] = {8, 7, 6, 5, 4, 2, 0};  // eighths of the limit
+// Small graphs are solved exactly, or nearly so. In a large one, a single value is a small step of the hull.
+constexpr size_t kSmall = 300;
+constexpr SaveEffort kEffortOfSmall{.branches = 200, .tolerance = 0.001},
+    kEffortOfLarge{.branches = 0, .tolerance = 0.001};
 
 // By bytes of a device, with a unit that suits.
 std::string bytes_text(int64_t bytes) {
@@ -53,20 +59,21 @@ class Rematerializer {
   explicit Rematerializer(const CompileOptions& options)
       : limit_(options.memory_limit), donated_(options.donated), hardware_(hardware_called(options.hardware)) {}
 
-  // What is computed again behind one peak is alive at the next one, so that the limit is tightened in steps, until all is
-  // dropped that can be. The plan that takes the least time is taken.
+  // What is computed again behind one peak is alive at the next one. So what runs before it is cut into segments, fewer and
+  // fewer, and the limit is tightened where that does not help. The plan that takes the least time is taken.
   MemoryPlan run(Module& module) {
     MemoryPlan plan{.limit_bytes = limit_};
     plan.before_bytes = plan.after_bytes = live_walk(module, donated_).use.peak_bytes;
     if (plan.before_bytes <= limit_) return plan;
     std::optional<Attempt> best;
-    for (int64_t eighths = 8; eighths >= 0; --eighths) {
-      Attempt attempt = lower(module, limit_ / 8 * eighths);
-      plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
-      const bool is_one_round = attempt.rounds == 1;
-      if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
-      // One peak alone is lowered in the least time.
-      if (best && is_one_round) break;
+    for (const int64_t eighths : kTightened) {
+      for (const int64_t segments : kSegments) {
+        Attempt attempt = lower(module, limit_ / 8 * eighths, segments);
+        plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
+        if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
+        if (best && is_good(*best)) break;
+      }
+      if (best && is_good(*best)) break;
     }
     if (!best) fail_with(plan);
     module = std::move(best->module);
@@ -78,7 +85,8 @@ class Rematerializer {
  private:
   struct Attempt {
     Module module;
-    int64_t peak = 0;  // the least one, if it is above the limit
+    int64_t peak = 0;      // the least one, if it is above the limit
+    int64_t bound_ps = 0;  // of the first peak: no plan takes less time
     int rounds = 0;
     std::vector<RepeatedRow> rows = {};
     int64_t ps() const {
@@ -88,14 +96,17 @@ class Rematerializer {
     }
   };
 
+  // No plan takes less than its bound.
+  static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
+
   // Lowers one peak after the other to `aim`, or as far as it goes.
-  Attempt lower(const Module& module, int64_t aim) const {
+  Attempt lower(const Module& module, int64_t aim, int64_t segments) const {
     Attempt made{.module = module};
     LiveWalk walk = live_walk(made.module, donated_);
     made.peak = walk.use.peak_bytes;
     for (int without_gain = 0; walk.use.peak_bytes > limit_; ++made.rounds) {
       if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
-      if (!lower_peak(made.module, walk, aim, made.rows)) break;
+      if (!lower_peak(made, walk, aim, segments)) break;
       walk = live_walk(made.module, donated_);
       without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
       made.peak = std::min(made.peak, walk.use.peak_bytes);
@@ -104,24 +115,27 @@ class Rematerializer {
   }
 
   // False if nothing at the peak can be computed again.
-  bool lower_peak(Module& module, const LiveWalk& walk, int64_t aim, std::vector<RepeatedRow>& rows) const {
-    const LiveSteps steps(module);
-    const PeakValues peak = peak_values(module, steps, walk, *hardware_, donated_);
+  bool lower_peak(Attempt& made, const LiveWalk& walk, int64_t aim, int64_t segments) const {
+    const LiveSteps steps(made.module);
+    const PeakValues peak = peak_values(made.module, steps, walk, *hardware_, donated_, segments);
     if (peak.nodes.empty()) return false;
-    const int64_t left = peak.saved_bytes - (walk.use.peak_bytes - aim);
-    const SavedWithin found = save_within(peak.values, std::max<int64_t>(left, 0));
+    const int64_t left = std::max<int64_t>(peak.saved_bytes - (walk.use.peak_bytes - aim), 0);
+    const SavedWithin found =
+        save_within(peak.values, left, peak.nodes.size() <= kSmall ? kEffortOfSmall : kEffortOfLarge);
     if (found.saved.bytes >= peak.saved_bytes) return false;
-    add_rows(module, peak, found.saved, rows);
-    write_repeated_values(module, steps, peak, found.saved);
+    if (made.rounds == 0) made.bound_ps = found.bound_ps;
+    add_rows(made.module, peak, found.saved, made.rows);
+    write_repeated_values(made.module, steps, peak, found.saved);
     return true;
   }
 
   [[noreturn]] void fail_with(const MemoryPlan& plan) const {
-    fail<OutOfMemoryError>(
-        "compile", str("the program must fit in memory_limit, ", bytes_text(limit_), ", on each device"),
-        str("a peak of ", bytes_text(plan.after_bytes), " at least, ", bytes_text(plan.before_bytes),
-            " without computing anything again"),
-        "shard more tensors, donate arguments, or raise the limit; Program.memory() without a limit says what is alive");
+    fail<OutOfMemoryError>("compile",
+                           str("the program must fit in memory_limit, ", bytes_text(limit_), ", on each device"),
+                           str("a peak of ", bytes_text(plan.after_bytes), " at least, ", bytes_text(plan.before_bytes),
+                               " without computing anything again"),
+                           "shard more tensors, donate arguments, or raise the limit; Program.memory() without a limit "
+                           "says what is alive");
   }
 
   const int64_t limit_;

@@ -10,6 +10,7 @@
 
 #include "shardwise/analysis/executions.h"
 #include "shardwise/base/quantity.h"
+#include "shardwise/choice/memory/segments.h"
 #include "shardwise/choice/memory/step_price.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/called.h"
@@ -58,8 +59,10 @@ std::vector<PeakLevel> levels_around(const Module& module, const LiveRanges& ran
 
 class PeakReader {
  public:
-  PeakReader(const Module& module, const LiveSteps& steps, const LiveWalk& walk, const Hardware& hardware)
-      : module_(module),
+  PeakReader(const Module& module, const LiveSteps& steps, const LiveWalk& walk, const Hardware& hardware,
+             int64_t segments)
+      : segments_(segments),
+        module_(module),
         ranges_(steps.ranges),
         walk_(walk),
         hardware_(hardware),
@@ -91,6 +94,11 @@ class PeakReader {
     const LiveBlock& block = ranges_.of(here.region);
     find_readers(block, here.at);
     const Uses uses = find_uses(block, here.at);
+    across_ = values_across_borders({.steps = std::span(block.steps).first(here.at),
+                                     .bytes = [&](ValueId value) { return module_.type(value).byte_quantity(); },
+                                     .memory_of = [&](ValueId value) { return memory_of(value); },
+                                     .is_saved = [&](ValueId value) { return uses.late.contains(value); }},
+                                    segments_);
     add_arguments(here.region, uses, donated);
     for (size_t i = 0; i < here.at; ++i) add_step(block.steps[i], uses);
     for (size_t i = 0; i <= here.at; ++i) {
@@ -201,14 +209,28 @@ class PeakReader {
       if (uses.at.contains(output) || (is_maker(step.op) && is_output(step.op, output))) continue;
       const bool is_view = static_cast<bool>(walk_.lies_in[output.index]);
       const bool is_late = uses.late.contains(output);
-      node_of_[output.index] = add({.level = level_, .value = output, .is_saved = is_late, .is_view = is_view},
-                                   {.bytes = module_.type(output).byte_quantity(),
-                                    .ps = is_view ? 0 : ps,
-                                    .is_needed = is_late,
-                                    .can_be_kept = !is_view,
-                                    .can_repeat = can_repeat(step.op),
-                                    .operands = operands});
+      if (is_view && is_late) save_memory_of(output);
+      node_of_[output.index] =
+          add({.level = level_, .value = output, .is_saved = is_late && !is_view, .is_view = is_view},
+              {.bytes = is_view ? 0 : module_.type(output).byte_quantity(),
+               .ps = is_view ? 0 : ps,
+               .is_needed = is_late,
+               .can_be_kept = !is_view,
+               .can_repeat = can_repeat(step.op) && !across_.contains(output),
+               .operands = operands});
     }
+  }
+
+  // What a view is of is alive where the view is.
+  void save_memory_of(ValueId view) {
+    const uint32_t node = node_of_[memory_of(view).index];
+    if (node != kNoNode) found_.nodes[node].is_saved = true;
+  }
+
+  // Of a view, and of a view of one, the value of its memory.
+  ValueId memory_of(ValueId value) const {
+    while (walk_.lies_in[value.index]) value = walk_.lies_in[value.index];
+    return value;
   }
 
   // The values of a scan's body, each as a stack of rows.
@@ -303,6 +325,7 @@ class PeakReader {
     }
   }
 
+  const int64_t segments_;
   const Module& module_;
   const LiveRanges& ranges_;
   const LiveWalk& walk_;
@@ -311,8 +334,9 @@ class PeakReader {
   Effects effects_;
   PeakValues found_;
   uint32_t level_ = 0;
-  std::vector<ScanRows> kinds_;    // of the level's scans from the peak on
-  std::vector<uint32_t> node_of_;  // by home
+  std::unordered_set<ValueId> across_;  // the borders of segments
+  std::vector<ScanRows> kinds_;         // of the level's scans from the peak on
+  std::vector<uint32_t> node_of_;       // by home
 };
 
 }  // namespace
@@ -328,8 +352,8 @@ std::optional<ScanRows> scan_rows(const Module& module, OpId op) {
 }
 
 PeakValues peak_values(const Module& local, const LiveSteps& steps, const LiveWalk& walk, const Hardware& hardware,
-                       std::span<const size_t> donated) {
-  return PeakReader(local, steps, walk, hardware).read(donated);
+                       std::span<const size_t> donated, int64_t segments) {
+  return PeakReader(local, steps, walk, hardware, segments).read(donated);
 }
 
 }  // namespace shardwise

@@ -72,9 +72,9 @@ struct PeakValues {
   std::unordered_map<ValueId, uint32_t> rows, stacks;
 };
 
-// Without nodes where the peak is at the beginning of the run.
+// Without nodes where the peak is at the beginning of the run. `segments`: see segments.h.
 PeakValues peak_values(const Module& local, const LiveSteps& steps, const LiveWalk& walk, const Hardware& hardware,
-                       std::span<const size_t> donated);
+                       std::span<const size_t> donated, int64_t segments = 1);
 
 // Scans of one kind read and write rows of the same number in the same trip, if in another order.
 struct ScanRows {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "shardwise/base/quantity.h"
 #include "shardwise/base/minimum_cut.h"
+#include "shardwise/base/quantity.h"
 
 namespace shardwise {
 namespace {
@@ -23,21 +23,20 @@ struct Rates {
 // Values that are needed are on the side of the source, as `needed`; those that are repeated also as `repeated`.
 class CutOfValues {
  public:
-  explicit CutOfValues(const SavedValues& values) : values_(values), settled_(values.size(), Settled::kNothing) {
-    for (const SavedValue& value : values) edges_ += 4 + value.operands.size();
+  explicit CutOfValues(const SavedValues& values)
+      : values_(values), settled_(values.size(), Settled::kNothing), numbers_(values.size(), kNotReached) {
+    find_reached();
   }
 
   void settle(uint32_t value, Settled how) { settled_[value] = how; }
-  uint64_t looked_at() const { return looked_at_; }
 
   // None if nothing is possible.
   std::optional<Saved> cheapest(const Rates& rates) {
-    looked_at_ += edges_;
-    MinimumCut cut(2 * static_cast<uint32_t>(values_.size()));
-    for (uint32_t v = 0; v < values_.size(); ++v) add(cut, v, rates);
+    MinimumCut cut(2 * static_cast<uint32_t>(reached_.size()));
+    for (const uint32_t v : reached_) add(cut, v, rates);
     if (cut.run() >= kUncuttable) return std::nullopt;
     Saved saved{std::vector<bool>(values_.size()), std::vector<bool>(values_.size())};
-    for (uint32_t v = 0; v < values_.size(); ++v) {
+    for (const uint32_t v : reached_) {
       if (!cut.is_on_source_side(needed(v))) continue;
       const bool again = cut.is_on_source_side(repeated(v));
       (again ? saved.is_repeated : saved.is_kept)[v] = true;
@@ -48,8 +47,25 @@ class CutOfValues {
   }
 
  private:
-  static uint32_t needed(uint32_t v) { return 2 * v; }
-  static uint32_t repeated(uint32_t v) { return 2 * v + 1; }
+  static constexpr uint32_t kNotReached = ~uint32_t{0};
+  uint32_t needed(uint32_t v) const { return 2 * numbers_[v]; }
+  uint32_t repeated(uint32_t v) const { return 2 * numbers_[v] + 1; }
+
+  // Of a large program few values can matter: what is needed, and what that may be computed from.
+  void find_reached() {
+    const auto reach = [&](uint32_t v) {
+      if (numbers_[v] != kNotReached) return;
+      numbers_[v] = static_cast<uint32_t>(reached_.size());
+      reached_.push_back(v);
+    };
+    for (uint32_t v = 0; v < values_.size(); ++v) {
+      if (values_[v].is_needed) reach(v);
+    }
+    for (size_t i = 0; i < reached_.size(); ++i) {
+      if (!values_[reached_[i]].can_repeat) continue;
+      for (const uint32_t operand : values_[reached_[i]].operands) reach(operand);
+    }
+  }
 
   void add(MinimumCut& cut, uint32_t v, const Rates& rates) const {
     const SavedValue& value = values_[v];
@@ -58,6 +74,7 @@ class CutOfValues {
     cut.add_edge(needed(v), repeated(v), can_be_kept ? Capacity{value.bytes} * rates.per_byte : kUncuttable);
     const bool can_repeat = value.can_repeat && settled_[v] != Settled::kKept;
     cut.add_edge(repeated(v), cut.sink(), can_repeat ? Capacity{value.ps} * rates.per_ps : kUncuttable);
+    if (!value.can_repeat) return;
     for (const uint32_t operand : value.operands) cut.add_edge(repeated(v), needed(operand), kUncuttable);
     // Of cuts that cost the same, one that repeats a value without needing it would be none.
     cut.add_edge(repeated(v), needed(v), kUncuttable);
@@ -65,7 +82,8 @@ class CutOfValues {
 
   const SavedValues& values_;
   std::vector<Settled> settled_;
-  uint64_t edges_ = 0, looked_at_ = 0;
+  std::vector<uint32_t> reached_;  // values
+  std::vector<uint32_t> numbers_;  // by value, among them
 };
 
 // So much that one unit of it weighs more than all of the other quantity.
@@ -87,7 +105,7 @@ struct Corners {
 
 class BranchAndBound {
  public:
-  BranchAndBound(const SavedValues& values, int64_t bytes, uint64_t effort)
+  BranchAndBound(const SavedValues& values, int64_t bytes, const SaveEffort& effort)
       : values_(values), bytes_(bytes), effort_(effort), cut_(values) {}
 
   SavedWithin run() {
@@ -99,7 +117,7 @@ class BranchAndBound {
     found.bound_ps = root->bound_ps;
     branch(*root);
     found.saved = best_;
-    if (is_complete_) found.bound_ps = best_.ps;
+    if (is_complete_ && effort_.tolerance == 0) found.bound_ps = best_.ps;
     return found;
   }
 
@@ -131,8 +149,9 @@ class BranchAndBound {
 
   void branch(const Corners& from) {
     if (from.smaller.ps < best_.ps) best_ = from.smaller;
-    if (from.bound_ps >= best_.ps) return;
-    if (cut_.looked_at() > effort_) {
+    const auto gain = static_cast<double>(best_.ps - from.bound_ps);
+    if (gain <= effort_.tolerance * static_cast<double>(best_.ps)) return;
+    if (++branches_ > effort_.branches) {
       is_complete_ = false;
       return;
     }
@@ -154,9 +173,10 @@ class BranchAndBound {
 
   const SavedValues& values_;
   const int64_t bytes_;
-  const uint64_t effort_;
+  const SaveEffort effort_;
   CutOfValues cut_;
   Saved best_;
+  int64_t branches_ = 0;
   bool is_complete_ = true;
 };
 
@@ -184,7 +204,7 @@ std::vector<Saved> ladder(const SavedValues& values) {
   return rungs;
 }
 
-SavedWithin save_within(const SavedValues& values, int64_t bytes, uint64_t effort) {
+SavedWithin save_within(const SavedValues& values, int64_t bytes, const SaveEffort& effort) {
   return BranchAndBound(values, bytes, effort).run();
 }
 

@@ -41,8 +41,12 @@ struct SavedWithin {
   bool fits = false;     // otherwise `saved` has the fewest bytes
   int64_t bound_ps = 0;  // nothing within the bytes takes less time
 };
-// `effort`: how many edges of networks may be looked at; with enough of it, saved.ps is bound_ps. At least the hull is
-// found.
-SavedWithin save_within(const SavedValues& values, int64_t bytes, uint64_t effort = 20'000'000);
+// `branches`: how many cuts of it there may be; with enough of them, saved.ps is bound_ps. `tolerance`: relative, of the
+// time that further branches could save.
+struct SaveEffort {
+  int64_t branches = 1000;
+  double tolerance = 0;
+};
+SavedWithin save_within(const SavedValues& values, int64_t bytes, const SaveEffort& effort = {});
 
 }  // namespace shardwise
