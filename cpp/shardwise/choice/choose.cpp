@@ -72,7 +72,7 @@ std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choic
                                        PassContext& context) {
   program.costs.set_are_times(context.options.objective == Objective::kTime);
   const ProgramGraph graph(program, known);
-  const Solution solution = solve(graph.costs(), effort_of(graph.costs()), graph.known_picks());
+  const Solution solution = solve(graph.costs(), effort_of(graph.costs()), graph.known_picks(), context.poll);
   if (!solution.is_feasible() || !graph.has_other_ops(solution.picks)) return nullptr;
   context.choice = nullptr;
   greedy_choice(program, CandidateScope::kSuggested, context, graph.chosen(solution.picks));

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,6 +48,7 @@ struct MemoryPlan;  // what is computed again to save memory (choice/memory/memo
 // The inputs and outputs of passes, apart from the module.
 struct PassContext {
   CompileOptions options = {};
+  std::function<void()> poll = {};  // called often in long work, if it is set: it may throw what stops the compilation
   Provenance provenance = {};  // of the propagated module: who put which axis where
   Counters counters = {};
   std::vector<std::string> warnings = {};         // for the user: legal, but probably unintended; with source locations

@@ -2,6 +2,7 @@
 #include "shardwise/partition/rematerialize.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,7 +48,7 @@ void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, 
     if (!is_counted || !op) continue;
     const int64_t freed = is_new ? -peak.values[v].bytes : (node.is_saved ? peak.values[v].bytes : 0);
     rows.push_back({.loc = module.op(op).loc,
-                    .origin = module.op(op).origin,
+                    .op = OpView(module, op).name(),
                     .is_gathered = module.op(op).def->traits.collective != CollectiveKind::kNone,
                     .bytes = freed,
                     .ps = is_dropped ? peak.values[v].ps : 0});
@@ -56,8 +57,11 @@ void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, 
 
 class Rematerializer {
  public:
-  explicit Rematerializer(const CompileOptions& options)
-      : limit_(options.memory_limit), donated_(options.donated), hardware_(hardware_called(options.hardware)) {}
+  explicit Rematerializer(const PassContext& context)
+      : limit_(context.options.memory_limit),
+        donated_(context.options.donated),
+        hardware_(hardware_called(context.options.hardware)),
+        poll_(context.poll) {}
 
   // What is computed again behind one peak is alive at the next one. So what runs before it is cut into segments, fewer and
   // fewer, and the limit is tightened where that does not help. The plan that takes the least time is taken.
@@ -68,6 +72,7 @@ class Rematerializer {
     std::optional<Attempt> best;
     for (const int64_t eighths : kTightened) {
       for (const int64_t segments : kSegments) {
+        if (poll_) poll_();
         Attempt attempt = lower(module, limit_ / 8 * eighths, segments);
         plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
         if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
@@ -141,13 +146,14 @@ class Rematerializer {
   const int64_t limit_;
   const std::vector<size_t> donated_;
   const HardwarePtr hardware_;
+  const std::function<void()> poll_;
 };
 
 }  // namespace
 
 Module rematerialize(Module module, PassContext& context) {
   if (context.options.memory_limit == 0) return module;
-  const MemoryPlan plan = Rematerializer(context.options).run(module);
+  const MemoryPlan plan = Rematerializer(context).run(module);
   context.counters.add("rematerialize.rows", std::ssize(plan.rows));
   context.memory = std::make_shared<const MemoryPlan>(plan);
   return module;

@@ -116,8 +116,8 @@ class LevelWriter {
 
   // The node of the rows that a scan reads, if a scan in front of the peak makes them.
   std::optional<uint32_t> node_of(const LoopParts::Input& input) const {
-    const auto known = peak_.stacks.find(input.stack);
-    if (!is_aligned(input) || known == peak_.stacks.end()) return std::nullopt;
+    const auto known = here_.stacks.find(input.stack);
+    if (!is_aligned(input) || known == here_.stacks.end()) return std::nullopt;
     return known->second;
   }
 
@@ -192,16 +192,16 @@ class LevelWriter {
 
   bool has_stack(OpId scan, uint32_t node) const {
     return std::ranges::any_of(parts_of(scan).outputs, [&](const LoopParts::Output& output) {
-      const auto row = peak_.rows.find(output.row);
-      return row != peak_.rows.end() && row->second == node;
+      const auto row = here_.rows.find(output.row);
+      return row != here_.rows.end() && row->second == node;
     });
   }
 
   // The stacks of a scan by the nodes of their rows: its results change when it is made anew.
   void note_stacks(OpId scan) {
     for (const LoopParts::Output& output : parts_of(scan).outputs) {
-      const auto row = peak_.rows.find(output.row);
-      if (row != peak_.rows.end()) stack_of_[row->second] = output.stack;
+      const auto row = here_.rows.find(output.row);
+      if (row != here_.rows.end()) stack_of_[row->second] = output.stack;
     }
   }
 
@@ -211,8 +211,8 @@ class LevelWriter {
     const OpId maker = module_.value(input.stack).op;
     if (!maker || !scan_rows(module_, maker)) return std::nullopt;
     for (const LoopParts::Output& output : loop_parts(OpView(module_, maker)).outputs) {
-      const auto row = peak_.rows.find(output.row);
-      if (output.stack == input.stack && row != peak_.rows.end()) return row->second;
+      const auto row = here_.rows.find(output.row);
+      if (output.stack == input.stack && row != here_.rows.end()) return row->second;
     }
     return std::nullopt;
   }
@@ -239,8 +239,8 @@ class LevelWriter {
     // A row that one scan reads of another has two names.
     for (const auto& [maker, place] : makers_) {
       for (const LoopParts::Input& input : parts_of(maker).inputs) {
-        const auto node = peak_.rows.find(input.row);
-        if (node == peak_.rows.end() || peak_.nodes[node->second].value == input.row) continue;
+        const auto node = here_.rows.find(input.row);
+        if (node == here_.rows.end() || peak_.nodes[node->second].value == input.row) continue;
         if (is_reached(reader, node->second)) inside.use(input.row, inside(peak_.nodes[node->second].value));
       }
     }
@@ -310,7 +310,7 @@ class LevelWriter {
   const LiveBlock& block_;
   const PeakValues& peak_;
   const Saved& saved_;
-  const PeakLevel here_;
+  const PeakLevel& here_;
   const std::unordered_set<OpId> inner_;
   std::unordered_set<ValueId> repeated_;            // values of this region that are computed again
   std::unordered_map<OpId, size_t> place_;          // of an op of a step: the number of the step

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "shardwise/ir/ids.h"
@@ -16,7 +17,7 @@ namespace shardwise {
 
 struct RepeatedRow {
   LocId loc;
-  OpId origin;  // of the traced program
+  std::string_view op;  // its name
   bool is_gathered = false;
   int64_t bytes = 0;  // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
   int64_t ps = 0;     // more of one run

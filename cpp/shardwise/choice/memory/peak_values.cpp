@@ -48,7 +48,7 @@ std::vector<PeakLevel> levels_around(const Module& module, const LiveRanges& ran
     const RegionId region = module.op(op).parent;
     const std::optional<size_t> at = step_of(ranges.of(region), op);
     if (!at) return {};
-    levels.push_back({region, *at});
+    levels.push_back({.region = region, .at = *at});
     const bool is_function = !module.region(region).op;
     if (is_function && region == module.main().body) break;
     op = is_function ? call_of(module, region) : module.region(region).op;
@@ -84,6 +84,12 @@ class PeakReader {
   }
 
  private:
+  using NodeOf = std::unordered_map<ValueId, uint32_t>;
+  NodeOf& rows() { return found_.levels[level_].rows; }
+  const NodeOf& rows() const { return found_.levels[level_].rows; }
+  NodeOf& stacks() { return found_.levels[level_].stacks; }
+  const NodeOf& stacks() const { return found_.levels[level_].stacks; }
+
   struct Uses {
     std::unordered_set<ValueId> at, late;  // homes that the step at the peak reads, and those that later ones do
   };
@@ -107,12 +113,18 @@ class PeakReader {
     need_rows(block, here.at);
   }
 
-  // The scans that read rows at the peak or after it.
+  // The kinds of the scans that read, at the peak or after it, rows of one in front of them.
   void find_readers(const LiveBlock& block, size_t at) {
     kinds_.clear();
     for (size_t i = at; i < block.steps.size(); ++i) {
       const std::optional<ScanRows> rows = scan_rows(module_, block.steps[i].op);
-      if (rows && std::ranges::find(kinds_, *rows) == kinds_.end()) kinds_.push_back(*rows);
+      if (!rows || std::ranges::find(kinds_, *rows) != kinds_.end()) continue;
+      const LoopParts parts = loop_parts(OpView(module_, block.steps[i].op));
+      const bool reads = std::ranges::any_of(parts.inputs, [&](const LoopParts::Input& input) {
+        const OpId maker = module_.value(input.stack).op;
+        return is_aligned(input) && maker && scan_rows(module_, maker) == rows && is_output(maker, input.stack);
+      });
+      if (reads) kinds_.push_back(*rows);
     }
   }
 
@@ -239,12 +251,12 @@ class PeakReader {
     const int64_t trips = scan_order(OpView(module_, scan.op))->trips;
     for (const LoopParts::Input& input : parts.inputs) add_row_of_stack(scan.op, input, trips);
     for (const LoopParts::Carry& carry : parts.carries) {
-      found_.rows[carry.argument] = add_row(scan.op, carry.argument, trips, {.can_repeat = false});
+      rows()[carry.argument] = add_row(scan.op, carry.argument, trips, {.can_repeat = false});
     }
     for (const LiveStep& step : ranges_.of(parts.body).steps) add_row_step(scan.op, parts, step, trips);
     for (const LoopParts::Output& output : parts.outputs) {
       const uint32_t node = row_node(parts, output.row);
-      if (node != kNoNode) found_.stacks[output.stack] = node;
+      if (node != kNoNode) stacks()[output.stack] = node;
     }
   }
 
@@ -255,30 +267,30 @@ class PeakReader {
 
   void add_row_of_stack(OpId scan, const LoopParts::Input& input, int64_t trips) {
     const OpId maker = module_.value(input.stack).op;
-    const bool is_of_scan = maker && found_.stacks.contains(input.stack);
+    const bool is_of_scan = maker && stacks().contains(input.stack);
     if (is_of_scan && is_aligned(input)) {
-      found_.rows[input.row] = found_.stacks.at(input.stack);
+      rows()[input.row] = stacks().at(input.stack);
       return;
     }
     if (is_of_scan) {
-      found_.rows[input.row] = add_row(scan, input.row, trips, {.can_repeat = false});
+      rows()[input.row] = add_row(scan, input.row, trips, {.can_repeat = false});
       return;
     }
     SavedValue how{.can_be_kept = false};
     need_also(how.operands, ranges_.home(input.stack));
     if (input.border) need_also(how.operands, ranges_.home(input.border));
-    found_.rows[input.row] =
+    rows()[input.row] =
         add({.kind = SavedKind::kRowOfStack, .level = level_, .value = input.row, .scan = scan, .input = input},
             std::move(how));
   }
 
   // The node of a value that the body reads; none for one that is there anyway.
   uint32_t row_node(const LoopParts& parts, ValueId value) const {
-    const auto row = found_.rows.find(value);
-    if (row != found_.rows.end()) return row->second;
+    const auto row = rows().find(value);
+    if (row != rows().end()) return row->second;
     for (const LoopParts::Carry& carry : parts.carries) {
       // The runtime knows a carry by its result (live_ranges.h).
-      if (carry.result == value) return found_.rows.at(carry.argument);
+      if (carry.result == value) return rows().at(carry.argument);
     }
     return node_of_[value.index];
   }
@@ -300,7 +312,7 @@ class PeakReader {
       const bool is_view = static_cast<bool>(walk_.lies_in[output.index]);
       SavedValue own = how;
       if (is_view) own.ps = 0;
-      found_.rows[output] = add_row(scan, output, trips, std::move(own));
+      rows()[output] = add_row(scan, output, trips, std::move(own));
       found_.nodes.back().is_view = is_view;
     }
   }
@@ -308,7 +320,7 @@ class PeakReader {
   // Rows that scans read at the peak or after it. A stack that is read as a whole, too, is there anyway.
   void need_rows(const LiveBlock& block, size_t at) {
     const Uses uses = find_uses(block, at);
-    for (const auto& [stack, node] : found_.stacks) {
+    for (const auto& [stack, node] : stacks()) {
       if (!uses.at.contains(stack) && !uses.late.contains(stack)) continue;
       found_.values[node].bytes = 0;
       found_.values[node].is_needed = true;
@@ -316,8 +328,8 @@ class PeakReader {
     for (size_t i = at; i < block.steps.size(); ++i) {
       if (!scan_rows(module_, block.steps[i].op)) continue;
       for (const LoopParts::Input& input : loop_parts(OpView(module_, block.steps[i].op)).inputs) {
-        const auto known = found_.stacks.find(input.stack);
-        const bool is_node = is_aligned(input) && known != found_.stacks.end();
+        const auto known = stacks().find(input.stack);
+        const bool is_node = is_aligned(input) && known != stacks().end();
         if (!is_node || !is_same_kind(module_.value(input.stack).op, block.steps[i].op)) continue;
         found_.values[known->second].is_needed = true;
         found_.nodes[known->second].is_saved = true;

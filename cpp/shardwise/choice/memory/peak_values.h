@@ -61,6 +61,8 @@ struct SavedNode {
 struct PeakLevel {
   RegionId region;
   size_t at = 0;
+  // The node of a value of a scan's body, and of the rows of a stack that a scan in front of the peak makes.
+  std::unordered_map<ValueId, uint32_t> rows = {}, stacks = {};
 };
 
 struct PeakValues {
@@ -68,8 +70,6 @@ struct PeakValues {
   std::vector<SavedNode> nodes;
   SavedValues values;       // by node
   int64_t saved_bytes = 0;  // of nodes that are alive at the peak
-  // The node of a value of a scan's body, and of the rows of a stack that a scan in front of the peak makes.
-  std::unordered_map<ValueId, uint32_t> rows, stacks;
 };
 
 // Without nodes where the peak is at the beginning of the run. `segments`: see segments.h.
