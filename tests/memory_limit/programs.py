@@ -80,8 +80,8 @@ def _attention(weights: Any, x: Any) -> Any:
 
 
 def _branches(weights: Any, x: Any) -> Any:
-    for up, down in weights:
-        x = sw.cond(x.sum() > 0, lambda x: layer(x, up, down), lambda x: layer(x, up, -down), x)
+    for w in weights:
+        x = sw.cond(x.sum() > 0, lambda x, up, down: layer(x, up, down), lambda x, up, down: layer(x, up, -down), x, *w)
     return (x * x).sum()
 
 
@@ -106,17 +106,18 @@ def _stacked(layers: Any) -> Any:
 
 
 _X = _random(2048, 32)
+_SQUARES = tuple(_random(32, 32, scale=0.1) + i / 50 for i in range(4))
 _SHARDED = {"mesh": MESH, "in_shardings": ((P(None, "d"), P(None, None, "d")), P("d"))}
 
 MODELS = [
-    Model("unrolled", _descent(_unrolled_loss), (_layers(6, 32, 64), _X), 0.55),
+    Model("unrolled", _descent(_unrolled_loss), (_layers(6, 32, 64), _X), 0.5),
     Model("scanned", _descent(_scanned_loss), (_stacked(_layers(6, 32, 64)), _X), 0.6),
     Model("scanned, donated", _descent(_scanned_loss), (_stacked(_layers(6, 32, 64)), _X), 0.6, {"donate_argnums": 0}),
-    Model("one trip more", _descent(_scanned_loss), (_stacked(_layers(7, 32, 64)), _random(2047, 32)), 0.6),
-    Model("sharded weights", _descent(_scanned_loss), (_stacked(_layers(8, 64, 64)), _random(512, 64)), 0.8, _SHARDED),
-    Model("accumulated", _accumulated, (_stacked(_layers(6, 32, 64)), _random(3, 2048, 32)), 0.7),
-    Model("attention", _descent(_attention), ([tuple(_random(32, 32, scale=0.1) for _ in range(4))] * 4, _random(64, 16, 32)), 0.6),
-    Model("branches", _descent(_branches), (_layers(5, 32, 64), _X), 0.8),
+    Model("one trip more", _descent(_scanned_loss), (_stacked(_layers(7, 32, 64)), _random(2047, 32)), 0.5),
+    Model("sharded weights", _descent(_scanned_loss), (_stacked(_layers(8, 64, 64)), _random(512, 64)), 0.6, _SHARDED),
+    Model("accumulated", _accumulated, (_stacked(_layers(6, 32, 64)), _random(3, 2048, 32)), 0.6),
+    Model("attention", _descent(_attention), ([_SQUARES] * 4, _random(64, 16, 32)), 0.5),
+    Model("branches", _descent(_branches), (_layers(5, 32, 64), _X), 0.5),
     Model("history", _descent(_history), (_stacked(_layers(6, 32, 64)), _X), 0.8),
-    Model("two axes", _descent(_scanned_loss), (_stacked(_layers(6, 32, 64)), _X), 0.6, {"mesh": GRID}),
+    Model("two axes", _descent(_scanned_loss), (_stacked(_layers(6, 32, 64)), _X), 0.5, {"mesh": GRID}),
 ]  # fmt: skip

@@ -165,7 +165,7 @@ std::vector<py::dict> ledger(const CompileUnit& unit) {
   return rows;
 }
 
-// What is computed again for the memory limit: the limit, the peaks without and with that, and (value, op, is it gathered,
+// What is computed again for the memory limit: the limit, the peaks without and with that, and (value, op, is it a transfer,
 // bytes less, picoseconds more, file, line). None without a limit.
 py::object repeated_rows(const CompileUnit& unit) {
   if (unit.context.memory == nullptr) return py::none();
@@ -173,7 +173,7 @@ py::object repeated_rows(const CompileUnit& unit) {
   py::list rows;
   for (const RepeatedRow& row : unit.context.memory->rows) {
     const ResolvedSource source = context.resolve(row.loc);
-    rows.append(py::make_tuple(variable_of(context, row.loc), row.op, row.is_gathered, row.bytes, row.ps, source.file,
+    rows.append(py::make_tuple(variable_of(context, row.loc), row.op, row.is_transfer, row.bytes, row.ps, source.file,
                                source.line));
   }
   const MemoryPlan& plan = *unit.context.memory;

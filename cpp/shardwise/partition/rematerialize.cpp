@@ -27,7 +27,7 @@ constexpr int64_t kSegments[] = {1, 48, 16, 6};
 constexpr int64_t kTightened[] = {8, 7, 6, 5, 4, 2, 0};  // eighths of the limit
 // Small graphs are solved exactly, or nearly so. In a large one, a single value is a small step of the hull.
 constexpr size_t kSmall = 300;
-constexpr SaveEffort kEffortOfSmall{.branches = 200, .tolerance = 0.001},
+constexpr SaveEffort kEffortOfSmall{.branches = 60, .tolerance = 0.001},
     kEffortOfLarge{.branches = 0, .tolerance = 0.001};
 
 // By bytes of a device, with a unit that suits.
@@ -49,7 +49,7 @@ void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, 
     const int64_t freed = is_new ? -peak.values[v].bytes : (node.is_saved ? peak.values[v].bytes : 0);
     rows.push_back({.loc = module.op(op).loc,
                     .op = OpView(module, op).name(),
-                    .is_gathered = module.op(op).def->traits.collective != CollectiveKind::kNone,
+                    .is_transfer = module.op(op).def->traits.collective != CollectiveKind::kNone,
                     .bytes = freed,
                     .ps = is_dropped ? peak.values[v].ps : 0});
   }

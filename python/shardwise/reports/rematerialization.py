@@ -13,6 +13,9 @@ from .tables import LocatedRow, Report, format_bytes, short_location
 __all__ = ["Rematerialization", "RematerializedRow", "rematerialization_of"]
 
 
+How = Literal["gathered again", "computed again", "sent again", "kept"]
+
+
 @dataclass(frozen=True)
 class RematerializedRow(LocatedRow):
     """A value that is not kept until its last use, or one that is kept so that others need not be.
@@ -20,7 +23,7 @@ class RematerializedRow(LocatedRow):
     Attributes:
         value: the variable that holds it; "" where it has none.
         op: the op that makes it.
-        how: ``"gathered again"``, ``"computed again"``, or ``"kept"``.
+        how: ``"gathered again"``, ``"computed again"``, ``"sent again"`` (other collectives), or ``"kept"``.
         bytes: less at the peak, of all trips if it is in a loop; negative for a value that is kept instead.
         ps: picoseconds more in a run.
         file, line: the user's source line.
@@ -28,7 +31,7 @@ class RematerializedRow(LocatedRow):
 
     value: str
     op: str
-    how: Literal["gathered again", "computed again", "kept"]
+    how: How
     bytes: int
     ps: int
     file: str = ""
@@ -97,7 +100,9 @@ class Rematerialization(Report[RematerializedRow]):
 def rematerialization_of(limit: int, before: int, after: int, rows: Sequence[tuple[Any, ...]]) -> Rematerialization:
     """The report of what the extension says of a compiled program."""
     made = []
-    for value, op, is_gathered, size, ps, file, line in rows:
-        again: Literal["gathered again", "computed again"] = "gathered again" if is_gathered else "computed again"
+    for value, op, is_transfer, size, ps, file, line in rows:
+        again: How = "computed again"
+        if is_transfer:
+            again = "gathered again" if op == "shardwise.all_gather" else "sent again"
         made.append(RematerializedRow(value, op, "kept" if size < 0 else again, size, ps, file, line))
     return Rematerialization(sorted(made, key=lambda row: -row.bytes), limit, before, after)

@@ -18,7 +18,7 @@ namespace shardwise {
 struct RepeatedRow {
   LocId loc;
   std::string_view op;  // its name
-  bool is_gathered = false;
+  bool is_transfer = false;
   int64_t bytes = 0;  // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
   int64_t ps = 0;     // more of one run
 };

@@ -12,7 +12,7 @@
 namespace shardwise {
 namespace {
 
-// What a branch has settled about a value.
+// What a branch has settled about a value. One that is kept counts as needed: the two branches have no plan in common.
 enum class Settled : uint8_t { kNothing, kKept, kNotKept };
 
 // The objective: bytes * per_byte + ps * per_ps.
@@ -69,7 +69,7 @@ class CutOfValues {
 
   void add(MinimumCut& cut, uint32_t v, const Rates& rates) const {
     const SavedValue& value = values_[v];
-    if (value.is_needed) cut.add_edge(cut.source(), needed(v), kUncuttable);
+    if (value.is_needed || settled_[v] == Settled::kKept) cut.add_edge(cut.source(), needed(v), kUncuttable);
     const bool can_be_kept = value.can_be_kept && settled_[v] != Settled::kNotKept;
     cut.add_edge(needed(v), repeated(v), can_be_kept ? Capacity{value.bytes} * rates.per_byte : kUncuttable);
     const bool can_repeat = value.can_repeat && settled_[v] != Settled::kKept;

@@ -44,7 +44,7 @@ struct SavedWithin {
 // `branches`: how many cuts of it there may be; with enough of them, saved.ps is bound_ps. `tolerance`: relative, of the
 // time that further branches could save.
 struct SaveEffort {
-  int64_t branches = 1000;
+  int64_t branches = 2000;
   double tolerance = 0;
 };
 SavedWithin save_within(const SavedValues& values, int64_t bytes, const SaveEffort& effort = {});
