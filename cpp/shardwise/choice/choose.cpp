@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/settings.h"
 #include "shardwise/base/text.h"
 #include "shardwise/choice/choice_prices.h"

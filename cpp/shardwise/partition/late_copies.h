@@ -19,6 +19,9 @@
 
 namespace shardwise {
 
+// Copies, each with the op that it is one of.
+using CopiedOps = std::vector<std::pair<OpId, OpId>>;
+
 class LateCopies {
  public:
   // `needs_copy`: whether a value cannot be read where the copies are.
@@ -29,8 +32,7 @@ class LateCopies {
   ValueId operator()(ValueId value);
   // Moves the copies down, after all their uses are there.
   void sink();
-  // Each copy with the op that it is one of.
-  const std::vector<std::pair<OpId, OpId>>& ops() const { return made_; }
+  const CopiedOps& ops() const { return made_; }
 
  private:
   void make(OpId op);
@@ -40,7 +42,7 @@ class LateCopies {
   const Cursor at_;
   const std::function<bool(ValueId)> needs_copy_;
   GraphCopy copy_;
-  std::vector<std::pair<OpId, OpId>> made_;
+  CopiedOps made_;
 };
 
 }  // namespace shardwise

@@ -13,7 +13,7 @@
 #include "shardwise/base/quantity.h"
 #include "shardwise/base/text.h"
 #include "shardwise/choice/memory/memory_plan.h"
-#include "shardwise/choice/memory/peak_values.h"
+#include "shardwise/choice/memory/read_peak.h"
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/partition/repeated_values.h"

@@ -17,16 +17,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "shardwise/analysis/elementwise_chains.h"
-#include "shardwise/analysis/live_bytes.h"
 #include "shardwise/analysis/live_ranges.h"
 #include "shardwise/choice/memory/saved_values.h"
-#include "shardwise/cost/hardware.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ops/control/loop_parts.h"
 
@@ -71,18 +68,5 @@ struct PeakValues {
   SavedValues values;       // by node
   int64_t saved_bytes = 0;  // of nodes that are alive at the peak
 };
-
-// Without nodes where the peak is at the beginning of the run. `segments`: see segments.h.
-PeakValues peak_values(const Module& local, const LiveSteps& steps, const LiveWalk& walk, const Hardware& hardware,
-                       std::span<const size_t> donated, int64_t segments = 1);
-
-// Scans of one kind read and write rows of the same number in the same trip, if in another order.
-struct ScanRows {
-  int64_t dimension, trips;
-  friend bool operator==(const ScanRows&, const ScanRows&) = default;
-};
-std::optional<ScanRows> scan_rows(const Module& module, OpId op);  // none if it is no scan
-// An input of such a row that is in the stack itself.
-inline bool is_aligned(const LoopParts::Input& input) { return input.offset == 0 && !input.border; }
 
 }  // namespace shardwise

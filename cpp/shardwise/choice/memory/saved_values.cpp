@@ -15,7 +15,7 @@ namespace {
 // What a branch has settled about a value. One that is kept counts as needed: the two branches have no plan in common.
 enum class Settled : uint8_t { kNothing, kKept, kNotKept };
 
-// The objective: bytes * per_byte + ps * per_ps.
+// What is minimised: bytes * per_byte + ps * per_ps.
 struct Rates {
   int64_t per_byte, per_ps;
 };

@@ -16,7 +16,6 @@
 #include <unordered_set>
 
 #include "shardwise/analysis/live_ranges.h"
-#include "shardwise/ir/module.h"
 
 namespace shardwise {
 
