@@ -40,6 +40,25 @@ def test_a_ring(shift: int) -> None:
     np.testing.assert_array_equal(program(X), np.roll(X, 2 * shift))
 
 
+@pytest.mark.parametrize("objective", ["time", "bytes"])
+def test_a_ring_with_other_dims_in_a_loop(objective: Any) -> None:
+    """The dims of a row could be split instead, one slice after the other."""
+
+    def turned(x: Any) -> Any:
+        def turn(x: Any, _: Any) -> Any:
+            return np.roll(x[None], 1, axis=1)[0], None
+
+        return sw.scan(turn, x, None, length=4)[0]
+
+    x = np.arange(4 * 2 * 16 * 4, dtype=np.float32).reshape(4, 2, 16, 4)
+    program = sw.jit(turned, mesh=MESH, in_shardings=P("x"), out_shardings=P("x"), objective=objective).lower(x)
+    made = program.compile()
+    tile = 2 * 16 * 4 * 4
+    assert [(row.kind, row.bytes, row.count) for row in made.collectives()] == [("collective_permute", tile, 4)]
+    assert made.choice_price().bytes == 4 * tile
+    np.testing.assert_array_equal(made(x), x)
+
+
 def test_a_roll_by_whole_tiles() -> None:
     program = compiled(lambda x: np.roll(x, 2))
     assert_collectives(program, collective_permute=1, exchange=0)

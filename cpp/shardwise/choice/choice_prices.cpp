@@ -6,6 +6,7 @@
 #include "shardwise/base/quantity.h"
 #include "shardwise/choice/candidates/candidate.h"
 #include "shardwise/choice/lost_splits.h"
+#include "shardwise/choice/merged_exchanges.h"
 #include "shardwise/ir/rewrite/walk.h"
 
 namespace shardwise {
@@ -31,6 +32,7 @@ Price ChoicePrices::of(const Choice& choice) {
   walk(module_, [&](OpId id) {
     const OpChoice& chosen = choice.ops[id.index];
     if (chosen.operands.empty() && chosen.results.empty()) return;  // a constant, or an op of a combiner
+    if (is_merged(module_, choice, id)) return;
     total += times(executions_.of(id), price_of_op(OpView(module_, id), choice));
   });
   for (const auto& [key, version] : choice.versions) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ranges>
 
+#include "shardwise/choice/merged_exchanges.h"
 #include "shardwise/choice/versions.h"
 #include "shardwise/ops/control/loop_parts.h"
 
@@ -362,6 +363,7 @@ class ProgramGraph::ValueEdges {
     for (const Version& version : versions_) {
       if (version.node != kNone && !version.needed.empty()) add_condition(need.node, version);
     }
+    is_free = !pay_where_not_merged(need, costs) && is_free;
     if (is_free) return;
     if (home_.node == kNone) {
       std::vector<GraphCost>& own = graph_.nodes_[need.node].costs;
@@ -369,6 +371,29 @@ class ProgramGraph::ValueEdges {
     } else {
       graph_.edges_.push_back({home_.node, need.node, std::move(costs)});
     }
+  }
+
+  // An exchange that its only user may merge is paid with that user (merged_exchanges.h). False if there is none.
+  bool pay_where_not_merged(const Need& need, std::vector<GraphCost>& costs) {
+    if (home_.node == kNone || needs_.size() != 1) return false;
+    const Node& maker = graph_.nodes_[home_.node];
+    const std::optional<Use> use = mergeable_use(graph_.program_.module, maker.op);
+    if (!use) return false;
+    const std::vector<OpChoice>& users = graph_.nodes_[need.node].list->choices;
+    bool is_paid = false;
+    for (size_t h = 0; h < homes_.size(); ++h) {
+      if (!is_exchange(maker.list->choices[h])) continue;
+      const GraphCost own = graph_.cost_of_runs(home_.region, maker.list->costs[h]);
+      if (own >= kForbidden || own == 0) continue;
+      is_paid = true;
+      graph_.nodes_[home_.node].costs[h] -= own;
+      for (size_t k = 0; k < users.size(); ++k) {
+        GraphCost& cost = costs[h * users.size() + k];
+        const bool merges = is_exchange(users[k]) && users[k].operands[use->index] == homes_[h];
+        if (!merges) cost = add_costs(cost, own);
+      }
+    }
+    return is_paid;
   }
 
   // An option that needs the version cannot be without it.
