@@ -88,7 +88,7 @@ def test_2048_tokens_a_device_fill_two_slots_of_2048_experts(dtype: str, receive
 def test_rounded_up_capacity_is_warned_of_where_groups_are_small() -> None:
     text = (
         r"moe_layer: a token should have at most 2.5 slots, of which it fills 2, got 16: "
-        r"64 experts of capacity 1 for groups of 4 tokens; use a group_size of at least 32 tokens"
+        r"64 experts of capacity 1 for groups of 4; use a group_size of at least 32 tokens"
     )
     config = models.MoEConfig(64, 4, 8)
     params, x, random = case(config, 8, 4)
@@ -115,7 +115,7 @@ def test_tokens_that_do_not_fill_groups_are_refused() -> None:
 
 
 def literal(inputs: Any, wg: Any, wi: Any, wo: Any) -> Any:
-    """Algorithm 2 with the three annotations of section 3.2, and nothing else."""
+    """Algorithm 2 with the three annotations of section 3.2; the output stays with the groups that its reader has."""
     inputs = sw.split(inputs, 0, 8)
     wg = sw.replicate(wg)
     gates = models.softmax(np.einsum("GSM,ME->GSE", inputs, wg))
@@ -124,7 +124,7 @@ def literal(inputs: Any, wg: Any, wi: Any, wo: Any) -> Any:
     dispatched = sw.split(dispatched, 0, 8)
     hidden = np.maximum(np.einsum("EGCM,EMH->EGCH", dispatched, wi), 0)
     out = np.einsum("EGCH,EHM->GECM", hidden, wo)
-    return np.einsum("GSEC,GECM->GSM", combine, out)
+    return sw.split(np.einsum("GSEC,GECM->GSM", combine, out), 0, 8)
 
 
 def test_three_annotations_give_two_exchanges_and_their_gradients_four() -> None:
@@ -169,7 +169,7 @@ def test_gather_dispatch_has_the_gradients_of_the_products() -> None:
         program = sw.jit(function, mesh=MESH).lower(*args).compile()
         assert program.collectives().by_kind() == {"all_to_all": 4, "all_reduce": 1}
         found.append(sw.tree.leaves(program.run(*args)))
-    for products, gathered in zip(*map(lambda leaves: [np.asarray(x) for x in leaves], found)):
+    for products, gathered in zip(*([np.asarray(x) for x in leaves] for leaves in found)):
         assert np.max(np.abs(gathered - products)) <= 8 * np.finfo(np.float64).eps * np.max(np.abs(products))
 
 

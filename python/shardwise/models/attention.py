@@ -68,7 +68,7 @@ def heads_of(params: dict[str, Any], name: str, x: Any, axes: Axes) -> Any:
 
 
 def attend(queries: Any, keys: Any, values: Any, visible: Any, *, key: Any = None, rate: float = 0.0) -> Any:
-    """The values (G, T, N, D) that queries (G, S, N, D) attend to, where ``visible`` (G or 1, S, T) or (S, T) is true."""
+    """The values (G, T, N, D) that queries (G, S, N, D) attend to, where ``visible`` (S, T) or (G, S, T) is true."""
     scores = at_least_float32(einsum("gsnd,gtnd->gnst", queries, keys))
     if visible is not None:
         scores = np.where(visible if len(visible.shape) == 2 else visible[:, None], scores, -1e30)

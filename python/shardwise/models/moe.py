@@ -112,7 +112,7 @@ def _warn_of_empty_slots(config: MoEConfig, size: int) -> None:
         warn(
             "moe_layer",
             f"a token should have at most {most:.3g} slots, of which it fills {config.top_k}",
-            f"{slots:.3g}: {config.experts} experts of capacity {config.capacity_for(size)} for groups of {size} tokens",
+            f"{slots:.3g}: {config.experts} experts of capacity {config.capacity_for(size)} for groups of {size}",
             f"use a group_size of at least {math.ceil(config.experts / config.top_k / config.capacity_factor)} tokens",
             category=ShardingWarning,
             place=users_line(),

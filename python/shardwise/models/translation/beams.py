@@ -3,9 +3,9 @@
 
 Letters in shapes: B sentences, k beams, T steps, L = k T rows of the flat cache, V target vocabulary.
 
-A step of both searches is the same but for one thing: where a hypothesis goes on from another one, beam search moves the
-keys and values of its tokens; flat beam search leaves them where they are, and moves the mask that says which rows of
-the cache a hypothesis consists of. Attention is k times longer, and reads what the other one moves.
+Both searches score hypotheses alike. They differ in what they do when a hypothesis extends another one. Beam search
+copies the keys and values of its tokens. Flat beam search leaves them in place and copies the mask that selects its
+rows of the cache. Its attention is k times longer: it reads the bytes that the other search copies.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, positive
 from ..layers import split_dim
 from .config import TranslationConfig
 from .sampling import Translations, checked_steps
-from .steps import Decoder, Prepared, prepare
+from .steps import IMPOSSIBLE, Decoder, Prepared, prepare
 
 __all__ = ["beam_search", "flat_beam_search"]
 
-NEVER = -1e30  # the score of a hypothesis that does not exist
+NEVER = IMPOSSIBLE  # the score of a hypothesis that does not exist
 State = dict[str, Any]
 
 
@@ -60,7 +60,7 @@ def flat_beam_search(
         ShapeError: ``beams`` or ``steps`` are below 1, or ``steps`` above ``config.target_length``.
         ValueError: ``gap`` or ``eos_margin`` are negative.
 
-    All steps run in one ``while_loop``. A sentence that is done keeps its hypotheses, whatever others in the batch need.
+    All steps run in one ``while_loop``. The result of a sentence that is done does not change while others go on.
 
     Source: GShard, appendix A.1; Wu et al. 2016, section 7, for the normalization; Lingvo's
     ``flat_beam_search_helper.py`` for ``gap``.
@@ -109,7 +109,7 @@ class _Layout(Protocol):
         """What tells the tokens of each hypothesis: (B, k, ...)."""
 
     def follow(self, state: State, parent: Any) -> State:
-        """The state in which hypothesis j goes on from hypothesis ``parent[b, j]``."""
+        """The state in which hypothesis j extends hypothesis ``parent[b, j]``."""
 
     def read(self, state: State, traces: Any) -> Any:
         """The tokens (B, k, T + 1) that traces tell of, the start first, and zeros behind them."""
@@ -155,7 +155,7 @@ class _Flat:
 
 
 class _Reordered:
-    """A row for each hypothesis, with its tokens, keys and values, which are copied when another one goes on from it."""
+    """A row for each hypothesis: its tokens, keys and values are copied when another hypothesis extends it."""
 
     def __init__(self, decoder: Decoder, prepared: Prepared, source: Any, sizes: tuple[int, int], axes: Axes) -> None:
         self._decoder, self._source, self._axes = decoder, source, axes

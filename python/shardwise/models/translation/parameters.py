@@ -4,7 +4,7 @@
     {"source": {"table", "positions"}, "encoder": {"pairs", "norm"},
      "target": {"table", "positions"}, "decoder": {"pairs", "norm"}, "output" (V, M) unless tied}
 
-The pairs of layers are alike, so each array of ``pairs`` holds those of all pairs in a first dim, for one loop over them.
+All pairs of layers have the same shapes, so ``pairs`` stacks them in a new first dim, and one loop runs over it.
 """
 
 from __future__ import annotations

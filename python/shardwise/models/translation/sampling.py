@@ -7,18 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ... import lax
-from ... import random as sw_random
+from ... import lax, random as sw_random
 from ...control_flow import while_loop
 from ...errors import ShapeError
 from ..configs import Axes, AxisNames, MoEConfig, axes_of, message, positive
 from ..layers import one_hot, softmax, split_dim
 from .config import TranslationConfig
-from .steps import Decoder, prepare
+from .steps import IMPOSSIBLE, Decoder, prepare
 
 __all__ = ["Translations", "greedy", "sample"]
-
-IMPOSSIBLE = -1e30
 
 
 class Translations(NamedTuple):

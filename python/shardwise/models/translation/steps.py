@@ -17,7 +17,7 @@ from ...annotations import shard
 from ...shardings.partition_spec import PartitionSpec
 from ..attention import attend, heads_of, output_of
 from ..configs import Axes, MoEConfig
-from ..layers import feed_forward, split_dim
+from ..layers import at_least_float32, feed_forward, split_dim
 from ..moe import moe_layer
 from .config import TranslationConfig
 from .model import embed, encode, logits_of, sublayer
@@ -25,6 +25,7 @@ from .model import embed, encode, logits_of, sublayer
 __all__ = ["Decoder", "Prepared", "prepare"]
 
 Layers = list[dict[str, Any]]
+IMPOSSIBLE = -1e30  # as a logit
 
 
 class Prepared(NamedTuple):
@@ -60,7 +61,7 @@ class Decoder:
         params: the result of :func:`init`.
         config: the configuration.
         moe: the configuration of the MoE layers in decoding. None: the new tokens of a sentence are a group, with room
-            for all of them in every expert. No token is dropped, so a translation does not depend on others in its batch.
+            for all of them in every expert: no token is dropped, and no sentence depends on others in its batch.
         axes: as in :func:`encode`.
         cache_spec: how the cache (B, L, N, D) is split.
     """
@@ -95,7 +96,7 @@ class Decoder:
             visible: (B, K, L), bool: the rows of the cache that each new token attends to, its own row included.
 
         Returns:
-            Log-probabilities (B, K, V), and the next cache.
+            Log-probabilities (B, K, V), without padding, which no sentence contains; and the next cache.
         """
         config, axes = self._config, self._axes
         x = embed(self._params["target"], tokens, config, axes, positions=positions)
@@ -110,7 +111,8 @@ class Decoder:
             x = x + self._feed_forward(layer, sublayer(layer, "norm", x, axes))
             written.append(stored)
         x = sublayer({"norm": self._params["decoder"]["norm"]}, "norm", x, axes)
-        return log_softmax(logits_of(self._params, x, config, axes)), written
+        logits = logits_of(self._params, x, config, axes)
+        return log_softmax(np.where(np.arange(logits.shape[-1], like=x) == config.pad, IMPOSSIBLE, logits)), written
 
     def _attention(self, weights: dict[str, Any], x: Any, stored: dict[str, Any], visible: Any) -> Any:
         queries = heads_of(weights, "query", x, self._axes) * weights["query"].shape[2] ** -0.5
@@ -133,6 +135,6 @@ def _write(stored: Any, new: Any, row: Any) -> Any:
 
 def log_softmax(logits: Any) -> Any:
     """``log softmax`` over the last dim, in float32 or wider."""
-    wide = logits if logits.dtype.itemsize >= 4 else logits.astype(np.float32)
+    wide = at_least_float32(logits)
     shifted = wide - np.max(wide, axis=-1, keepdims=True)
     return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))

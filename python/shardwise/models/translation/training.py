@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import random as sw_random
-from ... import tree
+from ... import random as sw_random, tree
 from ...control_flow import scan
 from ...errors import ShapeError
 from ...grad import value_and_grad
@@ -59,7 +58,7 @@ def loss(
 
 
 def init_state(params: dict[str, Any], optimizer: GradientTransformation) -> State:
-    """The state of a training run before its first step: ``params``, ``optimizer`` and ``step``. A checkpoint holds it."""
+    """The first state of a training run: ``params``, ``optimizer`` and ``step``. It is what a checkpoint saves."""
     return {"params": params, "optimizer": optimizer.init(params), "step": np.zeros((), np.int32)}
 
 
