@@ -16,6 +16,7 @@ Without it, or outside of :func:`shardwise.jit`, the functions are plain NumPy. 
 
 from __future__ import annotations
 
+from . import translation
 from .attention import attention
 from .configs import Axes, MoEConfig, TransformerConfig
 from .gating import Gating, gate_margins, top_gating
@@ -28,7 +29,7 @@ from .initial import (
     init_transformer,
     transformer_shapes,
 )
-from .layers import cross_entropy, embedding, feed_forward, layer_norm, one_hot, softmax
+from .layers import cross_entropy, dropout, embedding, feed_forward, layer_norm, one_hot, softmax
 from .moe import moe_layer
 from .routing import RoutingComparison, compare_routing
 from .transformer import next_token_loss, transformer, transformer_block
@@ -42,6 +43,7 @@ __all__ = [
     "attention",
     "compare_routing",
     "cross_entropy",
+    "dropout",
     "embedding",
     "feed_forward",
     "gate_margins",
@@ -60,6 +62,7 @@ __all__ = [
     "transformer",
     "transformer_block",
     "transformer_shapes",
+    "translation",
 ]
 
 

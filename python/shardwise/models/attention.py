@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from .configs import Axes, AxisNames, axes_of, message
-from .layers import as_operand, at_least_float32, dropout, einsum, shard_weight, softmax, split_dim
+from .layers import as_operand, at_least_float32, dropout, einsum, number_like, shard_weight, softmax, split_dim
 
-__all__ = ["attend", "attention", "heads_of", "output_of"]
+__all__ = ["attend", "attention", "heads_of", "output_of", "queries_of"]
 
 
 def attention(
@@ -48,7 +48,7 @@ def attention(
     axes = axes_of(axes)
     x = split_dim(x, 0, axes.groups)
     memory = x if memory is None else split_dim(memory, 0, axes.groups)
-    queries = heads_of(params, "query", x, axes) * params["query"].shape[2] ** -0.5
+    queries = queries_of(params, x, axes)
     keys, values = (heads_of(params, name, memory, axes) for name in ("key", "value"))
     visible = None if mask is None else mask[:, None, :]
     if causal:
@@ -65,6 +65,12 @@ def heads_of(params: dict[str, Any], name: str, x: Any, axes: Axes) -> Any:
             message("attention", f"x must be (G, S, M) and {name} (M, N, D)", f"{x.shape} and {shape}", "reshape them")
         )
     return einsum("gsm,mnd->gsnd", x, as_operand(shard_weight(params[name], axes, None, axes.hidden, None), x))
+
+
+def queries_of(params: dict[str, Any], x: Any, axes: Axes) -> Any:
+    """The queries (G, S, N, D) of tokens, scaled by the square root of D."""
+    queries = heads_of(params, "query", x, axes)
+    return queries * number_like(queries.shape[3] ** -0.5, queries)
 
 
 def attend(queries: Any, keys: Any, values: Any, visible: Any, *, key: Any = None, rate: float = 0.0) -> Any:

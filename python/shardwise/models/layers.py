@@ -42,6 +42,11 @@ def as_operand(weight: Any, x: Any) -> Any:
     return weight if weight.dtype == x.dtype else weight.astype(x.dtype)
 
 
+def number_like(value: float, x: Any) -> Any:
+    """A number in the dtype of ``x``. NumPy makes a float32 of bfloat16 and a Python float."""
+    return np.asarray(value).astype(x.dtype)
+
+
 def at_least_float32(x: Any) -> Any:
     """``x``, or its float32 copy if its dtype is narrower."""
     return x if x.dtype.itemsize >= 4 else x.astype(np.float32)
@@ -84,7 +89,7 @@ def dropout(key: Any, x: Any, rate: float) -> Any:
     if key is None or rate == 0:
         return x
     kept = sw_random.bernoulli(key, 1 - rate, tuple(x.shape))
-    return np.where(kept, x / (1 - rate), 0)
+    return np.where(kept, x / number_like(1 - rate, x), 0)
 
 
 def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None, epsilon: float = 1e-6) -> Any:

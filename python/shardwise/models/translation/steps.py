@@ -15,7 +15,7 @@ import numpy as np
 from ... import lax, tree
 from ...annotations import shard
 from ...shardings.partition_spec import PartitionSpec
-from ..attention import attend, heads_of, output_of
+from ..attention import attend, heads_of, output_of, queries_of
 from ..configs import Axes, MoEConfig
 from ..layers import at_least_float32, feed_forward, split_dim
 from ..moe import moe_layer
@@ -115,7 +115,7 @@ class Decoder:
         return log_softmax(np.where(np.arange(logits.shape[-1], like=x) == config.pad, IMPOSSIBLE, logits)), written
 
     def _attention(self, weights: dict[str, Any], x: Any, stored: dict[str, Any], visible: Any) -> Any:
-        queries = heads_of(weights, "query", x, self._axes) * weights["query"].shape[2] ** -0.5
+        queries = queries_of(weights, x, self._axes)
         return output_of(weights, attend(queries, stored["key"], stored["value"], visible), self._axes)
 
     def _feed_forward(self, layer: dict[str, Any], x: Any) -> Any:
