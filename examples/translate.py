@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class Pieces:
         for _ in range(merges):
             pairs: Counter[tuple[str, str]] = Counter()
             for word, count in words.items():
-                for pair in zip(parts[word], parts[word][1:]):
+                for pair in pairwise(parts[word]):
                     pairs[pair] += count
             if not pairs:
                 break
@@ -90,7 +91,7 @@ class Pieces:
         for word in text.split():
             if word not in self._known:
                 parts = ["_", *word]
-                while len(parts) > 1 and (pair := min(zip(parts, parts[1:]), key=self._rank)) in self._merges:
+                while len(parts) > 1 and (pair := min(pairwise(parts), key=self._rank)) in self._merges:
                     parts = self._joined(parts, pair)
                 self._known[word] = [self._number.get(part, UNKNOWN) for part in parts]
             numbers += self._known[word]

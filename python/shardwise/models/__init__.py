@@ -29,7 +29,7 @@ from .initial import (
     init_transformer,
     transformer_shapes,
 )
-from .layers import cross_entropy, dropout, embedding, feed_forward, layer_norm, one_hot, softmax
+from .layers import cross_entropy, embedding, feed_forward, layer_norm, one_hot, softmax
 from .moe import moe_layer
 from .routing import RoutingComparison, compare_routing
 from .transformer import next_token_loss, transformer, transformer_block
@@ -43,7 +43,6 @@ __all__ = [
     "attention",
     "compare_routing",
     "cross_entropy",
-    "dropout",
     "embedding",
     "feed_forward",
     "gate_margins",

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import random as sw_random
+from .. import nn
 from ..annotations import replicate, shard, split
 from ..shardings.sharding import PartitionSpec
 from .configs import Axes, AxisNames, axes_of
 
-__all__ = ["cross_entropy", "dropout", "embedding", "feed_forward", "layer_norm", "one_hot", "softmax"]
+__all__ = ["cross_entropy", "embedding", "feed_forward", "layer_norm", "one_hot", "softmax"]
 
 
 def split_dim(x: Any, dim: int, axes: AxisNames) -> Any:
@@ -79,17 +79,8 @@ def softmax(x: Any) -> Any:
 
 
 def dropout(key: Any, x: Any, rate: float) -> Any:
-    """Set a share of ``rate`` of the elements to zero, and scale the others by ``1 / (1 - rate)``.
-
-    Args:
-        key: a key of :mod:`shardwise.random`, which draws the same elements on every mesh. None: ``x`` as it is.
-        x: an array, floating.
-        rate: from 0 to below 1.
-    """
-    if key is None or rate == 0:
-        return x
-    kept = sw_random.bernoulli(key, 1 - rate, tuple(x.shape))
-    return np.where(kept, x / number_like(1 - rate, x), 0)
+    """:func:`shardwise.nn.dropout`; without a key, ``x`` as it is."""
+    return x if key is None else nn.dropout(x, key, rate)
 
 
 def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None, epsilon: float = 1e-6) -> Any:
