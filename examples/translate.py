@@ -31,8 +31,7 @@ from shardwise.models import translation
 
 SEEN = ("de", "fr", "es", "it", "nl", "sv")
 FEW = ("pt", "no")  # relatives of Spanish and Swedish
-LARGEST = 9999
-HELD_OUT, FEW_NUMBERS = 500, 400
+HELD_OUT, FEW_NUMBERS = 500, 400  # at most a quarter and an eighth of the numbers
 PAD, BOS, EOS, UNKNOWN = range(4)
 
 
@@ -106,13 +105,17 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Data:
-    """Sentences as rows of pieces with padding: of training, in one table, and of the evaluation, by language."""
+    """Sentences as rows of pieces with padding: of training, in one table, and of the evaluation, by language.
+
+    The last ``few`` sentences of training are those of languages with little data.
+    """
 
     source_pieces: Pieces
     target_pieces: Pieces
     source: np.ndarray
     target: np.ndarray
     tests: dict[str, tuple[np.ndarray, list[str]]]
+    few: int
 
 
 def padded(rows: list[list[int]]) -> np.ndarray:
@@ -126,13 +129,15 @@ def english(number: int) -> str:
     return num2words(number, lang="en").replace(",", "").replace("-", " ")
 
 
-def make_data(seed: int) -> Data:
+def make_data(seed: int, count: int) -> Data:
+    """Pairs of sentences for the numbers below ``count``."""
     rng = np.random.default_rng(seed)
-    numbers = rng.permutation(LARGEST + 1)
-    tested, trained = numbers[:HELD_OUT], numbers[HELD_OUT:]
+    numbers = rng.permutation(count)
+    held_out, few = min(HELD_OUT, count // 4), min(FEW_NUMBERS, count // 8)
+    tested, trained = numbers[:held_out], numbers[held_out:]
     pairs = [(num2words(int(n), lang=lang), english(int(n))) for lang in SEEN for n in trained]
-    pairs += [(num2words(int(n), lang=lang), english(int(n))) for lang in FEW for n in trained[:FEW_NUMBERS]]
-    some = rng.choice(len(pairs), 1500, replace=False)  # enough to count pairs of pieces
+    pairs += [(num2words(int(n), lang=lang), english(int(n))) for lang in FEW for n in trained[:few]]
+    some = rng.choice(len(pairs), min(1500, len(pairs)), replace=False)  # enough to count pairs of pieces
     source_pieces = Pieces([pairs[i][0] for i in some], 160)
     target_pieces = Pieces([pairs[i][1] for i in some], 60)
     texts = {lang: [num2words(int(n), lang=lang) for n in tested] for lang in SEEN + FEW}
@@ -141,21 +146,19 @@ def make_data(seed: int) -> Data:
     )
     answers = [english(int(n)) for n in tested]
     tests = {
-        lang: (rows[len(pairs) + i * HELD_OUT : len(pairs) + (i + 1) * HELD_OUT], answers)
+        lang: (rows[len(pairs) + i * held_out : len(pairs) + (i + 1) * held_out], answers)
         for i, lang in enumerate(texts)
     }
-    return Data(
-        source_pieces, target_pieces, rows[: len(pairs)], padded([target_pieces.encode(t) for _, t in pairs]), tests
-    )
+    target = padded([target_pieces.encode(text) for _, text in pairs])
+    return Data(source_pieces, target_pieces, rows[: len(pairs)], target, tests, len(FEW) * few)
 
 
 def batch(data: Data, rows: int, step: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The sentences of a step, drawn from its number: a run that is resumed sees the same ones."""
     rng = np.random.default_rng((seed, step))
-    few = len(FEW) * FEW_NUMBERS
     chosen = rng.integers(0, len(data.source), rows)
     # An eighth of the sentences are from languages with little data, which would hardly be drawn otherwise.
-    chosen[: rows // 8] = len(data.source) - 1 - rng.integers(0, few, rows // 8)
+    chosen[: rows // 8] = len(data.source) - 1 - rng.integers(0, data.few, rows // 8)
     chosen = rng.permutation(chosen)
     return data.source[chosen], data.target[chosen]
 
@@ -290,6 +293,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--steps", type=int, default=1200, help="steps of training (1200)")
+    add("--numbers", type=int, default=10000, help="numbers of the data, from 0 on (10000)")
     add("--batch", type=int, default=64, help="sentences of a step (64)")
     add("--experts", type=int, default=8, help="experts of a layer (8)")
     add("--width", type=int, default=64, help="width of a token (64)")
@@ -302,7 +306,7 @@ def main() -> None:
     args = parser.parse_args()
     results: dict[str, list[Run]] = {}
     for seed in range(args.seeds):
-        data = make_data(seed)
+        data = make_data(seed, args.numbers)
         config = configuration(data, args.experts, args.width)
         for name in args.models.split(","):
             print(f"{name}, seed {seed}: {len(data.source):,} sentences of {', '.join(SEEN + FEW)}", flush=True)

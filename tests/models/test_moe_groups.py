@@ -88,7 +88,7 @@ def test_2048_tokens_a_device_fill_two_slots_of_2048_experts(dtype: str, receive
 def test_rounded_up_capacity_is_warned_of_where_groups_are_small() -> None:
     text = (
         r"moe_layer: a token should have at most 2.5 slots, of which it fills 2, got 16: "
-        r"64 experts of capacity 1 for groups of 4; use a group_size of at least 32 tokens"
+        r"64 experts of capacity 1 for groups of 4; use a group_size of at least 26 tokens"
     )
     config = models.MoEConfig(64, 4, 8)
     params, x, random = case(config, 8, 4)

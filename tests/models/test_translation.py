@@ -283,12 +283,13 @@ def curve(devices: int, steps: int) -> tuple[Any, Any, list[float]]:
     return config, state, losses
 
 
+@pytest.mark.skipif(not is_whole(), reason="trains for 20 seconds")
 def test_the_model_learns_to_reverse_and_its_curve_is_that_of_one_device() -> None:
     config, state, losses = curve(8, 300)
     source, target = reversed_sentences(np.random.default_rng(2), 256)
     found = translation.greedy(sw.tree.map(np.asarray, state["params"]), source, config).tokens[:, 0]
     assert np.mean(found[target > 0] == target[target > 0]) > 0.99
-    _, _, alone = curve(1, 300 if is_whole() else 25)
+    _, _, alone = curve(1, 300)
     np.testing.assert_allclose(losses[:25], alone[:25], rtol=1e-3)
     # Later, rounding reroutes tokens; the course must be the same.
-    np.testing.assert_allclose(losses[: len(alone)], alone, atol=0.1)
+    np.testing.assert_allclose(losses, alone, atol=0.1)

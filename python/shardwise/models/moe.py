@@ -7,6 +7,7 @@ M width of a token, H hidden units of an expert.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -109,11 +110,12 @@ def _warn_of_empty_slots(config: MoEConfig, size: int) -> None:
     most = MOST_SLOTS * config.top_k * config.capacity_factor
     slots = config.slots_per_token(size)
     if config.capacity is None and slots > most:
+        enough = next(s for s in itertools.count(size + 1) if config.slots_per_token(s) <= most)
         warn(
             "moe_layer",
             f"a token should have at most {most:.3g} slots, of which it fills {config.top_k}",
             f"{slots:.3g}: {config.experts} experts of capacity {config.capacity_for(size)} for groups of {size}",
-            f"use a group_size of at least {math.ceil(config.experts / config.top_k / config.capacity_factor)} tokens",
+            f"use a group_size of at least {enough} tokens",
             category=ShardingWarning,
             place=users_line(),
         )

@@ -282,7 +282,9 @@ def _merged(state: State, trace: Any, ended: State) -> State:
         "raw": np.take_along_axis(joined["raw"], order, axis=1),
         "norm": norm,
     }
-    return tree.map(lambda a, b: np.where(state["open"].reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old)
+    return tree.map(  # type: ignore[no-any-return]
+        lambda a, b: np.where(state["open"].reshape(-1, *[1] * (a.ndim - 1)), a, b), new, old
+    )
 
 
 def _going_on(score: Any, found: Any, eos: int) -> tuple[Any, Any, Any]:

@@ -117,8 +117,9 @@ def run_layer(
         )
         x = x + dropout(keys.next(), attended, config.dropout)
     normalised = sublayer(layer, "norm", x, axes)
+    aux, statistics = 0.0, Statistics()
     if "dense" in layer:
-        output, aux, statistics = feed_forward(layer["dense"], normalised, axes=axes), 0.0, {}
+        output = feed_forward(layer["dense"], normalised, axes=axes)
     else:
         output, aux, statistics = routed(layer, normalised, seen["mask"], config, axes, keys.next())
     return x + dropout(keys.next(), output, config.dropout), aux, statistics

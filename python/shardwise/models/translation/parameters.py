@@ -47,7 +47,7 @@ def _half(config: TranslationConfig, is_decoder: bool) -> dict[str, Any]:
 
 def _weights(config: TranslationConfig) -> dict[str, Any]:
     width = config.moe.model_dim
-    tree = {
+    tree: dict[str, Any] = {
         "source": initial.embedding_weights(config.source_vocabulary, config.source_length, width),
         "encoder": _half(config, False),
         "target": initial.embedding_weights(config.target_vocabulary, config.target_length, width),
