@@ -276,7 +276,7 @@ def plot(results: dict[str, list[Run]], path: str) -> None:
     places = np.arange(len(SEEN + FEW))
     for i, (name, runs) in enumerate(results.items()):
         left.bar(places + 0.4 * i, [100 * x for x in means(runs).values()], 0.4, label=name)
-    left.set(title="exact match of held-out numbers (%)", xticks=places + 0.2, xticklabels=SEEN + FEW)
+    left.set(title="exact match of held-out numbers (%)", ylim=(0, 100), xticks=places + 0.2, xticklabels=SEEN + FEW)
     left.legend(loc="lower left")
     load = next(iter(results.values()))[0].load
     shown = right.imshow(load / load.sum(axis=1, keepdims=True), cmap="viridis", aspect="auto", vmin=0)
