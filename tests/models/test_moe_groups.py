@@ -15,6 +15,7 @@ import shardwise as sw
 from shardwise import models
 from tests.models.test_moe import MESHES
 from tests.models.test_moe_gating import algorithm_1
+from tests.support.run_seed import in_turn
 
 CONFIG = models.MoEConfig(8, 16, 24)
 MESH = sw.Mesh({"x": 8})
@@ -49,7 +50,7 @@ def layer(config: models.MoEConfig, axes: Any = "x", **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(("mesh", "axes", "experts", "rows"), [m[1:] for m in MESHES], ids=[m[0] for m in MESHES])
-@pytest.mark.parametrize("size", [10, 20, 40])
+@pytest.mark.parametrize("size", in_turn([10, 20, 40]))
 def test_groups_of_any_size_are_those_of_the_algorithm(
     mesh: sw.Mesh, axes: Any, experts: int, rows: int, size: int
 ) -> None:
@@ -144,7 +145,7 @@ def test_three_annotations_give_two_exchanges_and_their_gradients_four() -> None
 # ---- gather dispatch ------------------------------------------------------------------------------------------------
 
 # With hidden units split too, sums of parts are rounded in another order.
-EVEN = [m for m in MESHES if m[4] % m[1].size == 0 and not isinstance(m[2], models.Axes)]
+EVEN = in_turn([m for m in MESHES if m[4] % m[1].size == 0 and not isinstance(m[2], models.Axes)])
 
 
 @pytest.mark.parametrize(("mesh", "axes", "experts", "rows"), [m[1:] for m in EVEN], ids=[m[0] for m in EVEN])
