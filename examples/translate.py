@@ -9,8 +9,8 @@ Six languages come with thousands of numbers, two of them with a few hundred. Th
 language's training data. Training starts on 8 virtual devices, which split sentences and experts; a checkpoint resumes
 it on 4 devices halfway.
 
-One run with seed 0 translated 99.2 % of the held-out numbers of the six languages to the letter, and 91.8 % of the other
-two; the dense model 98.9 % and 93.6 %.
+One run with seed 0 translated 99.2 % of the held-out numbers of the six languages to the letter, and 91.8 % of the
+other two; the dense model 98.9 % and 93.6 %.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from shardwise.models import translation
 from tests.models import translation_cases as cases
 from tests.support.run_seed import in_turn, is_whole
 
-SEEDS = range(200 if is_whole() else 3)
+SEEDS = range(200 if is_whole() else 2)
 
 
 def few(**options: Any) -> translation.TranslationConfig:
