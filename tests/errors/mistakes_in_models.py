@@ -7,12 +7,16 @@ import numpy as np
 
 import shardwise as sw
 from shardwise import models
+from shardwise.models import translation
 from tests.errors.mistakes import MESH, on_mesh, row
 
 CONFIG = models.MoEConfig(experts=8, model_dim=4, hidden_dim=6)
 PARAMS = models.init_moe(np.random.default_rng(0), CONFIG)
 TOKENS = np.ones((8, 5, 4), np.float32)
 BIG = models.TransformerConfig(2, CONFIG, heads=2, head_dim=2, length=5)
+PAIRS = translation.TranslationConfig(4, models.MoEConfig(8, 4, 6, capacity=4), heads=2, head_dim=2, target_length=5)
+PAIRS_PARAMS = translation.init(np.random.default_rng(0), PAIRS)
+SENTENCES = np.full((4, 6), 5, np.int32)
 BIG_PARAMS = models.init_transformer(np.random.default_rng(0), BIG)
 
 
@@ -134,3 +138,98 @@ def a_seed_in_place_of_a_generator() -> None:
 @row(sw.TracerConversionError, r"np.arange: argument n must be static: sw.jit\(f, static_argnames='n'\)")
 def arange_of_a_traced_length() -> None:
     sw.jit(lambda n: np.arange(n, like=n), mesh=MESH)(np.int32(3))
+
+
+@row(ValueError, r"MoEConfig: gate must be 'gshard' or 'lingvo', got 'switch'")
+def another_gate() -> None:
+    models.MoEConfig(experts=8, model_dim=4, hidden_dim=6, gate="switch")
+
+
+@row(ValueError, r"MoEConfig: dispatch must be 'einsum' or 'gather', got 'sort'")
+def another_dispatch() -> None:
+    models.MoEConfig(experts=8, model_dim=4, hidden_dim=6, dispatch="sort")
+
+
+@row(sw.ShapeError, r"MoEConfig: group_size must be an integer of at least 1, got 0")
+def groups_of_no_token() -> None:
+    models.MoEConfig(experts=8, model_dim=4, hidden_dim=6, group_size=0)
+
+
+@row(
+    sw.ShapeError,
+    r"top_gating: mask must be bool of shape \(G, S\), got float32\[8, 5\] for gates of shape \(8, 5, 8\)",
+)
+def mask_of_floats() -> None:
+    models.moe_layer(PARAMS, TOKENS, CONFIG, mask=np.ones((8, 5), np.float32))
+
+
+@row(sw.ShapeError, r"TranslationConfig: layers must be a multiple of 4, got 6; use 8")
+def half_a_pair_of_layers() -> None:
+    translation.TranslationConfig(6, CONFIG)
+
+
+@row(ValueError, r"TranslationConfig: dropout must be from 0 to below 1, got 1")
+def dropout_of_everything() -> None:
+    translation.TranslationConfig(4, CONFIG, dropout=1)
+
+
+@row(sw.DTypeError, r"TranslationConfig: activations must be a floating dtype, got 'int32'")
+def activations_of_integers() -> None:
+    translation.TranslationConfig(4, CONFIG, activations="int32")
+
+
+@row(sw.ShapeError, r"parameter_bytes_per_device: devices must divide the experts, got 3 devices for 8 experts")
+def devices_that_do_not_divide_the_experts_of_a_translation() -> None:
+    PAIRS.parameter_bytes_per_device(3)
+
+
+@row(sw.ShapeError, r"encode: source must be \(B, S\) with at most 64 tokens, got shape \(4,\); cut the sentences")
+def one_source_sentence_without_its_batch() -> None:
+    translation.encode(PAIRS_PARAMS, SENTENCES[:, 0], PAIRS)
+
+
+@row(sw.ShapeError, r"decode: target must be \(B, T\) with at most 5 tokens, got shape \(4, 6\); cut the sentences")
+def target_sentences_that_are_too_long() -> None:
+    translation.translation(PAIRS_PARAMS, SENTENCES, SENTENCES, PAIRS)
+
+
+@row(sw.ShapeError, r"sample: steps must be at most target_length, 5, got 6; make the configuration with a larger")
+def more_steps_than_positions() -> None:
+    translation.greedy(PAIRS_PARAMS, SENTENCES, PAIRS, steps=6)
+
+
+@row(ValueError, r"sample: a key is needed to draw tokens; pass sw.random.key\(0\), or temperature=0")
+def samples_without_a_key() -> None:
+    translation.sample(PAIRS_PARAMS, SENTENCES, PAIRS, None)
+
+
+@row(ValueError, r"sample: temperature must not be negative, got -1")
+def samples_below_zero() -> None:
+    translation.sample(PAIRS_PARAMS, SENTENCES, PAIRS, sw.random.key(0), temperature=-1)
+
+
+@row(ValueError, r"sample: top_p must be above 0 and at most 1, got 0")
+def samples_of_no_probability() -> None:
+    translation.sample(PAIRS_PARAMS, SENTENCES, PAIRS, sw.random.key(0), top_p=0)
+
+
+@row(sw.ShapeError, r"flat_beam_search: beams must be an integer of at least 1, got 0")
+def no_beams() -> None:
+    translation.flat_beam_search(PAIRS_PARAMS, SENTENCES, PAIRS, beams=0)
+
+
+@row(ValueError, r"beam_search: gap must not be negative, got -1")
+def negative_gap() -> None:
+    translation.beam_search(PAIRS_PARAMS, SENTENCES, PAIRS, gap=-1)
+
+
+@row(sw.ShapeError, r"train_step: accumulate must be at least 1, got 0")
+def accumulation_of_no_part() -> None:
+    translation.train_step(PAIRS, sw.optim.sgd(0.1), accumulate=0)
+
+
+@row(sw.ShapeError, r"train_step: accumulate must divide the batch, got 4 sentences in 3 parts")
+def accumulation_of_uneven_parts() -> None:
+    optimizer = sw.optim.sgd(0.1)
+    step = translation.train_step(PAIRS, optimizer, accumulate=3)
+    step(translation.init_state(PAIRS_PARAMS, optimizer), SENTENCES, SENTENCES[:, :5], None)

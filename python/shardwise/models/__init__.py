@@ -16,8 +16,10 @@ Without it, or outside of :func:`shardwise.jit`, the functions are plain NumPy. 
 
 from __future__ import annotations
 
+from . import translation
 from .attention import attention
 from .configs import Axes, MoEConfig, TransformerConfig
+from .gating import Gating, gate_margins, top_gating
 from .initial import (
     init_attention,
     init_embedding,
@@ -28,7 +30,7 @@ from .initial import (
     transformer_shapes,
 )
 from .layers import cross_entropy, embedding, feed_forward, layer_norm, one_hot, softmax
-from .moe import Gating, gate_margins, moe_layer, top_gating
+from .moe import moe_layer
 from .routing import RoutingComparison, compare_routing
 from .transformer import next_token_loss, transformer, transformer_block
 
@@ -59,6 +61,7 @@ __all__ = [
     "transformer",
     "transformer_block",
     "transformer_shapes",
+    "translation",
 ]
 
 

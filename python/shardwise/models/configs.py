@@ -26,11 +26,16 @@ _PACKAGE = __name__.split(".")[0]
 
 def message(subject: str, must_hold: str, got: object = None, way_out: str = "") -> str:
     """The text of an error at the line that called the models; lines of ops, in reports, are the models' own."""
+    return composed(subject, must_hold, got, way_out, *users_line())
+
+
+def users_line() -> tuple[str, int]:
+    """The file and line that called the models."""
     frame = sys._getframe(1)
     # By module, not by file: a dataclass's generated __init__ has no file, but the globals of its class.
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
         frame = frame.f_back
-    return composed(subject, must_hold, got, way_out, frame.f_code.co_filename, frame.f_lineno)
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def axes_of(axes: Any) -> Axes:
     return Axes(groups=axes, experts=axes)
 
 
-def _positive(what: str, **sizes: Any) -> None:
+def positive(what: str, **sizes: Any) -> None:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise ShapeError(message(what, f"{name} must be an integer of at least 1", repr(size)))
@@ -84,12 +89,18 @@ class MoEConfig:
         top_k: the number of experts per token: 2 (GShard) or 1 (Switch Transformer).
         capacity_factor: the capacity of an expert for one group, in multiples of its fair share ``top_k * S / E``.
         capacity: the capacity in tokens (C). None computes it from the factor.
+        group_size: the number of tokens that the gate routes together (S). :func:`moe_layer` reshapes its tokens into
+            groups of this size. None: each row of its input is a group.
+        gate: ``"gshard"`` is Algorithm 1. ``"lingvo"`` is the gate of the paper's framework: a rejected second expert
+            takes no slot, the capacity is a multiple of 4, and the auxiliary loss is multiplied by E².
+        dispatch: ``"einsum"`` multiplies tokens with one-hot masks (Algorithm 2, line 3); ``"gather"`` reads them by
+            index in a manual region (section 3.2), without any flops.
 
     Raises:
         ShapeError: a size below 1, or fewer experts than ``top_k``.
-        ValueError: another ``top_k``, or a factor that is not positive.
+        ValueError: another ``top_k``, ``gate`` or ``dispatch``, or a factor that is not positive.
 
-    Source: GShard, section 2.2.
+    Source: GShard, sections 2.2 and 3.2.
     """
 
     experts: int
@@ -98,12 +109,21 @@ class MoEConfig:
     top_k: int = 2
     capacity_factor: float = 1.0
     capacity: int | None = None
+    group_size: int | None = None
+    gate: str = "gshard"
+    dispatch: str = "einsum"
 
     def __post_init__(self) -> None:
         what = "MoEConfig"
-        _positive(what, experts=self.experts, model_dim=self.model_dim, hidden_dim=self.hidden_dim)
+        positive(what, experts=self.experts, model_dim=self.model_dim, hidden_dim=self.hidden_dim)
         if self.capacity is not None:
-            _positive(what, capacity=self.capacity)
+            positive(what, capacity=self.capacity)
+        if self.group_size is not None:
+            positive(what, group_size=self.group_size)
+        for name, known in (("gate", ("gshard", "lingvo")), ("dispatch", ("einsum", "gather"))):
+            if getattr(self, name) not in known:
+                must_hold = f"{name} must be {' or '.join(map(repr, known))}"
+                raise ValueError(message(what, must_hold, repr(getattr(self, name))))
         if self.top_k not in (1, 2):
             raise ValueError(message(what, "top_k must be 1 or 2", repr(self.top_k)))
         if self.experts < self.top_k:
@@ -113,12 +133,28 @@ class MoEConfig:
             raise ValueError(message(what, "capacity_factor must be a positive number", repr(self.capacity_factor)))
 
     def capacity_for(self, group_size: int) -> int:
-        """The capacity of an expert for one group: ``ceil(top_k * group_size / experts * factor)``, or ``capacity``."""
-        _positive("capacity_for", group_size=group_size)
+        """The capacity of an expert for one group: ``ceil(top_k * group_size / experts * factor)``, or ``capacity``.
+
+        The gate of Lingvo rounds the first one up to a multiple of 4.
+        """
+        positive("capacity_for", group_size=group_size)
         if self.capacity is not None:
             return self.capacity
         # The product with the factor may be a hair above a whole number: 1.1 * 10 is 11.000000000000002.
-        return max(1, math.ceil(round(self.top_k * group_size * self.capacity_factor / self.experts, 9)))
+        fair = max(1, math.ceil(round(self.top_k * group_size * self.capacity_factor / self.experts, 9)))
+        return fair if self.gate == "gshard" else -(-fair // 4) * 4
+
+    def slots_per_token(self, group_size: int) -> float:
+        """The slots that a group has for each of its tokens: ``experts * capacity / group_size``.
+
+        A token fills at most ``top_k`` of them. Expert flops and all-to-all bytes grow with all slots, filled or not.
+        """
+        return self.experts * self.capacity_for(group_size) / group_size
+
+    @property
+    def aux_factor(self) -> float:
+        """The number that makes the auxiliary loss 1 under even load: E², or 1 for the gate of Lingvo."""
+        return float(self.experts**2) if self.gate == "gshard" else 1.0
 
     def check_mesh(self, mesh: Mesh | None, axes: Axes) -> None:
         """Raise ShapeError if the devices along ``axes.experts`` do not divide the experts."""
@@ -147,7 +183,8 @@ class TransformerConfig:
         moe: the configuration of the MoE layers; the dense layers have the same sizes.
         heads, head_dim: the number and the size of attention heads.
         vocabulary: the number of different tokens; 256 for bytes.
-        length: the number of tokens in a sequence (S); each sequence is a group.
+        length: the number of tokens in a sequence (S); each sequence is a group, unless
+            ``moe.group_size`` sets another size.
         aux_weight: the contribution of the auxiliary loss under even load of the experts; uneven load adds more.
         causal: each token attends only to itself and to earlier tokens.
 
@@ -170,7 +207,7 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         sizes = {name: getattr(self, name) for name in ("layers", "heads", "head_dim", "vocabulary", "length")}
-        _positive("TransformerConfig", **sizes)
+        positive("TransformerConfig", **sizes)
         if not (math.isfinite(self.aux_weight) and self.aux_weight >= 0):
             raise ValueError(message("TransformerConfig", "aux_weight must not be negative", repr(self.aux_weight)))
 
@@ -188,8 +225,12 @@ class TransformerConfig:
 
     @property
     def aux_factor(self) -> float:
-        """The factor of the auxiliary loss (k in section 2.2). The loss itself is 1/E² under even load."""
-        return self.aux_weight * self.moe.experts**2
+        """The factor of the auxiliary loss (k in section 2.2): ``aux_weight * E²``.
+
+        The paper does not state k. Algorithm 1's loss is 1/E² under even load, so a constant k would fade with more
+        experts; this one makes the term ``aux_weight`` under even load, for any number of experts.
+        """
+        return self.aux_weight * self.moe.aux_factor
 
     @property
     def moe_layers(self) -> int:

@@ -39,30 +39,30 @@ class Weight:
     constant: float = 0.0
 
 
-def _attention(model_dim: int, heads: int, head_dim: int) -> dict[str, Weight]:
+def attention_weights(model_dim: int, heads: int, head_dim: int) -> dict[str, Weight]:
     into = Weight((model_dim, heads, head_dim), model_dim**-0.5)
     output = Weight((heads, head_dim, model_dim), (heads * head_dim) ** -0.5)
     return {"query": into, "key": into, "value": into, "output": output}
 
 
-def _feed_forward(model_dim: int, hidden_dim: int) -> dict[str, Weight]:
+def feed_forward_weights(model_dim: int, hidden_dim: int) -> dict[str, Weight]:
     return {
         "wi": Weight((model_dim, hidden_dim), (2 / model_dim) ** 0.5),
         "wo": Weight((hidden_dim, model_dim), hidden_dim**-0.5),
     }
 
 
-def _moe(config: MoEConfig) -> dict[str, Weight]:
-    dense = _feed_forward(config.model_dim, config.hidden_dim)
+def moe_weights(config: MoEConfig) -> dict[str, Weight]:
+    dense = feed_forward_weights(config.model_dim, config.hidden_dim)
     experts = {name: Weight((config.experts, *w.shape), w.deviation) for name, w in dense.items()}
     return {"gate": Weight((config.model_dim, config.experts), config.model_dim**-0.5), **experts}
 
 
-def _layer_norm(model_dim: int) -> dict[str, Weight]:
+def layer_norm_weights(model_dim: int) -> dict[str, Weight]:
     return {"scale": Weight((model_dim,), constant=1.0), "bias": Weight((model_dim,))}
 
 
-def _embedding(vocabulary: int, length: int, model_dim: int) -> dict[str, Weight]:
+def embedding_weights(vocabulary: int, length: int, model_dim: int) -> dict[str, Weight]:
     deviation = model_dim**-0.5  # the table is also the last layer: its logits then have deviation 1
     return {"table": Weight((vocabulary, model_dim), deviation), "positions": Weight((length, model_dim), deviation)}
 
@@ -72,23 +72,23 @@ def _transformer(config: TransformerConfig) -> dict[str, Any]:
     blocks = []
     for layer in range(config.layers):
         block: dict[str, Any] = {
-            "attention_norm": _layer_norm(width),
-            "attention": _attention(width, config.heads, config.head_dim),
-            "norm": _layer_norm(width),
+            "attention_norm": layer_norm_weights(width),
+            "attention": attention_weights(width, config.heads, config.head_dim),
+            "norm": layer_norm_weights(width),
         }
         if config.is_moe(layer):
-            block["moe"] = _moe(config.moe)
+            block["moe"] = moe_weights(config.moe)
         else:
-            block["dense"] = _feed_forward(width, config.moe.hidden_dim)
+            block["dense"] = feed_forward_weights(width, config.moe.hidden_dim)
         blocks.append(block)
     return {
-        "embedding": _embedding(config.vocabulary, config.length, width),
+        "embedding": embedding_weights(config.vocabulary, config.length, width),
         "blocks": blocks,
-        "norm": _layer_norm(width),
+        "norm": layer_norm_weights(width),
     }
 
 
-def _drawn(weights: Any, source: Any, dtype: Any) -> Any:
+def drawn(weights: Any, source: Any, dtype: Any) -> Any:
     """Arrays for a tree of weights, from a NumPy Generator or a key."""
     dtype = np.dtype(dtype)
     leaves, tree = flatten(weights)
@@ -108,17 +108,17 @@ def _drawn(weights: Any, source: Any, dtype: Any) -> Any:
 
 def init_attention(source: Any, model_dim: int, heads: int, head_dim: int, dtype: Any = np.float32) -> dict[str, Any]:
     """Make parameters for :func:`shardwise.models.attention`, from a NumPy Generator or a key."""
-    return _drawn(_attention(model_dim, heads, head_dim), source, dtype)  # type: ignore[no-any-return]
+    return drawn(attention_weights(model_dim, heads, head_dim), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_feed_forward(source: Any, model_dim: int, hidden_dim: int, dtype: Any = np.float32) -> dict[str, Any]:
     """Make parameters for :func:`shardwise.models.feed_forward`, from a NumPy Generator or a key."""
-    return _drawn(_feed_forward(model_dim, hidden_dim), source, dtype)  # type: ignore[no-any-return]
+    return drawn(feed_forward_weights(model_dim, hidden_dim), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_moe(source: Any, config: MoEConfig, dtype: Any = np.float32) -> dict[str, Any]:
     """Make parameters for :func:`shardwise.models.moe_layer`, from a NumPy Generator or a key."""
-    return _drawn(_moe(config), source, dtype)  # type: ignore[no-any-return]
+    return drawn(moe_weights(config), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_layer_norm(model_dim: int, dtype: Any = np.float32) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def init_embedding(
     source: Any, vocabulary: int, length: int, model_dim: int, dtype: Any = np.float32
 ) -> dict[str, Any]:
     """Make parameters for :func:`shardwise.models.embedding`, from a NumPy Generator or a key."""
-    return _drawn(_embedding(vocabulary, length, model_dim), source, dtype)  # type: ignore[no-any-return]
+    return drawn(embedding_weights(vocabulary, length, model_dim), source, dtype)  # type: ignore[no-any-return]
 
 
 def init_transformer(source: Any, config: TransformerConfig, dtype: Any = np.float32) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def init_transformer(source: Any, config: TransformerConfig, dtype: Any = np.flo
         config: the configuration.
         dtype: a floating dtype.
     """
-    return _drawn(_transformer(config), source, dtype)  # type: ignore[no-any-return]
+    return drawn(_transformer(config), source, dtype)  # type: ignore[no-any-return]
 
 
 def transformer_shapes(

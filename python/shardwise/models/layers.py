@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import nn
 from ..annotations import replicate, shard, split
 from ..shardings.sharding import PartitionSpec
 from .configs import Axes, AxisNames, axes_of
@@ -30,6 +31,25 @@ def replicate_weight(x: Any, axes: Axes) -> Any:
 def shard_weight(x: Any, axes: Axes, *dims: AxisNames) -> Any:
     """Shard a weight over these axes, with all dims closed, if the model is annotated."""
     return shard(x, PartitionSpec(*dims)) if axes.annotated else x
+
+
+def as_operand(weight: Any, x: Any) -> Any:
+    """A weight as an operand of a product with ``x``, in the dtype of ``x``.
+
+    This is where a precision policy takes effect: weights stay float32 for norms and updates, and their products with
+    bfloat16 activations read, and gather, bfloat16.
+    """
+    return weight if weight.dtype == x.dtype else weight.astype(x.dtype)
+
+
+def number_like(value: float, x: Any) -> Any:
+    """A number in the dtype of ``x``. NumPy makes a float32 of bfloat16 and a Python float."""
+    return np.asarray(value).astype(x.dtype)
+
+
+def at_least_float32(x: Any) -> Any:
+    """``x``, or its float32 copy if its dtype is narrower."""
+    return x if x.dtype.itemsize >= 4 else x.astype(np.float32)
 
 
 def einsum(subscripts: str, *operands: Any) -> Any:
@@ -58,20 +78,30 @@ def softmax(x: Any) -> Any:
     return exponential / np.sum(exponential, axis=-1, keepdims=True)
 
 
+def dropout(key: Any, x: Any, rate: float) -> Any:
+    """:func:`shardwise.nn.dropout`; without a key, ``x`` as it is."""
+    return x if key is None else nn.dropout(x, key, rate)
+
+
 def layer_norm(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None, epsilon: float = 1e-6) -> Any:
     """Layer normalization: subtract the mean of each token, divide by its deviation, then scale and shift.
 
     Args:
         params: ``scale`` and ``bias``, both (M,).
-        x: (..., M), floating.
+        x: (..., M), floating. Dtypes below float32 are normalized in float32.
         axes: if given, the parameters are replicated.
         epsilon: added to the variance.
+
+    Returns:
+        The shape and dtype of ``x``.
     """
     axes = axes_of(axes)
-    centred = x - np.mean(x, axis=-1, keepdims=True)
+    wide = at_least_float32(x)
+    centred = wide - np.mean(wide, axis=-1, keepdims=True)
     variance = np.mean(centred * centred, axis=-1, keepdims=True)
     normalised = centred / np.sqrt(variance + epsilon)
-    return normalised * replicate_weight(params["scale"], axes) + replicate_weight(params["bias"], axes)
+    output = normalised * replicate_weight(params["scale"], axes) + replicate_weight(params["bias"], axes)
+    return output if wide is x else output.astype(x.dtype)
 
 
 def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = None) -> Any:
@@ -85,35 +115,47 @@ def feed_forward(params: dict[str, Any], x: Any, *, axes: Axes | AxisNames = Non
     axes = axes_of(axes)
     wi = shard_weight(params["wi"], axes, None, axes.hidden)
     wo = shard_weight(params["wo"], axes, axes.hidden, None)
-    hidden = np.maximum(einsum("gsm,mh->gsh", x, wi), 0)
-    return einsum("gsh,hm->gsm", hidden, wo)
+    hidden = np.maximum(einsum("gsm,mh->gsh", x, as_operand(wi, x)), 0)
+    return einsum("gsh,hm->gsm", hidden, as_operand(wo, x))
 
 
-def embedding(params: dict[str, Any], tokens: Any, *, axes: Axes | AxisNames = None) -> Any:
+def embedding(params: dict[str, Any], tokens: Any, *, positions: Any = None, axes: Axes | AxisNames = None) -> Any:
     """Embed tokens and their positions: ``table[tokens] + positions``.
 
     Args:
         params: ``table`` (V, M) and ``positions`` (at least S, M).
         tokens: (G, S), integers below V.
+        positions: (G, S), integers: the place of each token in its sequence. None: 0, 1, … for each sequence.
         axes: ``groups`` splits the result, and the table is replicated.
     """
     axes = axes_of(axes)
-    table, positions = replicate_weight(params["table"], axes), replicate_weight(params["positions"], axes)
+    table, places = replicate_weight(params["table"], axes), replicate_weight(params["positions"], axes)
     tokens = split_dim(tokens, 0, axes.groups)
-    return split_dim(np.take(table, tokens, axis=0) + positions[: tokens.shape[1]], 0, axes.groups)
+    added = places[: tokens.shape[1]] if positions is None else np.take(places, positions, axis=0)
+    return split_dim(np.take(table, tokens, axis=0) + added, 0, axes.groups)
 
 
-def cross_entropy(logits: Any, targets: Any) -> Any:
+def cross_entropy(logits: Any, targets: Any, *, mask: Any = None, smoothing: float = 0.0) -> Any:
     """Cross-entropy: the mean over all tokens of ``-log softmax(logits)[target]``.
 
     Args:
-        logits: (..., V), floating.
+        logits: (..., V), floating. Dtypes below float32 are computed in float32.
         targets: (...), integers below V.
+        mask: (...), bool: the tokens that count, without padding. None: all.
+        smoothing: the share of the target distribution that is spread over the whole vocabulary (label smoothing).
+
+    Source: Szegedy et al. 2016, section 7, for the smoothing.
 
     >>> round(float(cross_entropy(np.zeros((2, 3, 256)), np.zeros((2, 3), np.int64))), 3)  # log 256
     5.545
     """
+    logits = at_least_float32(logits)
     shifted = logits - np.max(logits, axis=-1, keepdims=True)
     log_normaliser = np.log(np.sum(np.exp(shifted), axis=-1))
     chosen = np.sum(np.where(one_hot(targets, logits.shape[-1]), shifted, 0), axis=-1)
-    return np.mean(log_normaliser - chosen)
+    if smoothing:
+        chosen = (1 - smoothing) * chosen + smoothing * np.mean(shifted, axis=-1)
+    losses = log_normaliser - chosen
+    if mask is None:
+        return np.mean(losses)
+    return np.sum(np.where(mask, losses, 0)) / np.maximum(np.sum(mask, dtype=np.int32), 1).astype(losses.dtype)

@@ -16,7 +16,8 @@ argument is a weight if a product reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 __all__ = ["CATEGORIES", "categories_of", "category_of"]
@@ -47,7 +48,7 @@ def categories_of(module: Any) -> dict[int, str]:
         changes |= others if of_result else set()
     if named:
         names = set(named.values())
-        weights = {value.number for value in body.arguments if _name_of(value) in names}
+        weights = {value.number for value in body.arguments if not names.isdisjoint(_names_within(_name_of(value)))}
         gradients = set(named)
     else:
         # The residual of a layer that is only evaluated looks like an update, too, but a step updates most arguments.
@@ -61,6 +62,19 @@ def categories_of(module: Any) -> dict[int, str]:
 
 def _name_of(value: Any) -> str:
     return str(value.name or value.location.variable)
+
+
+_PART = re.compile(r"""\w+(?:\[['"](\w+)['"]\]|\.(\w+))(.*)""")
+
+
+def _names_within(name: str) -> Iterator[str]:
+    """The names of an argument, and of its parts: a loss knows state['params']['w'] as params['w']."""
+    while True:
+        yield name
+        part = _PART.fullmatch(name)
+        if part is None:
+            return
+        name = (part[1] or part[2]) + part[3]
 
 
 def _differentiated(value: Any) -> str:

@@ -221,3 +221,17 @@ def test_from_jax_explains_a_transformer_of_jax_and_hands_it_back() -> None:
     assert re.search(r"hidden \(.*from_jax.py:\d+\) is .*sharded \[\{\"data\"\}, \{\}, \{\"model\"\}\]", text)
     before, after = map(int, re.findall(r"(\d+) KiB (?:before|after)", text))
     assert after < before
+
+
+def test_translate_trains_on_two_meshes_and_translates(tmp_path: Path) -> None:
+    oracle("num2words")  # the example's data
+    path = tmp_path / "report.json"
+    text = output_of("translate.py", "--steps", "20", "--numbers", "400", "--width", "16", "--json", str(path))
+    report = json.loads(path.read_text())
+    assert set(report) == {"experts", "dense"}
+    for runs in report.values():
+        losses = runs[0]["losses"]
+        assert len(losses) == 20
+        assert losses[-1] < losses[0]
+        assert set(runs[0]["match"]) == {"de", "fr", "es", "it", "nl", "sv", "pt", "no"}
+    assert text.count("languages with little data") == 2

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoding of the translation model: searches against lists of prefixes and all sentences, and what they send."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise import models
+from shardwise.models import translation
+from tests.models import translation_cases as cases
+from tests.support.run_seed import in_turn, is_whole
+
+SEEDS = range(200 if is_whole() else 2)
+
+
+def few(**options: Any) -> translation.TranslationConfig:
+    """A vocabulary so small that every sentence can be tried; rooms so large that no token is dropped."""
+    moe = models.MoEConfig(4, 8, 16, capacity=8)
+    return cases.small(**{"moe": moe, "target_vocabulary": 5, "target_length": 5, "source_vocabulary": 9, **options})
+
+
+def random_model(seed: int, config: Any, rows: int = 2, scale: float = 3.0) -> tuple[Any, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    params = translation.init(rng, config, np.float64)
+    # Larger logits: with those of a fresh model, all tokens are nearly alike.
+    params["output"] = params["output"] * scale
+    return params, cases.sentences(rng, rows, config.source_length, config.source_vocabulary)
+
+
+def rows_of(found: translation.Translations, sentence: int) -> list[tuple[float, list[int]]]:
+    rows = zip(
+        np.asarray(found.scores)[sentence], np.asarray(found.tokens)[sentence], np.asarray(found.lengths)[sentence]
+    )
+    return [(score, list(tokens[:length])) for score, tokens, length in rows if length > 0]
+
+
+def assert_same(found: list[tuple[float, list[int]]], expected: list[tuple[float, list[int]]]) -> None:
+    assert [tokens for _, tokens in found] == [tokens for _, tokens in expected]
+    np.testing.assert_allclose([s for s, _ in found], [s for s, _ in expected], rtol=1e-12)
+
+
+# ---- the searches ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("beams", [1, 2, 4, 8])
+def test_both_searches_find_what_a_search_over_lists_finds(seed: int, beams: int) -> None:
+    config = cases.small(target_vocabulary=7, target_length=5)
+    params, source = random_model(seed, config)
+    alpha, gap = (0.0, 0.8, 1.0)[seed % 3], (0.0, 3.0)[seed % 2]
+    options = {"beams": beams, "alpha": alpha, "gap": gap}
+    expected = [cases.beam_search(params, row[None], config, beams, 5, alpha, gap) for row in source]
+    flat = translation.flat_beam_search(params, source, config, **options)
+    reordered = translation.beam_search(params, source, config, **options)
+    assert_same(rows_of(flat, 0) + rows_of(flat, 1), expected[0] + expected[1])
+    assert_same(rows_of(reordered, 0) + rows_of(reordered, 1), expected[0] + expected[1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wide_flat_beam_finds_the_best_of_all_sentences(seed: int) -> None:
+    config = few(target_length=4)
+    params, source = random_model(seed, config, rows=1)
+    # 27 hypotheses of three tokens: with as many beams, none is lost.
+    found = translation.flat_beam_search(params, source, config, beams=27, gap=100.0)
+    expected = cases.best_of_all(params, source, config, 4, 0.8)
+    assert len(expected) == 1 + 3 + 9 + 27
+    assert_same(rows_of(found, 0), expected[:27])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_beam_is_greedy(seed: int) -> None:
+    config = cases.small(target_length=6)
+    params, source = random_model(seed, config, rows=4)
+    greedy = translation.greedy(params, source, config)
+    found = translation.flat_beam_search(params, source, config, beams=1, alpha=0.0, gap=0.0, eos_margin=0.0)
+    ended = np.any(greedy.tokens == config.eos, axis=-1)
+    np.testing.assert_array_equal(found.lengths > 0, ended)
+    np.testing.assert_array_equal(found.tokens[ended], greedy.tokens[ended])
+    np.testing.assert_allclose(found.scores[ended], greedy.scores[ended], rtol=1e-12)
+    for i, row in enumerate(source):
+        prefix: list[int] = []
+        while len(prefix) < 6 and prefix[-1:] != [config.eos]:
+            prefix.append(int(np.argmax(cases.next_log_probabilities(params, row[None], prefix, config))))
+        assert rows_of(greedy, i)[0][1] == prefix
+
+
+@pytest.mark.parametrize("spec", in_turn([None, sw.P("x", None, "y"), sw.P("x", "y"), sw.P(None, ("x", "y"))]))
+def test_searches_on_meshes_find_numpys_sentences(spec: Any) -> None:
+    config = cases.small(target_length=4)
+    params, source = random_model(1, config, rows=4)
+    mesh, axes = sw.Mesh({"x": 2, "y": 2}), models.Axes("x", "x", "y")
+    for search, options in (
+        (translation.flat_beam_search, {"beams": 2}),
+        (translation.beam_search, {"beams": 2}),
+        (translation.greedy, {}),
+    ):
+        expected = search(params, source, config, **options)
+        run = sw.jit(lambda p, s, f=search, o=options: f(p, s, config, axes=axes, cache_spec=spec, **o), mesh=mesh)
+        found = run(params, source)
+        np.testing.assert_array_equal(np.asarray(found.tokens), expected.tokens)
+        np.testing.assert_allclose(np.asarray(found.scores), expected.scores, rtol=1e-12)
+
+
+# ---- sampling -------------------------------------------------------------------------------------------------------
+
+
+def test_samples_follow_the_models_distribution() -> None:
+    config = few(target_length=1)
+    params, source = random_model(3, config, rows=1)
+    many = np.repeat(source, 4000, axis=0)
+    log_probabilities = cases.next_log_probabilities(params, source, [], config)
+    for options in ({}, {"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.6}):
+        logits = log_probabilities / options.get("temperature", 1.0)
+        order, wanted = np.argsort(-logits), np.exp(logits - logits.max())
+        kept = options.get("top_k", 5)
+        if "top_p" in options:
+            share = np.cumsum(wanted[order]) / wanted.sum()
+            kept = 1 + int(np.sum(share < options["top_p"]))
+        wanted[order[kept:]] = 0
+        found = translation.sample(params, many, config, sw.random.key(0), **options)
+        counts = np.bincount(found.tokens[:, 0, 0], minlength=5) / 4000
+        np.testing.assert_allclose(counts, wanted / wanted.sum(), atol=0.03)
+        np.testing.assert_allclose(found.scores[:, 0], log_probabilities[found.tokens[:, 0, 0]], rtol=1e-12)
+
+
+def test_a_key_draws_the_same_sentences_on_every_mesh() -> None:
+    config = cases.small()
+    params, source = random_model(4, config, rows=8)
+    expected = translation.sample(params, source, config, sw.random.key(5), top_p=0.9)
+    for _, mesh, axes in cases.MESHES:
+        run = sw.jit(lambda p, s, k, a=axes: translation.sample(p, s, config, k, top_p=0.9, axes=a), mesh=mesh)
+        found = run(params, source, sw.random.key(5))
+        np.testing.assert_array_equal(np.asarray(found.tokens), expected.tokens)
+
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+
+def flat_program(config: Any, spec: Any = None) -> Any:
+    shapes = translation.shapes(config)
+    source = sw.ShapeDtypeStruct((16, config.source_length), np.int32)
+    run = sw.jit(
+        lambda p, s: translation.flat_beam_search(p, s, config, beams=4, axes="x", cache_spec=spec),
+        mesh=sw.Mesh({"x": 8}),
+        out_shardings=sw.P("x"),
+    )
+    return run.lower(shapes, source).compile()
+
+
+def test_a_step_sends_two_exchanges_for_each_moe_layer_and_nothing_else() -> None:
+    config = cases.small(layers=8, moe=models.MoEConfig(8, 8, 16, capacity=8))
+    in_loop = [row for row in flat_program(config).collectives() if row.bound == "per trip"]
+    assert [row.kind for row in in_loop].count("all_to_all") == 2 * 2
+    # The condition of the loop: whether any sentence is open. Its result is one bool.
+    others = [(row.kind, row.dtype, row.shape) for row in in_loop if row.kind != "all_to_all"]
+    assert others == [("all_reduce", "bool", ())]
+
+
+CARRIES = {"stablehlo.while", "stablehlo.return", "stablehlo.constant"}  # have the cache in their types, and read none
+
+
+def test_only_updates_and_products_read_the_cache() -> None:
+    config = cases.small(moe=models.MoEConfig(8, 8, 16, capacity=8))
+    text = flat_program(config).as_text("local")
+    cache = "tensor<2x24x4x4xf32>"  # 16 sentences on 8 devices, 4 beams of 6 steps, 4 heads of 4
+    readers = set()
+    for line in text.splitlines():
+        inputs = line.split("->")[0] if "->" in line else line
+        if cache in inputs.partition(" : ")[2]:
+            readers |= set(re.findall(r"(?:stablehlo|shardwise)\.\w+", line))
+    assert readers - CARRIES == {"stablehlo.dynamic_update_slice", "stablehlo.dot_general"}
