@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict, get_args
 
-from ..errors import ShardingError, described, message, reworded
+from ..errors import described, message, reworded
 from ..hardware import Hardware, load
 
 __all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
@@ -30,7 +30,7 @@ def checked_hardware(what: str, given: Any) -> Hardware:
     """``given``, or the hardware that it names.
 
     Raises:
-        ShardingError: no built-in name and no file. ParseError: a file of another form. TypeError: other values.
+        ValueError: no built-in name and no file. ParseError: a file of another form. TypeError: other values.
     """
     if isinstance(given, Hardware):
         return given
@@ -42,7 +42,7 @@ def checked_hardware(what: str, given: Any) -> Hardware:
     except (OSError, TypeError, ValueError) as error:
         rest = str(error).removeprefix("hardware.load: ")
         text = f"{what}: hardware{' ' if rest.startswith('must ') else ': '}{rest}"
-        raise (ShardingError(text) if isinstance(error, OSError) else reworded(error, text)) from None
+        raise (ValueError(text) if isinstance(error, OSError) else reworded(error, text)) from None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
-from ..errors import ShardingError, message, shown
+from ..errors import message, shown
 from ..hardware import Hardware, list as list_hardware
 from ..process.processes import ALONE, Place
 from ..reports.estimate import Estimate, estimate_of
@@ -107,7 +107,7 @@ class ProgramReports:
             hardware: a :class:`shardwise.hardware.Hardware`, its name, or a path. Default: that of ``jit(hardware=)``.
 
         Raises:
-            ShardingError: no built-in name and no file. MeshError: the hardware joins fewer devices than the mesh has.
+            ValueError: no built-in name and no file. MeshError: the hardware joins fewer devices than the mesh has.
 
         >>> import numpy as np, shardwise as sw
         >>> import ml_dtypes
@@ -148,7 +148,7 @@ class ProgramReports:
                 name, without its reserved bytes. The report then says whether the program fits.
 
         Raises:
-            ValueError: a negative limit, or one for all devices together. ShardingError: neither a size nor hardware.
+            ValueError: a negative limit, one for all devices together, or neither a size nor hardware.
 
         >>> import numpy as np, shardwise as sw
         >>> x = sw.ShapeDtypeStruct((1 << 20, 256), np.float32)
@@ -177,6 +177,6 @@ class ProgramReports:
             return found
         if isinstance(given, str) and given not in list_hardware() and not os.path.exists(given):
             rule = "limit must be a size, such as '80GB' or '16GiB', or hardware"
-            raise ShardingError(message("memory", rule, shown(given)))
+            raise ValueError(message("memory", rule, shown(given)))
         hardware = checked_hardware("memory", given)
         return hardware.memory_bytes - hardware.reserved_bytes

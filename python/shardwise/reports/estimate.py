@@ -27,8 +27,6 @@ _RIGHT = ("seconds", "executions", "total", "exposed", "bytes")
 _COLUMNS: Getters = {
     name: attrgetter(name) for name in ("where", "name", "kind", "stream", "bound", "axis", "cause", "file", "variable")
 }
-# What else users call a column.
-_COLUMN_NAMES = {"line": "where", "op": "name"}
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _PS = 1e12  # picoseconds in a second
 
@@ -151,6 +149,14 @@ class Estimate(Report[EstimateRow]):
         self._model_products = model_products
         self._spans = tuple(spans)
         self._live = live  # computed for a trace alone: it takes longer than the estimate
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the step: :attr:`estimate`. ``float(program.estimate())`` is the same number."""
+        return float(self.estimate)
+
+    def __float__(self) -> float:
+        return self.seconds
 
     @property
     def exposed(self) -> float:
@@ -295,7 +301,7 @@ class Estimate(Report[EstimateRow]):
 
 def checked_columns(what: str, keys: Iterable[Any]) -> tuple[str, ...]:
     """The columns to group by, in the table's words. Raises ValueError for an unknown one."""
-    return checked_keys(what, [_COLUMN_NAMES.get(key, key) if isinstance(key, str) else key for key in keys], _COLUMNS)
+    return checked_keys(what, ["name" if isinstance(key, str) and key == "op" else key for key in keys], _COLUMNS)
 
 
 def estimate_of(
