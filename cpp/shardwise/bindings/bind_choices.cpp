@@ -123,8 +123,8 @@ std::vector<WorkRow> work_of_unit(const CompileUnit& unit) {
     if (!work.repeated.empty()) axes = names_of_axes(*choice.mesh, work.repeated);
     std::optional<LostSplitRow> lost;
     if (work.lost) lost = row_of_lost(unit.module->context(), *choice.mesh, *work.lost);
-    rows.emplace_back(source.file, source.line, source.column, assigned_whole(source.variable), std::string(work.name), work.flops,
-                      work.whole, executions, std::move(axes), work.dim, std::move(lost));
+    rows.emplace_back(source.file, source.line, source.column, assigned_whole(source.variable), std::string(work.name),
+                      work.flops, work.whole, executions, std::move(axes), work.dim, std::move(lost));
   }
   return rows;
 }

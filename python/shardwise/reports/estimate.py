@@ -402,12 +402,21 @@ def _terms(calibration: Calibration) -> Iterator[str]:
     yield f"fitted on {calibration}"
 
 
+def _sends_behind_loops(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the device waits for a reduction outside of loops, and has loops."""
+    has_loop = any(row["executions"] > 1 for row in rows)
+    sums = ("shardwise.all_reduce", "shardwise.reduce_scatter")
+    return has_loop and any(row["name"] in sums and row["executions"] == 1 and row["exposed_ps"] > 0 for row in rows)
+
+
 def _assumptions(bounds: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """What is not modelled, and what is assumed of this program."""
     found = ["not modelled: contention with other jobs, stragglers, the host, allocation"]
     kinds = {row["kind"] for row in rows}
     if "assumed" in kinds:
         found.append("a loop of unknown length has 16 trips, or the declared ones")
+    if _sends_behind_loops(rows):
+        found.append("what a loop stacks or adds up, such as gradients of scanned layers, is sent after the loop")
     if "branch" in kinds:
         found.append("each branch counts with its declared share, or an equal one")
     if max(bounds, default=0) >= SATURATED:
