@@ -287,7 +287,7 @@ def test_of_a_leaf_that_is_left_alone_all_names_are_shown() -> None:
     """Which of the two halves it is, is not known: the other one is not computed."""
 
     def f(x: Any) -> Any:
-        a, b = np.split(x, 2)
+        a, b = np.split(x, 2)  # noqa: RUF059
         return b + 1
 
     program = sw.jit(f, mesh=MESH, in_shardings=P("data")).lower(np.ones((8, 4), np.float32)).compile()

@@ -241,7 +241,8 @@ def test_gradients_of_scanned_layers_are_sent_behind_the_loop(is_scanned: bool) 
     w, stacked = (sw.ShapeDtypeStruct(shape, np.float32) for shape in ((2048, 2048), (6, 2048, 2048)))
     x = sw.ShapeDtypeStruct((16384, 2048), np.float32)
     options = {"mesh": sw.Mesh({"data": 8}), "in_shardings": (P(), P("data")), "out_shardings": P()}
-    estimate = sw.jit(sw.grad(loss), **options).lower(stacked if is_scanned else [w] * 6, x).compile().estimate("h100_sxm")
+    weights = stacked if is_scanned else [w] * 6
+    estimate = sw.jit(sw.grad(loss), **options).lower(weights, x).compile().estimate("h100_sxm")
     sent = sum(row.total for row in estimate.rows if row.kind == "transfer")
     assert (estimate.exposed > 0.9 * sent) == is_scanned
     assert any("scanned layers" in text for text in estimate.assumptions) == is_scanned

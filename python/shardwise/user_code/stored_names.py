@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the variables that the result of an instruction is stored to, by following it on the stack.
 
-    h = f(x)             "h"
-    g = h = f(x)         "g = h"
-    a, b = f(x)          "a, b"
-    loss, (w, b) = f(x)  "loss, w, b"
-    a, b = f(x), g(x)    "a" for f(x), and "b" for g(x)
+h = f(x)             "h"
+g = h = f(x)         "g = h"
+a, b = f(x)          "a, b"
+loss, (w, b) = f(x)  "loss, w, b"
+a, b = f(x), g(x)    "a" for f(x), and "b" for g(x)
 """
 
 from __future__ import annotations

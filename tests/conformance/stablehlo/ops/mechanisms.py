@@ -450,8 +450,8 @@ MECHANISMS: list[Mechanism] = [
     Mechanism(
         "maximum and minimum of complex numbers with equal real parts",
         "The specification: for complex numbers, the lexicographic maximum of (real, imaginary) pairs. XLA's maximum "
-        "compares real parts alone, and subnormal ones as zeros; of equal ones, it returns the first operand. (JAX does "
-        "not use it for its own functions: it compares both parts.)",
+        "compares real parts alone, and subnormal ones as zeros; of equal ones, it returns the first operand. "
+        "(JAX's own functions do not use it.)",
         _equal_real_parts,
         _pointwise("stablehlo.maximum", "complex64", [1 - 1j], [1 + 7j]),
     ),
