@@ -103,15 +103,17 @@ class Grouping {
     }
   }
 
-  // The place, from 1, of the last transfer whose result the op reads; 0 if it reads none.
+  // The place, from 1, of the last kernel that a transfer waits for whose result the op reads; 0 if it reads none. A
+  // transfer that waits for no kernel, such as the gather of a weight, is issued in time.
   size_t last_transfer(const OpView& op) {
     size_t last = 0;
     for (const ValueId operand : op.operands()) {
-      const ValueId read = roles_.viewed(operand).value;
-      const OpId maker = module_.value(read).op;
-      const bool is_transfer = maker && moves_data(OpView(module_, maker).def().traits.collective);
-      const auto made = is_transfer ? group_of(op, read) : std::nullopt;
-      if (made) last = std::max(last, sets_.place(*made) + 1);
+      const OpId maker = module_.value(roles_.viewed(operand).value).op;
+      if (!maker || !moves_data(OpView(module_, maker).def().traits.collective)) continue;
+      for (const ValueId sent : OpView(module_, maker).operands()) {
+        const auto made = group_of(op, roles_.viewed(sent).value);
+        if (made && sets_.facts(*made).core != GroupCore::kBorder) last = std::max(last, sets_.place(*made) + 1);
+      }
     }
     return last;
   }

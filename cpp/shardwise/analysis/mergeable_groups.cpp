@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMostNeighbors = 256;
 
 bool waits(const GroupFacts& core, const GroupFacts& other) {
-  return core.core_place > 0 && other.transfer_read > core.core_place;
+  return core.core_place > 0 && !core.has_batch && other.transfer_read > core.core_place;
 }
 
 bool fit(const GroupFacts& a, const GroupFacts& b, bool joins_products) {

@@ -2,7 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "shardwise/bindings/choice_rows.h"
-#include "shardwise/ir/assigned_names.h"
+#include "shardwise/compiler/assigned_names.h"
 #include "shardwise/ir/value_names.h"
 
 namespace py = pybind11;

@@ -11,7 +11,7 @@
 
 #include "shardwise/bindings/attributes.h"
 #include "shardwise/choice/program_placements.h"
-#include "shardwise/ir/assigned_names.h"
+#include "shardwise/compiler/assigned_names.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/refusals.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "shardwise/base/text.h"
-#include "shardwise/ir/assigned_names.h"
+#include "shardwise/compiler/assigned_names.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"

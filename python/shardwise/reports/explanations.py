@@ -384,7 +384,8 @@ class Explanation:
     def _explained(self) -> list[list[tuple[int, str]]]:
         """The lines of each value and decision; of a source line with many of them, those that tell most."""
         if not _LINE.fullmatch(self.name):
-            return [list(part._lines()) for part in (*self.values, *self.decisions)]
+            parts: tuple[ValueExplanation | Decision, ...] = (*self.values, *self.decisions)
+            return [list(part._lines()) for part in parts]
         return [*_summarized(self.values, "values"), *_summarized(self.decisions, "decisions")]
 
     def _instead(self) -> tuple[Instead, ...]:

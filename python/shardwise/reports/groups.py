@@ -30,7 +30,8 @@ def checked_keys(what: str, keys: Sequence[str], columns: Getters) -> tuple[str,
     if not isinstance(keys, Iterable):
         raise TypeError(message(what, "keys must be a sequence of names of columns", shown(keys)))
     keys = (keys,) if isinstance(keys, str) else tuple(keys)
-    keys = tuple(_OTHER_NAMES.get(key, key) if isinstance(key, str) else key for key in keys)
+    named: tuple[Any, ...] = keys  # what users gave
+    keys = tuple(_OTHER_NAMES.get(key, key) if isinstance(key, str) else key for key in named)
     for key in keys:
         if not is_one_of(key, columns):
             raise ValueError(message(what, f"keys must be of {', '.join(columns)}", repr(key)))

@@ -331,13 +331,12 @@ TEST(Fusion, AChainOfManyViewsIsSeenThrough) {
 // A chain of elementwise groups that join one by one, each of which reads another sort from memory.
 TEST(MergeableGroups, AProductDoesNotWaitForATransferBehindIt) {
   MergeableGroups groups;
-  const auto early = groups.add({.core = GroupCore::kBorder});
+  const auto early = groups.add({});
   const auto product = groups.add({.core = GroupCore::kProduct, .products = 1});
-  const auto late = groups.add({.core = GroupCore::kBorder});
-  const auto reads = [&](MergeableGroups::Id transfer) {
-    const auto add = groups.add({.transfer_read = groups.place(transfer) + 1});
+  const auto late = groups.add({});
+  const auto reads = [&](MergeableGroups::Id sent) {
+    const auto add = groups.add({.transfer_read = groups.place(sent) + 1});
     groups.add_read(add, product, false);
-    groups.add_read(add, transfer, true);
     return add;
   };
   const auto behind = reads(late), after_behind = groups.add({});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/ir/assigned_names.h"
+#include "shardwise/compiler/assigned_names.h"
 
 #include <algorithm>
 
