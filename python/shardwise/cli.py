@@ -23,9 +23,9 @@ from typing import Any
 from . import __version__, _core
 from .errors import Error, MeshError, ParseError, ShardingWarning
 from .hardware import Hardware
+from .programs.hardware_options import checked_hardware
 from .programs.module import parse
 from .programs.options import checked_options, options_among
-from .programs.partition_options import checked_hardware
 from .programs.propagation_options import DEFAULTS, PropagationOptions, options_of_passes
 from .programs.stages import Program
 from .reports.estimate import checked_columns

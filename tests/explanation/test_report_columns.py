@@ -25,10 +25,12 @@ from shardwise.reports import (
     MemoryReport,
     MemoryTimeline,
     Promotions,
+    Rematerialization,
     WorkReport,
 )
 from shardwise.reports.groups import Groups
 from shardwise.reports.tables import Report
+from tests.memory_limit.programs import MODELS
 
 MESH = sw.Mesh({"x": 4})
 
@@ -47,6 +49,7 @@ def program(count: int) -> sw.Program:
 
 
 SHORT, LONG = program(2), program(30)
+LIMITED = MODELS[0].jitted(memory_limit="800KB").lower(*MODELS[0].arguments).compile()
 EXAMPLES: dict[type[Report[Any]], Report[Any]] = {
     Ledger: SHORT.collectives(),
     LedgerGroups: SHORT.collectives().group_by("where", "axes", "devices"),
@@ -59,6 +62,7 @@ EXAMPLES: dict[type[Report[Any]], Report[Any]] = {
     EstimateDiff: SHORT.estimate("h100_sxm").diff(LONG.estimate("h100_sxm")),
     WorkReport: SHORT.work(),
     Promotions: SHORT.promotions(),
+    Rematerialization: LIMITED.rematerialized(),
     Comparison: Comparison(
         [ComparisonRow("dot", "", Totals(1, 2.0, 3.0), (), Totals())], SHORT.collectives(), None, ()
     ),

@@ -303,9 +303,10 @@ class Walk {
         chains_(elementwise_chains(module, std::vector<DigitSet>(module.value_count(), 0))),
         ranges_(module, chains_),
         memory_(module),
-        values_(module, ranges_) {}
+        values_(module, ranges_),
+        lies_in_(module.value_count()) {}
 
-  MemoryUse run(std::span<const size_t> donated) {
+  LiveWalk run(std::span<const size_t> donated) {
     const LiveBlock& main = ranges_.of(module_.main().body);
     const std::vector<ValueId>& arguments = module_.region(module_.main().body).arguments;
     std::vector<NdArray> callers;
@@ -324,7 +325,7 @@ class Walk {
     use.argument_bytes = argument_bytes;
     callers.clear();
     use.result_bytes = memory_.bytes();
-    return use;
+    return {std::move(use), std::move(lies_in_)};
   }
 
  private:
@@ -369,6 +370,11 @@ class Walk {
     rehearse_kernel(op.def(), is_asked ? kernel_of(op) : Kernel(), op.result_count(), context);
     for (size_t i = 0; i < step.outputs.size(); ++i) at(step.outputs[i]) = std::move(context.results()[i]);
     if (!is_asked) return;
+    for (const ValueId output : step.outputs) {
+      const auto same = std::ranges::find(context.operands(), at(output).owner(), &NdArray::owner);
+      const bool is_own = at(output).owner() == nullptr || same == context.operands().end();
+      lies_in_[output.index] = is_own ? ValueId{} : step.inputs[static_cast<size_t>(same - context.operands().begin())];
+    }
     for (const ValueId output : step.outputs) hold_what_may_be_overwritten(context.operands(), output);
   }
 
@@ -457,12 +463,15 @@ class Walk {
   const LiveRanges ranges_;
   LiveMemory memory_;
   LiveValues values_;
+  std::vector<ValueId> lies_in_;
   std::unordered_map<OpId, Kernel> kernels_;
   int64_t steps_ = 0;
 };
 
 }  // namespace
 
-MemoryUse live_bytes(const Module& local, std::span<const size_t> donated) { return Walk(local).run(donated); }
+MemoryUse live_bytes(const Module& local, std::span<const size_t> donated) { return live_walk(local, donated).use; }
+
+LiveWalk live_walk(const Module& local, std::span<const size_t> donated) { return Walk(local).run(donated); }
 
 }  // namespace shardwise

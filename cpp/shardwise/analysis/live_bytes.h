@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "shardwise/analysis/memory_use.h"
 #include "shardwise/ir/module.h"
@@ -22,5 +23,12 @@ namespace shardwise {
 
 // `donated`: arguments whose memory the run may free or reuse. OutOfMemoryError for values larger than the address space.
 MemoryUse live_bytes(const Module& local, std::span<const size_t> donated = {});
+
+struct LiveWalk {
+  MemoryUse use;
+  // By value: the operand whose memory it lies in, the last time it was made. None if it has its own.
+  std::vector<ValueId> lies_in;
+};
+LiveWalk live_walk(const Module& local, std::span<const size_t> donated = {});
 
 }  // namespace shardwise

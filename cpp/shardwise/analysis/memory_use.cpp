@@ -57,6 +57,7 @@ MemoryUse memory_use(std::span<const MemoryEvent> events) {
     // Only a higher sum moves the peak, so that of several equal moments the first one is reported.
     if (live <= use.peak_bytes) continue;
     use.peak_bytes = live;
+    use.peak_value = ValueId{events[i].label};
     peak = i + 1;
   }
   use.timeline = timeline.take();

@@ -39,6 +39,7 @@ struct MemoryUse {
   int64_t peak_bytes = 0;
   int64_t argument_bytes = 0;        // at the start of the run
   int64_t result_bytes = 0;          // at its end, without arguments that the caller keeps
+  ValueId peak_value;                // whose buffer makes the peak
   std::vector<LiveBuffers> at_peak;  // by value, in order of the first allocation
   std::vector<LiveMoment> timeline;  // of long runs the highest and the lowest of moments that follow each other
   int64_t steps = 0;                 // that were walked to know this

@@ -53,17 +53,18 @@ class InternalError : public Error {
   using Error::Error;
 };
 
-// A buffer that does not fit into memory. The allocator knows the size, and the code that runs an op adds the op:
+// A buffer that does not fit into memory, or a program that does not fit into its limit. The allocator knows the size, and the code that runs an op adds the op:
 //
 //   catch (const OutOfMemoryError& error) { throw error.named("stablehlo.add", "tensor<4x8xf32> on 2 devices"); }
 class OutOfMemoryError : public Error {
  public:
   // `bytes` is 0 when the size is unknown.
   OutOfMemoryError(std::string_view subject, std::string_view buffer, int64_t bytes);
+  explicit OutOfMemoryError(std::string message) : Error(std::move(message)) {}
   OutOfMemoryError named(std::string_view subject, std::string_view buffer) const { return {subject, buffer, bytes_}; }
 
  private:
-  int64_t bytes_;
+  int64_t bytes_ = 0;
 };
 
 class ParseError : public Error {

@@ -110,7 +110,9 @@ void bind_error(py::module_& module) {
   add_class<UnsupportedError>(module, "UnsupportedError",
                               "An operation that is not supported on traced or sharded arrays.", PyExc_TypeError);
   add_class<InternalError>(module, "InternalError", "A bug in shardwise.", PyExc_RuntimeError, false);
-  add_class<OutOfMemoryError>(module, "OutOfMemoryError", "A buffer that does not fit into memory.", PyExc_MemoryError);
+  add_class<OutOfMemoryError>(module, "OutOfMemoryError",
+                              "A buffer that does not fit into memory, or a program that does not fit into its limit.",
+                              PyExc_MemoryError);
   g_warning = make_type(module, "ShardingWarning", "Legal annotations that are probably not meant.", PyExc_UserWarning);
   py::register_exception_translator(translate);
 }

@@ -15,7 +15,9 @@
 #include "shardwise/bindings/casters.h"
 #include "shardwise/bindings/choice_rows.h"
 #include "shardwise/bindings/gil.h"
+#include "shardwise/bindings/signal_check.h"
 #include "shardwise/choice/choice_reasons.h"
+#include "shardwise/choice/memory/memory_plan.h"
 #include "shardwise/compiler/annotated_instead.h"
 #include "shardwise/compiler/compile.h"
 #include "shardwise/compiler/explanation_json.h"
@@ -66,9 +68,12 @@ py::typing::Dict<py::str, py::int_> counters_dict(const Counters& counters) {
 UnitPtr compile_module(const std::shared_ptr<Module>& module, const std::shared_ptr<Mesh>& mesh,
                        const std::optional<ChoiceRows>& choices, const py::kwargs& given) {
   const CompileOptions options = options_from(given);
+  SignalCheck check;
   // The GIL is back before warn(), which may raise.
-  auto unit = without_gil(
-      [&] { return std::make_shared<CompileUnit>(compile(module, options, mesh, choices_from_python(choices))); });
+  auto unit = without_gil([&] {
+    return std::make_shared<CompileUnit>(
+        compile(module, options, mesh, choices_from_python(choices), [&] { check(); }));
+  });
   warn(unit->context.warnings);
   return unit;
 }
@@ -158,6 +163,21 @@ std::vector<py::dict> ledger(const CompileUnit& unit) {
                  py::arg("reason") = reasons.of(row.loc, row.cause)));
   }
   return rows;
+}
+
+// What is computed again for the memory limit: the limit, the peaks without and with that, and (value, op, is it a transfer,
+// bytes less, picoseconds more, file, line). None without a limit.
+py::object repeated_rows(const CompileUnit& unit) {
+  if (unit.context.memory == nullptr) return py::none();
+  const Context& context = unit.module->context();
+  py::list rows;
+  for (const RepeatedRow& row : unit.context.memory->rows) {
+    const ResolvedSource source = context.resolve(row.loc);
+    rows.append(py::make_tuple(variable_of(context, row.loc), row.op, row.is_transfer, row.bytes, row.ps, source.file,
+                               source.line));
+  }
+  const MemoryPlan& plan = *unit.context.memory;
+  return py::make_tuple(plan.limit_bytes, plan.before_bytes, plan.after_bytes, rows);
 }
 
 // The collectives between two shardings of one shape.
@@ -264,6 +284,7 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("argument_shardings", &argument_shardings)
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
+      .def("repeated", &repeated_rows)
       .def("with_local_stage", &with_local_stage);
   bind_choices(units);
   bind_explanations(units);

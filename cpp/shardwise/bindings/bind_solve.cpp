@@ -6,9 +6,12 @@
 
 #include <pybind11/stl.h>
 
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/gil.h"
 #include "shardwise/bindings/signal_check.h"
+#include "shardwise/choice/memory/saved_values.h"
 #include "shardwise/choice/solve/solve.h"
 
 namespace py = pybind11;
@@ -38,6 +41,26 @@ int64_t peak_of(const CostGraph& graph, const std::vector<uint32_t>& picks) {
   return graph.peak_of(picks);
 }
 
+// A value is (bytes, picoseconds, is it needed, can it be kept, can it be computed again, operands). Returns which are kept,
+// which are computed again, their bytes and picoseconds, whether that is within the bytes, and the bound.
+using SavedValueRow = std::tuple<int64_t, int64_t, bool, bool, bool, std::vector<uint32_t>>;
+using SavedRow = std::tuple<std::vector<bool>, std::vector<bool>, int64_t, int64_t, bool, int64_t>;
+
+SavedRow save_within_bytes(const std::vector<SavedValueRow>& rows, int64_t bytes, int64_t branches) {
+  const WithoutGil released;
+  SavedValues values;
+  for (const auto& [size, ps, is_needed, can_be_kept, can_repeat, operands] : rows) {
+    for (const uint32_t operand : operands) {
+      if (operand >= rows.size())
+        fail<ShardingError>("save_within", "operands must be numbers of values", str(operand));
+    }
+    values.push_back({size, ps, is_needed, can_be_kept, can_repeat, operands});
+  }
+  const SavedWithin found = save_within(values, bytes, {.branches = branches});
+  const Saved& saved = found.saved;
+  return {saved.is_kept, saved.is_repeated, saved.bytes, saved.ps, found.fits, found.bound_ps};
+}
+
 }  // namespace
 
 void bind_solve(py::module_& module) {
@@ -54,6 +77,8 @@ void bind_solve(py::module_& module) {
   module.def("solve", &solve_graph, py::arg("graph"), py::kw_only(), py::arg("bound_cells") = usual.bound_cells,
              py::arg("search_cells") = usual.search_cells, py::arg("rounds_without_gain") = usual.rounds_without_gain,
              py::arg("start") = std::vector<uint32_t>());
+  module.def("save_within", &save_within_bytes, py::arg("values"), py::arg("bytes"), py::kw_only(),
+             py::arg("branches") = SaveEffort().branches);
 }
 
 }  // namespace shardwise

@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "shardwise/base/error.h"
 #include "shardwise/base/settings.h"
 #include "shardwise/base/text.h"
 #include "shardwise/choice/choice_prices.h"
@@ -21,13 +20,6 @@
 
 namespace shardwise {
 namespace {
-
-HardwarePtr hardware_called(const std::string& text) {
-  HardwarePtr hardware = text.starts_with("{") ? hardware_from_json(text, "hardware") : builtin_hardware(text);
-  if (hardware != nullptr) return hardware;
-  fail<ShardingError>("compile", str("hardware must be one of ", join(builtin_hardware_names(), ", "), ", or JSON"),
-                      text);
-}
 
 // A walk sees an op and not the graph, so that what is best for each op need not be best for all of them: by time, the
 // cheapest of several walks is taken. That of bytes is among them, so no other objective finds a faster program.
@@ -79,7 +71,7 @@ std::shared_ptr<Choice> refined_choice(const WalkedProgram& program, const Choic
                                        PassContext& context) {
   program.costs.set_are_times(context.options.objective == Objective::kTime);
   const ProgramGraph graph(program, known);
-  const Solution solution = solve(graph.costs(), effort_of(graph.costs()), graph.known_picks());
+  const Solution solution = solve(graph.costs(), effort_of(graph.costs()), graph.known_picks(), context.poll);
   if (!solution.is_feasible() || !graph.has_other_ops(solution.picks)) return nullptr;
   context.choice = nullptr;
   greedy_choice(program, CandidateScope::kSuggested, context, graph.chosen(solution.picks));

@@ -87,15 +87,17 @@ std::vector<TensorSharding> border_shardings(const Module& module, std::span<con
 }  // namespace
 
 CompileUnit compile(SharedModule traced, const CompileOptions& options, const MeshPtr& mesh,
-                    std::shared_ptr<const Choices> pinned) {
+                    std::shared_ptr<const Choices> pinned, std::function<void()> poll) {
   CompileUnit unit(mesh == nullptr ? std::move(traced) : on_mesh(std::move(traced), mesh), options);
   unit.context.pinned = std::move(pinned);
+  unit.context.poll = std::move(poll);
   unit.dump_folder = new_dump_folder(*unit.module);
   // Passes are numbered from 1, so that the traced program sorts first.
   dump(*unit.module, unit.dump_folder, numbered(0, "trace"));
   run_passes(unit, pipeline(), {.after = keep_snapshot});
   // For counterfactuals, which run the same pass again.
   unit.propagated_by = &kPropagate;
+  unit.context.poll = {};  // it may refer to what the caller has on its stack
   return unit;
 }
 

@@ -8,6 +8,8 @@
 //   unit.log[2].nanoseconds           // the time of `propagate`
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,8 +23,9 @@ namespace shardwise {
 // for a result with unreduced axes.
 // `mesh`: the one to run on, which becomes the first of the program; MeshError if its shardings are on other devices.
 // `pinned`: the choices of another compilation, of the same program; without, the cheapest.
+// `poll`: called often; what it throws stops the compilation.
 CompileUnit compile(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr,
-                    std::shared_ptr<const Choices> pinned = nullptr);
+                    std::shared_ptr<const Choices> pinned = nullptr, std::function<void()> poll = {});
 
 // Runs the passes before the choice: `unit.module` is the program that `choose` is given.
 CompileUnit compile_to_choose(SharedModule traced, const CompileOptions& options = {}, const MeshPtr& mesh = nullptr);

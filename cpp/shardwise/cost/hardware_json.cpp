@@ -370,6 +370,13 @@ HardwarePtr hardware_from_json(std::string_view json, std::string_view file, boo
   return std::make_shared<const Hardware>(HardwareReader(with_base(document)).read());
 }
 
+HardwarePtr hardware_called(std::string_view text) {
+  HardwarePtr hardware = text.starts_with("{") ? hardware_from_json(text, "hardware") : builtin_hardware(text);
+  if (hardware != nullptr) return hardware;
+  fail<ShardingError>("compile", str("hardware must be one of ", join(builtin_hardware_names(), ", "), ", or JSON"),
+                      text);
+}
+
 HardwarePtr builtin_hardware(std::string_view name) {
   static std::mutex mutex;
   static std::map<std::string, HardwarePtr, std::less<>> read;

@@ -34,4 +34,7 @@ inline constexpr size_t kMostHardwareBytes = size_t{16} << 20;
 // ParseError; without places, they have no line and column.
 HardwarePtr hardware_from_json(std::string_view json, std::string_view file, bool has_places = true);
 
+// That of an option: a name of built-in hardware, or JSON. ShardingError for another name.
+HardwarePtr hardware_called(std::string_view text);
+
 }  // namespace shardwise

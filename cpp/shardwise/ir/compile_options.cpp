@@ -2,7 +2,9 @@
 #include "shardwise/ir/compile_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <span>
+#include <system_error>
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
@@ -21,6 +23,13 @@ Value value_called(std::string_view name, std::string_view subject, std::string_
   return static_cast<Value>(known - names.begin());
 }
 
+int64_t natural_number(std::string_view text, std::string_view name) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  fail<ShardingError>("compile", str(name, " must be a number of 0 or more"), text);
+}
+
 }  // namespace
 
 std::string_view name(Strategy strategy) { return kStrategies[static_cast<size_t>(strategy)]; }
@@ -31,6 +40,19 @@ void set_strategy(CompileOptions& options, std::string_view name) {
 
 void set_objective(CompileOptions& options, std::string_view name) {
   options.objective = value_called<Objective>(name, "compile", "objective must be 'time' or 'bytes'", kObjectives);
+}
+
+void set_memory_limit(CompileOptions& options, std::string_view bytes) {
+  options.memory_limit = natural_number(bytes, "memory_limit");
+}
+
+void set_donated(CompileOptions& options, std::string_view numbers) {
+  options.donated.clear();
+  while (!numbers.empty()) {
+    const size_t end = std::min(numbers.find(','), numbers.size());
+    options.donated.push_back(static_cast<size_t>(natural_number(numbers.substr(0, end), "donated")));
+    numbers.remove_prefix(std::min(end + 1, numbers.size()));
+  }
 }
 
 }  // namespace shardwise

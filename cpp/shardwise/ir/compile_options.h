@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardwise {
 
@@ -27,12 +28,16 @@ struct CompileOptions {
   bool strict_divisible = false;  // shrink shardings of uneven inputs and outputs, as Shardy does
   Objective objective = Objective::kTime;
   std::string hardware = "default";  // the name of a file, or its JSON (cost/hardware_json.h)
+  int64_t memory_limit = 0;          // bytes of a device; 0: none
+  std::vector<size_t> donated = {};  // arguments whose memory a run may free or reuse
 };
 
 // The names of values. The second functions throw ShardingError for another name.
 std::string_view name(Strategy strategy);
 void set_strategy(CompileOptions& options, std::string_view name);
 void set_objective(CompileOptions& options, std::string_view name);
+void set_memory_limit(CompileOptions& options, std::string_view bytes);
+void set_donated(CompileOptions& options, std::string_view numbers);  // "0,3"
 inline void set_hardware(CompileOptions& options, std::string_view text) { options.hardware = text; }
 
 // A new option is a field above, a row here, and a field of Python's PropagationOptions or PartitionOptions.
@@ -47,6 +52,8 @@ inline constexpr CompileOption kCompileOptions[] = {
     {.name = "strict_divisible", .flag = &CompileOptions::strict_divisible},
     {.name = "objective", .set = set_objective},
     {.name = "hardware", .set = set_hardware},
+    {.name = "memory_limit", .set = set_memory_limit},
+    {.name = "donated", .set = set_donated},
 };
 
 // Options that a pass reads: bit i is for kCompileOptions[i].

@@ -40,7 +40,7 @@ class InternalError(Error, RuntimeError):
     """
 class OutOfMemoryError(Error, MemoryError):
     """
-    A buffer that does not fit into memory.
+    A buffer that does not fit into memory, or a program that does not fit into its limit.
     """
 class ShardingWarning(UserWarning):
     """

@@ -5,7 +5,7 @@ Cheapest options of a cost graph
 from __future__ import annotations
 import collections.abc
 import typing
-__all__: list[str] = ['CostGraph', 'FORBIDDEN', 'solve']
+__all__: list[str] = ['CostGraph', 'FORBIDDEN', 'save_within', 'solve']
 class CostGraph:
     def __init__(self) -> None:
         ...
@@ -23,6 +23,8 @@ class CostGraph:
         ...
     def set_limit(self, bytes: typing.SupportsInt | typing.SupportsIndex) -> None:
         ...
+def save_within(values: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool, bool, bool, collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]]], bytes: typing.SupportsInt | typing.SupportsIndex, *, branches: typing.SupportsInt | typing.SupportsIndex = 2000) -> tuple[list[bool], list[bool], int, int, bool, int]:
+    ...
 def solve(graph: CostGraph, *, bound_cells: typing.SupportsInt | typing.SupportsIndex = 2000000000, search_cells: typing.SupportsInt | typing.SupportsIndex = 2000000000, rounds_without_gain: typing.SupportsInt | typing.SupportsIndex = 400, start: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = []) -> tuple[list[int], int, int]:
     ...
 FORBIDDEN: int = 1000000000000000000

@@ -6,7 +6,7 @@ and its row in ``kCompileOptions`` (cpp/shardwise/ir/compile_options.h). Signatu
 :class:`Choices` have it from there.
 
 >>> PartitionOptions(objective="bytes").as_arguments()
-{'objective': 'bytes', 'hardware': 'default'}
+{'objective': 'bytes', 'hardware': 'default', 'memory_limit': '0'}
 """
 
 from __future__ import annotations
@@ -16,33 +16,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict, get_args
 
-from ..errors import described, message, reworded
 from ..hardware import Hardware, load
+from .hardware_options import checked_hardware, checked_limit
 
 __all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 DEFAULT_HARDWARE: Final = load("default")
-
-
-def checked_hardware(what: str, given: Any) -> Hardware:
-    """``given``, or the hardware that it names.
-
-    Raises:
-        ValueError: no built-in name and no file. ParseError: a file of another form. TypeError: other values.
-    """
-    if isinstance(given, Hardware):
-        return given
-    if not isinstance(given, (str, os.PathLike, Mapping)):
-        rule = "hardware must be that of hardware.load, a name or a path"
-        raise TypeError(message(what, rule, described(given)))
-    try:
-        return load(given)
-    except (OSError, TypeError, ValueError) as error:
-        rest = str(error).removeprefix("hardware.load: ")
-        text = f"{what}: hardware{' ' if rest.startswith('must ') else ': '}{rest}"
-        raise (ValueError(text) if isinstance(error, OSError) else reworded(error, text)) from None
 
 
 @dataclass(frozen=True)
@@ -55,10 +36,15 @@ class PartitionOptions:
             receives, even if devices then repeat work.
         hardware: the hardware that times are computed for: a :class:`shardwise.hardware.Hardware`, its name, or a path;
             by default the file ``default``: an H100 without launches and latencies, 8 in a node.
+        memory_limit: the bytes that a device has for the program: a number, ``"80GB"``, ``"16GiB"``, or hardware, less
+            what it reserves. Values that would not fit are gathered or computed again where they are needed, those
+            first that take the least time for their memory (:meth:`Program.memory`); OutOfMemoryError where that is not
+            enough. Default: no limit.
     """
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
     hardware: Hardware = field(default=DEFAULT_HARDWARE, metadata={"check": checked_hardware})
+    memory_limit: int | None = field(default=None, metadata={"check": checked_limit})
 
     @property
     def is_by_bytes(self) -> bool:
@@ -67,7 +53,8 @@ class PartitionOptions:
 
     def as_arguments(self) -> Mapping[str, Any]:
         """The options by name, as the extension takes them."""
-        return {**vars(self), "hardware": self._hardware_text()}
+        limit = "0" if self.memory_limit is None else str(self.memory_limit)
+        return {**vars(self), "hardware": self._hardware_text(), "memory_limit": limit}
 
     def to_dict(self) -> dict[str, Any]:
         """The options by name, as JSON has them: hardware that is built in by its name, other as a dict."""
@@ -86,3 +73,4 @@ class PartitionKeywords(TypedDict, total=False):
 
     objective: Objective | None
     hardware: Hardware | str | os.PathLike[str] | None
+    memory_limit: int | str | Hardware | os.PathLike[str] | None

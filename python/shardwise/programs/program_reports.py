@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -11,19 +10,21 @@ from typing import Any
 
 from .. import _core
 from ..errors import message, shown
-from ..hardware import Hardware, list as list_hardware
+from ..hardware import Hardware
 from ..process.processes import ALONE, Place
 from ..reports.estimate import Estimate, estimate_of
 from ..reports.ledger import Ledger, ledger_of
-from ..reports.memory import MemoryReport, bytes_of, memory_of
+from ..reports.memory import MemoryReport, memory_of
 from ..reports.price import Price
+from ..reports.rematerialization import Rematerialization, rematerialization_of
 from ..reports.trace_events import LiveBytes, StepSpan
 from ..reports.trace_memory import TimedOps, live_bytes
 from ..reports.work import WorkReport, work_of
 from ..shardings.mesh import Mesh
 from ..trees.registry import path_of
+from .hardware_options import checked_hardware, checked_limit
 from .options import switch
-from .partition_options import PartitionOptions, checked_hardware
+from .partition_options import PartitionOptions
 from .placed_programs import PlacedProgram
 
 __all__ = ["ProgramReports"]
@@ -163,20 +164,41 @@ class ProgramReports:
                 message("memory", "limit is of one device, and virtual=True of all", shown(limit), way_out)
             )
         devices = self.mesh.size if virtual else 1
-        return memory_of(alive, self._compiled.stages["local"], devices, self._limit(limit))
+        return memory_of(
+            alive, self._compiled.stages["local"], devices, None if limit is None else checked_limit("memory", limit)
+        )
+
+    def rematerialized(self) -> Rematerialization:
+        """What is gathered or computed again to stay within ``jit(memory_limit=)``, and what that costs.
+
+        Of the values that are alive at the peak, those are dropped that take the least time for the memory that they
+        free; a value of a scan's body in all its trips. Placements stay, and copies have the same bits. The report is
+        empty where the program fits anyway.
+
+        Raises:
+            ValueError: the program was compiled without a limit.
+
+        >>> import numpy as np, shardwise as sw
+        >>> def loss(x, w):
+        ...     y = np.tanh(x @ w)
+        ...     return (np.tanh(y @ w) * y).sum()
+        >>> x, w = sw.ShapeDtypeStruct((8192, 512), np.float32), sw.ShapeDtypeStruct((512, 512), np.float32)
+        >>> options = {"mesh": sw.Mesh({"d": 8}), "in_shardings": (sw.P("d"), sw.P())}
+        >>> step = sw.jit(sw.grad(loss, argnums=1), **options, memory_limit="11MiB")
+        >>> step.lower(x, w).compile().rematerialized().summary()
+        'limit 11 MiB: peak 11 MiB instead of 12 MiB, +3.13 us'
+        """
+        found = self._compiled.repeated()
+        if found is None:
+            way_out = "compile it with jit(memory_limit=)"
+            raise ValueError(message("rematerialized", "the program must have a memory limit", None, way_out))
+        return rematerialization_of(*found)
 
     def _rehearsed(self, virtual: bool = False) -> tuple[Any, ...]:
         """Of a rehearsed run: bytes at the peak, of arguments and of results, values at the peak, and moments."""
-        donated = [i for i in self._traced._call.donated if i < len(self._traced.in_avals)]
-        return self._on(ALONE).executable.memory(not virtual, donated)
+        return self._on(ALONE).executable.memory(not virtual, self._donated)
 
-    @staticmethod
-    def _limit(given: Any) -> int | None:
-        found = None if given is None else bytes_of("memory", given)
-        if given is None or found is not None:
-            return found
-        if isinstance(given, str) and given not in list_hardware() and not os.path.exists(given):
-            rule = "limit must be a size, such as '80GB' or '16GiB', or hardware"
-            raise ValueError(message("memory", rule, shown(given)))
-        hardware = checked_hardware("memory", given)
-        return hardware.memory_bytes - hardware.reserved_bytes
+    @property
+    def _donated(self) -> list[int]:
+        """The numbers of the arguments that the run may free."""
+        return [i for i in self._traced._call.donated if i < len(self._traced.in_avals)]

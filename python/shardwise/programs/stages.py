@@ -300,7 +300,8 @@ class Program(ProgramReports):
         return _core.passes.compile(module, self.mesh._core, rows_of(choices), **self._compile_options())
 
     def _compile_options(self) -> dict[str, Any]:
-        return {**self._options.as_arguments(), **self._traced._call.partition.as_arguments()}
+        donated = ",".join(str(i) for i in self._donated)
+        return {**self._options.as_arguments(), **self._traced._call.partition.as_arguments(), "donated": donated}
 
     @property
     def seconds(self) -> dict[str, float]:

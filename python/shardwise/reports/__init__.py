@@ -2,7 +2,8 @@
 """What programs report, as plain data with text, rich, HTML, JSON and pandas views.
 
 ``program.collectives()`` is a :class:`Ledger`, ``program.why(...)`` an :class:`Explanation`,
-``program.promotions()`` a :class:`Promotions`, ``program.memory()`` a :class:`MemoryReport`, ``program.work()`` a
+``program.promotions()`` a :class:`Promotions`, ``program.memory()`` a :class:`MemoryReport`,
+``program.rematerialized()`` a :class:`Rematerialization`, ``program.work()`` a
 :class:`WorkReport`, ``program.estimate()`` an :class:`Estimate`, and ``program.choice_price()`` a :class:`Price`.
 """
 
@@ -22,6 +23,7 @@ from .ledger_groups import CollectiveGroup, LedgerDiff, LedgerDifference, Ledger
 from .memory import MemoryGroup, MemoryGroups, MemoryMoment, MemoryReport, MemoryRow, MemoryTimeline
 from .price import Price
 from .promotions import Promotion, Promotions
+from .rematerialization import Rematerialization, RematerializedRow
 from .work import WorkReport, WorkRow
 
 __all__ = [
@@ -53,6 +55,8 @@ __all__ = [
     "Price",
     "Promotion",
     "Promotions",
+    "Rematerialization",
+    "RematerializedRow",
     "ValueExplanation",
     "Way",
     "WorkReport",

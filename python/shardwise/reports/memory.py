@@ -3,16 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
 from .._core.ir import Value
-from ..errors import message, shown
 from .groups import Getters, Group, Groups, checked_keys, groups_of
 from .memory_categories import categories_of, category_of
 from .tables import LocalTensorRow, LocatedRow, Report, format_bytes, short_location
@@ -25,7 +21,6 @@ __all__ = [
     "MemoryReport",
     "MemoryRow",
     "MemoryTimeline",
-    "bytes_of",
     "memory_of",
 ]
 
@@ -33,8 +28,6 @@ _COLUMNS = ("value", "op", "type", "bytes", "share", "category", "where")
 _GROUPED_BY = ("where", "op")
 _MOST_MOMENTS = 24  # that are printed
 _KEYS: Getters = {name: attrgetter(name) for name in ("where", "op", "value", "type", "file", "dtype", "category")}
-_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -257,21 +250,6 @@ class MemoryTimeline(Report[MemoryMoment]):
         limit = "" if self.limit is None else f"limit {format_bytes(self.limit)}"
         values, title = [row.bytes for row in self.rows], "memory of one device over a run"
         return timeline_svg(values, self.limit, title, self.summary(), limit) + super()._repr_html_()
-
-
-def bytes_of(what: str, limit: Any) -> int | None:
-    """A limit in bytes: a number, or text such as ``"80GB"`` or ``"16 GiB"``; None for anything else.
-
-    >>> bytes_of("memory", "80GB"), bytes_of("memory", "1.5 KiB"), bytes_of("memory", 4096)
-    (80000000000, 1536, 4096)
-    """
-    if isinstance(limit, (int, float, np.integer, np.floating)) and not isinstance(limit, bool):
-        size = float(limit)
-        if not 0 <= size < float("inf"):
-            raise ValueError(message(what, "limit must be a number of bytes that is not negative", shown(limit)))
-        return int(size)
-    found = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
-    return int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found else None
 
 
 def _name_of(value: Value) -> tuple[str, str]:

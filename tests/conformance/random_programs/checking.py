@@ -4,7 +4,8 @@
 Each program runs in both executor modes, with poisoned padding and with zeros in it. All four runs must give the
 expected results. Poison must not change a bit of them, sums of floats and the payloads of NaN included: a poisoned copy
 keeps the strides of the view that it replaces, so kernels take the elements in the same order. Every run of all devices
-must receive the bytes of the ledger. `live_bytes` must not be below the rehearsal of the plan.
+must receive the bytes of the ledger. `live_bytes` must not be below the rehearsal of the plan. A program that is
+compiled again with less memory must stay within it, or be refused, and compute the same bits.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tests.support.random_programs import Drawer, Program, drawn_program
 KINDS = ("numbers", "instances", "bits", "instances", "numbers")  # by index
 NUMBERS = ("float32", "int32", "float32", "int32", "bool", "float64", "int64")
 SIZES = tuple(range(1, 10))
+LIMITED = 4  # every so many programs are compiled with less memory, too
 MOST_DEVICES = (8, 12, 12, 24, 24, 48, 81)
 OP = re.compile(r"\b((?:stablehlo|chlo|func|sdy)\.(?!mesh|sharding\b|sharding_per_value|func|return|token)\w+)")
 
@@ -84,7 +86,12 @@ def check(seed: int, index: int, several_meshes: bool = False) -> Checked:
             strategy = "aggressive" if index % 7 == 0 else "basic"
             mesh = module.meshes.get(program.mesh.name) or next(iter(module.meshes.values()), program.mesh)
             compiled = _core.passes.compile(module, mesh, strategy=strategy)
-            checked.wrong = "\n".join(_wrong(kind, program, compiled))
+            wrong = [*_wrong(kind, program, compiled)]
+            if index % LIMITED == 0:
+                peak, arguments = _core.analysis.live_bytes(compiled.stages["local"])[:2]
+                limit = max(peak * 9 // 10, arguments, 1)
+                wrong += _wrong_within(limit, program, compiled, module, mesh, strategy)
+            checked.wrong = "\n".join(wrong)
         except Exception as error:
             checked.wrong = f"{type(error).__name__}: {error}"
     return checked
@@ -112,6 +119,30 @@ def _wrong(kind: str, program: Program | InstanceProgram, compiled: Any) -> Iter
         for poison in (True, False):
             for text in program.wrong(runs[faithful, poison]):
                 yield f"{mode}, {'poisoned' if poison else 'with zeros as padding'}: {text}"
+
+
+def _wrong_within(
+    limit: int, program: Program | InstanceProgram, compiled: Any, module: Any, mesh: Any, strategy: str
+) -> Iterator[str]:
+    """What is wrong with the program if it has this memory; nothing if that is not enough."""
+    try:
+        limited = _core.passes.compile(module, mesh, strategy=strategy, memory_limit=str(limit))
+    except _core.error.OutOfMemoryError:
+        return
+    peak = _core.analysis.live_bytes(limited.stages["local"])[0]
+    if peak > limit:
+        yield f"the peak is {peak} B with a limit of {limit} B"
+    results = []
+    for unit in (compiled, limited):
+        arguments = [
+            _core.runtime.ShardedArray.scatter(x, held, poison=True, borrow=True)
+            for x, held in zip(program.arguments, compiled.argument_shardings)
+        ]
+        made = _core.runtime.Executable(unit).run(arguments, faithful=True, poison=True)
+        results.append([x.gather() for x in made])
+    for k, (a, b) in enumerate(zip(*results)):
+        if not np.all(same_bits(a, b)):
+            yield f"with a limit of {limit} B result {k} is\n{b}\nand without\n{a}"
 
 
 def _counted_below_rehearsal(compiled: Any, executable: Any) -> Iterator[str]:

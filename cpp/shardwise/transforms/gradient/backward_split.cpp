@@ -7,7 +7,7 @@
 
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/transforms/gradient/minimum_cut.h"
+#include "shardwise/transforms/gradient/node_cut.h"
 
 namespace shardwise {
 namespace {
@@ -103,7 +103,7 @@ class Splitter {
   bool is_available(ValueId value) const { return !module_.value(value).op && joint_.is_available(value); }
 
   void choose_saved() {
-    MinimumCut cut(candidates_.size());
+    NodeCut cut(candidates_.size());
     for (size_t i = 0; i < candidates_.size(); ++i) {
       const ValueId value = candidates_[i];
       // An available value has no edge from the source, so it is never cut. A value that cannot be computed again is a

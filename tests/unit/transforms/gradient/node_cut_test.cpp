@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/transforms/gradient/minimum_cut.h"
+#include "shardwise/transforms/gradient/node_cut.h"
 
 #include <random>
 
@@ -15,7 +15,7 @@ struct Graph {
 };
 
 std::vector<size_t> cut(const Graph& graph) {
-  MinimumCut cut(graph.costs.size());
+  NodeCut cut(graph.costs.size());
   for (size_t i = 0; i < graph.costs.size(); ++i) cut.set_cost(i, graph.costs[i]);
   for (const auto& [from, to] : graph.edges) cut.add_edge_between(from, to);
   for (const size_t node : graph.sources) cut.add_source(node);
@@ -30,21 +30,21 @@ std::vector<size_t> cut(const Graph& graph) {
 
 using Nodes = std::vector<size_t>;
 
-TEST(MinimumCut, TakesTheCheapestNodeOfAChain) {
+TEST(NodeCut, TakesTheCheapestNodeOfAChain) {
   EXPECT_EQ(cut({.costs = {8, 1, 4}, .edges = {{0, 1}, {1, 2}}, .sources = {0}, .sinks = {2}}), Nodes{1});
 }
 
-TEST(MinimumCut, OfEqualNodesTakesTheOneNearestToTheSink) {
+TEST(NodeCut, OfEqualNodesTakesTheOneNearestToTheSink) {
   EXPECT_EQ(cut({.costs = {4, 4, 4}, .edges = {{0, 1}, {1, 2}}, .sources = {0}, .sinks = {2}}), Nodes{2});
 }
 
-TEST(MinimumCut, OneNodeBeforeAForkIsCheaperThanTwoBehindIt) {
+TEST(NodeCut, OneNodeBeforeAForkIsCheaperThanTwoBehindIt) {
   const std::vector<std::pair<size_t, size_t>> fork{{0, 1}, {0, 2}};
   EXPECT_EQ(cut({.costs = {5, 4, 4}, .edges = fork, .sources = {0}, .sinks = {1, 2}}), Nodes{0});
   EXPECT_EQ(cut({.costs = {9, 4, 4}, .edges = fork, .sources = {0}, .sinks = {1, 2}}), (Nodes{1, 2}));
 }
 
-TEST(MinimumCut, NothingWithoutAPath) {
+TEST(NodeCut, NothingWithoutAPath) {
   EXPECT_EQ(cut({.costs = {1, 1}, .edges = {}, .sources = {0}, .sinks = {1}}), Nodes{});
   EXPECT_EQ(cut({.costs = {1, 1}, .edges = {{1, 0}}, .sources = {0}, .sinks = {1}}), Nodes{});
 }
@@ -61,7 +61,7 @@ bool separates(const Graph& graph, const std::vector<bool>& nodes) {
   return std::none_of(graph.sinks.begin(), graph.sinks.end(), [&](size_t sink) { return reached[sink]; });
 }
 
-TEST(MinimumCut, IsTheCheapestOfAllSetsInRandomGraphs) {
+TEST(NodeCut, IsTheCheapestOfAllSetsInRandomGraphs) {
   std::mt19937 random(7);
   for (int example = 0; example < 200; ++example) {
     const size_t count = 2 + random() % 7;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a program computes again to stay within a memory limit, as `rematerialize` leaves it (PassContext::memory):
+//
+//   limit 80 GB: peak 112 GiB -> 73 GiB in 3 rounds
+//     gathered again   w1       1.5 GiB   +3.1 ms     line 12
+//     computed again   h        24 GiB    +9.0 ms     line 14
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "shardwise/ir/ids.h"
+
+namespace shardwise {
+
+struct RepeatedRow {
+  LocId loc;
+  std::string_view op;  // its name
+  bool is_transfer = false;
+  int64_t bytes = 0;  // less at the peak: of all trips, of a scan's rows. Negative: kept in its place
+  int64_t ps = 0;     // more of one run
+};
+
+struct MemoryPlan {
+  int64_t limit_bytes = 0;
+  int64_t before_bytes = 0, after_bytes = 0;  // the peaks
+  std::vector<RepeatedRow> rows = {};
+};
+
+}  // namespace shardwise

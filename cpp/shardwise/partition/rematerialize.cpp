@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/partition/rematerialize.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/quantity.h"
+#include "shardwise/base/text.h"
+#include "shardwise/choice/memory/memory_plan.h"
+#include "shardwise/choice/memory/read_peak.h"
+#include "shardwise/cost/hardware_json.h"
+#include "shardwise/ir/op_def.h"
+#include "shardwise/partition/repeated_values.h"
+
+namespace shardwise {
+namespace {
+
+// A round that moves the peak elsewhere may lower it little. The number only bounds the time.
+constexpr int kMostRounds = 16, kMostWithoutGain = 2;
+constexpr int64_t kSegments[] = {1, 48, 16, 6};
+constexpr int64_t kTightened[] = {8, 7, 6, 5, 4, 2, 0};  // eighths of the limit
+// Small graphs are solved exactly, or nearly so. In a large one, a single value is a small step of the hull.
+constexpr size_t kSmall = 300;
+constexpr SaveEffort kEffortOfSmall{.branches = 60, .tolerance = 0.001},
+    kEffortOfLarge{.branches = 0, .tolerance = 0.001};
+
+// By bytes of a device, with a unit that suits.
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 10 * 1024) return str(bytes, " bytes");
+  if (bytes < int64_t{10} << 20) return str(bytes / 1024, " KiB");
+  if (bytes < int64_t{10} << 30) return str(bytes >> 20, " MiB");
+  return str(bytes >> 30, " GiB");
+}
+
+void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, std::vector<RepeatedRow>& rows) {
+  for (uint32_t v = 0; v < peak.nodes.size(); ++v) {
+    const SavedNode& node = peak.nodes[v];
+    const bool is_dropped = saved.is_repeated[v],
+               is_new = saved.is_kept[v] && !node.is_saved && peak.values[v].bytes > 0;
+    const bool is_counted = is_dropped ? node.is_saved || peak.values[v].ps > 0 : is_new;
+    const OpId op = module.value(node.value).op;
+    if (!is_counted || !op) continue;
+    const int64_t freed = is_new ? -peak.values[v].bytes : (node.is_saved ? peak.values[v].bytes : 0);
+    rows.push_back({.loc = module.op(op).loc,
+                    .op = OpView(module, op).name(),
+                    .is_transfer = module.op(op).def->traits.collective != CollectiveKind::kNone,
+                    .bytes = freed,
+                    .ps = is_dropped ? peak.values[v].ps : 0});
+  }
+}
+
+class Rematerializer {
+ public:
+  explicit Rematerializer(const PassContext& context)
+      : limit_(context.options.memory_limit),
+        donated_(context.options.donated),
+        hardware_(hardware_called(context.options.hardware)),
+        poll_(context.poll) {}
+
+  // What is computed again behind one peak is alive at the next one. So what runs before it is cut into segments, fewer and
+  // fewer, and the limit is tightened where that does not help. The plan that takes the least time is taken.
+  MemoryPlan run(Module& module) {
+    MemoryPlan plan{.limit_bytes = limit_};
+    plan.before_bytes = plan.after_bytes = live_walk(module, donated_).use.peak_bytes;
+    if (plan.before_bytes <= limit_) return plan;
+    std::optional<Attempt> best;
+    for (const int64_t eighths : kTightened) {
+      for (const int64_t segments : kSegments) {
+        if (poll_) poll_();
+        Attempt attempt = lower(module, limit_ / 8 * eighths, segments);
+        plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
+        if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
+        if (best && is_good(*best)) break;
+      }
+      if (best && is_good(*best)) break;
+    }
+    if (!best) fail_with(plan);
+    module = std::move(best->module);
+    plan.after_bytes = best->peak;
+    plan.rows = std::move(best->rows);
+    return plan;
+  }
+
+ private:
+  struct Attempt {
+    Module module;
+    int64_t peak = 0;      // the least one, if it is above the limit
+    int64_t bound_ps = 0;  // of the first peak: no plan takes less time
+    int rounds = 0;
+    std::vector<RepeatedRow> rows = {};
+    int64_t ps() const {
+      int64_t sum = 0;
+      for (const RepeatedRow& row : rows) sum = saturated_sum(sum, row.ps);
+      return sum;
+    }
+  };
+
+  // No plan takes less than its bound.
+  static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
+
+  // Lowers one peak after the other to `aim`, or as far as it goes.
+  Attempt lower(const Module& module, int64_t aim, int64_t segments) const {
+    Attempt made{.module = module};
+    LiveWalk walk = live_walk(made.module, donated_);
+    made.peak = walk.use.peak_bytes;
+    for (int without_gain = 0; walk.use.peak_bytes > limit_; ++made.rounds) {
+      if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
+      if (!lower_peak(made, walk, aim, segments)) break;
+      walk = live_walk(made.module, donated_);
+      without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
+      made.peak = std::min(made.peak, walk.use.peak_bytes);
+    }
+    return made;
+  }
+
+  // False if nothing at the peak can be computed again.
+  bool lower_peak(Attempt& made, const LiveWalk& walk, int64_t aim, int64_t segments) const {
+    const LiveSteps steps(made.module);
+    const PeakValues peak = peak_values(made.module, steps, walk, *hardware_, donated_, segments);
+    if (peak.nodes.empty()) return false;
+    const int64_t left = std::max<int64_t>(peak.saved_bytes - (walk.use.peak_bytes - aim), 0);
+    const SavedWithin found =
+        save_within(peak.values, left, peak.nodes.size() <= kSmall ? kEffortOfSmall : kEffortOfLarge);
+    if (found.saved.bytes >= peak.saved_bytes) return false;
+    if (made.rounds == 0) made.bound_ps = found.bound_ps;
+    add_rows(made.module, peak, found.saved, made.rows);
+    write_repeated_values(made.module, steps, peak, found.saved);
+    return true;
+  }
+
+  [[noreturn]] void fail_with(const MemoryPlan& plan) const {
+    fail<OutOfMemoryError>("compile",
+                           str("the program must fit in memory_limit, ", bytes_text(limit_), ", on each device"),
+                           str("a peak of ", bytes_text(plan.after_bytes), " at least, ", bytes_text(plan.before_bytes),
+                               " without computing anything again"),
+                           "shard more tensors, donate arguments, or raise the limit; Program.memory() without a limit "
+                           "says what is alive");
+  }
+
+  const int64_t limit_;
+  const std::vector<size_t> donated_;
+  const HardwarePtr hardware_;
+  const std::function<void()> poll_;
+};
+
+}  // namespace
+
+Module rematerialize(Module module, PassContext& context) {
+  if (context.options.memory_limit == 0) return module;
+  const MemoryPlan plan = Rematerializer(context).run(module);
+  context.counters.add("rematerialize.rows", std::ssize(plan.rows));
+  context.memory = std::make_shared<const MemoryPlan>(plan);
+  return module;
+}
+
+}  // namespace shardwise

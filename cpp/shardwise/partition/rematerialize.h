@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keeps the memory of one device within a limit (CompileOptions::memory_limit): values that are alive at the peak are
+// gathered again or computed again where they are needed, those first that take the least time for the memory.
+//
+//   limit 6 MiB                           %h: 4 MiB, alive from the first op to the last one
+//   %h = tanh %x                          %h = tanh %x
+//   …                               ->    …
+//   return dot_general %h, %z             %h_again = tanh %x {shardwise.again = 1 : i64}
+//                                         return dot_general %h_again, %z
+//
+// Placements stay, and copies compute the same bits. The memory is that of analysis/live_bytes.h: after each round it is
+// measured again, and the next peak is looked at. OutOfMemoryError, with the smallest peak that was found, for a limit that
+// cannot be kept.
+#pragma once
+
+#include "shardwise/ir/pass.h"
+
+namespace shardwise {
+
+Module rematerialize(Module module, PassContext& context);
+inline constexpr Pass kRematerialize{.name = "rematerialize",
+                                     .doc = "compute values again that would not fit in the memory limit",
+                                     .run = rematerialize,
+                                     .needs_runnable = true,
+                                     .takes = {.first = Stage::kLocal},
+                                     .reads = option("memory_limit") | option("hardware") | option("donated")};
+
+}  // namespace shardwise
