@@ -195,7 +195,7 @@ def _mesh(text: str) -> Mesh:
 def _hardware(text: str) -> Hardware:
     try:
         return checked_hardware("--hardware", text)
-    except Error as error:
+    except ValueError as error:  # every error of the package about a value is one
         raise argparse.ArgumentTypeError(_PLACE.sub("", str(error)).partition(": ")[2]) from None
 
 

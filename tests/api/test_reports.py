@@ -257,8 +257,71 @@ def test_source_names_the_variable_that_takes_the_result() -> None:
     b = c = source_here()
     (d := source_here())
     e = [source_here()][0]
-    assert [x[3] for x in (a, b, d, e)] == ["a", "b", "d", ""]
+    assert [x[3] for x in (a, b, d, e)] == ["a", "b = c", "d", ""]
     assert (a[0], b[1] - a[1], c) == (__file__, 1, b)
+
+
+def test_each_leaf_of_an_unpacked_result_has_its_name() -> None:
+    def f(x: Any, y: Any) -> Any:
+        a, b = np.split(x, 2)
+        first = second = np.tanh(a)
+        p, q = x * 2, np.sin(y)
+        (values, ids), r = sw.lax.top_k(y, 2), np.cos(y)
+        return first, second, b, p + 1, q + 1, values + 1, ids, r + 1
+
+    x = np.ones((8, 4), np.float32)
+    program = sw.jit(f, mesh=MESH, in_shardings=(P("data"), P())).lower(x, x).compile()
+    ops = {
+        "a": "stablehlo.slice", "b": "stablehlo.slice", "first": "stablehlo.tanh", "second": "stablehlo.tanh",
+        "p": "stablehlo.multiply", "q": "stablehlo.sine", "r": "stablehlo.cosine",
+    }  # fmt: skip
+    for name, op in ops.items():
+        (value,) = program.why(name).values
+        assert value.op == op
+    (first,), (second,) = program.why("values").values, program.why("ids").values
+    assert (first.type, second.type) == ("tensor<8x2xf32>", "tensor<8x2xi32>")
+    assert program.why("a").values != program.why("b").values
+
+
+def test_of_a_leaf_that_is_left_alone_all_names_are_shown() -> None:
+    """Which of the two halves it is, is not known: the other one is not computed."""
+
+    def f(x: Any) -> Any:
+        a, b = np.split(x, 2)  # noqa: RUF059
+        return b + 1
+
+    program = sw.jit(f, mesh=MESH, in_shardings=P("data")).lower(np.ones((8, 4), np.float32)).compile()
+    assert [value.name for value in program.why("b").values] == ["a, b"]
+    assert program.why("a").values == program.why("b").values
+
+
+def test_variables_are_followed_on_the_stack() -> None:
+    a, b = source_here(), 1
+    c, d, e, f = 1, source_here(), 2, source_here()
+    parts: list[Any] = [0]
+    parts[0], _, column, names = source_here()
+    assert [x[3] for x in (a, d, f)] == ["a", "d", "f"]
+    assert (b, c, e, parts[0]) == (1, 1, 2, __file__)
+    assert (column > 1, names) == (True, "_, _, column, names")
+
+
+def test_a_line_of_many_values_is_summarized() -> None:
+    def layers(w: Any, x: Any) -> Any:
+        for _ in range(12):
+            x = np.tanh(x @ w)
+        return (x * x).sum()
+
+    x, w = sw.ShapeDtypeStruct((64, 32), np.float32), sw.ShapeDtypeStruct((32, 32), np.float32)
+    program = sw.jit(sw.grad(layers), mesh=MESH, in_shardings=(P(), P("data"))).lower(w, x).compile()
+    line = next(row.where for row in program.collectives() if row.bytes > 100)
+    explained = program.why(line)
+    text = repr(explained)
+    assert len(explained.values) > 50
+    assert len(text.splitlines()) < 100
+    assert "more for the same reasons" in text
+    assert "more values: .values has all of them" in text
+    assert len(explained.to_dict()["values"]) == len(explained.values)
+    assert text.count("is computed") <= 4
 
 
 # ---- assertions -----------------------------------------------------------------------------------------------------

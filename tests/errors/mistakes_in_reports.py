@@ -20,9 +20,9 @@ def ledger() -> Any:
 # ---- ledgers --------------------------------------------------------------------------------------------------------
 
 
-@row(ValueError, rf"^group_by: keys must be of {COLUMNS}, got 'line' \(at ")
+@row(ValueError, rf"^group_by: keys must be of {COLUMNS}, got 'lines' \(at ")
 def group_by_no_column() -> None:
-    ledger().group_by("where", "line")
+    ledger().group_by("where", "lines")
 
 
 @row(ValueError, rf"^group_by: keys must be of {COLUMNS}, got \['kind'\] \(at ")

@@ -224,10 +224,35 @@ def test_views() -> None:
     assert repr(long).endswith(".rows has every row; .by(…) groups by other columns")
 
 
+def test_seconds_are_the_estimate() -> None:
+    estimate = SMALL.compile().estimate("h100_sxm")
+    assert float(estimate) == estimate.seconds == estimate.estimate
+
+
+@pytest.mark.parametrize("is_scanned", [False, True])
+def test_gradients_of_scanned_layers_are_sent_behind_the_loop(is_scanned: bool) -> None:
+    def loss(weights: Any, x: Any) -> Any:
+        if is_scanned:
+            x, _ = sw.scan(lambda h, w: (np.tanh(h @ w), None), x, weights)
+        for w in [] if is_scanned else weights:
+            x = np.tanh(x @ w)
+        return (x * x).sum()
+
+    w, stacked = (sw.ShapeDtypeStruct(shape, np.float32) for shape in ((2048, 2048), (6, 2048, 2048)))
+    x = sw.ShapeDtypeStruct((16384, 2048), np.float32)
+    options = {"mesh": sw.Mesh({"data": 8}), "in_shardings": (P(), P("data")), "out_shardings": P()}
+    weights = stacked if is_scanned else [w] * 6
+    estimate = sw.jit(sw.grad(loss), **options).lower(weights, x).compile().estimate("h100_sxm")
+    sent = sum(row.total for row in estimate.rows if row.kind == "transfer")
+    assert (estimate.exposed > 0.9 * sent) == is_scanned
+    assert any("scanned layers" in text for text in estimate.assumptions) == is_scanned
+
+
 def test_errors() -> None:
     program = _projection({"t": 8})
-    with pytest.raises(sw.ShardingError, match="estimate: hardware must be a built-in name") as caught:
+    with pytest.raises(ValueError, match="estimate: hardware must be a built-in name") as caught:
         program.estimate("h1000")
+    assert not isinstance(caught.value, sw.Error)
     assert str(caught.value).count(" (at ") == 1
     with pytest.raises(TypeError, match="estimate: hardware must be"):
         program.estimate(3)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "shardwise/analysis/border_accesses.h"
+#include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/fusion_roles.h"
 #include "shardwise/analysis/mergeable_groups.h"
 #include "shardwise/ir/op_def.h"
@@ -60,7 +61,9 @@ class Grouping {
   }
 
   void add_op(const OpView& op, FusionRole role) {
-    const Id own = groups_[op.id().index] = sets_.add(facts_of(op, role));
+    GroupFacts facts = facts_of(op, role);
+    facts.transfer_read = last_transfer(op);
+    const Id own = groups_[op.id().index] = sets_.add(facts);
     std::vector<Id> joined;
     for (size_t i = 0; i < op.operand_count(); ++i) {
       const ViewedValue read = roles_.viewed(op.operand(i));
@@ -98,6 +101,21 @@ class Grouping {
       case FusionRole::kOther: return {.core = GroupCore::kOther};
       default: return {};
     }
+  }
+
+  // The place, from 1, of the last kernel that a transfer waits for whose result the op reads; 0 if it reads none. A
+  // transfer that waits for no kernel, such as the gather of a weight, is issued in time.
+  size_t last_transfer(const OpView& op) {
+    size_t last = 0;
+    for (const ValueId operand : op.operands()) {
+      const OpId maker = module_.value(roles_.viewed(operand).value).op;
+      if (!maker || !moves_data(OpView(module_, maker).def().traits.collective)) continue;
+      for (const ValueId sent : OpView(module_, maker).operands()) {
+        const auto made = group_of(op, roles_.viewed(sent).value);
+        if (made && sets_.facts(*made).core != GroupCore::kBorder) last = std::max(last, sets_.place(*made) + 1);
+      }
+    }
+    return last;
   }
 
   // The group of the op that makes a value, in the region of `user`.

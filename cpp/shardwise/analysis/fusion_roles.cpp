@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shardwise/analysis/collective_price.h"
 #include "shardwise/analysis/product_format.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -50,8 +51,10 @@ bool is_alias(const OpView& op) {
           keeps_order(op));
 }
 
-// A constant of several numbers is read from memory, as an argument is.
+// A constant of several numbers is read from memory, as an argument is. A device knows its place.
 bool is_made_where_used(const OpView& op) {
+  const CollectiveKind collective = op.def().traits.collective;
+  if (collective != CollectiveKind::kNone && !moves_data(collective) && op.operand_count() == 0) return true;
   const auto* dense = op.attrs().find<DenseAttr>("value");
   return op.def().traits.constant_like && (dense == nullptr || dense->data.size() < 2 || dense->data.is_splat());
 }
@@ -112,8 +115,8 @@ void FusionRoles::add_view(const OpView& op) {
 }
 
 FusionRole FusionRoles::find(const OpView& op) const {
-  if (is_border(op)) return FusionRole::kBorder;
   if (is_made_where_used(op)) return FusionRole::kFree;
+  if (is_border(op)) return FusionRole::kBorder;
   const bool is_elementwise = op.def().traits.elementwise && op.result_count() == 1;
   if (is_elementwise && std::ranges::all_of(op.operands(), [&](ValueId value) { return is_free(value); })) {
     return FusionRole::kFree;

@@ -3,7 +3,8 @@
 // Classifies ops for fusion, by their definitions and rules:
 //
 //   kView          a name or a view of one operand: annotations, transpose, broadcast_in_dim, slice, a widening convert
-//   kFree          made where it is used: splats, iota, and elementwise ops of them, such as a causal mask
+//   kFree          made where it is used: splats, iota, axis_index, and elementwise ops of them: a causal mask, or that of
+//                  the one device that adds a replicated term to a sum
 //   kElementwise   exponential, add, select
 //   kRowReduction  a reduction of the last dims of several rows
 //   kReduction     any other one, such as a sum over columns

@@ -10,8 +10,13 @@ namespace {
 // A group with more neighbors stays as it is: each attempt to merge it looks at them all.
 constexpr size_t kMostNeighbors = 256;
 
+bool waits(const GroupFacts& core, const GroupFacts& other) {
+  return core.core_place > 0 && !core.has_batch && other.transfer_read > core.core_place;
+}
+
 bool fit(const GroupFacts& a, const GroupFacts& b, bool joins_products) {
   if (a.core == GroupCore::kBorder || b.core == GroupCore::kBorder) return false;
+  if (waits(a, b) || waits(b, a)) return false;
   if (a.core == GroupCore::kNothing || b.core == GroupCore::kNothing) return true;
   return joins_products && a.core == GroupCore::kProduct && b.core == GroupCore::kProduct;
 }
@@ -21,6 +26,7 @@ GroupFacts joined(const GroupFacts& a, const GroupFacts& b) {
   GroupFacts all = with_core;
   all.reduces_rows = a.reduces_rows || b.reduces_rows;
   all.products = a.products + b.products;
+  all.transfer_read = std::max(a.transfer_read, b.transfer_read);
   return all;
 }
 
@@ -28,6 +34,7 @@ GroupFacts joined(const GroupFacts& a, const GroupFacts& b) {
 
 MergeableGroups::Id MergeableGroups::add(GroupFacts facts) {
   const auto id = static_cast<Id>(groups_.size());
+  if (facts.core != GroupCore::kNothing) facts.core_place = id + 1;
   groups_.push_back({.parent = id, .place = id, .facts = facts, .reads = {}, .readers = {}, .apart = {}});
   return id;
 }

@@ -7,7 +7,15 @@
 //   %2 = add %0, %1        C reads A and B. A and C do not merge: B would wait for the group, and the group for B.
 //
 // Each group has a place; it reads only groups of lower places. Two groups merge at the place of either of them, if this
-// still holds then. They never merge if one reads the other's result from memory, as the sort does.
+// still holds then. They never merge if one reads the other's result from memory, as the sort does. A product does not
+// wait for a transfer of what is computed behind it:
+//
+//   %0 = dot …             A
+//   %1 = dot …             B
+//   %2 = all_reduce %1     a transfer
+//   %3 = add %0, %2        C reads A and the transfer. A and C do not merge: A would begin when the transfer is done.
+//
+// Batched products do, as of an attention, whose scores would be in memory.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +33,9 @@ struct GroupFacts {
   bool reduces_rows = false;
   int products = 0;
   int64_t scores = 0;  // elements of the result of the first product
+  // By the places where groups were added, from 1; 0: none.
+  size_t core_place = 0;     // of what it is built around
+  size_t transfer_read = 0;  // of the last group that a transfer waits for whose result it reads
 
   // A product, the reduction of its rows, and another product of them.
   bool is_attention() const { return products > 1 && reduces_rows; }

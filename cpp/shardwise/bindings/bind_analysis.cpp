@@ -16,6 +16,7 @@
 #include "shardwise/bindings/bind_program.h"
 #include "shardwise/bindings/bindings.h"
 #include "shardwise/bindings/gil.h"
+#include "shardwise/compiler/assigned_names.h"
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/called.h"
@@ -116,11 +117,11 @@ py::dict estimate_row(const Module& local, const EstimateRow& estimate, const Ha
   py::list ops;
   for (const OpId id : estimate.ops) ops.append(OpView(local, id).name());
   py::dict row(py::arg("op") = estimate.op.index, py::arg("name") = op.name(), py::arg("ops") = ops,
-               py::arg("file") = source.file, py::arg("line") = source.line, py::arg("variable") = source.variable,
-               py::arg("start_ps") = estimate.start_ps, py::arg("ps") = estimate.ps,
-               py::arg("exposed_ps") = estimate.exposed_ps, py::arg("bytes") = estimate.bytes,
-               py::arg("executions") = expected(estimate.executions), py::arg("is_transfer") = estimate.is_transfer,
-               py::arg("is_attention") = estimate.is_attention);
+               py::arg("file") = source.file, py::arg("line") = source.line,
+               py::arg("variable") = assigned_whole(source.variable), py::arg("start_ps") = estimate.start_ps,
+               py::arg("ps") = estimate.ps, py::arg("exposed_ps") = estimate.exposed_ps,
+               py::arg("bytes") = estimate.bytes, py::arg("executions") = expected(estimate.executions),
+               py::arg("is_transfer") = estimate.is_transfer, py::arg("is_attention") = estimate.is_attention);
   py::list numbers, stages;
   for (const OpId id : estimate.ops) numbers.append(id.index);
   for (const RowStage& stage : estimate.stages) {

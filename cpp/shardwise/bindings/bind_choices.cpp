@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include "shardwise/bindings/choice_rows.h"
+#include "shardwise/compiler/assigned_names.h"
 #include "shardwise/ir/value_names.h"
 
 namespace py = pybind11;
@@ -122,8 +123,8 @@ std::vector<WorkRow> work_of_unit(const CompileUnit& unit) {
     if (!work.repeated.empty()) axes = names_of_axes(*choice.mesh, work.repeated);
     std::optional<LostSplitRow> lost;
     if (work.lost) lost = row_of_lost(unit.module->context(), *choice.mesh, *work.lost);
-    rows.emplace_back(source.file, source.line, source.column, source.variable, std::string(work.name), work.flops,
-                      work.whole, executions, std::move(axes), work.dim, std::move(lost));
+    rows.emplace_back(source.file, source.line, source.column, assigned_whole(source.variable), std::string(work.name),
+                      work.flops, work.whole, executions, std::move(axes), work.dim, std::move(lost));
   }
   return rows;
 }
@@ -142,7 +143,7 @@ WayRows rows_of(const std::vector<PricedWay>& ways) {
 std::string variable_of(const Context& context, LocId loc) {
   const std::string name = context.name_of(loc);
   if (const std::optional<TextNames> text = text_names(name)) return name_in_text(text->names, 0);
-  return name.empty() ? context.resolve(loc).variable : name;
+  return name.empty() ? assigned_whole(context.resolve(loc).variable) : name;
 }
 
 std::shared_ptr<const Choices> choices_from_python(const std::optional<ChoiceRows>& rows) {

@@ -11,6 +11,7 @@
 
 #include "shardwise/bindings/attributes.h"
 #include "shardwise/choice/program_placements.h"
+#include "shardwise/compiler/assigned_names.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/refusals.h"
@@ -93,7 +94,7 @@ void bind_locations(py::class_<ResolvedSource>& locations) {
   locations.def_readonly("file", &ResolvedSource::file)
       .def_readonly("line", &ResolvedSource::line)
       .def_readonly("column", &ResolvedSource::column)
-      .def_readonly("variable", &ResolvedSource::variable)
+      .def_property_readonly("variable", [](const ResolvedSource& self) { return assigned_whole(self.variable); })
       .def("__repr__", [](const ResolvedSource& self) { return place_text(self.file, self.line); });
 }
 

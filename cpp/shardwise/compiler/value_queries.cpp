@@ -5,8 +5,11 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "shardwise/base/text.h"
+#include "shardwise/compiler/assigned_names.h"
 #include "shardwise/ir/place.h"
 #include "shardwise/ir/rewrite/walk.h"
 #include "shardwise/ir/value_names.h"
@@ -77,12 +80,21 @@ ValueQueries::ValueQueries(const Module& module, const Provenance& provenance) :
     if (function.body != module.main().body) append_values(module, function.body, values);
   }
   const std::vector<bool> inner = inner_values(module, provenance);
+  // The results of each call, in the order in which it unpacks them.
+  std::unordered_map<LocId, std::vector<ValueId>> results;
+  const auto is_result = [&](ValueId id) {
+    return module.value(id).op && !inner[id.index] && has_own_call(module, module.value(id).op);
+  };
+  for (const ValueId id : values) {
+    if (is_result(id)) results[call_of(module, loc_of(module, id))].push_back(id);
+  }
   std::set<std::pair<OpId, LocId>> named;
   for (const ValueId id : values) {
     const Value& value = module.value(id);
     Entry& entry = entries_.emplace_back(Entry{.value = id});
     if (value.op) entry.op = name_with_calls(module, provenance.called, value.op);
-    add_names(entry, inner[id.index]);
+    add_given_names(entry);
+    if (is_result(id)) add_variables(entry, results[call_of(module, loc_of(module, id))]);
     // A text may name an argument of several regions of an op at once, as with stablehlo.while.
     const OpId owner = value.op ? OpId{} : module.region(value.region).op;
     const bool is_named_before = owner && !entry.function.empty() && !named.emplace(owner, value.loc).second;
@@ -90,8 +102,8 @@ ValueQueries::ValueQueries(const Module& module, const Provenance& provenance) :
   }
 }
 
-// Those in the text, the one given to it, the variable assigned.
-void ValueQueries::add_names(Entry& entry, bool is_inner) {
+// Those in the text, and the one given to it.
+void ValueQueries::add_given_names(Entry& entry) {
   const Context& context = module_.context();
   const Value& value = module_.value(entry.value);
   LocId loc = loc_of(module_, entry.value);
@@ -102,13 +114,23 @@ void ValueQueries::add_names(Entry& entry, bool is_inner) {
     // %h and "@main %h" both find a value of main. Elsewhere "@f %h" is the name to show: %h alone may be main's.
     entry.names = {name, in_full(entry.function, name)};
     if (entry.function != main_symbol(module_)) std::swap(entry.names[0], entry.names[1]);
-    loc = context.location(loc).child;
-    given = context.name_of(loc);
+    given = context.name_of(context.location(loc).child);
   }
   if (!given.empty()) entry.names.push_back(std::move(given));
-  if (!value.op || is_inner || !has_own_call(module_, value.op)) return;
-  if (std::string variable = context.resolve(loc).variable; !variable.empty()) {
-    entry.names.push_back(std::move(variable));
+}
+
+// Those that the call is assigned to. The k-th of its results is the k-th leaf that is unpacked. If the program has
+// another number of them, such as one that is left of two, each may be any of the leaves: it is shown with all names.
+void ValueQueries::add_variables(Entry& entry, const std::vector<ValueId>& results) {
+  const auto place = static_cast<size_t>(std::ranges::find(results, entry.value) - results.begin());
+  const std::string assigned = module_.context().resolve(loc_of(module_, entry.value)).variable;
+  for (std::vector<std::string>& leaves : assigned_targets(assigned)) {
+    if (leaves.size() == results.size()) {
+      entry.names.push_back(std::move(leaves[place]));
+    } else {
+      if (leaves.size() > 1) entry.names.push_back(join(leaves, ", "));
+      entry.names.insert(entry.names.end(), leaves.begin(), leaves.end());
+    }
   }
 }
 

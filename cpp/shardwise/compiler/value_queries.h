@@ -6,7 +6,7 @@
 //   h = np.tanh(x @ w)          # train.py:31
 //
 //   ValueQueries names(module, provenance);
-//   names.find("h")                the value assigned to h; also names given by sw.name
+//   names.find("h")                the value assigned to h; also names given by sw.name. Of a, b = f(x), each has its own
 //   names.find("dot_general")      the results of all these ops; "dot_general[0]": of the first
 //   names.find("train.py:31")      all values of the line
 //
@@ -49,7 +49,8 @@ class ValueQueries {
     std::vector<std::string> names = {};  // the one to show first
     bool is_repeated = false;             // users see it as another value of this name
   };
-  void add_names(Entry& entry, bool is_inner);
+  void add_given_names(Entry& entry);
+  void add_variables(Entry& entry, const std::vector<ValueId>& results);
 
   const Module& module_;
   std::vector<Entry> entries_;  // of all functions, main first

@@ -19,7 +19,7 @@ struct ResolvedSource {
   std::string file = {};
   int32_t line = 0;
   int32_t column = 0;
-  std::string variable = {};  // the variable that holds the call's result; empty when unknown
+  std::string variable = {};  // those that hold the result of the call (assigned_names.h); empty when unknown
 };
 
 // A piece of user code, kept alive by the context that refers to it.

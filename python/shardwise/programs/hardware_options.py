@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import ShardingError, described, message, reworded, shown
+from ..errors import described, message, reworded, shown
 from ..hardware import Hardware, list as list_hardware, load
 
 __all__ = ["checked_hardware", "checked_limit"]
@@ -29,7 +29,7 @@ def checked_hardware(what: str, given: Any) -> Hardware:
     """``given``, or the hardware that it names.
 
     Raises:
-        ShardingError: no built-in name and no file. ParseError: a file of another form. TypeError: other values.
+        ValueError: no built-in name and no file. ParseError: a file of another form. TypeError: other values.
     """
     if isinstance(given, Hardware):
         return given
@@ -41,21 +41,21 @@ def checked_hardware(what: str, given: Any) -> Hardware:
     except (OSError, TypeError, ValueError) as error:
         rest = str(error).removeprefix("hardware.load: ")
         text = f"{what}: hardware{' ' if rest.startswith('must ') else ': '}{rest}"
-        raise (ShardingError(text) if isinstance(error, OSError) else reworded(error, text)) from None
+        raise (ValueError(text) if isinstance(error, OSError) else reworded(error, text)) from None
 
 
 def checked_limit(what: str, given: Any) -> int:
     """The bytes that ``given`` stands for: a number, a size such as ``"80GB"``, or hardware, less what it reserves.
 
     Raises:
-        ValueError: a negative size. ShardingError: neither a size nor hardware.
+        ValueError: a negative size, or neither a size nor hardware.
     """
     found = _bytes_of(what, given)
     if found is not None:
         return found
     if isinstance(given, str) and given not in list_hardware() and not os.path.exists(given):
         rule = "a limit of memory must be a size, such as '80GB' or '16GiB', or hardware"
-        raise ShardingError(message(what, rule, shown(given)))
+        raise ValueError(message(what, rule, shown(given)))
     hardware = checked_hardware(what, given)
     return hardware.memory_bytes - hardware.reserved_bytes
 

@@ -108,7 +108,7 @@ class ProgramReports:
             hardware: a :class:`shardwise.hardware.Hardware`, its name, or a path. Default: that of ``jit(hardware=)``.
 
         Raises:
-            ShardingError: no built-in name and no file. MeshError: the hardware joins fewer devices than the mesh has.
+            ValueError: no built-in name and no file. MeshError: the hardware joins fewer devices than the mesh has.
 
         >>> import numpy as np, shardwise as sw
         >>> import ml_dtypes
@@ -149,7 +149,7 @@ class ProgramReports:
                 name, without its reserved bytes. The report then says whether the program fits.
 
         Raises:
-            ValueError: a negative limit, or one for all devices together. ShardingError: neither a size nor hardware.
+            ValueError: a negative limit, one for all devices together, or neither a size nor hardware.
 
         >>> import numpy as np, shardwise as sw
         >>> x = sw.ShapeDtypeStruct((1 << 20, 256), np.float32)

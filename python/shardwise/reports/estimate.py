@@ -27,8 +27,6 @@ _RIGHT = ("seconds", "executions", "total", "exposed", "bytes")
 _COLUMNS: Getters = {
     name: attrgetter(name) for name in ("where", "name", "kind", "stream", "bound", "axis", "cause", "file", "variable")
 }
-# What else users call a column.
-_COLUMN_NAMES = {"line": "where", "op": "name"}
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _PS = 1e12  # picoseconds in a second
 
@@ -151,6 +149,14 @@ class Estimate(Report[EstimateRow]):
         self._model_products = model_products
         self._spans = tuple(spans)
         self._live = live  # computed for a trace alone: it takes longer than the estimate
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the step: :attr:`estimate`. ``float(program.estimate())`` is the same number."""
+        return float(self.estimate)
+
+    def __float__(self) -> float:
+        return self.seconds
 
     @property
     def exposed(self) -> float:
@@ -295,7 +301,7 @@ class Estimate(Report[EstimateRow]):
 
 def checked_columns(what: str, keys: Iterable[Any]) -> tuple[str, ...]:
     """The columns to group by, in the table's words. Raises ValueError for an unknown one."""
-    return checked_keys(what, [_COLUMN_NAMES.get(key, key) if isinstance(key, str) else key for key in keys], _COLUMNS)
+    return checked_keys(what, ["name" if isinstance(key, str) and key == "op" else key for key in keys], _COLUMNS)
 
 
 def estimate_of(
@@ -396,12 +402,21 @@ def _terms(calibration: Calibration) -> Iterator[str]:
     yield f"fitted on {calibration}"
 
 
+def _sends_behind_loops(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the device waits for a reduction outside of loops, and has loops."""
+    has_loop = any(row["executions"] > 1 for row in rows)
+    sums = ("shardwise.all_reduce", "shardwise.reduce_scatter")
+    return has_loop and any(row["name"] in sums and row["executions"] == 1 and row["exposed_ps"] > 0 for row in rows)
+
+
 def _assumptions(bounds: Sequence[int], rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """What is not modelled, and what is assumed of this program."""
     found = ["not modelled: contention with other jobs, stragglers, the host, allocation"]
     kinds = {row["kind"] for row in rows}
     if "assumed" in kinds:
         found.append("a loop of unknown length has 16 trips, or the declared ones")
+    if _sends_behind_loops(rows):
+        found.append("what a loop stacks or adds up, such as gradients of scanned layers, is sent after the loop")
     if "branch" in kinds:
         found.append("each branch counts with its declared share, or an equal one")
     if max(bounds, default=0) >= SATURATED:

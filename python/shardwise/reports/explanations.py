@@ -38,6 +38,8 @@ Lines = Iterator[tuple[int, str]]  # depth and text
 _LONGEST = 16
 _MEANINGS = 8  # of a name that are listed
 _NAMES = 5  # that an error lists
+_MOST_TOLD = 4  # values and decisions of a source line that are printed
+_LINE = re.compile(r".+(:|, line )\d+")
 _DIALECTS = ("stablehlo.", "sdy.", "chlo.")  # names of ops begin so
 
 
@@ -376,11 +378,15 @@ class Explanation:
 
     def __repr__(self) -> str:
         heading = self._heading()
-        rest = [str(part) for part in (*self._explained(), *self._instead())]
+        rest = [_indented(iter(lines)) for lines in self._explained()] + [str(part) for part in self._instead()]
         return "\n".join([heading] * bool(heading) + rest)
 
-    def _explained(self) -> tuple[ValueExplanation | Decision, ...]:
-        return (*self.values, *self.decisions)
+    def _explained(self) -> list[list[tuple[int, str]]]:
+        """The lines of each value and decision; of a source line with many of them, those that tell most."""
+        if not _LINE.fullmatch(self.name):
+            parts: tuple[ValueExplanation | Decision, ...] = (*self.values, *self.decisions)
+            return [list(part._lines()) for part in parts]
+        return [*_summarized(self.values, "values"), *_summarized(self.decisions, "decisions")]
 
     def _instead(self) -> tuple[Instead, ...]:
         return () if self.instead is None else (self.instead,)
@@ -392,9 +398,9 @@ class Explanation:
 
         heading = self._heading()
         parts: list[Any] = [Text(heading)] if heading else []
-        for explained in self._explained():
+        for lines in self._explained():
             trees: list[Tree] = []
-            for depth, text in explained._lines():
+            for depth, text in lines:
                 del trees[depth:]
                 label = Text(text, style="bold" if depth == 0 else "")
                 trees.append(trees[-1].add(label) if trees else Tree(label))
@@ -404,9 +410,33 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         heading = self._heading()
-        body = "".join(_html(list(explained._lines())) for explained in self._explained())
+        body = "".join(map(_html, self._explained()))
         body += "".join(f"<p>{escape(str(part))}</p>" for part in self._instead())
         return (f"<p>{escape(heading)}</p>" if heading else "") + body
+
+
+def _summarized(parts: Sequence[ValueExplanation | Decision], field_name: str) -> list[list[tuple[int, str]]]:
+    """The first ones of a source line, without those that are explained like one before: in other layers, say."""
+    told: dict[Any, list[list[tuple[int, str]]]] = {}
+    for part in parts:
+        told.setdefault(_reasons(part), []).append(list(part._lines()))
+    found = []
+    for alike in list(told.values())[:_MOST_TOLD]:
+        more = [(1, f"… and {len(alike) - 1} more for the same reasons")] * (len(alike) > 1)
+        found.append([*alike[0], *more])
+    left_out = sum(len(alike) for alike in list(told.values())[_MOST_TOLD:])
+    if left_out:
+        found.append([(0, f"… {left_out} more {field_name}: .{field_name} has all of them")])
+    return found
+
+
+def _reasons(part: ValueExplanation | Decision) -> Any:
+    """What an explanation has in common with those of equal values, on whatever paths their axes came."""
+    if not isinstance(part, ValueExplanation):
+        return part.op, tuple(part._lines())
+    axes = tuple((axis.axis, axis.dim, axis.origin, axis.location) for axis in part.axes)
+    lost = tuple((axis.axis, axis.dim, axis.reason, axis.rule) for axis in part.lost)
+    return part.op, part.type, part.sharding, axes, lost, part.counterfactuals
 
 
 def explanation_of(

@@ -18,11 +18,20 @@ AnyGroup = TypeVar("AnyGroup", bound="Group")
 _MOST_ROWS = 40  # of groups that are printed
 
 
+_OTHER_NAMES = {"line": "where"}  # what else users call a column
+
+
 def checked_keys(what: str, keys: Sequence[str], columns: Getters) -> tuple[str, ...]:
-    """The columns to group by. Raises ValueError for an unknown column, TypeError for no sequence."""
+    """The columns to group by: ``"line"`` is ``"where"``.
+
+    Raises:
+        ValueError: an unknown column. TypeError: no sequence.
+    """
     if not isinstance(keys, Iterable):
         raise TypeError(message(what, "keys must be a sequence of names of columns", shown(keys)))
     keys = (keys,) if isinstance(keys, str) else tuple(keys)
+    named: tuple[Any, ...] = keys  # what users gave
+    keys = tuple(_OTHER_NAMES.get(key, key) if isinstance(key, str) else key for key in named)
     for key in keys:
         if not is_one_of(key, columns):
             raise ValueError(message(what, f"keys must be of {', '.join(columns)}", repr(key)))

@@ -66,8 +66,8 @@ class Ledger(Report[CollectiveRow]):
         """The ledger grouped by columns, the group of most bytes first.
 
         Args:
-            keys: any of ``"where"``, ``"kind"``, ``"axes"``, ``"devices"``, ``"type"``, ``"cause"``, ``"file"``,
-                ``"dtype"``, ``"name"``. Default: ``"where"`` and ``"kind"``.
+            keys: any of ``"where"`` (or ``"line"``), ``"kind"``, ``"axes"``, ``"devices"``, ``"type"``, ``"cause"``,
+                ``"file"``, ``"dtype"``, ``"name"``. Default: ``"where"`` and ``"kind"``.
 
         Raises:
             ValueError: a key is not a column.

@@ -104,9 +104,9 @@ class MemoryReport(Report[MemoryRow]):
         self._moments = moments
 
     @property
-    def fits(self) -> bool:
-        """Whether the peak is within the limit; true without one."""
-        return self.limit is None or self.peak_bytes <= self.limit
+    def fits(self) -> bool | None:
+        """Whether the peak is within the limit; None without one: pass ``limit=`` to ``memory()``."""
+        return None if self.limit is None else self.peak_bytes <= self.limit
 
     def timeline(self) -> MemoryTimeline:
         """The bytes that are alive at each moment of the run."""
@@ -121,8 +121,8 @@ class MemoryReport(Report[MemoryRow]):
         """The values at the peak grouped by columns, the group of most bytes first.
 
         Args:
-            keys: any of ``"where"``, ``"op"``, ``"value"``, ``"type"``, ``"file"``, ``"dtype"``, ``"category"``.
-                Default: ``"where"`` and ``"op"``.
+            keys: any of ``"where"`` (or ``"line"``), ``"op"``, ``"value"``, ``"type"``, ``"file"``, ``"dtype"``,
+                ``"category"``. Default: ``"where"`` and ``"op"``.
 
         Raises:
             ValueError: a key is not a column.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolves a code object and a bytecode offset to a file, line, column and variable name.
+"""Resolves a code object and a bytecode offset to a file, line, column and variable names.
 
 Recording an op stores only the code object and the offset. A location is resolved when it is read.
 
@@ -13,11 +13,10 @@ import sys
 from bisect import bisect_right
 from types import CodeType
 
+from .stored_names import stored_names
+
 __all__ = ["resolve"]
 
-_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
-# Between a call and the store of its result: inline caches, copies for `a = b = f()` and `(a := f())`.
-_TRANSPARENT = frozenset({"CACHE", "COPY", "EXTENDED_ARG", "NOP"})
 _MAX_TABLES = 4096
 
 # Keyed by identity, because code objects of different files may be equal. The entry keeps its code object alive.
@@ -25,15 +24,21 @@ _tables: dict[int, tuple[CodeType, _Table]] = {}
 
 
 class _Table:
-    """The instructions of one code object: where each begins, its line and column, and the name it stores to."""
+    """The instructions of one code object: where each begins, its line and column, and the names it is stored to."""
 
-    __slots__ = ("columns", "lines", "offsets", "variables")
+    __slots__ = ("_instructions", "_targets", "columns", "lines", "offsets")
 
     def __init__(self, code: CodeType) -> None:
-        instructions = list(dis.get_instructions(code))
-        self.offsets = [instruction.offset for instruction in instructions]
+        self._instructions = list(dis.get_instructions(code))
+        self._targets: dict[int, str] = {}
+        self.offsets = [instruction.offset for instruction in self._instructions]
         self.lines, self.columns = _positions(code, self.offsets)
-        self.variables = [_stored_to(instructions, i + 1) for i in range(len(instructions))]
+
+    def targets(self, i: int) -> str:
+        """The names that the result of instruction ``i`` is stored to."""
+        if i not in self._targets:
+            self._targets[i] = stored_names(self._instructions, i + 1)
+        return self._targets[i]
 
 
 def _positions(code: CodeType, offsets: list[int]) -> tuple[list[int], list[int]]:
@@ -42,22 +47,13 @@ def _positions(code: CodeType, offsets: list[int]) -> tuple[list[int], list[int]
     return [line or code.co_firstlineno for line, *_ in found], [(c or 0) + 1 for _, _, c, _ in found]
 
 
-def _stored_to(instructions: list[dis.Instruction], i: int) -> str:
-    while i < len(instructions) and instructions[i].opname in _TRANSPARENT:
-        i += 1
-    if i == len(instructions) or not instructions[i].opname.startswith(_STORES):
-        return ""
-    # Python 3.13 joins STORE_FAST with its neighbour: argval is then a pair of names, the stored one first.
-    name = instructions[i].argval
-    return str(name[0] if isinstance(name, tuple) else name)
-
-
 def resolve(code: CodeType, offset: int) -> tuple[str, int, int, str]:
     """The source of the instruction at ``offset`` (bytes) of ``code``.
 
     Returns:
-        File, line and column (both from 1), and the variable that the instruction's result is stored to right away;
-        "" when it is not. An offset inside an instruction's inline cache counts as the instruction.
+        File, line and column (both from 1), and the variables that the instruction's result is stored to, as an
+        assignment has them: ``"h"``, ``"g = h"``, ``"a, b"``; "" without any. An offset inside an instruction's inline
+        cache counts as the instruction.
 
     Source: CPython's ``co_positions`` (PEP 657) and ``co_lines`` (PEP 626).
 
@@ -74,7 +70,7 @@ def resolve(code: CodeType, offset: int) -> tuple[str, int, int, str]:
         known = _tables[id(code)] = (code, _Table(code))
     table = known[1]
     i = max(bisect_right(table.offsets, offset) - 1, 0)
-    return shown_file(code.co_filename), table.lines[i], table.columns[i], table.variables[i]
+    return shown_file(code.co_filename), table.lines[i], table.columns[i], table.targets(i)
 
 
 def shown_file(file: str) -> str:

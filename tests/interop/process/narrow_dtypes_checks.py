@@ -79,6 +79,13 @@ def test_reductions_over_devices(name: str) -> None:
     compare(REDUCTIONS, numbers(name))
 
 
+def test_zeros_of_float16_beside_another_reduction() -> None:
+    """XLA:CPU returned 0.0 for the minimum of both zeros where it had transposed the elements for an argmin."""
+    names = ("max", "min", "argmax", "argmin", "running maximum")
+    for what in (("min", "argmin"), ("max", "argmax"), names):
+        compare({name: REDUCTIONS[name] for name in what}, numbers("float16"))
+
+
 @pytest.mark.parametrize("name", in_turn(BYTES))
 def test_extremes_of_all_values(name: str) -> None:
     """float8_e8m0fnu has no sign and no zero; NaN of the fnuz formats is the pattern of -0."""

@@ -329,6 +329,24 @@ TEST(Fusion, AChainOfManyViewsIsSeenThrough) {
 }
 
 // A chain of elementwise groups that join one by one, each of which reads another sort from memory.
+TEST(MergeableGroups, AProductDoesNotWaitForATransferBehindIt) {
+  MergeableGroups groups;
+  const auto early = groups.add({});
+  const auto product = groups.add({.core = GroupCore::kProduct, .products = 1});
+  const auto late = groups.add({});
+  const auto reads = [&](MergeableGroups::Id sent) {
+    const auto add = groups.add({.transfer_read = groups.place(sent) + 1});
+    groups.add_read(add, product, false);
+    return add;
+  };
+  const auto behind = reads(late), after_behind = groups.add({});
+  groups.add_read(after_behind, behind, false);
+  EXPECT_FALSE(groups.merge(product, behind, false));
+  EXPECT_TRUE(groups.merge(behind, after_behind, false));
+  EXPECT_FALSE(groups.merge(product, after_behind, false));
+  EXPECT_TRUE(groups.merge(product, reads(early), false));
+}
+
 TEST(MergeableGroups, NeighborsAreLookedAtAFewTimes) {
   MergeableGroups groups;
   MergeableGroups::Id chain = groups.add({});

@@ -214,7 +214,7 @@ RowGroups groups_along(const OpView& op, const BatchAxes& axes, const Attrs& fie
     const AxisSet set = axes.inside(ref);
     if (axes.mesh() == nullptr || axes.rows(set) != ref.size) {
       fail<UnsupportedError>(op.name(), "devices that communicate must differ along manual axes only", axis_text(raw),
-                             "make the axis manual");
+                             "make the axis manual; of an axis of vmap, differentiate around the vmap");
     }
     found.axes |= set;
     for (const size_t axis : axes.members(set)) found.order.push_back(axis);

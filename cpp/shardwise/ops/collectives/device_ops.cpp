@@ -287,7 +287,7 @@ DeviceNumber position_of(const OpView& op, const BatchAxes& axes) {
     if (axes.mesh() == nullptr || axes.rows(set) != ref.size) {
       fail<UnsupportedError>(op.name(), "the axes of a device's position must be manual",
                              axes.mesh() == nullptr ? std::string(op.name()) : axis_text(*axes.mesh(), ref),
-                             "make the axis manual");
+                             "make the axis manual; of an axis of vmap, differentiate around the vmap");
     }
     for (const size_t axis : axes.members(set) | std::views::reverse) {
       number.digits.push_back({axis, scale});

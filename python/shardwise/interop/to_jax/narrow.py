@@ -2,6 +2,8 @@
 """The forms in which values of narrow dtypes are combined.
 
 bfloat16, float8_…, float4_…    sums and products in float32, rounded once
+float16                         the same, and maxima and minima of dims in float32: in a fusion, XLA:CPU may return
+                                either zero for the minimum of both
 int2, int4, uint2, uint4        int8 or uint8, since XLA has no reductions of them
 float8_e8m0fnu                  maxima and minima as ranks: its least value is subnormal in float32, which XLA:CPU
                                 flushes to zero, and it has no zero
@@ -17,7 +19,7 @@ from ..source.narrow_dtypes import is_narrow_float, is_small_integer
 from ..source.scope import Scope, call, listed
 
 __all__ = [
-    "Form", "converted", "form_of", "form_of_choice", "form_of_integer", "returned", "rows_returned",
+    "Form", "converted", "form_of", "form_of_choice", "form_of_dims", "form_of_integer", "returned", "rows_returned",
 ]  # fmt: skip
 
 _RANKED = "float8_e8m0fnu"
@@ -77,6 +79,13 @@ def form_of(scope: Scope, dtype: str, combiner: str | None) -> Form | None:
     if is_narrow_float(dtype) and name in ("add", "multiply", "sum", "prod"):
         return _cast(dtype, "float32")
     return None
+
+
+def form_of_dims(scope: Scope, dtype: str, combiner: str) -> Form | None:
+    """How the elements of whole dims are combined on one device, by the name of an op."""
+    if dtype == "float16" and combiner.removeprefix("stablehlo.") in _SIGNS:
+        return _cast(dtype, "float32")
+    return form_of(scope, dtype, combiner)
 
 
 def form_of_choice(region: Region, dtype: str) -> Form | None:

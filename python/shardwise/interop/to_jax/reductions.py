@@ -23,7 +23,7 @@ from ..source.scope import Scope, call, listed
 from ..source.target import attributes
 from .elementwise import binary_function
 from .movement import empty
-from .narrow import Form, converted, form_of, form_of_choice, returned, rows_returned
+from .narrow import Form, converted, form_of_choice, form_of_dims, returned, rows_returned
 from .target import emits
 
 __all__ = ["combiner_of"]
@@ -56,7 +56,7 @@ def _forms(scope: Scope, op: Op) -> list[Form | None]:
     region, dtypes = op.regions[0], [result.type.dtype for result in op.results]
     name = op_of_combiner(region)
     if name is not None:
-        return [form_of(scope, dtypes[0], name)]
+        return [form_of_dims(scope, dtypes[0], name)]
     forms = [form_of_choice(region, dtype) for dtype in dtypes]
     for form, dtype in zip(forms, dtypes):
         if form is None and is_small_integer(dtype):

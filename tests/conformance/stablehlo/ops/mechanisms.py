@@ -28,6 +28,7 @@ from tests.conformance.stablehlo.ops.specified import (
     convolved,
     flushed,
     is_subnormal,
+    lexicographic,
     scattered,
     selected_and_scattered,
     upper_half,
@@ -259,6 +260,17 @@ def _complex_order(d: Difference) -> Any:
     return np.any([np.isnan(x) & same(d.ours, x) for x in d.operands()], axis=0)
 
 
+def _equal_real_parts(d: Difference) -> Any:
+    """Where ours is the lexicographic one, of operands of which XLA takes real parts for equal."""
+    named = _of_ops("maximum", "minimum", "clamp", "broadcast_maximum", "broadcast_minimum")
+    if d.dtype.name not in COMPLEX or not named(d):
+        return _nothing(d)
+    operands = d.operands()
+    real = [flushed(x).real for x in operands]
+    tied = np.any([x == y for i, x in enumerate(real) for y in real[:i]], axis=0)
+    return tied & same(d.ours, lexicographic(d.instance.op.partition(".")[2].removeprefix("broadcast_"), operands))
+
+
 def _ties(d: Difference) -> Any:
     return d.agrees(selected_and_scattered(d.instance)) if _of_ops("select_and_scatter")(d) else _nothing(d)
 
@@ -434,6 +446,14 @@ MECHANISMS: list[Mechanism] = [
         "the NaN, as IEEE-754-2019 maximum does for real numbers; XLA returns the other operand.",
         _complex_order,
         _pointwise("stablehlo.maximum", "complex64", [complex(np.nan, 0.5)], [1 + 1j]),
+    ),
+    Mechanism(
+        "maximum and minimum of complex numbers with equal real parts",
+        "The specification: for complex numbers, the lexicographic maximum of (real, imaginary) pairs. XLA's maximum "
+        "compares real parts alone, and subnormal ones as zeros; of equal ones, it returns the first operand. "
+        "(JAX's own functions do not use it.)",
+        _equal_real_parts,
+        _pointwise("stablehlo.maximum", "complex64", [1 - 1j], [1 + 7j]),
     ),
     Mechanism(
         "integers narrower than a byte",

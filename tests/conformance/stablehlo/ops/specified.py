@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -174,6 +174,19 @@ def compared(instance: Instance, operands: list[Array]) -> Array | None:
     if direction is None or "TOTALORDER" in instance.body:
         return None
     return np.asarray(COMPARISONS[direction[1]](*operands))
+
+
+def lexicographic(op: str, operands: Sequence[Array]) -> Array:
+    """The maximum, minimum or clamp of complex numbers, by their (real, imaginary) pairs; of equal ones, the first."""
+    if op == "clamp":
+        low, x, high = operands
+        return lexicographic("minimum", (lexicographic("maximum", (x, low)), high))
+    x, y = operands
+    if op == "minimum":
+        is_first = (x.real < y.real) | ((x.real == y.real) & (x.imag <= y.imag))
+    else:
+        is_first = (x.real > y.real) | ((x.real == y.real) & (x.imag >= y.imag))
+    return np.where(is_first, x, y)
 
 
 def is_subnormal(x: Array) -> Any:
