@@ -339,7 +339,11 @@ def options() -> argparse.ArgumentParser:
     add("--hidden-axis", metavar="AXIS", help="this axis of the mesh splits hidden units and heads instead")
     add("--experts", type=int, help="experts of a layer (as many as devices)")
     add("--groups", type=int, help="sequences of a step, the groups of the gate (as many as devices)")
-    add("--tokens", type=int, help="tokens of a sequence (32; 8 with many groups and experts; 128 with --no-run)")
+    add(
+        "--tokens",
+        type=int,
+        help="tokens of a sequence (32; 8 with many groups and experts; as many as experts with --no-run)",
+    )
     add("--capacity-factor", type=float, default=1.25, help="room of an expert, in fair shares (1.25)")
     add("--capacity", type=int, help="room of an expert for one group, in tokens, instead of the factor")
     add("--top-k", type=int, default=2, help="experts of a token: 1 or 2 (2)")
@@ -393,7 +397,8 @@ def setting_of(args: argparse.Namespace) -> Setting:
     head_dim = 128 if paper else max(1, model_dim // max(heads, 1))
     groups = mesh.size if args.groups is None else args.groups
     many = groups * experts > MANY
-    length = (128 if paper else 8 if many else 32) if args.tokens is None else args.tokens
+    # As many tokens as experts: two slots for each token, which the top-2 gate fills.
+    length = (max(128, experts) if paper else 8 if many else 32) if args.tokens is None else args.tokens
     steps = (0 if many else 300) if args.steps is None else args.steps
     vocabulary = 32000 if paper else 256
     config = models.TransformerConfig(args.layers, moe, heads, head_dim, vocabulary=vocabulary, length=length)

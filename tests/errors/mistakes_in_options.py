@@ -195,3 +195,33 @@ def out_axes_beyond_the_dims() -> None:
 )
 def out_axes_of_none() -> None:
     on_mesh(sw.vmap(lambda x: x, out_axes=None))(X)
+
+
+# ---- weight-update sharding -----------------------------------------------------------------------------------------
+
+AXES = r"^jit: shard_update must be the name of an axis, a sub-axis, or a tuple of them, got "
+
+
+@row(sw.ShardingError, AXES + r"int 3; write shard_update='data' \(at [^)]*\)$")
+def shard_update_of_a_number() -> None:
+    on_mesh(power, shard_update=3)
+
+
+@row(sw.ShardingError, AXES + r"tuple \(\); write shard_update='data' \(at [^)]*\)$")
+def shard_update_of_no_axis() -> None:
+    on_mesh(power, shard_update=())
+
+
+@row(sw.ShardingError, r'^sharding: an axis must be of mesh @mesh, got "batch"; use one of .* \(at [^)]*\)$')
+def shard_update_of_an_unknown_axis() -> None:
+    on_mesh(lambda x: x + x, shard_update="batch")(X)
+
+
+@row(sw.ShardingError, r"^jit: gather_dtype is an option of shard_update, got 'bfloat16'; name axes: .* \(at [^)]*\)$")
+def gather_dtype_without_shard_update() -> None:
+    on_mesh(power, gather_dtype="bfloat16")
+
+
+@row(sw.ShardingError, r"^jit: gather_dtype must be a dtype of floats, got int32 \(at [^)]*\)$")
+def gather_dtype_of_integers() -> None:
+    on_mesh(power, shard_update="data", gather_dtype=np.int32)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden texts: ``tests/golden/<pass>/<what>.mlir`` is a program before and after one pass.
 
+A line ``// option shard_update={"data"}`` of its comment is an option of the compilation.
+
 ``SHARDWISE_UPDATE_GOLDEN=1 pytest tests/partition/test_golden.py`` writes what the passes do now; read the difference.
 """
 
@@ -32,7 +34,8 @@ def test_pass_gives_the_golden_text(path: Path) -> None:
     assert comment.startswith("// "), "a golden text says in its first line what it shows"
     module = _core.ir.parse(before)
     assert before == comment + module.text(), "the text before the pass is as the printer writes it"
-    found = _core.passes.run_passes(module, [name]).text()
+    options = dict(re.findall(r"^// option (\w+)=(.*)$", comment, re.MULTILINE))
+    found = _core.passes.run_passes(module, [name], **options).text()
     if os.environ.get("SHARDWISE_UPDATE_GOLDEN"):
         path.write_text(before + marker + found)
     else:

@@ -23,7 +23,7 @@ from tests.style.source_tree import (
 from tools.public_api import package_names
 
 CPP_TESTS = ROOT / "tests" / "unit"
-PASSES = ("transforms", "propagation", "explanation", "reshard", "partition", "compiler")
+PASSES = ("transforms", "propagation", "explanation", "shard_update", "reshard", "partition", "compiler")
 # ir/op_def.h names the defaults that ops/ defines; nothing else may look up.
 OP_NAME = re.compile(r'"(?:stablehlo|chlo|sdy|shardwise)\.[a-z_]+"')
 

@@ -29,6 +29,7 @@
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
+#include "shardwise/shard_update/shard_update.h"
 
 namespace py = pybind11;
 
@@ -194,6 +195,19 @@ py::dict plan_of_reshard(const Dims& shape, int64_t item, const TensorSharding& 
   return py::dict(py::arg("moves") = moves, py::arg("bytes") = plan.bytes, py::arg("tiles") = tiles);
 }
 
+std::vector<py::dict> shard_update_rows(const CompileUnit& unit) {
+  std::vector<py::dict> rows;
+  if (unit.context.shard_update == nullptr) return rows;
+  for (const ShardedState& state : unit.context.shard_update->states) {
+    rows.push_back(py::dict(py::arg("name") = state.name, py::arg("type") = state.type,
+                            py::arg("layout") = state.layout, py::arg("group") = state.group,
+                            py::arg("shard_bytes") = state.shard_bytes, py::arg("padding") = state.padding,
+                            py::arg("is_weight") = state.is_weight, py::arg("gathered") = state.gathered,
+                            py::arg("reason") = state.reason, py::arg("location") = state.location));
+  }
+  return rows;
+}
+
 // The same program with an edited local stage: tests plant faults in it.
 UnitPtr with_local_stage(const CompileUnit& unit, const std::shared_ptr<Module>& local) {
   auto edited = std::make_shared<CompileUnit>(unit);
@@ -285,6 +299,7 @@ void bind_passes(py::module_& module) {
       .def_property_readonly("result_shardings", &result_shardings)
       .def("collectives", &ledger)
       .def("repeated", &repeated_rows)
+      .def_property_readonly("shard_update", &shard_update_rows)
       .def("with_local_stage", &with_local_stage);
   bind_choices(units);
   bind_explanations(units);

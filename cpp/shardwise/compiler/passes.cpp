@@ -18,6 +18,7 @@
 #include "shardwise/propagation/shardy/lift_inlined_meshes.h"
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/propagation/shardy/remove_size_one_axes.h"
+#include "shardwise/shard_update/shard_update.h"
 #include "shardwise/transforms/form_scans.h"
 #include "shardwise/transforms/inline_calls.h"
 #include "shardwise/transforms/simplify.h"
@@ -31,8 +32,8 @@ namespace {
 // resharded once. Scans are formed of the loops that are left in the local program, and
 // show which rows a value is kept in. What is computed again for its memory comes last: no pass merges it.
 constexpr std::array kPipeline{
-    kInlineCalls,  kSimplify, kPropagate,           kLegalize,  kSimplifyLoops, kChoose, kAssign,
-    kPlanReshards, kLocalize, kOptimizeCollectives, kFormScans, kRematerialize,
+    kInlineCalls, kSimplify,     kShardUpdate, kPropagate,           kLegalize,  kSimplifyLoops, kChoose,
+    kAssign,      kPlanReshards, kLocalize,    kOptimizeCollectives, kFormScans, kRematerialize,
 };
 
 void change_nothing(Module&) {}

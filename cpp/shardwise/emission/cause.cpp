@@ -12,7 +12,7 @@ std::string text_of_kind(const Cause& cause) {
   const std::string_view op = short_name(cause.of);
   switch (cause.kind) {
     case Cause::kNone: break;
-    case Cause::kAnnotation: return "annotation";
+    case Cause::kAnnotation: return cause.detail.empty() ? "annotation" : cause.detail;
     case Cause::kReshard: return "reshard";
     case Cause::kOperand: return str("operand ", cause.index, " of ", op, cause.detail);
     case Cause::kMainArgument: return cause.detail;

@@ -34,7 +34,7 @@ struct Cause {
   Kind kind = kNone;
   std::string_view of = {};  // the op or the function; empty: main
   size_t index = 0;
-  std::string detail = {};  // the method; of an operand: why its range needs another sharding
+  std::string detail = {};  // the method; who annotated; of an operand: why its range needs another sharding
   bool is_after_loop = false;
 
   std::string text() const;

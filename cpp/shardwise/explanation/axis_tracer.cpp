@@ -63,7 +63,10 @@ PathId AxisTracer::extended(PathId path, const PathStep& step) {
 }
 
 Label AxisTracer::label_of(OpId op) const {
-  return {.text = name_with_calls(module_, history_.provenance().called, op),
+  std::string text = name_with_calls(module_, history_.provenance().called, op);
+  // A constraint that a pass has written says so.
+  if (const std::string* by = module_.attrs(op).find<std::string>(kCauseAttr); by != nullptr) text += str(" of ", *by);
+  return {.text = std::move(text),
           .location = module_.context().location_text(module_.op(op).loc),
           .name = shown_name(module_, op)};
 }

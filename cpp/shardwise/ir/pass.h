@@ -44,6 +44,7 @@ class Counters {
 struct Choice;      // how the program is partitioned, by ids (choice/choice.h)
 struct Choices;     // as text (choice/choice_text.h)
 struct MemoryPlan;  // what is computed again to save memory (choice/memory/memory_plan.h)
+struct ShardUpdateReport;  // shard_update/shard_update.h
 
 // The inputs and outputs of passes, apart from the module.
 struct PassContext {
@@ -55,6 +56,7 @@ struct PassContext {
   std::shared_ptr<Choice> choice = {};            // made by `choose`; later passes add their decisions
   std::shared_ptr<const MemoryPlan> memory = {};  // none without a limit
   std::shared_ptr<const Choices> pinned = {};     // entries that they must follow; none: the cheapest
+  std::shared_ptr<const ShardUpdateReport> shard_update = {};  // made by `shard_update`
 };
 
 struct StageRange {

@@ -54,7 +54,9 @@ class Assignment {
     if (op.def().regions == Regions::kLoop) return add_loop(op);
     if (op.def().regions == Regions::kBranches) return add_branches(op);
     if (traits.annotates()) {
-      const Cause cause{.kind = traits.constraint ? Cause::kAnnotation : Cause::kReshard};
+      const std::string* by = op.attrs().find<std::string>(kCauseAttr);
+      const Cause cause{.kind = traits.constraint ? Cause::kAnnotation : Cause::kReshard,
+                        .detail = by == nullptr ? "" : *by};
       return values_.add_alias(op.result(), op.operand(0), choice_of(op).results[0], cause);
     }
     if (traits.constant_like && op.operand_count() == 0 && op.result_count() == 1) return values_.add_constant(op);

@@ -32,8 +32,7 @@ Module simplify(Module module, PassContext& context);
 inline constexpr Pass kSimplify{
     .name = "simplify",
     .doc = "make dynamic ops static, write each movement in one form, merge equal ops, remove what is unused",
-    .run = simplify,
-    .keeps = Snapshot::kGlobal};
+    .run = simplify};
 
 // Its own step, over all functions (the others are in ir/rewrite); returns the number of ops folded.
 int64_t fold_splats(Module& module);

@@ -58,6 +58,9 @@ class CompileUnit:
     def seconds(self) -> dict[str, float]:
         ...
     @property
+    def shard_update(self) -> list[dict[typing.Any, typing.Any]]:
+        ...
+    @property
     def stages(self) -> dict[str, shardwise._core.ir.Module]:
         ...
     @property

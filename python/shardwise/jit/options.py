@@ -130,6 +130,9 @@ def partition_of(choices: Choices | None, asked: Mapping[str, Any]) -> Partition
     """
     usual = PartitionOptions() if choices is None else choices.options
     partition = checked_options("jit", usual, **asked)
+    if partition.gather_dtype is not None and partition.shard_update is None:
+        rule = "gather_dtype is an option of shard_update"
+        raise ShardingError(message("jit", rule, repr(partition.gather_dtype), "name axes: shard_update='data'"))
     for name, value in vars(usual).items():
         if choices is not None and getattr(partition, name) != value:
             rule = f"{name} must be that of the choices, {value!r}"

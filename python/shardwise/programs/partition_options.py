@@ -6,17 +6,20 @@ and its row in ``kCompileOptions`` (cpp/shardwise/ir/compile_options.h). Signatu
 :class:`Choices` have it from there.
 
 >>> PartitionOptions(objective="bytes").as_arguments()
-{'objective': 'bytes', 'hardware': 'default', 'memory_limit': '0'}
+{'objective': 'bytes', 'hardware': 'default'}
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypedDict, get_args
 
+from ..dtypes import as_dtype, dtype_name, is_float
+from ..errors import ShardingError, described, message
 from ..hardware import Hardware, load
+from ..shardings.partition_spec import Axis, SubAxis
 from .hardware_options import checked_hardware, checked_limit
 
 __all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
@@ -24,6 +27,40 @@ __all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "P
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 DEFAULT_HARDWARE: Final = load("default")
+
+
+def checked_axes(what: str, given: Any) -> str:
+    """Axes as the extension's text, ``{"data", "model":(1)2}``; such a text stays as it is.
+
+    Raises:
+        ShardingError: neither an axis nor several, or none.
+    """
+    if isinstance(given, str) and given.startswith("{"):
+        return given
+    axes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if not axes or not all(isinstance(axis, (str, SubAxis)) for axis in axes):
+        rule = "shard_update must be the name of an axis, a sub-axis, or a tuple of them"
+        raise ShardingError(message(what, rule, described(given), "write shard_update='data'"))
+    return f"{{{', '.join(map(_axis_text, axes))}}}"
+
+
+def _axis_text(axis: Axis) -> str:
+    name = axis.name if isinstance(axis, SubAxis) else axis
+    quoted = "".join(f"\\{ord(c):02X}" if c in '"\\' else c for c in name)
+    return f'"{quoted}":({axis.pre}){axis.size}' if isinstance(axis, SubAxis) else f'"{quoted}"'
+
+
+def checked_float(what: str, given: Any) -> str:
+    """The name of a float dtype.
+
+    Raises:
+        DTypeError: no dtype. ShardingError: another dtype than one of floats.
+    """
+    dtype = as_dtype(what, given)
+    if not is_float(dtype):
+        raise ShardingError(message(what, "gather_dtype must be a dtype of floats", dtype.name))
+    dtype_name(dtype)
+    return dtype.name
 
 
 @dataclass(frozen=True)
@@ -40,11 +77,18 @@ class PartitionOptions:
             what it reserves. Values that would not fit are gathered or computed again where they are needed, those
             first that take the least time for their memory (:meth:`Program.memory`); OutOfMemoryError where that is not
             enough. Default: no limit.
+        shard_update: an axis, a sub-axis or a tuple of them: the update of each weight is split over these devices, and
+            the weight and its optimizer state stay split between steps. See :meth:`Program.shard_update`.
+        gather_dtype: with ``shard_update``: the dtype in which the forward pass receives weights that nothing but
+            products reads, such as ``"bfloat16"``; by default that of the weight, or that to which the forward pass
+            converts it.
     """
 
     objective: Objective = field(default="time", metadata={"choices": OBJECTIVES})
     hardware: Hardware = field(default=DEFAULT_HARDWARE, metadata={"check": checked_hardware})
     memory_limit: int | None = field(default=None, metadata={"check": checked_limit})
+    shard_update: str | None = field(default=None, metadata={"check": checked_axes})
+    gather_dtype: str | None = field(default=None, metadata={"check": checked_float})
 
     @property
     def is_by_bytes(self) -> bool:
@@ -53,13 +97,19 @@ class PartitionOptions:
 
     def as_arguments(self) -> Mapping[str, Any]:
         """The options by name, as the extension takes them."""
-        limit = "0" if self.memory_limit is None else str(self.memory_limit)
-        return {**vars(self), "hardware": self._hardware_text(), "memory_limit": limit}
+        arguments = {**self._given(), "hardware": self._hardware_text()}
+        if self.memory_limit is not None:
+            arguments["memory_limit"] = str(self.memory_limit)
+        return arguments
 
     def to_dict(self) -> dict[str, Any]:
         """The options by name, as JSON has them: hardware that is built in by its name, other as a dict."""
         is_built_in = self.hardware.is_built_in
-        return {**vars(self), "hardware": self.hardware.name if is_built_in else self.hardware.to_dict()}
+        return {**self._given(), "hardware": self.hardware.name if is_built_in else self.hardware.to_dict()}
+
+    def _given(self) -> dict[str, Any]:
+        """The options by name, without those that are None."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
     def _hardware_text(self) -> str:
         return self.hardware.name if self.hardware.is_built_in else self.hardware._core.json
@@ -74,3 +124,5 @@ class PartitionKeywords(TypedDict, total=False):
     objective: Objective | None
     hardware: Hardware | str | os.PathLike[str] | None
     memory_limit: int | str | Hardware | os.PathLike[str] | None
+    shard_update: Axis | Sequence[Axis] | None
+    gather_dtype: Any

@@ -17,6 +17,7 @@ from ..reports.ledger import Ledger, ledger_of
 from ..reports.memory import MemoryReport, memory_of
 from ..reports.price import Price
 from ..reports.rematerialization import Rematerialization, rematerialization_of
+from ..reports.shard_update import ShardUpdateReport, shard_update_of
 from ..reports.trace_events import LiveBytes, StepSpan
 from ..reports.trace_memory import TimedOps, live_bytes
 from ..reports.work import WorkReport, work_of
@@ -81,6 +82,22 @@ class ProgramReports:
         ({'all_reduce': 1}, '165 us, 56 MiB, 2 rounds, 17.2 Gflop')
         """
         return Price(*self._compiled.choice_price())
+
+    def shard_update(self) -> ShardUpdateReport:
+        """How ``jit(shard_update=)`` lays out each weight and each state of its optimizer, or why it leaves one whole.
+
+        Without the option, and for a function without weight updates, there are no rows.
+
+        >>> import numpy as np, shardwise as sw
+        >>> def step(w, x):
+        ...     return w - 0.1 * sw.grad(lambda w: np.mean(np.tanh(x @ w) ** 2))(w)
+        >>> train = sw.jit(step, mesh=sw.Mesh({"data": 8}), in_shardings=(None, sw.P("data")), shard_update="data")
+        >>> w, x = sw.ShapeDtypeStruct((64, 32), np.float32), sw.ShapeDtypeStruct((128, 64), np.float32)
+        >>> program = train.lower(w, x).compile()
+        >>> program.shard_update().named("w").layout, program.collectives().by_kind()
+        ('[{"data"}, {}]', {'all_gather': 1, 'reduce_scatter': 1})
+        """
+        return shard_update_of(self._compiled.shard_update)
 
     def work(self) -> WorkReport:
         """The operations of one device, by source line, beside its share: who repeats what others compute.

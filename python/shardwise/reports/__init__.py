@@ -3,8 +3,9 @@
 
 ``program.collectives()`` is a :class:`Ledger`, ``program.why(...)`` an :class:`Explanation`,
 ``program.promotions()`` a :class:`Promotions`, ``program.memory()`` a :class:`MemoryReport`,
-``program.rematerialized()`` a :class:`Rematerialization`, ``program.work()`` a
-:class:`WorkReport`, ``program.estimate()`` an :class:`Estimate`, and ``program.choice_price()`` a :class:`Price`.
+``program.rematerialized()`` a :class:`Rematerialization`, ``program.work()`` a :class:`WorkReport`,
+``program.estimate()`` an :class:`Estimate`, ``program.shard_update()`` a :class:`ShardUpdateReport`, and
+``program.choice_price()`` a :class:`Price`.
 """
 
 from .collective_rows import CollectiveRow
@@ -24,6 +25,7 @@ from .memory import MemoryGroup, MemoryGroups, MemoryMoment, MemoryReport, Memor
 from .price import Price
 from .promotions import Promotion, Promotions
 from .rematerialization import Rematerialization, RematerializedRow
+from .shard_update import ShardUpdateReport, StateRow
 from .work import WorkReport, WorkRow
 
 __all__ = [
@@ -57,6 +59,8 @@ __all__ = [
     "Promotions",
     "Rematerialization",
     "RematerializedRow",
+    "ShardUpdateReport",
+    "StateRow",
     "ValueExplanation",
     "Way",
     "WorkReport",

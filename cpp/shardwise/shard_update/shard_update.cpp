@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/shard_update/shard_update.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "shardwise/base/error.h"
+#include "shardwise/base/text.h"
+#include "shardwise/ir/rewrite/reads.h"
+#include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/mesh/sharding_text.h"
+#include "shardwise/ops/control/loop_parts.h"
+#include "shardwise/propagation/program_mesh.h"
+#include "shardwise/propagation/propagate.h"
+#include "shardwise/shard_update/update_graph.h"
+#include "shardwise/shard_update/update_layout.h"
+#include "shardwise/shard_update/update_obstacles.h"
+#include "shardwise/shard_update/update_writer.h"
+
+namespace shardwise {
+namespace {
+
+AxisList axes_of_option(const CompileOptions& options, const MeshPtr& mesh) {
+  SdyCursor cursor(options.shard_update);
+  cursor.subject = "shard_update";
+  const AxisList axes = resolve(*mesh, parse_axis_list(cursor));
+  cursor.expect_end();
+  // No axis twice.
+  verify_axis_lists(mesh, std::span(&axes, 1));
+  return axes;
+}
+
+std::optional<DType> dtype_of_option(const CompileOptions& options) {
+  if (options.gather_dtype.empty()) return std::nullopt;
+  const auto dtype = dtype_from_numpy(options.gather_dtype);
+  if (!dtype || !is_float(*dtype)) {
+    fail<ShardingError>("compile", "gather_dtype must be the name of a float dtype", options.gather_dtype);
+  }
+  return dtype;
+}
+
+// The updates of main and of the bodies of its loops: the regions that carry state.
+std::vector<UpdateGraph> find_graphs(Module& module) {
+  std::vector<UpdateGraph> graphs;
+  const Region& main = module.region(module.main().body);
+  graphs.emplace_back(module, module.main().body, main.arguments, main.results);
+  walk(module, module.main().body, [&](OpId op) {
+    if (module.op(op).def->regions != Regions::kLoop) return;
+    const LoopParts parts = loop_parts(OpView(module, op));
+    std::vector<ValueId> arguments, next;
+    for (const LoopParts::Carry& carry : parts.carries) {
+      arguments.push_back(carry.argument);
+      next.push_back(carry.next);
+    }
+    graphs.emplace_back(module, parts.body, std::move(arguments), std::move(next));
+  });
+  return graphs;
+}
+
+ShardingId without_axes(Module& module, ShardingId id, const AxisList& axes) {
+  if (!id) return id;
+  TensorSharding sharding = module.context().sharding(id);
+  for (DimSharding& dim : sharding.dims) {
+    dim.axes = difference(dim.axes, axes);
+    if (dim.axes.empty() && !dim.open) dim.priority.reset();
+  }
+  return module.context().intern(sharding);
+}
+
+// Propagation keeps the numbers of values, and adds others behind them.
+ShardingId sharding_in(const Module& propagated, ValueId value) { return propagated.value(value).sharding; }
+
+// Whether a value of the region is split over some of the axes.
+bool is_split_inside(const Module& module, RegionId region, const AxisList& axes) {
+  std::vector<ValueId> values;
+  append_values(module, region, values);
+  return std::ranges::any_of(values, [&](ValueId value) {
+    const ShardingId id = module.value(value).sharding;
+    return id && overlaps(module.context().sharding(id).axes_sharding(), axes);
+  });
+}
+
+// What the shardings are without the switch: the states are given without its axes, and propagated.
+Module propagated_without(const Module& module, const std::vector<UpdateGraph>& graphs, const AxisList& axes,
+                          const PassContext& context) {
+  Module other = module;
+  for (const UpdateGraph& graph : graphs) {
+    const bool is_main = &graph == &graphs.front();
+    for (const UpdateGroup& group : graph.groups()) {
+      if (group.weights.empty()) continue;
+      for (const ValueId state : group.states) {
+        other.value(state).sharding = without_axes(other, other.value(state).sharding, axes);
+      }
+      if (!is_main) continue;
+      std::vector<ShardingId>& results = other.main().result_shardings;
+      for (const uint32_t place : group.results) {
+        if (place < results.size()) results[place] = without_axes(other, results[place], axes);
+      }
+    }
+  }
+  PassContext own{.options = context.options};
+  return propagate(std::move(other), own);
+}
+
+// Batches are what is split over the axes; in a program without such values, all arrays may be.
+void find_all_obstacles(std::vector<UpdateGraph>& graphs, const Module& propagated, const AxisList& axes) {
+  const bool is_split = is_split_inside(propagated, propagated.main().body, axes);
+  const auto holds_data = [&](ValueId value) {
+    const ShardingId id = sharding_in(propagated, value);
+    if (!is_split) return propagated.type(value).ndim() != 0;
+    return id && overlaps(propagated.context().sharding(id).axes_sharding(), axes);
+  };
+  for (UpdateGraph& graph : graphs) find_obstacles(graph, holds_data);
+}
+
+class Rewriter {
+ public:
+  Rewriter(Module& module, const Module& propagated, MeshPtr mesh, AxisList axes, std::optional<DType> gather_dtype)
+      : module_(module),
+        propagated_(propagated),
+        mesh_(std::move(mesh)),
+        axes_(std::move(axes)),
+        gather_dtype_(gather_dtype) {}
+
+  void run(std::vector<UpdateGraph>& graphs) {
+    for (UpdateGraph& graph : graphs) lay_out(graph);
+    UpdateWriter writer(module_, mesh_, axes_, gather_dtype_);
+    for (Planned& planned : planned_) writer.write(*planned.graph, *planned.group, planned.updates, rows_);
+  }
+
+  // In the order of the arguments.
+  ShardUpdateReport report() {
+    std::ranges::sort(rows_, {}, [](const auto& row) { return row.first.index; });
+    ShardUpdateReport report;
+    for (auto& [state, row] : rows_) report.states.push_back(std::move(row));
+    return report;
+  }
+
+ private:
+  struct Planned {
+    UpdateGraph* graph;
+    const UpdateGroup* group;
+    std::vector<StateUpdate> updates;
+  };
+
+  // Larger groups first: a state that is broadcast into another one follows it.
+  void lay_out(UpdateGraph& graph) {
+    const bool is_loop = graph.region() != module_.main().body;
+    if (is_loop && !is_split_inside(propagated_, graph.region(), axes_)) return;
+    std::vector<const UpdateGroup*> order;
+    for (const UpdateGroup& group : graph.groups()) order.push_back(&group);
+    std::ranges::stable_sort(order, std::greater<>(), [](const UpdateGroup* group) { return group->shape.size(); });
+    std::unordered_map<ValueId, TensorSharding> followers;
+    for (const UpdateGroup* group : order) {
+      const bool follows = std::ranges::any_of(group->states, [&](ValueId state) { return followers.contains(state); });
+      if (group->shape.empty() || (group->weights.empty() && !follows)) continue;
+      const UpdateLayout layout = follows ? following(*group, followers) : layout_of(*group);
+      // A loop over layers also carries what it adds to: its carries are states only where batches are split.
+      if (is_loop && !layout.sharding && !group->obstacle) continue;
+      planned_.push_back({&graph, group, {}});
+      for (const ValueId state : group->states) {
+        planned_.back().updates.push_back({.state = state, .own = own(state), .layout = layout});
+      }
+      for (const BroadcastState& other : group->broadcasts) {
+        if (layout.sharding) followers.try_emplace(other.state, part_of(*layout.sharding, other));
+      }
+    }
+  }
+
+  TensorSharding own(ValueId state) const {
+    const ShardingId id = sharding_in(propagated_, state);
+    const int64_t ndim = module_.type(state).ndim();
+    if (!id) return TensorSharding::fully_replicated(mesh_, ndim);
+    TensorSharding sharding = propagated_.context().sharding(id).closed().without_priorities();
+    if (!equal(sharding.mesh, mesh_) || sharding.ndim() != ndim) return TensorSharding::fully_replicated(mesh_, ndim);
+    sharding.replicated.clear();
+    return sharding;
+  }
+
+  // The sharding of a state that a larger one is scaled by.
+  TensorSharding part_of(const TensorSharding& larger, const BroadcastState& other) const {
+    TensorSharding part = own(other.state);
+    for (size_t d = 0; d < part.dims.size(); ++d) {
+      if (other.dims[d] >= 0) part.dims[d].axes = larger.dims[static_cast<size_t>(other.dims[d])].axes;
+    }
+    return part;
+  }
+
+  UpdateLayout following(const UpdateGroup& group, const std::unordered_map<ValueId, TensorSharding>& followers) const {
+    const auto leader = std::ranges::find_if(group.states, [&](ValueId state) { return followers.contains(state); });
+    const TensorSharding& sharding = followers.at(*leader);
+    const TensorType& type = module_.type(*leader);
+    if (!overlaps(sharding.axes_sharding(), axes_)) {
+      return {.shard_bytes = type.nbytes(), .reason = "its dims are whole in the state that it scales"};
+    }
+    return described_layout(type, own(*leader), sharding, "as the state that it scales");
+  }
+
+  UpdateLayout layout_of(const UpdateGroup& group) const {
+    const ValueId first = group.states.front();
+    const TensorType& type = module_.type(first);
+    UpdateLayout whole{.shard_bytes = type.nbytes()};
+    if (group.obstacle) {
+      const OpView op(module_, group.obstacle);
+      const std::string place = module_.context().location_text(op.loc());
+      const std::string_view name = op.name().substr(op.name().find('.') + 1);
+      whole.reason = str("its update computes ", name, place.empty() ? "" : " at ", place,
+                         ", which is neither elementwise nor a norm");
+      return whole;
+    }
+    if (group.gradients.empty()) {
+      whole.reason = "no gradient reaches it";
+      return whole;
+    }
+    const auto is_elsewhere = [&](ValueId state) {
+      const ShardingId id = module_.value(state).sharding;
+      return id && !equal(module_.context().sharding(id).mesh, mesh_);
+    };
+    if (std::ranges::any_of(group.states, is_elsewhere)) {
+      whole.reason = "its sharding is on another mesh";
+      return whole;
+    }
+    const TensorSharding without = own(first);
+    const AxisList taken = without.axes_sharding();
+    // Arrays that have been scattered before keep their layout.
+    for (const ValueId state : group.states) {
+      const ShardingId id = module_.value(state).sharding;
+      if (!id) continue;
+      TensorSharding given = module_.context().sharding(id).closed().without_priorities();
+      given.replicated.clear();
+      if (overlaps(given.axes_sharding(), axes_) && !overlaps(taken, axes_)) {
+        return described_layout(type, without, std::move(given), {});
+      }
+    }
+    const AxisList free = difference(axes_, taken);
+    UpdateLayout layout = choose_update_layout(type, without, free);
+    if (!free.empty()) return layout;
+    layout.reason = "it is split over these axes without the switch";
+    layout.sums_gradient = false;
+    return layout;
+  }
+
+  Module& module_;
+  const Module& propagated_;
+  MeshPtr mesh_;
+  AxisList axes_;
+  std::optional<DType> gather_dtype_;
+  std::vector<Planned> planned_;
+  std::vector<std::pair<ValueId, ShardedState>> rows_;
+};
+
+}  // namespace
+
+Module shard_update(Module module, PassContext& context) {
+  if (context.options.shard_update.empty()) {
+    if (!context.options.gather_dtype.empty()) {
+      fail<ShardingError>("compile", "gather_dtype is an option of shard_update", context.options.gather_dtype,
+                          "pass shard_update, too");
+    }
+    return module;
+  }
+  const MeshPtr mesh = program_mesh(module);
+  auto report = std::make_shared<ShardUpdateReport>();
+  if (mesh != nullptr) {
+    const AxisList axes = axes_of_option(context.options, mesh);
+    std::vector<UpdateGraph> graphs = find_graphs(module);
+    const Module without = propagated_without(module, graphs, axes, context);
+    find_all_obstacles(graphs, without, axes);
+    Rewriter rewriter(module, without, mesh, axes, dtype_of_option(context.options));
+    rewriter.run(graphs);
+    *report = rewriter.report();
+  }
+  context.shard_update = std::move(report);
+  return module;
+}
+
+}  // namespace shardwise

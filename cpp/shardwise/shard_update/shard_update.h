@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Weight-update sharding (Xu et al. 2020), asked for by CompileOptions::shard_update: each weight and its optimizer
+// state are split over axes along which the model replicates them. Before, on a mesh data=8 with %x split over it:
+//
+//   %g = dot_general %x, %dy                 (the loss reads %w)
+//   %1 = sub %w, (mul %g, 0.1)
+//   return %1
+//
+// and behind, with constraints that propagation and the partitioner treat like those of a user:
+//
+//   %w1 = constraint %w [{"data"}, {}]       the state is scattered in …
+//   %w2 = constraint %w1 [{}, {}]            … gathered where the forward pass reads it
+//   %g1 = constraint %g [{"data"}, {}]       the gradient arrives by a reduce-scatter
+//   %1 = sub %w1, (mul %g1, 0.1)
+//   %2 = constraint %1 [{"data"}, {}]        … and out
+//   return %2
+//
+// The layouts without the switch are those of one more propagation. update_graph.h finds the updates, in main and in
+// the bodies of its loops, and update_layout.h lays them out. What is left whole is reported with the reason.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shardwise/ir/pass.h"
+
+namespace shardwise {
+
+// One weight or state: a row of the report.
+struct ShardedState {
+  std::string name = {};    // of the argument, or ""
+  std::string type = {};    // "tensor<64x32xf32>"
+  std::string layout = {};  // "[{\"data\"}, {}]"; of a whole state its sharding without the switch
+  int64_t group = 1;        // devices that the update is split over
+  int64_t shard_bytes = 0;
+  double padding = 1.0;       // stored elements over elements
+  bool is_weight = false;     // the forward pass reads it
+  std::string gathered = {};  // the dtype in which the forward pass receives it; "" for none
+  std::string reason = {};    // why it is whole, split over a smaller group, or gathered wide
+  std::string location = {};  // of the argument
+};
+
+struct ShardUpdateReport {
+  std::vector<ShardedState> states;
+};
+
+// ShardingError for axes that the mesh does not have, or a dtype that is no float.
+Module shard_update(Module module, PassContext& context);
+inline constexpr Pass kShardUpdate{.name = "shard_update",
+                                   .doc = "split weight updates over axes, where CompileOptions asks for it",
+                                   .run = shard_update,
+                                   .keeps = Snapshot::kGlobal,
+                                   .reads = option("shard_update") | option("gather_dtype")};
+
+}  // namespace shardwise

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shardwise/shard_update/update_obstacles.h"
+
+#include "shardwise/ir/rewrite/reads.h"
+
+namespace shardwise {
+
+void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& holds_data) {
+  const Module& module = graph.module();
+  const RegionId region = graph.region();
+  std::vector<UpdateGroup>& groups = graph.groups();
+  std::vector<bool> is_data(module.value_count());
+  std::vector<OpId> taint(module.value_count());
+  std::vector<size_t> derived(module.value_count());  // the group of the updated states behind a value, plus one
+  for (const ValueId argument : graph.arguments()) {
+    is_data[argument.index] = !graph.group_of(argument) && holds_data(argument);
+  }
+  for (const OpId id : module.region(region).ops) {
+    const OpView op(module, id);
+    bool reads_data = false, reads_array = false;
+    OpId tainted;
+    size_t group = 0;
+    visit_reads(module, id, [&](ValueId value) {
+      if (value.index >= is_data.size()) return;
+      // What is around a loop may be data, too.
+      const bool is_outer = region_of(module, value) != region && !is_inside(module, value, region);
+      reads_data = reads_data || is_data[value.index] || (is_outer && holds_data(value));
+      reads_array = reads_array || module.type(value).ndim() != 0;
+      tainted = tainted ? tainted : taint[value.index];
+      group = group != 0 ? group : derived[value.index];
+    });
+    const Traits& traits = op.def().traits;
+    const bool computes = !is_elementwise(op) && !traits.movement && !traits.constant_like && !is_plain_reduction(op) &&
+                          op.def().regions != Regions::kBranches;
+    if (computes && reads_array && !reads_data && group != 0) {
+      if (!groups[group - 1].obstacle) groups[group - 1].obstacle = id;
+      tainted = tainted ? tainted : id;
+    }
+    for (const ValueId result : results_of(module, id)) {
+      if (graph.depends(result)) {
+        derived[result.index] = *graph.group_of(result) + 1;
+        continue;
+      }
+      is_data[result.index] = reads_data;
+      taint[result.index] = tainted;
+      derived[result.index] = reads_data ? 0 : group;
+    }
+  }
+  for (UpdateGroup& group : groups) {
+    for (const ValueId source : group.sources) {
+      if (!group.obstacle) group.obstacle = taint[source.index];
+    }
+  }
+}
+
+}  // namespace shardwise

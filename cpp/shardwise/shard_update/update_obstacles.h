@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Updates that no split computes in parts: with a matrix product of the state (Muon), or its inverse root (Shampoo).
+//
+//   %n = add (mul %m, 0.9), %g             an updated state
+//   %o = dot_general %n, %n                an obstacle: it computes with updated states, and with no data
+//   %v = sub %w, %o                        the group of %w has it, too: its source comes from one
+//
+// A forward pass also multiplies updated weights, where a program has several steps, but with data: a batch.
+#pragma once
+
+#include <functional>
+
+#include "shardwise/shard_update/update_graph.h"
+
+namespace shardwise {
+
+// Sets UpdateGroup::obstacle. `holds_data`: whether an argument, or a value from around the region, is part of a batch.
+void find_obstacles(UpdateGraph& graph, const std::function<bool(ValueId)>& holds_data);
+
+}  // namespace shardwise

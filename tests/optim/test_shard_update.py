@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jit(shard_update=)`: the same numbers as without, the bytes of the paper, and state that stays split."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shardwise as sw
+from shardwise import P
+
+from ..support.run_seed import in_turn
+from .update_models import ELEMENTWISE, MESHES, MODELS, jitted, optimizers, step_of
+
+ROWS = list(itertools.product(optimizers(), MODELS, MESHES))
+STEPS = 3
+
+
+def shapes_of(tree: Any) -> Any:
+    return sw.tree.map(lambda x: sw.ShapeDtypeStruct(x.shape, x.dtype), tree)
+
+
+def program_of(model: str, optimizer: Any, mesh: str, **options: Any) -> Any:
+    params = shapes_of(MODELS[model].params())
+    state, data = optimizer.init(params), shapes_of(MODELS[model].data())
+    return jitted(MODELS[model], optimizer, mesh, **options).lower(params, shapes_of(state), *data).compile()
+
+
+def after_steps(step: Any, model: str, optimizer: Any, steps: int = STEPS) -> Any:
+    params = MODELS[model].params()
+    state = optimizer.init(params)
+    for i in range(steps):
+        params, state, _ = step(params, state, *MODELS[model].data(i))
+    return params, state
+
+
+def assert_same(found: Any, wanted: Any, is_exact: bool) -> None:
+    for one, other in zip(sw.tree.leaves(found), sw.tree.leaves(wanted), strict=True):
+        a, b = np.asarray(one), np.asarray(other)
+        if is_exact or a.dtype.kind == "i":
+            np.testing.assert_array_equal(a, b)
+        else:
+            bound = 8 * STEPS * np.finfo(np.float32).eps * max(np.linalg.norm(b), 1e-30)
+            assert np.linalg.norm(a - b) <= bound
+
+
+@pytest.mark.parametrize(("name", "model", "mesh"), in_turn(ROWS, 9))
+def test_steps_compute_what_they_compute_without_it(name: str, model: str, mesh: str) -> None:
+    optimizer = optimizers()[name]
+    found = after_steps(jitted(MODELS[model], optimizer, mesh), model, optimizer)
+    wanted = after_steps(jitted(MODELS[model], optimizer, mesh, shard_update=False), model, optimizer)
+    # Where a sum is over a part of the devices first and then over the rest, the order of its addends is another one.
+    assert_same(found, wanted, name in ELEMENTWISE and mesh in ("data", "six"))
+
+
+@pytest.mark.parametrize(("name", "model", "mesh"), in_turn(ROWS, 28))
+def test_padding_is_never_read(name: str, model: str, mesh: str) -> None:
+    optimizer, params = optimizers()[name], MODELS[model].params()
+    state, data = optimizer.init(params), MODELS[model].data()
+    program = jitted(MODELS[model], optimizer, mesh).lower(params, state, *data).compile()
+    assert_same(program.run(params, state, *data, poison=True), program(params, state, *data), True)
+
+
+def received(program: Any, *kinds: str) -> float:
+    return sum(row.bytes * row.count for row in program.collectives() if not kinds or row.kind in kinds)
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam", "lamb"])
+def test_bytes_are_those_of_the_all_reduces(name: str) -> None:
+    # Xu et al. 2020: a reduce-scatter and an all-gather receive what an all-reduce receives.
+    optimizer = optimizers()[name]
+    whole = program_of("transformer", optimizer, "data", shard_update=False)
+    split = program_of("transformer", optimizer, "data")
+    weights = sum(np.prod(shape) * 4 for key, shape in MODELS["transformer"].shapes.items() if key != "norm")
+    assert received(split, "reduce_scatter") == received(split, "all_gather") == weights * 7 / 8
+    assert received(whole) == received(program_of("transformer", optimizers()["sgd"], "data"))
+    # LAMB sums two norms, which are numbers, of each of the seven weights that are split.
+    assert received(split) - received(whole) == (7 * 2 * 7 * 4 if name == "lamb" else 0)
+
+
+def large(shard_update: Any, devices: int, **options: Any) -> Any:
+    """A step of Adam on one weight of 4 MiB, with a batch that nothing moves."""
+    optimizer = sw.optim.adam(1e-3)
+    params = {"w": sw.ShapeDtypeStruct((1024, 1024), np.float32)}
+    batch = sw.ShapeDtypeStruct((1024 * devices, 1024), np.float32)
+    step = step_of(lambda p, x, y: np.mean((x @ p["w"] - y) ** 2), optimizer)
+    shardings = (None, None, P("data"), P("data"))
+    mesh = sw.Mesh({"data": devices})
+    jitted_step = sw.jit(step, mesh=mesh, in_shardings=shardings, shard_update=shard_update, **options)
+    return jitted_step.lower(params, optimizer.init(params), batch, batch).compile()
+
+
+def bytes_by_kind(program: Any) -> dict[str, float]:
+    """Bytes of the collectives of the weight, by kind: those of the loss, a number, left out."""
+    rows = [row for row in program.collectives() if row.shape != ()]
+    return {kind: sum(row.bytes for row in rows if row.kind == kind) for kind in {row.kind for row in rows}}
+
+
+def test_bytes_of_partial_sharding_are_the_papers() -> None:
+    # 4 MiB over 2048 = 32 x 64 devices: training_spec, 8,384,512 bytes whichever way.
+    whole = {"reduce_scatter": 4192256, "all_gather": 4192256}
+    partial = {"reduce_scatter": 4128768, "all_reduce": 126976, "all_gather": 4128768}
+    assert bytes_by_kind(large("data", 2048)) == whole
+    assert bytes_by_kind(large(sw.sub("data", pre=32, size=64), 2048)) == partial
+    assert sum(whole.values()) == sum(partial.values()) == 8384512
+
+
+def test_a_narrow_gather_receives_three_quarters() -> None:
+    wide, narrow = bytes_by_kind(large("data", 8)), bytes_by_kind(large("data", 8, gather_dtype="bfloat16"))
+    assert sum(narrow.values()) == 0.75 * sum(wide.values())
+    assert narrow["all_gather"] == wide["all_gather"] / 2
+
+
+def test_a_device_stores_its_share_of_the_state() -> None:
+    program = large("data", 8)
+    count, batch = 4, 2 * 1024 * 1024 * 4
+    assert program.memory().argument_bytes == 3 * 4 * 2**20 // 8 + batch + count
+    assert [row.shard_bytes for row in program.shard_update()] == [2**19] * 3
+
+
+def test_a_narrow_gather_rounds_the_weight_of_the_forward_pass_alone() -> None:
+    model, optimizer = MODELS["mlp"], optimizers()["adam"]
+
+    def rounded(p: Any, x: Any, y: Any) -> Any:
+        narrow = {name: p[name].astype(sw.bfloat16).astype(np.float32) for name in ("w1", "w2")}
+        return model.loss({**p, **narrow}, x, y)
+
+    params = model.params()
+    found = jitted(model, optimizer, "data", gather_dtype=sw.bfloat16)(params, optimizer.init(params), *model.data())
+    mesh, batch, _ = MESHES["data"]
+    step = sw.jit(step_of(rounded, optimizer, ("data",)), mesh=mesh, in_shardings=(None, None, P(batch), P(batch)))
+    wanted = step(params, optimizer.init(params), *model.data())
+    np.testing.assert_array_equal(np.asarray(found[2]), np.asarray(wanted[2]))
+    # The gradient of a rounding is rounded, too; that of a narrow gather is not.
+    moments = (np.asarray(result[1][0].mu["w1"]) for result in (found, wanted))
+    np.testing.assert_allclose(*moments, rtol=1e-2, atol=1e-4)
+    wide = jitted(model, optimizer, "data")(params, optimizer.init(params), *model.data())
+    assert float(found[2]) != float(wide[2])
+
+
+def test_state_stays_split_over_a_thousand_steps_and_a_checkpoint(tmp_path: Any) -> None:
+    model, optimizer = MODELS["mlp"], optimizers()["momentum"]
+    train = jitted(model, optimizer, "data")
+    params = model.params()
+    state = optimizer.init(params)
+    x, y = (part[:64] for part in model.data())
+    layouts = set()
+    for i in range(1000):
+        params, state, _ = train(params, state, x, y)
+        layouts.add((params["w1"].sharding.spec, state[0].trace["w1"].sharding.spec))
+        if i == 500:
+            sw.save(tmp_path / "step", {"params": params, "state": state})
+            loaded = sw.load(tmp_path / "step", like={"params": params, "state": state})
+            params, state = loaded["params"], loaded["state"]
+    assert layouts == {(P("data", None), P("data", None))}
+    # Two programs: that of the arrays of the first call, and that of its results.
+    program = train.lower(params, state, x, y).compile()
+    assert not [row for row in program.collectives() if "trace" in row.cause]
+
+
+def test_a_loop_of_steps_gathers_once_in_each() -> None:
+    model, optimizer = MODELS["mlp"], optimizers()["adam"]
+    params = model.params()
+    state = optimizer.init(params)
+    batches = [np.stack(parts) for parts in zip(*(model.data(i) for i in range(5)), strict=True)]
+    mesh, _, axes = MESHES["data"]
+
+    def steps(summed_over: Any) -> Any:
+        def body(carry: Any, batch: Any) -> Any:
+            *carry, value = step_of(model.loss, optimizer, summed_over)(*carry, *batch)
+            return tuple(carry), value
+
+        return lambda params, state, xs, ys: sw.scan(body, (params, state), (xs, ys))
+
+    shardings = (None, None, P(None, "data"), P(None, "data"))
+    loop = sw.jit(steps(None), mesh=mesh, in_shardings=shardings, shard_update=axes)
+    program = loop.lower(params, state, *batches).compile()
+    gathers = [(row.kind, row.count) for row in program.collectives() if row.kind == "all_gather"]
+    assert gathers == [("all_gather", 5)] * 2
+    assert {row.layout for row in program.shard_update() if row.is_split} == {'[{"data"}, {}]'}
+    assert program.output_shardings[0][0]["w1"].spec == program.input_shardings[1].spec == P("data", None)
+    wanted = sw.jit(steps(("data",)), mesh=mesh, in_shardings=shardings)(params, state, *batches)
+    assert_same(program(params, state, *batches), wanted, True)
+
+
+# ---- what is found, and what is left whole --------------------------------------------------------------------------
+
+
+def compiled_step(step: Any, *arguments: Any, in_shardings: Any, **options: Any) -> Any:
+    options = {"shard_update": "data", **options}
+    return sw.jit(step, mesh=sw.Mesh({"data": 8}), in_shardings=in_shardings, **options).lower(*arguments).compile()
+
+
+def shape(*sizes: int) -> Any:
+    return sw.ShapeDtypeStruct(sizes, np.float32)
+
+
+def square_loss(w: Any, x: Any, y: Any) -> Any:
+    return np.mean((np.tanh(x @ w) - y) ** 2)
+
+
+BATCHES = (shape(4096, 64), shape(4096, 32))
+IN_BATCHES = (P("data"), P("data"))
+
+
+def test_an_orthogonalized_update_is_left_whole_with_the_reason() -> None:
+    def muon(w: Any, m: Any, x: Any, y: Any) -> Any:
+        m = 0.9 * m + sw.grad(square_loss)(w, x, y)
+        o = m / (np.sqrt((m * m).sum()) + 1e-7)
+        for _ in range(3):
+            gram = o @ o.T
+            o = 1.5 * o - 0.5 * gram @ o
+        return w - 0.1 * o, m
+
+    program = compiled_step(muon, shape(64, 32), shape(64, 32), *BATCHES, in_shardings=(None, None, *IN_BATCHES))
+    for row in program.shard_update():
+        assert not row.is_split
+        assert "computes dot_general at" in row.reason
+        assert row.reason.endswith("which is neither elementwise nor a norm")
+    assert [row.name for row in program.shard_update()] == ["w", "m"]
+
+
+def test_a_preconditioned_update_is_left_whole() -> None:
+    def shampoo(w: Any, left: Any, x: Any, y: Any) -> Any:
+        grad = sw.grad(square_loss)(w, x, y)
+        left = left + grad @ grad.T
+        root = np.eye(64, dtype=np.float32)
+        for _ in range(2):
+            root = 0.5 * root @ (3 * np.eye(64, dtype=np.float32) - left @ root @ root)
+        return w - 0.1 * root @ grad, left
+
+    program = compiled_step(shampoo, shape(64, 32), shape(64, 64), *BATCHES, in_shardings=(None, None, *IN_BATCHES))
+    rows = program.shard_update()
+    assert "dot_general" in rows.named("w").reason
+    assert not any(row.is_split for row in rows)
+
+
+def test_averages_of_weights_follow_them() -> None:
+    def step(w: Any, average: Any, x: Any, y: Any) -> Any:
+        w = w - 0.1 * sw.grad(square_loss)(w, x, y)
+        return w, sw.optim.incremental_update(w, average, 0.1)
+
+    program = compiled_step(step, shape(64, 32), shape(64, 32), *BATCHES, in_shardings=(None, None, *IN_BATCHES))
+    assert [row.layout for row in program.shard_update()] == ['[{"data"}, {}]'] * 2
+    assert program.collectives().by_kind() == {"all_gather": 1, "reduce_scatter": 1}
+
+
+def test_frozen_weights_stay_whole() -> None:
+    def step(w: Any, frozen: Any, x: Any, y: Any) -> Any:
+        grad = sw.grad(lambda w: square_loss(w, x @ frozen, y))(w)
+        return w - 0.1 * grad, frozen
+
+    program = compiled_step(step, shape(64, 32), shape(64, 64), *BATCHES, in_shardings=(None, None, *IN_BATCHES))
+    rows = program.shard_update()
+    assert (rows.named("w").is_split, rows.named("frozen").is_split) == (True, False)
+    assert rows.named("frozen").reason == "no gradient reaches it"
+    assert program.collectives().by_kind() == {"all_gather": 1, "reduce_scatter": 1}
+
+
+def test_a_tied_weight_is_gathered_and_reduced_once() -> None:
+    program = program_of("transformer", optimizers()["adam"], "data")
+    about = [row.kind for row in program.collectives() if row.shape in ((48, 16), (6, 16))]
+    assert sorted(about) == ["all_gather", "reduce_scatter"]
+
+
+def test_two_optimizers_of_one_tree() -> None:
+    labels = {"w1": "first", "b1": "second", "w2": "second"}
+    optimizer = sw.optim.multi_transform({"first": sw.optim.adam(1e-2), "second": sw.optim.sgd(0.1, 0.9)}, labels)
+    rows = program_of("mlp", optimizer, "data").shard_update()
+    assert {row.name for row in rows if row.is_weight} == {"params['w1']", "params['w2']", "params['b1']"}
+    assert sum(row.is_split for row in rows) == 5  # w1 with two moments, w2 with one
+
+
+def test_weights_that_are_split_already_keep_their_layout() -> None:
+    step = step_of(square_loss, sw.optim.adam(1e-3))
+    state = sw.optim.adam(1e-3).init(shape(64, 32))
+    program = compiled_step(step, shape(64, 32), state, *BATCHES, in_shardings=(P(None, "data"), None, *IN_BATCHES))
+    assert {row.layout for row in program.shard_update()} == {'[{}, {"data"}]'}
+
+
+def test_masters_and_what_the_model_uses_are_split() -> None:
+    optimizer = sw.optim.with_float32_masters(sw.optim.adam(1e-2))
+    narrow = np.ones((64, 32), sw.bfloat16)
+    state, step = optimizer.init(narrow), step_of(square_loss, optimizer)
+    batches = (sw.ShapeDtypeStruct((4096, 64), sw.bfloat16), sw.ShapeDtypeStruct((4096, 32), sw.bfloat16))
+    program = compiled_step(step, narrow, state, *batches, in_shardings=(None, None, *IN_BATCHES))
+    assert all(row.is_split for row in program.shard_update())
+    assert len(program.shard_update()) == 4
+    assert bytes_by_kind(program)["all_gather"] == 64 * 32 * 2 * 7 / 8
+
+
+def test_a_weight_that_is_not_only_multiplied_is_gathered_wide() -> None:
+    program = program_of("transformer", optimizers()["adam"], "data", gather_dtype="bfloat16")
+    rows = program.shard_update()
+    assert rows.named("params['up']").gathered == "bfloat16"
+    assert (rows.named("params['embed']").gathered, rows.named("params['embed']").reason) == (
+        "float32",
+        "not every use of it is a product",
+    )
+
+
+def test_a_user_who_wants_whole_weights_gets_them_after_the_update() -> None:
+    # The left form of the paper: the state is split, and the weights are gathered behind the update.
+    optimizer = sw.optim.adam(1e-3)
+    step, state = step_of(square_loss, optimizer), optimizer.init(shape(64, 32))
+    shardings = {"in_shardings": (P(), None, *IN_BATCHES), "out_shardings": (P(), None, None)}
+    program = compiled_step(step, shape(64, 32), state, *BATCHES, **shardings)
+    assert program.output_shardings[0].is_fully_replicated
+    assert program.output_shardings[1][0].mu.spec == P("data", None)
+
+
+def test_the_report_prints_and_converts() -> None:
+    report = program_of("mlp", optimizers()["sgd"], "data").shard_update()
+    assert "params['w1']" in str(report)
+    assert "2 of 3 states split" in report.summary()
+    assert report.to_dict()["rows"][0]["name"] == "params['b1']"
+    with pytest.raises(KeyError, match="nothing"):
+        report.named("nothing")
+
+
+def test_why_names_the_switch() -> None:
+    program = program_of("mlp", optimizers()["sgd"], "data")
+    assert "shard_update: state params['w1']" in str(program.why("params['w1']"))
+    causes = {row.cause for row in program.collectives() if row.kind == "all_gather"}
+    assert causes == {"shard_update: gather of params['w1']", "shard_update: gather of params['w2']"}
