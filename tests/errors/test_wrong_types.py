@@ -11,6 +11,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -56,6 +57,12 @@ OF_PYTHON = {
     "Array().reshape": re.compile(r"^only integer scalar arrays can be converted to a scalar index$"),
 }
 SIGNATURE = re.compile(r"missing \d+ required|positional argument|unexpected keyword|multiple values")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some functions write files, and a text is a path."""
+    monkeypatch.chdir(tmp_path)
 
 
 def instances() -> dict[str, Any]:

@@ -26,6 +26,7 @@ from shardwise.reports import (
     MemoryTimeline,
     Promotions,
     Rematerialization,
+    ShardUpdateReport,
     WorkReport,
 )
 from shardwise.reports.groups import Groups
@@ -50,6 +51,8 @@ def program(count: int) -> sw.Program:
 
 SHORT, LONG = program(2), program(30)
 LIMITED = MODELS[0].jitted(memory_limit="800KB").lower(*MODELS[0].arguments).compile()
+DESCENT = sw.ShapeDtypeStruct((64, 64), np.float32), sw.ShapeDtypeStruct((16, 64), np.float32)
+SPLIT = sw.jit(lambda w, x: w - np.float32(0.1) * (x.T @ x), mesh=MESH, in_shardings=(P(), P("x")), shard_update="x")
 EXAMPLES: dict[type[Report[Any]], Report[Any]] = {
     Ledger: SHORT.collectives(),
     LedgerGroups: SHORT.collectives().group_by("where", "axes", "devices"),
@@ -63,6 +66,7 @@ EXAMPLES: dict[type[Report[Any]], Report[Any]] = {
     WorkReport: SHORT.work(),
     Promotions: SHORT.promotions(),
     Rematerialization: LIMITED.rematerialized(),
+    ShardUpdateReport: SPLIT.lower(*DESCENT).compile().shard_update(),
     Comparison: Comparison(
         [ComparisonRow("dot", "", Totals(1, 2.0, 3.0), (), Totals())], SHORT.collectives(), None, ()
     ),

@@ -29,7 +29,7 @@
 #include "shardwise/propagation/shardy/populate_rules.h"
 #include "shardwise/reshard/across_meshes.h"
 #include "shardwise/reshard/plan.h"
-#include "shardwise/shard_update/shard_update.h"
+#include "shardwise/shard_update/sharded_state.h"
 
 namespace py = pybind11;
 

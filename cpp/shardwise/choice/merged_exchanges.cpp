@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/merged_exchanges.h"
 
+#include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/reads.h"
-#include "shardwise/ops/partitioning/exchange_partition.h"
 
 namespace shardwise {
 namespace {
@@ -16,9 +16,7 @@ bool keeps_dims(const Module& module, OpId op) {
 
 }  // namespace
 
-bool is_exchange(const OpChoice& chosen) {
-  return chosen.method != nullptr && chosen.method->partition == partition_by_exchange;
-}
+bool is_exchange(const OpChoice& chosen) { return chosen.method != nullptr && chosen.method->is_movement; }
 
 std::optional<Use> mergeable_use(Module& module, OpId op) {
   if (!keeps_dims(module, op)) return std::nullopt;

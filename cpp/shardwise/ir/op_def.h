@@ -129,6 +129,7 @@ struct Method {
   void (*placements)(const OpView& op, const ShardingRule& rule, std::span<const AxisList> axes,
                      std::vector<OpPlacement>& found);
   void (*partition)(PartitionContext& context);  // null: by the rule, only placed differently
+  bool is_movement = false;  // one exchange and nothing else: it becomes one with that of its only reader
 };
 
 // The axes of each dim of a tensor: those of its factors.

@@ -41,16 +41,16 @@ class Counters {
   std::vector<std::pair<std::string, int64_t>> entries_;
 };
 
-struct Choice;      // how the program is partitioned, by ids (choice/choice.h)
-struct Choices;     // as text (choice/choice_text.h)
-struct MemoryPlan;  // what is computed again to save memory (choice/memory/memory_plan.h)
-struct ShardUpdateReport;  // shard_update/shard_update.h
+struct Choice;             // how the program is partitioned, by ids (choice/choice.h)
+struct Choices;            // as text (choice/choice_text.h)
+struct MemoryPlan;         // what is computed again to save memory (choice/memory/memory_plan.h)
+struct ShardUpdateReport;  // shard_update/sharded_state.h
 
 // The inputs and outputs of passes, apart from the module.
 struct PassContext {
   CompileOptions options = {};
   std::function<void()> poll = {};  // called often in long work, if it is set: it may throw what stops the compilation
-  Provenance provenance = {};  // of the propagated module: who put which axis where
+  Provenance provenance = {};       // of the propagated module: who put which axis where
   Counters counters = {};
   std::vector<std::string> warnings = {};         // for the user: legal, but probably unintended; with source locations
   std::shared_ptr<Choice> choice = {};            // made by `choose`; later passes add their decisions

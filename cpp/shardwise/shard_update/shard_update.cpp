@@ -14,6 +14,7 @@
 #include "shardwise/ops/control/loop_parts.h"
 #include "shardwise/propagation/program_mesh.h"
 #include "shardwise/propagation/propagate.h"
+#include "shardwise/shard_update/sharded_state.h"
 #include "shardwise/shard_update/update_graph.h"
 #include "shardwise/shard_update/update_layout.h"
 #include "shardwise/shard_update/update_obstacles.h"

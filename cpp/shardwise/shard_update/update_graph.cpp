@@ -177,11 +177,6 @@ void UpdateGraph::pair_narrow_states(const std::vector<Walk>& walks) {
 }
 
 void UpdateGraph::find_dependence() {
-  const auto behind = [&](ValueId value, const Dims& shape) -> std::optional<size_t> {
-    if (module_.type(value).shape != shape) return std::nullopt;
-    const auto found = group_of_.find(value);
-    return found == group_of_.end() ? std::nullopt : std::optional(found->second);
-  };
   walk<Order::kRegionsFirst>(module_, region_, [&](OpId id) {
     const OpView op(module_, id);
     for (const ValueId result : results_of(module_, id)) {
@@ -194,7 +189,7 @@ void UpdateGraph::find_dependence() {
         }
       }
       for (const ValueId value : read) {
-        const auto group = behind(value, shape);
+        const auto group = module_.type(value).shape == shape ? group_of(value) : std::nullopt;
         if (!group) continue;
         depends_[result.index] = true;
         group_of_.emplace(result, *group);

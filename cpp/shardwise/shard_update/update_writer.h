@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "shardwise/ir/rewrite/rewrite.h"
-#include "shardwise/shard_update/shard_update.h"
+#include "shardwise/shard_update/sharded_state.h"
 #include "shardwise/shard_update/update_graph.h"
 #include "shardwise/shard_update/update_layout.h"
 

@@ -29,6 +29,6 @@ std::vector<FactorId> moved_factors(const OpView& op, const ShardingRule& rule);
 void partition_by_exchange(PartitionContext& context);
 
 inline constexpr std::string_view kExchange = "exchange";
-inline constexpr Method kByExchange[] = {{kExchange, moved_factors, nullptr, partition_by_exchange}};
+inline constexpr Method kByExchange[] = {{kExchange, moved_factors, nullptr, partition_by_exchange, true}};
 
 }  // namespace shardwise
