@@ -52,7 +52,10 @@ def program(count: int) -> sw.Program:
 SHORT, LONG = program(2), program(30)
 LIMITED = MODELS[0].jitted(memory_limit="800KB").lower(*MODELS[0].arguments).compile()
 DESCENT = sw.ShapeDtypeStruct((64, 64), np.float32), sw.ShapeDtypeStruct((16, 64), np.float32)
-SPLIT = sw.jit(lambda w, x: w - np.float32(0.1) * (x.T @ x), mesh=MESH, in_shardings=(P(), P("x")), shard_update="x")
+SPLIT = sw.jit(
+    lambda w, x: w - np.float32(0.1) * sw.grad(lambda w: ((x @ w) ** 2).sum())(w),
+    mesh=MESH, in_shardings=(P(), P("x")), shard_update="x",
+)  # fmt: skip
 EXAMPLES: dict[type[Report[Any]], Report[Any]] = {
     Ledger: SHORT.collectives(),
     LedgerGroups: SHORT.collectives().group_by("where", "axes", "devices"),
