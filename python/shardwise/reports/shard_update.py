@@ -81,7 +81,7 @@ class ShardUpdateReport(Report[StateRow]):
         return {"rows": [row.to_dict() for row in self.rows]}
 
     def _header(self) -> Sequence[str]:
-        return "state", "type", "layout", "devices", "shard", "padding", "gathered", "reason"
+        return "name", "type", "layout", "group", "shard_bytes", "padding", "gathered", "reason"
 
     def _cells(self, row: StateRow) -> Sequence[str]:
         padding = f"{row.padding:.4g}"
