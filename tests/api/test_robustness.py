@@ -187,10 +187,10 @@ def test_the_steps_of_a_pass_are_dumped_and_timed_with_the_detailed_log(tmp_path
     done = run_script(script, SHARDWISE_DUMP_DIR=str(tmp_path), SHARDWISE_LOG="2", SHARDWISE_VERIFY="1")
     assert done.returncode == 0, done.stderr
     (folder,) = tmp_path.iterdir()
-    steps = sorted(path for path in folder.iterdir() if path.name.startswith("03_propagate_"))
-    assert [path.name[:16] for path in steps] == [f"03_propagate_{i:02}_" for i in range(1, len(steps) + 1)]
-    assert {"03_propagate_04_split_constants.mlir", "03_propagate_14_close_shardings.mlir"} <= {p.name for p in steps}
-    assert (folder / "03_propagate.mlir").read_text() == steps[-1].read_text()
+    steps = sorted(path for path in folder.iterdir() if path.name.startswith("04_propagate_"))
+    assert [path.name[:16] for path in steps] == [f"04_propagate_{i:02}_" for i in range(1, len(steps) + 1)]
+    assert {"04_propagate_04_split_constants.mlir", "04_propagate_14_close_shardings.mlir"} <= {p.name for p in steps}
+    assert (folder / "04_propagate.mlir").read_text() == steps[-1].read_text()
     assert "[?]" not in steps[-1].read_text()
     for path in steps:
         name = path.stem.partition("propagate_")[2][3:]

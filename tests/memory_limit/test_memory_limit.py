@@ -145,6 +145,8 @@ def test_limits_are_sizes_or_hardware() -> None:
     assert limit_of(2**30) == 2**30
     hardware = sw.hardware.load("h100_sxm")
     assert limit_of(hardware) == limit_of("h100_sxm") == hardware.memory_bytes - hardware.reserved_bytes
+    with pytest.raises(sw.errors.OutOfMemoryError, match="memory_limit, 1 bytes"):
+        limit_of(0)
     with pytest.raises(ValueError, match="jit: limit must be a number of bytes that is not negative, got -1"):
         model.jitted(memory_limit=-1)
     with pytest.raises(ValueError, match="jit: a limit of memory must be a size"):

@@ -9,7 +9,7 @@
 //   cut.run()                                  1: the edge from 0 to 1
 //   cut.is_on_source_side(0)                   true, and false of 1
 //
-// Of all cheapest cuts, is_on_source_side tells the one with the fewest nodes on the side of the source, and
+// Several cuts may be the cheapest. is_on_source_side describes the one with the fewest nodes on the side of the source,
 // nodes_that_reach_sink the one with the fewest nodes on the side of the sink. Source: Dinic (1970).
 #pragma once
 

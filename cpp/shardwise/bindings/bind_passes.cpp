@@ -166,8 +166,8 @@ std::vector<py::dict> ledger(const CompileUnit& unit) {
   return rows;
 }
 
-// What is computed again for the memory limit: the limit, the peaks without and with that, and (value, op, is it a transfer,
-// bytes less, picoseconds more, file, line). None without a limit.
+// The memory limit, the peak without and with recomputation, and a row for each value that is computed again: (value, op,
+// is it a transfer, bytes less, picoseconds more, file, line). None without a limit.
 py::object repeated_rows(const CompileUnit& unit) {
   if (unit.context.memory == nullptr) return py::none();
   const Context& context = unit.module->context();

@@ -127,7 +127,7 @@ class Rematerializer {
     const int64_t left = std::max<int64_t>(peak.saved_bytes - (walk.use.peak_bytes - aim), 0);
     const SavedWithin found =
         save_within(peak.values, left, peak.nodes.size() <= kSmall ? kEffortOfSmall : kEffortOfLarge);
-    if (found.saved.bytes >= peak.saved_bytes) return false;
+    if (found.saved.is_kept.empty() || found.saved.bytes >= peak.saved_bytes) return false;
     if (made.rounds == 0) made.bound_ps = found.bound_ps;
     add_rows(made.module, peak, found.saved, made.rows);
     write_repeated_values(made.module, steps, peak, found.saved);

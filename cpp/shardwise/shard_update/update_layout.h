@@ -9,9 +9,9 @@
 //   7 f32                                  whole: it has 28 bytes
 //
 // The rules are those of Xu et al. 2020, section 4.1, in terms of shardings: the least padding, then the fewest dims,
-// then dims that the model does not split, then leading ones. Leaves below kLeastBytes are whole. A layout that stores more than 5/4 of the elements, or
-// shards of fewer than kLeastShardBytes, is for a smaller group: the minor digits of the axes, whose devices are
-// neighbors. Where the paper merges dims, several dims are split: the shards are the same boxes, and arrays keep their
+// then dims that the model does not split, then leading ones. Leaves below kLeastBytes are whole. A layout that stores
+// more than 5/4 of the elements, or shards of fewer than kLeastShardBytes, is for a smaller group: the minor digits of
+// the axes, whose devices are neighbors. Where the paper merges dims, several dims are split: the shards are the same boxes, and arrays keep their
 // shape.
 #pragma once
 

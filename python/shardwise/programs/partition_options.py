@@ -99,7 +99,7 @@ class PartitionOptions:
         """The options by name, as the extension takes them."""
         arguments = {**self._given(), "hardware": self._hardware_text()}
         if self.memory_limit is not None:
-            arguments["memory_limit"] = str(self.memory_limit)
+            arguments["memory_limit"] = str(max(self.memory_limit, 1))  # 0 would be no limit
         return arguments
 
     def to_dict(self) -> dict[str, Any]:

@@ -34,7 +34,18 @@ MODULES = [
     "placement",
     "shardings.sharding",
 ]
-_COMMANDS = ("pip ", "make ", "git ", "cd ", "mpirun ", "srun ", "gcloud ", "COORDINATOR=", "python train.py")
+_COMMANDS = (
+    "pip ",
+    "make ",
+    "git ",
+    "cd ",
+    "mpirun ",
+    "srun ",
+    "gcloud ",
+    "COORDINATOR=",
+    "python train.py",
+    "python examples/",
+)
 
 
 def name_of(path: Path) -> str:

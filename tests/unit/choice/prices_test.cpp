@@ -236,52 +236,53 @@ const MethodCount kMethodCounts[] = {
      2,
      2 * kShard + 2 * kDevices* kRow},
     // The own rows, the totals of 4 shards for a quarter of the columns, two additions per element (the totals before,
-    // and the initial value), the initial value for 4096 rows, and its place (2). Own rows are read and written twice.
+    // and the initial value), and the initial value for 4096 rows. Own rows are read and written twice. What is computed of
+    // a device's place alone, here and below, is free (analysis/fusion_roles.h).
     {kCumulativeSum,
      "totals",
      {"x-", "", "x-"},
-     3 * kRows* kColumns + kColumns + kDevices* kRows + 2,
+     3 * kRows* kColumns + kColumns + kDevices* kRows,
      2 * (kRow * 3 / 4),
      2,
      4 * kShard},
-    // The totals of all shards: 4 comparisons with the place of a shard, a selection and a sum of 4 rows.
+    // The totals of all shards: a selection and a sum of 4 rows.
     {kCumulativeSum,
      "gathered totals",
      {"x-", "", "x-"},
-     3 * kRows* kColumns + kDevices + 2 * kDevices* kColumns + kDevices* kRows + 2,
+     3 * kRows* kColumns + 2 * kDevices* kColumns + kDevices* kRows,
      3 * kRow,
      1,
      4 * kShard},
-    // A running total of one row, passed on 3 times. The first device (1 comparison) takes zeros (1 row of selections).
+    // A running total of one row, passed on 3 times. The first device takes zeros (1 row of selections).
     {kCumulativeSum,
      "chain",
      {"x-", "", "x-"},
-     3 * kRows* kColumns + 1 + kColumns + kDevices* kRows + 2,
+     3 * kRows* kColumns + kColumns + kDevices* kRows,
      kRow,
      3,
      4 * kShard,
      3 * kRow},
     // log2(16) comparisons per element: of 64 rows of 1024, and of 64 rows of 4 * 16 winners. Their indices move to the
-    // place of the shard (64 * 16 additions and 1 product). Winners and indices are gathered: 3 * 64 * 16 * 4 B each.
+    // place of the shard (64 * 16 additions). Winners and indices are gathered: 3 * 64 * 16 * 4 B each.
     {kTopK,
      "winners",
      {"-x", "--", "--"},
-     64 * 1024 * 4 + 64 * 64 * 4 + 64 * 16 + 1,
+     64 * 1024 * 4 + 64 * 64 * 4 + 64 * 16,
      2 * (3 * 64 * 16 * 4),
      2,
      64 * 1024 * 4 + 2 * 4096 + 64 * 64 * 4 + 2 * 4096 + 3 * 4096},
-    // 512 indices: clamped, made local, clamped, compared, and 1 product for the place; a selection per element.
-    {kGather, "owned rows", {"x-", "--", "u--"}, 4 * 512 + 1 + 512 * kColumns, 0, 0, 2 * kSlice},
+    // 512 indices: clamped, made local, clamped, compared; a selection per element.
+    {kGather, "owned rows", {"x-", "--", "u--"}, 4 * 512 + 512 * kColumns, 0, 0, 2 * kSlice},
     // 512 indices made local; an addition per element. Updates and rows are read, rows are written.
-    {kScatter, "owned rows", {"x-", "--", "--", "x-"}, 512 + 1 + 512 * kColumns, 0, 0, 3 * kSlice},
-    // A quarter of the updates; the shard is copied to its place (2 operations on numbers) in a whole result.
-    {kScatter, "shards as addends", {"x-", "x-", "x-", "u--"}, 128 * kColumns + 2, 0, 0, 2 * kShard + 3 * kSlice / 4},
-    // 8 operations for the place. The slice is read and written, padded by itself on both sides, and sliced again.
-    {kDynamicSlice, "owned rows", {"x-", "", "", "u--"}, 8, 0, 0, 2 * kSlice + (1 + 3) * kSlice + 2 * kSlice},
+    {kScatter, "owned rows", {"x-", "--", "--", "x-"}, 512 + 512 * kColumns, 0, 0, 3 * kSlice},
+    // A quarter of the updates; the shard is copied to its place in a whole result.
+    {kScatter, "shards as addends", {"x-", "x-", "x-", "u--"}, 128 * kColumns, 0, 0, 2 * kShard + 3 * kSlice / 4},
+    // 6 operations of the start and the place. The slice is read and written, padded by itself on both sides, and sliced again.
+    {kDynamicSlice, "owned rows", {"x-", "", "", "u--"}, 6, 0, 0, 2 * kSlice + (1 + 3) * kSlice + 2 * kSlice},
     // Rows [100, 2148): device 2 needs [1124, 1636), and has [2048, 3072).
     {kSliceAtAConstant, "exchange", {"x-", "", "", "x-"}, 0, kSlice, 1, 0},
     // As the slice; then the update is written into the padded rows, and these into the shard.
-    {kDynamicUpdate, "owned rows", {"x-", "--", "", "", "x-"}, 8, 0, 0, 2 * kSlice + (1 + 3) * kSlice + 4 * kSlice},
+    {kDynamicUpdate, "owned rows", {"x-", "--", "", "", "x-"}, 6, 0, 0, 2 * kSlice + (1 + 3) * kSlice + 4 * kSlice},
     // Rows [1024, 3072): device 0 needs 512 rows of device 1.
     {kMiddleRows, "exchange", {"x-", "x-"}, 0, 512 * kRow, 1, 0},
     // Rows [8, 4096) in blocks of 1022: device 0 needs [8, 1030), and has [0, 1024).

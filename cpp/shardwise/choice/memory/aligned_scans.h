@@ -6,7 +6,7 @@
 //   %ys, %h = scan %xs, %h0 …      10 trips along dim 0          makes the rows of %ys
 //   … = scan %ys, %dy …            the same, last row first      reads them, one in each trip: %ys is an aligned input
 //
-// What else reads %ys reads it as a whole.
+// Any other op that reads %ys reads all of it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ bool makes_stack(const Module& module, OpId scan, ValueId value);    // as an ou
 // Whether an input gives the row of the trip itself, of a stack that another scan of this course has made.
 bool reads_aligned(const Module& module, OpId scan, const LoopParts::Input& input);
 
-// Of the steps of a block from number `at` on: the courses of scans with aligned inputs.
+// Returns the courses of the scans with aligned inputs among the steps from number `at` on.
 std::vector<RowCourse> aligned_courses(const Module& module, const LiveBlock& block, size_t at);
 
 // The homes that step `at` reads, and those that later ones do, other than as aligned inputs.

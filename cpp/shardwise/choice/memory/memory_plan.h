@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program computes again to stay within a memory limit, as `rematerialize` leaves it (PassContext::memory):
+// `rematerialize` lists here what the program computes again to stay within its memory limit (PassContext::memory):
 //
-//   limit 80 GB: peak 112 GiB -> 73 GiB in 3 rounds
+//   limit 80 GB: peak 112 GiB -> 73 GiB
 //     gathered again   w1       1.5 GiB   +3.1 ms     line 12
 //     computed again   h        24 GiB    +9.0 ms     line 14
 #pragma once

@@ -12,8 +12,8 @@
 //   …                            body is kept as rows of a stack, or computed again in the second one's body from rows
 //   … = scan %ws, %ys, %dy       that both read: two scans with as many trips along one dim meet row by row
 //
-// What is alive at the peak whatever is decided has no node: what the op at the peak reads, arguments that the caller
-// holds, constants. Inside of loops and branches the values of each region around the peak count.
+// Values that are alive at the peak in any case have no node: those that the op at the peak reads, arguments that the caller
+// holds, and constants. Inside of loops and branches the values of each region around the peak count.
 #pragma once
 
 #include <cstdint>

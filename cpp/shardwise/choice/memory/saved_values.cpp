@@ -2,7 +2,6 @@
 #include "shardwise/choice/memory/saved_values.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -12,10 +11,10 @@
 namespace shardwise {
 namespace {
 
-// What a branch has settled about a value. One that is kept counts as needed: the two branches have no plan in common.
+// A branch keeps a value, or does not. A value that it keeps counts as needed, so that no plan is in both branches.
 enum class Settled : uint8_t { kNothing, kKept, kNotKept };
 
-// What is minimised: bytes * per_byte + ps * per_ps.
+// The cut minimises bytes * per_byte + ps * per_ps.
 struct Rates {
   int64_t per_byte, per_ps;
 };
@@ -51,7 +50,7 @@ class CutOfValues {
   uint32_t needed(uint32_t v) const { return 2 * numbers_[v]; }
   uint32_t repeated(uint32_t v) const { return 2 * numbers_[v] + 1; }
 
-  // Of a large program few values can matter: what is needed, and what that may be computed from.
+  // Leaves out the values from which nothing that is needed can be computed: most of a large program.
   void find_reached() {
     const auto reach = [&](uint32_t v) {
       if (numbers_[v] != kNotReached) return;
@@ -76,7 +75,7 @@ class CutOfValues {
     cut.add_edge(repeated(v), cut.sink(), can_repeat ? Capacity{value.ps} * rates.per_ps : kUncuttable);
     if (!value.can_repeat) return;
     for (const uint32_t operand : value.operands) cut.add_edge(repeated(v), needed(operand), kUncuttable);
-    // Of cuts that cost the same, one that repeats a value without needing it would be none.
+    // A cut must not repeat a value that it does not need.
     cut.add_edge(repeated(v), needed(v), kUncuttable);
   }
 
@@ -181,28 +180,6 @@ class BranchAndBound {
 };
 
 }  // namespace
-
-std::vector<Saved> ladder(const SavedValues& values) {
-  CutOfValues cut(values);
-  const std::optional<Saved> fastest = cut.cheapest(least_time(values));
-  if (!fastest) return {};
-  std::vector<Saved> rungs = {*fastest};
-  const Saved smallest = *cut.cheapest(least_bytes(values));
-  // Between two corners, as far as there is one.
-  const std::function<void(const Saved&, const Saved&)> fill = [&](const Saved& faster, const Saved& smaller) {
-    const int64_t bytes = faster.bytes - smaller.bytes, ps = smaller.ps - faster.ps;
-    if (bytes == 0 || ps == 0) return;
-    const Saved between = *cut.cheapest({ps, bytes});
-    const auto height = [&](const Saved& saved) { return Capacity{saved.bytes} * ps + Capacity{saved.ps} * bytes; };
-    if (height(between) >= height(smaller)) return;
-    fill(faster, between);
-    rungs.push_back(between);
-    fill(between, smaller);
-  };
-  fill(*fastest, smallest);
-  if (smallest.bytes < fastest->bytes) rungs.push_back(smallest);
-  return rungs;
-}
 
 SavedWithin save_within(const SavedValues& values, int64_t bytes, const SaveEffort& effort) {
   return BranchAndBound(values, bytes, effort).run();

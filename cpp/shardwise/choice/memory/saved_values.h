@@ -11,7 +11,7 @@
 // at most once. It knows no programs.
 //
 // For a price per byte the best values are a minimum cut. The cheapest cuts of all prices are the corners of a convex
-// hull (`ladder`); what lies between two corners is found by branching, each branch bounded by its own hull.
+// hull; what lies between two corners is found by branching, each branch bounded by its own hull.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +33,9 @@ struct Saved {
   int64_t bytes = 0, ps = 0;
 };
 
-// From the least time to the fewest bytes. Empty if some value can be neither kept nor repeated.
-std::vector<Saved> ladder(const SavedValues& values);
-
 struct SavedWithin {
   Saved saved;
-  bool fits = false;     // otherwise `saved` has the fewest bytes
+  bool fits = false;  // otherwise `saved` has the fewest bytes; it is empty if a value can be neither kept nor repeated
   int64_t bound_ps = 0;  // nothing within the bytes takes less time
 };
 // `branches`: how many cuts of it there may be; with enough of them, saved.ps is bound_ps. `tolerance`: relative, of the
