@@ -49,6 +49,25 @@ std::optional<OpChoice> annotated(ProgramPlacements& placements, const OpView& o
   return OpChoice{.operands = {carry}, .results = {carry}};
 }
 
+// Where an op takes an addend, if the other operands, those that depend on the carry, are where propagation has them. None
+// if the op cannot keep them there.
+PlacementId place_of_addend(ProgramPlacements& placements, const OpView& op, ValueId addend, const MeshPtr& mesh,
+                            const std::unordered_map<ValueId, PlacementId>& dependents) {
+  const ShardingRule& rule = sharding_rule(op);
+  if (rule.empty()) return {};
+  ComputeSharding compute{
+      .mesh = mesh, .factors = std::vector<AxisList>(rule.factors().size()), .passed = {}, .reduced = {}};
+  size_t place = 0;
+  for (size_t i = 0; i < op.operand_count(); ++i) {
+    if (op.operand(i) == addend) place = i;
+    if (!dependents.contains(op.operand(i))) continue;
+    const Placement& declared = *placements.find(placements.declared(op.operand(i)));
+    if (!declared.is_fully_replicated() && declared.mesh != mesh) return {};
+    if (!add_factor_axes(op, rule, i, declared, compute.factors)) return {};
+  }
+  return candidate_of(placements, op, rule, compute, {}).choice.operands[place];
+}
+
 double local_size(const Placement& placement) {
   double size = 1;
   for (const DimPlacement& dim : placement.dims) size *= static_cast<double>(dim.block);
@@ -164,12 +183,17 @@ Cost AccumulatorChooser::cost_in_trip(const Accumulator& accumulator, const Plac
   return cost;
 }
 
-Cost AccumulatorChooser::cost_if_reduced() {
+Cost AccumulatorChooser::cost_if_reduced(const Placed& dependents) {
   Cost cost;
   for (const Addend& addend : addends_) {
-    const double count = sharers(module_, linearity_, addend.value, OpView(module_, addend.op), reducer_);
+    const OpView op(module_, addend.op);
+    const double count = sharers(module_, linearity_, addend.value, op, reducer_);
     // No sharers: another user needs the addend reduced anyway, so its reduction costs the loop nothing more.
-    if (count != 0) cost += versions_.cost(addend.value, placements_.declared(addend.value)) / count;
+    if (count == 0) continue;
+    Cost least = versions_.cost(addend.value, placements_.declared(addend.value));
+    const PlacementId place = place_of_addend(placements_, op, addend.value, addend.home->mesh, dependents);
+    if (place) least = std::min(least, versions_.cost(addend.value, place));
+    cost += least / count;
   }
   return cost;
 }
@@ -189,13 +213,14 @@ std::vector<AccumulatorChooser::PlacedCarry> AccumulatorChooser::candidates(cons
 
 const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<const PlacedCarry> candidates,
                                                                     const Accumulator& accumulator,
-                                                                    const AccumulatorSite& site) {
+                                                                    const AccumulatorSite& site,
+                                                                    const Placed& dependents) {
   const TypeId type = module_.value(site.result).type;
   const PlacementId declared = placements_.declared(site.result);
   // A loop around this one may defer the reduction of the result further.
   const double after = module_.uses(site.result).empty() ? 0 : deferred_.share(site.result);
   // Versions::cost spreads a reshard before the loop over its trips, so that the product counts it once.
-  Cost best = site.trips * (cost_if_reduced() + versions_.cost(site.entry, declared));
+  Cost best = site.trips * (cost_if_reduced(dependents) + versions_.cost(site.entry, declared));
   const PlacedCarry* found = nullptr;
   for (const PlacedCarry& candidate : candidates) {
     const PlacementId carry = candidate.choice.carry;
@@ -203,7 +228,9 @@ const AccumulatorChooser::PlacedCarry* AccumulatorChooser::cheapest(std::span<co
     const Cost in_trip = entry + cost_in_trip(accumulator, candidate.placed, candidate.choice.ops);
     const Cost cost = site.trips * in_trip + after * costs_.reshard(type, carry, declared);
     const bool grows = local_size(*placements_.find(carry)) > local_size(*placements_.find(declared));
-    if (!(cost < best || (cost == best && found == nullptr && !grows))) continue;
+    // Rounds alone are not worth that: a stack of the gradients of all layers would be whole on every device.
+    const bool pays = cost < best && !(grows && found == nullptr && cost.bytes >= best.bytes);
+    if (!(pays || (cost == best && found == nullptr && !grows))) continue;
     best = cost;
     found = &candidate;
   }
@@ -223,7 +250,7 @@ std::optional<AccumulatorChoice> AccumulatorChooser::choose(const OpView& loop, 
     return placements_.text(candidate.choice.carry);
   };
   const auto best_text = [&] {
-    const PlacedCarry* best = cheapest(possible, accumulator, site);
+    const PlacedCarry* best = cheapest(possible, accumulator, site, dependents);
     return best == nullptr ? std::string() : text_of(*best);
   };
   const ChosenText& decided = choice_.carry(loop.result(accumulator.carry), best_text);
