@@ -75,7 +75,6 @@ class AccumulatorChooser {
   std::optional<OpChoice> place_op(const OpView& op, const Placed& placed) const;
   Cost cost_in_trip(const Accumulator& accumulator, const Placed& placed, const std::vector<OpChoice>& choices);
   Cost cost_if_reduced(const Placed& dependents);
-  bool is_addend(ValueId value) const;
 
   Module& module_;
   const ProgramLinearity& linearity_;
