@@ -150,6 +150,8 @@ void Search::finish(std::vector<size_t> whole_arguments) {
   context_.choice = best_;
   explain_by(*widest_, *best_);
   best_->whole_arguments = std::move(whole_arguments);
+  best_->is_state_last = context_.options.state_last;
+  best_->at_loops = prices_.at_loops(*best_);
   best_->work = prices_.work(*best_);
   if (settings().verify) verify_choice(program_.module, *best_);
   program_.requested.warn_of_refused(*best_, context_.warnings);
@@ -175,7 +177,22 @@ std::unique_ptr<Search> search_with_whole(FreeArguments& arguments, Module& modu
   return found;
 }
 
+constexpr int64_t kShareAtLoops = 32;  // a 32nd
+
+// What the objective is about.
+int64_t measured(const PassContext& context, const Price& price) {
+  return context.options.objective == Objective::kBytes ? price.bytes : price.ps;
+}
+
 }  // namespace
+
+bool may_gain_with_state_last(const PassContext& context) {
+  return measured(context, context.choice->at_loops) > measured(context, context.choice->price) / kShareAtLoops;
+}
+
+bool takes_less(const PassContext& found, const PassContext& known) {
+  return measured(found, found.choice->price) < measured(known, known.choice->price);
+}
 
 Module choose(Module module, PassContext& context) {
   // Before placements are read: afterwards, only real differences of meshes are left.
