@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/computed_again.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shardwise {
 namespace {
 
 // Element by element, or by copies.
-bool makes_much_of_little(const OpView& op) {
+bool can_be_made_again(const OpView& op) {
   const Traits& traits = op.def().traits;
   if (op.operand_count() != 1 || op.result_count() != 1 || traits.annotates()) return false;
   const TensorType &from = op.module().type(op.operand(0)), &to = op.module().type(op.result());
@@ -15,7 +16,7 @@ bool makes_much_of_little(const OpView& op) {
     // Not a bitcast of several elements to one.
     return item_size(from.dtype) < item_size(to.dtype) && from.shape == to.shape;
   }
-  return traits.movement && element_count(from.shape) < element_count(to.shape) && !sharding_rule(op).empty();
+  return traits.movement && element_count(from.shape) <= element_count(to.shape) && !sharding_rule(op).empty();
 }
 
 // By the rule: axes of dims that the operand has, too.
@@ -32,8 +33,8 @@ PlacementId operand_of_copies(const OpView& op, const Placement& wanted, const P
     if (factors.size() != 1 || rule.factors()[factors[0]].kind != FactorKind::kPassThrough) return {};
     for (size_t e = 0; e < from.size(); ++e) {
       const auto others = rule.dim(0, e);
-      if (others.empty() || others[0] != factors[0]) continue;
-      // The operand has the blocks that its size gives.
+      if (std::ranges::find(others, factors[0]) == others.end()) continue;
+      // The operand has the blocks that its size gives, and a factor of its own for the dim.
       if (others.size() != 1 || from[e] != to[d] || split.block != ceil_div(to[d], product(split.axes))) return {};
       dims[e] = split.axes;
     }
@@ -44,11 +45,12 @@ PlacementId operand_of_copies(const OpView& op, const Placement& wanted, const P
 }  // namespace
 
 ComputedAgain computed_again(const OpView& op, PlacementId result, const ProgramPlacements& placements) {
-  if (!makes_much_of_little(op)) return {};
+  if (!can_be_made_again(op)) return {};
   const Placement* wanted = placements.find(result);
   if (op.def().traits.elementwise || wanted == nullptr) return {op.operand(0), result};
   const PlacementId placement = operand_of_copies(op, *wanted, placements);
-  return placement ? ComputedAgain{op.operand(0), placement, true} : ComputedAgain{};
+  const bool copies = op.module().type(op.operand(0)).size() < op.module().type(op.result()).size();
+  return placement ? ComputedAgain{op.operand(0), placement, copies} : ComputedAgain{};
 }
 
 }  // namespace shardwise

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that make much of little, and that are computed again where a user needs the result in another placement:
+// Ops that make a result of one smaller operand, or that only move its elements. They are computed again where a user needs the
+// result in another placement, if the operand costs less there:
 //
 //   %1 = convert %0 : bf16 -> f32                        %1 as <[{"x"}, {}]>  from  %0 as <[{"x"}, {}]>
 //   %1 = broadcast_in_dim %0, dims = [1] : 8 -> 4x8      %1 as <[{"x"}, {}]>  from  %0 as <[{}]>, which has no such dim
+//
+//   %1 = transpose %0                                    %1 as <[{}, {"x"}]>  from  %0 as <[{"x"}, {}]>, which is there
 //
 // The operand moves instead of the result, or nothing moves.
 #pragma once
