@@ -2,10 +2,13 @@
 #include "shardwise/partition/rematerialize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,17 +28,20 @@ namespace {
 constexpr int kMostRounds = 16, kMostWithoutGain = 2;
 constexpr int64_t kSegments[] = {1, 48, 16, 6};
 constexpr int64_t kTightened[] = {8, 7, 6, 5, 4, 2, 0};  // eighths of the limit
+constexpr int64_t kGradual[] = {4, 8, 16, 2};            // a part of the peak
 // Small graphs are solved exactly, or nearly so. In a large one, a single value is a small step of the hull.
 constexpr size_t kSmall = 300;
 constexpr SaveEffort kEffortOfSmall{.branches = 60, .tolerance = 0.001},
     kEffortOfLarge{.branches = 0, .tolerance = 0.001};
 
-// By bytes of a device, with a unit that suits.
+// In a unit that suits: "42.57 KiB". Two sizes that differ little must not read alike.
 std::string bytes_text(int64_t bytes) {
   if (bytes < 10 * 1024) return str(bytes, " bytes");
-  if (bytes < int64_t{10} << 20) return str(bytes / 1024, " KiB");
-  if (bytes < int64_t{10} << 30) return str(bytes >> 20, " MiB");
-  return str(bytes >> 30, " GiB");
+  const std::string_view units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  double count = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; count >= 1024 && unit + 1 < std::size(units); ++unit) count /= 1024;
+  return str(std::round(count * 100) / 100, " ", units[unit]);
 }
 
 void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, std::vector<RepeatedRow>& rows) {
@@ -70,15 +76,20 @@ class Rematerializer {
     plan.before_bytes = plan.after_bytes = live_walk(module, donated_).use.peak_bytes;
     if (plan.before_bytes <= limit_) return plan;
     std::optional<Attempt> best;
-    for (const int64_t eighths : kTightened) {
+    const auto attempt_all = [&](Aim aim) {
       for (const int64_t segments : kSegments) {
+        if (best && is_good(*best)) return;
         if (poll_) poll_();
-        Attempt attempt = lower(module, limit_ / 8 * eighths, segments);
+        Attempt attempt = lower(module, aim, segments);
         plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
         if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
-        if (best && is_good(*best)) break;
       }
-      if (best && is_good(*best)) break;
+    };
+    for (const int64_t eighths : kTightened) attempt_all({.bytes = limit_ / 8 * eighths});
+    // To compute all that again at once may only move the peak. Steps that do not depend on the limit find what they
+    // find for a larger one.
+    for (const int64_t part : kGradual) {
+      if (!best) attempt_all({.part = part});
     }
     if (!best) fail_with(plan);
     module = std::move(best->module);
@@ -101,17 +112,23 @@ class Rematerializer {
     }
   };
 
+  // To what a round lowers a peak: to some bytes, or by a part of it.
+  struct Aim {
+    int64_t bytes = 0, part = 0;
+    int64_t of(int64_t peak) const { return part == 0 ? bytes : peak - peak / part; }
+  };
+
   // No plan takes less than its bound.
   static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
 
-  // Lowers one peak after the other to `aim`, or as far as it goes.
-  Attempt lower(const Module& module, int64_t aim, int64_t segments) const {
+  // Lowers one peak after the other towards the aim, or as far as it goes.
+  Attempt lower(const Module& module, Aim aim, int64_t segments) const {
     Attempt made{.module = module};
     LiveWalk walk = live_walk(made.module, donated_);
     made.peak = walk.use.peak_bytes;
     for (int without_gain = 0; walk.use.peak_bytes > limit_; ++made.rounds) {
       if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
-      if (!lower_peak(made, walk, aim, segments)) break;
+      if (!lower_peak(made, walk, aim.of(walk.use.peak_bytes), segments)) break;
       walk = live_walk(made.module, donated_);
       without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
       made.peak = std::min(made.peak, walk.use.peak_bytes);
