@@ -75,15 +75,17 @@ def test_a_limit_finds_what_smaller_limits_find(loss: Any, shapes: Any, spec: P)
     arguments = [sw.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
     options: Any = {"mesh": sw.Mesh({"d": 4}), "in_shardings": (spec, P("d")), "out_shardings": spec}
     peak = sw.jit(step, **options).lower(*arguments).compile().memory().peak_bytes
-    peaks, smallest = {}, set()
+    peaks: dict[int, int] = {}
+    named = []
     for share in (*np.arange(1.0, 0.4, -0.03), 0.0):
         limit = int(peak * share)
         try:
             peaks[limit] = sw.jit(step, **options, memory_limit=limit).lower(*arguments).compile().memory().peak_bytes
         except sw.OutOfMemoryError as error:
-            smallest.add(str(error).partition("a peak of ")[2].partition(" at least")[0])
+            named.append(_bytes_of(str(error).partition("a peak of ")[2].partition(" at least")[0]))
             assert limit < min(peaks.values())
-    assert len(smallest) == 1
+    # Some steps depend on the limit.
+    assert max(named) <= 1.05 * min(peaks.values())
 
 
 def test_a_program_that_fits_stays_as_it_is() -> None:
