@@ -20,6 +20,7 @@ from ..array import Array, ShapeDtypeStruct
 from ..dtypes import as_dtype
 from ..errors import message, reworded, shown
 from ..placement import device_put
+from ..process.foreign import native
 from ..tree import map as tree_map
 
 __all__ = [
@@ -65,8 +66,8 @@ class EmptyState(NamedTuple):
 
 
 def as_array(x: Any) -> Any:
-    """``x``, or a NumPy array of a number."""
-    return x if hasattr(x, "dtype") else np.asarray(x)
+    """``x``, or a NumPy array of a number, or Shardwise's form of a shape of JAX."""
+    return native(x) if hasattr(x, "dtype") else np.asarray(x)
 
 
 def like(value: Any, x: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..array import ShapeDtypeStruct
 from ..dtypes import is_float
 from ..errors import message, shown
 from ..tree import leaves as tree_leaves, map as tree_map
@@ -15,6 +16,7 @@ from ._base import (
     GradientTransformation,
     apply_updates,
     call_update,
+    full_like,
     like,
     mapped,
     named_in_errors,
@@ -294,8 +296,14 @@ def with_float32_masters(inner: GradientTransformation) -> GradientTransformatio
     def widened(x: Any) -> Any:
         return x.astype(np.float32) if is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
+    def first(param: Any) -> Any:
+        if isinstance(param, ShapeDtypeStruct):
+            is_narrow = is_float(param.dtype) and param.dtype.itemsize < 4
+            return full_like(param, 0, np.dtype(np.float32) if is_narrow else param.dtype)
+        return widened(param) if param.dtype.itemsize < 4 else param.copy()
+
     def init(params: Any) -> MasterState:
-        master = mapped(what, lambda p: widened(p) if p.dtype.itemsize < 4 else p.copy(), params)
+        master = mapped(what, first, params)
         return MasterState(master, inner.init(master))
 
     def update(updates: Any, state: MasterState, params: Any = None, **extra_args: Any) -> tuple[Any, MasterState]:
