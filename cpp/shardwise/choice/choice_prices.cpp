@@ -5,6 +5,7 @@
 
 #include "shardwise/base/quantity.h"
 #include "shardwise/choice/candidates/candidate.h"
+#include "shardwise/choice/computed_again.h"
 #include "shardwise/choice/lost_splits.h"
 #include "shardwise/choice/merged_exchanges.h"
 #include "shardwise/ir/rewrite/walk.h"
@@ -143,7 +144,8 @@ Price ChoicePrices::price_of_version(const VersionKey& key, const VersionChoice&
     case VersionChoice::kReshard: return costs_.reshard_price(value.type, version.from, key.placement);
     case VersionChoice::kAgain: {
       const OpView op(module_, value.op);
-      const OpChoice chosen{.operands = {key.placement}, .results = {key.placement}};
+      const OpChoice chosen{.operands = {computed_again(op, key.placement, placements_).placement},
+                            .results = {key.placement}};
       return costs_.compute_price({op, sharding_rule(op), chosen, {true}, {true}});
     }
   }

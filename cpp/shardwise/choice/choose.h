@@ -42,6 +42,9 @@
 // Functions are chosen like main: the placements of their arguments and results are those that propagation gave them,
 // and each call reshards its operands to them.
 //
+// Arrays that the function closes over may be whole on every device, where moving their parts takes time
+// (free_arguments.h).
+//
 // Constraints become reshards (or nothing). Constants are created once per needed sharding. Results get their
 // sharding without unreduced axes.
 #pragma once
@@ -51,7 +54,7 @@
 namespace shardwise {
 
 // Makes PassContext::choice. The module stays as it is, but for shardings of other meshes that have digits of the
-// program's (unify_meshes.h).
+// program's (unify_meshes.h), and of free arguments.
 Module choose(Module module, PassContext& context);
 inline constexpr Pass kChoose{.name = "choose",
                               .doc = "choose the placement that each op is computed in, as data",

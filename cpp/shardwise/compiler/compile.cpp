@@ -5,6 +5,7 @@
 
 #include "shardwise/base/error.h"
 #include "shardwise/base/text.h"
+#include "shardwise/choice/choice.h"
 #include "shardwise/choice/choose.h"
 #include "shardwise/compiler/checks.h"
 #include "shardwise/compiler/passes.h"
@@ -130,6 +131,9 @@ std::vector<TensorSharding> argument_shardings(const CompileUnit& unit) {
   const std::vector<ValueId>& arguments = module.region(module.main().body).arguments;
   std::vector<ShardingId> shardings;
   for (const ValueId value : arguments) shardings.push_back(module.value(value).sharding);
+  if (unit.context.choice != nullptr) {
+    for (const size_t i : unit.context.choice->whole_arguments) shardings.at(i) = {};
+  }
   return border_shardings(module, arguments, shardings);
 }
 

@@ -44,6 +44,11 @@ std::string bytes_text(int64_t bytes) {
   return str(std::round(count * 100) / 100, " ", units[unit]);
 }
 
+TypeId global_type(const Module& module, ValueId value) {
+  const TypeId global = module.part(value).type;
+  return global ? global : module.value(value).type;
+}
+
 void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, std::vector<RepeatedRow>& rows) {
   for (uint32_t v = 0; v < peak.nodes.size(); ++v) {
     const SavedNode& node = peak.nodes[v];
@@ -55,9 +60,19 @@ void add_rows(const Module& module, const PeakValues& peak, const Saved& saved, 
     const int64_t freed = is_new ? -peak.values[v].bytes : (node.is_saved ? peak.values[v].bytes : 0);
     rows.push_back({.loc = module.op(op).loc,
                     .op = OpView(module, op).name(),
+                    .type = global_type(module, node.value),
                     .is_transfer = module.op(op).def->traits.collective != CollectiveKind::kNone,
                     .bytes = freed,
                     .ps = is_dropped ? peak.values[v].ps : 0});
+  }
+}
+
+void add_kept(const Module& module, const PeakValues& peak, const Saved& saved, std::vector<KeptValue>& kept) {
+  for (uint32_t v = 0; v < peak.nodes.size(); ++v) {
+    const OpId op = module.value(peak.nodes[v].value).op;
+    if (!saved.is_kept[v] || peak.values[v].bytes == 0 || !op) continue;
+    const KeptValue found{OpView(module, op).name(), global_type(module, peak.nodes[v].value)};
+    if (std::ranges::find(kept, found) == kept.end()) kept.push_back(found);
   }
 }
 
@@ -75,26 +90,12 @@ class Rematerializer {
     MemoryPlan plan{.limit_bytes = limit_};
     plan.before_bytes = plan.after_bytes = live_walk(module, donated_).use.peak_bytes;
     if (plan.before_bytes <= limit_) return plan;
-    std::optional<Attempt> best;
-    const auto attempt_all = [&](Aim aim) {
-      for (const int64_t segments : kSegments) {
-        if (best && is_good(*best)) return;
-        if (poll_) poll_();
-        Attempt attempt = lower(module, aim, segments);
-        plan.after_bytes = std::min(plan.after_bytes, attempt.peak);
-        if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
-      }
-    };
-    for (const int64_t eighths : kTightened) attempt_all({.bytes = limit_ / 8 * eighths});
-    // To compute all that again at once may only move the peak. Steps that do not depend on the limit find what they
-    // find for a larger one.
-    for (const int64_t part : kGradual) {
-      if (!best) attempt_all({.part = part});
-    }
-    if (!best) fail_with(plan);
+    std::optional<Attempt> best = within(module, plan.after_bytes);
+    if (!best) return plan;
     module = std::move(best->module);
     plan.after_bytes = best->peak;
     plan.rows = std::move(best->rows);
+    plan.kept = std::move(best->kept);
     return plan;
   }
 
@@ -105,6 +106,7 @@ class Rematerializer {
     int64_t bound_ps = 0;  // of the first peak: no plan takes less time
     int rounds = 0;
     std::vector<RepeatedRow> rows = {};
+    std::vector<KeptValue> kept = {};
     int64_t ps() const {
       int64_t sum = 0;
       for (const RepeatedRow& row : rows) sum = saturated_sum(sum, row.ps);
@@ -117,6 +119,27 @@ class Rematerializer {
     int64_t bytes = 0, part = 0;
     int64_t of(int64_t peak) const { return part == 0 ? bytes : peak - peak / part; }
   };
+
+  // None if the limit cannot be kept; `smallest` is then one that can.
+  std::optional<Attempt> within(const Module& module, int64_t& smallest) const {
+    std::optional<Attempt> best;
+    const auto attempt_all = [&](Aim aim) {
+      for (const int64_t segments : kSegments) {
+        if (best && is_good(*best)) return;
+        if (poll_) poll_();
+        Attempt attempt = lower(module, aim, segments);
+        if (aim.part != 0) smallest = std::min(smallest, attempt.peak);
+        if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
+      }
+    };
+    for (const int64_t eighths : kTightened) attempt_all({.bytes = limit_ / 8 * eighths});
+    // To compute all that again at once may only move the peak. Steps that do not depend on the limit find what they
+    // find for another one.
+    for (const int64_t part : kGradual) {
+      if (!best) attempt_all({.part = part});
+    }
+    return best;
+  }
 
   // No plan takes less than its bound.
   static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
@@ -147,17 +170,9 @@ class Rematerializer {
     if (found.saved.is_kept.empty() || found.saved.bytes >= peak.saved_bytes) return false;
     if (made.rounds == 0) made.bound_ps = found.bound_ps;
     add_rows(made.module, peak, found.saved, made.rows);
+    add_kept(made.module, peak, found.saved, made.kept);
     write_repeated_values(made.module, steps, peak, found.saved);
     return true;
-  }
-
-  [[noreturn]] void fail_with(const MemoryPlan& plan) const {
-    fail<OutOfMemoryError>("compile",
-                           str("the program must fit in memory_limit, ", bytes_text(limit_), ", on each device"),
-                           str("a peak of ", bytes_text(plan.after_bytes), " at least, ", bytes_text(plan.before_bytes),
-                               " without computing anything again"),
-                           "shard more tensors, donate arguments, or raise the limit; Program.memory() without a limit "
-                           "says what is alive");
   }
 
   const int64_t limit_;
@@ -166,11 +181,22 @@ class Rematerializer {
   const std::function<void()> poll_;
 };
 
+[[noreturn]] void fail_with(const MemoryPlan& plan) {
+  fail<OutOfMemoryError>(
+      "compile", str("the program must fit in memory_limit, ", bytes_text(plan.limit_bytes), ", on each device"),
+      str("a peak of ", bytes_text(plan.after_bytes), " at least, ", bytes_text(plan.before_bytes),
+          " without computing anything again"),
+      "shard more tensors, donate arguments, or raise the limit; Program.memory() without a limit says what is alive");
+}
+
 }  // namespace
+
+MemoryPlan fit_in_memory(Module& module, const PassContext& context) { return Rematerializer(context).run(module); }
 
 Module rematerialize(Module module, PassContext& context) {
   if (context.options.memory_limit == 0) return module;
-  const MemoryPlan plan = Rematerializer(context).run(module);
+  const MemoryPlan plan = fit_in_memory(module, context);
+  if (plan.after_bytes > plan.limit_bytes) fail_with(plan);
   context.counters.add("rematerialize.rows", std::ssize(plan.rows));
   context.memory = std::make_shared<const MemoryPlan>(plan);
   return module;
