@@ -136,6 +136,13 @@ def _check_memory(events: list[Event], program: Any, seconds: float) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("hardware", ["h100_sxm", "tpu_v5p"])
+def test_a_file_is_named_by_a_path() -> None:
+    # A number would be that of an open file.
+    program = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2})).lower(np.ones(2)).compile()
+    with pytest.raises(TypeError, match="save_trace: path must be a str or a path, got 2"):
+        program.estimate().save_trace(2)  # type: ignore[arg-type]
+
+
 def test_trace_is_one_that_perfetto_reads(name: str, hardware: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]()
     estimate = program.estimate(hardware)

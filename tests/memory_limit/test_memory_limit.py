@@ -236,8 +236,12 @@ def test_limits_are_sizes_or_hardware() -> None:
         model.jitted(memory_limit=-1)
     with pytest.raises(ValueError, match="jit: a limit of memory must be a size"):
         model.jitted(memory_limit="much")
-    with pytest.raises(TypeError, match="jit: hardware must be"):
-        model.jitted(memory_limit=[1])
+    for given in ([1], True, b"80GB", object()):
+        with pytest.raises(
+            TypeError, match="jit: a limit of memory must be a size, such as '80GB' or '16GiB', or hardware"
+        ):
+            model.jitted(memory_limit=given)
+    assert limit_of(2**80) == 2**62
 
 
 def test_the_report_adds_up_and_the_limit_is_kept_with_the_choices() -> None:

@@ -26,11 +26,19 @@ namespace {
 AxisList axes_of_option(const CompileOptions& options, const MeshPtr& mesh) {
   SdyCursor cursor(options.shard_update);
   cursor.subject = "shard_update";
-  const AxisList axes = resolve(*mesh, parse_axis_list(cursor));
+  const std::vector<RawAxisRef> named = parse_axis_list(cursor);
   cursor.expect_end();
-  // No axis twice.
-  verify_axis_lists(mesh, std::span(&axes, 1));
-  return axes;
+  if (named.empty()) fail<ShardingError>("shard_update", "there must be an axis", options.shard_update);
+  try {
+    const AxisList axes = resolve(*mesh, named);
+    // No axis twice.
+    verify_axis_lists(mesh, std::span(&axes, 1));
+    return axes;
+  } catch (const ShardingError& error) {
+    const std::string_view general = "sharding: ", text = error.message();
+    if (!text.starts_with(general)) throw;
+    throw ShardingError(str("shard_update: ", text.substr(general.size())));
+  }
 }
 
 std::optional<DType> dtype_of_option(const CompileOptions& options) {

@@ -31,6 +31,7 @@ __all__ = [
     "call_update",
     "cast",
     "checked_dtype",
+    "checked_number",
     "full_like",
     "identity",
     "incremental_update",
@@ -73,7 +74,16 @@ def as_array(x: Any) -> Any:
 def like(value: Any, x: Any) -> Any:
     """A number, or an array without dims, in the dtype of ``x``: it does not widen bfloat16."""
     value = as_array(value)
+    if value.dtype.kind in "USO":
+        raise TypeError(message("optim", "a hyperparameter must be a number", shown(value[()])))
     return value if value.dtype == x.dtype else value.astype(x.dtype)
+
+
+def checked_number(what: str, name: str, value: Any) -> Any:
+    """A hyperparameter: a number, or an array without dims. Raises TypeError."""
+    if isinstance(value, (str, bytes)) or value is None or as_array(value).dtype.kind in "USO":
+        raise TypeError(message(what, f"{name} must be a number", shown(value)))
+    return value
 
 
 def wide(x: Any) -> Any:
