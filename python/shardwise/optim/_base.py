@@ -75,7 +75,7 @@ def like(value: Any, x: Any) -> Any:
     """A number, or an array without dims, in the dtype of ``x``: it does not widen bfloat16."""
     value = as_array(value)
     if value.dtype.kind in "USO":
-        raise TypeError(message("optim", "a hyperparameter must be a number", shown(value[()])))
+        raise TypeError(message("optim", "a hyperparameter must be a number", shown(value.item())))
     return value if value.dtype == x.dtype else value.astype(x.dtype)
 
 
