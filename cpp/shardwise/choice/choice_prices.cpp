@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shardwise/choice/choice_prices.h"
 
+#include <unordered_set>
 #include <utility>
 
 #include "shardwise/base/quantity.h"
@@ -37,6 +38,26 @@ Price ChoicePrices::of(const Choice& choice) {
     total += times(executions_.of(id), price_of_op(OpView(module_, id), choice));
   });
   for (const auto& [key, version] : choice.versions) {
+    total += times(executions_.of_region(key.region), price_of_version(key, version));
+  }
+  return total;
+}
+
+Price ChoicePrices::at_loops(const Choice& choice) {
+  std::unordered_set<ValueId> carried;
+  walk(module_, [&](OpId id) {
+    const OpView op(module_, id);
+    if (op.def().regions != Regions::kLoop) return;
+    for (size_t i = 0; i < op.result_count(); ++i) carried.insert(op.result(i));
+    for (const RegionId id_of_region : op.regions()) {
+      const Region& region = module_.region(id_of_region);
+      carried.insert(region.arguments.begin(), region.arguments.end());
+      carried.insert(region.results.begin(), region.results.end());
+    }
+  });
+  Price total;
+  for (const auto& [key, version] : choice.versions) {
+    if (!carried.contains(key.value)) continue;
     total += times(executions_.of_region(key.region), price_of_version(key, version));
   }
   return total;

@@ -56,6 +56,18 @@ namespace shardwise {
 // Makes PassContext::choice. The module stays as it is, but for shardings of other meshes that have digits of the
 // program's (unify_meshes.h), and of free arguments.
 Module choose(Module module, PassContext& context);
+
+// Loops hold what they carry where propagation has it, which weights may decide that are split over the axis of the batch:
+//
+//   state [batch: "d", features]  +=  weights [features: "d"] * …      the state of the gradient is split along features,
+//                                                                      and what the forward pass saved along the batch
+//
+// Whether transfers of such values take a share of the chosen program, so that it may take less if what it updates is
+// propagated last (CompileOptions::state_last).
+bool may_gain_with_state_last(const PassContext& context);
+// Whether the choice of one compilation takes less than that of another.
+bool takes_less(const PassContext& found, const PassContext& known);
+
 inline constexpr Pass kChoose{.name = "choose",
                               .doc = "choose the placement that each op is computed in, as data",
                               .run = choose,

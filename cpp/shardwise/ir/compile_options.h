@@ -31,8 +31,10 @@ struct CompileOptions {
   int64_t memory_limit = 0;           // bytes of a device; 0: none
   std::vector<size_t> donated = {};   // arguments whose memory a run may free or reuse
   std::vector<size_t> captured = {};  // arguments that the function closes over, and that no sharding places
-  std::string shard_update = {};      // the axes that weight updates are split over, {"data"}; empty: none
-  std::string gather_dtype = {};      // in which products receive weights whose updates are split; empty: their own
+  // Set by the compiler: arguments that the program updates, and their results, are propagated after all others.
+  bool state_last = false;
+  std::string shard_update = {};  // the axes that weight updates are split over, {"data"}; empty: none
+  std::string gather_dtype = {};  // in which products receive weights whose updates are split; empty: their own
 };
 
 // The names of values. The second functions throw ShardingError for another name.
