@@ -105,8 +105,8 @@ class ProgramReports:
 
         It counts the operations of the program as it is partitioned, in all executions, as :meth:`choice_price` does.
         Lines that repeat more than a tenth of all work have a warning with what to split.
-        What ``jit(memory_limit=)`` computes again is no part of it: :meth:`rematerialized` and :attr:`Estimate.hfu` have
-        that.
+        What ``jit(memory_limit=)`` computes again is no part of it, but of :meth:`rematerialized` and
+        :attr:`Estimate.hfu`.
 
         >>> import numpy as np, shardwise as sw
         >>> x, w = sw.ShapeDtypeStruct((512, 64), np.float32), sw.ShapeDtypeStruct((64, 64), np.float32)
