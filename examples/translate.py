@@ -295,7 +295,7 @@ def plot(results: dict[str, list[Run]], path: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--steps", type=int, default=1200, help="steps of training (1200)")
+    add("--steps", type=int, default=1200, help="steps of training, at least 2 (1200)")
     add("--numbers", type=int, default=10000, help="numbers of the data, from 0 on (10000)")
     add("--batch", type=int, default=64, help="sentences of a step (64)")
     add("--experts", type=int, default=8, help="experts of a layer (8)")
@@ -303,7 +303,7 @@ def main() -> None:
     add("--rate", type=float, default=3e-3, help="largest learning rate of Adam (0.003)")
     add("--beams", type=int, default=2, help="hypotheses of the beam search (2)")
     add("--seeds", type=int, default=1, help="runs of each model, with seeds 0, 1, … (1)")
-    add("--models", default="experts,dense", help="which ones (experts,dense)")
+    add("--models", default="experts,dense", choices=["experts,dense", "experts", "dense"], help="which ones")
     add("--json", metavar="FILE", help="write the results")
     add("--plot", metavar="FILE.png", help="draw quality by language and the experts' load")
     args = parser.parse_args()

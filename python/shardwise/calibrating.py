@@ -129,6 +129,8 @@ def expect_steps(steps: Any) -> list[tuple[Any, float]]:
         if not (isinstance(pair[0], Estimate) or callable(getattr(pair[0], "estimate", None))):
             raise TypeError(message(_WHAT, rule, described(pair[0]), "program.lower(…).compile() is a program"))
         pairs.append((pair[0], _seconds(pair[1], "")))
+    if not pairs:
+        raise ValueError(message(_WHAT, "there must be a step", "none"))
     return pairs
 
 
@@ -146,7 +148,10 @@ def read_steps(path: str | os.PathLike[str], programs: Any) -> list[tuple[Any, f
         way_out = 'programs={"7b": program} names the programs of a CSV file'
         raise TypeError(message(_WHAT, "programs must be a dict of programs by name", described(programs), way_out))
     with open(path, newline="", encoding="utf-8") as file:
-        return list(_rows_of(csv.DictReader(file), os.fspath(path), programs))
+        try:
+            return list(_rows_of(csv.DictReader(file), os.fspath(path), programs))
+        except UnicodeDecodeError as error:
+            raise ValueError(message(_WHAT, f"{os.fspath(path)} must be a text in UTF-8", str(error))) from None
 
 
 def _rows_of(reader: Any, path: str, programs: Mapping[str, Any]) -> Iterator[tuple[Any, float]]:

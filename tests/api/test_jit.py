@@ -468,7 +468,7 @@ def test_an_argument_is_resharded_to_in_shardings() -> None:
 
 
 def test_closed_over_arrays_are_snapshots_and_hidden_arguments() -> None:
-    big, small = np.ones((10, 4)), np.arange(4.0)
+    big, small = np.arange(40.0).reshape(10, 4), np.arange(4.0)
     f = sw.jit(lambda x: x @ big.T + (big * small).sum(), mesh=MESH)
     expected = X @ big.T + (big * small).sum()
     same(f(X), expected)

@@ -95,6 +95,46 @@ def test_small_tables_are_constants_and_large_ones_hidden_arguments() -> None:
     assert "dense<[" not in text
 
 
+def _almost(array: np.ndarray) -> np.ndarray:
+    array[-1, -1] = 1
+    return array
+
+
+@pytest.mark.parametrize(
+    ("array", "is_hidden"),
+    [
+        (np.zeros((100, 70), np.float32), False),
+        (np.zeros((100, 70), np.complex128, order="F"), False),
+        (np.full((100, 70), np.nan, sw.bfloat16), False),
+        (np.ones((100, 70), bool), False),
+        (np.broadcast_to(np.float64(3), (100, 70)), False),
+        (np.ones((100, 140))[:, ::2], True),  # it would be copied to be looked at
+        (np.where(np.arange(100)[:, None] < 99, 0.0, -0.0) + np.zeros(70), False),
+        (np.copysign(np.zeros((100, 70)), _almost(np.full((100, 70), -1.0))), True),
+        (_almost(np.zeros((100, 70))), True),
+        (_almost(np.zeros((100, 70), np.int8)), True),
+    ],
+)
+def test_arrays_of_one_repeated_element_are_constants(array: np.ndarray, is_hidden: bool) -> None:
+    x = np.arange(70).astype(array.dtype)
+    function = sw.jit(lambda x: x + array, mesh=MESH)
+    assert ("%arg1" in function.trace(x).as_text()) is is_hidden
+    assert np.asarray(function(x)).tobytes() == np.asarray(sw.jit(lambda x, a: x + a, mesh=MESH)(x, array)).tobytes()
+
+
+def test_an_accumulator_of_zeros_is_not_sent() -> None:
+    def accumulated(w: Any, xs: Any) -> Any:
+        zeros = np.zeros(w.shape, w.dtype)
+        total, _ = sw.scan(lambda g, x: (g + sw.grad(lambda w: np.mean(np.tanh(x @ w)))(w), None), zeros, xs)
+        return w - 0.1 * total
+
+    options: Any = {"mesh": sw.Mesh({"d": 8}), "in_shardings": (None, P(None, "d")), "shard_update": "d"}
+    shapes = sw.ShapeDtypeStruct((1024, 4096), np.float32), sw.ShapeDtypeStruct((4, 8192, 1024), np.float32)
+    program = sw.jit(accumulated, **options).lower(*shapes).compile()
+    assert program.collectives().by_kind() == {"all_gather": 1, "reduce_scatter": 1}
+    assert program.memory().argument_bytes == (1024 * 4096 + 4 * 8192 * 1024) // 8 * 4
+
+
 def test_outside_jit_shardwise_numpy_is_numpy() -> None:
     for name in ("arange", "array", "asarray", "empty", "eye", "full", "identity", "ones", "tri", "zeros"):
         assert type(getattr(snp, name)(*((2, 2) if name == "full" else (2,)))) in (np.ndarray, np.float64), name

@@ -212,9 +212,22 @@ def shard_update_of_no_axis() -> None:
     on_mesh(power, shard_update=())
 
 
-@row(sw.ShardingError, r'^sharding: an axis must be of mesh @mesh, got "batch"; use one of .* \(at [^)]*\)$')
+UNKNOWN_AXIS = r"^shard_update: an axis must be of mesh @mesh, got "
+
+
+@row(sw.ShardingError, UNKNOWN_AXIS + r'"batch"; use one of .* \(at [^)]*\)$')
 def shard_update_of_an_unknown_axis() -> None:
     on_mesh(lambda x: x + x, shard_update="batch")(X)
+
+
+@row(sw.ShardingError, UNKNOWN_AXIS + r'"data\\0A"; use one of .* \(at [^)]*\)$')
+def shard_update_of_a_name_with_a_line_break() -> None:
+    on_mesh(lambda x: x + x, shard_update="data\n")(X)
+
+
+@row(sw.ShardingError, r"^shard_update: there must be an axis, got {} \(at [^)]*\)$")
+def shard_update_of_an_empty_list_of_axes() -> None:
+    on_mesh(lambda x: x + x, shard_update="{}")(X)
 
 
 @row(sw.ShardingError, r"^jit: gather_dtype is an option of shard_update, got 'bfloat16'; name axes: .* \(at [^)]*\)$")

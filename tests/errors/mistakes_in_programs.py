@@ -435,7 +435,20 @@ def reshape_to_another_size() -> None:
     on_mesh(lambda x: x.reshape(7, 7)).trace(X)
 
 
-@row(sw.ShapeError, r"np.reshape: .*got \(8, 6\) to \(-1, -1\)")
+@row(
+    sw.ShapeError,
+    r"np.reshape: the 48 elements must be a multiple of the product of the other sizes, 10, got \(8, 6\) to",
+)
+def reshape_with_an_unknown_that_is_no_integer() -> None:
+    on_mesh(lambda x: x.reshape(-1, 2, 5)).trace(X)
+
+
+@row(sw.ShapeError, r"np.reshape: a size must be at least 0, or -1, got \(8, 6\) to \(-2, -24\)")
+def reshape_to_negative_sizes() -> None:
+    on_mesh(lambda x: x.reshape(-2, -24)).trace(X)
+
+
+@row(sw.ShapeError, r"np.reshape: only one size may be -1, got \(8, 6\) to \(-1, -1\); state the others")
 def reshape_with_two_unknowns() -> None:
     on_mesh(lambda x: x.reshape(-1, -1)).trace(X)
 

@@ -199,6 +199,7 @@ def test_steps_that_are_alike_are_refused() -> None:
         ([STEP] * 3, {"terms": ["vector"]}, ValueError, "terms must be among matrix, attention, memory, tiers."),
         ([STEP] * 3, {"terms": ["matrix", ("memory", "matrix")]}, ValueError, "each term must be in terms once"),
         ([STEP] * 3, {"terms": []}, ValueError, "there must be 1 to 5 constants, got 0"),
+        ([], {}, ValueError, "there must be a step, got none"),
         ([STEP] * 3, {"terms": "matrix"}, TypeError, "terms must be a sequence of terms, or of tuples"),
         ([STEP] * 3, {"terms": ["attention"]}, ValueError, "each term must be in a step at least, got attention"),
         ([(PROGRAMS[0], 0.0)], {}, ValueError, "the seconds of a step must be a number above 0, got 0.0"),

@@ -102,6 +102,12 @@ def test_a_limit_is_of_one_device() -> None:
     assert not program.memory(limit=np.float32(1)).fits
 
 
+@pytest.mark.parametrize("count", [-1, 1.5, "2", True])
+def test_the_largest_values_are_a_number_of_them(count: Any) -> None:
+    with pytest.raises(TypeError, match="largest: count must be an integer of at least 0, got"):
+        _adam_step("80GB").largest(count)
+
+
 @pytest.mark.parametrize("limit", [-1, float("nan"), float("inf")])
 def test_limits_that_are_no_size(limit: Any) -> None:
     with pytest.raises(ValueError, match="memory: limit must be"):

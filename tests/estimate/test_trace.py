@@ -240,3 +240,10 @@ def test_calibrated_hardware_has_its_memory(tmp_path: Path) -> None:
     events = _trace(estimate, tmp_path)
     _check(events, estimate.estimate)
     _check_memory(events, plain[2], estimate.estimate)
+
+
+def test_a_file_is_named_by_a_path() -> None:
+    # A number would be that of an open file.
+    program = sw.jit(lambda x: x + 1, mesh=sw.Mesh({"x": 2})).lower(np.ones(2)).compile()
+    with pytest.raises(TypeError, match="save_trace: path must be a str or a path, got 2"):
+        program.estimate().save_trace(2)  # type: ignore[arg-type]

@@ -39,9 +39,53 @@ def test_programs_stay_within_their_limit_and_compute_the_same_bits(model: Model
 def test_a_limit_below_what_is_possible_names_the_smallest_peak(model: Model) -> None:
     with pytest.raises(sw.errors.OutOfMemoryError, match=r"memory_limit, .* got a peak of") as caught:
         model.jitted(memory_limit=5000).lower(*model.arguments).compile()
-    found = re.search(r"a peak of (\d+) (\w+) at least, (\d+) \2 without", str(caught.value))
+    found = re.search(r"a peak of ([\d.]+ \w+) at least, ([\d.]+ \w+) without", str(caught.value))
     assert found is not None
-    assert 0 < int(found[1]) <= int(found[3])
+    smallest, whole = map(_bytes_of, found.groups())
+    assert 0 < smallest <= whole
+
+
+def _bytes_of(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"bytes": 1, "KiB": 2**10, "MiB": 2**20}[unit]
+
+
+def _checkpointed(weights: Any, x: Any) -> Any:
+    body = sw.checkpoint(lambda x, w: np.tanh(np.tanh(x @ w) @ w))
+    return np.mean(sw.scan(lambda x, w: (body(x, w), None), x, weights)[0] ** 2)
+
+
+def _with_dropout(weights: Any, x: Any) -> Any:
+    for i, w in enumerate(weights):
+        x = np.tanh(x @ w)
+        kept = sw.random.bernoulli(sw.random.fold_in(sw.random.key(0), i), 0.9, x.shape)
+        x = np.where(kept, x / np.float32(0.9), np.float32(0))
+    return np.mean(x**2)
+
+
+@pytest.mark.parametrize(
+    ("loss", "shapes", "spec"),
+    [(_checkpointed, ((6, 32, 32), (64, 32)), P(None, "d")), (_with_dropout, ((4, 64, 64), (512, 64)), P())],
+    ids=["checkpointed", "dropout"],
+)
+def test_a_limit_finds_what_smaller_limits_find(loss: Any, shapes: Any, spec: P) -> None:
+    def step(weights: Any, x: Any) -> Any:
+        return weights - np.float32(0.1) * sw.grad(loss)(weights, x)
+
+    arguments = [sw.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    options: Any = {"mesh": sw.Mesh({"d": 4}), "in_shardings": (spec, P("d")), "out_shardings": spec}
+    peak = sw.jit(step, **options).lower(*arguments).compile().memory().peak_bytes
+    peaks: dict[int, int] = {}
+    named = []
+    for share in (*np.arange(1.0, 0.4, -0.03), 0.0):
+        limit = int(peak * share)
+        try:
+            peaks[limit] = sw.jit(step, **options, memory_limit=limit).lower(*arguments).compile().memory().peak_bytes
+        except sw.OutOfMemoryError as error:
+            named.append(_bytes_of(str(error).partition("a peak of ")[2].partition(" at least")[0]))
+            assert limit < min(peaks.values())
+    # Some steps depend on the limit.
+    assert max(named) <= 1.05 * min(peaks.values())
 
 
 def test_a_program_that_fits_stays_as_it_is() -> None:
@@ -192,8 +236,12 @@ def test_limits_are_sizes_or_hardware() -> None:
         model.jitted(memory_limit=-1)
     with pytest.raises(ValueError, match="jit: a limit of memory must be a size"):
         model.jitted(memory_limit="much")
-    with pytest.raises(TypeError, match="jit: hardware must be"):
-        model.jitted(memory_limit=[1])
+    for given in ([1], True, b"80GB", object()):
+        with pytest.raises(
+            TypeError, match="jit: a limit of memory must be a size, such as '80GB' or '16GiB', or hardware"
+        ):
+            model.jitted(memory_limit=given)
+    assert limit_of(2**80) == 2**62
 
 
 def test_the_report_adds_up_and_the_limit_is_kept_with_the_choices() -> None:

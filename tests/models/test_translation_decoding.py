@@ -106,6 +106,22 @@ def test_searches_on_meshes_find_numpys_sentences(spec: Any) -> None:
         np.testing.assert_allclose(np.asarray(found.scores), expected.scores, rtol=1e-12)
 
 
+def test_keys_and_values_are_split_without_other_axes() -> None:
+    config = cases.small(target_length=4)
+    params, source = random_model(1, config, rows=4)
+    mesh = sw.Mesh({"x": 2})
+    for search in (translation.greedy, translation.beam_search, translation.flat_beam_search):
+        texts = [
+            sw.jit(lambda p, s, f=search, c=spec: f(p, s, config, cache_spec=c), mesh=mesh)
+            .trace(params, source)
+            .as_text()
+            for spec in (None, sw.P(None, "x"))
+        ]
+        assert ['[{}, {"x"}, {}, {}]' in text for text in texts] == [False, True]
+        with pytest.raises(sw.ShardingError, match='an axis must be of mesh @mesh, got "z"'):
+            sw.jit(lambda p, s, f=search: f(p, s, config, cache_spec=sw.P("z")), mesh=mesh)(params, source)
+
+
 # ---- sampling -------------------------------------------------------------------------------------------------------
 
 

@@ -260,6 +260,51 @@ def test_frozen_weights_stay_whole() -> None:
     assert program.collectives().by_kind() == {"all_gather": 1, "reduce_scatter": 1}
 
 
+@pytest.mark.parametrize("learns", [False, True])
+def test_gradients_that_are_added_up_for_later_are_split(learns: bool) -> None:
+    def step(w: Any, total: Any, x: Any, y: Any) -> Any:
+        grad = sw.grad(square_loss)(w, x, y)
+        return w - 0.1 * grad if learns else w, total + grad**2
+
+    options: Any = {"in_shardings": (None, None, *IN_BATCHES)}
+    program = compiled_step(step, shape(64, 32), shape(64, 32), *BATCHES, **options)
+    assert program.shard_update().named("total").layout == '[{"data"}, {}]'
+    assert program.output_shardings[1].spec == P("data", None)
+    kinds = {"all_gather": 1, "reduce_scatter": 1} if learns else {"reduce_scatter": 1}
+    assert program.collectives().by_kind() == kinds
+    # The next step takes what this one gives.
+    given = P("data") if learns else None
+    again = compiled_step(step, *[shape(64, 32)] * 2, *BATCHES, in_shardings=(given, P("data"), *IN_BATCHES))
+    assert [row.layout for row in again.shard_update()] == [row.layout for row in program.shard_update()]
+
+
+def test_residual_streams_of_loops_are_no_states() -> None:
+    def layer(x: Any, w: Any) -> Any:
+        return x + np.tanh(x @ w[0]) @ w[1], None
+
+    def step(w: Any, x: Any, y: Any) -> Any:
+        grad = sw.grad(lambda w: np.mean((sw.scan(layer, x, w)[0] - y) ** 2))(w)
+        return w - 0.1 * grad
+
+    shapes = shape(5, 2, 64, 64), shape(4096, 64), shape(4096, 64)
+    program = compiled_step(step, *shapes, in_shardings=(None, *IN_BATCHES))
+    rows = program.shard_update()
+    assert [row.name for row in rows] == ["w"]
+    assert rows[0].is_split
+
+
+def test_a_whole_state_has_the_bytes_of_one_device() -> None:
+    def step(w: Any, moment: Any, x: Any, y: Any) -> Any:
+        moment = 0.9 * moment + sw.grad(square_loss)(w, x, y)
+        return w - 0.1 * moment @ (moment.T @ moment), moment
+
+    options: Any = {"mesh": sw.Mesh({"data": 4, "model": 2}), "shard_update": "data"}
+    function = sw.jit(step, in_shardings=(P(None, "model"), P(None, "model"), *IN_BATCHES), **options)
+    rows = function.lower(shape(64, 32), shape(64, 32), *BATCHES).compile().shard_update()
+    assert all("dot_general" in row.reason for row in rows)
+    assert {(row.layout, row.shard_bytes) for row in rows} == {('[{}, {"model"}]', 64 * 32 * 4 // 2)}
+
+
 def test_a_tied_weight_is_gathered_and_reduced_once() -> None:
     program = program_of("transformer", optimizers()["adam"], "data")
     about = [row.kind for row in program.collectives() if row.shape in ((48, 16), (6, 16))]

@@ -18,6 +18,9 @@ OPTIMIZERS: dict[str, Any] = {
     "rmsprop": sw.optim.rmsprop(1e-3, initial_scale=0.5),
     "adagrad": sw.optim.adagrad(1e-3),
     "adafactor": sw.optim.adafactor(1e-3),
+    "masters": sw.optim.with_float32_masters(sw.optim.adam(1e-3)),
+    "masters of adafactor": sw.optim.with_float32_masters(sw.optim.adafactor(1e-3)),
+    "several steps": sw.optim.MultiSteps(sw.optim.with_float32_masters(sw.optim.adamw(1e-3)), 2),
 }
 
 

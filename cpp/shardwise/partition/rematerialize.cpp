@@ -2,10 +2,13 @@
 #include "shardwise/partition/rematerialize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,20 +26,22 @@ namespace {
 
 // A round that moves the peak elsewhere may lower it little. The number only bounds the time.
 constexpr int kMostRounds = 16, kMostWithoutGain = 2;
-constexpr int kTrials = 5;  // of limits that can be kept: a 32nd of the difference
 constexpr int64_t kSegments[] = {1, 48, 16, 6};
 constexpr int64_t kTightened[] = {8, 7, 6, 5, 4, 2, 0};  // eighths of the limit
+constexpr int64_t kGradual[] = {4, 8, 16, 2};            // a part of the peak
 // Small graphs are solved exactly, or nearly so. In a large one, a single value is a small step of the hull.
 constexpr size_t kSmall = 300;
 constexpr SaveEffort kEffortOfSmall{.branches = 60, .tolerance = 0.001},
     kEffortOfLarge{.branches = 0, .tolerance = 0.001};
 
-// By bytes of a device, with a unit that suits.
+// In a unit that suits: "42.57 KiB". Two sizes that differ little must not read alike.
 std::string bytes_text(int64_t bytes) {
   if (bytes < 10 * 1024) return str(bytes, " bytes");
-  if (bytes < int64_t{10} << 20) return str(bytes / 1024, " KiB");
-  if (bytes < int64_t{10} << 30) return str(bytes >> 20, " MiB");
-  return str(bytes >> 30, " GiB");
+  const std::string_view units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  double count = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; count >= 1024 && unit + 1 < std::size(units); ++unit) count /= 1024;
+  return str(std::round(count * 100) / 100, " ", units[unit]);
 }
 
 TypeId global_type(const Module& module, ValueId value) {
@@ -85,11 +90,8 @@ class Rematerializer {
     MemoryPlan plan{.limit_bytes = limit_};
     plan.before_bytes = plan.after_bytes = live_walk(module, donated_).use.peak_bytes;
     if (plan.before_bytes <= limit_) return plan;
-    std::optional<Attempt> best = within(module);
-    if (!best) {
-      plan.after_bytes = smallest_limit(module, plan.before_bytes);
-      return plan;
-    }
+    std::optional<Attempt> best = within(module, plan.after_bytes);
+    if (!best) return plan;
     module = std::move(best->module);
     plan.after_bytes = best->peak;
     plan.rows = std::move(best->rows);
@@ -112,41 +114,44 @@ class Rematerializer {
     }
   };
 
-  // None if the limit cannot be kept.
-  std::optional<Attempt> within(const Module& module) const {
+  // To what a round lowers a peak: to some bytes, or by a part of it.
+  struct Aim {
+    int64_t bytes = 0, part = 0;
+    int64_t of(int64_t peak) const { return part == 0 ? bytes : peak - peak / part; }
+  };
+
+  // None if the limit cannot be kept; `smallest` is then one that can.
+  std::optional<Attempt> within(const Module& module, int64_t& smallest) const {
     std::optional<Attempt> best;
-    for (const int64_t eighths : kTightened) {
+    const auto attempt_all = [&](Aim aim) {
       for (const int64_t segments : kSegments) {
+        if (best && is_good(*best)) return;
         if (poll_) poll_();
-        Attempt attempt = lower(module, limit_ / 8 * eighths, segments);
+        Attempt attempt = lower(module, aim, segments);
+        if (aim.part != 0) smallest = std::min(smallest, attempt.peak);
         if (attempt.peak <= limit_ && (!best || attempt.ps() < best->ps())) best = std::move(attempt);
-        if (best && is_good(*best)) return best;
       }
+    };
+    for (const int64_t eighths : kTightened) attempt_all({.bytes = limit_ / 8 * eighths});
+    // To compute all that again at once may only move the peak. Steps that do not depend on the limit find what they
+    // find for another one.
+    for (const int64_t part : kGradual) {
+      if (!best) attempt_all({.part = part});
     }
     return best;
-  }
-
-  // A limit that is too low leaves nothing to choose from: higher ones find more. A limit that can be kept.
-  int64_t smallest_limit(const Module& module, int64_t before) {
-    int64_t low = limit_, high = before;
-    for (int trial = 0; trial < kTrials && low < high; ++trial) {
-      limit_ = low + (high - low) / 2;
-      (within(module) ? high : low) = limit_;
-    }
-    return high;
   }
 
   // No plan takes less than its bound.
   static bool is_good(const Attempt& attempt) { return attempt.ps() <= attempt.bound_ps + attempt.bound_ps / 64; }
 
-  // Lowers one peak after the other to `aim`, or as far as it goes.
-  Attempt lower(const Module& module, int64_t aim, int64_t segments) const {
+  // Lowers one peak after the other towards the aim, or as far as it goes.
+  Attempt lower(const Module& module, Aim aim, int64_t segments) const {
     Attempt made{.module = module};
     LiveWalk walk = live_walk(made.module, donated_);
     made.peak = walk.use.peak_bytes;
     for (int without_gain = 0; walk.use.peak_bytes > limit_; ++made.rounds) {
       if (made.rounds == kMostRounds || without_gain == kMostWithoutGain) break;
-      if (!lower_peak(made, walk, aim, segments)) break;
+      if (!lower_peak(made, walk, aim.of(walk.use.peak_bytes), segments)) break;
       walk = live_walk(made.module, donated_);
       without_gain = walk.use.peak_bytes < made.peak ? 0 : without_gain + 1;
       made.peak = std::min(made.peak, walk.use.peak_bytes);
@@ -170,7 +175,7 @@ class Rematerializer {
     return true;
   }
 
-  int64_t limit_;
+  const int64_t limit_;
   const std::vector<size_t> donated_;
   const HardwarePtr hardware_;
   const std::function<void()> poll_;

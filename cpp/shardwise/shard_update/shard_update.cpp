@@ -26,11 +26,19 @@ namespace {
 AxisList axes_of_option(const CompileOptions& options, const MeshPtr& mesh) {
   SdyCursor cursor(options.shard_update);
   cursor.subject = "shard_update";
-  const AxisList axes = resolve(*mesh, parse_axis_list(cursor));
+  const std::vector<RawAxisRef> named = parse_axis_list(cursor);
   cursor.expect_end();
-  // No axis twice.
-  verify_axis_lists(mesh, std::span(&axes, 1));
-  return axes;
+  if (named.empty()) fail<ShardingError>("shard_update", "there must be an axis", options.shard_update);
+  try {
+    const AxisList axes = resolve(*mesh, named);
+    // No axis twice.
+    verify_axis_lists(mesh, std::span(&axes, 1));
+    return axes;
+  } catch (const ShardingError& error) {
+    const std::string_view general = "sharding: ", text = error.message();
+    if (!text.starts_with(general)) throw;
+    throw ShardingError(str("shard_update: ", text.substr(general.size())));
+  }
 }
 
 std::optional<DType> dtype_of_option(const CompileOptions& options) {
@@ -83,6 +91,18 @@ bool is_split_inside(const Module& module, RegionId region, const AxisList& axes
   });
 }
 
+// Whether the group has weights, or adds up gradients for later: %g of main is added to an argument that nothing else
+// reads. A loop adds them up in parts, and they are summed behind it. A state that scales another one follows that.
+bool has_update(const std::vector<UpdateGraph>& graphs, const UpdateGraph& graph, const UpdateGroup& group) {
+  if (!group.weights.empty()) return true;
+  const auto scales = [&](const UpdateGroup& other) {
+    return std::ranges::any_of(other.broadcasts, [&](const BroadcastState& state) {
+      return std::ranges::find(group.states, state.state) != group.states.end();
+    });
+  };
+  return &graph == &graphs.front() && !group.gradients.empty() && std::ranges::none_of(graph.groups(), scales);
+}
+
 // What the shardings are without the switch: the states are given without its axes, and propagated.
 Module propagated_without(const Module& module, const std::vector<UpdateGraph>& graphs, const AxisList& axes,
                           const PassContext& context) {
@@ -90,7 +110,7 @@ Module propagated_without(const Module& module, const std::vector<UpdateGraph>& 
   for (const UpdateGraph& graph : graphs) {
     const bool is_main = &graph == &graphs.front();
     for (const UpdateGroup& group : graph.groups()) {
-      if (group.weights.empty()) continue;
+      if (!has_update(graphs, graph, group)) continue;
       for (const ValueId state : group.states) {
         other.value(state).sharding = without_axes(other, other.value(state).sharding, axes);
       }
@@ -126,7 +146,7 @@ class Rewriter {
         gather_dtype_(gather_dtype) {}
 
   void run(std::vector<UpdateGraph>& graphs) {
-    for (UpdateGraph& graph : graphs) lay_out(graph);
+    for (UpdateGraph& graph : graphs) lay_out(graphs, graph);
     UpdateWriter writer(module_, mesh_, axes_, gather_dtype_);
     for (Planned& planned : planned_) writer.write(*planned.graph, *planned.group, planned.updates, rows_);
   }
@@ -147,8 +167,8 @@ class Rewriter {
   };
 
   // Larger groups first: a state that is broadcast into another one follows it.
-  void lay_out(UpdateGraph& graph) {
-    const bool is_loop = graph.region() != module_.main().body;
+  void lay_out(const std::vector<UpdateGraph>& graphs, UpdateGraph& graph) {
+    const bool is_loop = &graph != &graphs.front();
     if (is_loop && !is_split_inside(propagated_, graph.region(), axes_)) return;
     std::vector<const UpdateGroup*> order;
     for (const UpdateGroup& group : graph.groups()) order.push_back(&group);
@@ -156,10 +176,12 @@ class Rewriter {
     std::unordered_map<ValueId, TensorSharding> followers;
     for (const UpdateGroup* group : order) {
       const bool follows = std::ranges::any_of(group->states, [&](ValueId state) { return followers.contains(state); });
-      if (group->shape.empty() || (group->weights.empty() && !follows)) continue;
+      if (group->shape.empty() || (!follows && !has_update(graphs, graph, *group))) continue;
       const UpdateLayout layout = follows ? following(*group, followers) : layout_of(*group);
-      // A loop over layers also carries what it adds to: its carries are states only where batches are split.
-      if (is_loop && !layout.sharding && !group->obstacle) continue;
+      // A loop over layers also carries what it adds to: its carries are states only where batches are split, and no
+      // batches themselves.
+      const bool is_batch = overlaps(own(group->states.front()).axes_sharding(), axes_);
+      if (is_loop && !layout.sharding && (is_batch || !group->obstacle)) continue;
       planned_.push_back({&graph, group, {}});
       for (const ValueId state : group->states) {
         planned_.back().updates.push_back({.state = state, .own = own(state), .layout = layout});
@@ -194,7 +216,8 @@ class Rewriter {
     const TensorSharding& sharding = followers.at(*leader);
     const TensorType& type = module_.type(*leader);
     if (!overlaps(sharding.axes_sharding(), axes_)) {
-      return {.shard_bytes = type.nbytes(), .reason = "its dims are whole in the state that it scales"};
+      const int64_t bytes = shard_bytes_of(type, own(*leader));
+      return {.shard_bytes = bytes, .reason = "its dims are whole in the state that it scales"};
     }
     return described_layout(type, own(*leader), sharding, "as the state that it scales");
   }
@@ -202,7 +225,7 @@ class Rewriter {
   UpdateLayout layout_of(const UpdateGroup& group) const {
     const ValueId first = group.states.front();
     const TensorType& type = module_.type(first);
-    UpdateLayout whole{.shard_bytes = type.nbytes()};
+    UpdateLayout whole{.shard_bytes = shard_bytes_of(type, own(first))};
     if (group.obstacle) {
       const OpView op(module_, group.obstacle);
       const std::string place = module_.context().location_text(op.loc());

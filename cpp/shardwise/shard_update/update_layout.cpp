@@ -88,11 +88,11 @@ class Candidates {
   const TensorSharding& own_;
 };
 
+}  // namespace
+
 int64_t shard_bytes_of(const TensorType& type, const TensorSharding& sharding) {
   return element_count(local_shape(sharding, type.shape)) * item_size(type.dtype);
 }
-
-}  // namespace
 
 UpdateLayout described_layout(const TensorType& type, const TensorSharding& own, TensorSharding given,
                               std::string reason) {

@@ -41,6 +41,9 @@ struct UpdateLayout {
 // `own`: the weight's sharding without the switch, closed. `axes`: disjoint from it.
 UpdateLayout choose_update_layout(const TensorType& type, const TensorSharding& own, const AxisList& axes);
 
+// The bytes of one device, with padding.
+int64_t shard_bytes_of(const TensorType& type, const TensorSharding& sharding);
+
 // What the layout of a given sharding is; `own` is the sharding without `axes`.
 UpdateLayout described_layout(const TensorType& type, const TensorSharding& own, TensorSharding given,
                               std::string reason);

@@ -76,12 +76,19 @@ def reshape_(a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = 
     if order == "F":
         return transpose_(reshape_(transpose_(a), sizes[::-1]))
     refuse("reshape", order=(order, "C"))
-    if sizes.count(-1) == 1:
-        known = -math.prod(sizes)
+    got, open_dims = f"{a.shape} to {tuple(sizes)}", sizes.count(-1)
+    if open_dims > 1:
+        raise ShapeError(message("np.reshape", "only one size may be -1", got, "state the others"))
+    if min(sizes, default=0) < -1:
+        raise ShapeError(message("np.reshape", "a size must be at least 0, or -1", got))
+    known = math.prod(n for n in sizes if n >= 0)
+    if open_dims:
         sizes[sizes.index(-1)] = a.size // known if known else 0
-    if math.prod(sizes) != a.size or any(n < 0 for n in sizes):
-        got = f"{a.shape} to {sizes_of(newshape if shape is None else shape)}"
-        raise ShapeError(message("np.reshape", "the number of elements must stay the same", got, "let one size be -1"))
+    if math.prod(sizes) != a.size:
+        rule, way_out = "the number of elements must stay the same", "let one size be -1"
+        if open_dims:
+            rule, way_out = f"the {a.size} elements must be a multiple of the product of the other sizes, {known}", ""
+        raise ShapeError(message("np.reshape", rule, got, way_out))
     return reshape(a, tuple(sizes))
 
 

@@ -20,6 +20,7 @@ from ..array import Array, ShapeDtypeStruct
 from ..dtypes import as_dtype
 from ..errors import message, reworded, shown
 from ..placement import device_put
+from ..process.foreign import native
 from ..tree import map as tree_map
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "call_update",
     "cast",
     "checked_dtype",
+    "checked_number",
     "full_like",
     "identity",
     "incremental_update",
@@ -65,14 +67,23 @@ class EmptyState(NamedTuple):
 
 
 def as_array(x: Any) -> Any:
-    """``x``, or a NumPy array of a number."""
-    return x if hasattr(x, "dtype") else np.asarray(x)
+    """``x``, or a NumPy array of a number, or Shardwise's form of a shape of JAX."""
+    return native(x) if hasattr(x, "dtype") else np.asarray(x)
 
 
 def like(value: Any, x: Any) -> Any:
     """A number, or an array without dims, in the dtype of ``x``: it does not widen bfloat16."""
     value = as_array(value)
+    if value.dtype.kind in "USO":
+        raise TypeError(message("optim", "a hyperparameter must be a number", shown(value.item())))
     return value if value.dtype == x.dtype else value.astype(x.dtype)
+
+
+def checked_number(what: str, name: str, value: Any) -> Any:
+    """A hyperparameter: a number, or an array without dims. Raises TypeError."""
+    if isinstance(value, (str, bytes)) or value is None or as_array(value).dtype.kind in "USO":
+        raise TypeError(message(what, f"{name} must be a number", shown(value)))
+    return value
 
 
 def wide(x: Any) -> Any:

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..array import ShapeDtypeStruct
 from ..dtypes import is_float
-from ..errors import message, shown
+from ..errors import is_integer, message, shown
 from ..tree import leaves as tree_leaves, map as tree_map
 from ._base import (
     GradientTransformation,
     apply_updates,
     call_update,
+    full_like,
     like,
     mapped,
     named_in_errors,
@@ -196,6 +198,9 @@ class MultiSteps:
         use_grad_mean: whether the gradients are averaged, or added.
         accumulator_dtype: the dtype of their sum.
 
+    Raises:
+        TypeError: ``opt`` is not a transformation. ValueError: fewer calls than 1.
+
     The step is computed in each call and dropped in the calls between, so that the program has no branches; to save
     that, add up the gradients in a :func:`shardwise.scan` and call the optimizer once.
 
@@ -218,6 +223,9 @@ class MultiSteps:
         accumulator_dtype: Any = np.float32,
     ) -> None:
         _check_transformation("optim.MultiSteps", opt)
+        if not callable(every_k_schedule) and not is_integer(every_k_schedule, 1):
+            rule = "every_k_schedule must be an integer of at least 1, or a function"
+            raise ValueError(message("optim.MultiSteps", rule, shown(every_k_schedule)))
         self.inner_opt = opt
         self._every = every_k_schedule if callable(every_k_schedule) else lambda step: every_k_schedule
         self._is_mean = use_grad_mean
@@ -294,8 +302,14 @@ def with_float32_masters(inner: GradientTransformation) -> GradientTransformatio
     def widened(x: Any) -> Any:
         return x.astype(np.float32) if is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
+    def first(param: Any) -> Any:
+        if isinstance(param, ShapeDtypeStruct):
+            is_narrow = is_float(param.dtype) and param.dtype.itemsize < 4
+            return full_like(param, 0, np.dtype(np.float32) if is_narrow else param.dtype)
+        return widened(param) if param.dtype.itemsize < 4 else param.copy()
+
     def init(params: Any) -> MasterState:
-        master = mapped(what, lambda p: widened(p) if p.dtype.itemsize < 4 else p.copy(), params)
+        master = mapped(what, first, params)
         return MasterState(master, inner.init(master))
 
     def update(updates: Any, state: MasterState, params: Any = None, **extra_args: Any) -> tuple[Any, MasterState]:

@@ -16,6 +16,7 @@ from ._base import (
     GradientTransformation,
     ScalarOrSchedule,
     as_array,
+    checked_number,
     identity,
     like,
     mapped,
@@ -91,7 +92,8 @@ def scale_by_learning_rate(learning_rate: ScalarOrSchedule, *, flip_sign: bool =
         return identity()
     if callable(learning_rate):
         return scale_by_schedule(lambda count: sign * learning_rate(count))
-    return scale(sign * learning_rate)
+    what = "optim.scale_by_learning_rate"
+    return scale(sign * checked_number(what, "learning_rate", learning_rate))
 
 
 def scale_by_schedule(step_size_fn: Callable[[Any], Any]) -> GradientTransformation:
@@ -231,6 +233,7 @@ def clip(max_delta: Any) -> GradientTransformation:
     >>> clip(1.0).update(np.array([-3.0, 0.5]), ())[0]
     array([-1. ,  0.5])
     """
+    checked_number("optim.clip", "max_delta", max_delta)
 
     def clipped(g: Any) -> Any:
         return np.clip(g, like(-max_delta, g), like(max_delta, g))
@@ -246,6 +249,7 @@ def clip_by_block_rms(threshold: Any) -> GradientTransformation:
     >>> clip_by_block_rms(1.0).update(np.full(2, 4.0), ())[0]
     array([1., 1.])
     """
+    checked_number("optim.clip_by_block_rms", "threshold", threshold)
 
     def clipped(g: Any) -> Any:
         square = np.mean(np.square(wide(g)))
@@ -267,6 +271,7 @@ def clip_by_global_norm(max_norm: Any) -> GradientTransformation:
     >>> clip_by_global_norm(1.0).update({"a": np.array([3.0]), "b": np.array([4.0])}, ())[0]
     {'a': array([0.6]), 'b': array([0.8])}
     """
+    checked_number("optim.clip_by_global_norm", "max_norm", max_norm)
 
     def clipped(updates: Any, params: Any) -> Any:
         norm = global_norm(updates)

@@ -48,14 +48,16 @@ def checked_limit(what: str, given: Any) -> int:
     """The bytes that ``given`` stands for: a number, a size such as ``"80GB"``, or hardware, less what it reserves.
 
     Raises:
-        ValueError: a negative size, or neither a size nor hardware.
+        ValueError: a negative size, or a text that is neither a size nor hardware. TypeError: other values.
     """
     found = _bytes_of(what, given)
     if found is not None:
         return found
+    rule = "a limit of memory must be a size, such as '80GB' or '16GiB', or hardware"
     if isinstance(given, str) and given not in list_hardware() and not os.path.exists(given):
-        rule = "a limit of memory must be a size, such as '80GB' or '16GiB', or hardware"
         raise ValueError(message(what, rule, shown(given)))
+    if not isinstance(given, (str, os.PathLike, Mapping, Hardware)):
+        raise TypeError(message(what, rule, described(given)))
     hardware = checked_hardware(what, given)
     return hardware.memory_bytes - hardware.reserved_bytes
 

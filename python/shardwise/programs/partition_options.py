@@ -22,11 +22,12 @@ from ..hardware import Hardware, load
 from ..shardings.partition_spec import Axis, SubAxis
 from .hardware_options import checked_hardware, checked_limit
 
-__all__ = ["DEFAULT_OPTIONS", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
+__all__ = ["DEFAULT_OPTIONS", "MOST_BYTES", "OBJECTIVES", "Objective", "PartitionKeywords", "PartitionOptions"]
 
 Objective = Literal["time", "bytes"]
 OBJECTIVES: Final[tuple[Objective, ...]] = get_args(Objective)
 DEFAULT_HARDWARE: Final = load("default")
+MOST_BYTES: Final = 1 << 62  # of a limit, in the extension
 
 
 def checked_axes(what: str, given: Any) -> str:
@@ -46,7 +47,7 @@ def checked_axes(what: str, given: Any) -> str:
 
 def _axis_text(axis: Axis) -> str:
     name = axis.name if isinstance(axis, SubAxis) else axis
-    quoted = "".join(f"\\{ord(c):02X}" if c in '"\\' else c for c in name)
+    quoted = "".join(f"\\{ord(c):02X}" if c in '"\\' or ord(c) < 32 else c for c in name)
     return f'"{quoted}":({axis.pre}){axis.size}' if isinstance(axis, SubAxis) else f'"{quoted}"'
 
 
@@ -99,7 +100,7 @@ class PartitionOptions:
         """The options by name, as the extension takes them."""
         arguments = {**self._given(), "hardware": self._hardware_text()}
         if self.memory_limit is not None:
-            arguments["memory_limit"] = str(max(self.memory_limit, 1))  # 0 would be no limit
+            arguments["memory_limit"] = str(min(max(self.memory_limit, 1), MOST_BYTES))  # 0 would be no limit
         return arguments
 
     def to_dict(self) -> dict[str, Any]:

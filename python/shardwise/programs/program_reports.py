@@ -26,12 +26,10 @@ from ..shardings.mesh import Mesh
 from ..trees.registry import path_of
 from .hardware_options import checked_hardware, checked_limit
 from .options import switch
-from .partition_options import PartitionOptions
+from .partition_options import MOST_BYTES, PartitionOptions
 from .placed_programs import PlacedProgram
 
 __all__ = ["ProgramReports"]
-
-_MOST_BYTES = 1 << 62  # of a limit that the extension takes
 
 
 class ProgramReports:
@@ -107,6 +105,8 @@ class ProgramReports:
 
         It counts the operations of the program as it is partitioned, in all executions, as :meth:`choice_price` does.
         Lines that repeat more than a tenth of all work have a warning with what to split.
+        What ``jit(memory_limit=)`` computes again is no part of it, but of :meth:`rematerialized` and
+        :attr:`Estimate.hfu`.
 
         >>> import numpy as np, shardwise as sw
         >>> x, w = sw.ShapeDtypeStruct((512, 64), np.float32), sw.ShapeDtypeStruct((64, 64), np.float32)
@@ -216,7 +216,7 @@ class ProgramReports:
         False
         """
         if limit is not None:
-            given = min(checked_limit("rematerialized", limit), _MOST_BYTES)
+            given = min(checked_limit("rematerialized", limit), MOST_BYTES)
             return rematerialization_of(*self._compiled.repeated_within(given))
         found = self._compiled.repeated()
         if found is None:

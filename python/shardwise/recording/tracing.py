@@ -9,7 +9,7 @@ is recorded. :mod:`shardwise.numpy` implements each NumPy function.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -406,7 +406,10 @@ class Trace:
         return Tracer(self, value, shape, numpy_dtype(name))
 
     def lift(self, x: Any) -> Tracer:
-        """Convert ``x`` to a tracer of this program. Small arrays become constants, larger ones hidden arguments."""
+        """Convert ``x`` to a tracer of this program.
+
+        Small arrays become constants, and so does ``np.zeros`` of any size; other large ones are hidden arguments.
+        """
         if isinstance(x, Tracer):
             if x._trace is not self:
                 refuse_escaped(x)
@@ -421,6 +424,9 @@ class Trace:
             raise DTypeError(message("trace", "an array must have a numeric dtype", array.dtype))
         if array.size <= _MAX_CONSTANT_ELEMENTS:
             return self.constant(array)
+        repeated = _as_repeated(array)
+        if repeated is not None:
+            return self.constant(repeated)
         known = self.hoisted.find(x, array)
         if known is not None:
             return known
@@ -481,6 +487,32 @@ class Trace:
     def set_name(self, x: Tracer, name: str) -> None:
         """Name a value in program text and reports."""
         self.core.set_name(x._value, name)
+
+
+def _as_repeated(array: np.ndarray) -> np.ndarray | None:
+    """The array with strides 0 if all its elements have the same bytes: a constant that no device has to store.
+
+    >>> _as_repeated(np.ones((2, 3))).strides
+    (0, 0)
+    """
+    first = array[(slice(0, 1),) * array.ndim].copy()
+    repeated: np.ndarray = np.ndarray(array.shape, array.dtype, first, 0, (0,) * array.ndim)
+    if not any(array.strides):
+        return repeated
+    if not array.flags.forc or len({*_chunks(_sample(array)[2], array.itemsize)}) > 1:
+        return None
+    data, size = array.ravel(order="K").view(np.uint8), array.itemsize
+    start, most = size, 1 << 12  # most arrays differ early
+    while start < data.size:
+        end = min(start + most, data.size)
+        if not np.array_equal(data[start:end], data[start - size : end - size]):
+            return None
+        start, most = end, min(2 * most, 1 << 22)
+    return repeated
+
+
+def _chunks(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[i : i + size] for i in range(0, len(data), size))
 
 
 def _same_bytes(a: np.ndarray, b: np.ndarray) -> bool:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from .._core.ir import Value
+from ..errors import is_integer, message, shown
 from .groups import Getters, Group, Groups, checked_keys, groups_of
 from .memory_categories import categories_of, category_of
 from .rematerialization import Rematerialization
@@ -119,7 +120,13 @@ class MemoryReport(Report[MemoryRow]):
         return MemoryTimeline(moments, self.peak_bytes, self.limit)
 
     def largest(self, count: int = 10) -> MemoryReport:
-        """The ``count`` values with the most bytes at the peak, largest first."""
+        """The ``count`` values with the most bytes at the peak, largest first.
+
+        Raises:
+            TypeError: ``count`` is not an integer of at least 0.
+        """
+        if not is_integer(count, 0):
+            raise TypeError(message("largest", "count must be an integer of at least 0", shown(count)))
         return self._with(sorted(self.rows, key=lambda row: -row.bytes)[:count])
 
     def group_by(self, *keys: str) -> MemoryGroups:

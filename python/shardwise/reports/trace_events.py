@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import message, shown
 from .tables import place, short_location
 
 __all__ = ["LiveBytes", "StepSpan", "save_trace", "span_of", "trace_events"]
@@ -73,7 +74,9 @@ def span_of(row: Mapping[str, Any]) -> StepSpan:
 
 
 def save_trace(path: str | os.PathLike[str], events: Sequence[dict[str, Any]]) -> None:
-    """Write :func:`trace_events` to a file."""
+    """Write :func:`trace_events` to a file. TypeError unless ``path`` is one: a number is an open file's."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(message("save_trace", "path must be a str or a path", shown(path)))
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"displayTimeUnit": "ms", "traceEvents": events}, file)
 

@@ -198,6 +198,15 @@ def test_arguments_keep_their_shardings() -> None:
     assert function.eval_shape(shape).shape == X.shape
 
 
+def test_states_of_optimizers_of_shapes_of_jax() -> None:
+    shapes = {"w": jax.ShapeDtypeStruct((256, 160), jnp.bfloat16)}
+    for optimizer in (sw.optim.adam(1e-3), sw.optim.with_float32_masters(sw.optim.adafactor(1e-3))):
+        found, wanted = optimizer.init(shapes), sw.eval_shape(optimizer.init, shapes)
+        types = [[(tuple(leaf.shape), leaf.dtype) for leaf in sw.tree.leaves(state)] for state in (found, wanted)]
+        assert types[0] == types[1]
+        assert all(isinstance(leaf, sw.ShapeDtypeStruct) for leaf in sw.tree.leaves(found) if leaf.ndim)
+
+
 def test_a_sharding_on_another_mesh_is_an_error() -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
     f = sw.from_jax(lambda x: jax.lax.with_sharding_constraint(x, jax.sharding.NamedSharding(mesh, Q("data"))))

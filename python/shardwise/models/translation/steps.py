@@ -73,7 +73,9 @@ class Decoder:
         self._config = config
         self._moe = moe
         self._axes = axes
-        self._spec = PartitionSpec(axes.groups, None, axes.hidden, None) if cache_spec is None else cache_spec
+        self._spec = cache_spec
+        if cache_spec is None and axes.annotated:
+            self._spec = PartitionSpec(axes.groups, None, axes.hidden, None)
 
     def empty(self, prepared: Prepared, rows: int) -> Layers:
         """The cache before the first step: of each layer, keys and values (B, ``rows``, N, D) of zeros."""
@@ -125,7 +127,7 @@ class Decoder:
         return moe_layer(layer["moe"], x, moe, axes=self._axes)[0]
 
     def _kept(self, x: Any) -> Any:
-        return shard(x, self._spec) if self._axes.annotated else x
+        return x if self._spec is None else shard(x, self._spec)
 
 
 def _write(stored: Any, new: Any, row: Any) -> Any:
