@@ -31,6 +31,9 @@ struct CompileOptions {
   int64_t memory_limit = 0;          // bytes of a device; 0: none
   std::vector<size_t> donated = {};  // arguments whose memory a run may free or reuse
   std::string shard_update = {};     // the axes that weight updates are split over, {"data"}; empty: none
+  // Of the collectives that become one, at most; 0: each stays alone. Public configurations for GPUs set XLA's
+  // xla_gpu_all_reduce_combine_threshold_bytes to it; XLA's own default is 30 MiB (xla/service/collective_utils.h).
+  int64_t combine_bytes = int64_t{1} << 30;
   std::string gather_dtype = {};     // in which products receive weights whose updates are split; empty: their own
 };
 
@@ -39,6 +42,7 @@ std::string_view name(Strategy strategy);
 void set_strategy(CompileOptions& options, std::string_view name);
 void set_objective(CompileOptions& options, std::string_view name);
 void set_memory_limit(CompileOptions& options, std::string_view bytes);
+void set_combine_bytes(CompileOptions& options, std::string_view bytes);
 void set_donated(CompileOptions& options, std::string_view numbers);  // "0,3"
 inline void set_hardware(CompileOptions& options, std::string_view text) { options.hardware = text; }
 inline void set_shard_update(CompileOptions& options, std::string_view axes) { options.shard_update = axes; }
@@ -60,6 +64,7 @@ inline constexpr CompileOption kCompileOptions[] = {
     {.name = "donated", .set = set_donated},
     {.name = "shard_update", .set = set_shard_update},
     {.name = "gather_dtype", .set = set_gather_dtype},
+    {.name = "combine_bytes", .set = set_combine_bytes},
 };
 
 // Options that a pass reads: bit i is for kCompileOptions[i].

@@ -19,7 +19,7 @@ import numpy as np
 from ..errors import described, message, reworded, shown
 from ..hardware import Hardware, list as list_hardware, load
 
-__all__ = ["checked_hardware", "checked_limit"]
+__all__ = ["checked_hardware", "checked_limit", "checked_size"]
 
 _UNITS: Final = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SIZE: Final = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
@@ -58,6 +58,18 @@ def checked_limit(what: str, given: Any) -> int:
         raise ValueError(message(what, rule, shown(given)))
     hardware = checked_hardware(what, given)
     return hardware.memory_bytes - hardware.reserved_bytes
+
+
+def checked_size(what: str, given: Any) -> int:
+    """The bytes of a size: a number, or text such as ``"30MiB"``.
+
+    Raises:
+        ValueError: a negative number, or no size.
+    """
+    found = _bytes_of(what, given)
+    if found is None:
+        raise ValueError(message(what, "combine_bytes must be a size, such as '30MiB' or 0", shown(given)))
+    return found
 
 
 def _bytes_of(what: str, limit: Any) -> int | None:

@@ -56,7 +56,7 @@ class EstimateGroups(Report[EstimateGroup]):
     ) -> EstimateGroups:
         """The groups of these rows of a step that takes ``step`` seconds."""
         sums: dict[tuple[Any, ...], list[float]] = {}
-        for row in rows:
+        for row in (part for row in rows for part in row.separate()):
             group = sums.setdefault(tuple(get(row) for get in getters), [0.0, 0.0, 0.0])
             group[0 if row.kind == "kernel" else 2] += row.total
             group[1] += row.exposed

@@ -158,26 +158,82 @@ Shards ProcessCommunicator::all_gather(const Shards& operand, std::span<const Ax
   return own_.all_gather(group.count == 1 ? operand : gathered(operand, group), gather);
 }
 
+std::vector<Shards> ProcessCommunicator::run_together(const CollectiveCall& call, std::span<const Shards> operands) {
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+      return all_reduce_together(operands, call.axes, std::vector<Reducer>(operands.size(), call.reducer));
+    case CollectiveKind::kAllGather: return all_gather_together(operands, call.dims);
+    case CollectiveKind::kReduceScatter:
+      return reduce_scatter_together(operands, call.axes, call.dims, call.reducer);
+    default: return Communicator::run_together(call, operands);
+  }
+}
+
+std::vector<Shards> ProcessCommunicator::all_gather_together(std::span<const Shards> operands,
+                                                             std::span<const AxisList> gather) {
+  const ProcessGroup& group = group_along(joined(gather));
+  std::vector<Shards> results;
+  if (group.count == 1) {
+    for (const Shards& operand : operands) results.push_back(own_.all_gather(operand, gather));
+    return results;
+  }
+  std::vector<Pack> packs = packs_of_one(operands);
+  ReductionMessage message(packs, 1);
+  message.fill(packs, operands);
+  const ReductionMessage all = message.of_rows(group.count);
+  transport_->all_gather(group, memory_of(message.memory()), memory_of(all.memory()));
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const NdArray parts = all.part(packs[i], sizes_of(group.axes));
+    const auto last = static_cast<size_t>(parts.ndim() - 1);
+    const AxisList labels = joined(group.axes, operands[i].axes());
+    results.push_back(own_.all_gather(shards_along(labels, split_dim(parts, last, operands[i].local_shape())), gather));
+  }
+  return results;
+}
+
 Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
                                            Reducer reducer) {
+  return reduce_scatter_together({&operand, 1}, axes, scatter, reducer)[0];
+}
+
+std::vector<Shards> ProcessCommunicator::reduce_scatter_together(std::span<const Shards> operands, AxisSpan axes,
+                                                                 std::span<const AxisList> scatter, Reducer reducer) {
   // A sum over y=4 scattered along y:(2)2 and y:(1)2: members of the group are found by the digits that select a part.
   const ProcessGroup& group = group_along(pieces_of(axes, joined(scatter)));
-  if (group.count == 1) return own_.reduce_scatter(operand, axes, scatter, reducer);
-  const AxisList borders = joined(joined(devices_.pinned, group.axes), operand.axes());
-  std::vector<AxisList> split;
-  std::vector<AxisList> free;
-  Dims local = operand.local_shape();
-  for (size_t d = 0; d < scatter.size(); ++d) {
-    split.push_back(pieces_of(scatter[d], borders));
-    free.push_back(part_of(split.back(), devices_.pinned, false));
-    // A process receives the parts of all its devices: the pinned pieces choose a member, the free ones stay.
-    local[d] = local[d] / product(split.back()) * product(free.back());
+  std::vector<Shards> results;
+  if (group.count == 1) {
+    for (const Shards& operand : operands) results.push_back(own_.reduce_scatter(operand, axes, scatter, reducer));
+    return results;
   }
-  const NdArray send = parts_for_members(operand.stack(), operand.axes().size(), split, group);
-  const AxisList labels = joined(group.axes, operand.axes());
-  const NdArray received = pooled_empty(send.dtype(), concatenated(sizes_of(labels), local));
-  transport_->all_to_all(group, memory_of(send), memory_of(received));
-  return own_.reduce_scatter(shards_along(labels, received), axes, free, reducer);
+  std::vector<Shards> sent;  // row i of each is for member i
+  std::vector<std::vector<AxisList>> free(operands.size());
+  std::vector<Dims> sizes;  // of what a member receives from one other
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Shards& operand = operands[i];
+    const AxisList borders = joined(joined(devices_.pinned, group.axes), operand.axes());
+    std::vector<AxisList> split;
+    Dims local = operand.local_shape();
+    for (size_t d = 0; d < scatter.size(); ++d) {
+      split.push_back(pieces_of(scatter[d], borders));
+      free[i].push_back(part_of(split.back(), devices_.pinned, false));
+      // A process receives the parts of all its devices: the pinned pieces choose a member, the free ones stay.
+      local[d] = local[d] / product(split.back()) * product(free[i].back());
+    }
+    sent.emplace_back(parts_for_members(operand.stack(), operand.axes().size(), split, group));
+    sizes.push_back(concatenated(sizes_of(operand.axes()), local));
+  }
+  std::vector<Pack> packs = packs_of_one(sent);
+  ReductionMessage message(packs, group.count);
+  message.fill(packs, sent);
+  const ReductionMessage received = message.of_rows(group.count);
+  transport_->all_to_all(group, memory_of(message.memory()), memory_of(received.memory()));
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const NdArray parts = received.part(packs[i], sizes_of(group.axes));
+    const AxisList labels = joined(group.axes, operands[i].axes());
+    const Shards all = shards_along(labels, split_dim(parts, group.axes.size(), sizes[i]));
+    results.push_back(own_.reduce_scatter(all, axes, free[i], reducer));
+  }
+  return results;
 }
 
 Shards ProcessCommunicator::all_to_all(const Shards& operand, std::span<const AllToAllMove> moves) {
