@@ -12,6 +12,7 @@
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"
+#include "shardwise/ops/collectives/local_collectives.h"
 #include "shardwise/partition/combine/combined_groups.h"
 
 namespace shardwise {
@@ -34,6 +35,7 @@ void set_causes(Attrs& attrs, const Module& module, std::span<const OpId> ops) {
 
 void write_group(Rewrite& rewrite, Module& module, const CombinedGroup& group, OpId next) {
   const OpId first = group.ops.front();
+  if (group.ops.size() == 1) return rewrite.move(first, {group.region, next});
   Attrs attrs = module.attrs(first);
   set_causes(attrs, module, group.ops);
   std::vector<ValueId> operands;
@@ -81,13 +83,14 @@ class Combiner {
     const std::vector<RegionId> regions = regions_to_combine(module_);
     const MemoryUse use = live_bytes(module_, options_.donated);
     MemoryHeadroom headroom(module_, use);
+    const UseLists uses(module_);
     std::unordered_map<RegionId, size_t> shares;
     while (true) {
       std::vector<CombinedGroup> groups;
       for (const RegionId region : regions) {
         const size_t share = shares[region];
         if (share == std::size(kShares)) continue;
-        const auto found = combined_groups(module_, region, times_.region(region), *hardware_, headroom,
+        const auto found = combined_groups(module_, uses, region, times_.region(region), *hardware_, headroom,
                                            options_.combine_bytes / kShares[share]);
         groups.insert(groups.end(), found.begin(), found.end());
       }

@@ -52,7 +52,8 @@ class MessageKeys {
 // became a part of a group stand where that does.
 class Places {
  public:
-  Places(const Module& module, RegionId region) : module_(module), region_(region), uses_(module) {
+  Places(const Module& module, const UseLists& uses, RegionId region)
+      : module_(module), region_(region), uses_(uses) {
     const std::vector<OpId>& ops = module.region(region).ops;
     end_ = std::ssize(ops);
     for (int64_t i = 0; i < end_; ++i) places_.emplace(ops[static_cast<size_t>(i)], i);
@@ -82,6 +83,7 @@ class Places {
     return place;
   }
 
+  int64_t of(OpId op) const { return places_.at(op); }
   void move(OpId op, int64_t place) { moved_[op] = place; }
 
  private:
@@ -98,7 +100,7 @@ class Places {
 
   const Module& module_;
   const RegionId region_;
-  const UseLists uses_;
+  const UseLists& uses_;
   std::unordered_map<OpId, int64_t> places_, moved_;
   int64_t end_ = 0;
 };
@@ -115,44 +117,48 @@ struct Transfer {
   LocalCollective collective = {};
 };
 
-struct Group {
-  std::vector<size_t> members;
-  LocalCollective collective;  // of all of them
+// Transfers that travel together.
+struct Message {
   int64_t ready = 0, needed = kNever;
   int64_t operand_bytes = 0, result_bytes = 0;
-  int64_t earliest = 0, latest = kNever;
+  int64_t earliest = 0, latest = kNever;  // its place in the region
 };
 
 class GroupMaker {
  public:
-  GroupMaker(const Module& module, RegionId region, const RegionTimes& times, const Hardware& hardware,
-             MemoryHeadroom& headroom, int64_t most_bytes)
+  GroupMaker(const Module& module, const UseLists& uses, RegionId region, const RegionTimes& times,
+             const Hardware& hardware, MemoryHeadroom& headroom, int64_t most_bytes)
       : module_(module),
         region_(region),
         times_(times),
         hardware_(hardware),
         headroom_(headroom),
         most_bytes_(most_bytes),
-        places_(module, region),
+        places_(module, uses, region),
         free_(1 + hardware.tiers.size(), 0) {
     read_transfers();
   }
 
   std::vector<CombinedGroup> run() {
     std::vector<CombinedGroup> found;
+    bool is_any_combined = false;
+    int64_t place = 0;  // behind the messages so far
     for (size_t i = 0; i < transfers_.size(); ++i) {
       if (transfers_[i].is_taken) continue;
-      const Group group = group_from(i);
-      occupy(group);
-      if (group.members.size() == 1) continue;
-      CombinedGroup& made = found.emplace_back(CombinedGroup{.region = region_, .ops = {}});
-      made.before = static_cast<size_t>(group.earliest);
-      for (const size_t member : group.members) {
-        made.ops.push_back(transfers_[member].op);
-        places_.move(transfers_[member].op, group.earliest);
+      members_ = {};
+      const Message message = message_from(i);
+      send(message);
+      const OpId first = transfers_[i].op;
+      if (members_.size() == 1 && (places_.of(first) >= place || times_before(module_, first) > 0)) {
+        place = std::max(place, places_.of(first) + 1);
+        continue;
       }
+      // Links send in the order of the program.
+      place = std::max(place, std::min(std::max(message.earliest, place), message.latest));
+      is_any_combined |= members_.size() > 1;
+      found.push_back(placed(std::min(place, message.latest)));
     }
-    return found;
+    return is_any_combined ? found : std::vector<CombinedGroup>();
   }
 
  private:
@@ -186,71 +192,74 @@ class GroupMaker {
     return saturated_sum(stages.back(), times_.times[task].stages.back().ps);
   }
 
-  Group group_from(size_t first) {
-    Group group{.members = {}, .collective = transfers_[first].collective};
-    group.collective.operand_bytes = 0;
-    add(group, first);
-    if (transfers_[first].key == 0) return group;
-    int64_t limit = kNever;  // the start of a transfer that the group passes
+  Message message_from(size_t first) {
+    collective_ = transfers_[first].collective;
+    Message message = joined({}, transfers_[first]);
+    take(first);
+    if (transfers_[first].key == 0) return message;
+    int64_t limit = kNever;  // the start of a transfer that the message passes
     int refused = 0;
     for (size_t next = first + 1; next < transfers_.size() && refused < kMostRefused; ++next) {
       const Transfer& other = transfers_[next];
       if (other.is_taken) continue;
-      if (other.key == transfers_[first].key && may_join(group, next, limit)) {
-        add(group, next);
+      if (other.key == transfers_[first].key && may_join(message, next, limit)) {
+        message = joined(message, other);
+        take(next);
         continue;
       }
       limit = std::min(limit, other.start);
       ++refused;
     }
-    return group;
+    return message;
   }
 
-  void add(Group& group, size_t index) {
-    Transfer& transfer = transfers_[index];
-    transfer.is_taken = true;
-    group = joined(group, transfer);
-    group.members.push_back(index);
-  }
-
-  // The group without the new member's number.
-  Group joined(const Group& group, const Transfer& transfer) const {
-    Group made = group;
-    made.collective.operand_bytes = saturated_sum(made.collective.operand_bytes, transfer.operand_bytes);
-    made.ready = std::max(made.ready, transfer.ready);
-    made.needed = std::min(made.needed, transfer.needed);
-    made.operand_bytes = saturated_sum(made.operand_bytes, transfer.operand_bytes);
-    made.result_bytes = saturated_sum(made.result_bytes, transfer.result_bytes);
-    made.earliest = std::max(made.earliest, places_.earliest(transfer.op));
-    made.latest = std::min(made.latest, places_.latest(transfer.op));
+  CombinedGroup placed(int64_t place) {
+    CombinedGroup made{.region = region_, .ops = {}, .before = static_cast<size_t>(place)};
+    for (const size_t member : members_) {
+      made.ops.push_back(transfers_[member].op);
+      places_.move(transfers_[member].op, place);
+    }
     return made;
   }
 
-  bool may_join(const Group& group, size_t index, int64_t limit) {
+  void take(size_t index) {
+    transfers_[index].is_taken = true;
+    members_.push_back(index);
+  }
+
+  Message joined(const Message& message, const Transfer& transfer) const {
+    return {.ready = std::max(message.ready, transfer.ready),
+            .needed = std::min(message.needed, transfer.needed),
+            .operand_bytes = saturated_sum(message.operand_bytes, transfer.operand_bytes),
+            .result_bytes = saturated_sum(message.result_bytes, transfer.result_bytes),
+            .earliest = std::max(message.earliest, places_.earliest(transfer.op)),
+            .latest = std::min(message.latest, places_.latest(transfer.op))};
+  }
+
+  bool may_join(const Message& message, size_t index, int64_t limit) {
     const Transfer& transfer = transfers_[index];
-    const Group made = joined(group, transfer);
-    if (made.earliest > made.latest || reads_a_result(group, transfer)) return false;
+    const Message made = joined(message, transfer);
+    if (made.earliest > made.latest || reads_a_member(transfer)) return false;
     if (std::max(made.operand_bytes, made.result_bytes) > most_bytes_) return false;
     const int64_t end = end_of(made);
     if (end > std::min(made.needed, limit)) return false;
     // A link that could send the others before may wait only while nothing else has to be sent.
-    const bool waits = transfer.ready > begin_of(group);
+    const bool waits = transfer.ready > begin_of(message);
     if (waits && end > std::max(transfer.end, next_start(index))) return false;
-    return fits(group, made, transfer);
+    return fits(made, transfer);
   }
 
-  bool reads_a_result(const Group& group, const Transfer& transfer) const {
+  bool reads_a_member(const Transfer& transfer) const {
     const OpId maker = module_.value(module_.operands(transfer.op)[0]).op;
-    return std::ranges::any_of(group.members, [&](size_t member) { return transfers_[member].op == maker; });
+    return std::ranges::any_of(members_, [&](size_t member) { return transfers_[member].op == maker; });
   }
 
-  // Alone, each member but one has its operand or its result in memory when another one is sent.
-  bool fits(const Group& group, const Group& made, const Transfer& transfer) {
+  // Alone, each other member has its operand or its result in memory while one is sent.
+  bool fits(const Message& made, const Transfer& transfer) {
     const int64_t both = saturated_sum(made.operand_bytes, made.result_bytes);
     const int64_t alone = saturated_sum(std::min(made.operand_bytes, made.result_bytes),
                                         std::max(transfer.operand_bytes, transfer.result_bytes));
-    const int64_t more = std::max<int64_t>(both - alone, 0);
-    return group.members.empty() || more <= headroom_.at(region_, static_cast<size_t>(made.earliest));
+    return both - alone <= headroom_.at(region_, static_cast<size_t>(made.earliest));
   }
 
   int64_t next_start(size_t index) const {
@@ -260,24 +269,28 @@ class GroupMaker {
     return times_.schedule.length;
   }
 
-  TaskTime time_of(const Group& group) const {
-    return estimated_transfer(collective_time(group.collective, hardware_));
+  TaskTime time_of(const Message& message) const {
+    LocalCollective whole = collective_;
+    whole.operand_bytes = message.operand_bytes;
+    return estimated_transfer(collective_time(whole, hardware_));
   }
 
-  int64_t begin_of(const Group& group) const {
-    const TaskTime time = time_of(group);
-    return time.stages.empty() ? group.ready : std::max(group.ready, free_[time.stages[0].stream]);
+  int64_t begin_of(const Message& message) const {
+    const TaskTime time = time_of(message);
+    return time.stages.empty() ? message.ready : std::max(message.ready, free_[time.stages[0].stream]);
   }
 
-  int64_t end_of(const Group& group) const {
-    int64_t at = group.ready;
-    for (const StreamStage& stage : time_of(group).stages) at = saturated_sum(std::max(at, free_[stage.stream]), stage.ps);
+  int64_t end_of(const Message& message) const {
+    int64_t at = message.ready;
+    for (const StreamStage& stage : time_of(message).stages) {
+      at = saturated_sum(std::max(at, free_[stage.stream]), stage.ps);
+    }
     return at;
   }
 
-  void occupy(const Group& group) {
-    int64_t at = group.ready;
-    for (const StreamStage& stage : time_of(group).stages) {
+  void send(const Message& message) {
+    int64_t at = message.ready;
+    for (const StreamStage& stage : time_of(message).stages) {
       at = saturated_sum(std::max(at, free_[stage.stream]), stage.ps);
       free_[stage.stream] = at;
     }
@@ -292,6 +305,8 @@ class GroupMaker {
   Places places_;
   std::vector<int64_t> free_;  // by stream: until when it sends what was taken so far
   std::vector<Transfer> transfers_;
+  std::vector<size_t> members_;  // of the message at hand
+  LocalCollective collective_;   // the first of them
 };
 
 }  // namespace
@@ -316,9 +331,10 @@ std::vector<RegionId> regions_to_combine(const Module& module) {
   return regions;
 }
 
-std::vector<CombinedGroup> combined_groups(const Module& module, RegionId region, const RegionTimes& times,
-                                           const Hardware& hardware, MemoryHeadroom& headroom, int64_t most_bytes) {
-  return GroupMaker(module, region, times, hardware, headroom, most_bytes).run();
+std::vector<CombinedGroup> combined_groups(const Module& module, const UseLists& uses, RegionId region,
+                                           const RegionTimes& times, const Hardware& hardware,
+                                           MemoryHeadroom& headroom, int64_t most_bytes) {
+  return GroupMaker(module, uses, region, times, hardware, headroom, most_bytes).run();
 }
 
 }  // namespace shardwise

@@ -19,13 +19,14 @@
 #include "shardwise/analysis/region_times.h"
 #include "shardwise/cost/hardware.h"
 #include "shardwise/ir/module.h"
+#include "shardwise/ir/use_lists.h"
 #include "shardwise/partition/combine/memory_headroom.h"
 
 namespace shardwise {
 
 struct CombinedGroup {
   RegionId region;
-  std::vector<OpId> ops;  // two or more, in the order of the schedule
+  std::vector<OpId> ops;  // in the order of the schedule; one that only moves, to be sent in its turn
   size_t before = 0;      // the place in the region where their operands are made, and no result is used
 };
 
@@ -35,7 +36,8 @@ bool is_combinable(const Module& module, OpId op);
 std::vector<RegionId> regions_to_combine(const Module& module);
 
 // A group has at most `most_bytes`, of operands or of results, whichever are more. `times`: of the region.
-std::vector<CombinedGroup> combined_groups(const Module& module, RegionId region, const RegionTimes& times,
-                                           const Hardware& hardware, MemoryHeadroom& headroom, int64_t most_bytes);
+std::vector<CombinedGroup> combined_groups(const Module& module, const UseLists& uses, RegionId region,
+                                           const RegionTimes& times, const Hardware& hardware,
+                                           MemoryHeadroom& headroom, int64_t most_bytes);
 
 }  // namespace shardwise
