@@ -31,9 +31,9 @@ struct CompileOptions {
   int64_t memory_limit = 0;          // bytes of a device; 0: none
   std::vector<size_t> donated = {};  // arguments whose memory a run may free or reuse
   std::string shard_update = {};     // the axes that weight updates are split over, {"data"}; empty: none
-  // Of the collectives that become one, at most; 0: each stays alone. Public configurations for GPUs set XLA's
-  // xla_gpu_all_reduce_combine_threshold_bytes to it; XLA's own default is 30 MiB (xla/service/collective_utils.h).
-  int64_t combine_bytes = int64_t{1} << 30;
+  // Of the collectives that become one, at most; 0: each stays alone. The default of XLA's flag
+  // xla_gpu_all_reduce_combine_threshold_bytes is 30 MiB and 7 bytes (xla/service/collective_utils.h).
+  int64_t combine_bytes = (int64_t{30} << 20) + 7;
   std::string gather_dtype = {};     // in which products receive weights whose updates are split; empty: their own
 };
 

@@ -19,6 +19,8 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // Transfers that cannot join a group, behind which others are still tried.
 constexpr int kMostRefused = 8;
+// Transfers behind a group that are looked at: whether it delays what waits for them.
+constexpr int kMostDelayed = 32;
 
 // Collectives with one key differ only in their operands and causes. 0: combined with none.
 class MessageKeys {
@@ -109,11 +111,12 @@ class Places {
 struct Transfer {
   OpId op;
   size_t key = 0;
-  int64_t start = 0, end = 0;
+  int64_t start = 0;
   int64_t ready = 0;        // the end of the last task that it waits for
   int64_t needed = kNever;  // the start of the first task that waits for it
   int64_t operand_bytes = 0, result_bytes = 0;
   bool is_taken = false;
+  TaskTime time = {};
   LocalCollective collective = {};
 };
 
@@ -147,7 +150,7 @@ class GroupMaker {
       if (transfers_[i].is_taken) continue;
       members_ = {};
       const Message message = message_from(i);
-      send(message);
+      send(members_.size() == 1 ? transfers_[i].time : time_of(message), message.ready, free_);
       const OpId first = transfers_[i].op;
       if (members_.size() == 1 && (places_.of(first) >= place || times_before(module_, first) > 0)) {
         place = std::max(place, places_.of(first) + 1);
@@ -173,9 +176,9 @@ class GroupMaker {
       if (tasks[i].kind != Task::Kind::kTransfer) continue;
       Transfer transfer{.op = tasks[i].op, .key = keys.of(tasks[i].op)};
       transfer.start = times_.schedule.start[i];
-      transfer.end = end_of(i);
       for (const uint32_t made : tasks[i].after) transfer.ready = std::max(transfer.ready, end_of(made));
       transfer.needed = needed[i];
+      transfer.time = times_.times[i];
       transfer.collective = read_collective(OpView(module_, tasks[i].op));
       transfer.operand_bytes = transfer.collective.operand_bytes;
       for (uint32_t r = 0; r < module_.op(tasks[i].op).result_count; ++r) {
@@ -241,12 +244,9 @@ class GroupMaker {
     const Message made = joined(message, transfer);
     if (made.earliest > made.latest || reads_a_member(transfer)) return false;
     if (std::max(made.operand_bytes, made.result_bytes) > most_bytes_) return false;
-    const int64_t end = end_of(made);
-    if (end > std::min(made.needed, limit)) return false;
-    // A link that could send the others before may wait only while nothing else has to be sent.
-    const bool waits = transfer.ready > begin_of(message);
-    if (waits && end > std::max(transfer.end, next_start(index))) return false;
-    return fits(made, transfer);
+    std::vector<int64_t> free = free_;
+    const int64_t end = send(time_of(made), made.ready, free);
+    return end <= std::min(made.needed, limit) && !delays_others(index, free) && fits(made, transfer);
   }
 
   bool reads_a_member(const Transfer& transfer) const {
@@ -262,11 +262,17 @@ class GroupMaker {
     return both - alone <= headroom_.at(region_, static_cast<size_t>(made.earliest));
   }
 
-  int64_t next_start(size_t index) const {
-    for (size_t next = index + 1; next < transfers_.size(); ++next) {
-      if (!transfers_[next].is_taken) return transfers_[next].start;
+  // Whether one of the next transfers, sent behind a message, would end after the first kernel that needs it starts.
+  bool delays_others(size_t last, std::vector<int64_t> free) const {
+    int looked_at = 0;
+    for (size_t i = last + 1; i < transfers_.size() && looked_at < kMostDelayed; ++i) {
+      const Transfer& next = transfers_[i];
+      if (next.is_taken) continue;
+      ++looked_at;
+      if (std::ranges::all_of(free, [&](int64_t until) { return until <= next.ready; })) return false;
+      if (send(next.time, next.ready, free) > next.needed) return true;
     }
-    return times_.schedule.length;
+    return false;
   }
 
   TaskTime time_of(const Message& message) const {
@@ -275,25 +281,14 @@ class GroupMaker {
     return estimated_transfer(collective_time(whole, hardware_));
   }
 
-  int64_t begin_of(const Message& message) const {
-    const TaskTime time = time_of(message);
-    return time.stages.empty() ? message.ready : std::max(message.ready, free_[time.stages[0].stream]);
-  }
-
-  int64_t end_of(const Message& message) const {
-    int64_t at = message.ready;
-    for (const StreamStage& stage : time_of(message).stages) {
-      at = saturated_sum(std::max(at, free_[stage.stream]), stage.ps);
+  // Returns when it ends; `free`: by stream, until when it sends what was sent before.
+  static int64_t send(const TaskTime& time, int64_t ready, std::vector<int64_t>& free) {
+    int64_t at = ready;
+    for (const StreamStage& stage : time.stages) {
+      at = saturated_sum(std::max(at, free[stage.stream]), stage.ps);
+      free[stage.stream] = at;
     }
     return at;
-  }
-
-  void send(const Message& message) {
-    int64_t at = message.ready;
-    for (const StreamStage& stage : time_of(message).stages) {
-      at = saturated_sum(std::max(at, free_[stage.stream]), stage.ps);
-      free_[stage.stream] = at;
-    }
   }
 
   const Module& module_;

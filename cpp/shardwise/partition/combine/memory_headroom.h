@@ -32,8 +32,8 @@ class MemoryHeadroom {
     int64_t bytes = 0;
   };
 
-  const Module& module_;
   const int64_t peak_;
+  const bool has_all_;
   std::unordered_map<RegionId, std::vector<Moment>> moments_;  // in the order of places
 };
 
