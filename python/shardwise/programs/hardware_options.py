@@ -66,13 +66,13 @@ def checked_size(what: str, given: Any) -> int:
     Raises:
         ValueError: a negative number, or no size.
     """
-    found = _bytes_of(what, given)
+    found = _bytes_of(what, given, "combine_bytes")
     if found is None:
         raise ValueError(message(what, "combine_bytes must be a size, such as '30MiB' or 0", shown(given)))
     return found
 
 
-def _bytes_of(what: str, limit: Any) -> int | None:
+def _bytes_of(what: str, limit: Any, name: str = "limit") -> int | None:
     """A limit in bytes: a number, or text such as ``"80GB"`` or ``"16 GiB"``; None for anything else.
 
     >>> _bytes_of("memory", "80GB"), _bytes_of("memory", "1.5 KiB"), _bytes_of("memory", 4096)
@@ -81,7 +81,7 @@ def _bytes_of(what: str, limit: Any) -> int | None:
     if isinstance(limit, (int, float, np.integer, np.floating)) and not isinstance(limit, bool):
         size = float(limit)
         if not 0 <= size < float("inf"):
-            raise ValueError(message(what, "limit must be a number of bytes that is not negative", shown(limit)))
+            raise ValueError(message(what, f"{name} must be a number of bytes that is not negative", shown(limit)))
         return int(size)
     found = _SIZE.fullmatch(limit) if isinstance(limit, str) else None
     return int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found else None

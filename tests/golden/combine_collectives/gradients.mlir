@@ -1,4 +1,5 @@
 // The sums of two gradients travel together: both are made before either is used. Each operand keeps its cause.
+// option hardware=h100_sxm
 module @gradients attributes {shardwise.stage = "local"} {
   sdy.mesh @mesh = <["x"=4]>
   func.func public @main(%arg0: tensor<8x16xf32>, %arg1: tensor<8x32xf32>, %arg2: tensor<16x32xf32>) -> (tensor<16x32xf32>, tensor<32xf32>) {
