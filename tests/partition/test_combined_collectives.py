@@ -169,18 +169,20 @@ def test_assertions_count_combined_collectives_once() -> None:
     sw.testing.assert_collectives(two(), all_gather=1, bytes_max=192)
 
 
-def two_products(x: Any, w: Any) -> Any:
+def products(x: Any, w: Any, z: Any) -> Any:
+    largest = np.max(np.exp(z))  # takes the most memory
     a = x @ w
     b = w.T @ x.T
-    return a, b
+    c = x @ np.abs(w)
+    return a, b, c, largest
 
 
 def test_a_line_says_what_it_sends_in_a_combined_collective() -> None:
-    options = {"mesh": sw.Mesh({"d": 8}), "in_shardings": (P(None, "d"), P("d")), "out_shardings": P()}
-    program = sw.jit(two_products, **options).lower(shape((1024, 4096)), shape((4096, 1024))).compile()
-    assert program.collectives().by_kind() == {"all_reduce": 1}
-    line = two_products.__code__.co_firstlineno + 2
-    assert program.collectives()[0].combined[1].line == line
+    options = {"mesh": sw.Mesh({"d": 8}), "in_shardings": (P(None, "d"), P("d"), P()), "out_shardings": P()}
+    program = sw.jit(products, **options).lower(*map(shape, ((1024, 4096), (4096, 1024), (4096, 2048)))).compile()
+    _, row = program.collectives()  # the first sum has a link at once, and the others wait for it
+    line = products.__code__.co_firstlineno + 4
+    assert row.combined[1].line == line
     assert program.why(f"test_combined_collectives.py:{line}").decisions
 
 

@@ -9,11 +9,9 @@
 #include <utility>
 
 #include "shardwise/analysis/collective_price.h"
-#include "shardwise/analysis/region_times.h"
-#include "shardwise/base/quantity.h"
+#include "shardwise/analysis/schedule/region_times.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ops/control/control.h"
-#include "shardwise/ops/control/loop_parts.h"
 
 namespace shardwise {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "shardwise/analysis/live_bytes.h"
-#include "shardwise/analysis/region_times.h"
+#include "shardwise/analysis/schedule/region_times.h"
 #include "shardwise/cost/hardware_json.h"
 #include "shardwise/ir/op_def.h"
 #include "shardwise/ir/rewrite/rewrite.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which collectives of a region become one, by its schedule (analysis/stream_schedule.h). A link takes, with each transfer
+// Which collectives of a region become one, by its schedule (analysis/schedule/stream_schedule.h). A link takes, with each transfer
 // that it begins, those that are ready by then:
 //
 //   link      g4 [====]                       [===========]                  g4 alone, then g3, g2 and g1 together
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "shardwise/analysis/region_times.h"
+#include "shardwise/analysis/schedule/region_times.h"
 #include "shardwise/cost/hardware.h"
 #include "shardwise/ir/module.h"
 #include "shardwise/ir/use_lists.h"

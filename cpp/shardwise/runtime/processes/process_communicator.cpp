@@ -48,6 +48,62 @@ NdArray parts_for_members(const NdArray& array, size_t lead, std::span<const Axi
   return dense(reorder_dims(view, order));
 }
 
+// Of each operand, in one message: [the group's axes, own axes, local dims].
+std::vector<NdArray> gathered_rows(Transport& transport, const ProcessGroup& group, std::span<const Shards> operands) {
+  std::vector<Pack> packs = packs_of_one(operands);
+  ReductionMessage message(packs, 1);
+  message.fill(packs, operands);
+  const ReductionMessage all = message.of_rows(group.count);
+  transport.all_gather(group, memory_of(message.memory()), memory_of(all.memory()));
+  std::vector<NdArray> rows;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const NdArray parts = all.part(packs[i], sizes_of(group.axes));
+    rows.push_back(split_dim(parts, static_cast<size_t>(parts.ndim() - 1), operands[i].local_shape()));
+  }
+  return rows;
+}
+
+// The parts of an operand that is scattered: for each member, those of all its devices.
+struct PartsOfMembers {
+  NdArray parts;               // [the group's axes, own axes, local dims]
+  std::vector<AxisList> free;  // along which a member scatters them among its devices, by dim
+  Dims sizes;                  // of what one member receives from another one
+};
+
+PartsOfMembers parts_of_members(const Shards& operand, std::span<const AxisList> scatter, const AxisList& pinned,
+                                const ProcessGroup& group) {
+  const AxisList borders = joined(joined(pinned, group.axes), operand.axes());
+  std::vector<AxisList> split;
+  PartsOfMembers made;
+  Dims local = operand.local_shape();
+  for (size_t d = 0; d < scatter.size(); ++d) {
+    split.push_back(pieces_of(scatter[d], borders));
+    made.free.push_back(part_of(split.back(), pinned, false));
+    // A process receives the parts of all its devices: the pinned pieces choose a member, the free ones stay.
+    local[d] = local[d] / product(split.back()) * product(made.free.back());
+  }
+  made.parts = parts_for_members(operand.stack(), operand.axes().size(), split, group);
+  made.sizes = concatenated(sizes_of(operand.axes()), local);
+  return made;
+}
+
+// In one message: row i of each goes to member i. Returns what all members send, in their order.
+std::vector<NdArray> exchanged_rows(Transport& transport, const ProcessGroup& group,
+                                    std::span<const PartsOfMembers> sent) {
+  std::vector<Shards> operands;
+  for (const PartsOfMembers& each : sent) operands.emplace_back(each.parts);
+  std::vector<Pack> packs = packs_of_one(operands);
+  ReductionMessage message(packs, group.count);
+  message.fill(packs, operands);
+  const ReductionMessage received = message.of_rows(group.count);
+  transport.all_to_all(group, memory_of(message.memory()), memory_of(received.memory()));
+  std::vector<NdArray> rows;
+  for (size_t i = 0; i < sent.size(); ++i) {
+    rows.push_back(split_dim(received.part(packs[i], sizes_of(group.axes)), group.axes.size(), sent[i].sizes));
+  }
+  return rows;
+}
+
 }  // namespace
 
 ProcessCommunicator::ProcessCommunicator(DeviceSet devices, std::shared_ptr<Transport> transport)
@@ -69,10 +125,7 @@ const ProcessGroup& ProcessCommunicator::group_along(AxisSpan axes) {
 }
 
 Shards ProcessCommunicator::gathered(const Shards& operand, const ProcessGroup& group) {
-  const NdArray own = dense(operand.stack());
-  const NdArray all = pooled_empty(own.dtype(), concatenated(sizes_of(group.axes), own.shape()));
-  transport_->all_gather(group, memory_of(own), memory_of(all));
-  return shards_along(joined(group.axes, operand.axes()), all);
+  return shards_along(joined(group.axes, operand.axes()), gathered_rows(*transport_, group, {&operand, 1})[0]);
 }
 
 Shards ProcessCommunicator::axis_index(AxisSpan axes) {
@@ -154,41 +207,7 @@ void ProcessCommunicator::gather_parts(std::vector<Shards>& sums, const ProcessG
 }
 
 Shards ProcessCommunicator::all_gather(const Shards& operand, std::span<const AxisList> gather) {
-  const ProcessGroup& group = group_along(joined(gather));
-  return own_.all_gather(group.count == 1 ? operand : gathered(operand, group), gather);
-}
-
-std::vector<Shards> ProcessCommunicator::run_together(const CollectiveCall& call, std::span<const Shards> operands) {
-  switch (call.kind) {
-    case CollectiveKind::kAllReduce:
-      return all_reduce_together(operands, call.axes, std::vector<Reducer>(operands.size(), call.reducer));
-    case CollectiveKind::kAllGather: return all_gather_together(operands, call.dims);
-    case CollectiveKind::kReduceScatter:
-      return reduce_scatter_together(operands, call.axes, call.dims, call.reducer);
-    default: return Communicator::run_together(call, operands);
-  }
-}
-
-std::vector<Shards> ProcessCommunicator::all_gather_together(std::span<const Shards> operands,
-                                                             std::span<const AxisList> gather) {
-  const ProcessGroup& group = group_along(joined(gather));
-  std::vector<Shards> results;
-  if (group.count == 1) {
-    for (const Shards& operand : operands) results.push_back(own_.all_gather(operand, gather));
-    return results;
-  }
-  std::vector<Pack> packs = packs_of_one(operands);
-  ReductionMessage message(packs, 1);
-  message.fill(packs, operands);
-  const ReductionMessage all = message.of_rows(group.count);
-  transport_->all_gather(group, memory_of(message.memory()), memory_of(all.memory()));
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const NdArray parts = all.part(packs[i], sizes_of(group.axes));
-    const auto last = static_cast<size_t>(parts.ndim() - 1);
-    const AxisList labels = joined(group.axes, operands[i].axes());
-    results.push_back(own_.all_gather(shards_along(labels, split_dim(parts, last, operands[i].local_shape())), gather));
-  }
-  return results;
+  return all_gather_together({&operand, 1}, gather)[0];
 }
 
 Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes, std::span<const AxisList> scatter,
@@ -196,42 +215,44 @@ Shards ProcessCommunicator::reduce_scatter(const Shards& operand, AxisSpan axes,
   return reduce_scatter_together({&operand, 1}, axes, scatter, reducer)[0];
 }
 
+std::vector<Shards> ProcessCommunicator::run_together(const CollectiveCall& call, std::span<const Shards> operands) {
+  switch (call.kind) {
+    case CollectiveKind::kAllReduce:
+      return all_reduce_together(operands, call.axes, std::vector<Reducer>(operands.size(), call.reducer));
+    case CollectiveKind::kAllGather: return all_gather_together(operands, call.dims);
+    default: return reduce_scatter_together(operands, call.axes, call.dims, call.reducer);
+  }
+}
+
+std::vector<Shards> ProcessCommunicator::all_gather_together(std::span<const Shards> operands,
+                                                             std::span<const AxisList> gather) {
+  const ProcessGroup& group = group_along(joined(gather));
+  std::vector<NdArray> rows;
+  if (group.count > 1) rows = gathered_rows(*transport_, group, operands);
+  std::vector<Shards> results;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const AxisList labels = joined(group.axes, operands[i].axes());
+    results.push_back(own_.all_gather(rows.empty() ? operands[i] : shards_along(labels, rows[i]), gather));
+  }
+  return results;
+}
+
 std::vector<Shards> ProcessCommunicator::reduce_scatter_together(std::span<const Shards> operands, AxisSpan axes,
                                                                  std::span<const AxisList> scatter, Reducer reducer) {
   // A sum over y=4 scattered along y:(2)2 and y:(1)2: members of the group are found by the digits that select a part.
   const ProcessGroup& group = group_along(pieces_of(axes, joined(scatter)));
-  std::vector<Shards> results;
   if (group.count == 1) {
+    std::vector<Shards> results;
     for (const Shards& operand : operands) results.push_back(own_.reduce_scatter(operand, axes, scatter, reducer));
     return results;
   }
-  std::vector<Shards> sent;  // row i of each is for member i
-  std::vector<std::vector<AxisList>> free(operands.size());
-  std::vector<Dims> sizes;  // of what a member receives from one other
+  std::vector<PartsOfMembers> sent;
+  for (const Shards& operand : operands) sent.push_back(parts_of_members(operand, scatter, devices_.pinned, group));
+  const std::vector<NdArray> rows = exchanged_rows(*transport_, group, sent);
+  std::vector<Shards> results;
   for (size_t i = 0; i < operands.size(); ++i) {
-    const Shards& operand = operands[i];
-    const AxisList borders = joined(joined(devices_.pinned, group.axes), operand.axes());
-    std::vector<AxisList> split;
-    Dims local = operand.local_shape();
-    for (size_t d = 0; d < scatter.size(); ++d) {
-      split.push_back(pieces_of(scatter[d], borders));
-      free[i].push_back(part_of(split.back(), devices_.pinned, false));
-      // A process receives the parts of all its devices: the pinned pieces choose a member, the free ones stay.
-      local[d] = local[d] / product(split.back()) * product(free[i].back());
-    }
-    sent.emplace_back(parts_for_members(operand.stack(), operand.axes().size(), split, group));
-    sizes.push_back(concatenated(sizes_of(operand.axes()), local));
-  }
-  std::vector<Pack> packs = packs_of_one(sent);
-  ReductionMessage message(packs, group.count);
-  message.fill(packs, sent);
-  const ReductionMessage received = message.of_rows(group.count);
-  transport_->all_to_all(group, memory_of(message.memory()), memory_of(received.memory()));
-  for (size_t i = 0; i < operands.size(); ++i) {
-    const NdArray parts = received.part(packs[i], sizes_of(group.axes));
-    const AxisList labels = joined(group.axes, operands[i].axes());
-    const Shards all = shards_along(labels, split_dim(parts, group.axes.size(), sizes[i]));
-    results.push_back(own_.reduce_scatter(all, axes, free[i], reducer));
+    const Shards all = shards_along(joined(group.axes, operands[i].axes()), rows[i]);
+    results.push_back(own_.reduce_scatter(all, axes, sent[i].free, reducer));
   }
   return results;
 }

@@ -17,7 +17,7 @@
 #include "shardwise/analysis/executions.h"
 #include "shardwise/analysis/fusion.h"
 #include "shardwise/analysis/op_time.h"
-#include "shardwise/analysis/stream_schedule.h"
+#include "shardwise/analysis/schedule/stream_schedule.h"
 #include "shardwise/cost/collective_time.h"
 #include "shardwise/ir/module.h"
 

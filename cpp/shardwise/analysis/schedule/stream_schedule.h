@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-#include "shardwise/analysis/task_graph.h"
+#include "shardwise/analysis/schedule/task_graph.h"
 
 namespace shardwise {
 

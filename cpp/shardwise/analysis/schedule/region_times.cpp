@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shardwise/analysis/region_times.h"
+#include "shardwise/analysis/schedule/region_times.h"
 
 #include <algorithm>
 #include <numeric>
@@ -21,7 +21,7 @@ bool is_transfer_task(const RegionTimes& region, uint32_t task) {
 }
 
 // The condition is the region of a loop that is not its body. The region of a function has no op.
-bool is_condition(const Module& module, RegionId id) {
+bool is_condition_region(const Module& module, RegionId id) {
   const OpId owner = module.region(id).op;
   return owner && module.op(owner).def->regions == Regions::kLoop;
 }
@@ -168,7 +168,7 @@ TaskTime RegionTimer::time_of_regions(OpId op, std::vector<int64_t>& busy) {
 }
 
 int64_t RegionTimer::length_of(const RegionTimes& inside, RegionId id, const Executions& runs) const {
-  if (!is_body(id)) return mode_ == TimeMode::kLower && is_condition(module_, id) ? 0 : runs.times(inside.length);
+  if (!is_body(id)) return mode_ == TimeMode::kLower && is_condition_region(module_, id) ? 0 : runs.times(inside.length);
   const int64_t trips = runs.times(1);
   if (trips == 0) return 0;
   const int64_t further = saturated_product(inside.further, trips - 1);
