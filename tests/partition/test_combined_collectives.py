@@ -143,7 +143,10 @@ def test_a_combined_row_names_all_that_it_moves() -> None:
     program = two()
     (row,) = program.collectives().rows
     first = gathered.__code__.co_firstlineno + 1
-    assert [(part.line, part.shape, part.bytes) for part in row.combined] == [(first, (2, 3), 72), (first + 1, (2, 5), 120)]
+    assert [(part.line, part.shape, part.bytes) for part in row.combined] == [
+        (first, (2, 3), 72),
+        (first + 1, (2, 5), 120),
+    ]
     assert row.bytes == sum(part.bytes for part in row.combined)
     assert [part.cause for part in row.combined] == ["annotation", "annotation"]
     assert [part["line"] for part in row.to_dict()["combined"]] == [first, first + 1]

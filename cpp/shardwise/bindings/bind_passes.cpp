@@ -144,7 +144,8 @@ py::dict dict_of(const LedgerOperand& part, const Context& context, const Choice
   return py::dict(py::arg("bytes") = part.bytes, py::arg("shape") = shape_tuple(part.operand.shape),
                   py::arg("dtype") = numpy_name(part.operand.dtype), py::arg("file") = source.file,
                   py::arg("line") = source.line, py::arg("cause") = part.cause,
-                  py::arg("name") = variable_of(context, part.loc), py::arg("reason") = reasons.of(part.loc, part.cause));
+                  py::arg("name") = variable_of(context, part.loc),
+                  py::arg("reason") = reasons.of(part.loc, part.cause));
 }
 
 std::vector<py::dict> ledger(const CompileUnit& unit) {

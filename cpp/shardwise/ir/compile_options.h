@@ -34,7 +34,7 @@ struct CompileOptions {
   // Of the collectives that become one, at most; 0: each stays alone. The default of XLA's flag
   // xla_gpu_all_reduce_combine_threshold_bytes is 30 MiB and 7 bytes (xla/service/collective_utils.h).
   int64_t combine_bytes = (int64_t{30} << 20) + 7;
-  std::string gather_dtype = {};     // in which products receive weights whose updates are split; empty: their own
+  std::string gather_dtype = {};  // in which products receive weights whose updates are split; empty: their own
 };
 
 // The names of values. The second functions throw ShardingError for another name.

@@ -22,12 +22,11 @@
 namespace shardwise {
 
 Module combine_collectives(Module module, PassContext& context);
-inline constexpr Pass kCombineCollectives{
-    .name = "combine_collectives",
-    .doc = "make one collective of several that are ready together",
-    .run = combine_collectives,
-    .needs_runnable = true,
-    .takes = {.first = Stage::kLocal},
-    .reads = option("hardware") | option("donated") | option("combine_bytes")};
+inline constexpr Pass kCombineCollectives{.name = "combine_collectives",
+                                          .doc = "make one collective of several that are ready together",
+                                          .run = combine_collectives,
+                                          .needs_runnable = true,
+                                          .takes = {.first = Stage::kLocal},
+                                          .reads = option("hardware") | option("donated") | option("combine_bytes")};
 
 }  // namespace shardwise

@@ -112,7 +112,8 @@ class EstimateRow(LocatedRow):
         return tuple(
             replace(
                 self, seconds=self.seconds * part.bytes / whole, exposed=self.exposed * part.bytes / whole,
-                bytes=int(part.bytes), cause=part.cause, file=part.file, line=part.line, variable=part.name, combined=(),
+                bytes=int(part.bytes), cause=part.cause, file=part.file, line=part.line, variable=part.name,
+                combined=(),
             )
             for part in self.combined
         )  # fmt: skip

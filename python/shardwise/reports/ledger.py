@@ -32,7 +32,8 @@ def _cells(row: CollectiveRow) -> tuple[str, ...]:
     kind = f"{row.type} +{len(others)} more" if others else row.type
     why = with_more(_why(row), [_why(part) for part in row.separate()[1:]])
     return (
-        row.kind, row.axes, str(row.devices), format_bytes(row.bytes), f"{row.count} {row.bound}".rstrip(), kind, place, why,
+        row.kind, row.axes, str(row.devices), format_bytes(row.bytes), f"{row.count} {row.bound}".rstrip(), kind, place,
+        why,
     )  # fmt: skip
 
 
@@ -79,7 +80,8 @@ class Ledger(Report[CollectiveRow]):
         Raises:
             ValueError: a key is not a column.
 
-        A collective that moves several operands together has its bytes in the groups of all of them, and counts in each.
+        A collective that moves several operands together has its bytes in the groups of all of them, and counts in
+        each.
 
         >>> row = dict(kind="all_reduce", axes='{"x"}', group_size=2, bytes=512.0, shape=(8,), dtype="float32",
         ...            file="train.py", line=9)

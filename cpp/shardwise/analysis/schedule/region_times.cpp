@@ -71,8 +71,7 @@ std::vector<std::pair<RegionId, Executions>> RegionTimer::runs_of(OpId id) const
 
 bool RegionTimer::is_body(RegionId region) const {
   const OpId owner = module_.region(region).op;
-  return owner && module_.op(owner).def->regions == Regions::kLoop &&
-         loop_parts(OpView(module_, owner)).body == region;
+  return owner && module_.op(owner).def->regions == Regions::kLoop && loop_parts(OpView(module_, owner)).body == region;
 }
 
 RegionTimes RegionTimer::new_region(RegionId id) {
@@ -168,7 +167,8 @@ TaskTime RegionTimer::time_of_regions(OpId op, std::vector<int64_t>& busy) {
 }
 
 int64_t RegionTimer::length_of(const RegionTimes& inside, RegionId id, const Executions& runs) const {
-  if (!is_body(id)) return mode_ == TimeMode::kLower && is_condition_region(module_, id) ? 0 : runs.times(inside.length);
+  if (!is_body(id))
+    return mode_ == TimeMode::kLower && is_condition_region(module_, id) ? 0 : runs.times(inside.length);
   const int64_t trips = runs.times(1);
   if (trips == 0) return 0;
   const int64_t further = saturated_product(inside.further, trips - 1);

@@ -32,7 +32,8 @@ class MessageKeys {
     const OpView op(module_, id);
     Attrs attrs = op.attrs();
     attrs.erase(kCauseAttr);
-    const size_t kind = static_cast<size_t>(op.def().traits.collective), dtype = static_cast<size_t>(op.operand_type(0).dtype);
+    const size_t kind = static_cast<size_t>(op.def().traits.collective),
+                 dtype = static_cast<size_t>(op.operand_type(0).dtype);
     const size_t key = module_.context().intern(attrs).index;
     const auto [found, is_new] = numbers_.try_emplace({key, kind, dtype}, numbers_.size() + 1);
     return found->second;
@@ -54,8 +55,7 @@ class MessageKeys {
 // became a part of a group stand where that does.
 class Places {
  public:
-  Places(const Module& module, const UseLists& uses, RegionId region)
-      : module_(module), region_(region), uses_(uses) {
+  Places(const Module& module, const UseLists& uses, RegionId region) : module_(module), region_(region), uses_(uses) {
     const std::vector<OpId>& ops = module.region(region).ops;
     end_ = std::ssize(ops);
     for (int64_t i = 0; i < end_; ++i) places_.emplace(ops[static_cast<size_t>(i)], i);
@@ -327,8 +327,8 @@ std::vector<RegionId> regions_to_combine(const Module& module) {
 }
 
 std::vector<CombinedGroup> combined_groups(const Module& module, const UseLists& uses, RegionId region,
-                                           const RegionTimes& times, const Hardware& hardware,
-                                           MemoryHeadroom& headroom, int64_t most_bytes) {
+                                           const RegionTimes& times, const Hardware& hardware, MemoryHeadroom& headroom,
+                                           int64_t most_bytes) {
   return GroupMaker(module, uses, region, times, hardware, headroom, most_bytes).run();
 }
 

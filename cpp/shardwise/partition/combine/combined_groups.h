@@ -37,7 +37,7 @@ std::vector<RegionId> regions_to_combine(const Module& module);
 
 // A group has at most `most_bytes`, of operands or of results, whichever are more. `times`: of the region.
 std::vector<CombinedGroup> combined_groups(const Module& module, const UseLists& uses, RegionId region,
-                                           const RegionTimes& times, const Hardware& hardware,
-                                           MemoryHeadroom& headroom, int64_t most_bytes);
+                                           const RegionTimes& times, const Hardware& hardware, MemoryHeadroom& headroom,
+                                           int64_t most_bytes);
 
 }  // namespace shardwise

@@ -14,7 +14,8 @@ from .scope import Scope
 from .target import attributes
 
 __all__ = [
-    "WIDEST_CALL", "Operand", "axes_of_dim", "dim_axes", "dims_of_exchange", "exchange_source", "exchange_tile", "mesh_of",
+    "WIDEST_CALL", "Operand", "axes_of_dim", "dim_axes", "dims_of_exchange", "exchange_source", "exchange_tile",
+    "mesh_of",
     "moves_of", "operands_of", "permuted", "refs_of", "refs_used", "size_of", "source_mesh_of", "without",
 ]  # fmt: skip
 
