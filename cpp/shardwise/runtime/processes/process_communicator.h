@@ -56,7 +56,7 @@ class ProcessCommunicator final : public DeviceCommunicator {
   std::vector<Shards> all_gather_together(std::span<const Shards> operands, std::span<const AxisList> gather);
   std::vector<Shards> reduce_scatter_together(std::span<const Shards> operands, AxisSpan axes,
                                               std::span<const AxisList> scatter, Reducer reducer);
-  Shards gathered(const Shards& operand, const ProcessGroup& group);
+  std::vector<Shards> gathered(std::span<const Shards> operands, const ProcessGroup& group);
   Shards folded(const NdArray& members, const AxisList& own, const ProcessGroup& group, AxisSpan axes, Reducer reducer);
   void gather_parts(std::vector<Shards>& sums, const ProcessGroup& group);
   Shards move(const Shards& operand, const AllToAllMove& move);
